@@ -1,0 +1,94 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
+let argumentParser = Target.Dependency.product(
+  name: "ArgumentParser", package: "swift-argument-parser")
+let yams = Target.Dependency.product(name: "Yams", package: "Yams")
+
+/// A target of this package: the folder's name with the package's before it.
+func ours(_ folder: String) -> Target.Dependency { .target(name: "Godwit" + folder) }
+
+/// A room of the house: one target, one folder, and the rooms below it that it may import.
+func room(_ folder: String, _ dependencies: [Target.Dependency]) -> Target {
+  .target(name: "Godwit" + folder, dependencies: dependencies, path: "Sources/" + folder)
+}
+
+/// The tests of one room.
+func tests(_ folder: String, _ dependencies: [Target.Dependency]) -> Target {
+  .testTarget(
+    name: folder + "Tests", dependencies: dependencies, path: "Tests/" + folder + "Tests")
+}
+
+/// Every target carries the package's name, since a team's package that uses ours may have a
+/// `SQLite` or a `Worker` of its own. Folders use the short names.
+let package = Package(
+  name: "godwit",
+  products: [
+    .executable(name: "godwit", targets: ["GodwitTool"]),
+    .library(name: "Godwit", targets: ["Godwit"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+  ],
+  targets: [
+    // The ground: system libraries.
+    .systemLibrary(name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3"),
+    .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd"),
+    .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
+    .systemLibrary(name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto"),
+
+    room("KeyedArchive", []),
+    room("Digests", ["CCrypto"]),
+    room("DurableFiles", [system]),
+    room("SQLite", ["CSQLite"]),
+    room("ObjectModel", [ours("KeyedArchive"), ours("Digests"), "CZlib"]),
+    room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), yams]),
+    room(
+      "PersistentStore",
+      [ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"), ours("SQLite"), "CZlib", system]),
+    room("Checkpoints", [ours("DurableFiles"), ours("Digests"), "CZstd", system]),
+    room(
+      "Planning",
+      [
+        ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"), ours("Digests"),
+        ours("SQLite"), system,
+      ]),
+    room(
+      "Worker",
+      [
+        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("ObjectModel"), ours("Digests"), ours("SQLite"), system,
+      ]),
+    room(
+      "Commit",
+      [
+        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Digests"),
+        ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
+      ]),
+    room(
+      "Fleet",
+      [
+        ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
+        ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
+        ours("SQLite"), ours("Digests"), subprocess, system,
+      ]),
+    room(
+      "Commands",
+      [
+        ours("Fleet"), ours("Worker"), ours("Planning"), ours("PersistentStore"), ours("Mapping"),
+        ours("ObjectModel"), argumentParser, system,
+      ]),
+    .target(
+      name: "Godwit",
+      dependencies: [
+        ours("Commands"), ours("Worker"), ours("Mapping"), ours("ObjectModel"),
+      ], path: "Sources/Godwit"),
+    .executableTarget(
+      name: "GodwitTool", dependencies: ["Godwit"], path: "Sources/GodwitTool"),
+  ]
+)

@@ -1,0 +1,157 @@
+/// What follows from a model's inheritance: numbers, trees, inherited properties, inverses.
+///
+/// Built once for a model and asked often; every look-up is O(1) in the number of entities.
+/// Source: `core-data-sqlite-format.md` §2 (numbering), §4 (one table a root entity).
+public struct EntityHierarchy: Sendable {
+  /// A property and the entity that declares it.
+  public struct Declared: Sendable, Equatable {
+    public let entity: EntityName
+    public let property: PropertyDescription
+
+    public init(entity: EntityName, property: PropertyDescription) {
+      self.entity = entity
+      self.property = property
+    }
+  }
+
+  public let model: ManagedObjectModel
+  /// Every entity in the order of its number: depth first, roots and siblings by name without
+  /// regard to case.
+  public let order: [EntityName]
+  /// `Z_ENT` of each entity, from 1.
+  public let numbers: [EntityName: Int]
+  /// Entities without superentity, in number order.
+  public let roots: [EntityName]
+
+  private let descriptions: [EntityName: EntityDescription]
+  private let subtrees: [EntityName: [EntityName]]
+  private let rootOf: [EntityName: EntityName]
+  private let allProperties: [EntityName: [Declared]]
+  private let propertyIndex: [EntityName: [String: Int]]
+
+  /// - Throws: ``ModelError`` when inheritance goes in a circle, a superentity is not in the
+  ///   model, or two entities have one name.
+  public init(_ model: ManagedObjectModel) throws {
+    self.model = model
+    var descriptions: [EntityName: EntityDescription] = [:]
+    var children: [EntityName: [EntityName]] = [:]
+    var top: [EntityName] = []
+    for entity in model.entities {
+      guard descriptions.updateValue(entity, forKey: entity.name) == nil else {
+        throw ModelError.duplicateEntity(entity.name)
+      }
+    }
+    for entity in model.entities {
+      guard let parent = entity.superentity else {
+        top.append(entity.name)
+        continue
+      }
+      guard descriptions[parent] != nil else {
+        throw ModelError.unknownSuperentity(entity: entity.name, superentity: parent)
+      }
+      children[parent, default: []].append(entity.name)
+    }
+    let byName = { (a: EntityName, b: EntityName) in
+      let (x, y) = (a.rawValue.lowercased(), b.rawValue.lowercased())
+      return x == y ? a < b : x.precedesInBytes(y)
+    }
+    top.sort(by: byName)
+    var order: [EntityName] = []
+    var subtrees: [EntityName: [EntityName]] = [:]
+    var rootOf: [EntityName: EntityName] = [:]
+    // An explicit stack: a hostile model may nest as deep as it likes.
+    for root in top {
+      var stack = [root]
+      while let name = stack.popLast() {
+        order.append(name)
+        rootOf[name] = root
+        stack.append(contentsOf: (children[name] ?? []).sorted(by: byName).reversed())
+      }
+    }
+    guard order.count == descriptions.count else {
+      let lost = model.entities.map(\.name).filter { rootOf[$0] == nil }
+      throw ModelError.circularInheritance(lost)
+    }
+    var sizes: [EntityName: Int] = [:]
+    for name in order.reversed() {
+      sizes[name] = 1 + (children[name] ?? []).reduce(0) { $0 + (sizes[$1] ?? 0) }
+    }
+    for (index, name) in order.enumerated() {
+      subtrees[name] = Array(order[index..<(index + (sizes[name] ?? 1))])
+    }
+    var all: [EntityName: [Declared]] = [:]
+    var indexes: [EntityName: [String: Int]] = [:]
+    for name in order {
+      guard let entity = descriptions[name] else { continue }
+      var listed = entity.superentity.flatMap { all[$0] } ?? []
+      var index = entity.superentity.flatMap { indexes[$0] } ?? [:]
+      for property in entity.properties {
+        let declared = Declared(entity: name, property: property)
+        if let place = index[property.name] {
+          listed[place] = declared
+        } else {
+          index[property.name] = listed.count
+          listed.append(declared)
+        }
+      }
+      all[name] = listed
+      indexes[name] = index
+    }
+    self.descriptions = descriptions
+    self.order = order
+    self.numbers = Dictionary(uniqueKeysWithValues: order.enumerated().map { ($1, $0 + 1) })
+    self.roots = top
+    self.subtrees = subtrees
+    self.rootOf = rootOf
+    self.allProperties = all
+    self.propertyIndex = indexes
+  }
+}
+
+extension EntityHierarchy {
+  public subscript(name: EntityName) -> EntityDescription? { descriptions[name] }
+
+  public func contains(_ name: EntityName) -> Bool { descriptions[name] != nil }
+
+  /// The entity whose table holds the objects of `name`; `name` itself where it is unknown.
+  public func root(of name: EntityName) -> EntityName { rootOf[name] ?? name }
+
+  /// The entity and everything below it, in number order.
+  public func subtree(of name: EntityName) -> [EntityName] { subtrees[name] ?? [] }
+
+  /// The entities of the subtree that may have objects.
+  public func concrete(of name: EntityName) -> [EntityName] {
+    subtree(of: name).filter { descriptions[$0]?.isAbstract == false }
+  }
+
+  public func hasSubentities(_ name: EntityName) -> Bool { subtree(of: name).count > 1 }
+
+  public func isKind(_ name: EntityName, of ancestor: EntityName) -> Bool {
+    var current: EntityName? = name
+    while let entity = current {
+      if entity == ancestor { return true }
+      current = descriptions[entity]?.superentity
+    }
+    return false
+  }
+
+  /// Inherited properties first, then own ones; each level by name in byte order. An own
+  /// property hides an inherited one of the same name.
+  public func properties(of name: EntityName) -> [Declared] { allProperties[name] ?? [] }
+
+  public func property(_ property: String, of name: EntityName) -> Declared? {
+    guard let place = propertyIndex[name]?[property] else { return nil }
+    return allProperties[name]?[place]
+  }
+
+  /// The inverse of a relationship with the entity that declares it, or nil.
+  public func inverse(of relationship: RelationshipDescription) -> (
+    entity: EntityName, relationship: RelationshipDescription
+  )? {
+    guard let name = relationship.inverseName,
+      let found = property(name, of: relationship.destinationEntity),
+      let inverse = found.property.relationship
+    else { return nil }
+    return (found.entity, inverse)
+  }
+}

@@ -1,0 +1,42 @@
+/// The name of an entity, as the model spells it.
+///
+/// A type of its own, so that no call can take a table (`ZTRADE`) for an entity (`Trade`).
+/// Names are compared byte by byte in UTF-8: Core Data's orders are byte orders, and Swift's
+/// `String` order is not.
+public struct EntityName: RawRepresentable, Hashable, Sendable {
+  public let rawValue: String
+  public init(rawValue: String) { self.rawValue = rawValue }
+  public init(_ name: String) { rawValue = name }
+}
+
+extension EntityName: Comparable {
+  public static func < (a: EntityName, b: EntityName) -> Bool {
+    a.rawValue.precedesInBytes(b.rawValue)
+  }
+}
+
+extension EntityName: ExpressibleByStringLiteral {
+  public init(stringLiteral value: String) { rawValue = value }
+}
+
+extension EntityName: CustomStringConvertible {
+  public var description: String { rawValue }
+}
+
+extension EntityName: Codable {
+  public init(from decoder: any Decoder) throws {
+    rawValue = try decoder.singleValueContainer().decode(String.self)
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(rawValue)
+  }
+}
+
+extension String {
+  /// Byte order of the UTF-8 text: capitals before small letters, no normalisation.
+  public func precedesInBytes(_ other: String) -> Bool {
+    utf8.lexicographicallyPrecedes(other.utf8)
+  }
+}

@@ -1,0 +1,32 @@
+/// Why a managed object model cannot be read or used.
+public enum ModelError: Error, Sendable, Equatable {
+  case duplicateEntity(EntityName)
+  case unknownSuperentity(entity: EntityName, superentity: EntityName)
+  case circularInheritance([EntityName])
+  /// A model of Xcode 3: `elements` and `layout` instead of `contents`.
+  case oldBinaryModel(path: String)
+  case unreadable(path: String, reason: String)
+  /// No version of the given name in a bundle of versions.
+  case noSuchVersion(path: String, version: String, known: [String])
+}
+
+extension ModelError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .duplicateEntity(let name):
+      "The model has two entities named \(name). Rename one of them."
+    case .unknownSuperentity(let entity, let superentity):
+      "Entity \(entity) names the superentity \(superentity), which is not in the model."
+    case .circularInheritance(let names):
+      "The inheritance of \(names.map(\.rawValue).joined(separator: ", ")) goes in a circle. "
+        + "Give one of them another superentity."
+    case .oldBinaryModel(let path):
+      "\(path) is a binary model of Xcode 3 (elements, layout). "
+        + "Save it again with Xcode 4 or later, or give a store or a .mom of this version."
+    case .unreadable(let path, let reason):
+      "\(path) cannot be read as a managed object model: \(reason)."
+    case .noSuchVersion(let path, let version, let known):
+      "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
+    }
+  }
+}
