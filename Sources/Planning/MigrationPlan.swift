@@ -1,0 +1,296 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+
+/// Everything that is decided about one store's migration before a row is read.
+///
+/// Workers and the commit follow the plan and decide nothing: destination numbers, keys, columns
+/// and shards stand here. It is written to the run directory once; every checkpoint carries its
+/// ``fingerprint``, so work done under another plan is never mistaken for this one's.
+public struct MigrationPlan: Codable, Sendable, Equatable {
+  /// The layout of this file. A plan of another version is made anew, never guessed at.
+  public static let formatVersion = 1
+
+  public var formatVersion = MigrationPlan.formatVersion
+  /// SHA-256 in hexadecimal over everything else in the plan.
+  public var fingerprint = ""
+
+  /// The source store, as given.
+  public var sourcePath: String
+  /// What tells later that the source is still the one that was planned for.
+  public var sourceIdentity: StoreIdentity
+  /// The file that is read: the source itself, or its private clone in the run directory.
+  public var readPath: String
+  /// The source's `_EXTERNAL_DATA` folder; it need not exist.
+  public var externalDataPath: String
+  /// Where the destination goes; the source's own path when it takes the source's place.
+  public var destinationPath: String
+
+  public var source: ModelIdentity
+  public var destination: ModelIdentity
+  /// True when the mapping was inferred.
+  public var isLightweight: Bool
+
+  /// Everything of the destination's `sqlite_master`, in the order in which Core Data makes it.
+  public var schema: [SchemaStatement]
+  public var control: ControlRows
+  public var tables: [TablePlan]
+  public var joinTables: [JoinTablePlan]
+  public var foreignTables: [ForeignTablePlan]
+  /// SQL of the triggers that are carried, made last.
+  public var triggers: [String]
+  /// SQL of indexes on foreign tables.
+  public var foreignIndexes: [String]
+
+  /// The shards. A unit's place in this list is its number.
+  public var units: [Shard]
+  /// Checks across the rows of the source that no shard can make.
+  public var audits: [StoreSoundness.Job]
+  /// What a person should know: renames, narrowing, triggers that could not be carried.
+  public var notes: [String]
+}
+
+/// One version of a model, by what a store records of it.
+public struct ModelIdentity: Codable, Sendable, Equatable {
+  /// The version's name, where the model came with one.
+  public var versionName: String?
+  public var checksum: String
+
+  public init(versionName: String?, checksum: String) {
+    self.versionName = versionName
+    self.checksum = checksum
+  }
+}
+
+/// The rows of the three control tables.
+public struct ControlRows: Codable, Sendable, Equatable {
+  /// `Z_PRIMARYKEY`, entities of history included.
+  public var primaryKeys: [PrimaryKeyRow]
+  public var storeUUID: String
+  /// `Z_PLIST`: a binary property list.
+  public var metadata: [UInt8]
+  /// `Z_CONTENT`: a raw-deflated keyed archive.
+  public var modelCache: [UInt8]
+  /// True when the file's header is to say WAL, as the source's does.
+  public var isWAL: Bool
+}
+
+/// How the rows of one destination table come to be.
+public enum TableWay: String, Codable, Sendable {
+  /// Nothing in any row changes: the rows move unread by the copy stage.
+  case carried
+  /// Rows are computed by the entity programs.
+  case computed
+  /// The table is new and empty.
+  case empty
+}
+
+/// One destination entity table: a root entity with everything below it.
+public struct TablePlan: Codable, Sendable, Equatable {
+  public var name: String
+  public var root: EntityName
+  public var way: TableWay
+  /// Columns after `Z_PK`, `Z_ENT` and `Z_OPT`.
+  public var columns: [String]
+  /// Nil only for an empty table.
+  public var sourceTable: String?
+  /// For a carried table: the source's columns in the order of ``columns``.
+  public var carriedColumns: [String]
+  /// Columns of the source that the copy stage reads after `Z_PK`, `Z_ENT` and `Z_OPT`.
+  public var copyColumns: [String]
+  /// Columns of the source that the link stage reads after `Z_PK` and `Z_ENT`.
+  public var linkColumns: [String]
+  /// Pair queries, each ordered by row key, that give relationship columns their values.
+  public var pairQueries: [PairQuery]
+  public var entities: [EntityProgram]
+
+  /// Places in ``columns`` that the copy stage fills, ascending.
+  public var attributePlaces: [Int]
+  /// Places in ``columns`` that the link stage fills, ascending.
+  public var relationshipPlaces: [Int]
+}
+
+/// What becomes of the objects of one source entity.
+public struct EntityProgram: Codable, Sendable, Equatable {
+  public var source: EntityName
+  public var destination: EntityName
+  /// `Z_ENT` in the source store.
+  public var sourceNumber: Int64
+  /// `Z_ENT` in the destination store.
+  public var destinationNumber: Int64
+  /// One for each of ``TablePlan/attributePlaces``.
+  public var attributes: [AttributeProgram]
+  /// One for each of ``TablePlan/relationshipPlaces``.
+  public var relationships: [RelationshipProgram]
+  /// The source model's rules about a row, by place in ``TablePlan/copyColumns``.
+  public var sourceRules: RowRules
+  /// The destination model's rules about a row, by place in ``TablePlan/columns``.
+  public var destinationRules: RowRules
+  /// The to-one relationships of the source entity, whose targets the link stage looks at.
+  public var references: [ReferenceCheck]
+}
+
+/// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``.
+public enum AttributeProgram: Codable, Sendable, Equatable {
+  case null
+  case constant(StoredDefault)
+  case source(Int)
+  /// NULL becomes the default.
+  case sourceOr(Int, StoredDefault)
+  /// Converted to another numeric type; NULL becomes the default where there is one.
+  case converted(Int, AttributeType, StoredDefault?)
+  /// Binary data that begins to allow external storage: the inline marker goes before it.
+  case markedInline(Int)
+  /// Binary data that no longer allows external storage: the marker goes, a file's data comes inline.
+  case unmarked(Int)
+}
+
+/// What gives one relationship column its value. Numbers are places in ``TablePlan/linkColumns``.
+public enum RelationshipProgram: Codable, Sendable, Equatable {
+  case null
+  /// The key of a to-one relationship; NULL when the target's entity has no successor.
+  case key(reference: Int)
+  /// `Z_ENT` of that target in the destination.
+  case targetEntity(reference: Int)
+  /// The place in an ordered relationship, as it was; NULL when the key was lost.
+  case order(Int, reference: Int?)
+  /// The place in a relationship that becomes ordered: 2048, 3072 … by `Z_PK` among the rows of
+  /// the same key.
+  case rank(reference: Int)
+  /// A value of ``TablePlan/pairQueries``: the key of the other object.
+  case pairedKey(query: Int)
+  /// `Z_ENT` of that object in the destination.
+  case pairedEntity(query: Int)
+  /// Its place: as the source has it, else 2048, 3072 … by `Z_PK` among the rows of the same key.
+  case pairedOrder(query: Int)
+}
+
+/// A to-one relationship of a source entity and what may be its target.
+public struct ReferenceCheck: Codable, Sendable, Equatable {
+  public var relationship: String
+  /// Place of the key in ``TablePlan/linkColumns``.
+  public var key: Int
+  /// Place of the `Z<n>_` column, where there is one.
+  public var entityColumn: Int?
+  /// The table that holds the targets in the source store.
+  public var targetTable: String
+  /// `Z_ENT` of every entity that may be a target, in the source store.
+  public var allowed: [Int64]
+  /// Source `Z_ENT` → destination `Z_ENT`, for those that survive as targets.
+  public var surviving: [Int64: Int64]
+}
+
+/// Pairs of keys out of the source store: how a relationship that changes its form is read.
+///
+/// The text takes the lowest and highest row key as `?1` and `?2` and gives, ordered by the row
+/// key, four columns: row key, key of the other object, the other object's `Z_ENT` in the
+/// destination or NULL, place or NULL.
+public struct PairQuery: Codable, Sendable, Equatable {
+  public var relationship: String
+  public var sql: String
+  /// Counts the rows of one owner (`?1`) whose key is lower than `?2`, so that a shard can go on
+  /// counting places where the one before it ended. Nil when places come from the source.
+  public var rankSQL: String?
+}
+
+/// One destination join table.
+public struct JoinTablePlan: Codable, Sendable, Equatable {
+  public var name: String
+  /// First key, second key, then the order columns there are.
+  public var columns: [String]
+  public var way: TableWay
+  /// For a carried one: the source's table and its columns in the order of ``columns``.
+  public var sourceTable: String?
+  public var carriedColumns: [String]
+  /// For a computed one: `?1` and `?2` bound the first key; as many columns as ``columns``,
+  /// ordered by the first and second key.
+  public var sql: String?
+  /// Places in ``columns`` whose value is a rank to be counted by the link stage: the order
+  /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
+  public var ranks: [JoinRank]
+  /// The table whose keys stand in the first column, for cutting shards.
+  public var firstTable: String?
+  public var checks: [JoinCheck]
+}
+
+/// An order column that the source does not have.
+public struct JoinRank: Codable, Sendable, Equatable {
+  public var place: Int
+  public var ownerPlace: Int
+  /// Counts the owner's (`?1`) members of lower first keys than `?2`; nil when the owner is the
+  /// first column, whose members never lie in two shards.
+  public var sql: String?
+}
+
+/// What one key column of a source join table may point to.
+public struct JoinCheck: Codable, Sendable, Equatable {
+  public var sourceTable: String
+  public var keyColumn: String
+  public var targetTable: String
+  public var allowed: [Int64]
+  /// Order columns, which may not be NULL.
+  public var orderColumn: String?
+}
+
+/// A table that is not Core Data's own: carried as it is, but for entity numbers in it.
+public struct ForeignTablePlan: Codable, Sendable, Equatable {
+  public var name: String
+  /// `CREATE TABLE` as the source has it.
+  public var sql: String
+  public var columns: [String]
+  /// What to select from the source for each of ``columns``: a quoted column, or a CASE that
+  /// renumbers entities.
+  public var expressions: [String]
+}
+
+/// A piece of one table: the rows whose key lies in ``keys``. The unit of retry.
+///
+/// Running it twice gives the same checkpoint. It takes in every entity of the table, since they
+/// share one key space and their rows lie side by side in its b-tree.
+public struct Shard: Codable, Sendable, Equatable {
+  public enum Subject: Codable, Sendable, Equatable {
+    /// Number in ``MigrationPlan/tables``.
+    case table(Int)
+    /// Number in ``MigrationPlan/joinTables``; keys are those of the first column.
+    case joinTable(Int)
+    /// Number in ``MigrationPlan/foreignTables``; keys are row ids.
+    case foreignTable(Int)
+  }
+
+  public var subject: Subject
+  /// Both ends included. Gaps are allowed; overlaps are not.
+  public var keys: ClosedRange<Int64>
+  /// Bytes of row data expected, from the census. Not a limit.
+  public var estimatedBytes: Int64
+
+  public init(subject: Subject, keys: ClosedRange<Int64>, estimatedBytes: Int64) {
+    self.subject = subject
+    self.keys = keys
+    self.estimatedBytes = estimatedBytes
+  }
+}
+
+extension MigrationPlan {
+  /// The units that a stage has work for.
+  ///
+  /// Copy: rows that are computed. Link: rows with relationships, carried ones too, for their
+  /// targets are looked at. Validate and verify: everything.
+  public func units(in stage: PlanStage) -> [Int] {
+    units.indices.filter { number in
+      switch (units[number].subject, stage) {
+      case (_, .validate), (_, .verify): true
+      case (.table(let index), .copy): tables[index].way == .computed
+      case (.table(let index), .link):
+        tables[index].entities.contains { !$0.references.isEmpty }
+          || (tables[index].way == .computed && !tables[index].relationshipPlaces.isEmpty)
+      case (.joinTable(let index), .link):
+        joinTables[index].way == .computed || !joinTables[index].checks.isEmpty
+      case (.joinTable, .copy), (.foreignTable, _): false
+      }
+    }
+  }
+}
+
+/// The stages that go over shards.
+public enum PlanStage: String, Codable, Sendable, CaseIterable {
+  case copy, link, validate, verify
+}

@@ -1,0 +1,72 @@
+import GodwitObjectModel
+import SystemPackage
+
+/// One store and what is wanted of it.
+public struct MigrationRequest: Sendable {
+  public var store: FilePath
+  /// Every model version that was given, in the order given.
+  public var models: [ModelVersion]
+  /// The destination version. Nil: the current version of the models given.
+  public var destination: ModelVersion?
+  /// Core Data's `NSInferMappingModelAutomaticallyOption`.
+  public var infersMapping: Bool
+  /// Core Data's `NSMigratePersistentStoresAutomaticallyOption`.
+  public var migrates: Bool
+  /// Nil: the destination takes the source's place.
+  public var output: FilePath?
+  /// The run directory's `snapshot` folder, for a private clone of a store with a WAL.
+  public var snapshotFolder: FilePath
+  /// Row bytes that one shard should hold.
+  public var shardBytes: Int64
+  /// Carries on with a store that is not sound: what can be rebuilt is rebuilt, the rest is
+  /// carried as found and reported.
+  public var acceptsDamage: Bool
+
+  /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
+  /// a killed worker loses less than a second.
+  public static let defaultShardBytes: Int64 = 16 << 20
+
+  public init(
+    store: FilePath, models: [ModelVersion], destination: ModelVersion?,
+    infersMapping: Bool = true, migrates: Bool = true, output: FilePath?,
+    snapshotFolder: FilePath, shardBytes: Int64 = MigrationRequest.defaultShardBytes,
+    acceptsDamage: Bool = false
+  ) {
+    self.store = store
+    self.models = models
+    self.destination = destination
+    self.infersMapping = infersMapping
+    self.migrates = migrates
+    self.output = output
+    self.snapshotFolder = snapshotFolder
+    self.shardBytes = shardBytes
+    self.acceptsDamage = acceptsDamage
+  }
+}
+
+/// Why a store is not migrated, in the words of the contract's `reasons`.
+public struct Reason: Codable, Sendable, Equatable {
+  /// A refusal of inference such as `attribute-type`, or a class of damage such as `type`.
+  public var reason: String
+  public var entity: String?
+  public var property: String?
+  public var message: String
+
+  public init(reason: String, entity: String? = nil, property: String? = nil, message: String) {
+    self.reason = reason
+    self.entity = entity
+    self.property = property
+    self.message = message
+  }
+}
+
+/// What planning comes to.
+public enum PlanOutcome: Sendable {
+  /// The store opens under the destination model as it is.
+  case sameModel(notes: [String])
+  /// The rows, or a missing permission, forbid it. `code` is Core Data's.
+  case refused(code: Int, [Reason])
+  /// The models forbid inference and no mapping model was given.
+  case needsMapping(code: Int, [Reason])
+  case migrate(MigrationPlan)
+}

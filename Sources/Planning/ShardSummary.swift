@@ -1,0 +1,25 @@
+import GodwitDigests
+import GodwitPersistentStore
+
+/// What a stage found out about one shard: the summary at the end of its checkpoint.
+public struct ShardSummary: Codable, Sendable, Equatable {
+  /// Rows that the stage went over.
+  public var rows: Int64
+  /// Validate and verify: order-free digest of the rows of each destination entity, by its
+  /// `Z_ENT`; join tables and foreign tables stand under 0.
+  public var digests: [Int64: RowSetDigest]
+  /// What is wrong with the rows, of one kind, entity and property each.
+  public var findings: [StoreFinding]
+  /// Bytes of row data that went through.
+  public var bytes: Int64
+
+  public init(
+    rows: Int64 = 0, digests: [Int64: RowSetDigest] = [:], findings: [StoreFinding] = [],
+    bytes: Int64 = 0
+  ) {
+    self.rows = rows
+    self.digests = digests
+    self.findings = findings
+    self.bytes = bytes
+  }
+}
