@@ -82,10 +82,13 @@ public enum TableWay: String, Codable, Sendable {
   case computed
   /// The table is new and empty.
   case empty
+  /// The source's table has no successor: its rows are only looked at, for damage.
+  case removed
 }
 
 /// One destination entity table: a root entity with everything below it.
 public struct TablePlan: Codable, Sendable, Equatable {
+  /// The destination's table; the source's for a removed one.
   public var name: String
   public var root: EntityName
   public var way: TableWay
@@ -102,6 +105,10 @@ public struct TablePlan: Codable, Sendable, Equatable {
   /// Pair queries, each ordered by row key, that give relationship columns their values.
   public var pairQueries: [PairQuery]
   public var entities: [EntityProgram]
+  /// `Z_ENT` of source rows that another table plan takes care of.
+  public var elsewhere: [Int64]
+  /// Rows that the destination table will have, from the census.
+  public var expectedRows: Int64
 
   /// Places in ``columns`` that the copy stage fills, ascending.
   public var attributePlaces: [Int]
@@ -112,10 +119,11 @@ public struct TablePlan: Codable, Sendable, Equatable {
 /// What becomes of the objects of one source entity.
 public struct EntityProgram: Codable, Sendable, Equatable {
   public var source: EntityName
-  public var destination: EntityName
+  /// Nil for an entity without successor: its rows are looked at and left behind.
+  public var destination: EntityName?
   /// `Z_ENT` in the source store.
   public var sourceNumber: Int64
-  /// `Z_ENT` in the destination store.
+  /// `Z_ENT` in the destination store; 0 without a successor.
   public var destinationNumber: Int64
   /// One for each of ``TablePlan/attributePlaces``.
   public var attributes: [AttributeProgram]
@@ -154,8 +162,9 @@ public enum RelationshipProgram: Codable, Sendable, Equatable {
   /// The place in an ordered relationship, as it was; NULL when the key was lost.
   case order(Int, reference: Int?)
   /// The place in a relationship that becomes ordered: 2048, 3072 … by `Z_PK` among the rows of
-  /// the same key.
-  case rank(reference: Int)
+  /// the same key. `countSQL` counts the rows of key `?1` whose `Z_PK` is lower than `?2`, so
+  /// that a shard goes on counting where the one before it ended.
+  case rank(reference: Int, countSQL: String)
   /// A value of ``TablePlan/pairQueries``: the key of the other object.
   case pairedKey(query: Int)
   /// `Z_ENT` of that object in the destination.
@@ -207,9 +216,6 @@ public struct JoinTablePlan: Codable, Sendable, Equatable {
   /// Places in ``columns`` whose value is a rank to be counted by the link stage: the order
   /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
   public var ranks: [JoinRank]
-  /// The table whose keys stand in the first column, for cutting shards.
-  public var firstTable: String?
-  public var checks: [JoinCheck]
 }
 
 /// An order column that the source does not have.
@@ -221,16 +227,6 @@ public struct JoinRank: Codable, Sendable, Equatable {
   public var sql: String?
 }
 
-/// What one key column of a source join table may point to.
-public struct JoinCheck: Codable, Sendable, Equatable {
-  public var sourceTable: String
-  public var keyColumn: String
-  public var targetTable: String
-  public var allowed: [Int64]
-  /// Order columns, which may not be NULL.
-  public var orderColumn: String?
-}
-
 /// A table that is not Core Data's own: carried as it is, but for entity numbers in it.
 public struct ForeignTablePlan: Codable, Sendable, Equatable {
   public var name: String
@@ -240,6 +236,8 @@ public struct ForeignTablePlan: Codable, Sendable, Equatable {
   /// What to select from the source for each of ``columns``: a quoted column, or a CASE that
   /// renumbers entities.
   public var expressions: [String]
+  /// False for a table WITHOUT ROWID, which is one shard.
+  public var hasRowID: Bool
 }
 
 /// A piece of one table: the rows whose key lies in ``keys``. The unit of retry.
@@ -273,18 +271,28 @@ extension MigrationPlan {
   /// The units that a stage has work for.
   ///
   /// Copy: rows that are computed. Link: rows with relationships, carried ones too, for their
-  /// targets are looked at. Validate and verify: everything.
+  /// targets are looked at. Validate: everything. Verify: everything that is in the destination.
   public func units(in stage: PlanStage) -> [Int] {
     units.indices.filter { number in
-      switch (units[number].subject, stage) {
-      case (_, .validate), (_, .verify): true
-      case (.table(let index), .copy): tables[index].way == .computed
-      case (.table(let index), .link):
-        tables[index].entities.contains { !$0.references.isEmpty }
-          || (tables[index].way == .computed && !tables[index].relationshipPlaces.isEmpty)
-      case (.joinTable(let index), .link):
-        joinTables[index].way == .computed || !joinTables[index].checks.isEmpty
-      case (.joinTable, .copy), (.foreignTable, _): false
+      switch units[number].subject {
+      case .table(let index):
+        let table = tables[index]
+        switch stage {
+        case .copy: return table.way == .computed
+        case .link:
+          return table.entities.contains { !$0.references.isEmpty }
+            || (table.way == .computed && !table.relationshipPlaces.isEmpty)
+        case .validate: return true
+        case .verify: return table.way != .removed
+        }
+      case .joinTable(let index):
+        switch stage {
+        case .copy: return false
+        case .link: return joinTables[index].way == .computed
+        case .validate, .verify: return true
+        }
+      case .foreignTable:
+        return stage == .validate || stage == .verify
       }
     }
   }
