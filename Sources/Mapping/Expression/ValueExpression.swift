@@ -1,0 +1,87 @@
+/// How a value is computed: the tree of an `NSExpression` as mapping models use them.
+///
+/// One meaning has one tree: `a + b` and `add:to:(a, b)` are the same, and so are `SELF.name`
+/// and `name`. Values that no literal can spell (dates, data, decimals) are written as a `CAST`
+/// of a text or number.
+///
+/// Source: `core-data-migration.md` §4.2 (grammar), §3.4 (archived form).
+public indirect enum ValueExpression: Sendable, Hashable {
+  case constant(Constant)
+  /// `$source`, `$manager` …, without the `$`.
+  case variable(String)
+  /// `SELF`: the object at hand, which is what a bare key path starts from.
+  case evaluatedObject
+  /// `$source.department.name`: key-value coding from `base`.
+  case keyPath(base: ValueExpression, keys: [KeyPathElement])
+  /// `FUNCTION(receiver, "selector:", argument)`: a message of the receiver's.
+  case function(receiver: ValueExpression, selector: String, arguments: [ValueExpression])
+  /// `sum:(…)`, `a * b`, `godwit.bucket(…)`: one of ``BuiltInFunction``, or an unknown name.
+  case call(String, [ValueExpression])
+  /// `{a, b}`
+  case aggregate([ValueExpression])
+  /// `CAST(operand, "NSDate")`
+  case cast(ValueExpression, type: String)
+  /// `TERNARY(predicate, then, otherwise)`
+  case ternary(PredicateExpression, then: ValueExpression, otherwise: ValueExpression)
+  /// `SUBQUERY(collection, $x, predicate)`; the variable without the `$`.
+  case subquery(collection: ValueExpression, variable: String, predicate: PredicateExpression)
+  /// `FETCH(request, context, countOnly)`
+  case fetch(request: ValueExpression, context: ValueExpression, countOnly: Bool)
+  /// `collection[index]`
+  case element(of: ValueExpression, at: ElementPlace)
+  /// `$x := value`
+  case assignment(variable: String, value: ValueExpression)
+}
+
+/// What a literal can spell.
+public enum Constant: Sendable, Hashable {
+  case null
+  case boolean(Bool)
+  case integer(Int64)
+  /// Never an infinity or not-a-number: no literal spells those.
+  case real(Double)
+  case string(String)
+}
+
+/// One step of a key path.
+public enum KeyPathElement: Sendable, Hashable {
+  case key(String)
+  /// `@count`, `@distinctUnionOfSets` …, without the `@`.
+  case collectionOperator(String)
+}
+
+/// What stands between the brackets of `collection[…]`.
+public enum ElementPlace: Sendable, Hashable {
+  case first
+  case last
+  case size
+  case index(ValueExpression)
+}
+
+extension ValueExpression {
+  /// `$source.name`, as the compiled form of an automatic attribute row has it.
+  /// Source: `core-data-migration.md` §3.3, rule 3.
+  public static func sourceKeyPath(_ key: String) -> ValueExpression {
+    .keyPath(base: .variable("source"), keys: [.key(key)])
+  }
+
+  /// `FUNCTION($source, "valueForKey:", "name")`, the form of an inferred mapping model.
+  /// Source: `core-data-migration.md` §2.3.
+  public static func sourceValue(forKey key: String) -> ValueExpression {
+    .function(
+      receiver: .variable("source"), selector: ManagerSelector.valueForKey,
+      arguments: [.constant(.string(key))])
+  }
+}
+
+/// Selectors that mapping models are written with, each spelled once.
+public enum ManagerSelector {
+  public static let valueForKey = "valueForKey:"
+  public static let instancesForMapping =
+    "destinationInstancesForEntityMappingNamed:sourceInstances:"
+  public static let instancesForRelationship =
+    "destinationInstancesForSourceRelationshipNamed:sourceInstances:"
+  public static let sourceInstancesForMapping =
+    "sourceInstancesForEntityMappingNamed:destinationInstances:"
+  public static let fetchRequest = "fetchRequestForSourceEntityNamed:predicateString:"
+}

@@ -1,0 +1,289 @@
+public import GodwitObjectModel
+
+/// What becomes of a source model's entities and properties when nobody has written a mapping
+/// model; and the reasons why that may be impossible.
+///
+/// Two items correspond when their renaming identifiers are equal; an item without one has its
+/// own name for an identifier. An explicit identifier *replaces* the name: a destination `bar`
+/// with the identifier `foo` is the source's `foo`, never its `bar`. Entities are matched first,
+/// then the properties within matched entities, inherited ones included, so that a property may
+/// move between parent and child.
+///
+/// Source: `core-data-migration.md` §2.
+public struct InferredMapping: Sendable {
+  public let source: EntityHierarchy
+  public let destination: EntityHierarchy
+  /// Destination entity → the source entity that it comes from.
+  public private(set) var entityPairs: [EntityName: EntityName] = [:]
+  /// Source entity → the destination entity that it becomes.
+  public private(set) var successors: [EntityName: EntityName] = [:]
+  /// What the two models alone forbid.
+  public private(set) var refusals: [Refusal] = []
+  public private(set) var notes: [InferenceNote] = []
+
+  private var matches: [EntityName: [String: EntityHierarchy.Declared]] = [:]
+
+  public init(source: EntityHierarchy, destination: EntityHierarchy) {
+    self.source = source
+    self.destination = destination
+    matchEntities()
+    for name in destination.order {
+      guard let old = entityPairs[name] else { continue }
+      matchProperties(of: name, from: old)
+    }
+    for name in destination.order {
+      guard let old = entityPairs[name] else {
+        noteSameName(name)
+        continue
+      }
+      judgeProperties(of: name)
+      if old != name {
+        note(.renamedEntity, name, nil, "entity \(old) becomes \(name)")
+      }
+    }
+    judgeRoots()
+  }
+}
+
+extension InferredMapping {
+  /// True when the models allow it; the store's rows may still forbid it, see ``rowConditions``.
+  public var isPossible: Bool { refusals.isEmpty }
+
+  /// The source's property that a property of a destination entity comes from, with the source
+  /// entity that declares it. Nil for a property that is new, or not stored.
+  public func correspondence(
+    of property: String, in entity: EntityName
+  ) -> EntityHierarchy.Declared? {
+    matches[entity]?[property]
+  }
+
+  private mutating func note(
+    _ kind: InferenceNote.Kind, _ entity: EntityName, _ property: String?, _ message: String
+  ) {
+    notes.append(InferenceNote(kind, entity: entity, property: property, message: message))
+  }
+
+  private mutating func refuse(_ refusal: Refusal) {
+    if !refusals.contains(refusal) { refusals.append(refusal) }
+  }
+
+  private mutating func matchEntities() {
+    var byKey: [String: EntityName] = [:]
+    for entity in source.model.entities {
+      if let other = byKey.updateValue(entity.name, forKey: entity.mappingKey) {
+        refuse(
+          Refusal(
+            .duplicateIdentifier, entity: entity.name,
+            message: "the source entities \(other) and \(entity.name) share the renaming "
+              + "identifier \(entity.mappingKey)",
+            advice: "Give each its own identifier, or write a mapping model.",
+            certainty: .unspecified))
+      }
+    }
+    for entity in destination.model.entities {
+      guard let old = byKey[entity.mappingKey] else { continue }
+      if let other = successors[old] {
+        refuse(
+          Refusal(
+            .splitEntity, entity: entity.name,
+            message: "\(other) and \(entity.name) both come from \(old)",
+            advice: "Inference gives a source entity one successor. Write a mapping model with "
+              + "one entity mapping for each."))
+        continue
+      }
+      entityPairs[entity.name] = old
+      successors[old] = entity.name
+    }
+  }
+
+  private mutating func noteSameName(_ name: EntityName) {
+    guard source.contains(name) else { return }
+    note(
+      .differentIdentifiers, name, nil,
+      "\(name) is in both models under different renaming identifiers: it is removed and added")
+  }
+
+  private mutating func matchProperties(of name: EntityName, from old: EntityName) {
+    var byKey: [PropertyKey: EntityHierarchy.Declared] = [:]
+    for declared in source.properties(of: old) where declared.property.isStored {
+      let key = PropertyKey(declared.property)
+      if byKey.updateValue(declared, forKey: key) != nil {
+        refuse(
+          Refusal(
+            .duplicateIdentifier, entity: old, properties: [declared.property.name],
+            message: "two source properties share the renaming identifier \(key.identifier)",
+            advice: "Give each its own identifier, or write a mapping model.",
+            certainty: .unspecified))
+      }
+    }
+    var found: [String: EntityHierarchy.Declared] = [:]
+    var used: Set<String> = []
+    for declared in destination.properties(of: name) where declared.property.isStored {
+      let property = declared.property
+      guard let hit = byKey[PropertyKey(property)] else {
+        noteUnmatched(property, of: name, from: old)
+        continue
+      }
+      if !used.insert(hit.property.name).inserted {
+        refuse(
+          Refusal(
+            .duplicateIdentifier, entity: name, properties: [property.name],
+            message: "two destination properties come from \(old).\(hit.property.name)",
+            advice: "Give each its own identifier, or write a mapping model that copies the "
+              + "value twice.",
+            certainty: .unspecified))
+      }
+      found[property.name] = hit
+      if hit.property.name != property.name {
+        note(
+          .renamedProperty, name, property.name,
+          "\(old).\(hit.property.name) becomes \(name).\(property.name)")
+      }
+    }
+    matches[name] = found
+  }
+
+  /// A stored destination property without a counterpart is new. Two cases are likelier mistakes.
+  private mutating func noteUnmatched(
+    _ property: PropertyDescription, of name: EntityName, from old: EntityName
+  ) {
+    let kind = PropertyKey.Kind(property)
+    let key = property.traits.mappingKey
+    if key != property.name, let named = source.property(key, of: old)?.property,
+      named.isStored, PropertyKey.Kind(named) == kind
+    {
+      note(
+        .intermediateIdentifier, name, property.name,
+        "the identifier of \(name).\(property.name) names \(old).\(key), whose own identifier is "
+          + "\(named.traits.mappingKey): the property is removed and added. "
+          + "Repeat \(named.traits.mappingKey) as the identifier to keep the values")
+    }
+    if let same = source.property(property.name, of: old)?.property, same.isStored,
+      PropertyKey.Kind(same) == kind
+    {
+      note(
+        .differentIdentifiers, name, property.name,
+        "\(name).\(property.name) is in both models under different renaming identifiers: "
+          + "it is removed and added")
+    }
+  }
+
+  private mutating func judgeProperties(of name: EntityName) {
+    for declared in destination.properties(of: name) {
+      guard let hit = correspondence(of: declared.property.name, in: name) else { continue }
+      switch (hit.property, declared.property) {
+      case (.attribute(let old), .attribute(let new)): judge(new, from: old, of: name)
+      case (.relationship(let old), .relationship(let new)): judge(new, from: old, of: name)
+      default: break
+      }
+    }
+  }
+
+  private mutating func judge(
+    _ new: AttributeDescription, from old: AttributeDescription, of name: EntityName
+  ) {
+    guard new.type != old.type else { return }
+    if !(new.type.isNumber && old.type.isNumber) {
+      refuse(
+        Refusal(
+          .attributeType, entity: name, properties: [new.name],
+          message: "\(old.type.xmlName) cannot become \(new.type.xmlName)",
+          advice: "Only numbers convert into each other. Write a mapping model with an expression "
+            + "for \(new.name), or add a new attribute beside the old one."))
+    } else if !old.type.widens(to: new.type) {
+      note(
+        .narrowing, name, new.name,
+        "\(name).\(new.name) goes from \(old.type.xmlName) to \(new.type.xmlName): what becomes "
+          + "of values that do not fit is not specified")
+    }
+  }
+
+  private mutating func judge(
+    _ new: RelationshipDescription, from old: RelationshipDescription, of name: EntityName
+  ) {
+    if entityPairs[new.destinationEntity] != old.destinationEntity {
+      // The same name under two identifiers: Apple says nothing about it.
+      let sameName =
+        new.destinationEntity == old.destinationEntity
+        && entityPairs[new.destinationEntity] == nil
+      refuse(
+        Refusal(
+          .relationshipDestination, entity: name, properties: [new.name],
+          message: "the destination \(old.destinationEntity) cannot become "
+            + "\(new.destinationEntity)",
+          advice: "A destination entity may be renamed but not exchanged. Give "
+            + "\(new.destinationEntity) the renaming identifier of \(old.destinationEntity), or "
+            + "write a mapping model.",
+          certainty: sameName ? .unspecified : .documented))
+    }
+    if old.isToMany && !new.isToMany {
+      refuse(
+        Refusal(
+          .toManyToOne, entity: name, properties: [new.name],
+          message: "a to-many cannot become a to-one",
+          advice: "Which of several targets would stay is not specified. Write a mapping model "
+            + "that chooses.",
+          certainty: .unspecified))
+    }
+  }
+
+  /// One root entity is one table: rows of two tables cannot come together in one.
+  private mutating func judgeRoots() {
+    for root in destination.roots {
+      var roots: Set<EntityName> = []
+      for name in destination.subtree(of: root) {
+        if let old = entityPairs[name] { roots.insert(source.root(of: old)) }
+      }
+      guard roots.count > 1 else { continue }
+      let listed = roots.sorted().map(\.rawValue).joined(separator: ", ")
+      refuse(
+        Refusal(
+          .mergeRoots, entity: root,
+          message: "its table would take the rows of \(listed), which have no common parent",
+          advice: "Keep the hierarchies apart, or write a mapping model."))
+    }
+  }
+}
+
+/// What two properties must agree on to correspond: an attribute never becomes a relationship.
+struct PropertyKey: Hashable {
+  enum Kind: Hashable {
+    case attribute, relationship, fetchedProperty
+
+    init(_ property: PropertyDescription) {
+      switch property {
+      case .attribute: self = .attribute
+      case .relationship: self = .relationship
+      case .fetchedProperty: self = .fetchedProperty
+      }
+    }
+  }
+
+  let kind: Kind
+  let identifier: String
+
+  init(_ property: PropertyDescription) {
+    kind = Kind(property)
+    identifier = property.traits.mappingKey
+  }
+}
+
+extension AttributeType {
+  /// True when every value of this number type is one of the other as well.
+  func widens(to new: AttributeType) -> Bool {
+    func rank(_ type: AttributeType) -> Int? {
+      switch type {
+      case .boolean: 0
+      case .integer16: 1
+      case .integer32: 2
+      case .integer64: 3
+      default: nil
+      }
+    }
+    if let a = rank(self), let b = rank(new) { return a <= b && new != .boolean }
+    if new == .double || new == .decimal {
+      return rank(self) != nil || (self == .float && new == .double)
+    }
+    return false
+  }
+}

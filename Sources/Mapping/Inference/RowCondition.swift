@@ -1,0 +1,46 @@
+public import GodwitObjectModel
+
+/// Something that the rows of the source store must fulfil, so that an inferred mapping can be
+/// carried out; and the refusal that it becomes where they do not.
+///
+/// Entities mean objects of exactly that entity, without its sub-entities.
+/// Source: `core-data-migration.md` §2.2.
+public struct RowCondition: Sendable, Hashable {
+  public enum Question: Sendable, Hashable {
+    /// The source entity has no objects.
+    case noRows(of: EntityName)
+    /// No object of the source entity lacks a value (or, for a to-one, a target).
+    case noNulls(entity: EntityName, property: String)
+    /// No two rows of all parts together agree in every term. A row with a NULL among its terms
+    /// agrees with none.
+    case unique([UniquePart])
+  }
+
+  public var question: Question
+  public var refusal: Refusal
+
+  public init(_ question: Question, refusal: Refusal) {
+    self.question = question
+    self.refusal = refusal
+  }
+}
+
+/// What one source entity contributes to the values under a uniqueness constraint.
+public struct UniquePart: Sendable, Hashable {
+  public enum Term: Sendable, Hashable {
+    /// The value of the source property; `default` takes the place of NULL.
+    case source(property: String, default: StoredDefault?)
+    /// The same value for every object: what a new property gets.
+    case constant(StoredDefault?)
+  }
+
+  /// The source entity.
+  public var entity: EntityName
+  /// One for each property of the constraint, in its order.
+  public var terms: [Term]
+
+  public init(entity: EntityName, terms: [Term]) {
+    self.entity = entity
+    self.terms = terms
+  }
+}

@@ -1,0 +1,15 @@
+/// What becomes of the objects of one model version in another. Core Data's `NSMappingModel`.
+public struct MappingModel: Sendable, Equatable {
+  /// In the order in which they are processed.
+  public var entityMappings: [EntityMapping]
+
+  public init(entityMappings: [EntityMapping]) {
+    self.entityMappings = entityMappings
+  }
+}
+
+extension MappingModel {
+  public func entityMapping(named name: String) -> EntityMapping? {
+    entityMappings.first { $0.name == name }
+  }
+}
