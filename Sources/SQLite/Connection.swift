@@ -1,0 +1,253 @@
+private import CSQLite
+
+/// One open database.
+///
+/// Belongs to one thread at a time, and so do its statements; SQLite's own mutexes are off.
+/// Database files are not trusted: functions and virtual tables with side effects cannot be
+/// called from a schema, and damaged cells are looked for on every page.
+public final class Connection {
+  /// What may be done to the file.
+  public enum Mode: Sendable {
+    /// Nobody writes the file while it is open: no locks, no `-wal`, no `-shm`, all of which are
+    /// ignored if there. For a file with a log, that means old or damaged rows: see to it first.
+    case immutable
+    case readOnly
+    /// The file must exist.
+    case readWrite
+    /// The file is made if it does not exist.
+    case create
+  }
+
+  /// The path as given.
+  public let path: String
+  private var handle: OpaquePointer?
+  private var cancelCheck: CancelCheck?
+
+  /// Opens a database.
+  ///
+  /// SQLite reads the file with the first statement: a file that is no database is not noticed
+  /// before.
+  ///
+  /// - Parameters:
+  ///   - path: A path of the file system, never a URI; `":memory:"` for a database in memory.
+  ///   - busyTimeoutMilliseconds: How long a statement waits for another connection's lock.
+  public init(path: String, mode: Mode, busyTimeoutMilliseconds: Int32 = 5_000) throws {
+    self.path = path
+    guard !path.isEmpty, !path.utf8.contains(0) else {
+      throw SQLiteError.cannotOpen(
+        path: path, code: SQLITE_CANTOPEN, message: "the path is empty or has a zero byte")
+    }
+    let access =
+      switch mode {
+      case .immutable, .readOnly: SQLITE_OPEN_READONLY
+      case .readWrite: SQLITE_OPEN_READWRITE
+      case .create: SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+      }
+    let flags =
+      access | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
+      | SQLITE_OPEN_EXRESCODE
+    let code = sqlite3_open_v2(
+      uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
+    guard code == SQLITE_OK, let handle else {
+      let error = SQLiteError.cannotOpen(path: path, code: code, message: message(code, handle))
+      sqlite3_close_v2(handle)
+      self.handle = nil
+      throw error
+    }
+    sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
+    try execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+  }
+
+  deinit { sqlite3_close_v2(handle) }
+}
+
+extension Connection {
+  /// Closes the database now, and says whether that worked. Without it the database is closed when
+  /// the connection and all its statements are gone.
+  ///
+  /// - Throws: `SQLITE_BUSY` when a statement is still alive; the connection then stays open.
+  public func close() throws {
+    guard let handle else { return }
+    let code = sqlite3_close(handle)
+    guard code == SQLITE_OK else { throw failure(code, in: "close") }
+    self.handle = nil
+  }
+
+  /// Runs one statement or several, separated by semicolons, and discards any rows.
+  public func execute(_ sql: String) throws {
+    let code = sqlite3_exec(try openHandle(sql), sql, nil, nil, nil)
+    guard code == SQLITE_OK else { throw failure(code, in: sql) }
+  }
+
+  /// Prepares exactly one statement.
+  public func prepare(_ sql: String) throws -> Statement {
+    let handle = try openHandle(sql)
+    var prepared: OpaquePointer?
+    var sql = sql
+    let (code, isWhole) = sql.withUTF8 { bytes -> (Int32, Bool) in
+      let start = bytes.baseAddress.map {
+        UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self)
+      }
+      guard let start, let size = Int32(exactly: bytes.count) else { return (SQLITE_TOOBIG, false) }
+      var tail: UnsafePointer<CChar>?
+      let code = sqlite3_prepare_v3(
+        handle, start, size, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, &tail)
+      let used = tail.map { start.distance(to: $0) } ?? 0
+      // Spaces, line ends and semicolons may follow.
+      let isWhole = bytes[used...].allSatisfy {
+        $0 == 0x20 || $0 == 0x3B || (0x09...0x0D).contains($0)
+      }
+      return (code, isWhole)
+    }
+    guard code == SQLITE_OK else { throw failure(code, in: sql) }
+    guard let prepared, isWhole else {
+      sqlite3_finalize(prepared)
+      throw SQLiteError.failed(
+        code: SQLITE_MISUSE, message: "exactly one statement is expected", statement: sql)
+    }
+    return Statement(prepared, of: self)
+  }
+
+  /// Runs a statement and collects its rows. For results known to be small.
+  public func rows(_ sql: String, _ arguments: [SQLiteValue] = []) throws -> [[SQLiteValue]] {
+    let statement = try prepare(sql)
+    for (place, argument) in arguments.enumerated() {
+      try statement.bind(Int32(truncatingIfNeeded: place + 1), argument)
+    }
+    var rows: [[SQLiteValue]] = []
+    while try statement.step() {
+      rows.append((0..<Int32(statement.columnCount)).map { statement.value($0) })
+    }
+    return rows
+  }
+
+  /// Runs the body in a transaction that takes the write lock at once; rolled back if it throws.
+  public func transaction<Result>(_ body: () throws -> Result) throws -> Result {
+    try execute("BEGIN IMMEDIATE")
+    do {
+      let result = try body()
+      try execute("COMMIT")
+      return result
+    } catch {
+      // SQLite may have rolled back by itself; the first error is the one to tell.
+      if isInTransaction { try? execute("ROLLBACK") }
+      throw error
+    }
+  }
+}
+
+extension Connection {
+  /// Whether a transaction is open.
+  public var isInTransaction: Bool { handle.map { sqlite3_get_autocommit($0) == 0 } ?? false }
+
+  /// Rows that the last INSERT, UPDATE or DELETE changed.
+  public var changes: Int64 { handle.map { sqlite3_changes64($0) } ?? 0 }
+
+  /// The rowid of the last row inserted through this connection.
+  public var lastInsertRowID: Int64 { handle.map { sqlite3_last_insert_rowid($0) } ?? 0 }
+
+  /// Stops the running statement, which fails with `SQLITE_INTERRUPT`.
+  public func interrupt() {
+    if let handle { sqlite3_interrupt(handle) }
+  }
+
+  /// A limit that SQLite sets for a connection. https://sqlite.org/c3ref/c_limit_attached.html
+  public enum Limit: Int32, Sendable {
+    /// Bytes in a text, a blob or a row.
+    case length = 0
+    /// Bytes in the text of a statement.
+    case statementLength = 1
+    case columns = 2
+    case expressionDepth = 3
+    case compoundSelectTerms = 4
+    case virtualMachineInstructions = 5
+    case functionArguments = 6
+    case attachedDatabases = 7
+    case likePatternLength = 8
+    case variables = 9
+    case triggerDepth = 10
+    case workerThreads = 11
+  }
+
+  /// Sets a limit and gives the one before. A value above the library's own maximum is cut to it.
+  @discardableResult
+  public func setLimit(_ limit: Limit, to value: Int32) -> Int32 {
+    handle.map { sqlite3_limit($0, limit.rawValue, max(0, value)) } ?? 0
+  }
+
+  /// Asks every so many instructions whether the running statement should stop, which then fails
+  /// with `SQLITE_INTERRUPT`. `nil` stops asking.
+  ///
+  /// The check must not use this connection.
+  public func setCancelCheck(everyInstructions count: Int32 = 100_000, _ check: (() -> Bool)?) {
+    guard let handle else { return }
+    cancelCheck = check.map(CancelCheck.init)
+    let context = cancelCheck.map { Unmanaged.passUnretained($0).toOpaque() }
+    guard context != nil else { return sqlite3_progress_handler(handle, 0, nil, nil) }
+    sqlite3_progress_handler(
+      handle, max(1, count),
+      { context in
+        guard let context else { return 0 }
+        return Unmanaged<CancelCheck>.fromOpaque(context).takeUnretainedValue().check() ? 1 : 0
+      }, context)
+  }
+
+  /// Makes SQL functions of these names that take any arguments and return NULL.
+  ///
+  /// For functions that Core Data registers and its triggers call: without them a statement that
+  /// touches such a table cannot be prepared.
+  public func registerFunctionStubs(_ names: [String]) throws {
+    for name in names {
+      let code = sqlite3_create_function_v2(
+        try openHandle(name), name, -1,
+        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+        { context, _, _ in sqlite3_result_null(context) }, nil, nil, nil)
+      guard code == SQLITE_OK else { throw failure(code, in: "function \(name)") }
+    }
+  }
+}
+
+extension Connection {
+  private func openHandle(_ statement: String) throws -> OpaquePointer {
+    guard let handle else {
+      throw SQLiteError.failed(
+        code: SQLITE_MISUSE, message: "the connection is closed", statement: statement)
+    }
+    return handle
+  }
+
+  private func failure(_ code: Int32, in statement: String) -> SQLiteError {
+    .failed(code: code, message: message(code, handle), statement: statement)
+  }
+}
+
+/// Keeps a closure alive while SQLite holds a pointer to it.
+private final class CancelCheck {
+  let check: () -> Bool
+  init(_ check: @escaping () -> Bool) { self.check = check }
+}
+
+private func message(_ code: Int32, _ handle: OpaquePointer?) -> String {
+  guard let handle else { return String(cString: sqlite3_errstr(code)) }
+  return String(cString: sqlite3_errmsg(handle))
+}
+
+/// The `file:` URI of a path, every unusual byte escaped. https://sqlite.org/uri.html
+private func uri(ofPath path: String, isImmutable: Bool) -> String {
+  let digits = Array("0123456789ABCDEF".unicodeScalars)
+  // An absolute path follows an empty authority, or its first part would be taken for one.
+  var uri = path.utf8.first == UInt8(ascii: "/") ? "file://" : "file:"
+  for byte in path.utf8 {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "/"), UInt8(ascii: "."),
+      UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"):
+      uri.unicodeScalars.append(Unicode.Scalar(byte))
+    default:
+      uri += "%"
+      uri.unicodeScalars.append(digits[Int(byte >> 4)])
+      uri.unicodeScalars.append(digits[Int(byte & 15)])
+    }
+  }
+  return isImmutable ? uri + "?immutable=1" : uri
+}

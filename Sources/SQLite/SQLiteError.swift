@@ -1,0 +1,125 @@
+private import CSQLite
+
+/// What SQLite refused to do.
+///
+/// Carries the extended result code, SQLite's own message and the statement; never bound values.
+public enum SQLiteError: Error, Equatable, Sendable {
+  /// The database could not be opened.
+  case cannotOpen(path: String, code: Int32, message: String)
+  /// A statement could not be prepared or run.
+  case failed(code: Int32, message: String, statement: String)
+}
+
+extension SQLiteError {
+  /// The extended result code. https://sqlite.org/rescode.html
+  public var code: Int32 {
+    switch self {
+    case .cannotOpen(_, let code, _), .failed(let code, _, _): code
+    }
+  }
+
+  /// The low eight bits of ``code``: what kind of failure it is.
+  public var primaryCode: Int32 { code & 0xFF }
+
+  /// The file is damaged, or no database at all.
+  public var isCorruption: Bool {
+    primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_NOTADB
+  }
+
+  /// The volume, or the database's own page limit, is full.
+  public var isOutOfSpace: Bool { primaryCode == SQLITE_FULL }
+
+  /// Another connection holds a lock that did not go away within the busy timeout.
+  public var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
+
+  /// A UNIQUE or PRIMARY KEY constraint failed, or a rowid is taken.
+  public var isConstraintUnique: Bool {
+    code == SQLITE_CONSTRAINT | (8 << 8)  // SQLITE_CONSTRAINT_UNIQUE
+      || code == SQLITE_CONSTRAINT | (6 << 8)  // SQLITE_CONSTRAINT_PRIMARYKEY
+      || code == SQLITE_CONSTRAINT | (10 << 8)  // SQLITE_CONSTRAINT_ROWID
+  }
+
+  /// `interrupt()` or a cancel check stopped the statement.
+  public var isInterrupted: Bool { primaryCode == SQLITE_INTERRUPT }
+
+  /// The operating system failed to read or write.
+  public var isInputOutput: Bool { primaryCode == SQLITE_IOERR }
+
+  /// The code's name in SQLite's documentation, such as `SQLITE_CONSTRAINT_NOTNULL`.
+  public var codeName: String { resultCodeName(code) }
+}
+
+extension SQLiteError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .cannotOpen(let path, let code, let message):
+      "SQLite error \(code) (\(codeName)): \(message), opening \(path).\(advice)"
+    case .failed(let code, let message, let statement):
+      "SQLite error \(code) (\(codeName)): \(message), in \(shortened(statement)).\(advice)"
+    }
+  }
+
+  /// What to do next, where it does not depend on the statement.
+  private var advice: String {
+    switch primaryCode {
+    case SQLITE_FULL: " Free space on the volume and run again."
+    case SQLITE_BUSY, SQLITE_LOCKED:
+      " Another process is using the database. Close it there and run again."
+    case SQLITE_CORRUPT: " The file is damaged. Restore it from a backup, or recover it first."
+    case SQLITE_NOTADB: " The file is not an SQLite database, or it is encrypted."
+    case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
+      " Check that the path exists and that this user may read it."
+    case SQLITE_READONLY: " Check that this user may write the file and its folder."
+    case SQLITE_IOERR: " Check the volume, then run again."
+    case SQLITE_NOMEM: " Free memory, or run with fewer workers."
+    default: ""
+    }
+  }
+}
+
+/// Statements that list hundreds of columns are cut for a person to read.
+private func shortened(_ statement: String) -> String {
+  let line = statement.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+  return line.count <= 400 ? line : line.prefix(399) + "…"
+}
+
+/// Names of primary codes, by code. https://sqlite.org/rescode.html
+private let primaryNames = [
+  "OK", "ERROR", "INTERNAL", "PERM", "ABORT", "BUSY", "LOCKED", "NOMEM", "READONLY", "INTERRUPT",
+  "IOERR", "CORRUPT", "NOTFOUND", "FULL", "CANTOPEN", "PROTOCOL", "EMPTY", "SCHEMA", "TOOBIG",
+  "CONSTRAINT", "MISMATCH", "MISUSE", "NOLFS", "AUTH", "FORMAT", "RANGE", "NOTADB", "NOTICE",
+  "WARNING",
+]
+
+/// Names of extended codes after their primary code's, from the second byte 1 on.
+private let extendedNames: [Int32: [String]] = [
+  SQLITE_ERROR: ["MISSING_COLLSEQ", "RETRY", "SNAPSHOT"],
+  SQLITE_ABORT: ["", "ROLLBACK"],
+  SQLITE_BUSY: ["RECOVERY", "SNAPSHOT", "TIMEOUT"],
+  SQLITE_LOCKED: ["SHAREDCACHE", "VTAB"],
+  SQLITE_READONLY: ["RECOVERY", "CANTLOCK", "ROLLBACK", "DBMOVED", "CANTINIT", "DIRECTORY"],
+  SQLITE_IOERR: [
+    "READ", "SHORT_READ", "WRITE", "FSYNC", "DIR_FSYNC", "TRUNCATE", "FSTAT", "UNLOCK", "RDLOCK",
+    "DELETE", "BLOCKED", "NOMEM", "ACCESS", "CHECKRESERVEDLOCK", "LOCK", "CLOSE", "DIR_CLOSE",
+    "SHMOPEN", "SHMSIZE", "SHMLOCK", "SHMMAP", "SEEK", "DELETE_NOENT", "MMAP", "GETTEMPPATH",
+    "CONVPATH", "VNODE", "AUTH", "BEGIN_ATOMIC", "COMMIT_ATOMIC", "ROLLBACK_ATOMIC", "DATA",
+    "CORRUPTFS", "IN_PAGE",
+  ],
+  SQLITE_CORRUPT: ["VTAB", "SEQUENCE", "INDEX"],
+  SQLITE_CANTOPEN: ["NOTEMPDIR", "ISDIR", "FULLPATH", "CONVPATH", "DIRTYWAL", "SYMLINK"],
+  SQLITE_CONSTRAINT: [
+    "CHECK", "COMMITHOOK", "FOREIGNKEY", "FUNCTION", "NOTNULL", "PRIMARYKEY", "TRIGGER", "UNIQUE",
+    "VTAB", "ROWID", "PINNED", "DATATYPE",
+  ],
+]
+
+private func resultCodeName(_ code: Int32) -> String {
+  let primary = code & 0xFF
+  guard code >= 0, Int(primary) < primaryNames.count else { return "SQLITE_\(code)" }
+  let name = "SQLITE_" + primaryNames[Int(primary)]
+  let extended = Int(code >> 8) - 1
+  guard extended >= 0, let names = extendedNames[primary], extended < names.count,
+    !names[extended].isEmpty
+  else { return name }
+  return name + "_" + names[extended]
+}

@@ -1,0 +1,62 @@
+/// One SQLite value that owns what it holds. For cold paths and tests; rows in bulk go by
+/// ``RawValue``.
+public enum SQLiteValue: Sendable, Hashable {
+  case null
+  case integer(Int64)
+  case real(Double)
+  case text(String)
+  case blob([UInt8])
+}
+
+extension SQLiteValue {
+  /// Copies a raw value. Text that is not valid UTF-8 is repaired with U+FFFD: bytes that must
+  /// survive unchanged stay raw.
+  public init(_ raw: RawValue) {
+    switch raw.kind {
+    case .null: self = .null
+    case .integer: self = .integer(raw.bits)
+    case .real: self = .real(raw.real)
+    case .text: self = .text(String(decoding: raw.buffer, as: UTF8.self))
+    case .blob: self = .blob([UInt8](raw.buffer))
+    }
+  }
+
+  /// The integer, or `nil` for any other kind.
+  public var integer: Int64? {
+    if case .integer(let value) = self { value } else { nil }
+  }
+
+  /// The number of an integer or real, or `nil` for any other kind.
+  public var number: Double? {
+    switch self {
+    case .integer(let value): Double(value)
+    case .real(let value): value
+    case .null, .text, .blob: nil
+    }
+  }
+
+  /// The text, or `nil` for any other kind.
+  public var text: String? {
+    if case .text(let value) = self { value } else { nil }
+  }
+
+  /// The bytes of a blob, or `nil` for any other kind.
+  public var blob: [UInt8]? {
+    if case .blob(let value) = self { value } else { nil }
+  }
+
+  public var isNull: Bool { self == .null }
+}
+
+/// An identifier in double quotes, quotes inside doubled: safe as a name in any statement.
+///
+/// Source: https://sqlite.org/lang_keywords.html
+public func quoted(_ identifier: String) -> String {
+  var text = "\""
+  for scalar in identifier.unicodeScalars {
+    if scalar == "\"" { text.unicodeScalars.append(scalar) }
+    text.unicodeScalars.append(scalar)
+  }
+  text += "\""
+  return text
+}
