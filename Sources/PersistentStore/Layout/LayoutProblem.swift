@@ -1,0 +1,50 @@
+import GodwitObjectModel
+
+/// What keeps a computed schema from being created.
+///
+/// How Core Data tells such names apart is not known, so no store is written for such a model.
+public enum LayoutProblem: Error, Sendable, Equatable {
+  /// Two entities or relationships give tables of one name, or the name of a control table.
+  case duplicateTable(String)
+  /// The index is left out: its name is taken.
+  case duplicateIndex(String)
+  /// A name with a NUL character cannot stand in SQL.
+  case unusableName(String)
+
+  /// True when a store of this layout cannot be created at all.
+  public var isFatal: Bool {
+    if case .duplicateIndex = self { false } else { true }
+  }
+
+  static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
+
+  static func all(tables: [EntityTable], joins: [JoinTable]) -> [LayoutProblem] {
+    var problems: [LayoutProblem] = []
+    var taken = Set(controlTables.map(folded))
+    for name in tables.map(\.name) + joins.map(\.name) {
+      if !taken.insert(folded(name)).inserted { problems.append(.duplicateTable(name)) }
+    }
+    let names =
+      tables.flatMap { [$0.name] + $0.columns.map(\.name) } + joins.flatMap { [$0.name] + $0.columns }
+    return problems + names.filter { $0.utf8.contains(0) }.map { .unusableName($0) }
+  }
+
+  /// SQLite compares names without regard to the case of ASCII letters, and of no others.
+  static func folded(_ name: String) -> [UInt8] {
+    name.utf8.map { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) ? $0 - 32 : $0 }
+  }
+}
+
+extension LayoutProblem: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .duplicateTable(let name):
+      "Two parts of the model need a table named \(name). Rename an entity or a relationship."
+    case .duplicateIndex(let name):
+      "The model asks twice for an index named \(name); only the first is made."
+    case .unusableName(let name):
+      "The name \(name.debugDescription) has a NUL character and cannot be used in SQL. "
+        + "Rename the entity or property."
+    }
+  }
+}
