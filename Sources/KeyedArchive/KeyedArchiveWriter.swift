@@ -1,0 +1,145 @@
+/// Builds a keyed archive, object by object.
+///
+/// A place can be taken before its object is known (``reserve()``), so circles are no trouble.
+/// Equal strings and numbers share one place, classes are listed once, and the same calls always
+/// give the same bytes.
+///
+///     var writer = KeyedArchiveWriter()
+///     let name = writer.string("Recipe")
+///     let root = writer.object("NSEntityDescription", [("NSEntityName", name.uid)])
+///     let bytes = writer.bytes(root: root)
+public struct KeyedArchiveWriter {
+  /// A place in `$objects`.
+  public struct Reference: Sendable, Hashable {
+    public let index: UInt32
+    /// As a coded value of another object.
+    public var uid: PropertyList { .uid(index) }
+    /// The place of nil.
+    public static let null = Reference(index: 0)
+  }
+
+  private var objects: [PropertyList] = [.string("$null")]
+  private var strings: [[UInt8]: Reference] = [:]
+  private var classes: [String: Reference] = [:]
+
+  public init() {}
+
+  /// A place whose object follows with ``fill(_:_:_:)``.
+  public mutating func reserve() -> Reference { append(.string("$null")) }
+
+  /// Puts an object into a place that was reserved.
+  public mutating func fill(
+    _ place: Reference, _ className: String, _ fields: [(String, PropertyList)]
+  ) {
+    var content = PropertyListDictionary(fields.map { (key: $0.0, value: $0.1) })
+    content["$class"] = self.class(className).uid
+    objects[Int(place.index)] = .dictionary(content)
+  }
+
+  public mutating func object(
+    _ className: String, _ fields: [(String, PropertyList)]
+  ) -> Reference {
+    let place = reserve()
+    fill(place, className, fields)
+    return place
+  }
+
+  /// Equal strings get one place.
+  public mutating func string(_ text: String) -> Reference {
+    let bytes = Array(text.utf8)
+    if let known = strings[bytes] { return known }
+    let place = append(.string(text))
+    strings[bytes] = place
+    return place
+  }
+
+  /// A string, or nil's place.
+  public mutating func string(_ text: String?) -> Reference { text.map { string($0) } ?? .null }
+
+  /// A number, boolean or data as an object of its own.
+  public mutating func value(_ value: PropertyList) -> Reference {
+    if case .string(let text) = value { return string(text) }
+    return append(value)
+  }
+
+  /// - Parameter className: `NSArray`, `NSMutableArray`, `NSSet`, `NSMutableSet` …
+  public mutating func collection(
+    _ elements: [Reference], className: String = "NSArray"
+  ) -> Reference {
+    object(className, [("NS.objects", .array(elements.map(\.uid)))])
+  }
+
+  public mutating func dictionary(
+    _ pairs: [(key: Reference, value: Reference)], className: String = "NSMutableDictionary"
+  ) -> Reference {
+    object(
+      className,
+      [
+        ("NS.keys", .array(pairs.map(\.key.uid))),
+        ("NS.objects", .array(pairs.map(\.value.uid))),
+      ])
+  }
+
+  private mutating func append(_ value: PropertyList) -> Reference {
+    objects.append(value)
+    // Four thousand million objects do not fit into memory, so the index always does.
+    return Reference(index: UInt32(truncatingIfNeeded: objects.count - 1))
+  }
+
+  private mutating func `class`(_ name: String) -> Reference {
+    if let known = classes[name] { return known }
+    let chain = ArchivedClasses.chain(of: name).map(PropertyList.string)
+    let place = append(.dictionary(["$classname": .string(name), "$classes": .array(chain)]))
+    classes[name] = place
+    return place
+  }
+
+  /// The archive as a property list.
+  public func archive(top: [(String, Reference)]) -> PropertyList {
+    .dictionary([
+      "$version": .integer(100_000),
+      "$archiver": .string("NSKeyedArchiver"),
+      "$top": .dictionary(PropertyListDictionary(top.map { (key: $0.0, value: $0.1.uid) })),
+      "$objects": .array(objects),
+    ])
+  }
+
+  /// The archive as a binary property list.
+  public func bytes(root: Reference) -> [UInt8] { archive(top: [("root", root)]).binary() }
+}
+
+/// The superclasses that an archive lists with a class, as seen in Apple's own archives.
+enum ArchivedClasses {
+  private static let parents: [String: String] = [
+    "NSMutableDictionary": "NSDictionary", "NSMutableArray": "NSArray", "NSMutableSet": "NSSet",
+    "NSMutableString": "NSString", "NSMutableData": "NSData",
+    "NSMutableOrderedSet": "NSOrderedSet", "NSNumber": "NSValue",
+    "NSDecimalNumber": "NSNumber", "NSDecimalNumberPlaceholder": "NSDecimalNumber",
+    "NSKnownKeysDictionary1": "NSKnownKeysDictionary",
+    "NSKnownKeysDictionary": "NSMutableDictionary",
+    "NSKnownKeysMappingStrategy1": "NSKnownKeysMappingStrategy",
+    "NSAttributeDescription": "NSPropertyDescription",
+    "NSRelationshipDescription": "NSPropertyDescription",
+    "NSFetchedPropertyDescription": "NSPropertyDescription",
+    "NSExpressionDescription": "NSPropertyDescription",
+    "NSDerivedAttributeDescription": "NSAttributeDescription",
+    "NSCompositeAttributeDescription": "NSAttributeDescription",
+    "NSFetchRequest": "NSPersistentStoreRequest", "NSComparisonPredicate": "NSPredicate",
+    "NSCompoundPredicate": "NSPredicate", "NSSelfExpression": "NSExpression",
+    "NSConstantValueExpression": "NSExpression", "NSFunctionExpression": "NSExpression",
+    "NSVariableExpression": "NSExpression", "NSAggregateExpression": "NSExpression",
+    "NSKeyPathExpression": "NSFunctionExpression",
+    "NSKeyPathSpecifierExpression": "NSExpression",
+    "NSComparisonPredicateOperator": "NSPredicateOperator",
+    "NSEqualityPredicateOperator": "NSPredicateOperator",
+    "NSInPredicateOperator": "NSPredicateOperator",
+    "NSMatchingPredicateOperator": "NSStringPredicateOperator",
+    "NSStringPredicateOperator": "NSPredicateOperator",
+  ]
+
+  static func chain(of name: String) -> [String] {
+    var names = [name]
+    while let last = names.last, let parent = parents[last] { names.append(parent) }
+    return names + ["NSObject"]
+  }
+}

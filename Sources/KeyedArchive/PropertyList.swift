@@ -1,0 +1,167 @@
+/// A property list: the values that Apple's property list files can hold.
+///
+/// Reading never makes objects of any class: a keyed archive is a property list too, and
+/// its references are ``uid(_:)`` values.
+///
+/// Source: `plist(5)`; the comment at the head of Core Foundation's open-source
+/// `CFBinaryPList.c` for the binary form; `core-data-models.md` §4.
+public indirect enum PropertyList: Sendable, Hashable {
+  case boolean(Bool)
+  case integer(Int64)
+  /// An integer outside the range of `Int64`; the binary form has 16-byte integers.
+  case wideInteger(Int128)
+  case real(Double)
+  /// Seconds since 2001-01-01 00:00:00 UTC.
+  case date(Double)
+  case data([UInt8])
+  case string(String)
+  /// The place of an object in the `$objects` of a keyed archive.
+  case uid(UInt32)
+  case array([PropertyList])
+  /// A set, in the order in which the file lists it.
+  case set([PropertyList])
+  case dictionary(PropertyListDictionary)
+
+  /// Bounds on what a reader accepts. They stop hostile files, not large ones.
+  public enum Limits {
+    /// Containers inside containers. Foundation's own reader stops at 512.
+    public static let depth = 256
+    /// Values of the whole tree, a value that is referred to twice counted twice. The largest
+    /// model archive seen has about 20 000.
+    public static let values = 8_000_000
+  }
+}
+
+extension PropertyList {
+  public var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
+  public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+  public var string: String? { if case .string(let value) = self { value } else { nil } }
+  public var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
+  public var date: Double? { if case .date(let value) = self { value } else { nil } }
+  public var uid: UInt32? { if case .uid(let value) = self { value } else { nil } }
+  public var dictionary: PropertyListDictionary? {
+    if case .dictionary(let value) = self { value } else { nil }
+  }
+
+  /// A number as a double: an integer or a real.
+  public var real: Double? {
+    switch self {
+    case .real(let value): value
+    case .integer(let value): Double(value)
+    case .wideInteger(let value): Double(value)
+    default: nil
+    }
+  }
+
+  /// The elements of an array or a set.
+  public var array: [PropertyList]? {
+    switch self {
+    case .array(let values), .set(let values): values
+    default: nil
+    }
+  }
+
+  /// A value of a dictionary; nil where this is no dictionary or has no such key.
+  public subscript(key: String) -> PropertyList? { dictionary?[key] }
+
+  /// Reads a binary or an XML property list; the first bytes decide which.
+  ///
+  /// - Throws: ``ArchiveError``.
+  /// - Complexity: O(*n*) in the number of bytes, in time and in memory.
+  public init(bytes: [UInt8]) throws {
+    if bytes.starts(with: BinaryPropertyListReader.magic) {
+      self = try BinaryPropertyListReader.read(bytes)
+    } else {
+      self = try XMLPropertyListReader.read(bytes)
+    }
+  }
+
+  /// The binary form, version 00. The same value always gives the same bytes.
+  public func binary() -> [UInt8] { BinaryPropertyListWriter.write(self) }
+}
+
+/// A dictionary of a property list, in the order of the file.
+///
+/// Two dictionaries are equal when they have the same pairs, in whatever order.
+public struct PropertyListDictionary: Sendable {
+  public private(set) var keys: [String]
+  public private(set) var values: [PropertyList]
+  /// Kept only above ``scanLimit`` keys: objects of archives have about ten, and comparing
+  /// ten short strings is quicker than building a table of them.
+  private var places: [String: Int]
+  private static let scanLimit = 16
+
+  public init() {
+    keys = []
+    values = []
+    places = [:]
+  }
+
+  /// Of two pairs with one key the later value counts, as in Foundation.
+  public init(_ pairs: some Sequence<(key: String, value: PropertyList)>) {
+    self.init()
+    for (key, value) in pairs { self[key] = value }
+  }
+
+  public var count: Int { keys.count }
+  public var isEmpty: Bool { keys.isEmpty }
+
+  /// Setting nil takes the pair out; setting a new key puts it last.
+  public subscript(key: String) -> PropertyList? {
+    get { place(of: key).map { values[$0] } }
+    set {
+      switch (place(of: key), newValue) {
+      case (let place?, let value?):
+        values[place] = value
+      case (let place?, nil):
+        keys.remove(at: place)
+        values.remove(at: place)
+        places = [:]
+        indexIfLarge()
+      case (nil, let value?):
+        keys.append(key)
+        values.append(value)
+        if places.isEmpty { indexIfLarge() } else { places[key] = keys.count - 1 }
+      case (nil, nil):
+        break
+      }
+    }
+  }
+
+  private func place(of key: String) -> Int? {
+    places.isEmpty ? keys.firstIndex(of: key) : places[key]
+  }
+
+  private mutating func indexIfLarge() {
+    guard keys.count > Self.scanLimit else { return }
+    places = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
+  }
+}
+
+extension PropertyListDictionary: Sequence {
+  public func makeIterator() -> AnyIterator<(key: String, value: PropertyList)> {
+    var place = 0
+    return AnyIterator {
+      guard place < keys.count else { return nil }
+      defer { place += 1 }
+      return (keys[place], values[place])
+    }
+  }
+}
+
+extension PropertyListDictionary: Hashable {
+  public static func == (a: Self, b: Self) -> Bool {
+    a.count == b.count && a.allSatisfy { b[$0.key] == $0.value }
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    // Equal dictionaries may differ in order, so only what has no order goes in.
+    hasher.combine(count)
+  }
+}
+
+extension PropertyListDictionary: ExpressibleByDictionaryLiteral {
+  public init(dictionaryLiteral elements: (String, PropertyList)...) {
+    self.init(elements.map { (key: $0.0, value: $0.1) })
+  }
+}

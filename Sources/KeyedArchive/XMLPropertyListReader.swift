@@ -1,0 +1,89 @@
+import Foundation
+
+/// Reads the XML form of a property list. Source: `plist(5)` and Apple's public DTD
+/// `PropertyList-1.0.dtd`.
+///
+/// Keyed archives in this form spell a UID as a dictionary with the one key `CF$UID`.
+enum XMLPropertyListReader {
+  static func read(_ bytes: [UInt8]) throws -> PropertyList {
+    let whiteSpace: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D, 0xEF, 0xBB, 0xBF]
+    guard bytes.first(where: { !whiteSpace.contains($0) }) == UInt8(ascii: "<") else {
+      throw ArchiveError.notAPropertyList
+    }
+    let root = try MarkupElement(xml: bytes)
+    guard root.name == "plist", let content = root.children.first, root.children.count == 1 else {
+      throw ArchiveError.notAPropertyList
+    }
+    return try value(content)
+  }
+
+  /// The depth of the tree is bounded by ``MarkupElement/depthLimit``.
+  private static func value(_ element: MarkupElement) throws -> PropertyList {
+    switch element.name {
+    case "true": return .boolean(true)
+    case "false": return .boolean(false)
+    case "string": return .string(element.text)
+    case "integer": return try integer(element.text)
+    case "real":
+      guard let number = Double(trimmed(element.text)) else { throw odd(element) }
+      return .real(number)
+    case "date": return .date(try date(trimmed(element.text)))
+    case "data":
+      guard
+        let data = Data(base64Encoded: element.text, options: .ignoreUnknownCharacters)
+      else { throw odd(element) }
+      return .data([UInt8](data))
+    case "array": return .array(try element.children.map(value))
+    case "dict": return try dictionary(element)
+    default: throw odd(element)
+    }
+  }
+
+  private static func odd(_ element: MarkupElement) -> ArchiveError {
+    .malformedXML(line: 1, reason: "<\(element.name.prefix(40))> holds no such value")
+  }
+
+  private static func trimmed(_ text: String) -> String {
+    text.trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+
+  private static func integer(_ text: String) throws -> PropertyList {
+    let digits = trimmed(text)
+    let wide = digits.hasPrefix("0x") ? Int128(digits.dropFirst(2), radix: 16) : Int128(digits)
+    guard let wide else { throw ArchiveError.malformedXML(line: 1, reason: "an odd integer") }
+    return Int64(exactly: wide).map(PropertyList.integer) ?? .wideInteger(wide)
+  }
+
+  private static func dictionary(_ element: MarkupElement) throws -> PropertyList {
+    guard element.children.count.isMultiple(of: 2) else { throw odd(element) }
+    var result = PropertyListDictionary()
+    for place in stride(from: 0, to: element.children.count, by: 2) {
+      guard element.children[place].name == "key" else { throw odd(element) }
+      result[element.children[place].text] = try value(element.children[place + 1])
+    }
+    if result.count == 1, case .integer(let number)? = result["CF$UID"],
+      let uid = UInt32(exactly: number)
+    {
+      return .uid(uid)
+    }
+    return .dictionary(result)
+  }
+
+  /// `2001-02-03T04:05:06Z`, always UTC.
+  private static func date(_ text: String) throws -> Double {
+    let fields = text.split(whereSeparator: { "-T:Z".contains($0) }).map { Int($0) }
+    guard fields.count == 6, text.utf8.count == 20,
+      case let (year?, month?, day?, hour?, minute?, second?) = (
+        fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]
+      ), (1...12).contains(month), (1...31).contains(day), (0...23).contains(hour),
+      (0...59).contains(minute), (0...60).contains(second)
+    else { throw ArchiveError.malformedXML(line: 1, reason: "an odd date") }
+    // Days since 2001-01-01 in the Gregorian calendar, years counted from March.
+    let shifted = month > 2 ? year : year - 1
+    let monthFromMarch = (month + 9) % 12
+    let days =
+      365 * shifted + shifted / 4 - shifted / 100 + shifted / 400 + (153 * monthFromMarch + 2) / 5
+      + day - 1 - 730_791
+    return Double(days * 86_400 + hour * 3_600 + minute * 60 + second)
+  }
+}
