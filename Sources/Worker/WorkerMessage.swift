@@ -1,0 +1,141 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitPersistentStore
+import GodwitPlanning
+
+/// One line between coordinator and worker, JSON both ways.
+///
+///     → {"open":"<run directory>"}                              once, first
+///     → {"open":"<run directory>","assembled":"<path>"}         again, before verify tasks
+///     → {"task":{"stage":"copy","unit":7}}
+///     ← {"finished":{"stage":"copy","unit":7,"rows":…,"bytes":…,"seconds":…,"peakRSS":…}}
+///     ← {"failed":{"stage":"copy","unit":7,"error":{"kind":"damaged","message":…}}}
+///
+/// Tasks are answered in the order in which they came. The checkpoint is on disk before the answer.
+public enum WorkerMessage: Sendable, Equatable {
+  case open(run: String, assembled: String?)
+  case task(WorkerTask)
+  case finished(FinishedTask)
+  case failed(FailedTask)
+}
+
+/// One stage of one unit: a shard, or for `audit` a place in ``MigrationPlan/audits``.
+public struct WorkerTask: Codable, Sendable, Hashable {
+  public var stage: Stage
+  public var unit: Int
+
+  public init(stage: Stage, unit: Int) {
+    self.stage = stage
+    self.unit = unit
+  }
+}
+
+/// What a finished task cost and found.
+public struct FinishedTask: Codable, Sendable, Equatable {
+  public var stage: Stage
+  public var unit: Int
+  public var rows: Int64
+  /// Bytes of row data that went through.
+  public var bytes: Int64
+  public var seconds: Double
+  /// The most memory that the worker has held so far, in bytes.
+  public var peakRSS: Int64
+  /// What the summary of the checkpoint says, so that nobody needs to open it. Nil for nothing.
+  public var findings: [StoreFinding]?
+
+  public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
+
+  public init(
+    task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double, peakRSS: Int64,
+    findings: [StoreFinding] = []
+  ) {
+    stage = task.stage
+    unit = task.unit
+    self.rows = rows
+    self.bytes = bytes
+    self.seconds = seconds
+    self.peakRSS = peakRSS
+    self.findings = findings.isEmpty ? nil : findings
+  }
+}
+
+/// A task that did not finish, and why.
+public struct FailedTask: Codable, Sendable, Equatable {
+  public var stage: Stage
+  public var unit: Int
+  public var error: WorkerFailure
+
+  public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
+
+  public init(task: WorkerTask, error: WorkerFailure) {
+    stage = task.stage
+    unit = task.unit
+    self.error = error
+  }
+}
+
+/// An error as it crosses the wall between processes. The coordinator decides what follows.
+public struct WorkerFailure: Error, Codable, Sendable, Equatable {
+  public enum Kind: String, Codable, Sendable {
+    /// The source store is not what it should be.
+    case damaged
+    case outOfSpace
+    case io
+    /// A mistake of ours.
+    case `internal`
+  }
+
+  public var kind: Kind
+  /// Core Data's error code, where there is one.
+  public var code: Int?
+  public var message: String
+  public var reasons: [Reason]?
+
+  public init(kind: Kind, code: Int? = nil, message: String, reasons: [Reason]? = nil) {
+    self.kind = kind
+    self.code = code
+    self.message = message
+    self.reasons = reasons
+  }
+}
+
+extension WorkerMessage {
+  /// As the members of one JSON object; exactly one of `open`, `task`, `finished`, `failed`.
+  private struct Line: Codable {
+    var open: String?
+    var assembled: String?
+    var task: WorkerTask?
+    var finished: FinishedTask?
+    var failed: FailedTask?
+  }
+
+  /// The message as a line, its line feed included.
+  public func line() throws -> [UInt8] {
+    var line = Line()
+    switch self {
+    case .open(let run, let assembled):
+      line.open = run
+      line.assembled = assembled
+    case .task(let task): line.task = task
+    case .finished(let finished): line.finished = finished
+    case .failed(let failed): line.failed = failed
+    }
+    return [UInt8](try JSONEncoder().encode(line)) + [UInt8(ascii: "\n")]
+  }
+
+  /// Reads a line, with or without its line feed; nil when it is none of ours.
+  public init?(line bytes: some Sequence<UInt8>) {
+    guard let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)) else { return nil }
+    if let run = line.open {
+      self = .open(run: run, assembled: line.assembled)
+    } else if let task = line.task {
+      self = .task(task)
+    } else if let finished = line.finished {
+      self = .finished(finished)
+    } else if let failed = line.failed {
+      self = .failed(failed)
+    } else {
+      return nil
+    }
+  }
+}
