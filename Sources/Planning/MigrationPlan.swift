@@ -100,6 +100,9 @@ public struct TablePlan: Codable, Sendable, Equatable {
   public var carriedColumns: [String]
   /// Columns of the source that the copy stage reads after `Z_PK`, `Z_ENT` and `Z_OPT`.
   public var copyColumns: [String]
+  /// SQL expressions that follow ``copyColumns`` in what the copy stage reads: values of derived
+  /// attributes that are new. Made by the planner from quoted names only.
+  public var copyExpressions: [String]
   /// Columns of the source that the link stage reads after `Z_PK` and `Z_ENT`.
   public var linkColumns: [String]
   /// Pair queries, each ordered by row key, that give relationship columns their values.
@@ -137,7 +140,8 @@ public struct EntityProgram: Codable, Sendable, Equatable {
   public var references: [ReferenceCheck]
 }
 
-/// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``.
+/// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``,
+/// and beyond its end in ``TablePlan/copyExpressions``.
 public enum AttributeProgram: Codable, Sendable, Equatable {
   case null
   case constant(StoredDefault)
@@ -180,6 +184,8 @@ public struct ReferenceCheck: Codable, Sendable, Equatable {
   public var key: Int
   /// Place of the `Z<n>_` column, where there is one.
   public var entityColumn: Int?
+  /// Place of the `Z_FOK_` column, where the inverse is ordered.
+  public var orderColumn: Int?
   /// The table that holds the targets in the source store.
   public var targetTable: String
   /// `Z_ENT` of every entity that may be a target, in the source store.
@@ -216,6 +222,14 @@ public struct JoinTablePlan: Codable, Sendable, Equatable {
   /// Places in ``columns`` whose value is a rank to be counted by the link stage: the order
   /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
   public var ranks: [JoinRank]
+  /// Where the first keys come from, for cutting shards; nil for an empty table.
+  public var keySource: KeySource?
+
+  /// A column of the source store.
+  public struct KeySource: Codable, Sendable, Equatable {
+    public var table: String
+    public var column: String
+  }
 }
 
 /// An order column that the source does not have.

@@ -1,0 +1,166 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// What every part of planning looks at: both layouts, the correspondence, the source's rows.
+struct PlanContext {
+  let store: SourceStore
+  let source: StoreLayout
+  let destination: StoreLayout
+  let inference: InferredMapping
+  let census: StoreCensus
+  /// Source entity → its successor.
+  var successor: [EntityName: EntityName] { inference.successors }
+
+  /// The source entity of a destination entity.
+  func predecessor(of entity: EntityName) -> EntityName? { inference.entityPairs[entity] }
+
+  func sourceNumber(_ entity: EntityName) -> Int64 { Int64(source.entityNumbers[entity] ?? 0) }
+
+  func destinationNumber(_ entity: EntityName) -> Int64 {
+    Int64(destination.entityNumbers[entity] ?? 0)
+  }
+
+  func rows(ofSource entity: EntityName) -> Int64 { census.rows[entity] ?? 0 }
+
+  /// `Z_ENT` in the source → `Z_ENT` in the destination, of the source entities below
+  /// `oldTarget` whose successors may be targets of a relationship to `newTarget`.
+  func surviving(_ oldTarget: EntityName, as newTarget: EntityName) -> [Int64: Int64] {
+    var numbers: [Int64: Int64] = [:]
+    for entity in source.hierarchy.concrete(of: oldTarget) {
+      guard let next = successor[entity], destination.hierarchy.isKind(next, of: newTarget),
+        destination.hierarchy[next]?.isAbstract == false
+      else { continue }
+      numbers[sourceNumber(entity)] = destinationNumber(next)
+    }
+    return numbers
+  }
+
+  /// `Z_ENT` in the source of everything that may be a target of a relationship to `entity`.
+  func allowed(_ entity: EntityName) -> [Int64] {
+    source.hierarchy.concrete(of: entity).map(sourceNumber).sorted()
+  }
+
+  /// True when every row that may be a target keeps its existence.
+  func losesTargets(_ oldTarget: EntityName, as newTarget: EntityName) -> Bool {
+    let alive = surviving(oldTarget, as: newTarget)
+    return source.hierarchy.concrete(of: oldTarget).contains {
+      alive[sourceNumber($0)] == nil && rows(ofSource: $0) > 0
+    }
+  }
+}
+
+/// Where the source store keeps the pairs of a relationship.
+///
+/// Source: `core-data-sqlite-format.md` §4.3, §4.4, §6, §7.
+struct PairStorage: Equatable {
+  var table: String
+  var ownerColumn: String
+  var targetColumn: String
+  /// The target's place in the owner's list.
+  var orderColumn: String?
+  /// The owner's place in the target's list, where the inverse is ordered, too.
+  var inverseOrderColumn: String?
+  var ownerTable: String
+  var targetTable: String
+  var isJoinTable: Bool
+
+  var swapped: PairStorage {
+    PairStorage(
+      table: table, ownerColumn: targetColumn, targetColumn: ownerColumn,
+      orderColumn: inverseOrderColumn, inverseOrderColumn: orderColumn, ownerTable: targetTable,
+      targetTable: ownerTable, isJoinTable: isJoinTable)
+  }
+}
+
+extension PlanContext {
+  /// The storage of a relationship that `declaring` declares; nil where the store lacks it.
+  func storage(of relationship: RelationshipDescription, declaredBy declaring: EntityName)
+    -> PairStorage?
+  {
+    guard let ownerTable = source.table(of: declaring)?.name,
+      let targetTable = source.table(of: relationship.destinationEntity)?.name
+    else { return nil }
+    if let join = source.join(of: relationship.name, in: declaring) {
+      let table = join.table
+      let first = PairStorage(
+        table: table.name, ownerColumn: table.firstColumn, targetColumn: table.secondColumn,
+        orderColumn: table.secondOrderColumn, inverseOrderColumn: table.firstOrderColumn,
+        ownerTable: join.isFirst ? ownerTable : targetTable,
+        targetTable: join.isFirst ? targetTable : ownerTable, isJoinTable: true)
+      return join.isFirst ? first : first.swapped
+    }
+    if !relationship.isToMany {
+      guard let column = source.column(of: relationship.name, in: declaring) else { return nil }
+      return PairStorage(
+        table: ownerTable, ownerColumn: "Z_PK", targetColumn: column, orderColumn: nil,
+        inverseOrderColumn: source.orderColumn(of: relationship.name, in: declaring),
+        ownerTable: ownerTable, targetTable: targetTable, isJoinTable: false)
+    }
+    guard let inverse = source.hierarchy.inverse(of: relationship) else {
+      guard let column = source.ownerColumn(of: relationship.name, in: declaring) else { return nil }
+      return PairStorage(
+        table: targetTable, ownerColumn: column, targetColumn: "Z_PK", orderColumn: nil,
+        inverseOrderColumn: nil, ownerTable: ownerTable, targetTable: targetTable,
+        isJoinTable: false)
+    }
+    guard let column = source.column(of: inverse.relationship.name, in: inverse.entity) else {
+      return nil
+    }
+    return PairStorage(
+      table: targetTable, ownerColumn: column, targetColumn: "Z_PK",
+      orderColumn: source.orderColumn(of: inverse.relationship.name, in: inverse.entity),
+      inverseOrderColumn: nil, ownerTable: ownerTable, targetTable: targetTable,
+      isJoinTable: false)
+  }
+
+  /// The source relationship that a destination relationship comes from, and the source entities
+  /// whose objects have it. Asks every concrete entity, since a relationship may have moved in
+  /// the hierarchy.
+  func origin(of relationship: String, in entity: EntityName) -> (
+    declared: EntityHierarchy.Declared, owners: [EntityName]
+  )? {
+    var found: EntityHierarchy.Declared?
+    var owners: [EntityName] = []
+    for below in destination.hierarchy.concrete(of: entity) {
+      guard let old = predecessor(of: below),
+        let match = inference.correspondence(of: relationship, in: below)
+      else { continue }
+      found = found ?? match
+      owners.append(old)
+    }
+    return found.map { ($0, owners) }
+  }
+
+  /// Pairs of a destination relationship, read from the source: its own storage, or that of the
+  /// inverse where only the inverse has a predecessor.
+  func pairs(of relationship: RelationshipDescription, declaredBy entity: EntityName) -> (
+    storage: PairStorage, owners: [Int64], targets: [Int64: Int64], isOrdered: Bool,
+    isInverseOrdered: Bool
+  )? {
+    if let (declared, owners) = origin(of: relationship.name, in: entity),
+      let old = declared.property.relationship,
+      let storage = storage(of: old, declaredBy: declared.entity)
+    {
+      return (
+        storage, owners.map(sourceNumber),
+        surviving(old.destinationEntity, as: relationship.destinationEntity),
+        old.isOrdered && storage.orderColumn != nil, storage.inverseOrderColumn != nil
+      )
+    }
+    guard let inverse = destination.hierarchy.inverse(of: relationship),
+      let (declared, targets) = origin(of: inverse.relationship.name, in: inverse.entity),
+      let old = declared.property.relationship,
+      let storage = storage(of: old, declaredBy: declared.entity)?.swapped
+    else { return nil }
+    let owners = surviving(old.destinationEntity, as: entity)
+    let numbers = targets.compactMap { target in
+      successor[target].map { (sourceNumber(target), destinationNumber($0)) }
+    }
+    return (
+      storage, owners.keys.sorted(), Dictionary(numbers, uniquingKeysWith: { first, _ in first }),
+      storage.orderColumn != nil, storage.inverseOrderColumn != nil
+    )
+  }
+}

@@ -1,0 +1,64 @@
+import GodwitPersistentStore
+
+/// Why a store cannot be planned for, though it can be read.
+///
+/// In every case nothing was written but, perhaps, a private clone in the run directory.
+public enum PlanError: Error, Sendable {
+  /// No given model, nor the store's own, has the version hashes that the store records.
+  case missingSourceModel(store: String, differing: [Reason])
+  /// No destination was named and the models given have no current version.
+  case noDestination(models: [String])
+  /// The store breaks rules that Core Data's own stores keep.
+  case damaged(store: String, [StoreFinding])
+  /// The store uses something that cannot be carried faithfully.
+  case unsupported(store: String, what: String)
+}
+
+extension PlanError {
+  /// Core Data's error code, where it has one. Source: `core-data-migration.md` §1.4.
+  public var code: Int? {
+    switch self {
+    case .missingSourceModel: 134_130
+    case .noDestination: nil
+    case .damaged: 134_150
+    case .unsupported: 134_110
+    }
+  }
+
+  public var reasons: [Reason] {
+    switch self {
+    case .missingSourceModel(_, let differing): differing
+    case .noDestination: []
+    case .damaged(_, let findings): findings.map(Reason.init(finding:))
+    case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
+    }
+  }
+}
+
+extension Reason {
+  public init(finding: StoreFinding) {
+    self.init(
+      reason: finding.kind.rawValue, entity: finding.entity, property: finding.property,
+      message: finding.description)
+  }
+}
+
+extension PlanError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .missingSourceModel(let store, let differing):
+      "\(store): no model has the version hashes that the store records"
+        + (differing.isEmpty ? "" : " (" + differing.map(\.message).joined(separator: "; ") + ")")
+        + ". Give the version that wrote it with --models."
+    case .noDestination(let models):
+      "\(models.isEmpty ? "No model was given" : models.joined(separator: ", ") + " has no current version")"
+        + ". Name the destination with --to."
+    case .damaged(let store, let findings):
+      "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
+        + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")
+        + ". The source is as it was. Restore it from a backup, or carry on with --accept-damage."
+    case .unsupported(let store, let what):
+      "\(store): \(what). The source is as it was."
+    }
+  }
+}
