@@ -43,14 +43,14 @@ struct JoinTablePlanner {
     }
     plan.way = .computed
     plan.keySource = JoinTablePlan.KeySource(table: storage.table, column: storage.ownerColumn)
-    compute(&plan, join, storage, owners: pairs.owners, targets: pairs.targets.keys.sorted())
+    compute(&plan, join, storage, owners: pairs.owners, targets: pairs.targets.keys.sorted().map(Int64.init))
     return plan
   }
 
   /// The source's columns in the destination's order, when every row of the source's table goes
   /// over as it is.
   private func carriedColumns(
-    of join: JoinTable, _ storage: PairStorage, _ owners: [Int64], _ targets: [Int64: Int64]
+    of join: JoinTable, _ storage: PairStorage, _ owners: [Int64], _ targets: [Int: Int64]
   ) -> [String]? {
     guard storage.isJoinTable, !join.isReflexive || storage.ownerColumn != storage.targetColumn,
       (join.firstOrderColumn == nil) == (storage.inverseOrderColumn == nil),
@@ -61,7 +61,7 @@ struct JoinTablePlanner {
     if let column = storage.orderColumn { columns.append(column) }
     guard context.store.columns(of: storage.table).map(\.name) == columns,
       keepsEveryRow(of: storage.ownerTable, owners),
-      keepsEveryRow(of: storage.targetTable, targets.keys.sorted())
+      keepsEveryRow(of: storage.targetTable, targets.keys.sorted().map(Int64.init))
     else { return nil }
     return columns
   }

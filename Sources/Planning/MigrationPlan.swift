@@ -191,7 +191,7 @@ public struct ReferenceCheck: Codable, Sendable, Equatable {
   /// `Z_ENT` of every entity that may be a target, in the source store.
   public var allowed: [Int64]
   /// Source `Z_ENT` → destination `Z_ENT`, for those that survive as targets.
-  public var surviving: [Int64: Int64]
+  public var surviving: [Int: Int64]
 }
 
 /// Pairs of keys out of the source store: how a relationship that changes its form is read.

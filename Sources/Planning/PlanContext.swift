@@ -26,13 +26,13 @@ struct PlanContext {
 
   /// `Z_ENT` in the source → `Z_ENT` in the destination, of the source entities below
   /// `oldTarget` whose successors may be targets of a relationship to `newTarget`.
-  func surviving(_ oldTarget: EntityName, as newTarget: EntityName) -> [Int64: Int64] {
-    var numbers: [Int64: Int64] = [:]
+  func surviving(_ oldTarget: EntityName, as newTarget: EntityName) -> [Int: Int64] {
+    var numbers: [Int: Int64] = [:]
     for entity in source.hierarchy.concrete(of: oldTarget) {
       guard let next = successor[entity], destination.hierarchy.isKind(next, of: newTarget),
         destination.hierarchy[next]?.isAbstract == false
       else { continue }
-      numbers[sourceNumber(entity)] = destinationNumber(next)
+      numbers[Int(sourceNumber(entity))] = destinationNumber(next)
     }
     return numbers
   }
@@ -46,7 +46,7 @@ struct PlanContext {
   func losesTargets(_ oldTarget: EntityName, as newTarget: EntityName) -> Bool {
     let alive = surviving(oldTarget, as: newTarget)
     return source.hierarchy.concrete(of: oldTarget).contains {
-      alive[sourceNumber($0)] == nil && rows(ofSource: $0) > 0
+      alive[Int(sourceNumber($0))] == nil && rows(ofSource: $0) > 0
     }
   }
 }
@@ -136,7 +136,7 @@ extension PlanContext {
   /// Pairs of a destination relationship, read from the source: its own storage, or that of the
   /// inverse where only the inverse has a predecessor.
   func pairs(of relationship: RelationshipDescription, declaredBy entity: EntityName) -> (
-    storage: PairStorage, owners: [Int64], targets: [Int64: Int64], isOrdered: Bool,
+    storage: PairStorage, owners: [Int64], targets: [Int: Int64], isOrdered: Bool,
     isInverseOrdered: Bool
   )? {
     if let (declared, owners) = origin(of: relationship.name, in: entity),
@@ -156,10 +156,10 @@ extension PlanContext {
     else { return nil }
     let owners = surviving(old.destinationEntity, as: entity)
     let numbers = targets.compactMap { target in
-      successor[target].map { (sourceNumber(target), destinationNumber($0)) }
+      successor[target].map { (Int(sourceNumber(target)), destinationNumber($0)) }
     }
     return (
-      storage, owners.keys.sorted(), Dictionary(numbers, uniquingKeysWith: { first, _ in first }),
+      storage, owners.keys.sorted().map(Int64.init), Dictionary(numbers, uniquingKeysWith: { first, _ in first }),
       storage.orderColumn != nil, storage.inverseOrderColumn != nil
     )
   }

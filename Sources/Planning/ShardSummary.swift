@@ -6,15 +6,16 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   /// Rows that the stage went over.
   public var rows: Int64
   /// Validate and verify: order-free digest of the rows of each destination entity, by its
-  /// `Z_ENT`; join tables and foreign tables stand under 0.
-  public var digests: [Int64: RowSetDigest]
+  /// `Z_ENT`; join tables and foreign tables stand under 0. Keys are `Int`, not `Int64`, since
+  /// only those encode in a fixed order.
+  public var digests: [Int: RowSetDigest]
   /// What is wrong with the rows, of one kind, entity and property each.
   public var findings: [StoreFinding]
   /// Bytes of row data that went through.
   public var bytes: Int64
 
   public init(
-    rows: Int64 = 0, digests: [Int64: RowSetDigest] = [:], findings: [StoreFinding] = [],
+    rows: Int64 = 0, digests: [Int: RowSetDigest] = [:], findings: [StoreFinding] = [],
     bytes: Int64 = 0
   ) {
     self.rows = rows

@@ -177,7 +177,7 @@ struct TableBuilder {
         else { return .null }
         references[number].surviving = context.surviving(
           was.destinationEntity, as: new.destinationEntity)
-        return carried(column.role, new: new, was: was, source: source, references, number)
+        return carried(column.role, was, declaredBy: match.entity, source: source, references, number)
       }
       // Only the other side has a predecessor: the pairs are read from there.
       guard let inverse = context.destination.hierarchy.inverse(of: new),
@@ -202,8 +202,8 @@ struct TableBuilder {
   }
 
   private func carried(
-    _ role: Role, new: RelationshipDescription, was: RelationshipDescription, source: EntityName,
-    _ references: [ReferenceCheck], _ number: Int
+    _ role: Role, _ was: RelationshipDescription, declaredBy declaring: EntityName,
+    source: EntityName, _ references: [ReferenceCheck], _ number: Int
   ) -> RelationshipProgram {
     switch role {
     case .toOne: return .key(reference: number)
@@ -215,7 +215,7 @@ struct TableBuilder {
         return .order(place, reference: number)
       }
       let key = quoted(linkColumns[references[number].key])
-      let numbers = old.entities.filter { context.source.hierarchy.isKind($0, of: source) }
+      let numbers = old.entities.filter { context.source.hierarchy.isKind($0, of: declaring) }
         .map { String(context.sourceNumber($0)) }
       return .rank(
         reference: number,
@@ -241,11 +241,11 @@ struct TableBuilder {
     var storage = pairs.storage
     // From here on the owner is the row and the target is the other object.
     if rowsAreTargets { storage = storage.swapped }
-    let others: [Int64: Int64]
+    let others: [Int: Int64]
     let rows: [Int64]
     if rowsAreTargets {
-      rows = pairs.targets.keys.sorted()
-      others = Dictionary(uniqueKeysWithValues: pairs.owners.map { ($0, 0) })
+      rows = pairs.targets.keys.sorted().map(Int64.init)
+      others = Dictionary(uniqueKeysWithValues: pairs.owners.map { (Int($0), 0) })
     } else {
       rows = pairs.owners
       others = pairs.targets

@@ -8,11 +8,11 @@ struct TablePlanner {
   let context: PlanContext
 
   /// The plans of the destination's tables, then of the source's tables without successor.
-  func plans() throws -> [TablePlan] {
+  func plans() -> [TablePlan] {
     var plans: [TablePlan] = []
     var caredFor: Set<EntityName> = []
     for table in context.destination.tables {
-      plans.append(try plan(of: table, caredFor: &caredFor))
+      plans.append(plan(of: table, caredFor: &caredFor))
     }
     for table in context.source.tables {
       let left = table.entities.filter { !caredFor.contains($0) && context.rows(ofSource: $0) > 0 }
@@ -24,7 +24,7 @@ struct TablePlanner {
 
   // MARK: One destination table
 
-  private func plan(of table: EntityTable, caredFor: inout Set<EntityName>) throws -> TablePlan {
+  private func plan(of table: EntityTable, caredFor: inout Set<EntityName>) -> TablePlan {
     let pairs = table.entities.compactMap { name -> (EntityName, EntityName)? in
       guard context.destination.hierarchy[name]?.isAbstract == false else { return nil }
       return context.predecessor(of: name).map { (name, $0) }
@@ -114,7 +114,7 @@ struct TablePlanner {
         case .key(let number), .targetEntity(let number):
           let check = entity.references[number]
           guard check.surviving.count == check.allowed.count,
-            check.surviving.allSatisfy({ $0.key == $0.value })
+            check.surviving.allSatisfy({ Int64($0.key) == $0.value })
           else { return nil }
           let isKey = if case .key = program { true } else { false }
           guard let index = isKey ? check.key : check.entityColumn,

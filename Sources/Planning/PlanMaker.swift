@@ -1,0 +1,176 @@
+import FoundationEssentials
+import GodwitDigests
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// Puts a plan together once nothing stands against it.
+struct PlanMaker {
+  let request: MigrationRequest
+  let found: SourceModelSearch.Found
+  let context: PlanContext
+  let binding: StoreBinding
+
+  func plan() throws -> MigrationPlan {
+    let store = context.store
+    let tables = TablePlanner(context: context).plans()
+    let joins = JoinTablePlanner(context: context).plans()
+    let foreign = try foreignTables()
+    let schema = DestinationSchema(context.destination)
+    let triggers = schema.carriedTriggers(from: store)
+    var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
+    notes += store.foreignIssues
+    var plan = MigrationPlan(
+      sourcePath: store.files.store.string, sourceIdentity: try store.files.identity(),
+      readPath: store.readPath.string,
+      externalDataPath: store.files.externalDataFolder.string,
+      destinationPath: (request.output ?? request.store).string,
+      source: ModelIdentity(
+        versionName: found.versionName,
+        checksum: context.source.hierarchy.versionChecksum),
+      destination: ModelIdentity(
+        versionName: request.destination?.name,
+        checksum: context.destination.hierarchy.versionChecksum),
+      isLightweight: true, schema: schema.statements, control: try control(schema),
+      tables: tables, joinTables: joins, foreignTables: foreign.tables,
+      triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
+      audits: StoreSoundness.jobs(binding), notes: notes)
+    plan.units = try units(of: plan)
+    plan.fingerprint = try fingerprint(of: plan)
+    return plan
+  }
+
+  // MARK: Shards
+
+  private func units(of plan: MigrationPlan) throws -> [Shard] {
+    var units: [Shard] = []
+    for (index, table) in plan.tables.enumerated() {
+      guard let name = table.sourceTable, let census = context.census.tables[name] else { continue }
+      units += try shards(
+        .table(index), table: name, key: "Z_PK", keys: census.keys, rows: census.rows,
+        bytes: census.bytes)
+    }
+    for (index, join) in plan.joinTables.enumerated() where join.way != .empty {
+      let (keys, rows) = try JoinTablePlanner(context: context).extent(of: join)
+      guard let source = join.keySource else { continue }
+      units += try shards(
+        .joinTable(index), table: source.table, key: source.column, keys: keys, rows: rows,
+        bytes: rows * 32)
+    }
+    for (index, table) in plan.foreignTables.enumerated() {
+      let size = try extent(ofForeign: table)
+      units += try shards(
+        .foreignTable(index), table: table.name, key: "rowid", keys: size.keys, rows: size.rows,
+        bytes: table.hasRowID ? size.rows * 128 : 1)
+    }
+    return units
+  }
+
+  private func shards(
+    _ subject: Shard.Subject, table: String, key: String, keys: ClosedRange<Int64>?, rows: Int64,
+    bytes: Int64
+  ) throws -> [Shard] {
+    let column = key == "rowid" ? key : quoted(key)
+    let plan = try ShardPlan(
+      keys: keys, rows: rows, bytes: bytes, budgetBytes: request.shardBytes
+    ) { place in
+      let row = try context.store.connection.rows(
+        """
+        SELECT \(column)
+          FROM \(quoted(table))
+         WHERE \(column) IS NOT NULL
+         ORDER BY \(column)
+         LIMIT 1 OFFSET ?1
+        """, [.integer(place)]
+      ).first
+      guard case .integer(let found)? = row?.first else { return nil }
+      return found
+    }
+    let each = plan.ranges.isEmpty ? 0 : bytes / Int64(plan.ranges.count)
+    return plan.ranges.map { Shard(subject: subject, keys: $0, estimatedBytes: each) }
+  }
+
+  // MARK: Foreign tables
+
+  private func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
+    var tables: [ForeignTablePlan] = []
+    var indexes: [String] = []
+    for table in context.store.foreignTables {
+      guard !table.isVirtual else {
+        throw PlanError.unsupported(
+          store: request.store.string,
+          what: "the virtual table \(table.name) cannot be carried faithfully")
+      }
+      tables.append(
+        ForeignTablePlan(
+          name: table.name, sql: table.sql, columns: table.columns,
+          expressions: table.columns.map { expression($0, in: table.name) },
+          hasRowID: table.hasRowID))
+      indexes += table.indexes
+    }
+    return (tables, indexes)
+  }
+
+  /// Entity numbers in history and CloudKit tables follow the destination's numbering. The number
+  /// of an entity without successor becomes 0, which no entity has.
+  /// Source: `core-data-sqlite-format.md` §10, §11.
+  private func expression(_ column: String, in table: String) -> String {
+    let isHistory = table == "ACHANGE" && column == "ZENTITY"
+    let isCloudKit =
+      table.hasPrefix("ANSCK") && ["ZENTITY", "ZENTITYID"].contains(column)
+    guard isHistory || isCloudKit else { return quoted(column) }
+    let numbers = context.source.hierarchy.order.compactMap { name -> String? in
+      let next = context.successor[name].map(context.destinationNumber) ?? 0
+      let number = context.sourceNumber(name)
+      return next == number ? nil : "WHEN \(number) THEN \(next)"
+    }
+    guard !numbers.isEmpty else { return quoted(column) }
+    return "CASE \(quoted(column)) \(numbers.joined(separator: " ")) ELSE \(quoted(column)) END"
+  }
+
+  private func extent(ofForeign table: ForeignTablePlan) throws -> (
+    keys: ClosedRange<Int64>?, rows: Int64
+  ) {
+    guard table.hasRowID else { return (0...0, 1) }
+    let row = try context.store.connection.rows(
+      "SELECT min(rowid), max(rowid), count(*) FROM \(quoted(table.name))"
+    ).first ?? []
+    guard row.count == 3, case .integer(let low) = row[0], case .integer(let high) = row[1],
+      case .integer(let count) = row[2]
+    else { return (nil, 0) }
+    return (low...high, count)
+  }
+
+  // MARK: Control tables
+
+  private func control(_ schema: DestinationSchema) throws -> ControlRows {
+    var highest: [EntityName: Int64] = [:]
+    for root in context.destination.hierarchy.roots {
+      let predecessors = context.destination.hierarchy.subtree(of: root)
+        .compactMap(context.predecessor)
+      for old in Set(predecessors.map(context.source.hierarchy.root)) {
+        let table = context.source.table(of: old)?.name ?? ""
+        let recorded = context.store.primaryKeys.first { row in
+          row.number == context.sourceNumber(old)
+        }?.highestKey
+        let seen = context.census.tables[table]?.keys?.upperBound ?? 0
+        highest[root] = max(highest[root] ?? 0, recorded ?? 0, seen)
+      }
+    }
+    return ControlRows(
+      primaryKeys: schema.primaryKeys(
+        highestKeys: highest, carrying: context.store.primaryKeys),
+      storeUUID: context.store.metadata.uuid ?? "",
+      metadata: try context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
+      modelCache: try context.destination.hierarchy.model.modelCacheBytes(),
+      isWAL: context.store.header.isWAL)
+  }
+
+  private func fingerprint(of plan: MigrationPlan) throws -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys]
+    return Hexadecimal.text(of: SHA256.digest(of: [UInt8](try encoder.encode(plan))))
+  }
+}

@@ -1,0 +1,128 @@
+import FoundationEssentials
+import GodwitDigests
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// Turns a request and a store into a plan, or into the reason why there is none.
+///
+/// Planning reads and decides; it writes nothing but, for a store with a WAL, a private clone in
+/// the run directory. The same input gives the same plan, so that a rerun finds its checkpoints.
+public struct Planner: Sendable {
+  public init() {}
+
+  /// - Throws: ``PlanError``, `StoreError`, `ModelError`, `SQLiteError`.
+  public func plan(_ request: MigrationRequest) throws -> PlanOutcome {
+    let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    let found = try SourceModelSearch(store: store, models: request.models).find()
+    let destination = try destinationHierarchy(request, found)
+    if destination.versionHashes == store.metadata.versionHashes {
+      return .sameModel(notes: found.notes)
+    }
+    guard request.migrates else {
+      return .refused(
+        code: 134_100,
+        [
+          Reason(
+            reason: "incompatible",
+            message:
+              "The model is incompatible with the one that created the store, and migration is not permitted. Run without --no-migrate."
+          )
+        ])
+    }
+    let inference = InferredMapping(source: found.hierarchy, destination: destination)
+    guard request.infersMapping else {
+      return .needsMapping(
+        code: 134_140,
+        [
+          Reason(
+            reason: "missing-mapping",
+            message:
+              "There is no mapping model for the migration, and inferring one is not permitted. Give one, or run without --no-infer."
+          )
+        ])
+    }
+    guard inference.isPossible else {
+      return .needsMapping(code: 134_190, inference.refusals.map(Reason.init(refusal:)))
+    }
+    let binding = try StoreBinding(store, found.hierarchy)
+    try requireSoundness(binding, request)
+    let context = PlanContext(
+      store: store, source: binding.layout, destination: StoreLayout(destination),
+      inference: inference, census: try StoreCensus(binding))
+    try requireKnownRows(context, binding, request)
+    let refusals = try RowConditions(context: context).refusals()
+    guard refusals.isEmpty else {
+      return .refused(
+        code: refusals[0].code, refusals.map(Reason.init(refusal:)))
+    }
+    return .migrate(try PlanMaker(request: request, found: found, context: context, binding: binding).plan())
+  }
+
+  private func destinationHierarchy(
+    _ request: MigrationRequest, _ found: SourceModelSearch.Found
+  ) throws -> EntityHierarchy {
+    let version = request.destination ?? request.models.last { $0.isCurrent }
+    guard let version else {
+      throw PlanError.noDestination(models: request.models.map(\.name))
+    }
+    // A store of one configuration goes on holding that configuration's entities.
+    if let configuration = found.configuration,
+      let members = version.model.configurations[configuration]
+    {
+      return try EntityHierarchy(version.model.restricted(to: Set(members)))
+    }
+    return try EntityHierarchy(version.model)
+  }
+
+  /// What planning itself relies on: control tables, metadata, schema.
+  private func requireSoundness(_ binding: StoreBinding, _ request: MigrationRequest) throws {
+    let findings = try StoreSoundness.structure(of: binding).filter { finding in
+      Damage.isDamage(finding)
+        && !(request.acceptsDamage && Damage.isAcceptable(finding))
+    }
+    guard findings.isEmpty else {
+      throw PlanError.damaged(store: request.store.string, findings)
+    }
+  }
+
+  /// Rows whose `Z_ENT` is no concrete entity of their table belong to nobody.
+  private func requireKnownRows(
+    _ context: PlanContext, _ binding: StoreBinding, _ request: MigrationRequest
+  ) throws {
+    guard !context.census.strangers.isEmpty, !request.acceptsDamage else { return }
+    throw PlanError.damaged(store: request.store.string, context.census.strangers)
+  }
+}
+
+/// Which findings stop a migration.
+///
+/// Core Data tolerates references to missing objects and one-sided one-to-one relationships, and
+/// a lightweight migration of its own does not validate; everything else that
+/// is wrong with a store was made by something other than Core Data, and what it meant is not known.
+public enum Damage {
+  public static func isDamage(_ finding: StoreFinding) -> Bool {
+    switch finding.kind {
+    case .note, .validation, .dangling, .inverse: false
+    default: true
+    }
+  }
+
+  /// True for damage that the destination mends (a missing index) or carries as it was found.
+  public static func isAcceptable(_ finding: StoreFinding) -> Bool {
+    switch finding.kind {
+    case .file, .schema, .unique: false
+    default: true
+    }
+  }
+}
+
+extension Reason {
+  init(refusal: Refusal) {
+    self.init(
+      reason: refusal.reason.rawValue, entity: refusal.entity.rawValue,
+      property: refusal.property, message: refusal.message + " " + refusal.advice)
+  }
+}

@@ -1,0 +1,116 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+
+/// Finds the model that a store was written under.
+///
+/// Source: `core-data-migration.md` §1.3 (3) and §6.2.
+struct SourceModelSearch {
+  struct Found {
+    var hierarchy: EntityHierarchy
+    var versionName: String?
+    /// The configuration whose entities the store holds, where it does not hold all.
+    var configuration: String?
+    /// Where a given model and the store's own differ in parts that no hash covers.
+    var notes: [String]
+  }
+
+  let store: SourceStore
+  let models: [ModelVersion]
+
+  /// The given version whose hashes are the store's, else the store's cached model.
+  ///
+  /// - Throws: ``PlanError/missingSourceModel(store:differing:)`` with the entities in which the
+  ///   nearest given version differs.
+  func find() throws -> Found {
+    let hashes = store.metadata.versionHashes
+    guard !hashes.isEmpty else {
+      throw PlanError.missingSourceModel(
+        store: store.files.store.string,
+        differing: [
+          Reason(reason: "metadata", message: "the store's metadata records no version hashes")
+        ])
+    }
+    let cached = try? store.cachedModel()
+    for version in models {
+      if var found = try match(version.model, hashes) {
+        found.versionName = version.name
+        if let cached, let own = try? match(cached, hashes) {
+          found.notes += difference(given: found.hierarchy, own: own.hierarchy)
+        }
+        return found
+      }
+    }
+    if let cached, let found = try match(cached, hashes) { return found }
+    throw PlanError.missingSourceModel(
+      store: store.files.store.string, differing: try nearest(hashes))
+  }
+
+  private func match(_ model: ManagedObjectModel, _ hashes: [EntityName: VersionHash]) throws
+    -> Found?
+  {
+    let hierarchy = try EntityHierarchy(model)
+    let computed = hierarchy.versionHashes
+    if computed == hashes {
+      return Found(hierarchy: hierarchy, versionName: nil, configuration: nil, notes: [])
+    }
+    // A store of one configuration holds that configuration's entities only.
+    let names = Set(hashes.keys)
+    guard names.isStrictSubset(of: Set(computed.keys)),
+      names.allSatisfy({ computed[$0] == hashes[$0] })
+    else { return nil }
+    let configuration = model.configurations.keys.sorted().first {
+      Set(model.configurations[$0] ?? []) == names
+    }
+    guard let configuration else { return nil }
+    return Found(
+      hierarchy: try EntityHierarchy(model.restricted(to: names)), versionName: nil,
+      configuration: configuration, notes: [])
+  }
+
+  /// The entities in which the given version with the fewest differences differs.
+  private func nearest(_ hashes: [EntityName: VersionHash]) throws -> [Reason] {
+    var best: [Reason]?
+    for version in models {
+      let computed = try EntityHierarchy(version.model).versionHashes
+      let names = Set(hashes.keys).union(computed.keys).filter { hashes[$0] != computed[$0] }
+      let reasons = names.sorted().map { name in
+        Reason(
+          reason: "version-hash", entity: name.rawValue,
+          message: hashes[name] == nil
+            ? "\(name) is in version \(version.name) and not in the store"
+            : computed[name] == nil
+              ? "\(name) is in the store and not in version \(version.name)"
+              : "\(name) has another version hash in version \(version.name)")
+      }
+      if reasons.count < best?.count ?? Int.max { best = reasons }
+    }
+    return best ?? []
+  }
+
+  /// What no version hash covers and migration depends on: renaming identifiers and defaults.
+  private func difference(given: EntityHierarchy, own: EntityHierarchy) -> [String] {
+    var notes: [String] = []
+    for name in given.order {
+      guard let a = given[name], let b = own[name] else { continue }
+      if a.mappingKey != b.mappingKey {
+        notes.append(
+          "\(name): the given model's renaming identifier is \(a.mappingKey), the store's own model says \(b.mappingKey); the given one is used"
+        )
+      }
+      for property in a.properties {
+        guard let other = b.properties.first(where: { $0.name == property.name }) else { continue }
+        if property.traits.mappingKey != other.traits.mappingKey {
+          notes.append(
+            "\(name).\(property.name): the given model's renaming identifier is \(property.traits.mappingKey), the store's own model says \(other.traits.mappingKey); the given one is used"
+          )
+        }
+        if let x = property.attribute, let y = other.attribute, x.defaultValue != y.defaultValue {
+          notes.append(
+            "\(name).\(property.name): the given model and the store's own model have different default values; the given one is used"
+          )
+        }
+      }
+    }
+    return notes
+  }
+}

@@ -1,0 +1,43 @@
+import GodwitPersistentStore
+
+/// Counts what is wrong with rows, one line for each kind, entity and property.
+///
+/// Sound rows cost nothing: only a finding touches the dictionary.
+struct FindingTally {
+  private struct Key: Hashable {
+    var kind: StoreFinding.Kind
+    var entity: String
+    var property: String
+    var message: String
+  }
+
+  /// Primary keys kept of each kind, for a person to look at.
+  static let mostExamples = 5
+
+  private var findings: [Key: StoreFinding] = [:]
+
+  mutating func add(
+    _ kind: StoreFinding.Kind, entity: String, property: String = "", message: String,
+    primaryKey: Int64
+  ) {
+    let key = Key(kind: kind, entity: entity, property: property, message: message)
+    if var known = findings[key] {
+      known.count += 1
+      if known.examples.count < Self.mostExamples { known.examples.append(primaryKey) }
+      findings[key] = known
+    } else {
+      findings[key] = StoreFinding(
+        kind: kind, entity: entity.isEmpty ? nil : entity,
+        property: property.isEmpty ? nil : property, message: message, count: 1,
+        examples: [primaryKey])
+    }
+  }
+
+  /// In an order that does not depend on hashing.
+  var sorted: [StoreFinding] {
+    findings.values.sorted {
+      ($0.kind.rawValue, $0.entity ?? "", $0.property ?? "", $0.message)
+        < ($1.kind.rawValue, $1.entity ?? "", $1.property ?? "", $1.message)
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import FoundationEssentials
+import GodwitCheckpoints
+import GodwitDigests
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// What every stage of one run works with: the plan, the source, and where checkpoints go.
+///
+/// The source is opened so that SQLite can write nothing beside it.
+final class StageContext {
+  let plan: MigrationPlan
+  let run: RunDirectory
+  let source: Connection
+  private(set) var assembled: Connection?
+  let fingerprint: [UInt8]
+
+  init(run path: FilePath) throws {
+    run = RunDirectory(path)
+    plan = try Self.readPlan(run.planPath)
+    guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint), fingerprint.count == 32 else {
+      throw StageError.unreadablePlan(path: run.planPath.string, reason: "it has no fingerprint")
+    }
+    self.fingerprint = fingerprint
+    source = try Connection(path: plan.readPath, mode: .immutable)
+    try source.execute("PRAGMA cache_size = -8192")
+    try source.execute("PRAGMA temp_store = FILE")
+  }
+
+  func openAssembled(_ path: String) throws {
+    assembled = try Connection(path: path, mode: .immutable)
+    try assembled?.execute("PRAGMA cache_size = -8192")
+  }
+
+  func table(_ unit: Int) throws -> (Shard, TablePlan) {
+    let shard = try shard(unit)
+    guard case .table(let index) = shard.subject, plan.tables.indices.contains(index) else {
+      throw StageError.outOfOrder("unit \(unit), which is no table")
+    }
+    return (shard, plan.tables[index])
+  }
+
+  func shard(_ unit: Int) throws -> Shard {
+    guard plan.units.indices.contains(unit) else {
+      throw StageError.outOfOrder("unit \(unit) of \(plan.units.count)")
+    }
+    return plan.units[unit]
+  }
+
+  func writer(_ stage: Stage, _ unit: Int) throws -> CheckpointWriter {
+    try CheckpointWriter(
+      run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+  }
+
+  func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {
+    try CheckpointReader(
+      run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+  }
+
+  private static func readPlan(_ path: FilePath) throws -> MigrationPlan {
+    do {
+      let data = try Data(contentsOf: URL(filePath: path.string))
+      return try JSONDecoder().decode(MigrationPlan.self, from: data)
+    } catch {
+      throw StageError.unreadablePlan(path: path.string, reason: "\(error)")
+    }
+  }
+}
+
+extension ShardSummary {
+  /// The bytes that end a checkpoint: JSON with sorted keys, so that equal summaries are equal.
+  func encoded() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys]
+    return [UInt8](try encoder.encode(self))
+  }
+}
+
+/// Values of one row, without ownership: the working memory of a stage.
+struct RowValues: ~Copyable {
+  let values: UnsafeMutablePointer<RawValue>
+  let count: Int
+
+  init(count: Int) {
+    self.count = count
+    values = .allocate(capacity: max(count, 1))
+    values.initialize(repeating: .null, count: max(count, 1))
+  }
+
+  deinit { values.deallocate() }
+}
+
+/// Which entity program serves a row, by the row's `Z_ENT`: an array, not a dictionary, since it
+/// is asked once a row.
+struct ProgramTable {
+  /// Index of the program; −1 for an entity that another table plan serves; −2 for a number that
+  /// no entity of this table has.
+  private let indexes: [Int32]
+
+  static let elsewhere: Int32 = -1
+  static let unknown: Int32 = -2
+
+  /// - Parameters:
+  ///   - numbers: `Z_ENT` of each program, in their order.
+  ///   - elsewhere: `Z_ENT` of rows that are nobody's concern here.
+  init(numbers: [Int64], elsewhere: [Int64]) {
+    // Entity numbers are small; the bound keeps a damaged plan from asking for a huge array.
+    let highest = max(numbers.max() ?? 0, elsewhere.max() ?? 0)
+    let size = Int(max(0, min(highest, 100_000))) + 1
+    var indexes = [Int32](repeating: Self.unknown, count: size)
+    for number in elsewhere where (0..<Int64(size)).contains(number) {
+      indexes[Int(number)] = Self.elsewhere
+    }
+    for (index, number) in numbers.enumerated() where (0..<Int64(size)).contains(number) {
+      indexes[Int(number)] = Int32(index)
+    }
+    self.indexes = indexes
+  }
+
+  /// By the numbers that rows have in the source.
+  init(_ table: TablePlan) {
+    self.init(numbers: table.entities.map(\.sourceNumber), elsewhere: table.elsewhere)
+  }
+
+  @inline(__always)
+  func program(for value: RawValue) -> Int32 {
+    guard value.kind == .integer, value.bits >= 0, value.bits < Int64(indexes.count) else {
+      return Self.unknown
+    }
+    return indexes[Int(value.bits)]
+  }
+}

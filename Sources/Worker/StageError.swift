@@ -1,0 +1,29 @@
+import GodwitPlanning
+
+/// Why a stage cannot finish a shard. Nothing but the shard's own unfinished checkpoint is lost.
+public enum StageError: Error, Sendable, Equatable {
+  /// A message came before the run was opened, or names something that the plan does not have.
+  case outOfOrder(String)
+  /// A checkpoint that this stage builds upon does not fit the plan.
+  case checkpointMismatch(table: String, unit: Int, what: String)
+  /// The plan in the run directory cannot be read.
+  case unreadablePlan(path: String, reason: String)
+  /// A file of the external data folder that a row refers to cannot be read.
+  case externalData(entity: String, primaryKey: Int64, reason: String)
+}
+
+extension StageError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .outOfOrder(let what):
+      "The worker was asked for \(what). This is a fault of Godwit; run the same command again."
+    case .checkpointMismatch(let table, let unit, let what):
+      "The checkpoints of \(table), shard \(unit), do not fit together: \(what). "
+        + "Delete the run directory and run again; the source is as it was."
+    case .unreadablePlan(let path, let reason):
+      "\(path) cannot be read as a plan: \(reason). Delete the run directory and run again."
+    case .externalData(let entity, let key, let reason):
+      "\(entity), Z_PK \(key): its external data cannot be read: \(reason)."
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import FoundationEssentials
+import GodwitPlanning
+import GodwitSQLite
+
+/// Binary values whose attribute begins or ceases to allow external storage.
+///
+/// With external storage allowed a value begins with a marker: 0x01 and the data, or 0x02, a file
+/// name of 36 characters and a zero byte. Source: `core-data-sqlite-format.md` §5.1.
+struct ExternalData {
+  /// The source store's `_EXTERNAL_DATA`.
+  let folder: String
+
+  /// A file larger than this is not taken into a row: SQLite's own limit is near.
+  static let mostBytes = 1 << 29
+
+  /// Fills the places that the row loop left to be settled.
+  func settle(
+    _ operations: UnsafeMutableBufferPointer<AttributeOperation>,
+    from source: UnsafeMutablePointer<RawValue>, to output: UnsafeMutablePointer<RawValue>,
+    scratch: inout RawBuffer, entity: String, primaryKey: Int64
+  ) throws {
+    // Values are laid out first and pointed to afterwards: the buffer may move while it grows.
+    var extents: [(place: Int, offset: Int, count: Int)] = []
+    for place in 0..<operations.count {
+      let operation = operations[place]
+      guard operation.code == .markedInline || operation.code == .unmarked else { continue }
+      let value = source[Int(operation.source)]
+      guard value.kind == .blob else {
+        output[place] = value
+        continue
+      }
+      let offset = scratch.count
+      if operation.code == .markedInline {
+        scratch.append(1 as UInt8)
+        scratch.append(value.buffer)
+      } else if value.count > 0, value.buffer[0] == 2 {
+        scratch.append(try file(named: value, entity: entity, primaryKey: primaryKey))
+      } else {
+        scratch.append(UnsafeRawBufferPointer(rebasing: value.buffer.dropFirst()))
+      }
+      extents.append((place, offset, scratch.count - offset))
+    }
+    for extent in extents {
+      output[extent.place] = .blob(
+        UnsafeRawPointer(scratch.base + extent.offset), count: extent.count)
+    }
+  }
+
+  private func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
+    guard let name = Self.fileName(value.buffer) else {
+      throw StageError.externalData(
+        entity: entity, primaryKey: primaryKey, reason: "the reference is not a file name")
+    }
+    let path = folder + "/" + name
+    do {
+      let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
+      guard size <= Self.mostBytes else {
+        throw StageError.externalData(
+          entity: entity, primaryKey: primaryKey,
+          reason: "the file has \(size) bytes, more than a row can hold")
+      }
+      return [UInt8](try Data(contentsOf: URL(filePath: path)))
+    } catch let error as StageError {
+      throw error
+    } catch {
+      throw StageError.externalData(
+        entity: entity, primaryKey: primaryKey, reason: "the file is missing or unreadable")
+    }
+  }
+
+  /// The name in a reference, when it is the text of a UUID: nothing else may become a path.
+  static func fileName(_ reference: UnsafeRawBufferPointer) -> String? {
+    guard reference.count == 38, reference[0] == 2, reference[37] == 0 else { return nil }
+    let name = UnsafeRawBufferPointer(rebasing: reference[1..<37])
+    for (index, byte) in name.enumerated() {
+      let isDash = index == 8 || index == 13 || index == 18 || index == 23
+      let isHex = (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte)
+      guard isDash ? byte == 0x2D : isHex else { return nil }
+    }
+    return String(decoding: name, as: UTF8.self)
+  }
+}

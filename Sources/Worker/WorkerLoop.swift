@@ -1,0 +1,108 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// What a worker process does, from its first line to the end of its input.
+///
+/// It opens the source store read-only and writes nothing but its own checkpoints, so it may be
+/// killed at any moment and its shard handed to another.
+public struct WorkerLoop {
+  private let input: FileDescriptor
+  private let output: FileDescriptor
+
+  public init(input: FileDescriptor = .standardInput, output: FileDescriptor = .standardOutput) {
+    self.input = input
+    self.output = output
+  }
+
+  /// Serves tasks until the coordinator closes the pipe.
+  ///
+  /// A task that fails is reported, and the loop goes on. Only a broken pipe ends it early: then
+  /// nobody is left to report to.
+  public func run() throws {
+    var lines = LineReader(input)
+    var context: StageContext?
+    var openFailure: WorkerFailure?
+    while let line = try lines.next() {
+      switch WorkerMessage(line: line) {
+      case .open(let run, let assembled):
+        do {
+          if context?.run.path != FilePath(run) { context = try StageContext(run: FilePath(run)) }
+          if let assembled { try context?.openAssembled(assembled) }
+          openFailure = nil
+        } catch {
+          context = nil
+          openFailure = WorkerFailure(error)
+        }
+      case .task(let task):
+        let reply: WorkerMessage
+        do {
+          if let openFailure { throw openFailure }
+          guard let context else { throw StageError.outOfOrder("a task before a run was opened") }
+          reply = .finished(try perform(task, context))
+        } catch {
+          reply = .failed(FailedTask(task: task, error: WorkerFailure(error)))
+        }
+        try output.writeAll(reply.line())
+      case .finished, .failed, nil:
+        throw StageError.outOfOrder("something that is no request")
+      }
+    }
+  }
+
+  private func perform(_ task: WorkerTask, _ context: StageContext) throws -> FinishedTask {
+    let clock = ContinuousClock()
+    let start = clock.now
+    let summary =
+      switch task.stage {
+      case .copy: try CopyStage(context: context).run(task.unit)
+      case .link: try LinkStage(context: context).run(task.unit)
+      case .validate: try ValidateStage(context: context).run(task.unit)
+      case .audit: try AuditStage(context: context).run(task.unit)
+      case .verify: try VerifyStage(context: context).run(task.unit)
+      }
+    let elapsed = (clock.now - start).components
+    return FinishedTask(
+      task: task, rows: summary.rows, bytes: summary.bytes,
+      seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
+      peakRSS: ProcessMemory.peakResidentBytes, findings: summary.findings)
+  }
+}
+
+/// Lines from a pipe, each bounded, so that a broken peer cannot make this process grow.
+struct LineReader {
+  static let mostBytes = 1 << 20
+
+  private let descriptor: FileDescriptor
+  private var buffer: [UInt8] = []
+  private var start = 0
+
+  init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+
+  /// The next line without its line feed; nil at the end of the input.
+  mutating func next() throws -> [UInt8]? {
+    var searched = start
+    while true {
+      if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+        let line = Array(buffer[start..<end])
+        start = end + 1
+        if start == buffer.count {
+          buffer.removeAll(keepingCapacity: true)
+          start = 0
+        }
+        return line
+      }
+      searched = buffer.count
+      guard buffer.count - start < Self.mostBytes else {
+        throw StageError.outOfOrder("a line of more than \(Self.mostBytes) bytes")
+      }
+      let piece = try [UInt8](unsafeUninitializedCapacity: 4096) { bytes, count in
+        count = try descriptor.read(into: UnsafeMutableRawBufferPointer(bytes))
+      }
+      guard !piece.isEmpty else { return nil }
+      buffer += piece
+    }
+  }
+}
