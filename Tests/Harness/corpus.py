@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from . import ground, judge, tool
+from . import ground, judge, pairs, tool
 
 AS_EXPECTED, OTHER, EXPLAINED, FAILED = "as expected", "other verdict", "explained", "FAILED"
 
@@ -192,7 +192,10 @@ def main(arguments=None):
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one case")
     parser.add_argument("--json", metavar="FILE", help="every record, as JSON")
     parser.add_argument("--keep", action="store_true", help="keep the folders of failed cases")
+    parser.add_argument("--pairs", action="store_true", help="the pairs of models without a store instead")
     options = parser.parse_args(arguments)
+    if options.pairs:
+        return pairs.main()
     ground.skip_unless_shared("corpus")
     chosen = cases()
     if options.only:

@@ -25,6 +25,10 @@ TIMEOUT_SECONDS = 30
 MEMORY_BYTES = 4 << 30
 
 
+# Contract §6: a damaged store is 65. Only a file that cannot be opened as it lies may be more.
+FITTING = {"locked": {0, 65, 73, 74}}
+
+
 class Slow(Exception):
     """The oracle took too long over a damaged store."""
 
@@ -70,6 +74,8 @@ def trial(case, kind, seed, timeout, keep):
         run = tool.run(tool.migrate_command(store, [x for x in (a, b) if x], b, out, 1), timeout, MEMORY_BYTES)
         record["seconds"] = run.seconds
         problems += tool.contract_problems(run)
+        if not run.hung and run.exit >= 0 and run.exit not in FITTING.get(kind, {0, 65}):
+            problems.append(f"exit {run.exit} does not fit a damaged store: {run.why()}")
         problems += [f"source touched: {c}" for c in judge.changes(before, judge.state(store))]
         if run.exit == 0:
             record["outcome"] = "succeeded"
