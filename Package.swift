@@ -41,10 +41,11 @@ let package = Package(
     .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd"),
     .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
     .systemLibrary(name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto"),
+    .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
 
     room("KeyedArchive", []),
     room("Digests", ["CCrypto"]),
-    room("DurableFiles", [system]),
+    room("DurableFiles", ["CLinux", system]),
     room("SQLite", ["CSQLite"]),
     room("ObjectModel", [ours("KeyedArchive"), ours("Digests"), "CZlib"]),
     room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), yams]),

@@ -1,0 +1,101 @@
+internal import SystemPackage
+
+/// A finished piece of one stage, written once and never changed.
+///
+/// A checkpoint is a file. Its first 96 bytes are the header; the rest is one zstd frame with its
+/// content checksum on and a window of at most 512 KiB. Integers are little-endian.
+///
+///     offset  size  field
+///          0     8  magic: "CDCKPT\r\n"
+///          8     2  format version, 1
+///         10     6  zero
+///         16    32  plan fingerprint, SHA-256
+///         48     8  number of entries in the frame, the summary among them
+///         56     8  bytes in the frame, uncompressed
+///         64    32  SHA-256 of the frame as stored
+///
+/// Uncompressed, the frame is a sequence of entries and nothing else:
+///
+///     offset  size  field
+///          0     4  bytes in the payload, at most 1 GiB
+///          4     1  channel
+///          5     8  key, signed
+///         13        payload
+///
+///     channel  key             payload
+///           0  Z_PK or rowid   a row: a record in SQLite's format
+///           1  0               the summary, JSON; exactly one, the last entry
+///          2…  as the stage    more streams of rows of the same unit of work
+///              says
+public enum Checkpoint {
+  /// The format this build reads and writes. A checkpoint of another version is refused, never
+  /// guessed at.
+  public static let formatVersion: UInt16 = 1
+  /// 1 GiB: more than SQLite keeps in a row (1 000 000 000 bytes) unless it was built to.
+  public static let maximumPayloadBytes = 1 << 30
+  /// Bytes in a plan's fingerprint.
+  public static let fingerprintByteCount = 32
+
+  public static let rowChannel: UInt8 = 0
+  public static let summaryChannel: UInt8 = 1
+
+  static let magic: [UInt8] = Array("CDCKPT\r\n".utf8)
+  static let headerByteCount = 96
+  static let entryHeaderByteCount = 13
+  /// log₂ of 512 KiB. Level −5 finds little farther away, and readers need that much memory.
+  static let windowLog: Int32 = 19
+  /// Faster than the disk, and about half the bytes of Core Data's rows.
+  static let compressionLevel: Int32 = -5
+}
+
+/// The fields of a header that differ from file to file.
+struct CheckpointHeader: Equatable {
+  var fingerprint: [UInt8]
+  var entryCount: UInt64
+  var byteCount: UInt64
+  /// SHA-256 of the frame as stored.
+  var frameDigest: [UInt8]
+
+  init(fingerprint: [UInt8], entryCount: UInt64, byteCount: UInt64, frameDigest: [UInt8]) {
+    self.fingerprint = fingerprint
+    self.entryCount = entryCount
+    self.byteCount = byteCount
+    self.frameDigest = frameDigest
+  }
+
+  /// Reads the header at the start of a file.
+  init(parsing bytes: [UInt8], path: FilePath) throws {
+    let magic = Checkpoint.magic
+    guard bytes.starts(with: magic) else {
+      // An empty or cut file that is right as far as it goes has ended too early.
+      throw magic.starts(with: bytes)
+        ? CheckpointError.truncated(path) : CheckpointError.notACheckpoint(path)
+    }
+    guard bytes.count >= 10 else { throw CheckpointError.truncated(path) }
+    let version = UInt16(bytes[8]) | UInt16(bytes[9]) << 8
+    guard version == Checkpoint.formatVersion else {
+      throw CheckpointError.otherVersion(path, found: version)
+    }
+    guard bytes.count >= Checkpoint.headerByteCount else { throw CheckpointError.truncated(path) }
+    guard bytes[10..<16].allSatisfy({ $0 == 0 }) else {
+      throw CheckpointError.damaged(path, .header)
+    }
+    fingerprint = Array(bytes[16..<48])
+    entryCount = bytes[48..<56].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    byteCount = bytes[56..<64].reversed().reduce(0) { $0 << 8 | UInt64($1) }
+    frameDigest = Array(bytes[64..<96])
+  }
+
+  /// The header's 96 bytes.
+  var bytes: [UInt8] {
+    var bytes = Checkpoint.magic
+    bytes.reserveCapacity(Checkpoint.headerByteCount)
+    withUnsafeBytes(of: Checkpoint.formatVersion.littleEndian) { bytes += $0 }
+    bytes += [UInt8](repeating: 0, count: 6)
+    bytes += fingerprint
+    withUnsafeBytes(of: entryCount.littleEndian) { bytes += $0 }
+    withUnsafeBytes(of: byteCount.littleEndian) { bytes += $0 }
+    bytes += frameDigest
+    return bytes
+  }
+}

@@ -1,0 +1,154 @@
+internal import GodwitDigests
+public import SystemPackage
+
+/// Reads one checkpoint, entry by entry, in flat memory.
+///
+/// Everything the format promises is checked on the way. The digests stand at the end, so what was
+/// read is proven only when ``next()`` has given `nil`: until then it must not get to where it
+/// cannot be taken back from.
+public final class CheckpointReader {
+  /// One entry of a checkpoint.
+  public struct Entry {
+    public let channel: UInt8
+    /// The row's `Z_PK` or rowid; 0 for the summary.
+    public let key: Int64
+    /// Valid until the next call of ``CheckpointReader/next()``.
+    public let payload: UnsafeRawBufferPointer
+  }
+
+  public let path: FilePath
+  /// Entries in the file, the summary among them, as its header says.
+  public let entryCount: UInt64
+  /// Uncompressed bytes in the file, as its header says.
+  public let byteCount: UInt64
+  /// Entries read so far.
+  public private(set) var entriesRead: UInt64 = 0
+
+  private let frame: FrameReader
+  private var bytesRead: UInt64 = 0
+  private var isSummaryRead = false
+  private var isAtEnd = false
+
+  /// Opens a checkpoint and checks its header.
+  ///
+  /// - Parameter fingerprint: The plan's; a checkpoint of another plan is refused.
+  public init(path: FilePath, fingerprint: [UInt8]) throws {
+    self.path = path
+    let (file, header) = try openCheckpoint(path, fingerprint: fingerprint)
+    entryCount = header.entryCount
+    byteCount = header.byteCount
+    frame = try FrameReader(path: path, file: file, digest: header.frameDigest)
+  }
+}
+
+extension CheckpointReader {
+  /// The next entry, or `nil` when the file has been read to its end and found whole.
+  public func next() throws -> Entry? {
+    if isAtEnd { return nil }
+    let headerSize = Checkpoint.entryHeaderByteCount
+    guard let header = try frame.read(headerSize) else {
+      try checkEnd()
+      isAtEnd = true
+      return nil
+    }
+    let length = Int(UInt32(littleEndian: header.loadUnaligned(as: UInt32.self)))
+    let channel = header[4]
+    let key = Int64(littleEndian: header.loadUnaligned(fromByteOffset: 5, as: Int64.self))
+    bytesRead += UInt64(headerSize)
+    if entriesRead == entryCount { throw CheckpointError.damaged(path, .recordCount) }
+    guard bytesRead <= byteCount, length <= Checkpoint.maximumPayloadBytes,
+      UInt64(length) <= byteCount - bytesRead
+    else { throw CheckpointError.damaged(path, .entryLength) }
+    if isSummaryRead { throw CheckpointError.damaged(path, .summary) }
+    guard
+      let payload = length == 0
+        ? UnsafeRawBufferPointer(start: nil, count: 0) : try frame.read(length)
+    else { throw CheckpointError.damaged(path, .entryLength) }
+    bytesRead += UInt64(length)
+    entriesRead += 1
+    isSummaryRead = channel == Checkpoint.summaryChannel
+    return Entry(channel: channel, key: key, payload: payload)
+  }
+
+  private func checkEnd() throws {
+    guard entriesRead == entryCount else { throw CheckpointError.damaged(path, .recordCount) }
+    guard bytesRead == byteCount else { throw CheckpointError.damaged(path, .byteCount) }
+    guard isSummaryRead else { throw CheckpointError.damaged(path, .summary) }
+  }
+
+  /// Whether the file is a whole checkpoint of this plan: the header is right, and so is the
+  /// SHA-256 of all the rest. Nothing is decompressed.
+  ///
+  /// - Throws: When the file cannot be read, or is of another format version: neither says that the
+  ///   work must be done again.
+  public static func isWhole(_ path: FilePath, fingerprint: [UInt8]) throws -> Bool {
+    do {
+      let (file, header) = try openCheckpoint(path, fingerprint: fingerprint)
+      defer { try? file.close() }
+      return try frameDigest(of: file, path) == header.frameDigest
+    } catch let error as CheckpointError {
+      if error.provesUnusable { return false }
+      if case .unreadable(_, .noSuchFileOrDirectory) = error { return false }
+      throw error
+    }
+  }
+
+  /// The summary, after the whole file has been read and found whole.
+  ///
+  /// - Complexity: O(*n*) in the size of the file.
+  public static func summary(of path: FilePath, fingerprint: [UInt8]) throws -> [UInt8] {
+    let reader = try CheckpointReader(path: path, fingerprint: fingerprint)
+    var summary: [UInt8] = []
+    while let entry = try reader.next() {
+      if entry.channel == Checkpoint.summaryChannel { summary = Array(entry.payload) }
+    }
+    return summary
+  }
+}
+
+/// Opens a file and checks that it has a header of this format and plan. The file is then at its
+/// frame.
+private func openCheckpoint(
+  _ path: FilePath, fingerprint: [UInt8]
+) throws -> (file: FileDescriptor, CheckpointHeader) {
+  let file: FileDescriptor
+  do {
+    file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+  } catch let errno as Errno {
+    throw CheckpointError.unreadable(path, errno)
+  }
+  do {
+    var bytes = [UInt8](repeating: 0, count: Checkpoint.headerByteCount)
+    var count = 0
+    while count < bytes.count {
+      let read = try bytes.withUnsafeMutableBytes {
+        try file.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]))
+      }
+      if read == 0 { break }
+      count += read
+    }
+    let header = try CheckpointHeader(parsing: Array(bytes[..<count]), path: path)
+    guard header.fingerprint == fingerprint else { throw CheckpointError.otherPlan(path) }
+    return (file, header)
+  } catch {
+    try? file.close()
+    if let errno = error as? Errno { throw CheckpointError.unreadable(path, errno) }
+    throw error
+  }
+}
+
+/// SHA-256 of what is left of a file.
+private func frameDigest(of file: FileDescriptor, _ path: FilePath) throws -> [UInt8] {
+  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+  defer { buffer.deallocate() }
+  var digest = SHA256()
+  do {
+    while true {
+      let count = try file.read(into: buffer)
+      if count == 0 { return digest.finish() }
+      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+  } catch let errno as Errno {
+    throw CheckpointError.unreadable(path, errno)
+  }
+}

@@ -1,0 +1,121 @@
+internal import GodwitDurableFiles
+public import SystemPackage
+
+/// What a checkpoint is the result of.
+///
+/// A stage is a folder of the run directory, and its raw value the folder's name.
+public enum Stage: String, Codable, Sendable, CaseIterable {
+  case copy, link, validate, audit, verify
+}
+
+/// The name of a checkpoint: `copy/000012.ckpt` is that of unit 12 of the copy stage.
+public struct CheckpointName: Hashable, Sendable, Codable {
+  public let stage: Stage
+  /// The unit's place in the plan, from 0.
+  public let unit: Int
+
+  public init(stage: Stage, unit: Int) {
+    precondition(unit >= 0, "units are counted from 0")
+    self.stage = stage
+    self.unit = unit
+  }
+
+  private enum CodingKeys: String, CodingKey { case stage, unit }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    stage = try container.decode(Stage.self, forKey: .stage)
+    unit = try container.decode(Int.self, forKey: .unit)
+    guard unit >= 0 else {
+      throw DecodingError.dataCorruptedError(
+        forKey: .unit, in: container, debugDescription: "Units are counted from 0.")
+    }
+  }
+}
+
+extension CheckpointName: CustomStringConvertible {
+  public var description: String { "\(stage.rawValue)/\(fileName)" }
+
+  /// Six digits, more where they are needed.
+  var fileName: String {
+    let digits = String(unit)
+    return String(repeating: "0", count: max(0, 6 - digits.utf8.count)) + digits + ".ckpt"
+  }
+
+  /// The unit of a file name, or `nil` for a name that is not spelled as ``fileName`` does.
+  static func unit(ofFileName name: String) -> Int? {
+    guard name.hasSuffix(".ckpt"), let unit = Int(name.dropLast(5)), unit >= 0,
+      CheckpointName(stage: .copy, unit: unit).fileName == name
+    else { return nil }
+    return unit
+  }
+}
+
+/// The folder that holds everything one store's run has done so far.
+///
+///     lock             held by the coordinator as long as it lives
+///     plan.json        what is to be done; its fingerprint is in every checkpoint
+///     journal.json     how far the commit has come; absent before it begins
+///     events.jsonl     what happened, a line each; for people
+///     snapshot/        a private copy of the source store, if one was needed
+///     copy/            finished checkpoints of the copy stage, 000000.ckpt …
+///     link/ …          and so on, a folder a stage
+///
+/// A finished checkpoint is the only record of progress: a unit is done when its file is there.
+public struct RunDirectory: Hashable, Sendable {
+  public let path: FilePath
+
+  public init(_ path: FilePath) { self.path = path }
+}
+
+extension RunDirectory {
+  public var plan: FilePath { path.appending("plan.json") }
+  public var journal: FilePath { path.appending("journal.json") }
+  public var events: FilePath { path.appending("events.jsonl") }
+  public var lock: FilePath { path.appending("lock") }
+  public var snapshot: FilePath { path.appending("snapshot") }
+
+  /// The folder of a stage's checkpoints.
+  public func folder(of stage: Stage) -> FilePath { path.appending(stage.rawValue) }
+
+  public func path(of checkpoint: CheckpointName) -> FilePath {
+    folder(of: checkpoint.stage).appending(checkpoint.fileName)
+  }
+
+  public var exists: Bool { DurableFile.isFolder(path) }
+
+  /// Makes the folder and those in it. What is there stays as it is.
+  public func create() throws {
+    try DurableFile.makeFolder(snapshot)
+    for stage in Stage.allCases { try DurableFile.makeFolder(folder(of: stage)) }
+  }
+
+  /// The units of a stage that have a checkpoint. Whether it is whole, reading it tells.
+  public func finished(_ stage: Stage) throws -> Set<Int> {
+    let folder = folder(of: stage)
+    guard DurableFile.isFolder(folder) else { return [] }
+    return Set(try DurableFile.names(in: folder).compactMap(CheckpointName.unit(ofFileName:)))
+  }
+
+  /// Discards a checkpoint that has proven unusable. Its unit must be done again.
+  public func discard(_ checkpoint: CheckpointName) throws {
+    try DurableFile.removeIfPresent(path(of: checkpoint))
+  }
+
+  /// Removes the temporary files that crashed processes left. For the holder of the lock, while no
+  /// worker of the run is alive.
+  public func removeLeftovers() throws {
+    for folder in [path] + Stage.allCases.map(folder(of:)) where DurableFile.isFolder(folder) {
+      for name in try DurableFile.names(in: folder) where PendingFile.isTemporaryName(name) {
+        try DurableFile.remove(folder.appending(name))
+      }
+    }
+  }
+
+  /// Removes the folder and all that is in it. After a crash a part may be left; the plan goes
+  /// first, so that what is left is never taken for a run.
+  public func remove() throws {
+    try DurableFile.removeIfPresent(plan)
+    try DurableFile.removeTree(path)
+  }
+}

@@ -1,0 +1,213 @@
+private import CLinux
+private import Glibc
+public import SystemPackage
+
+/// What can be done to files so that it survives a power cut: the one door to fsync and rename.
+///
+/// When a call returns, its effect is on the disk. When it throws, every file is as it was before
+/// or as it would be after, and never torn.
+public enum DurableFile {
+  /// Writes a file whole, in the place of one of that name.
+  public static func write(
+    _ bytes: [UInt8], to path: FilePath, permissions: FilePermissions = .ownerReadWrite
+  ) throws {
+    try bytes.withUnsafeBytes { try write($0, to: path, permissions: permissions) }
+  }
+
+  /// Writes a file whole, in the place of one of that name.
+  public static func write(
+    _ bytes: UnsafeRawBufferPointer, to path: FilePath,
+    permissions: FilePermissions = .ownerReadWrite
+  ) throws {
+    var file = try PendingFile(for: path, permissions: permissions)
+    try file.write(bytes)
+    try file.publish()
+  }
+
+  /// Writes a file that must be new.
+  ///
+  /// - Throws: ``DurabilityError/alreadyExists(_:)`` when it is not.
+  public static func create(
+    _ bytes: [UInt8], at path: FilePath, permissions: FilePermissions = .ownerReadWrite
+  ) throws {
+    var file = try PendingFile(for: path, permissions: permissions)
+    try bytes.withUnsafeBytes { try file.write($0) }
+    try file.publish(replacing: false)
+  }
+
+  /// Gives a file or folder another name on the same volume, in the place of a file of that name.
+  public static func rename(_ source: FilePath, to destination: FilePath) throws {
+    try calling("rename", source) {
+      source.withPlatformString { from in
+        destination.withPlatformString { Glibc.rename(from, $0) }
+      }
+    }
+    try DurableSteps.passed(.renamed, destination)
+    try syncFolders(destination, source)
+  }
+
+  /// Lets two files or folders of one volume change names with each other, in one step.
+  ///
+  /// - Throws: An error with `EINVAL` or `ENOSYS` on a file system that cannot.
+  public static func exchange(_ a: FilePath, with b: FilePath) throws {
+    try calling("renameat2", a) {
+      a.withPlatformString { a in b.withPlatformString { linux_exchange(a, $0) } }
+    }
+    try DurableSteps.passed(.exchanged, a)
+    try syncFolders(a, b)
+  }
+
+  /// Removes a file.
+  ///
+  /// - Throws: An error whose `isNotFound` is true when there is none.
+  public static func remove(_ path: FilePath) throws {
+    try calling("unlink", path) { path.withPlatformString { unlink($0) } }
+    try DurableSteps.passed(.removed, path)
+    try syncFolder(path.folder)
+  }
+
+  /// Removes a file if it is there, and says whether it was.
+  @discardableResult
+  public static func removeIfPresent(_ path: FilePath) throws -> Bool {
+    do {
+      try remove(path)
+      return true
+    } catch let error as DurabilityError where error.isNotFound {
+      return false
+    }
+  }
+
+  private static func syncFolders(_ first: FilePath, _ second: FilePath) throws {
+    try syncFolder(first.folder)
+    if second.folder != first.folder { try syncFolder(second.folder) }
+  }
+}
+
+extension DurableFile {
+  /// Flushes a file's bytes to the disk. Never tried a second time.
+  public static func syncFile(_ path: FilePath) throws {
+    let file = try failing("open", path) {
+      try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    }
+    defer { try? file.close() }
+    try syncFile(file, path)
+  }
+
+  /// Flushes an open file's bytes to the disk. Never tried a second time.
+  ///
+  /// - Parameter path: The file's name, for the error.
+  public static func syncFile(_ file: FileDescriptor, _ path: FilePath) throws {
+    try sync(file, path)
+    try DurableSteps.passed(.fileSynced, path)
+  }
+
+  /// Flushes a folder's names to the disk. Never tried a second time.
+  public static func syncFolder(_ path: FilePath) throws {
+    let folder = try failing("open", path) {
+      try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
+    }
+    defer { try? folder.close() }
+    do {
+      try sync(folder, path)
+    } catch let error as DurabilityError where error.errno == .invalidArgument {
+      // fsync(2): a file system that has nothing to flush for a folder says so with EINVAL.
+    }
+    try DurableSteps.passed(.folderSynced, path)
+  }
+}
+
+extension DurableFile {
+  /// Makes a folder, and those above it that are missing. One that is there stays as it is.
+  public static func makeFolder(
+    _ path: FilePath, permissions: FilePermissions = .ownerReadWriteExecute
+  ) throws {
+    var missing: [FilePath] = []
+    var next = path.lexicallyNormalized()
+    while !next.isEmpty, !isFolder(next) {
+      missing.append(next)
+      let folder = next.folder
+      if folder == next { break }
+      next = folder
+    }
+    for folder in missing.reversed() {
+      do {
+        try calling("mkdir", folder) {
+          folder.withPlatformString { mkdir($0, permissions.rawValue) }
+        }
+      } catch let error as DurabilityError where error.errno == .fileExists && isFolder(folder) {
+        continue  // another process was faster
+      }
+      try DurableSteps.passed(.folderMade, folder)
+      try syncFolder(folder.folder)
+    }
+  }
+
+  /// Whether something is there: a file, a folder, or a symbolic link to anything or nothing.
+  public static func exists(_ path: FilePath) -> Bool {
+    var status = stat()
+    return path.withPlatformString { lstat($0, &status) } == 0
+  }
+
+  /// Whether a folder is there, or a symbolic link to one.
+  public static func isFolder(_ path: FilePath) -> Bool {
+    var status = stat()
+    return path.withPlatformString { stat($0, &status) } == 0
+      && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The names in a folder, in byte order, without `.` and `..`. Names that are not UTF-8 are left
+  /// out: we make none.
+  public static func names(in folder: FilePath) throws -> [String] {
+    guard let stream = folder.withPlatformString({ opendir($0) }) else {
+      throw DurabilityError.failed(call: "opendir", path: folder, Errno(rawValue: errno))
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else { break }
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
+      }
+      if let name, name != ".", name != ".." { names.append(name) }
+    }
+    guard errno == 0 else {
+      throw DurabilityError.failed(call: "readdir", path: folder, Errno(rawValue: errno))
+    }
+    return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  /// Removes a folder and all that is in it. Symbolic links are removed, never followed.
+  ///
+  /// Not one step: after a crash a part may be left, and the call can be made again.
+  public static func removeTree(_ path: FilePath) throws {
+    guard exists(path) else { return }
+    var waiting = [path]
+    var folders: [FilePath] = []
+    while let next = waiting.popLast() {
+      var status = stat()
+      try calling("lstat", next) { next.withPlatformString { lstat($0, &status) } }
+      if status.st_mode & S_IFMT == S_IFDIR {
+        folders.append(next)
+        waiting += try names(in: next).map { next.appending($0) }
+      } else {
+        try calling("unlink", next) { next.withPlatformString { unlink($0) } }
+      }
+    }
+    // A folder stands before those in it.
+    for folder in folders.reversed() {
+      try calling("rmdir", folder) { folder.withPlatformString { rmdir($0) } }
+    }
+    try DurableSteps.passed(.removed, path)
+    try syncFolder(path.folder)
+  }
+
+  /// Bytes that this user may still write to the volume of a file or folder.
+  public static func freeBytes(at path: FilePath) throws -> Int {
+    var volume = statvfs()
+    try calling("statvfs", path) { path.withPlatformString { statvfs($0, &volume) } }
+    let (bytes, isTooMany) = UInt(volume.f_bavail)
+      .multipliedReportingOverflow(by: UInt(volume.f_frsize))
+    return isTooMany ? .max : Int(clamping: bytes)
+  }
+}

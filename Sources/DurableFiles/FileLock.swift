@@ -1,0 +1,49 @@
+private import Glibc
+public import SystemPackage
+
+/// An advisory lock on a file, held until the value goes away.
+///
+/// The kernel drops the lock when the process dies, so a crashed run leaves nothing to clean up,
+/// and child processes do not inherit it. See `flock(2)`.
+public struct FileLock: ~Copyable {
+  private let descriptor: FileDescriptor
+
+  /// Takes the lock at once, or fails. The file is made if it does not exist.
+  ///
+  /// - Throws: ``DurabilityError/locked(_:)`` when another process has it.
+  public init(acquiring path: FilePath) throws {
+    // The holder may remove the file before it lets go. A lock on a file without a name would keep
+    // nobody out, so it is given back and the file of that name now is tried.
+    for _ in 0..<8 {
+      let file = try failing("open", path) {
+        try FileDescriptor.open(
+          path, .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
+      }
+      guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+        let errno = Errno(rawValue: errno)
+        try? file.close()  // the lock's error is the one to tell
+        if errno == .wouldBlock { throw DurabilityError.locked(path) }
+        if errno == .interrupted { continue }
+        throw DurabilityError.failed(call: "flock", path: path, errno)
+      }
+      if isFile(file, at: path) {
+        descriptor = file
+        return
+      }
+      try? file.close()
+    }
+    throw DurabilityError.locked(path)
+  }
+
+  deinit { try? descriptor.close() }
+}
+
+/// Whether the open file is still the one of that name.
+private func isFile(_ file: FileDescriptor, at path: FilePath) -> Bool {
+  var open = stat()
+  var named = stat()
+  guard fstat(file.rawValue, &open) == 0,
+    path.withPlatformString({ stat($0, &named) }) == 0
+  else { return false }
+  return open.st_dev == named.st_dev && open.st_ino == named.st_ino
+}

@@ -1,0 +1,117 @@
+private import CLinux
+private import Glibc
+public import SystemPackage
+
+/// A file that is being written under a temporary name, and gets its own when it is whole.
+///
+/// Whoever looks at the destination sees the file that was there before, or none, or the whole new
+/// one. If the value goes away unpublished, the temporary file does too; after a crash one named
+/// `.NAME.partial-N` may be left, which nobody reads.
+public struct PendingFile: ~Copyable {
+  /// The name that the file will get.
+  public let destination: FilePath
+  /// The name that the file has until then, in the same folder.
+  public let temporaryPath: FilePath
+  public let descriptor: FileDescriptor
+  private var isOpen = true
+  private var isTemporary = true
+
+  /// - Parameter permissions: The mode of the file, less the process's umask.
+  public init(for destination: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
+    guard let name = destination.lastComponent?.string else {
+      throw DurabilityError.failed(call: "open", path: destination, .isDirectory)
+    }
+    // Names are tried until one is free: another process may be writing the same file, and one
+    // that crashed may have left its own.
+    for number in 0..<10_000 {
+      let path = destination.folder.appending(".\(name).partial-\(number)")
+      do {
+        descriptor = try FileDescriptor.open(
+          path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
+          permissions: permissions)
+      } catch Errno.fileExists {
+        continue
+      } catch let errno as Errno {
+        throw DurabilityError.failed(call: "open", path: path, errno)
+      }
+      self.destination = destination
+      temporaryPath = path
+      return
+    }
+    throw DurabilityError.failed(call: "open", path: destination, .fileExists)
+  }
+
+  deinit {
+    // Errors are of no use here: nothing of the file is wanted any more.
+    if isOpen { try? descriptor.close() }
+    if isTemporary { _ = temporaryPath.withPlatformString { unlink($0) } }
+  }
+}
+
+extension PendingFile {
+  /// Whether a file name is one that a crashed process may have left behind.
+  public static func isTemporaryName(_ name: String) -> Bool {
+    guard name.hasPrefix("."), let dot = name.lastIndex(of: ".") else { return false }
+    let parts = name[dot...].split(separator: "-", maxSplits: 1)
+    return parts.count == 2 && parts[0] == ".partial" && Int(parts[1]) != nil
+  }
+
+  /// Appends the bytes.
+  public mutating func write(_ bytes: UnsafeRawBufferPointer) throws {
+    try writeAll(bytes, to: descriptor, temporaryPath)
+  }
+
+  /// Writes the bytes at an offset, over what is there.
+  public mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+    _ = try failing("pwrite", temporaryPath) {
+      try descriptor.writeAll(toAbsoluteOffset: offset, bytes)
+    }
+  }
+
+  /// Gives the file its name for good: fsync, rename, fsync of the folder.
+  ///
+  /// When this throws, the file may have its name or not, and is whole in both cases.
+  ///
+  /// - Parameter replacing: Whether a file of that name is replaced.
+  /// - Throws: ``DurabilityError/alreadyExists(_:)`` when it is not and there is one.
+  public mutating func publish(replacing: Bool = true) throws {
+    try publish(after: .written, replacing: replacing)
+  }
+
+  mutating func publish(after step: DurableStep, replacing: Bool) throws {
+    try passed(step)
+    try sync(descriptor, temporaryPath)
+    try passed(.fileSynced)
+    isOpen = false
+    try failing("close", temporaryPath) { try descriptor.close() }
+    try giveName(replacing: replacing)
+    isTemporary = false
+    try DurableSteps.passed(.renamed, destination)
+    try DurableFile.syncFolder(destination.folder)
+  }
+
+  /// A crash leaves the temporary file where it is, and so does a simulated one.
+  private mutating func passed(_ step: DurableStep) throws {
+    do {
+      try DurableSteps.passed(step, destination)
+    } catch {
+      isTemporary = false
+      throw error
+    }
+  }
+
+  private func giveName(replacing: Bool) throws {
+    let code = temporaryPath.withPlatformString { from in
+      destination.withPlatformString { to -> Int32 in
+        if replacing { return rename(from, to) == 0 ? 0 : errno }
+        if linux_rename_new(from, to) == 0 { return 0 }
+        guard errno == EINVAL || errno == ENOSYS else { return errno }
+        // A file system without that call: a second name, which must be new, then one less.
+        return link(from, to) == 0 && unlink(from) == 0 ? 0 : errno
+      }
+    }
+    if code == 0 { return }
+    if code == EEXIST, !replacing { throw DurabilityError.alreadyExists(destination) }
+    throw DurabilityError.failed(call: "rename", path: destination, Errno(rawValue: code))
+  }
+}
