@@ -15,20 +15,20 @@ public enum ArchiveError: Error, Sendable, Equatable {
 }
 
 extension ArchiveError: CustomStringConvertible {
-  public var description: String {
+  /// What is wrong, without the file and without advice: for errors that name both.
+  public var reason: String {
     switch self {
-    case .notAPropertyList:
-      "The bytes are neither a binary nor an XML property list. Check that the right file is given."
-    case .malformed(let offset, let reason):
-      "The property list is damaged at byte \(offset): \(reason). Take the file from another copy."
-    case .tooLarge(let what, let limit):
-      "The property list has more than \(limit) \(what), so it is refused. Check where it is from."
-    case .circular:
-      "The property list has a container that holds itself, so it is refused."
-    case .notAKeyedArchive(let reason):
-      "The property list is no keyed archive: \(reason). Check that the right file is given."
-    case .malformedXML(let line, let reason):
-      "The XML is not well formed at line \(line): \(reason). Repair it or take another copy."
+    case .notAPropertyList: "it is neither a binary nor an XML property list"
+    case .malformed(let offset, let reason): "it is damaged at byte \(offset): \(reason)"
+    case .tooLarge(let what, let limit): "it has more than \(limit) \(what)"
+    case .circular: "a container holds itself"
+    case .notAKeyedArchive(let reason): "it is no keyed archive: \(reason)"
+    case .malformedXML(let line, let reason): "the XML is not well formed at line \(line): \(reason)"
     }
+  }
+
+  public var description: String {
+    "The property list cannot be read: \(reason). "
+      + "Check that the right file is given, or take another copy of it."
   }
 }

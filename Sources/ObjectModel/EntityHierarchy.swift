@@ -29,8 +29,12 @@ public struct EntityHierarchy: Sendable {
   private let allProperties: [EntityName: [Declared]]
   private let propertyIndex: [EntityName: [String: Int]]
 
+  /// 4 million. Properties of all entities with inherited ones, and places in all subtrees: what
+  /// grows with the square of a hostile model. The largest model seen has a few thousand.
+  public static let sizeLimit = 4_000_000
+
   /// - Throws: ``ModelError`` when inheritance goes in a circle, a superentity is not in the
-  ///   model, or two entities have one name.
+  ///   model, two entities have one name, or ``sizeLimit`` is passed.
   public init(_ model: ManagedObjectModel) throws {
     self.model = model
     var descriptions: [EntityName: EntityDescription] = [:]
@@ -76,11 +80,15 @@ public struct EntityHierarchy: Sendable {
     for name in order.reversed() {
       sizes[name] = 1 + (children[name] ?? []).reduce(0) { $0 + (sizes[$1] ?? 0) }
     }
+    guard sizes.values.reduce(0, +) <= Self.sizeLimit else {
+      throw ModelError.tooLarge(what: "levels of inheritance", limit: Self.sizeLimit)
+    }
     for (index, name) in order.enumerated() {
       subtrees[name] = Array(order[index..<(index + (sizes[name] ?? 1))])
     }
     var all: [EntityName: [Declared]] = [:]
     var indexes: [EntityName: [String: Int]] = [:]
+    var listedCount = 0
     for name in order {
       guard let entity = descriptions[name] else { continue }
       var listed = entity.superentity.flatMap { all[$0] } ?? []
@@ -93,6 +101,10 @@ public struct EntityHierarchy: Sendable {
           index[property.name] = listed.count
           listed.append(declared)
         }
+      }
+      listedCount += listed.count
+      guard listedCount <= Self.sizeLimit else {
+        throw ModelError.tooLarge(what: "inherited properties", limit: Self.sizeLimit)
       }
       all[name] = listed
       indexes[name] = index

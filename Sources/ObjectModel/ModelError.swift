@@ -8,6 +8,12 @@ public enum ModelError: Error, Sendable, Equatable {
   case unreadable(path: String, reason: String)
   /// No version of the given name in a bundle of versions.
   case noSuchVersion(path: String, version: String, known: [String])
+  /// A bundle of several versions that does not say which one is current.
+  case noCurrentVersion(path: String, known: [String])
+  /// The content of a store's `Z_MODELCACHE`.
+  case modelCache(reason: String)
+  /// Bounds that stop hostile models; real ones stay far below.
+  case tooLarge(what: String, limit: Int)
 }
 
 extension ModelError: CustomStringConvertible {
@@ -27,6 +33,14 @@ extension ModelError: CustomStringConvertible {
       "\(path) cannot be read as a managed object model: \(reason)."
     case .noSuchVersion(let path, let version, let known):
       "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
+    case .noCurrentVersion(let path, let known):
+      "\(path) has several versions and does not say which one is current. "
+        + "Name one as PATH:VERSION: \(known.joined(separator: ", "))."
+    case .modelCache(let reason):
+      "The model in the store's Z_MODELCACHE cannot be used: \(reason). "
+        + "Give the model as a file; the store itself may be sound."
+    case .tooLarge(let what, let limit):
+      "The model has more than \(limit) \(what), so it is refused. Check where it is from."
     }
   }
 }

@@ -1,0 +1,244 @@
+import GodwitKeyedArchive
+
+/// Reads a model from its keyed archive: a `.mom` file, or a store's inflated model cache.
+///
+/// A `.mom` lists an entity's own properties; caches list inherited ones again, as the same
+/// objects, as copies or as `_NSPropertyDescriptionProxy`. Own properties are those whose names
+/// the superentity does not have. Source: `core-data-models.md` §4, `core-data-sqlite-format.md` §3.
+struct ArchivedModelReader {
+  private let path: String
+
+  /// - Throws: ``ModelError``.
+  static func read(_ bytes: [UInt8], path: String) throws -> ManagedObjectModel {
+    do {
+      let root = try KeyedArchive(bytes: bytes).root()
+      return try ArchivedModelReader(path: path).model(root)
+    } catch let error as ArchiveError {
+      throw ModelError.unreadable(path: path, reason: error.reason)
+    }
+  }
+
+  private func odd(_ reason: String) -> ModelError { .unreadable(path: path, reason: reason) }
+
+  private func model(_ root: ArchivedObject) throws -> ManagedObjectModel {
+    guard root.className != "XDPMModel" else { throw ModelError.oldBinaryModel(path: path) }
+    guard let entities = root["NSEntities"]?.stringEntries else {
+      throw odd("its root object is a \(root.className.prefix(40)), not a managed object model")
+    }
+    var configurations: [String: [EntityName]] = [:]
+    for (name, members) in root.entries("NSConfigurations") {
+      configurations[name] = (members.elements ?? []).compactMap {
+        $0.object?.string("NSEntityName").map { EntityName($0) }
+      }
+    }
+    var inherited: [ArchivedObject: Set<String>] = [:]
+    let templates = root.entries("NSFetchRequestTemplates").compactMap { name, value in
+      value.object.map { Self.fetchRequest($0, name: name) }
+    }
+    return ManagedObjectModel(
+      versionIdentifiers: root.elements("NSVersionIdentifiers").compactMap(\.string),
+      entities: try entities.map { name, value in
+        guard let entity = value.object else { throw odd("entity \(name) is no object") }
+        return try self.entity(entity, inherited: &inherited)
+      }, configurations: configurations,
+      fetchRequestTemplates: templates.sorted { $0.name.precedesInBytes($1.name) })
+  }
+
+  private func entity(
+    _ entity: ArchivedObject, inherited: inout [ArchivedObject: Set<String>]
+  ) throws -> EntityDescription {
+    guard let name = entity.string("NSEntityName") else { throw odd("an entity has no name") }
+    let superentity = entity.object("NSSuperentity")
+    var inheritedNames: Set<String> = []
+    if let superentity {
+      // Kept, since a thousand entities may have one superentity with a thousand properties.
+      inheritedNames = inherited[superentity] ?? Set(superentity.entries("NSProperties").map(\.key))
+      inherited[superentity] = inheritedNames
+    }
+    var properties: [PropertyDescription] = []
+    for (key, value) in entity.entries("NSProperties") where !inheritedNames.contains(key) {
+      guard let object = value.object else { continue }
+      guard let property = try property(object, name: key, entity: name) else { continue }
+      properties.append(property)
+    }
+    return EntityDescription(
+      name: EntityName(name),
+      managedObjectClassName: entity.string("NSClassNameForEntity").flatMap(\.className),
+      superentity: superentity?.string("NSEntityName").map { EntityName($0) },
+      isAbstract: entity.boolean("NSIsAbstract"),
+      renamingIdentifier: entity.string("NSRenamingIdentifier")?.nonEmpty
+        .flatMap { $0 == name ? nil : $0 },
+      versionHashModifier: entity.string("NSVersionHashModifier")?.nonEmpty,
+      userInfo: Self.userInfo(entity), properties: properties,
+      uniquenessConstraints: Self.names(entity.elements("NSUniqueTuples")),
+      fetchIndexes: entity.elements("NSFetchIndexDescriptions").compactMap(\.object)
+        .map(Self.fetchIndex),
+      compoundIndexes: Self.names(entity.elements("NSCompoundIndexes")))
+  }
+
+  /// Lists of lists of properties, each by its name or by itself.
+  private static func names(_ lists: [ArchivedValue]) -> [[String]] {
+    lists.map { list in
+      (list.elements ?? []).map { $0.string ?? $0.object?.string("NSPropertyName") ?? "?" }
+    }
+  }
+
+  private static func userInfo(_ object: ArchivedObject) -> [String: String] {
+    var pairs: [String: String] = [:]
+    for (key, value) in object.entries("NSUserInfo") {
+      if let text = value.string { pairs[key] = text }
+    }
+    return pairs
+  }
+
+  private func property(
+    _ object: ArchivedObject, name: String, entity: String
+  ) throws -> PropertyDescription? {
+    switch object.className {
+    case "_NSPropertyDescriptionProxy": return nil
+    case "NSRelationshipDescription": return .relationship(Self.relationship(object, name: name))
+    case "NSFetchedPropertyDescription":
+      var traits = Self.traits(object, name: name)
+      traits.isTransient = true
+      var request = object.object("NSFetchRequest").map { Self.fetchRequest($0, name: "fetchRequest") }
+      if request?.entity == nil, let entity = object.string("_NSFetchRequestEntityName") {
+        request?.entity = EntityName(entity)
+      }
+      return .fetchedProperty(FetchedPropertyDescription(traits: traits, fetchRequest: request))
+    default:
+      var budget = Self.compositeElementLimit
+      return .attribute(try attribute(object, name: name, entity: entity, 0, &budget))
+    }
+  }
+
+  private static func traits(_ object: ArchivedObject, name: String) -> PropertyTraits {
+    PropertyTraits(
+      name: name, isOptional: object.boolean("NSIsOptional"),
+      isTransient: object.boolean("NSIsTransient"),
+      renamingIdentifier: object.string("NSRenamingIdentifier")?.nonEmpty
+        .flatMap { $0 == name ? nil : $0 },
+      versionHashModifier: object.string("NSVersionHashModifier")?.nonEmpty,
+      userInfo: userInfo(object), isIndexed: object.boolean("NSIsIndexed"),
+      isIndexedBySpotlight: object.boolean("NSIndexedBySpotlight"))
+  }
+
+  private static func relationship(
+    _ object: ArchivedObject, name: String
+  ) -> RelationshipDescription {
+    let destination =
+      object.string("_NSDestinationEntityName")
+      ?? object.object("NSDestinationEntity")?.string("NSEntityName") ?? ""
+    let inverse =
+      object.string("_NSInverseRelationshipName")
+      ?? object.object("NSInverseRelationship")?.string("NSPropertyName")
+    let rule = object.integer("NSDeleteRule").flatMap { Int(exactly: $0) } ?? 1
+    return RelationshipDescription(
+      traits: traits(object, name: name), destinationEntity: EntityName(destination),
+      inverseName: inverse?.nonEmpty, minCount: Int(object.integer("NSMinCount") ?? 0),
+      maxCount: Int(object.integer("NSMaxCount") ?? 0), isOrdered: object.boolean("NSIsOrdered"),
+      deleteRule: RelationshipDescription.DeleteRule(rawValue: rule) ?? .nullify)
+  }
+
+  private static func fetchIndex(_ object: ArchivedObject) -> FetchIndexDescription {
+    FetchIndexDescription(
+      name: object.string("NSIndexName") ?? "",
+      elements: object.elements("NSIndexElements").compactMap(\.object).map { element in
+        FetchIndexDescription.Element(
+          propertyName: element.string("NSPropertyName"),
+          expression: element["NSExpression"].flatMap { DerivationExpression.hashed(from: $0) },
+          isRTree: element.integer("NSFetchIndexElementType") == 1,
+          isAscending: element["NSAscending"]?.boolean ?? true)
+      },
+      partialIndexPredicate: object["NSPartialIndexPredicate"].map(PredicateText.text))
+  }
+
+  private static func fetchRequest(_ object: ArchivedObject, name: String) -> FetchRequestTemplate {
+    var settings: [String: String] = [:]
+    for (key, setting) in FetchRequestTemplate.archivedSettings {
+      if let number = object.integer(key), number != 0 { settings[setting] = "\(number)" }
+    }
+    return FetchRequestTemplate(
+      name: name,
+      entity: object.object("NSEntity")?.string("NSEntityName").map { EntityName($0) },
+      predicate: object["NSPredicate"].map(PredicateText.text), settings: settings)
+  }
+}
+
+extension FetchRequestTemplate {
+  /// Settings that are plain numbers, by their keys in an archive and in `contents`.
+  static let archivedSettings: [(key: String, setting: String)] = [
+    ("NSFetchLimit", "fetchLimit"), ("NSFetchOffset", "fetchOffset"),
+    ("NSBatchSize", "fetchBatchSize"), ("NSResultType", "resultType"),
+  ]
+}
+
+// MARK: - Attributes
+
+extension ArchivedModelReader {
+  /// Composites inside composites. Core Data's own use two levels.
+  private static let compositeDepthLimit = 16
+  /// Elements of one composite attribute, nested ones included.
+  private static let compositeElementLimit = 4_096
+  /// `NSFlagsKey`.
+  private enum Flag {
+    static let externalStorage: Int64 = 4
+    static let preservedOnDeletion: Int64 = 16
+  }
+
+  private func attribute(
+    _ object: ArchivedObject, name: String, entity: String, _ depth: Int, _ budget: inout Int
+  ) throws -> AttributeDescription {
+    budget -= 1
+    guard depth <= Self.compositeDepthLimit, budget >= 0 else {
+      throw odd("composite attribute \(entity).\(name) is nested too deeply")
+    }
+    let isComposite = object.className == "NSCompositeAttributeDescription"
+    let number = object.integer("NSAttributeType") ?? 0
+    guard
+      let type = isComposite
+        ? .composite : Int(exactly: number).flatMap(AttributeType.init(rawValue:))
+    else { throw odd("attribute \(entity).\(name) has the unknown type \(number)") }
+    var elements: [AttributeDescription]?
+    if isComposite {
+      elements = []
+      for element in object.elements("NSCompositeElements").compactMap(\.object) {
+        guard let part = element.string("NSPropertyName") else { continue }
+        elements?.append(
+          try attribute(element, name: part, entity: entity, depth + 1, &budget))
+      }
+    }
+    let flags = object.integer("NSFlagsKey") ?? 0
+    var rules: [ValidationRule] = []
+    for predicate in object.elements("NSValidationPredicates") {
+      ArchivedValidation.append(predicate, to: &rules)
+    }
+    return AttributeDescription(
+      traits: Self.traits(object, name: name), type: type,
+      defaultValue: DefaultValue.read(type, archived: object["NSDefaultValue"]),
+      attributeValueClassName: object.string("NSAttributeValueClassName")?.nonEmpty
+        .flatMap { $0 == type.valueClassName ? nil : $0 },
+      valueTransformerName: object.string("NSValueTransformerName")?.nonEmpty,
+      allowsExternalBinaryDataStorage: flags & Flag.externalStorage != 0,
+      preservesValueInHistoryOnDeletion: flags & Flag.preservedOnDeletion != 0,
+      derivationExpression: object["NSDerivationExpression"]
+        .flatMap { DerivationExpression.hashed(from: $0) },
+      compositeElements: elements, validation: rules)
+  }
+}
+
+extension AttributeType {
+  /// `NSAttributeValueClassName` where the model sets no class of its own.
+  /// Source: `core-data-models.md` §4, "Default value class names".
+  var valueClassName: String? {
+    switch self {
+    case .integer16, .integer32, .integer64, .double, .float, .boolean: "NSNumber"
+    case .decimal: "NSDecimalNumber"
+    case .string: "NSString"
+    case .date: "NSDate"
+    case .binary: "NSData"
+    case .uuid: "NSUUID"
+    case .uri: "NSURL"
+    case .undefined, .transformable, .objectID, .composite: nil
+    }
+  }
+}

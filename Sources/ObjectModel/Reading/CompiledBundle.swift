@@ -1,0 +1,69 @@
+import GodwitKeyedArchive
+
+/// Reads a `.momd` folder: compiled versions and the hashes that Xcode recorded for them.
+///
+/// The key of a version in `VersionInfo.plist` is normally the name of its `.mom`, but not
+/// always: one shipped bundle has the key `zmessaging` for `WireSyncEngine.mom`. A version that is
+/// left over is matched by its hashes, and a sole one with the sole file.
+/// Source: `core-data-models.md` §3.
+enum CompiledBundle {
+  private struct Record {
+    var hashes: [EntityName: VersionHash]
+    var checksum: String?
+  }
+
+  static func read(_ path: String, files: [String]) throws -> [ModelVersion] {
+    let (records, currentName) = try versionInfo(path)
+    let models = try files.map { file in
+      let full = path + "/" + file
+      return (
+        name: String(file.dropLast(".mom".count)), path: full,
+        model: try ManagedObjectModel(archive: ModelBytes.read(full), path: full)
+      )
+    }
+    let names = Set(models.map(\.name))
+    var spare = records.filter { !names.contains($0.key) }
+    let unmatched = models.filter { records[$0.name] == nil }.count
+    return try models.map { name, path, model in
+      var key: String? = records[name] == nil ? nil : name
+      if key == nil {
+        let hashes = try EntityHierarchy(model).versionHashes
+        key =
+          spare.keys.sorted { $0.precedesInBytes($1) }.first { spare[$0]?.hashes == hashes }
+          ?? (spare.count == 1 && unmatched == 1 ? spare.keys.first : nil)
+        if let key { spare[key] = nil }
+      }
+      let record = key.flatMap { records[$0] }
+      return ModelVersion(
+        name: name, model: model,
+        isCurrent: models.count == 1 || currentName == name
+          || (currentName != nil && currentName == key),
+        recordedHashes: record?.hashes, recordedChecksum: record?.checksum, path: path)
+    }
+  }
+
+  private static func versionInfo(_ path: String) throws -> ([String: Record], current: String?) {
+    let file = path + "/VersionInfo.plist"
+    guard ModelBytes.exists(file) else { return ([:], nil) }
+    let list: PropertyList
+    do {
+      list = try PropertyList(bytes: ModelBytes.read(file))
+    } catch let error as ArchiveError {
+      throw ModelError.unreadable(path: file, reason: error.reason)
+    }
+    var records: [String: Record] = [:]
+    let checksums = list["NSManagedObjectModel_VersionChecksums"]
+    for (version, entities) in list["NSManagedObjectModel_VersionHashes"]?.dictionary ?? [:] {
+      var hashes: [EntityName: VersionHash] = [:]
+      for (entity, data) in entities.dictionary ?? [:] {
+        guard let hash = data.data.flatMap({ VersionHash(bytes: $0) }) else {
+          throw ModelError.unreadable(
+            path: file, reason: "the version hash of \(version).\(entity) is not 32 bytes")
+        }
+        hashes[EntityName(entity)] = hash
+      }
+      records[version] = Record(hashes: hashes, checksum: checksums?[version]?.string)
+    }
+    return (records, list["NSManagedObjectModel_CurrentVersionName"]?.string)
+  }
+}

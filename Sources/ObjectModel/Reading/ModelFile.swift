@@ -1,0 +1,176 @@
+import Foundation
+import GodwitKeyedArchive
+
+/// One version of a model, with what its file recorded beside it.
+public struct ModelVersion: Sendable {
+  /// As Xcode names it: the folder's or file's name without extension.
+  public let name: String
+  public let model: ManagedObjectModel
+  /// The version that new stores get. In a bundle that does not say, only a sole version is.
+  public let isCurrent: Bool
+  /// What a compiled bundle's `VersionInfo.plist` says of this version; nil for source models.
+  public let recordedHashes: [EntityName: VersionHash]?
+  /// The same for the checksum, which Xcode 15 and later record.
+  public let recordedChecksum: String?
+  /// The `.xcdatamodel` folder, `contents` or `.mom` file that was read.
+  public let path: String
+
+  public init(
+    name: String, model: ManagedObjectModel, isCurrent: Bool,
+    recordedHashes: [EntityName: VersionHash]? = nil, recordedChecksum: String? = nil,
+    path: String
+  ) {
+    self.name = name
+    self.model = model
+    self.isCurrent = isCurrent
+    self.recordedHashes = recordedHashes
+    self.recordedChecksum = recordedChecksum
+    self.path = path
+  }
+
+  /// Entities whose recorded hash is not the computed one, sorted; nil where none is recorded.
+  /// Anything but an empty list is to be reported: see `core-data-models.md` §6, "Not settled".
+  public func disagreements(with hierarchy: EntityHierarchy) -> [EntityName]? {
+    guard let recordedHashes else { return nil }
+    let computed = hierarchy.versionHashes
+    return Set(computed.keys).union(recordedHashes.keys)
+      .filter { computed[$0] != recordedHashes[$0] }.sorted()
+  }
+}
+
+/// Reads model files of every kind that Xcode writes.
+///
+/// | path | holds |
+/// | --- | --- |
+/// | `X.xcdatamodeld` | versions, the current one named in `.xccurrentversion` |
+/// | `X.xcdatamodel`, or its `contents` | one version as XML |
+/// | `X.momd` | compiled versions and `VersionInfo.plist` |
+/// | `X.mom` | one compiled version |
+///
+/// An `.omo` is skipped: it repeats a `.mom` beside it. Source: `core-data-models.md` §1 and §3.
+public enum ModelFile {
+  /// All versions at a path, sorted by name as Xcode lists them.
+  /// - Throws: ``ModelError``.
+  public static func read(_ path: String) throws -> [ModelVersion] {
+    let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    var isDirectory: ObjCBool = false
+    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
+      throw ModelError.unreadable(path: path, reason: "there is no such file")
+    }
+    guard isDirectory.boolValue else { return [try file(path)] }
+    let names: [String]
+    do {
+      names = try FileManager.default.contentsOfDirectory(atPath: path)
+    } catch {
+      throw ModelError.unreadable(path: path, reason: "the folder cannot be listed")
+    }
+    if names.contains("contents") { return [try source(path, isCurrent: true)] }
+    if names.contains("elements") { throw ModelError.oldBinaryModel(path: path) }
+    let sources = names.filter { $0.hasSuffix(".xcdatamodel") }
+    if !sources.isEmpty || path.hasSuffix(".xcdatamodeld") {
+      return try sourceBundle(path, sources: sources)
+    }
+    let compiled = names.filter { $0.hasSuffix(".mom") }
+    guard !compiled.isEmpty else {
+      throw ModelError.unreadable(path: path, reason: "the folder has no model in it")
+    }
+    return try CompiledBundle.read(path, files: compiled.sorted(by: inOrder))
+  }
+
+  /// The version that `spec` names: a path, for a bundle its current version, or `PATH:VERSION`.
+  /// - Throws: ``ModelError``.
+  public static func version(at spec: String) throws -> ModelVersion {
+    guard !FileManager.default.fileExists(atPath: spec),
+      let colon = spec.lastIndex(of: ":"), colon > spec.startIndex
+    else { return try current(of: try read(spec), path: spec) }
+    let (path, name) = (String(spec[..<colon]), String(spec[spec.index(after: colon)...]))
+    let versions = try read(path)
+    guard let version = versions.first(where: { $0.name == name }) else {
+      throw ModelError.noSuchVersion(path: path, version: name, known: versions.map(\.name))
+    }
+    return version
+  }
+
+  /// The model of ``version(at:)``.
+  /// - Throws: ``ModelError``.
+  public static func model(at spec: String) throws -> ManagedObjectModel {
+    try version(at: spec).model
+  }
+
+  private static func current(of versions: [ModelVersion], path: String) throws -> ModelVersion {
+    guard let version = versions.first(where: \.isCurrent) else {
+      throw ModelError.noCurrentVersion(path: path, known: versions.map(\.name))
+    }
+    return version
+  }
+
+  /// `Shop 2` before `Shop 10`, as people count.
+  static func inOrder(_ a: String, _ b: String) -> Bool {
+    let order = a.compare(b, options: [.numeric, .caseInsensitive])
+    return order == .orderedSame ? a.precedesInBytes(b) : order == .orderedAscending
+  }
+}
+
+extension ModelFile {
+  private static func name(of path: String) -> String {
+    ((path as NSString).lastPathComponent as NSString).deletingPathExtension
+  }
+
+  /// An `.xcdatamodel` folder.
+  private static func source(_ path: String, isCurrent: Bool) throws -> ModelVersion {
+    let contents = path + "/contents"
+    guard FileManager.default.fileExists(atPath: contents) else {
+      if FileManager.default.fileExists(atPath: path + "/elements") {
+        throw ModelError.oldBinaryModel(path: path)
+      }
+      throw ModelError.unreadable(path: path, reason: "it has no file \"contents\"")
+    }
+    return ModelVersion(
+      name: name(of: path),
+      model: try ManagedObjectModel(xml: ModelBytes.read(contents), path: contents),
+      isCurrent: isCurrent, path: path)
+  }
+
+  /// An `.xcdatamodeld` folder.
+  private static func sourceBundle(_ path: String, sources: [String]) throws -> [ModelVersion] {
+    guard !sources.isEmpty else {
+      throw ModelError.unreadable(path: path, reason: "it has no version in it")
+    }
+    let chosen = try currentSource(path)
+    return try sources.sorted { inOrder(name(of: $0), name(of: $1)) }.map { source in
+      try self.source(path + "/" + source, isCurrent: sources.count == 1 || source == chosen)
+    }
+  }
+
+  /// The folder that `.xccurrentversion` names; bundles of one version often have no such file.
+  private static func currentSource(_ path: String) throws -> String? {
+    let file = path + "/.xccurrentversion"
+    guard FileManager.default.fileExists(atPath: file) else { return nil }
+    do {
+      return try PropertyList(bytes: ModelBytes.read(file))["_XCCurrentVersionName"]?.string
+    } catch let error as ArchiveError {
+      throw ModelError.unreadable(path: file, reason: error.reason)
+    }
+  }
+
+  private static func file(_ path: String) throws -> ModelVersion {
+    let bytes = try ModelBytes.read(path)
+    let isContents = (path as NSString).lastPathComponent == "contents"
+    return ModelVersion(
+      name: name(of: isContents ? (path as NSString).deletingLastPathComponent : path),
+      model: try model(bytes, path: path), isCurrent: true, path: path)
+  }
+
+  /// The first bytes tell what a file is, whatever its name.
+  static func model(_ bytes: [UInt8], path: String) throws -> ManagedObjectModel {
+    if bytes.starts(with: "bplist".utf8) { return try ManagedObjectModel(archive: bytes, path: path) }
+    if bytes.starts(with: "momv2$".utf8) {
+      throw ModelError.unreadable(
+        path: path, reason: "it is an optimised model; give the .mom of the same name beside it")
+    }
+    if bytes.starts(with: "SQLite format 3".utf8) {
+      throw ModelError.unreadable(path: path, reason: "it is a store, not a model file")
+    }
+    return try ManagedObjectModel(xml: bytes, path: path)
+  }
+}

@@ -1,0 +1,251 @@
+import GodwitKeyedArchive
+
+/// Reads the `contents` file of an `.xcdatamodel`.
+///
+/// Unknown elements and attributes are passed over, as Xcode adds some with every release.
+/// Booleans are `YES` or `NO`; absent is `NO`. Source: `core-data-models.md` §2.
+struct XMLModelReader {
+  private let path: String
+  private let composites: [String: [MarkupElement]]
+
+  /// - Throws: ``ModelError``.
+  static func read(_ bytes: [UInt8], path: String) throws -> ManagedObjectModel {
+    let root: MarkupElement
+    do {
+      root = try MarkupElement(xml: bytes)
+    } catch let error as ArchiveError {
+      throw ModelError.unreadable(path: path, reason: error.reason)
+    }
+    guard root.name == "model" else {
+      throw ModelError.unreadable(
+        path: path, reason: "its root element is <\(root.name.prefix(40))>, not <model>")
+    }
+    return try XMLModelReader(root, path: path).model(root)
+  }
+
+  private init(_ root: MarkupElement, path: String) {
+    self.path = path
+    var composites: [String: [MarkupElement]] = [:]
+    for element in root.children where ["composite", "compositeAttribute"].contains(element.name) {
+      guard let name = element["name"] else { continue }
+      composites[name] = element.children(named: "attribute")
+    }
+    self.composites = composites
+  }
+
+  private func model(_ root: MarkupElement) throws -> ManagedObjectModel {
+    var configurations: [String: [EntityName]] = [:]
+    for element in root.children(named: "configuration") {
+      configurations[try name(of: element)] = element.children(named: "memberEntity")
+        .compactMap { $0["name"].map { EntityName($0) } }
+    }
+    return ManagedObjectModel(
+      // Xcode writes an empty identifier when none was set.
+      versionIdentifiers: [root["userDefinedModelVersionIdentifier"] ?? ""],
+      entities: try root.children(named: "entity").map(entity),
+      configurations: configurations,
+      fetchRequestTemplates: try root.children(named: "fetchRequest").map(fetchRequest))
+  }
+
+  private func name(of element: MarkupElement) throws -> String {
+    guard let name = element["name"], !name.isEmpty else {
+      throw ModelError.unreadable(path: path, reason: "a <\(element.name)> has no name")
+    }
+    return name
+  }
+
+  private func entity(_ element: MarkupElement) throws -> EntityDescription {
+    let entityName = try name(of: element)
+    var properties: [String: PropertyDescription] = [:]
+    var declared: [FetchIndexDescription] = []
+    var compound: [[String]] = []
+    var constraints: [[String]] = []
+    for child in element.children {
+      switch child.name {
+      case "attribute":
+        let attribute = try attribute(child, entity: entityName)
+        properties[attribute.name] = .attribute(attribute)
+      case "relationship":
+        let relationship = try relationship(child, entity: entityName)
+        properties[relationship.name] = .relationship(relationship)
+      case "fetchedProperty":
+        var traits = try traits(child)
+        traits.isTransient = true
+        let request = try child.children(named: "fetchRequest").first.map(fetchRequest)
+        properties[traits.name] = .fetchedProperty(
+          FetchedPropertyDescription(traits: traits, fetchRequest: request))
+      case "fetchIndex": declared.append(try fetchIndex(child))
+      case "compoundIndexes":
+        compound = child.children(named: "compoundIndex").map { index in
+          index.children(named: "index").compactMap { $0["value"] }
+        }
+      case "uniquenessConstraints":
+        constraints = child.children(named: "uniquenessConstraint").map { constraint in
+          constraint.children(named: "constraint").compactMap { $0["value"] }
+        }
+      default: break
+      }
+    }
+    return EntityDescription(
+      name: EntityName(entityName),
+      managedObjectClassName: element["representedClassName"].flatMap(\.className),
+      superentity: element["parentEntity"]?.nonEmpty.map { EntityName($0) },
+      isAbstract: element.yes("isAbstract"),
+      renamingIdentifier: element["elementID"]?.nonEmpty.flatMap { $0 == entityName ? nil : $0 },
+      versionHashModifier: element["versionHashModifier"]?.nonEmpty,
+      userInfo: userInfo(element), properties: Array(properties.values),
+      uniquenessConstraints: constraints,
+      fetchIndexes: CompiledIndexes.indexes(
+        declared: declared, properties: Array(properties.values), compound: compound),
+      compoundIndexes: compound)
+  }
+
+  private func traits(_ element: MarkupElement) throws -> PropertyTraits {
+    let name = try name(of: element)
+    return PropertyTraits(
+      name: name, isOptional: element.yes("optional"), isTransient: element.yes("transient"),
+      renamingIdentifier: element["elementID"]?.nonEmpty.flatMap { $0 == name ? nil : $0 },
+      versionHashModifier: element["versionHashModifier"]?.nonEmpty,
+      userInfo: userInfo(element), isIndexed: element.yes("indexed"),
+      isIndexedBySpotlight: element.yes("spotlightIndexingEnabled"))
+  }
+
+  private func userInfo(_ element: MarkupElement) -> [String: String] {
+    var pairs: [String: String] = [:]
+    for entry in element.children(named: "userInfo").flatMap({ $0.children(named: "entry") }) {
+      if let key = entry["key"] { pairs[key] = entry["value"] ?? "" }
+    }
+    return pairs
+  }
+
+  private func relationship(
+    _ element: MarkupElement, entity: String
+  ) throws -> RelationshipDescription {
+    let traits = try traits(element)
+    func count(_ key: String) throws -> Int? {
+      guard let text = element[key]?.nonEmpty else { return nil }
+      guard let number = Int(text), Int32(exactly: number) != nil else {
+        throw ModelError.unreadable(
+          path: path, reason: "\(key) of \(entity).\(traits.name) is no number")
+      }
+      return number
+    }
+    let rules: [String: RelationshipDescription.DeleteRule] = [
+      "No Action": .noAction, "Nullify": .nullify, "Cascade": .cascade, "Deny": .deny,
+    ]
+    return RelationshipDescription(
+      traits: traits, destinationEntity: EntityName(element["destinationEntity"] ?? ""),
+      inverseName: element["inverseName"]?.nonEmpty, minCount: try count("minCount") ?? 0,
+      maxCount: try count("maxCount") ?? (element.yes("toMany") ? 0 : 1),
+      isOrdered: element.yes("ordered"),
+      deleteRule: element["deletionRule"].flatMap { rules[$0] } ?? .nullify)
+  }
+
+  private func fetchIndex(_ element: MarkupElement) throws -> FetchIndexDescription {
+    FetchIndexDescription(
+      name: try name(of: element),
+      elements: element.children(named: "fetchIndexElement").map { part in
+        FetchIndexDescription.Element(
+          propertyName: part["property"], expression: part["expression"],
+          isRTree: part["type"] == "RTree", isAscending: part["order"] != "descending")
+      }, partialIndexPredicate: element["partialIndexPredicate"]?.nonEmpty)
+  }
+
+  private func fetchRequest(_ element: MarkupElement) throws -> FetchRequestTemplate {
+    let known: Set<String> = ["name", "entity", "predicateString"]
+    return FetchRequestTemplate(
+      name: try name(of: element), entity: element["entity"]?.nonEmpty.map { EntityName($0) },
+      predicate: element["predicateString"]?.nonEmpty,
+      settings: element.attributes.filter { !known.contains($0.key) })
+  }
+}
+
+// MARK: - Attributes
+
+extension XMLModelReader {
+  /// Composites inside composites. Core Data's own use two levels.
+  private static let compositeDepthLimit = 16
+  /// Elements of one composite attribute, nested ones included.
+  private static let compositeElementLimit = 4_096
+
+  private func attribute(_ element: MarkupElement, entity: String) throws -> AttributeDescription {
+    var budget = Self.compositeElementLimit
+    return try attribute(element, entity: entity, depth: 0, budget: &budget)
+  }
+
+  private func attribute(
+    _ element: MarkupElement, entity: String, depth: Int, budget: inout Int
+  ) throws -> AttributeDescription {
+    let traits = try traits(element)
+    budget -= 1
+    guard depth <= Self.compositeDepthLimit, budget >= 0 else {
+      throw ModelError.unreadable(
+        path: path, reason: "composite attribute \(entity).\(traits.name) is nested too deeply")
+    }
+    // A name that this build does not know counts as undefined, as an absent one does.
+    let type = element["attributeType"].flatMap(AttributeType.init(xmlName:)) ?? .undefined
+    var elements: [AttributeDescription]?
+    if type == .composite {
+      elements = []
+      for part in element["elements"].flatMap({ composites[$0] }) ?? [] {
+        elements?.append(
+          try attribute(part, entity: entity, depth: depth + 1, budget: &budget))
+      }
+    }
+    return AttributeDescription(
+      traits: traits, type: type, defaultValue: DefaultValue.read(type, element: element),
+      attributeValueClassName: element["customClassName"]?.nonEmpty,
+      valueTransformerName: element["valueTransformerName"]?.nonEmpty,
+      allowsExternalBinaryDataStorage: element.yes("allowsExternalBinaryDataStorage"),
+      preservesValueInHistoryOnDeletion: element.yes("preserveAfterDeletion"),
+      allowsCloudEncryption: element.yes("allowsCloudEncryption"),
+      derivationExpression: element.yes("derived")
+        ? element["derivationExpression"].map(DerivationExpression.hashed(fromEditor:)) : nil,
+      compositeElements: elements, validation: Self.validation(element, type: type))
+  }
+
+  private static func validation(_ element: MarkupElement, type: AttributeType) -> [ValidationRule] {
+    func number(_ key: String) -> Double? { element[key].flatMap(Double.init) }
+    var rules: [ValidationRule] = []
+    switch type {
+    case .string:
+      if let value = number("minValueString").flatMap(Int.init(exactly:)) {
+        rules.append(.minimumLength(value))
+      }
+      if let value = number("maxValueString").flatMap(Int.init(exactly:)) {
+        rules.append(.maximumLength(value))
+      }
+    case .date:
+      // `minValueString` beside it is display text.
+      if let value = number("minDateTimeInterval") { rules.append(.minimum(value)) }
+      if let value = number("maxDateTimeInterval") { rules.append(.maximum(value)) }
+    default:
+      if let value = number("minValueString") { rules.append(.minimum(value)) }
+      if let value = number("maxValueString") { rules.append(.maximum(value)) }
+    }
+    if let pattern = element["regularExpressionString"]?.nonEmpty {
+      rules.append(.matches(pattern))
+    }
+    return rules
+  }
+}
+
+extension AttributeType {
+  /// Nil for a name that no released Xcode writes.
+  public init?(xmlName: String) {
+    guard let type = Self.allCases.first(where: { $0.xmlName == xmlName }) else { return nil }
+    self = type
+  }
+}
+
+extension MarkupElement {
+  fileprivate func yes(_ attribute: String) -> Bool { self[attribute] == "YES" }
+}
+
+extension String {
+  /// Models write an empty text where nothing was set.
+  var nonEmpty: String? { isEmpty ? nil : self }
+
+  /// The name of an entity's class; `NSManagedObject` is what having none means.
+  var className: String? { isEmpty || self == "NSManagedObject" ? nil : self }
+}
