@@ -91,5 +91,7 @@ let package = Package(
       ], path: "Sources/Godwit"),
     .executableTarget(
       name: "GodwitTool", dependencies: ["Godwit"], path: "Sources/GodwitTool"),
+    tests("KeyedArchive", [ours("KeyedArchive")]),
+    tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
   ]
 )

@@ -1,0 +1,27 @@
+extension ManagedObjectModel {
+  /// The entities of one configuration as a model of their own: what a store that was added with
+  /// this configuration holds.
+  ///
+  /// Superentities are kept even where the configuration does not list them, since the others
+  /// inherit from them. Relationships that lead out of it stay as they are, so that the version
+  /// hashes do too.
+  /// - Returns: Nil where the model has no such configuration.
+  public func restricted(to configuration: String) -> ManagedObjectModel? {
+    configurations[configuration].map { restricted(to: Set($0)) }
+  }
+
+  /// The model of these entities and their superentities.
+  public func restricted(to names: Set<EntityName>) -> ManagedObjectModel {
+    var superentities: [EntityName: EntityName] = [:]
+    for entity in entities { superentities[entity.name] = entity.superentity }
+    var kept: Set<EntityName> = []
+    for name in names {
+      var current: EntityName? = name
+      while let entity = current, kept.insert(entity).inserted { current = superentities[entity] }
+    }
+    var model = self
+    model.entities = entities.filter { kept.contains($0.name) }
+    model.configurations = [:]
+    return model
+  }
+}
