@@ -79,7 +79,8 @@ def memory(arguments=None):
             problems.append(f"{number} rows: {run.why()}")
         for word, peak, limit in (("worker", highest, WORKER_LIMIT), ("coordinator", coordinator, COORDINATOR_LIMIT)):
             if peak > limit:
-                problems.append(f"{number} rows: a {word} took {peak // MEBIBYTE} MiB, at most {limit // MEBIBYTE} are allowed")
+                problems.append(f"{number} rows: a {word} took {peak // MEBIBYTE} MiB, "
+                                f"at most {limit // MEBIBYTE} are allowed")
         if not workers:
             problems.append(f"{number} rows: no worker process was seen")
         rows.append((number, f"{size / MEBIBYTE:.1f}", len(workers), f"{highest / MEBIBYTE:.1f}",
