@@ -57,6 +57,7 @@ extension CheckpointName: CustomStringConvertible {
 ///     plan.json        what is to be done; its fingerprint is in every checkpoint
 ///     journal.json     how far the commit has come; absent before it begins
 ///     events.jsonl     what happened, a line each; for people
+///     external/        files of external binary data that the destination gets in addition
 ///     snapshot/        a private copy of the source store, if one was needed
 ///     copy/            finished checkpoints of the copy stage, 000000.ckpt …
 ///     link/ …          and so on, a folder a stage
@@ -74,6 +75,7 @@ extension RunDirectory {
   public var events: FilePath { path.appending("events.jsonl") }
   public var lock: FilePath { path.appending("lock") }
   public var snapshot: FilePath { path.appending("snapshot") }
+  public var external: FilePath { path.appending("external") }
 
   /// The folder of a stage's checkpoints.
   public func folder(of stage: Stage) -> FilePath { path.appending(stage.rawValue) }

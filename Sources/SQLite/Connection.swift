@@ -73,6 +73,12 @@ extension Connection {
     self.handle = nil
   }
 
+  /// Makes the tables of another file readable under a schema name, as ``Mode/immutable`` does.
+  public func attachImmutable(_ path: String, as schema: String) throws {
+    _ = try rows(
+      "ATTACH DATABASE ?1 AS \(quoted(schema))", [.text(uri(ofPath: path, isImmutable: true))])
+  }
+
   /// Runs one statement or several, separated by semicolons, and discards any rows.
   public func execute(_ sql: String) throws {
     let code = sqlite3_exec(try openHandle(sql), sql, nil, nil, nil)

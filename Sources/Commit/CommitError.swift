@@ -1,0 +1,110 @@
+import SystemPackage
+
+/// Why a destination store could not be made, or could not take its place.
+///
+/// In every case the source store is as it was, but for ``storeMissing(store:backup:)``, which
+/// tells of a file that somebody else took away.
+public enum CommitError: Error, Equatable {
+  /// Another process has the source store open.
+  case storeInUse(store: FilePath)
+  /// The source store is no longer the one that was planned for.
+  case sourceChanged(store: FilePath)
+  /// The volume cannot hold both stores for the length of the commit.
+  case notEnoughSpace(volume: FilePath, neededBytes: Int64, freeBytes: Int64)
+  /// The volume filled up while the destination was being written.
+  case outOfSpace(path: FilePath)
+  /// Something is at the destination that this run did not put there.
+  case destinationExists(path: FilePath)
+  /// A uniqueness constraint that the rows do not keep. Core Data's 134111.
+  case uniqueness(entity: String?, index: String)
+  /// A stage left no usable checkpoint for a unit.
+  case missingCheckpoint(stage: String, unit: Int)
+  /// The copy and the link stage of a unit do not speak of the same rows.
+  case unequalStages(table: String, unit: Int, row: Int64)
+  /// A checkpoint holds a row that is not of its table, or not in its place.
+  case damagedRow(table: String, unit: Int, row: Int64)
+  /// The plan asks for something that cannot be done.
+  case unusablePlan(String)
+  /// SQLite finds fault with the file that was just written.
+  case damagedDestination(path: FilePath, finding: String)
+  /// The file holds another number of rows than the checkpoints.
+  case wrongRowCount(table: String, entityNumber: Int64?, expected: Int64, found: Int64)
+  /// The file holds other values than the checkpoints.
+  case digestMismatch(table: String, entity: String?)
+  /// External data of two stores wants the same file name.
+  case externalDataConflict(path: FilePath)
+  /// The commit journal is of another version or cannot be read.
+  case unreadableJournal(path: FilePath)
+  /// There is no file at the store's path any more.
+  case storeMissing(store: FilePath, backup: FilePath)
+}
+
+extension CommitError {
+  /// Core Data's error code, where it has one for this.
+  public var code: Int? {
+    switch self {
+    case .uniqueness: 134111  // NSMigrationConstraintViolationError
+    default: nil
+    }
+  }
+
+  /// True when the same run may go on once the cause is gone: nothing finished is lost.
+  public var isResumable: Bool {
+    switch self {
+    case .storeInUse, .notEnoughSpace, .outOfSpace: true
+    default: false
+    }
+  }
+}
+
+extension CommitError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .storeInUse(let store):
+      "\(store) is open in another process. Close it and run again; finished shards are kept."
+    case .sourceChanged(let store):
+      "\(store) was changed after the migration had been planned, so the new store would lack "
+        + "the change. Nothing was replaced. Run again; the plan is made anew."
+    case .notEnoughSpace(let volume, let needed, let free):
+      "\(volume) has \(free) bytes free and the commit needs \(needed). "
+        + "Free \(needed - free) bytes and run again; only the commit is left to do."
+    case .outOfSpace(let path):
+      "The volume is full while \(path) is written. Free some space and run again; finished "
+        + "shards are kept."
+    case .destinationExists(let path):
+      "\(path) exists already and is not this run's. Move it away or name another output."
+    case .uniqueness(let entity, let index):
+      "Two objects of \(entity ?? "an entity") have the same values in the uniqueness constraint "
+        + "\(index) (Core Data error 134111). Make the values of the source unique, or drop the "
+        + "constraint from the destination model."
+    case .missingCheckpoint(let stage, let unit):
+      "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."
+    case .unequalStages(let table, let unit, let row):
+      "The checkpoints of unit \(unit) of \(table) disagree from row \(row) on: copy and link are "
+        + "not of the same rows. Delete both checkpoints and run again."
+    case .damagedRow(let table, let unit, let row):
+      "The checkpoint of unit \(unit) of \(table) is out of order or malformed at row \(row). "
+        + "Delete it and run again."
+    case .unusablePlan(let what):
+      "The migration plan cannot be followed: \(what). Delete the run directory and run again."
+    case .damagedDestination(let path, let finding):
+      "The new store \(path) is not sound: \(finding). The source is untouched; run again, and "
+        + "check the disk if it happens twice."
+    case .wrongRowCount(let table, let number, let expected, let found):
+      "The new store's \(table) has \(found) rows\(number.map { " with Z_ENT \($0)" } ?? "") and "
+        + "the checkpoints have \(expected). The source is untouched; run again."
+    case .digestMismatch(let table, let entity):
+      "The new store's \(table) does not hold what was validated"
+        + "\(entity.map { " for \($0)" } ?? ""). The source is untouched; run again, and check "
+        + "memory and disk if it happens twice."
+    case .externalDataConflict(let path):
+      "\(path) exists already with other content. Move it away or name another output."
+    case .unreadableJournal(let path):
+      "\(path) is not a commit journal of this version. Finish the commit with the version of "
+        + "godwit that began it."
+    case .storeMissing(let store, let backup):
+      "There is no file at \(store), where a commit was under way. The source as it was is kept "
+        + "at \(backup); nothing was deleted."
+    }
+  }
+}

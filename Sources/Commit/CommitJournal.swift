@@ -1,0 +1,107 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import SystemPackage
+
+/// What a commit is about to do and how far it has come: `journal.json` in the run directory.
+///
+/// It is written, durably, before the first change beside a store and again at each ``State``.
+/// Every step between two states can be taken again, and what was done can be seen from the files:
+/// a restart reads the journal and goes on, or takes back, see ``StoreSwap/recover(run:)``.
+public struct CommitJournal: Codable, Sendable, Equatable {
+  public static let formatVersion = 1
+
+  public enum Kind: String, Codable, Sendable {
+    /// The destination goes to a path where there was nothing.
+    case publish
+    /// The destination takes the place of its source.
+    case replace
+  }
+
+  /// How far the commit has come. A state says what is certainly on the disk.
+  public enum State: String, Codable, Sendable {
+    /// The assembled file is synced. Nothing beside the store has changed yet.
+    case prepared
+    /// The backup, the added external data and, where needed, the clone are there. From here the
+    /// commit goes forward, unless somebody wrote to the source.
+    case backedUp
+    /// The destination is at its path.
+    case replaced
+    /// Nothing is left to do.
+    case finished
+  }
+
+  public var formatVersion = CommitJournal.formatVersion
+  public var kind: Kind
+  public var state = State.prepared
+  /// The run's name, part of the names of its files beside the store.
+  public var run: String
+  /// Of the plan.
+  public var fingerprint: String
+
+  /// Where the destination goes.
+  public var store: String
+  /// The file that was assembled, on the same volume.
+  public var assembled: String
+  public var assembledMark: FileMark
+
+  /// The source's main file and, where there are any, its WAL and rollback journal. Nil for
+  /// ``Kind/publish``.
+  public var main: FileMark?
+  public var wal: FileMark?
+  public var rollbackJournal: FileMark?
+  /// A whole copy of the source without WAL; nil when the main file is that already.
+  public var settledSource: String?
+  /// The clone of ``settledSource`` beside the store, once made.
+  public var clone: FileMark?
+
+  /// Folders that external data comes from.
+  public var externalSources: [String] = []
+  /// Names in the destination's external data folder that this commit adds.
+  public var added: [String] = []
+  /// Names in it that no row of the destination refers to.
+  public var removed: [String] = []
+  /// True when the commit makes the external data folder.
+  public var makesExternalFolder = false
+}
+
+extension CommitJournal {
+  var storePath: FilePath { FilePath(store) }
+  var files: StoreFiles { StoreFiles(storePath) }
+  /// `STORE.godwit-backup-RUN`, with its WAL and external data named as SQLite and Core Data name
+  /// them: the backup opens as it is.
+  public var backup: StoreFiles { StoreFiles(FilePath(store + ".godwit-backup-" + run)) }
+  var clonePath: FilePath {
+    storePath.removingLastComponent().appending(
+      ".\(storePath.lastComponent?.string ?? "").godwit-\(run)-clone")
+  }
+}
+
+extension CommitJournal {
+  static func path(in run: RunDirectory) -> FilePath { run.journal }
+
+  /// The journal of a run, or nil when no commit was begun.
+  public static func read(in run: RunDirectory) throws -> CommitJournal? {
+    let path = path(in: run)
+    guard DurableFile.exists(path) else { return nil }
+    struct Version: Codable { var formatVersion: Int }
+    do {
+      let data = try Data(contentsOf: URL(fileURLWithPath: path.string))
+      let version = try JSONDecoder().decode(Version.self, from: data)
+      guard version.formatVersion == formatVersion else {
+        throw CommitError.unreadableJournal(path: path)
+      }
+      return try JSONDecoder().decode(CommitJournal.self, from: data)
+    } catch is DecodingError {
+      throw CommitError.unreadableJournal(path: path)
+    }
+  }
+
+  /// Makes the journal durable as it is now.
+  func write(in run: RunDirectory) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    try DurableFile.write([UInt8](try encoder.encode(self)), to: CommitJournal.path(in: run))
+  }
+}

@@ -1,0 +1,107 @@
+import GodwitDurableFiles
+import SystemPackage
+
+/// The files of large binary values: `.STEM_SUPPORT/_EXTERNAL_DATA`, format reference §5.1.
+///
+/// Each is written once and never changed, under a name that no other value gets. So a file may
+/// have names in two stores' folders, and copying stops at names that are there.
+enum ExternalData {
+  /// The names of a folder's files, in byte order; none when there is no folder.
+  ///
+  /// Symbolic links and folders are left out, and so are names that begin with a dot: Core Data
+  /// makes none.
+  static func names(in folder: FilePath) throws -> [String] {
+    guard FileMark.isFolder(folder) else { return [] }
+    return try DurableFile.names(in: folder).filter { name in
+      isSound(name) && FileMark(folder.appending(name)) != nil
+    }
+  }
+
+  /// One component of a path, and no hidden one. Names also come from journals and run
+  /// directories, which are files like any other.
+  static func isSound(_ name: String) -> Bool {
+    !name.isEmpty && name.utf8.count <= 255 && name.utf8.first != UInt8(ascii: ".")
+      && !name.utf8.contains(UInt8(ascii: "/")) && !name.utf8.contains(0)
+  }
+
+  /// Copies files that are not there yet. A file under its name is whole, so one that a crashed
+  /// attempt left needs no second copy.
+  static func copy(_ names: [String], from folders: [FilePath], to destination: FilePath) throws {
+    for name in names where isSound(name) && !DurableFile.exists(destination.appending(name)) {
+      guard
+        let source = folders.map({ $0.appending(name) }).first(where: { FileMark($0) != nil })
+      else { continue }
+      try DurableFile.copy(source, to: destination.appending(name))
+    }
+  }
+
+  /// Gives all files of a folder a second name in another one.
+  static func link(from folder: FilePath, to destination: FilePath) throws {
+    let names = try names(in: folder)
+    guard !names.isEmpty else { return }
+    try DurableFile.makeFolder(destination)
+    for name in names {
+      let target = destination.appending(name)
+      let original = FileMark(folder.appending(name))
+      if let there = FileMark(target), there.isSameFile(as: original) || there.size == original?.size
+      {
+        continue
+      }
+      try DurableFile.link(folder.appending(name), to: target, syncingFolder: false)
+    }
+    try DurableFile.syncFolder(destination)
+  }
+
+  /// Removes files, and what a crash left of copies of them.
+  static func remove(_ names: [String], from folder: FilePath) throws {
+    guard !names.isEmpty, FileMark.isFolder(folder) else { return }
+    for name in names where isSound(name) {
+      try DurableFile.removeIfPresent(folder.appending(name))
+    }
+  }
+
+  /// Removes what a crash left of copies that were on their way to these names.
+  static func removePartial(_ names: [String], from folder: FilePath) throws {
+    guard !names.isEmpty, FileMark.isFolder(folder) else { return }
+    let prefixes = Set(names)
+    for name in try DurableFile.names(in: folder) {
+      guard name.hasPrefix("."), let dot = name.lastIndex(of: "."), dot > name.startIndex,
+        name[dot...].hasPrefix(".partial-")
+      else { continue }
+      if prefixes.contains(String(name[name.index(after: name.startIndex)..<dot])) {
+        try DurableFile.remove(folder.appending(name))
+      }
+    }
+  }
+
+  /// Whether two files hold the same bytes.
+  static func areEqual(_ a: FilePath, _ b: FilePath) throws -> Bool {
+    guard let first = FileMark(a), let second = FileMark(b), first.size == second.size else {
+      return false
+    }
+    if first.isSameFile(as: second) { return true }
+    let left = try FileDescriptor.open(a, .readOnly, options: .closeOnExec)
+    defer { try? left.close() }
+    let right = try FileDescriptor.open(b, .readOnly, options: .closeOnExec)
+    defer { try? right.close() }
+    var (one, other) = ([UInt8](repeating: 0, count: 1 << 16), [UInt8](repeating: 0, count: 1 << 16))
+    var offset: Int64 = 0
+    while offset < first.size {
+      let count = try one.withUnsafeMutableBytes { try left.read(fromAbsoluteOffset: offset, into: $0) }
+      let same = try other.withUnsafeMutableBytes { buffer in
+        var filled = 0
+        while filled < count {
+          let read = try right.read(
+            fromAbsoluteOffset: offset + Int64(filled),
+            into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<count]))
+          if read == 0 { return false }
+          filled += read
+        }
+        return true
+      }
+      guard count > 0, same, one[..<count] == other[..<count] else { return false }
+      offset += Int64(count)
+    }
+    return true
+  }
+}

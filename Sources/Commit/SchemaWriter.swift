@@ -1,0 +1,103 @@
+import GodwitPlanning
+import GodwitSQLite
+
+/// Makes what `sqlite_master` holds, and leaves it in the order in which Core Data makes it.
+///
+/// Everything is made at once while the file is empty; indexes that rows are better loaded
+/// without are dropped for the time and made again by ``finish()``, which then puts the entries
+/// of `sqlite_master` back into order.
+struct SchemaWriter {
+  private let file: Connection
+  private let plan: MigrationPlan
+  /// Index name and statement, in the order in which they were dropped.
+  private var waiting: [(name: String, sql: String)] = []
+  /// Names of all entries as they shall be ordered, those that SQLite adds by itself included.
+  private var order: [String] = []
+
+  init(_ file: Connection, plan: MigrationPlan) {
+    self.file = file
+    self.plan = plan
+  }
+}
+
+extension SchemaWriter {
+  /// Makes tables and indexes, all but the triggers.
+  mutating func makeTables() throws {
+    for object in plan.schema { try file.execute(object.sql) }
+    let made = Set(plan.schema.map(\.name))
+    for table in plan.foreignTables where !made.contains(table.name) {
+      try file.execute(table.sql)
+    }
+    for sql in plan.foreignIndexes { try file.execute(sql) }
+    order = try names()
+  }
+
+  /// Takes all indexes of a table away until ``finish()``.
+  mutating func dropIndexes(of table: String) throws {
+    let indexes = try file.rows(
+      """
+      SELECT name FROM main.sqlite_master
+       WHERE type = 'index' AND tbl_name = ?1 AND sql IS NOT NULL
+       ORDER BY rowid
+      """, [.text(table)])
+    for index in indexes { try drop(index[0].text ?? "") }
+  }
+
+  /// Takes one index away until ``finish()``.
+  mutating func drop(_ index: String) throws {
+    let rows = try file.rows(
+      "SELECT sql FROM main.sqlite_master WHERE type = 'index' AND name = ?1", [.text(index)])
+    guard let sql = rows.first?[0].text else { return }
+    try file.execute("DROP INDEX main.\(quoted(index))")
+    waiting.append((index, sql))
+  }
+
+  /// Makes the dropped indexes by sorting, orders `sqlite_master`, and adds the triggers, which
+  /// must not see the rows arrive.
+  mutating func finish() throws {
+    for index in waiting {
+      do {
+        try file.execute(index.sql)
+      } catch let error as SQLiteError where error.isConstraintUnique {
+        throw CommitError.uniqueness(entity: entity(ofIndex: index.name), index: index.name)
+      }
+    }
+    if !waiting.isEmpty { try restoreOrder() }
+    for sql in plan.triggers { try file.execute(sql) }
+  }
+
+  private func names() throws -> [String] {
+    try file.rows("SELECT name FROM main.sqlite_master ORDER BY rowid").map { $0[0].text ?? "" }
+  }
+
+  /// `sqlite_master` is a table like any other once `writable_schema` is on, and its entries are
+  /// read in the order of their row numbers.
+  ///
+  /// Source: https://sqlite.org/pragma.html#pragma_writable_schema.
+  private func restoreOrder() throws {
+    let rows = try file.rows("SELECT rowid, name FROM main.sqlite_master ORDER BY rowid")
+    var numbers: [String: Int64] = [:]
+    for row in rows { numbers[row[1].text ?? ""] = row[0].integer ?? 0 }
+    try file.execute("PRAGMA writable_schema = ON; UPDATE main.sqlite_master SET rowid = -rowid")
+    let move = try file.prepare("UPDATE main.sqlite_master SET rowid = ?1 WHERE rowid = ?2")
+    for (place, name) in order.enumerated() {
+      guard let number = numbers[name] else {
+        throw CommitError.unusablePlan("\(name) went missing from sqlite_master")
+      }
+      try move.bind(1, Int64(place + 1))
+      try move.bind(2, -number)
+      try move.run()
+    }
+    try file.execute("PRAGMA writable_schema = OFF")
+  }
+
+  /// The entity whose constraint an index keeps: `Z_<Entity>_UNIQUE_<properties>`, format
+  /// reference §8. Entities may have underscores, so the longest name that fits is the one.
+  private func entity(ofIndex index: String) -> String? {
+    let destinations = plan.tables.flatMap { table in
+      table.entities.compactMap { $0.destination?.description } + [table.root.description]
+    }
+    return destinations.filter { index.hasPrefix("Z_\($0)_UNIQUE_") }
+      .max { $0.utf8.count < $1.utf8.count }
+  }
+}

@@ -1,0 +1,235 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// Writes the destination store, through SQLite, out of the source and the checkpoints.
+///
+/// The file is nobody's until the commit publishes it, so it is written without a journal and
+/// without a sync: a crash leaves a file that the next attempt deletes. Whoever publishes it syncs
+/// it first.
+///
+/// Carried tables go by SQLite's transfer optimisation: raw records and raw index entries, in
+/// order. Computed tables are inserted in key order, and their indexes are made afterwards by
+/// sorting, which is several times faster than keeping them up to date row by row.
+public struct StoreAssembly {
+  let plan: MigrationPlan
+  let run: RunDirectory
+
+  public init(plan: MigrationPlan, run: RunDirectory) {
+    self.plan = plan
+    self.run = run
+  }
+}
+
+extension StoreAssembly {
+  /// SQLite's page cache, in KiB. An index sort may hold as much again for each of its two
+  /// threads; all in all that stays well below the 256 MiB of a coordinator.
+  static let cacheKibibytes = 32 * 1024
+
+  /// Lets SQLite put its sort files into a folder; call it once, before other threads start.
+  ///
+  /// The sort of an index needs about as much room as the index. `/tmp` is often small or in
+  /// memory, and the run directory is where space was looked for.
+  ///
+  /// Source: https://sqlite.org/tempfiles.html §5, the variable `SQLITE_TMPDIR`.
+  public static func useTemporaryFolder(_ folder: FilePath) {
+    setenv("SQLITE_TMPDIR", folder.string, 1)
+  }
+
+  /// Makes the whole file. What an earlier attempt left at the path is deleted first.
+  ///
+  /// - Parameters:
+  ///   - path: Where the new file goes; a private name that nobody else opens.
+  ///   - progress: Called now and then with the number of rows written so far.
+  public func assemble(at path: FilePath, progress: @escaping (Int64) -> Void = { _ in }) throws {
+    do {
+      try discard(path)
+      try write(path, progress)
+    } catch let error as SQLiteError where error.isOutOfSpace {
+      throw CommitError.outOfSpace(path: path)
+    } catch let error as DurabilityError where error.isOutOfSpace {
+      throw CommitError.outOfSpace(path: path)
+    }
+  }
+
+  /// Deletes an unpublished destination file and whatever SQLite may have left beside it.
+  public func discard(_ path: FilePath) throws {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+      try DurableFile.removeIfPresent(FilePath(path.string + suffix))
+    }
+  }
+
+  private func write(_ path: FilePath, _ progress: @escaping (Int64) -> Void) throws {
+    let file = try Connection(path: path.string, mode: .create)
+    // Page size and auto_vacuum are fixed by the first table: format reference §1.
+    try file.execute(
+      """
+      PRAGMA page_size = 4096;
+      PRAGMA auto_vacuum = 2;
+      PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA journal_mode = OFF;
+      PRAGMA synchronous = OFF;
+      PRAGMA cache_size = -\(StoreAssembly.cacheKibibytes);
+      PRAGMA threads = 1;
+      """)
+    try file.attachImmutable(plan.readPath, as: "src")
+    try file.registerFunctionStubs(StoreAssembly.triggerFunctions)
+    var rows = RowCounter(progress)
+    try file.execute("BEGIN EXCLUSIVE")
+    var schema = SchemaWriter(file, plan: plan)
+    try schema.makeTables()
+    for (number, table) in plan.tables.enumerated() {
+      try fill(table, number: number, in: file, &schema, &rows)
+    }
+    for (number, table) in plan.joinTables.enumerated() {
+      try fill(table, number: number, in: file, &schema, &rows)
+    }
+    try writeControlRows(in: file)
+    for table in plan.foreignTables { try carry(table, in: file, &rows) }
+    try schema.finish()
+    try file.execute("COMMIT")
+    rows.report()
+    try file.execute("DETACH src")
+    // A file whose header says WAL is opened in that mode by whoever opens it next.
+    if plan.control.isWAL { try file.execute("PRAGMA journal_mode = WAL") }
+    try file.close()
+    try DurableFile.removeIfPresent(FilePath(path.string + "-wal"))
+    try DurableFile.removeIfPresent(FilePath(path.string + "-shm"))
+  }
+
+  /// Functions that only Core Data registers and that its triggers for derived attributes call.
+  ///
+  /// Source: core-data-sqlite-format.md §8.1.
+  static let triggerFunctions = [
+    "NSCoreDataDATriggerUpdatedAffectedObjectValue",
+    "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue", "NSCoreDataNow",
+  ]
+}
+
+// MARK: - One table each
+
+extension StoreAssembly {
+  private func fill(
+    _ table: TablePlan, number index: Int, in file: Connection, _ schema: inout SchemaWriter,
+    _ rows: inout RowCounter
+  ) throws {
+    let columns = ["Z_PK", "Z_ENT", "Z_OPT"]
+    switch table.way {
+    case .empty, .removed: break
+    case .carried:
+      try carry(
+        table.name, columns + table.columns, from: table.sourceTable,
+        columns + table.carriedColumns, in: file, &schema, &rows)
+    case .computed:
+      try schema.dropIndexes(of: table.name)
+      let insert = try file.prepare(insertion(into: table.name, columns + table.columns))
+      let linkUnits = table.relationshipPlaces.isEmpty ? [] : Set(plan.units(in: .link))
+      var source = CheckpointRows(plan: plan, run: run, table: table.name)
+      for unit in units(of: .table(index)) {
+        try source.insert(
+          table, unit: unit, hasLinks: linkUnits.contains(unit), by: insert, &rows)
+      }
+    }
+  }
+
+  private func fill(
+    _ table: JoinTablePlan, number index: Int, in file: Connection, _ schema: inout SchemaWriter,
+    _ rows: inout RowCounter
+  ) throws {
+    switch table.way {
+    case .empty, .removed: break
+    case .carried:
+      try carry(
+        table.name, table.columns, from: table.sourceTable, table.carriedColumns, in: file,
+        &schema, &rows)
+    case .computed:
+      try schema.dropIndexes(of: table.name)
+      let insert = try file.prepare(insertion(into: table.name, table.columns))
+      var source = CheckpointRows(plan: plan, run: run, table: table.name)
+      for unit in units(of: .joinTable(index)) {
+        try source.insert(table, unit: unit, by: insert, &rows)
+      }
+    }
+  }
+
+  private func carry(
+    _ table: String, _ columns: [String], from source: String?, _ sourceColumns: [String],
+    in file: Connection, _ schema: inout SchemaWriter, _ rows: inout RowCounter
+  ) throws {
+    guard let source, columns.count == sourceColumns.count else {
+      throw CommitError.unusablePlan("\(table) is carried from nowhere")
+    }
+    let sql = try Transfer.statement(
+      into: table, columns, from: source, expressions: sourceColumns.map(quoted),
+      sourceColumns: sourceColumns, in: file)
+    if try !Transfer.isWhole(sql, into: table, from: source, in: file, dropping: { index in
+      try schema.drop(index)
+    }) {
+      try schema.dropIndexes(of: table)
+    }
+    try file.execute(sql)
+    rows.add(count: file.changes)
+  }
+
+  private func carry(
+    _ table: ForeignTablePlan, in file: Connection, _ rows: inout RowCounter
+  ) throws {
+    let sql = try Transfer.statement(
+      into: table.name, table.columns, from: table.name, expressions: table.expressions,
+      sourceColumns: table.columns, in: file)
+    try file.execute(sql)
+    rows.add(count: file.changes)
+    // AUTOINCREMENT: numbers of deleted rows must not be given out again.
+    let hasSequences = try file.rows(
+      "SELECT 1 FROM src.sqlite_master WHERE name = 'sqlite_sequence'")
+    guard !hasSequences.isEmpty else { return }
+    for row in try file.rows(
+      "SELECT seq FROM src.sqlite_sequence WHERE name = ?1", [.text(table.name)])
+    {
+      _ = try file.rows(
+        "DELETE FROM main.sqlite_sequence WHERE name = ?1", [.text(table.name)])
+      _ = try file.rows(
+        "INSERT INTO main.sqlite_sequence (name, seq) VALUES (?1, ?2)", [.text(table.name), row[0]])
+    }
+  }
+
+  /// The units of a table in the order of their keys: rows are appended, never inserted between.
+  private func units(of subject: Shard.Subject) -> [Int] {
+    plan.units.indices.filter { plan.units[$0].subject == subject }
+      .sorted { plan.units[$0].keys.lowerBound < plan.units[$1].keys.lowerBound }
+  }
+
+  private func insertion(into table: String, _ columns: [String]) -> String {
+    """
+    INSERT INTO main.\(quoted(table)) (\(columns.map(quoted).joined(separator: ", ")))
+    VALUES (\((1...columns.count).map { "?\($0)" }.joined(separator: ", ")))
+    """
+  }
+
+  /// Format reference §2 and §3.
+  private func writeControlRows(in file: Connection) throws {
+    let control = plan.control
+    for row in control.primaryKeys {
+      _ = try file.rows(
+        "INSERT INTO main.Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?1, ?2, ?3, ?4)",
+        [
+          .integer(row.entityNumber), .text(row.name), .integer(row.superentityNumber),
+          .integer(row.maximum),
+        ])
+    }
+    _ = try file.rows(
+      "INSERT INTO main.Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?1, ?2)",
+      [.text(control.storeUUID), .blob(control.metadata)])
+    _ = try file.rows(
+      "INSERT INTO main.Z_MODELCACHE (Z_CONTENT) VALUES (?1)", [.blob(control.modelCache)])
+  }
+}

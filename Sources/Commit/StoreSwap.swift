@@ -1,0 +1,218 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import SystemPackage
+
+/// Puts the assembled store in its place: the only code that writes beside a store.
+///
+/// At the store's path there is one whole store at every moment, old or new. Nothing is cleaned up
+/// when a step fails: a failure and a crash leave the same state, and ``recover(run:)`` is the one
+/// way out of it, forward or back.
+///
+/// A new main file beside the old WAL would silently read as the *old* store, since SQLite replays
+/// whatever WAL lies there. So, where the source has a WAL, a clone of the source with the WAL's
+/// content in it is renamed over the main file first; with or without the WAL it reads the same.
+/// Then the WAL goes, and then the destination is renamed over the clone. A rollback journal is
+/// treated likewise: played back into the clone, it changes nothing.
+///
+/// Source: https://sqlite.org/walformat.html, https://sqlite.org/lockingv3.html §6.
+public struct StoreSwap {
+  let plan: MigrationPlan
+  let run: RunDirectory
+  let name: String
+  let obsoleteExternalData: [String]
+
+  /// - Parameters:
+  ///   - name: The run's name, which becomes a part of file names.
+  ///   - obsoleteExternalData: Names of external data files that the destination no longer refers
+  ///     to; removed after a store was replaced. The backup keeps them.
+  public init(
+    plan: MigrationPlan, run: RunDirectory, name: String, obsoleteExternalData: [String] = []
+  ) {
+    self.plan = plan
+    self.run = run
+    self.name = name
+    self.obsoleteExternalData = obsoleteExternalData
+  }
+}
+
+extension StoreSwap {
+  private var destination: FilePath { FilePath(plan.destinationPath) }
+  private var isInPlace: Bool { plan.destinationPath == plan.sourcePath }
+  private var source: StoreFiles { StoreFiles(FilePath(plan.sourcePath)) }
+
+  /// Where the destination is to be assembled, so that one rename publishes it: in the run
+  /// directory, or under a hidden name beside the destination when that is another volume.
+  public func assemblyPath() throws -> FilePath {
+    if try DurableFile.areOnOneVolume(run.path, destination.parent) {
+      return run.path.appending("assembled.sqlite")
+    }
+    return destination.parent.appending(
+      ".\(destination.lastComponent?.string ?? "").godwit-\(name)")
+  }
+
+  /// Looks whether the volume can hold what the commit adds to it, before anything is written.
+  ///
+  /// - Parameter assembledBytes: Bytes expected of the destination's file.
+  public func checkSpace(assembledBytes: Int64) throws {
+    var needed = assembledBytes
+    if isInPlace {
+      // The clone. The backup is made of links.
+      if plan.sourceIdentity.hasPendingChanges { needed += plan.sourceIdentity.size }
+    } else {
+      needed += try bytes(in: FilePath(plan.externalDataPath))
+    }
+    needed += try bytes(in: run.external)
+    // A file system at its very last block is slow and other people's trouble.
+    needed += 1 << 20
+    let free = Int64(try DurableFile.freeBytes(at: destination.parent))
+    if free < needed {
+      throw CommitError.notEnoughSpace(
+        volume: destination.parent, neededBytes: needed, freeBytes: free)
+    }
+  }
+
+  private func bytes(in folder: FilePath) throws -> Int64 {
+    try ExternalData.names(in: folder).reduce(0) {
+      $0 + (FileMark(folder.appending($1))?.size ?? 0)
+    }
+  }
+
+  /// Publishes the assembled file, or lets it take the source's place: whichever the plan says.
+  @discardableResult
+  public func commit(_ assembled: FilePath) throws -> CommitJournal {
+    try tellingSpace(at: destination) {
+      if isInPlace { try replace(with: assembled) } else { try publish(assembled) }
+    }
+  }
+
+  /// Puts the assembled file where there was nothing.
+  ///
+  /// - Throws: ``CommitError/destinationExists(path:)`` when something is there.
+  func publish(_ assembled: FilePath) throws -> CommitJournal {
+    guard try source.identity() == plan.sourceIdentity else {
+      throw CommitError.sourceChanged(store: source.store)
+    }
+    let target = StoreFiles(destination)
+    // SQLite would replay a WAL or journal of that name into the new store.
+    for path in [target.store, target.wal, target.journal, target.shm]
+    where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+    try DurableFile.copyAttributes(from: source.store, to: assembled)
+    var journal = try beginning(.publish, assembled)
+    journal.externalSources = [run.external.string, plan.externalDataPath]
+    journal.added = try newExternalData(
+      from: [run.external, FilePath(plan.externalDataPath)], in: target)
+    journal.makesExternalFolder = !FileMark.isFolder(target.externalDataFolder)
+    try journal.write(in: run)
+    try CommitSteps(run: run).goForward(&journal)
+    return journal
+  }
+
+  /// Lets the assembled file take the source's place.
+  func replace(with assembled: FilePath) throws -> CommitJournal {
+    try CommitSteps.locking(source.store) { try replaceLocked(with: assembled) }
+  }
+
+  private func replaceLocked(with assembled: FilePath) throws -> CommitJournal {
+    guard try source.identity() == plan.sourceIdentity, let main = FileMark(source.store) else {
+      throw CommitError.sourceChanged(store: source.store)
+    }
+    try DurableFile.copyAttributes(from: source.store, to: assembled)
+    var journal = try beginning(.replace, assembled)
+    journal.main = main
+    journal.wal = FileMark(source.wal)
+    journal.rollbackJournal = FileMark(source.journal)
+    if plan.readPath != plan.sourcePath { journal.settledSource = plan.readPath }
+    guard journal.settledSource != nil || !plan.sourceIdentity.hasPendingChanges else {
+      throw CommitError.unusablePlan("\(source.store) has a WAL and no clone was read")
+    }
+    for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
+    where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+    journal.externalSources = [run.external.string]
+    journal.added = try newExternalData(from: [run.external], in: source)
+    journal.removed = obsoleteExternalData.filter(ExternalData.isSound)
+    journal.makesExternalFolder = !FileMark.isFolder(source.externalDataFolder)
+    try journal.write(in: run)
+    try CommitSteps(run: run, holdsLock: true).goForward(&journal)
+    return journal
+  }
+
+  private func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal
+  {
+    try DurableFile.syncFile(assembled)
+    guard let mark = FileMark(assembled) else {
+      throw CommitError.unusablePlan("\(assembled) was not assembled")
+    }
+    return CommitJournal(
+      kind: kind, run: name, fingerprint: plan.fingerprint, store: destination.string,
+      assembled: assembled.string, assembledMark: mark)
+  }
+
+  /// Names that the destination's folder does not have yet.
+  private func newExternalData(from folders: [FilePath], in target: StoreFiles) throws -> [String] {
+    var added: [String] = []
+    for folder in folders {
+      for name in try ExternalData.names(in: folder) where !added.contains(name) {
+        let place = target.externalDataFolder.appending(name)
+        if !DurableFile.exists(place) {
+          added.append(name)
+        } else if try !ExternalData.areEqual(folder.appending(name), place) {
+          throw CommitError.externalDataConflict(path: place)
+        }
+      }
+    }
+    return added
+  }
+}
+
+extension StoreSwap {
+  /// What a restart found of a commit.
+  public enum Recovery: Sendable, Equatable {
+    /// No commit was begun.
+    case nothing
+    /// The destination is in its place: it was before, or the commit was finished now.
+    case committed(CommitJournal)
+    /// The commit was taken back: the store is the source, and nothing is left of the attempt.
+    case takenBack
+  }
+
+  /// Brings a commit that was cut off to its end, forward or back. Doing so again changes nothing.
+  ///
+  /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
+  ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
+  public static func recover(run: RunDirectory) throws -> Recovery {
+    guard var journal = try CommitJournal.read(in: run) else { return .nothing }
+    if journal.state == .finished { return .committed(journal) }
+    let steps = CommitSteps(run: run)
+    return try tellingSpace(at: journal.storePath) {
+      if try steps.canGoForward(journal) {
+        try steps.goForward(&journal)
+        return .committed(journal)
+      }
+      if journal.kind == .replace {
+        try CommitSteps.locking(journal.storePath) { try steps.takeBack(journal) }
+      } else {
+        try steps.takeBack(journal)
+      }
+      return .takenBack
+    }
+  }
+}
+
+/// Tells of a full volume in this room's words.
+private func tellingSpace<Result>(at path: FilePath, _ body: () throws -> Result) throws -> Result {
+  do {
+    return try body()
+  } catch let error as DurabilityError where error.isOutOfSpace {
+    throw CommitError.outOfSpace(path: path)
+  }
+}
+
+extension FilePath {
+  /// The folder that has this name in it; `.` for a name alone.
+  var parent: FilePath {
+    let folder = removingLastComponent()
+    return folder.isEmpty ? "." : folder
+  }
+}

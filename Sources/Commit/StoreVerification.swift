@@ -1,0 +1,200 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDigests
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// Shows that the assembled file holds what was validated, before it takes anybody's place.
+///
+/// Three looks that fail in different ways: SQLite's own check of the b-trees; the number of rows
+/// of each table and entity, which also finds rows outside every shard; and the digests of all
+/// values, computed once from the checkpoints and once from the file.
+public struct StoreVerification {
+  let plan: MigrationPlan
+  let run: RunDirectory
+
+  public init(plan: MigrationPlan, run: RunDirectory) {
+    self.plan = plan
+    self.run = run
+  }
+
+  /// What the destination holds, as three looks agree.
+  public struct RowCounts: Sendable, Equatable {
+    /// Rows of each table that has any, control tables apart.
+    public var tables: [String: Int64] = [:]
+    /// Rows of each entity that has any.
+    public var entities: [EntityName: Int64] = [:]
+    /// Bytes of row data.
+    public var bytes: Int64 = 0
+    /// All rows.
+    public var rows: Int64 { tables.values.reduce(0, +) }
+  }
+}
+
+extension StoreVerification {
+  /// All three looks. The verify stage must be done.
+  public func check(_ path: FilePath) throws -> RowCounts {
+    try quickCheck(path)
+    let counts = try compare()
+    try countRows(in: path)
+    return counts
+  }
+
+  /// SQLite's check of every page and record.
+  ///
+  /// Source: https://sqlite.org/pragma.html#pragma_quick_check.
+  public func quickCheck(_ path: FilePath) throws {
+    let file = try Connection(path: path.string, mode: .immutable)
+    do {
+      let finding = try file.rows("PRAGMA main.quick_check(1)").first?.first?.text
+      guard finding == "ok" else {
+        throw CommitError.damagedDestination(path: path, finding: finding ?? "no answer")
+      }
+    } catch let error as SQLiteError {
+      throw CommitError.damagedDestination(path: path, finding: error.description)
+    }
+  }
+
+  /// Compares the digests of the validate stage with those of the verify stage.
+  public func compare() throws -> RowCounts {
+    let validated = try sums(of: .validate)
+    let verified = try sums(of: .verify)
+    let entities = entitiesByNumber()
+    for key in Set(validated.digests.keys).union(verified.digests.keys) {
+      let (before, after) = (validated[key], verified[key])
+      let entity = entities[key.entity]
+      if before.count != after.count {
+        throw CommitError.wrongRowCount(
+          table: key.table, entityNumber: key.entity == 0 ? nil : key.entity,
+          expected: Int64(before.count), found: Int64(after.count))
+      }
+      guard before == after else {
+        throw CommitError.digestMismatch(table: key.table, entity: entity?.rawValue)
+      }
+    }
+    var counts = RowCounts(bytes: verified.bytes)
+    for (key, digest) in verified.digests where digest.count > 0 {
+      counts.tables[key.table, default: 0] += Int64(digest.count)
+      if let entity = entities[key.entity] {
+        counts.entities[entity, default: 0] += Int64(digest.count)
+      }
+    }
+    return counts
+  }
+
+  /// Counts the rows of the file itself: what lies outside every shard's keys has no digest.
+  public func countRows(in path: FilePath) throws {
+    let expected = try sums(of: .validate).digests
+    let file = try Connection(path: path.string, mode: .immutable)
+    for table in destinationTables() {
+      var byEntity: [Int64: Int64] = [:]
+      for (key, digest) in expected where key.table == table.name {
+        byEntity[key.entity, default: 0] += Int64(digest.count)
+      }
+      let found = try file.rows(
+        table.hasSeveralEntities
+          ? "SELECT Z_ENT, count(*) FROM \(quoted(table.name)) GROUP BY Z_ENT"
+          : "SELECT NULL, count(*) FROM \(quoted(table.name))")
+      if table.hasSeveralEntities {
+        var rest = byEntity.filter { $0.value > 0 }
+        for row in found {
+          let number = row[0].integer ?? 0
+          let rows = row[1].integer ?? 0
+          let wanted = rest.removeValue(forKey: number) ?? 0
+          guard rows == wanted else {
+            throw CommitError.wrongRowCount(
+              table: table.name, entityNumber: number, expected: wanted, found: rows)
+          }
+        }
+        if let (number, wanted) = rest.min(by: { $0.key < $1.key }) {
+          throw CommitError.wrongRowCount(
+            table: table.name, entityNumber: number, expected: wanted, found: 0)
+        }
+      } else {
+        let rows = found.first?[1].integer ?? 0
+        let wanted = byEntity.values.reduce(0, +)
+        guard rows == wanted else {
+          throw CommitError.wrongRowCount(
+            table: table.name, entityNumber: nil, expected: wanted, found: rows)
+        }
+      }
+    }
+  }
+}
+
+extension StoreVerification {
+  /// Rows of one entity in one table; entity 0 for tables that have none.
+  private struct Key: Hashable {
+    var table: String
+    var entity: Int64
+  }
+
+  private struct Sums {
+    var digests: [Key: RowSetDigest] = [:]
+    var bytes: Int64 = 0
+
+    subscript(_ key: Key) -> RowSetDigest { digests[key] ?? RowSetDigest() }
+  }
+
+  private struct DestinationTable {
+    var name: String
+    var hasSeveralEntities: Bool
+  }
+
+  private func destinationTables() -> [DestinationTable] {
+    plan.tables.filter { $0.way != .removed }.map { table in
+      let numbers = Set(table.entities.map(\.destinationNumber)).subtracting([0])
+      return DestinationTable(name: table.name, hasSeveralEntities: numbers.count > 1)
+    }
+      + plan.joinTables.filter { $0.way != .removed }.map {
+        DestinationTable(name: $0.name, hasSeveralEntities: false)
+      }
+      + plan.foreignTables.map { DestinationTable(name: $0.name, hasSeveralEntities: false) }
+  }
+
+  /// The destination's table of a unit; nil when its rows have no successors.
+  private func table(of unit: Int) throws -> String? {
+    switch plan.units[unit].subject {
+    case .table(let number) where plan.tables.indices.contains(number):
+      plan.tables[number].way == .removed ? nil : plan.tables[number].name
+    case .joinTable(let number) where plan.joinTables.indices.contains(number):
+      plan.joinTables[number].way == .removed ? nil : plan.joinTables[number].name
+    case .foreignTable(let number) where plan.foreignTables.indices.contains(number):
+      plan.foreignTables[number].name
+    default: throw CommitError.unusablePlan("unit \(unit) is of no table")
+    }
+  }
+
+  private func sums(of stage: Stage) throws -> Sums {
+    var sums = Sums()
+    let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
+    for unit in plan.units(in: stage == .validate ? .validate : .verify) {
+      guard let table = try table(of: unit) else { continue }
+      let summary: ShardSummary
+      do {
+        let bytes = try CheckpointReader.summary(
+          of: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+        summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
+      } catch CheckpointError.unreadable(_, .noSuchFileOrDirectory) {
+        throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)
+      } catch is DecodingError {
+        throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)
+      }
+      for (entity, digest) in summary.digests {
+        sums.digests[Key(table: table, entity: Int64(entity)), default: RowSetDigest()] += digest
+      }
+      sums.bytes += summary.bytes
+    }
+    return sums
+  }
+
+  private func entitiesByNumber() -> [Int64: EntityName] {
+    var names: [Int64: EntityName] = [:]
+    for program in plan.tables.flatMap(\.entities) {
+      if let destination = program.destination { names[program.destinationNumber] = destination }
+    }
+    return names
+  }
+}

@@ -1,0 +1,50 @@
+private import Glibc
+public import SystemPackage
+
+/// Which file a name stands for, and in which state.
+///
+/// Survives renames and further hard links of the file; changes with every write.
+public struct FileMark: Codable, Sendable, Equatable {
+  public var device: UInt64
+  public var inode: UInt64
+  public var size: Int64
+  public var modificationSeconds: Int64
+  public var modificationNanoseconds: Int64
+
+  /// The file at the path; nil when there is none, or something that is no regular file.
+  /// Symbolic links are not followed.
+  public init?(_ path: FilePath) {
+    var status = stat()
+    guard path.withPlatformString({ lstat($0, &status) }) == 0,
+      status.st_mode & S_IFMT == S_IFREG
+    else { return nil }
+    device = UInt64(status.st_dev)
+    inode = UInt64(status.st_ino)
+    size = Int64(status.st_size)
+    modificationSeconds = Int64(status.st_mtim.tv_sec)
+    modificationNanoseconds = Int64(status.st_mtim.tv_nsec)
+  }
+
+  /// Whether a folder is there. A symbolic link to one is none.
+  public static func isFolder(_ path: FilePath) -> Bool {
+    var status = stat()
+    return path.withPlatformString { lstat($0, &status) } == 0
+      && status.st_mode & S_IFMT == S_IFDIR
+  }
+
+  /// The same file, whatever was written to it since.
+  public func isSameFile(as other: FileMark?) -> Bool {
+    device == other?.device && inode == other?.inode
+  }
+}
+
+extension DurableFile {
+  /// Whether two files or folders lie on one volume, so that a rename can go from one to the other.
+  public static func areOnOneVolume(_ a: FilePath, _ b: FilePath) throws -> Bool {
+    var first = stat()
+    var second = stat()
+    try calling("stat", a) { a.withPlatformString { stat($0, &first) } }
+    try calling("stat", b) { b.withPlatformString { stat($0, &second) } }
+    return first.st_dev == second.st_dev
+  }
+}

@@ -1,0 +1,54 @@
+private import Glibc
+public import SystemPackage
+
+/// Keeps SQLite out of a database file, held until the value goes away.
+///
+/// Takes the bytes that SQLite's own locks lie on, so it fails while another process has the file
+/// open in WAL mode or is in a transaction, and makes everybody else wait while it is held. An idle
+/// connection to a store that uses a rollback journal holds no lock and is not noticed.
+///
+/// The lock belongs to the open file, not to the process (`F_OFD_SETLK`, fcntl(2)): closing another
+/// descriptor of the same file does not drop it.
+///
+/// Source: https://sqlite.org/src/file/src/os.h, `PENDING_BYTE`, `RESERVED_BYTE`, `SHARED_FIRST`.
+public struct StoreLock: ~Copyable {
+  private let descriptor: FileDescriptor
+
+  /// Takes the lock at once, or fails. For a file that may not be written, the lock is only tried.
+  ///
+  /// - Throws: ``DurabilityError/locked(_:)`` when somebody else has the file in use.
+  public init(excludingOthersFrom path: FilePath) throws {
+    var command = setLock
+    let file: FileDescriptor
+    do {
+      file = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
+    } catch Errno.permissionDenied, Errno.readOnlyFileSystem {
+      command = getLock
+      file = try failing("open", path) {
+        try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+      }
+    } catch let errno as Errno {
+      throw DurabilityError.failed(call: "open", path: path, errno)
+    }
+    var range = flock()
+    range.l_type = Int16(F_WRLCK)
+    range.l_whence = Int16(SEEK_SET)
+    // The pending byte, the reserved byte and 510 shared ones.
+    range.l_start = 0x4000_0000
+    range.l_len = 512
+    let code = fcntl(file.rawValue, command, &range) < 0 ? errno : 0
+    if code == 0, command == setLock || range.l_type == Int16(F_UNLCK) {
+      descriptor = file
+      return
+    }
+    try? file.close()  // the lock's error is the one to tell
+    if code == 0 || code == EAGAIN || code == EACCES { throw DurabilityError.locked(path) }
+    throw DurabilityError.failed(call: "fcntl", path: path, Errno(rawValue: code))
+  }
+
+  deinit { try? descriptor.close() }
+}
+
+// F_OFD_GETLK and F_OFD_SETLK; glibc declares them for _GNU_SOURCE only.
+private let getLock: Int32 = 36
+private let setLock: Int32 = 37
