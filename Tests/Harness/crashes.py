@@ -256,8 +256,12 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
               "seed": seed, "kills": 0, "moments": [], "problems": [], "redone": 0, "finished undisturbed": False}
     problems = record["problems"]
     try:
-        for attempt in range(kills + 6):
-            disturbed = attempt < kills
+        # The workers count their own steps and die as well: the coordinator may have to give up,
+        # and is disturbed again until it dies at a step of its own, those of the commit included.
+        attempts = 8 if step else kills
+        coordinator_died = False
+        for attempt in range(attempts + 6):
+            disturbed = attempt < attempts and not (step and coordinator_died)
             earlier, counted = checkpoints(directory), finished_units(directory)
             began = time.monotonic()
             env = tool.environment(GODWIT_KILL_AFTER_STEP=step) if step and disturbed else None
@@ -278,7 +282,8 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
             problems += orphans
             if step and disturbed:
                 hit = 1 if run.exit != 0 else 0
-                record["finished undisturbed"] = run.exit == 0
+                coordinator_died = run.exit == -signal.SIGKILL
+                record["finished undisturbed"] = run.exit == 0 and attempt == 0
             again = set(redone(earlier, checkpoints(directory)))
             now = finished_units(directory)
             again_by_events = {u for u, n in counted.items() if n and now[u] > n}
