@@ -1,0 +1,71 @@
+/// Why a text is no value expression or predicate. ``offset`` counts characters from 0.
+public struct ExpressionError: Error, Sendable, Equatable {
+  public enum Problem: Sendable, Equatable {
+    /// Something else was expected; both in words.
+    case unexpected(found: String, expected: String)
+    case unknownCharacter(Character)
+    /// `&source`: the variable was meant.
+    case ampersand(name: String)
+    case openString
+    case badEscape(String)
+    case badNumber(String)
+    case unknownFunction(String, suggestion: String?)
+    case wrongArgumentCount(function: String, found: Int, expected: String)
+    /// A predicate stands where a value must, or the other way round.
+    case notAValue
+    case notAPredicate
+    case unknownOption(Character)
+    /// Nested deeper than ``ExpressionLimits/depth``.
+    case tooDeep
+    case tooLong
+  }
+
+  public var problem: Problem
+  public var offset: Int
+  public var text: String
+
+  public init(_ problem: Problem, at offset: Int, in text: String) {
+    self.problem = problem
+    self.offset = offset
+    self.text = text
+  }
+}
+
+/// Bounds that no honest expression meets, and that keep a hostile one from filling the stack.
+public enum ExpressionLimits {
+  /// Levels of the tree.
+  public static let depth = 200
+  /// Characters of the text.
+  public static let length = 100_000
+}
+
+extension ExpressionError: CustomStringConvertible {
+  public var description: String {
+    // Expressions are the team's own source, not row data; still, a very long one is cut.
+    let shown = text.count > 200 ? String(text.prefix(200)) + "…" : text
+    return "\(problem.description), at character \(offset + 1) of: \(shown)"
+  }
+}
+
+extension ExpressionError.Problem: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unexpected(let found, let expected): "Expected \(expected) and found \(found)"
+    case .unknownCharacter(let character): "The character \(character) has no meaning here"
+    case .ampersand(let name): "A variable begins with $: did you mean $\(name)?"
+    case .openString: "The text is not closed: its quotation mark is missing"
+    case .badEscape(let escape):
+      "\(escape) is no escape. Write \\\\, \\\", \\', \\n, \\t, \\r or \\uXXXX"
+    case .badNumber(let number): "\(number) is no number"
+    case .unknownFunction(let name, let suggestion):
+      "There is no function \(name)" + (suggestion.map { ": did you mean \($0)?" } ?? "")
+    case .wrongArgumentCount(let function, let found, let expected):
+      "\(function) takes \(expected) argument(s) and was given \(found)"
+    case .notAValue: "A condition stands where a value must. Use TERNARY(condition, YES, NO)"
+    case .notAPredicate: "A value stands where a condition must. Compare it, as in \u{2026} == YES"
+    case .unknownOption(let option): "[\(option)] is no option of an operator. Use c, d, n or l"
+    case .tooDeep: "The expression is nested deeper than \(ExpressionLimits.depth) levels"
+    case .tooLong: "The expression is longer than \(ExpressionLimits.length) characters"
+    }
+  }
+}
