@@ -22,6 +22,8 @@ public struct EntityMapping: Sendable, Equatable {
     /// hooks with no source objects, without a destination it may create whatever it likes.
     case custom(
       source: EntityName?, destination: EntityName?, policy: String, PropertyMappings)
+    /// Names no entity and no policy, and does nothing. Xcode leaves such mappings behind.
+    case undefined
   }
 
   /// Unique in its mapping model; `SourceToDestination` by custom, as in `TradeToTrade`.
@@ -88,6 +90,7 @@ extension EntityMapping {
     case .remove(let source): source
     case .copy(let source, _, _), .transform(let source, _, _): source
     case .custom(let source, _, _, _): source
+    case .undefined: nil
     }
   }
 
@@ -97,6 +100,7 @@ extension EntityMapping {
     case .remove: nil
     case .copy(_, let destination, _), .transform(_, let destination, _): destination
     case .custom(_, let destination, _, _): destination
+    case .undefined: nil
     }
   }
 
@@ -105,7 +109,7 @@ extension EntityMapping {
     case .add(_, let properties), .copy(_, _, let properties), .transform(_, _, let properties):
       properties
     case .custom(_, _, _, let properties): properties
-    case .remove: PropertyMappings()
+    case .remove, .undefined: PropertyMappings()
     }
   }
 

@@ -1,0 +1,76 @@
+public import GodwitObjectModel
+
+/// Why a mapping model cannot be read or used.
+public enum MappingError: Error, Sendable, Equatable {
+  /// The file is no mapping model of any known form.
+  case unreadable(file: String, reason: String)
+  /// An expression of a mapping does not parse; `property` is nil for a filter.
+  case badExpression(mapping: String, property: String?, ExpressionError)
+  /// An archived expression of a class that no mapping model was ever seen with.
+  case unknownExpressionClass(mapping: String, property: String?, className: String)
+  /// A key, value or type that the text form does not have.
+  case badText(line: Int, problem: String, suggestion: String?)
+  /// None of the mapping models is for this pair of models.
+  case noneMatches([HashMismatch])
+  /// More than one is.
+  case severalMatch([String])
+}
+
+/// An entity whose version hash a mapping model does not expect.
+public struct HashMismatch: Sendable, Equatable {
+  public enum Side: String, Sendable { case source, destination }
+
+  /// The mapping model's file.
+  public var file: String
+  /// The entity mapping.
+  public var mapping: String
+  public var side: Side
+  public var entity: EntityName
+  /// False when the model has no such entity at all.
+  public var isKnown: Bool
+
+  public init(file: String, mapping: String, side: Side, entity: EntityName, isKnown: Bool) {
+    self.file = file
+    self.mapping = mapping
+    self.side = side
+    self.entity = entity
+    self.isKnown = isKnown
+  }
+}
+
+extension MappingError {
+  /// Core Data's code where it has one. Source: `core-data-migration.md` §1.4.
+  public var code: Int? {
+    if case .noneMatches = self { 134140 } else { nil }
+  }
+}
+
+extension MappingError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreadable(let file, let reason):
+      "\(file) cannot be read as a mapping model: \(reason)."
+    case .badExpression(let mapping, let property, let error):
+      "In the entity mapping \(mapping), \(property ?? "the filter"): \(error)"
+    case .unknownExpressionClass(let mapping, let property, let className):
+      "In the entity mapping \(mapping), \(property ?? "the source expression"): archived "
+        + "expressions of class \(className) are not known. Write the expression as text."
+    case .badText(let line, let problem, let suggestion):
+      "Line \(line): \(problem)." + (suggestion.map { " Did you mean \($0)?" } ?? "")
+    case .noneMatches(let mismatches):
+      "No mapping model is for these two models. "
+        + mismatches.map(\.description).joined(separator: " ")
+    case .severalMatch(let files):
+      "Several mapping models are for these two models: \(files.joined(separator: ", ")). "
+        + "Name the one to use."
+    }
+  }
+}
+
+extension HashMismatch: CustomStringConvertible {
+  public var description: String {
+    isKnown
+      ? "\(file) was made for another version of the \(side) entity \(entity) (\(mapping))."
+      : "\(file) names the \(side) entity \(entity) (\(mapping)), which the model does not have."
+  }
+}

@@ -1,0 +1,153 @@
+import GodwitKeyedArchive
+import GodwitObjectModel
+
+/// Reads a `.cdm`: a keyed archive of an `NSMappingModel`.
+///
+/// Source: `core-data-migration.md` §3.4.
+enum CompiledMappingFile {
+  static func read(_ bytes: [UInt8], file: String) throws -> MappingDocument {
+    let root: ArchivedObject
+    do {
+      root = try KeyedArchive(bytes: bytes).root()
+    } catch {
+      throw MappingError.unreadable(file: file, reason: "\(error)")
+    }
+    guard root.className == "NSMappingModel" else {
+      throw MappingError.unreadable(
+        file: file, reason: "it archives an object of class \(root.className)")
+    }
+    var entries: [MappingDocument.Entry] = []
+    for value in root.elements("NSEntityMappings") {
+      guard let object = value.object, object.className == "NSEntityMapping" else {
+        throw MappingError.unreadable(file: file, reason: "an entity mapping is of another class")
+      }
+      entries.append(try entry(object, file: file))
+    }
+    return MappingDocument(entityMappings: entries)
+  }
+
+  private static func entry(
+    _ object: ArchivedObject, file: String
+  ) throws(MappingError) -> MappingDocument.Entry {
+    var entry = MappingDocument.Entry(
+      name: nonEmpty(object.string("NSMappingName")),
+      kind: try kind(object.integer("NSMappingType") ?? 0, file: file),
+      source: nonEmpty(object.string("NSSourceEntityName")).map { EntityName($0) },
+      destination: nonEmpty(object.string("NSDestinationEntityName")).map { EntityName($0) },
+      policy: nonEmpty(object.string("NSEntityMigrationPolicyClassName")),
+      sourceHash: object["NSSourceEntityVersionHash"]?.data,
+      destinationHash: object["NSDestinationEntityVersionHash"]?.data, others: .none,
+      userInfo: try UserInfo.read(object["NSUserInfo"], file: file))
+    let archived = ArchivedSelection(file: file, mapping: entry.effectiveName)
+    if let source = object.object("NSSourceExpression") {
+      entry.selection = try archived.selection(
+        try archived.expression(source, property: nil), source: entry.source)
+    }
+    entry.attributes = try rows(object.elements("NSAttributeMappings"), archived)
+    entry.relationships = try rows(object.elements("NSRelationshipMappings"), archived)
+    return entry
+  }
+
+  private static func nonEmpty(_ text: String?) -> String? { text == "" ? nil : text }
+
+  /// Source: `core-data-migration.md` §3.1.
+  private static func kind(
+    _ number: Int64, file: String
+  ) throws(MappingError) -> MappingDocument.Kind? {
+    switch number {
+    case 0: nil
+    case 1: .custom
+    case 2: .add
+    case 3: .remove
+    case 4: .copy
+    case 5: .transform
+    default: throw .unreadable(file: file, reason: "there is no mapping type \(number)")
+    }
+  }
+
+  private static func rows(
+    _ mappings: [ArchivedValue], _ archived: ArchivedSelection
+  ) throws(MappingError) -> [MappingDocument.Row] {
+    var rows: [MappingDocument.Row] = []
+    for mapping in mappings {
+      guard let object = mapping.object,
+        let name = nonEmpty(object.string("NSDestinationPropertyName"))
+      else { continue }
+      var value = MappingDocument.Row.Value.unset
+      if let expression = object.object("NSValueExpression") {
+        value = .expression(try archived.expression(expression, property: name))
+      }
+      rows.append(
+        .init(name, value, userInfo: try UserInfo.read(object["NSUserInfo"], file: archived.file)))
+    }
+    return rows
+  }
+}
+
+/// Reads archived expressions of one entity mapping and says where a bad one stands.
+struct ArchivedSelection {
+  let file: String
+  let mapping: String
+
+  func expression(
+    _ object: ArchivedObject, property: String?
+  ) throws(MappingError) -> ValueExpression {
+    do {
+      return try ExpressionArchive.value(object)
+    } catch {
+      switch error {
+      case .unknownClass(let name):
+        throw .unknownExpressionClass(mapping: mapping, property: property, className: name)
+      case .malformed(let reason):
+        throw .unreadable(file: file, reason: "\(mapping), \(property ?? "source"): \(reason)")
+      }
+    }
+  }
+
+  /// The usual fetch of all objects, or of those under a filter, is not kept as an expression.
+  /// Source: `core-data-migration.md` §3.1, §3.3 rule 5.
+  func selection(
+    _ expression: ValueExpression, source: EntityName?
+  ) throws(MappingError) -> SourceSelection {
+    guard case .fetch(let request, let context, countOnly: false) = expression,
+      context == .keyPath(base: .variable("manager"), keys: [.key("sourceContext")]),
+      case .function(.variable("manager"), ManagerSelector.fetchRequest, let arguments) = request,
+      arguments.count == 2, arguments[0] == .constant(.string(source?.rawValue ?? "")),
+      case .constant(.string(let predicate)) = arguments[1]
+    else { return .expression(expression) }
+    do {
+      let filter = try PredicateExpression(parsing: predicate)
+      return filter == .constant(true) ? .all : .filter(filter)
+    } catch {
+      throw .badExpression(mapping: mapping, property: nil, error)
+    }
+  }
+}
+
+/// User info of mappings: texts by name.
+enum UserInfo {
+  static func read(_ value: ArchivedValue?, file: String) throws(MappingError) -> [String: String] {
+    guard let value, value != .null else { return [:] }
+    guard let entries = value.entries else {
+      throw .unreadable(file: file, reason: "a user info is no dictionary")
+    }
+    var result: [String: String] = [:]
+    for (key, value) in entries {
+      guard let name = key.string else {
+        throw .unreadable(file: file, reason: "a user info has a key that is no text")
+      }
+      if let text = value.string {
+        result[name] = text
+      } else if case .boolean(let boolean) = value {
+        result[name] = boolean ? "YES" : "NO"
+      } else if let integer = value.integer {
+        result[name] = String(integer)
+      } else if let real = value.real {
+        result[name] = real.description
+      } else {
+        throw .unreadable(file: file, reason: "the user info \(name) is neither text nor number")
+      }
+    }
+    return result
+  }
+}

@@ -1,0 +1,59 @@
+import Foundation
+
+extension MappingDocument {
+  /// The forms in which a mapping model may lie on disk.
+  public enum Form: Sendable {
+    /// `xcmapping.xml`, Xcode's source form.
+    case xcode
+    /// `.cdm`, the compiled form.
+    case compiled
+    /// YAML.
+    case text
+  }
+
+  /// Reads a mapping model of any form from bytes; the first of them tell which it is.
+  ///
+  /// - Parameter name: The file's name, for messages.
+  /// - Throws: ``MappingError``.
+  public init(bytes: [UInt8], name: String) throws {
+    switch Self.form(of: bytes) {
+    case .compiled: self = try CompiledMappingFile.read(bytes, file: name)
+    case .xcode: self = try XcodeMappingFile.read(bytes, file: name)
+    case .text: self = try MappingText.read(bytes, file: name)
+    }
+  }
+
+  /// Reads an `.xcmappingmodel` folder, an `xcmapping.xml`, a `.cdm` or a text file.
+  ///
+  /// - Throws: ``MappingError``.
+  public init(path: String) throws {
+    var file = path
+    var isFolder: ObjCBool = false
+    if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+      file = path.hasSuffix("/") ? path + "xcmapping.xml" : path + "/xcmapping.xml"
+    }
+    let attributes = try? FileManager.default.attributesOfItem(atPath: file)
+    guard let size = attributes?[.size] as? Int else {
+      throw MappingError.unreadable(file: path, reason: "it cannot be found")
+    }
+    guard size <= XcodeMappingFile.byteLimit else {
+      throw MappingError.unreadable(
+        file: path, reason: "it is larger than \(XcodeMappingFile.byteLimit) bytes")
+    }
+    guard let data = FileManager.default.contents(atPath: file) else {
+      throw MappingError.unreadable(file: path, reason: "it cannot be read")
+    }
+    try self.init(bytes: Array(data), name: path)
+  }
+
+  public static func form(of bytes: [UInt8]) -> Form {
+    if bytes.starts(with: Array("bplist".utf8)) { return .compiled }
+    let start = bytes.first { $0 > 0x20 && $0 != 0xEF && $0 != 0xBB && $0 != 0xBF }
+    return start == UInt8(ascii: "<") ? .xcode : .text
+  }
+
+  /// The text form. Reading it back gives an equal document.
+  ///
+  /// - Throws: An error of the YAML emitter, for text that no YAML can hold.
+  public func text() throws -> String { try MappingText.text(self) }
+}

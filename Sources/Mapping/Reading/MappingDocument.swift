@@ -1,0 +1,147 @@
+public import GodwitObjectModel
+
+/// A mapping model as it is written, before the two models have completed it.
+///
+/// Xcode's file and the text form leave most properties to themselves ("automatic"); what that
+/// comes to depends on the models. ``MappingModel/init(_:source:destination:)`` completes it.
+///
+/// Source: `core-data-migration.md` §3.2, §3.3.
+public struct MappingDocument: Sendable, Equatable {
+  /// Where the models were when the file was made; relative to some project's folder.
+  public var sourceModelPath: String?
+  public var destinationModelPath: String?
+  /// In order.
+  public var entityMappings: [Entry]
+
+  public init(
+    entityMappings: [Entry], sourceModelPath: String? = nil, destinationModelPath: String? = nil
+  ) {
+    self.entityMappings = entityMappings
+    self.sourceModelPath = sourceModelPath
+    self.destinationModelPath = destinationModelPath
+  }
+
+  /// One entity mapping.
+  public struct Entry: Sendable, Equatable {
+    /// nil: made from the entities' names.
+    public var name: String?
+    /// nil: follows from source, destination and policy.
+    public var kind: Kind?
+    public var source: EntityName?
+    public var destination: EntityName?
+    public var selection: SourceSelection
+    public var policy: String?
+    /// 32 bytes each; nil where the file does not say.
+    public var sourceHash: [UInt8]?
+    public var destinationHash: [UInt8]?
+    public var attributes: [Row]
+    public var relationships: [Row]
+    public var others: Others
+    public var userInfo: [String: String]
+
+    public init(
+      name: String? = nil, kind: Kind? = nil, source: EntityName? = nil,
+      destination: EntityName? = nil, selection: SourceSelection = .all, policy: String? = nil,
+      sourceHash: [UInt8]? = nil, destinationHash: [UInt8]? = nil, attributes: [Row] = [],
+      relationships: [Row] = [], others: Others = .automatic, userInfo: [String: String] = [:]
+    ) {
+      self.name = name
+      self.kind = kind
+      self.source = source
+      self.destination = destination
+      self.selection = selection
+      self.policy = policy
+      self.sourceHash = sourceHash
+      self.destinationHash = destinationHash
+      self.attributes = attributes
+      self.relationships = relationships
+      self.others = others
+      self.userInfo = userInfo
+    }
+  }
+
+  public enum Kind: String, Sendable, CaseIterable {
+    case add, remove, copy, transform, custom
+  }
+
+  /// What happens to destination properties that have no row.
+  public enum Others: String, Sendable, CaseIterable {
+    /// They get what an automatic row would give them.
+    case automatic
+    /// They keep their default value.
+    case none
+  }
+
+  /// What is written about one destination property.
+  public struct Row: Sendable, Equatable {
+    public enum Value: Sendable, Equatable {
+      /// From the source property of the same name, where there is one.
+      case automatic
+      /// Automatic, along another key path; relationships only.
+      case along(ValueExpression)
+      /// The property keeps its default value.
+      case unset
+      case expression(ValueExpression)
+    }
+
+    public var name: String
+    public var value: Value
+    public var userInfo: [String: String]
+
+    public init(_ name: String, _ value: Value, userInfo: [String: String] = [:]) {
+      self.name = name
+      self.value = value
+      self.userInfo = userInfo
+    }
+  }
+}
+
+extension MappingDocument.Entry {
+  /// The name given, else `SourceToDestination`, or the one entity's name.
+  /// Source: `core-data-migration.md` §3.3, rule 1.
+  public var effectiveName: String {
+    if let name, !name.isEmpty { return name }
+    return switch (source, destination) {
+    case (let source?, let destination?): "\(source)To\(destination)"
+    case (let source?, nil): source.rawValue
+    case (nil, let destination?): destination.rawValue
+    case (nil, nil): "Mapping"
+    }
+  }
+
+  public var effectiveKind: MappingDocument.Kind? {
+    if let kind { return kind }
+    if policy != nil { return .custom }
+    if source == nil { return destination == nil ? nil : .add }
+    return destination == nil ? .remove : .transform
+  }
+}
+
+extension MappingDocument {
+  /// The document that says exactly what a complete mapping model says.
+  public init(_ model: MappingModel) {
+    self.init(
+      entityMappings: model.entityMappings.map { mapping in
+        let kind: Kind? =
+          switch mapping.type {
+          case .add: .add
+          case .remove: .remove
+          case .copy: .copy
+          case .transform: .transform
+          case .custom: .custom
+          case .undefined: nil
+          }
+        func rows(_ mappings: [PropertyMapping]) -> [Row] {
+          mappings.map {
+            Row($0.name, $0.expression.map { .expression($0) } ?? .unset, userInfo: $0.userInfo)
+          }
+        }
+        return Entry(
+          name: mapping.name, kind: kind, source: mapping.sourceEntity,
+          destination: mapping.destinationEntity, selection: mapping.sourceSelection,
+          policy: mapping.policy, attributes: rows(mapping.properties.attributes),
+          relationships: rows(mapping.properties.relationships), others: .none,
+          userInfo: mapping.userInfo)
+      })
+  }
+}

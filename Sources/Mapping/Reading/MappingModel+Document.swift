@@ -1,0 +1,166 @@
+public import GodwitObjectModel
+
+extension MappingModel {
+  /// Completes a document with what its automatic rows come to between two models.
+  ///
+  /// Entities and properties that a model does not have are no error here: they get no automatic
+  /// value, and ``MappingCheck`` names them.
+  ///
+  /// Source: `core-data-migration.md` §3.3.
+  public init(
+    _ document: MappingDocument, source: EntityHierarchy, destination: EntityHierarchy
+  ) {
+    let compiler = MappingCompiler(document: document, source: source, destination: destination)
+    self.init(entityMappings: document.entityMappings.map(compiler.entityMapping))
+  }
+}
+
+/// The rules by which Xcode's mapping model compiler completes rows.
+private struct MappingCompiler {
+  let document: MappingDocument
+  let source: EntityHierarchy
+  let destination: EntityHierarchy
+
+  func entityMapping(_ entry: MappingDocument.Entry) -> EntityMapping {
+    EntityMapping(
+      name: entry.effectiveName, type: type(of: entry), sourceSelection: entry.selection,
+      userInfo: entry.userInfo)
+  }
+
+  private func type(of entry: MappingDocument.Entry) -> EntityMapping.MappingType {
+    if entry.kind == .custom || entry.kind == nil, let policy = entry.policy {
+      return .custom(
+        source: entry.source, destination: entry.destination, policy: policy, properties(of: entry))
+    }
+    switch (entry.source, entry.destination) {
+    case (let source?, let destination?):
+      let properties = properties(of: entry)
+      let isCopy = entry.kind == .copy || (entry.kind == nil && isCopy(entry, properties))
+      return isCopy
+        ? .copy(source: source, destination: destination, properties)
+        : .transform(source: source, destination: destination, properties)
+    case (let source?, nil): return .remove(source: source)
+    case (nil, let destination?): return .add(destination: destination, properties(of: entry))
+    case (nil, nil): return .undefined
+    }
+  }
+
+  /// A copy takes every object and every attribute from the attribute of the same name. It is run
+  /// like a transform; the word is for people. Apple's rule is known from one compiled file only.
+  private func isCopy(_ entry: MappingDocument.Entry, _ properties: PropertyMappings) -> Bool {
+    guard entry.selection == .all else { return false }
+    return properties.attributes.allSatisfy { mapping in
+      guard mapping.expression == .sourceKeyPath(mapping.name),
+        let old = attribute(mapping.name, of: entry.source, in: source),
+        let new = attribute(mapping.name, of: entry.destination, in: destination)
+      else { return false }
+      return old.type == new.type
+    }
+  }
+
+  private func attribute(
+    _ name: String, of entity: EntityName?, in model: EntityHierarchy
+  ) -> AttributeDescription? {
+    entity.flatMap { model.property(name, of: $0)?.property.attribute }
+  }
+
+  private func relationship(
+    _ name: String, of entity: EntityName?, in model: EntityHierarchy
+  ) -> RelationshipDescription? {
+    entity.flatMap { model.property(name, of: $0)?.property.relationship }
+  }
+
+  private func properties(of entry: MappingDocument.Entry) -> PropertyMappings {
+    var attributes = entry.attributes
+    var relationships = entry.relationships
+    if entry.others == .automatic, let entity = entry.destination {
+      let written = Set((attributes + relationships).map(\.name))
+      for declared in destination.properties(of: entity)
+      where declared.property.isStored && !written.contains(declared.property.name) {
+        switch declared.property {
+        case .attribute(let new): attributes.append(.init(new.name, .automatic))
+        case .relationship(let new): relationships.append(.init(new.name, .automatic))
+        case .fetchedProperty: break
+        }
+      }
+      // Compiled files list properties by name (rule 6).
+      attributes.sort { $0.name.precedesInBytes($1.name) }
+      relationships.sort { $0.name.precedesInBytes($1.name) }
+    }
+    return PropertyMappings(
+      attributes: attributes.map { row in
+        PropertyMapping(
+          name: row.name, expression: attributeValue(row, of: entry), userInfo: row.userInfo)
+      },
+      relationships: relationships.map { row in
+        PropertyMapping(
+          name: row.name, expression: relationshipValue(row, of: entry), userInfo: row.userInfo)
+      })
+  }
+
+  private func attributeValue(
+    _ row: MappingDocument.Row, of entry: MappingDocument.Entry
+  ) -> ValueExpression? {
+    switch row.value {
+    case .expression(let value): value
+    case .along(let path): path
+    case .unset: nil
+    case .automatic:
+      attribute(row.name, of: entry.source, in: source) == nil ? nil : .sourceKeyPath(row.name)
+    }
+  }
+
+  private func relationshipValue(
+    _ row: MappingDocument.Row, of entry: MappingDocument.Entry
+  ) -> ValueExpression? {
+    switch row.value {
+    case .expression(let value): return value
+    case .unset: return nil
+    case .along(let path): return instances(of: row.name, of: entry, along: path)
+    case .automatic:
+      guard relationship(row.name, of: entry.source, in: source) != nil else { return nil }
+      return automaticRelationship(row.name, of: entry)
+    }
+  }
+
+  /// Rule 4 (c): the one mapping that makes the target's objects, or, where several may, whatever
+  /// becomes of the source relationship's objects.
+  private func automaticRelationship(
+    _ name: String, of entry: MappingDocument.Entry
+  ) -> ValueExpression? {
+    guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
+    else { return nil }
+    let below = Set(destination.subtree(of: target))
+    let makers = document.entityMappings.filter { $0.destination.map(below.contains) ?? false }
+    if below.count <= 1, makers.count == 1 {
+      return .destinationInstances(
+        ofMapping: makers[0].effectiveName, from: .sourceKeyPath(name))
+    }
+    guard !makers.isEmpty else { return nil }
+    return .function(
+      receiver: .variable("manager"), selector: ManagerSelector.instancesForRelationship,
+      arguments: [.constant(.string(name)), .sourceKeyPath(name)])
+  }
+
+  /// A key path without a mapping's name: the one mapping that makes the target's objects.
+  private func instances(
+    of name: String, of entry: MappingDocument.Entry, along path: ValueExpression
+  ) -> ValueExpression? {
+    guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
+    else { return nil }
+    let makers = document.entityMappings.filter { $0.destination == target }
+    guard makers.count == 1 else { return nil }
+    return .destinationInstances(ofMapping: makers[0].effectiveName, from: path)
+  }
+}
+
+extension ValueExpression {
+  /// `FUNCTION($manager, "destinationInstancesForEntityMappingNamed:sourceInstances:", …)`
+  public static func destinationInstances(
+    ofMapping name: String, from instances: ValueExpression
+  ) -> ValueExpression {
+    .function(
+      receiver: .variable("manager"), selector: ManagerSelector.instancesForMapping,
+      arguments: [.constant(.string(name)), instances])
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import GodwitObjectModel
+import Yams
+
+extension MappingText {
+  /// The text form, with the schema named for editors.
+  static func text(_ document: MappingDocument) throws -> String {
+    var pairs: [(Node, Node)] = [(node(Key.version.rawValue), Node(version, .implicit, .plain))]
+    add(Key.sourceModel.rawValue, document.sourceModelPath, to: &pairs)
+    add(Key.destinationModel.rawValue, document.destinationModelPath, to: &pairs)
+    pairs.append(
+      (node(Key.entityMappings.rawValue), Node(document.entityMappings.map(entry), .implicit, .block)))
+    let body = try Yams.serialize(
+      node: Node(pairs, .implicit, .block), width: -1, allowUnicode: true)
+    return "# yaml-language-server: $schema=../mapping.schema.json\n" + body
+  }
+
+  /// A text; the emitter chooses the quotation marks it needs.
+  private static func node(_ text: String) -> Node { Node(text, Tag(.str), style(of: text)) }
+
+  /// Control characters only survive between double quotation marks.
+  private static func style(_ isPlain: Bool) -> Node.Scalar.Style { isPlain ? .any : .doubleQuoted }
+
+  private static func style(of text: String) -> Node.Scalar.Style {
+    let hasControl = text.unicodeScalars.contains {
+      $0.value < 0x20 || (0x7F...0xA0).contains($0.value) || (0x2028...0x2029).contains($0.value)
+        || $0.value == 0xFEFF
+    }
+    return style(!hasControl && !text.isEmpty)
+  }
+
+  private static func add(_ key: String, _ value: String?, to pairs: inout [(Node, Node)]) {
+    if let value { pairs.append((node(key), node(value))) }
+  }
+
+  private static func entry(_ entry: MappingDocument.Entry) -> Node {
+    var pairs: [(Node, Node)] = []
+    func add(_ key: EntryKey, _ value: String?) { Self.add(key.rawValue, value, to: &pairs) }
+    add(.name, entry.name)
+    add(.type, entry.kind?.rawValue)
+    add(.source, entry.source?.rawValue)
+    add(.destination, entry.destination?.rawValue)
+    switch entry.selection {
+    case .all: break
+    case .filter(let predicate): add(.filter, predicate.description)
+    case .expression(let value): add(.sourceExpression, value.description)
+    }
+    add(.policy, entry.policy)
+    add(.sourceHash, entry.sourceHash.map { Data($0).base64EncodedString() })
+    add(.destinationHash, entry.destinationHash.map { Data($0).base64EncodedString() })
+    if !entry.attributes.isEmpty {
+      pairs.append((node(EntryKey.attributes.rawValue), rows(entry.attributes)))
+    }
+    if !entry.relationships.isEmpty {
+      pairs.append((node(EntryKey.relationships.rawValue), rows(entry.relationships)))
+    }
+    if entry.others != .automatic { add(.others, entry.others.rawValue) }
+    if !entry.userInfo.isEmpty {
+      pairs.append((node(EntryKey.userInfo.rawValue), userInfo(entry.userInfo)))
+    }
+    return Node(pairs, .implicit, pairs.isEmpty ? .flow : .block)
+  }
+
+  private static func rows(_ rows: [MappingDocument.Row]) -> Node {
+    Node(rows.map { (node($0.name), row($0)) }, .implicit, .block)
+  }
+
+  private static func row(_ row: MappingDocument.Row) -> Node {
+    let value: (key: RowKey, text: String) =
+      switch row.value {
+      case .automatic: (.value, automatic)
+      case .unset: (.value, unset)
+      case .along(let path): (.along, path.description)
+      case .expression(let expression): (.value, written(expression))
+      }
+    if row.userInfo.isEmpty, value.key == .value { return node(value.text) }
+    var pairs = [(node(value.key.rawValue), node(value.text))]
+    if !row.userInfo.isEmpty {
+      pairs.append((node(RowKey.userInfo.rawValue), userInfo(row.userInfo)))
+    }
+    return Node(pairs, .implicit, .block)
+  }
+
+  /// A key path that looks like one of our two words is escaped.
+  private static func written(_ expression: ValueExpression) -> String {
+    let text = expression.description
+    return text == automatic || text == unset ? "#" + text : text
+  }
+
+  private static func userInfo(_ info: [String: String]) -> Node {
+    let pairs = info.sorted { $0.key.precedesInBytes($1.key) }
+    return Node(pairs.map { (node($0.key), node($0.value)) }, .implicit, .block)
+  }
+}

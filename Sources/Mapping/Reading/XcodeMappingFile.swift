@@ -1,0 +1,222 @@
+import Foundation
+import GodwitKeyedArchive
+import GodwitObjectModel
+
+/// Reads `xcmapping.xml`, Xcode's source form of a mapping model: a Core Data XML store.
+///
+/// Only what can be reached from the one `XDDEVMAPPINGMODEL` counts: most files carry objects that
+/// an edit left behind. Object order is random, so mappings go by their number and rows by name.
+///
+/// Source: `core-data-migration.md` §3.2.
+struct XcodeMappingFile {
+  /// 64 MiB; the largest file seen has 2. Nearly all of it is Xcode's copies of the two models.
+  static let byteLimit = 64 << 20
+
+  private let file: String
+  private var objects: [String: MarkupElement] = [:]
+
+  static func read(_ bytes: [UInt8], file: String) throws -> MappingDocument {
+    guard bytes.count <= byteLimit else {
+      throw MappingError.unreadable(file: file, reason: "it is larger than \(byteLimit) bytes")
+    }
+    let root: MarkupElement
+    do {
+      root = try MarkupElement(xml: bytes)
+    } catch {
+      throw MappingError.unreadable(file: file, reason: "\(error)")
+    }
+    return try XcodeMappingFile(root, file: file).document(root)
+  }
+
+  private init(_ root: MarkupElement, file: String) throws(MappingError) {
+    self.file = file
+    guard root.name == "database" else {
+      throw .unreadable(file: file, reason: "its first element is not <database>")
+    }
+    for object in root.children(named: "object") {
+      guard let id = object["id"] else { continue }
+      objects[id] = object
+    }
+  }
+
+  private func document(_ root: MarkupElement) throws(MappingError) -> MappingDocument {
+    let models = root.children(named: "object").filter { $0["type"] == "XDDEVMAPPINGMODEL" }
+    guard models.count == 1 else {
+      throw .unreadable(file: file, reason: "it holds \(models.count) mapping models, not one")
+    }
+    let model = models[0]
+    var numbered: [(number: Int, entry: MappingDocument.Entry)] = []
+    for object in targets(of: "entitymappings", in: model, type: "XDDEVENTITYMAPPING") {
+      let number = text("mappingnumber", of: object).flatMap { Int($0) } ?? 0
+      numbered.append((number, try entry(object)))
+    }
+    // Two mappings with one number keep the order of their names.
+    numbered.sort {
+      $0.number != $1.number
+        ? $0.number < $1.number
+        : $0.entry.effectiveName.precedesInBytes($1.entry.effectiveName)
+    }
+    return MappingDocument(
+      entityMappings: numbered.map(\.entry), sourceModelPath: text("sourcemodelpath", of: model),
+      destinationModelPath: text("destinationmodelpath", of: model))
+  }
+
+  private func entry(_ object: MarkupElement) throws(MappingError) -> MappingDocument.Entry {
+    var entry = MappingDocument.Entry(
+      name: text("name", of: object), source: text("sourcename", of: object).map { EntityName($0) },
+      destination: text("destinationname", of: object).map { EntityName($0) },
+      policy: text("migrationpolicyclassname", of: object), others: .none)
+    let name = entry.effectiveName
+    if let filter = text("sourcefilterpredicatestring", of: object) {
+      do {
+        entry.selection = .filter(try PredicateExpression(parsing: filter))
+      } catch {
+        throw .badExpression(mapping: name, property: nil, error)
+      }
+    }
+    if let bytes = try bytes("sourceexpressiondata", of: object) {
+      let written = try expression(bytes, mapping: name, property: nil)
+      entry.selection = try ArchivedSelection(file: file, mapping: name).selection(
+        written, source: entry.source)
+    }
+    entry.userInfo = try userInfo(of: object)
+    for row in targets(of: "attributemappings", in: object, type: "XDDEVATTRIBUTEMAPPING") {
+      guard let property = text("name", of: row) else { continue }
+      let value = try writtenValue(of: row, mapping: name, property: property)
+      entry.attributes.append(.init(property, value ?? .automatic, userInfo: try userInfo(of: row)))
+    }
+    for row in targets(of: "relationshipmappings", in: object, type: "XDDEVRELATIONSHIPMAPPING") {
+      guard let property = text("name", of: row) else { continue }
+      let value: MappingDocument.Row.Value
+      if let written = try writtenValue(of: row, mapping: name, property: property) {
+        value = written
+      } else {
+        value = try keyPathValue(of: row, mapping: name, property: property)
+      }
+      entry.relationships.append(.init(property, value, userInfo: try userInfo(of: row)))
+    }
+    entry.attributes.sort { $0.name.precedesInBytes($1.name) }
+    entry.relationships.sort { $0.name.precedesInBytes($1.name) }
+    return entry
+  }
+
+  /// An archived expression wins over everything else in the row, whatever its
+  /// `autogenerateexpression` says (§3.3, rule 4a).
+  private func writtenValue(
+    of row: MarkupElement, mapping: String, property: String
+  ) throws(MappingError) -> MappingDocument.Row.Value? {
+    guard let bytes = try bytes("valueexpressiondata", of: row) else { return nil }
+    return .expression(try expression(bytes, mapping: mapping, property: property))
+  }
+
+  private func keyPathValue(
+    of row: MarkupElement, mapping: String, property: String
+  ) throws(MappingError) -> MappingDocument.Row.Value {
+    var path: ValueExpression?
+    if let written = text("sourcekeypath", of: row) {
+      do {
+        path = try ValueExpression(parsing: written)
+      } catch {
+        throw .badExpression(mapping: mapping, property: property, error)
+      }
+    }
+    if let maker = text("sourcemappingname", of: row) {
+      return .expression(
+        .destinationInstances(ofMapping: maker, from: path ?? .sourceKeyPath(property)))
+    }
+    return path.map { .along($0) } ?? .automatic
+  }
+}
+
+// MARK: - Objects and their values
+
+extension XcodeMappingFile {
+  private func targets(
+    of relationship: String, in object: MarkupElement, type: String
+  ) -> [MarkupElement] {
+    guard
+      let references = object.children(named: "relationship").first(where: {
+        $0["name"] == relationship
+      })?["idrefs"]
+    else { return [] }
+    return references.split(whereSeparator: \.isWhitespace).compactMap { objects[String($0)] }
+      .filter { $0["type"] == type }
+  }
+
+  private func raw(_ name: String, of object: MarkupElement) -> String? {
+    object.children(named: "attribute").first { $0["name"] == name }?.text
+  }
+
+  /// A string attribute; an empty one counts as absent.
+  private func text(_ name: String, of object: MarkupElement) -> String? {
+    guard let raw = raw(name, of: object), !raw.isEmpty else { return nil }
+    return Self.unescaped(raw)
+  }
+
+  /// Xcode writes `<`, `>` and `&` as `\uXXXX` with the two bytes of the code unit swapped:
+  /// `\u3c00` is U+003C.
+  static func unescaped(_ text: String) -> String {
+    guard text.contains("\\u") else { return text }
+    var units: [UInt16] = []
+    let bytes = Array(text.utf16)
+    var place = 0
+    while place < bytes.count {
+      if bytes[place] == 0x5C, place + 5 < bytes.count, bytes[place + 1] == 0x75,
+        let unit = hexadecimal(bytes[(place + 2)..<(place + 6)])
+      {
+        units.append(unit.byteSwapped)
+        place += 6
+      } else {
+        units.append(bytes[place])
+        place += 1
+      }
+    }
+    return String(decoding: units, as: UTF16.self)
+  }
+
+  private static func hexadecimal(_ digits: ArraySlice<UInt16>) -> UInt16? {
+    var value: UInt16 = 0
+    for digit in digits {
+      switch digit {
+      case 0x30...0x39: value = value << 4 | (digit - 0x30)
+      case 0x41...0x46: value = value << 4 | (digit - 0x37)
+      case 0x61...0x66: value = value << 4 | (digit - 0x57)
+      default: return nil
+      }
+    }
+    return value
+  }
+
+  private func bytes(
+    _ name: String, of object: MarkupElement
+  ) throws(MappingError) -> [UInt8]? {
+    guard let raw = raw(name, of: object), !raw.isEmpty else { return nil }
+    guard let data = Data(base64Encoded: raw, options: .ignoreUnknownCharacters) else {
+      throw .unreadable(file: file, reason: "\(name) is no base64")
+    }
+    return data.isEmpty ? nil : Array(data)
+  }
+
+  private func expression(
+    _ bytes: [UInt8], mapping: String, property: String?
+  ) throws(MappingError) -> ValueExpression {
+    let root: ArchivedObject
+    do {
+      root = try KeyedArchive(bytes: bytes).root()
+    } catch {
+      throw .unreadable(file: file, reason: "\(mapping), \(property ?? "source"): \(error)")
+    }
+    return try ArchivedSelection(file: file, mapping: mapping).expression(root, property: property)
+  }
+
+  private func userInfo(of object: MarkupElement) throws(MappingError) -> [String: String] {
+    guard let bytes = try bytes("userinfodata", of: object) else { return [:] }
+    let archive: KeyedArchive
+    do {
+      archive = try KeyedArchive(bytes: bytes)
+    } catch {
+      throw .unreadable(file: file, reason: "user info: \(error)")
+    }
+    return try UserInfo.read(archive[top: "root"], file: file)
+  }
+}
