@@ -91,7 +91,9 @@ let package = Package(
       ], path: "Sources/Godwit"),
     .executableTarget(
       name: "GodwitTool", dependencies: ["Godwit"], path: "Sources/GodwitTool"),
+
     tests("KeyedArchive", [ours("KeyedArchive")]),
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
+    tests("Mapping", [ours("Mapping"), ours("ObjectModel")]),
   ]
 )
