@@ -29,15 +29,22 @@ public struct EntityMapping: Sendable, Equatable {
   /// Unique in its mapping model; `SourceToDestination` by custom, as in `TradeToTrade`.
   public var name: String
   public var type: MappingType
+  /// The version hash that the source entity must have; nil where the file does not say.
+  public var sourceHash: VersionHash?
+  /// The version hash that the destination entity must have; nil where the file does not say.
+  public var destinationHash: VersionHash?
   public var sourceSelection: SourceSelection
   public var userInfo: [String: String]
 
   public init(
-    name: String, type: MappingType, sourceSelection: SourceSelection = .all,
+    name: String, type: MappingType, sourceHash: VersionHash? = nil,
+    destinationHash: VersionHash? = nil, sourceSelection: SourceSelection = .all,
     userInfo: [String: String] = [:]
   ) {
     self.name = name
     self.type = type
+    self.sourceHash = sourceHash
+    self.destinationHash = destinationHash
     self.sourceSelection = sourceSelection
     self.userInfo = userInfo
   }

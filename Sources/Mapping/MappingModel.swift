@@ -1,4 +1,7 @@
 /// What becomes of the objects of one model version in another. Core Data's `NSMappingModel`.
+///
+/// A mapping model belongs to a pair of models by the version hashes of the entities that it
+/// names; see ``EntityMapping/sourceHash``.
 public struct MappingModel: Sendable, Equatable {
   /// In the order in which they are processed.
   public var entityMappings: [EntityMapping]

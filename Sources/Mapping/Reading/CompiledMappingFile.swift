@@ -35,8 +35,10 @@ enum CompiledMappingFile {
       source: nonEmpty(object.string("NSSourceEntityName")).map { EntityName($0) },
       destination: nonEmpty(object.string("NSDestinationEntityName")).map { EntityName($0) },
       policy: nonEmpty(object.string("NSEntityMigrationPolicyClassName")),
-      sourceHash: object["NSSourceEntityVersionHash"]?.data,
-      destinationHash: object["NSDestinationEntityVersionHash"]?.data, others: .none,
+      sourceHash: object["NSSourceEntityVersionHash"]?.data.flatMap { VersionHash(bytes: $0) },
+      destinationHash: object["NSDestinationEntityVersionHash"]?.data.flatMap {
+        VersionHash(bytes: $0)
+      }, others: .none,
       userInfo: try UserInfo.read(object["NSUserInfo"], file: file))
     let archived = ArchivedSelection(file: file, mapping: entry.effectiveName)
     if let source = object.object("NSSourceExpression") {

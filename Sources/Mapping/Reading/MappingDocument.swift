@@ -31,9 +31,9 @@ public struct MappingDocument: Sendable, Equatable {
     public var destination: EntityName?
     public var selection: SourceSelection
     public var policy: String?
-    /// 32 bytes each; nil where the file does not say.
-    public var sourceHash: [UInt8]?
-    public var destinationHash: [UInt8]?
+    /// nil where the file does not say; Xcode's source form never does.
+    public var sourceHash: VersionHash?
+    public var destinationHash: VersionHash?
     public var attributes: [Row]
     public var relationships: [Row]
     public var others: Others
@@ -42,7 +42,7 @@ public struct MappingDocument: Sendable, Equatable {
     public init(
       name: String? = nil, kind: Kind? = nil, source: EntityName? = nil,
       destination: EntityName? = nil, selection: SourceSelection = .all, policy: String? = nil,
-      sourceHash: [UInt8]? = nil, destinationHash: [UInt8]? = nil, attributes: [Row] = [],
+      sourceHash: VersionHash? = nil, destinationHash: VersionHash? = nil, attributes: [Row] = [],
       relationships: [Row] = [], others: Others = .automatic, userInfo: [String: String] = [:]
     ) {
       self.name = name
@@ -139,7 +139,8 @@ extension MappingDocument {
         return Entry(
           name: mapping.name, kind: kind, source: mapping.sourceEntity,
           destination: mapping.destinationEntity, selection: mapping.sourceSelection,
-          policy: mapping.policy, attributes: rows(mapping.properties.attributes),
+          policy: mapping.policy, sourceHash: mapping.sourceHash,
+          destinationHash: mapping.destinationHash, attributes: rows(mapping.properties.attributes),
           relationships: rows(mapping.properties.relationships), others: .none,
           userInfo: mapping.userInfo)
       })

@@ -23,7 +23,8 @@ private struct MappingCompiler {
 
   func entityMapping(_ entry: MappingDocument.Entry) -> EntityMapping {
     EntityMapping(
-      name: entry.effectiveName, type: type(of: entry), sourceSelection: entry.selection,
+      name: entry.effectiveName, type: type(of: entry), sourceHash: entry.sourceHash,
+      destinationHash: entry.destinationHash, sourceSelection: entry.selection,
       userInfo: entry.userInfo)
   }
 

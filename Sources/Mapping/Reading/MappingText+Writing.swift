@@ -46,8 +46,8 @@ extension MappingText {
     case .expression(let value): add(.sourceExpression, value.description)
     }
     add(.policy, entry.policy)
-    add(.sourceHash, entry.sourceHash.map { Data($0).base64EncodedString() })
-    add(.destinationHash, entry.destinationHash.map { Data($0).base64EncodedString() })
+    add(.sourceHash, entry.sourceHash.map { Data($0.bytes).base64EncodedString() })
+    add(.destinationHash, entry.destinationHash.map { Data($0.bytes).base64EncodedString() })
     if !entry.attributes.isEmpty {
       pairs.append((node(EntryKey.attributes.rawValue), rows(entry.attributes)))
     }

@@ -244,11 +244,12 @@ extension MappingTextReader {
     return word
   }
 
-  private func hash(_ node: Node) throws -> [UInt8] {
-    guard let data = Data(base64Encoded: try text(node)), data.count == 32 else {
+  private func hash(_ node: Node) throws -> VersionHash {
+    let data = Data(base64Encoded: try text(node)) ?? Data()
+    guard let hash = VersionHash(bytes: Array(data)) else {
       throw bad(node, "a version hash is 32 bytes in base64")
     }
-    return Array(data)
+    return hash
   }
 
   private func userInfo(_ node: Node) throws -> [String: String] {
@@ -256,7 +257,7 @@ extension MappingTextReader {
     var result: [String: String] = [:]
     for (key, value) in pairs {
       guard let scalar = value.scalar else { throw bad(value, "user info holds texts only") }
-      result[try text(key)] = scalar.string
+      result[key.scalar?.string ?? ""] = scalar.string
     }
     return result
   }
