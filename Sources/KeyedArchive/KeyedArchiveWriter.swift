@@ -1,7 +1,7 @@
 /// Builds a keyed archive, object by object.
 ///
 /// A place can be taken before its object is known (``reserve()``), so circles are no trouble.
-/// Equal strings and numbers share one place, classes are listed once, and the same calls always
+/// Equal strings share one place, classes are listed once, and the same calls always
 /// give the same bytes.
 ///
 ///     var writer = KeyedArchiveWriter()

@@ -100,7 +100,9 @@ struct ArchivedModelReader {
     case "NSFetchedPropertyDescription":
       var traits = Self.traits(object, name: name)
       traits.isTransient = true
-      var request = object.object("NSFetchRequest").map { Self.fetchRequest($0, name: "fetchRequest") }
+      var request = object.object("NSFetchRequest").map {
+        Self.fetchRequest($0, name: FetchRequestTemplate.fetchedPropertyName)
+      }
       if request?.entity == nil, let entity = object.string("_NSFetchRequestEntityName") {
         request?.entity = EntityName(entity)
       }
@@ -165,6 +167,9 @@ struct ArchivedModelReader {
 }
 
 extension FetchRequestTemplate {
+  /// What Xcode calls the request of a fetched property. Archives keep no name for it.
+  static let fetchedPropertyName = "fetchedPropertyFetchRequest"
+
   /// Settings that are plain numbers, by their keys in an archive and in `contents`.
   static let archivedSettings: [(key: String, setting: String)] = [
     ("NSFetchLimit", "fetchLimit"), ("NSFetchOffset", "fetchOffset"),
@@ -238,7 +243,8 @@ extension AttributeType {
     case .binary: "NSData"
     case .uuid: "NSUUID"
     case .uri: "NSURL"
-    case .undefined, .transformable, .objectID, .composite: nil
+    case .composite: "NSDictionary"
+    case .undefined, .transformable, .objectID: nil
     }
   }
 }

@@ -1,0 +1,18 @@
+extension EntityHierarchy {
+  /// The model as a keyed archive: what a `.mom` file holds. The same model always gives the
+  /// same bytes. Source: `core-data-models.md` §4.
+  public func archiveBytes() -> [UInt8] { ArchivedModelWriter.write(self) }
+
+  /// The model as a store keeps it in `Z_MODELCACHE.Z_CONTENT`: ``archiveBytes()``, raw-deflated.
+  public func modelCacheBytes() throws -> [UInt8] { try ModelCache.deflate(archiveBytes()) }
+}
+
+extension ManagedObjectModel {
+  /// See ``EntityHierarchy/archiveBytes()``.
+  /// - Throws: ``ModelError`` for a model whose inheritance cannot be followed.
+  public func archiveBytes() throws -> [UInt8] { try EntityHierarchy(self).archiveBytes() }
+
+  /// See ``EntityHierarchy/modelCacheBytes()``.
+  /// - Throws: ``ModelError``.
+  public func modelCacheBytes() throws -> [UInt8] { try EntityHierarchy(self).modelCacheBytes() }
+}
