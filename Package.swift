@@ -95,5 +95,8 @@ let package = Package(
     tests("KeyedArchive", [ours("KeyedArchive")]),
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
     tests("Mapping", [ours("Mapping"), ours("ObjectModel")]),
+
+    tests("Planning", [ours("Planning")]),
+    tests("Worker", [ours("Worker"), ours("SQLite"), ours("ObjectModel")]),
   ]
 )
