@@ -250,8 +250,8 @@ public struct ForeignTablePlan: Codable, Sendable, Equatable {
   /// What to select from the source for each of ``columns``: a quoted column, or a CASE that
   /// renumbers entities.
   public var expressions: [String]
-  /// False for a table WITHOUT ROWID, which is one shard.
-  public var hasRowID: Bool
+  /// What the table's row id can be called by; nil for a table WITHOUT ROWID, which is one shard.
+  public var rowIDName: String?
 }
 
 /// A piece of one table: the rows whose key lies in ``keys``. The unit of retry.

@@ -21,9 +21,8 @@ struct PlanMaker {
     let schema = DestinationSchema(context.destination)
     let triggers = schema.carriedTriggers(from: store)
     var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
-    notes += store.foreignIssues
     var plan = MigrationPlan(
-      sourcePath: store.files.store.string, sourceIdentity: try store.files.identity(),
+      sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,
       externalDataPath: store.files.externalDataFolder.string,
       destinationPath: (request.output ?? request.store).string,
@@ -62,8 +61,8 @@ struct PlanMaker {
     for (index, table) in plan.foreignTables.enumerated() {
       let size = try extent(ofForeign: table)
       units += try shards(
-        .foreignTable(index), table: table.name, key: "rowid", keys: size.keys, rows: size.rows,
-        bytes: table.hasRowID ? size.rows * 128 : 1)
+        .foreignTable(index), table: table.name, key: table.rowIDName ?? "", keys: size.keys,
+        rows: size.rows, bytes: table.rowIDName == nil ? 1 : size.rows * 128)
     }
     return units
   }
@@ -72,7 +71,7 @@ struct PlanMaker {
     _ subject: Shard.Subject, table: String, key: String, keys: ClosedRange<Int64>?, rows: Int64,
     bytes: Int64
   ) throws -> [Shard] {
-    let column = key == "rowid" ? key : quoted(key)
+    let column = quoted(key)
     let plan = try ShardPlan(
       keys: keys, rows: rows, bytes: bytes, budgetBytes: request.shardBytes
     ) { place in
@@ -97,7 +96,7 @@ struct PlanMaker {
   private func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
     var tables: [ForeignTablePlan] = []
     var indexes: [String] = []
-    for table in context.store.foreignTables {
+    for table in try context.store.foreignTables() {
       guard !table.isVirtual else {
         throw PlanError.unsupported(
           store: request.store.string,
@@ -107,8 +106,9 @@ struct PlanMaker {
         ForeignTablePlan(
           name: table.name, sql: table.sql, columns: table.columns,
           expressions: table.columns.map { expression($0, in: table.name) },
-          hasRowID: table.hasRowID))
-      indexes += table.indexes
+          rowIDName: table.rowIDName))
+      // An index without text belongs to a constraint of the table.
+      indexes += table.indexes.compactMap(\.sql)
     }
     return (tables, indexes)
   }
@@ -133,10 +133,12 @@ struct PlanMaker {
   private func extent(ofForeign table: ForeignTablePlan) throws -> (
     keys: ClosedRange<Int64>?, rows: Int64
   ) {
-    guard table.hasRowID else { return (0...0, 1) }
-    let row = try context.store.connection.rows(
-      "SELECT min(rowid), max(rowid), count(*) FROM \(quoted(table.name))"
-    ).first ?? []
+    guard let rowID = table.rowIDName else { return (0...0, 1) }
+    let key = quoted(rowID)
+    let row =
+      try context.store.connection.rows(
+        "SELECT min(\(key)), max(\(key)), count(*) FROM \(quoted(table.name))"
+      ).first ?? []
     guard row.count == 3, case .integer(let low) = row[0], case .integer(let high) = row[1],
       case .integer(let count) = row[2]
     else { return (nil, 0) }

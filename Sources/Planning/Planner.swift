@@ -47,7 +47,7 @@ public struct Planner: Sendable {
     guard inference.isPossible else {
       return .needsMapping(code: 134_190, inference.refusals.map(Reason.init(refusal:)))
     }
-    let binding = try StoreBinding(store, found.hierarchy)
+    let binding = StoreBinding(store, found.hierarchy)
     try requireSoundness(binding, request)
     let context = PlanContext(
       store: store, source: binding.layout, destination: StoreLayout(destination),
@@ -92,8 +92,15 @@ public struct Planner: Sendable {
   private func requireKnownRows(
     _ context: PlanContext, _ binding: StoreBinding, _ request: MigrationRequest
   ) throws {
-    guard !context.census.strangers.isEmpty, !request.acceptsDamage else { return }
-    throw PlanError.damaged(store: request.store.string, context.census.strangers)
+    let findings = context.census.tables.values.filter { $0.strangers > 0 }
+      .sorted { $0.name.precedesInBytes($1.name) }
+      .map { table in
+        StoreFinding(
+          kind: .rows, message: "\(table.name) has rows of no concrete entity of this table",
+          count: table.strangers)
+      }
+    guard !findings.isEmpty, !request.acceptsDamage else { return }
+    throw PlanError.damaged(store: request.store.string, findings)
   }
 }
 

@@ -11,9 +11,6 @@ struct FindingTally {
     var message: String
   }
 
-  /// Primary keys kept of each kind, for a person to look at.
-  static let mostExamples = 5
-
   private var findings: [Key: StoreFinding] = [:]
 
   mutating func add(
@@ -23,7 +20,7 @@ struct FindingTally {
     let key = Key(kind: kind, entity: entity, property: property, message: message)
     if var known = findings[key] {
       known.count += 1
-      if known.examples.count < Self.mostExamples { known.examples.append(primaryKey) }
+      if known.examples.count < StoreFinding.mostExamples { known.examples.append(primaryKey) }
       findings[key] = known
     } else {
       findings[key] = StoreFinding(

@@ -18,9 +18,9 @@ final class StageContext {
 
   init(run path: FilePath) throws {
     run = RunDirectory(path)
-    plan = try Self.readPlan(run.planPath)
+    plan = try Self.readPlan(run.plan)
     guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint), fingerprint.count == 32 else {
-      throw StageError.unreadablePlan(path: run.planPath.string, reason: "it has no fingerprint")
+      throw StageError.unreadablePlan(path: run.plan.string, reason: "it has no fingerprint")
     }
     self.fingerprint = fingerprint
     source = try Connection(path: plan.readPath, mode: .immutable)
@@ -50,12 +50,12 @@ final class StageContext {
 
   func writer(_ stage: Stage, _ unit: Int) throws -> CheckpointWriter {
     try CheckpointWriter(
-      run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+      path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
   }
 
   func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {
     try CheckpointReader(
-      run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+      path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
   }
 
   private static func readPlan(_ path: FilePath) throws -> MigrationPlan {

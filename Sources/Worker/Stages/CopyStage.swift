@@ -35,7 +35,8 @@ struct CopyStage {
   ) throws {
     let programs = ProgramTable(table)
     let codes = table.entities.map { AttributeProgramCode($0.attributes) }
-    let rules = table.entities.map { RowJudge($0.sourceRules, entity: $0.source.rawValue) }
+    let rules = table.entities.map(\.sourceRules)
+    var failures = rules.map { _ in RowFailures() }
     let columns = Int32(statement.columnCount)
     let row = RowValues(count: Int(columns))
     let output = RowValues(count: 2 + table.attributePlaces.count)
@@ -57,7 +58,7 @@ struct CopyStage {
         continue
       }
       let attributes = row.values + 3
-      rules[Int(index)].judge(attributes, primaryKey: key, into: &tally)
+      rules[Int(index)].check(attributes, key: key, into: &failures[Int(index)])
       let entity = table.entities[Int(index)].destinationNumber
       guard entity != 0 else { continue }
       output.values[0] = .integer(entity)
@@ -77,6 +78,9 @@ struct CopyStage {
       summary.bytes += Int64(record.count)
     }
     summary.findings = tally.sorted
+    for (rules, failures) in zip(rules, failures) {
+      summary.findings.merge(failures.findings(rules))
+    }
   }
 
   /// The row loop's heart: nothing here allocates or branches on more than an operation's code.

@@ -37,12 +37,12 @@ struct RowMerge {
 /// record: checkpoints and files, read by different code, must come to the same bytes.
 final class RowDigester {
   private let isRemoved: Bool
-  private let rules: [RowJudge]?
+  private let rules: [RowRules]?
+  private var failures: [RowFailures]
   private let numbers: [Int64]
   private let programs: ProgramTable
   private var digests: [RowSetDigest]
   private var strangers = RowSetDigest()
-  private var tally = FindingTally()
   private var rows: Int64 = 0
   private var bytes: Int64 = 0
   private var record = RawBuffer(capacity: 64 << 10)
@@ -54,16 +54,18 @@ final class RowDigester {
     numbers = table.entities.map { table.way == .removed ? $0.sourceNumber : $0.destinationNumber }
     programs = ProgramTable(numbers: numbers, elsewhere: [])
     digests = Array(repeating: RowSetDigest(), count: numbers.count)
-    rules = judges
-      ? table.entities.map { entity in
-        entity.destination.map { RowJudge(entity.destinationRules, entity: $0.rawValue) }
-          ?? RowJudge(entity.sourceRules, entity: entity.source.rawValue)
-      } : nil
+    rules =
+      judges
+      ? table.entities.map { $0.destination == nil ? $0.sourceRules : $0.destinationRules } : nil
+    failures = numbers.map { _ in RowFailures() }
   }
 
   /// Findings of the rows, and the digests of those that have a place in the destination.
   var summary: ShardSummary {
-    var summary = ShardSummary(rows: rows, findings: tally.sorted, bytes: bytes)
+    var summary = ShardSummary(rows: rows, bytes: bytes)
+    for (rules, failures) in zip(rules ?? [], failures) {
+      summary.findings.merge(failures.findings(rules))
+    }
     for (number, digest) in zip(numbers, digests) where digest.count > 0 {
       summary.digests[Int(number), default: RowSetDigest()] += digest
     }
@@ -97,7 +99,7 @@ final class RowDigester {
   func add(_ row: UnsafeMutablePointer<RawValue>, count: Int) {
     let index = Int(programs.program(for: row[1]))
     if index >= 0, let rules {
-      rules[index].judge(row + 3, primaryKey: row[0].bits, into: &tally)
+      rules[index].check(row + 3, key: row[0].bits, into: &failures[index])
     }
     if isRemoved { return }
     record.removeAll()

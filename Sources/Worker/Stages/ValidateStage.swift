@@ -103,8 +103,8 @@ struct ValidateStage {
       """
       SELECT \(table.expressions.joined(separator: ", "))
         FROM \(quoted(table.name))
-      \(table.hasRowID ? " WHERE rowid BETWEEN ?1 AND ?2" : "")
-      """, table.hasRowID ? keys : nil, context.source)
+      \(table.rowIDCondition)
+      """, table.rowIDName == nil ? nil : keys, context.source)
   }
 }
 
@@ -139,8 +139,8 @@ struct VerifyStage {
         """
         SELECT \(table.columns.map(quoted).joined(separator: ", "))
           FROM \(quoted(table.name))
-        \(table.hasRowID ? " WHERE rowid BETWEEN ?1 AND ?2" : "")
-        """, table.hasRowID ? shard.keys : nil, assembled)
+        \(table.rowIDCondition)
+        """, table.rowIDName == nil ? nil : shard.keys, assembled)
     }
     try writer.finish(summary: summary.encoded())
     return summary
@@ -160,5 +160,12 @@ struct AuditStage {
       findings: try StoreSoundness.run(context.plan.audits[number], on: context.source))
     try writer.finish(summary: summary.encoded())
     return summary
+  }
+}
+
+extension ForeignTablePlan {
+  /// Restricts a query to the keys of one shard.
+  fileprivate var rowIDCondition: String {
+    rowIDName.map { " WHERE \(quoted($0)) BETWEEN ?1 AND ?2" } ?? ""
   }
 }
