@@ -5,7 +5,6 @@ import filecmp
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import time
@@ -27,7 +26,8 @@ class Subject:
     @classmethod
     def generated(cls, folder, rows, seed, wal=False, workers=2, shard_bytes=64 << 10):
         where = os.path.join(folder, f"fleet-{rows}-{seed}{'-wal' if wal else ''}")
-        store = ground.make_fleet(where, 1, rows, seed, wal=wal)[0]
+        # With external data files: they, too, must be whole at every moment.
+        store = ground.make_fleet(where, 1, rows, seed, wal=wal, external=True)[0]
         return cls(store, ground.MODELS, ground.DESTINATION, workers, shard_bytes)
 
     def command(self, store, output=None, workers=None, shard_bytes=None):
@@ -147,7 +147,7 @@ def check_between(store, out, directory, facts, before, ignoring):
     return problems
 
 
-def check_end(subject, store, out, facts, before, scratch):
+def check_end(subject, store, out, facts, before):
     """After the last rerun."""
     result, base = out or store, os.path.basename(store)
     stem = os.path.basename(ground.support_folder(store))
@@ -155,38 +155,37 @@ def check_end(subject, store, out, facts, before, scratch):
     if word == "old":
         problems.append("the run ended well, and the store is the old one")
     beside = os.listdir(os.path.dirname(result))
-    allowed = {base, base + ".godwit", stem}
-    backups = [n for n in beside if ".godwit-backup-" in n and not out]
-    problems += [f"left behind: {n}" for n in sorted(set(beside) - allowed - set(backups))]
+    allowed, mains = {base, base + ".godwit", stem}, backups_of(result)
+    for main in mains:
+        allowed |= {os.path.basename(main) + suffix for suffix in ("", "-wal", "-journal")}
+        allowed.add(os.path.basename(ground.support_folder(main)))
+    problems += [f"left behind: {n}" for n in sorted(set(beside) - allowed)]
     if out:
+        problems += [f"a backup beside the output: {m}" for m in mains]
         return problems + [f"source touched: {c}" for c in judge.changes(before, judge.state(store))]
-    return problems + check_backup(subject, store, backups, scratch, facts)
+    return problems + check_backup(subject, mains, facts)
 
 
-def check_backup(subject, store, backups, scratch, facts):
+def backups_of(store):
+    """Main files of the backups beside a store."""
+    folder, start = os.path.dirname(store), os.path.basename(store) + ".godwit-backup-"
+    return [os.path.join(folder, n) for n in sorted(os.listdir(folder))
+            if n.startswith(start) and not n.endswith(("-wal", "-shm", "-journal"))]
+
+
+def check_backup(subject, mains, facts):
     """The source, kept: the same bytes, and readable as the same store."""
-    here, base = os.path.dirname(store), os.path.basename(store)
-    mains = [n for n in backups if n.startswith(base) and not n.endswith(("-wal", "-shm", "-journal"))
-             and os.path.isfile(os.path.join(here, n))]
     if len(mains) != 1:
-        return [f"{len(mains)} backups of the source, expected one: {backups}"]
-    shutil.rmtree(scratch, ignore_errors=True)
-    os.makedirs(scratch)
-    problems, main = [], os.path.join(here, mains[0])
+        return [f"{len(mains)} backups of the source, expected one"]
+    problems, main = [], mains[0]
     for suffix in ("", "-wal"):
-        if os.path.exists(main + suffix):
-            shutil.copyfile(main + suffix, os.path.join(scratch, base + suffix))
-        kept = os.path.exists(main + suffix)
-        original = os.path.exists(subject.store + suffix) and os.path.getsize(subject.store + suffix) > 0
-        if original and not (kept and filecmp.cmp(main + suffix, subject.store + suffix, shallow=False)):
+        original, kept = subject.store + suffix, main + suffix
+        if not os.path.exists(original) or not os.path.getsize(original):
+            continue        # an empty log holds nothing
+        if not os.path.exists(kept) or not filecmp.cmp(kept, original, shallow=False):
             problems.append(f"the backup's {suffix or 'main file'} is not the source's, byte for byte")
-    folders = [n for n in backups if os.path.isdir(os.path.join(here, n))]
-    live = ground.support_folder(store)
-    folder = os.path.join(here, folders[0]) if folders else live if os.path.isdir(live) else None
-    if folder:
-        shutil.copytree(folder, ground.support_folder(os.path.join(scratch, base)))
     try:
-        if judge.digest(os.path.join(scratch, base)) != facts.source_digest:
+        if judge.digest(main) != facts.source_digest:
             problems.append("the backup is not the source: another logical digest")
     except judge.UNREADABLE as error:
         problems.append(f"the backup cannot be read: {error}")
@@ -312,7 +311,7 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
                 problems.append("SIGTERM: took more than 10 s to stop")
         else:
             problems.append("did not end")
-        problems += check_end(subject, store, out, facts, before, os.path.join(folder, "scratch"))
+        problems += check_end(subject, store, out, facts, before)
     except Exception as error:
         problems.append(f"the trial itself failed: {error!r}")
     return record

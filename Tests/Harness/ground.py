@@ -66,12 +66,13 @@ def fixtures():
     return _built("godwit-fixtures", "GODWIT_FIXTURES")
 
 
-def make_fleet(directory, stores, rows, seed, version=None, wal=False):
+def make_fleet(directory, stores, rows, seed, version=None, wal=False, external=False):
     """Seeded Recipes stores in `directory`; gives their paths in order."""
     command = [fixtures(), "make-fleet", "--directory", directory, "--stores", str(stores),
                "--rows", str(rows), "--seed", str(seed)]
     command += ["--version", version] if version else []
-    command += ["--wal"] if wal else []
+    command += ["--wal", "all"] if wal else []
+    command += ["--external"] if external else []
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         sys.exit(f"make-fleet failed: {done.stderr.decode(errors='replace').strip()}")
