@@ -1,5 +1,6 @@
 import Foundation
 import GodwitMapping
+import GodwitObjectModel
 import Testing
 
 @Suite struct `A mapping document` {
@@ -14,5 +15,41 @@ import Testing
 
   @Test(.enabled(if: Corpus.isThere)) func `stands for each of the 57 of the corpus`() {
     #expect(Corpus.names.count == 57)
+  }
+}
+
+@Suite struct `A mapping model` {
+  /// The one pair of which the source and Xcode's compiled form are both at hand.
+  @Test(.enabled(if: Corpus.isThere)) func `is completed as Xcode's compiler does it`() throws {
+    let name = "alemar11-CoreDataPlus__V2toV3"
+    let source = try Corpus.hierarchy("source", of: name)
+    let destination = try Corpus.hierarchy("destination", of: name)
+    func model(_ name: String) throws -> MappingModel {
+      let path = try #require(Corpus.path(of: name))
+      return MappingModel(
+        try MappingDocument(path: path), source: source, destination: destination)
+    }
+    var compiled = try model(name + "-cdm")
+    var ours = try model(name)
+    for place in compiled.entityMappings.indices {
+      // The hashes are in the compiled file only.
+      compiled.entityMappings[place].sourceHash = nil
+      compiled.entityMappings[place].destinationHash = nil
+      ours.entityMappings[place].sourceHash = nil
+      ours.entityMappings[place].destinationHash = nil
+    }
+    #expect(ours.entityMappings.map(\.name) == compiled.entityMappings.map(\.name))
+    for (a, b) in zip(ours.entityMappings, compiled.entityMappings) { #expect(a == b) }
+  }
+
+  @Test(.enabled(if: Corpus.isThere)) func `of a compiled file has its models' hashes`() throws {
+    let name = "alemar11-CoreDataPlus__V2toV3-cdm"
+    let path = try #require(Corpus.path(of: name))
+    let source = try Corpus.hierarchy("source", of: name).versionHashes
+    let destination = try Corpus.hierarchy("destination", of: name).versionHashes
+    for entry in try MappingDocument(path: path).entityMappings {
+      #expect(entry.source.flatMap { source[$0] } == entry.sourceHash)
+      #expect(entry.destination.flatMap { destination[$0] } == entry.destinationHash)
+    }
   }
 }
