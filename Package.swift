@@ -36,6 +36,18 @@ let package = Package(
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
+    // Stores, models and fleets for the tests; not part of the product.
+    .target(
+      name: "StoreFixtures",
+      dependencies: [
+        ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"),
+        ours("SQLite"),
+      ], path: "Tests/StoreFixtures"),
+    .executableTarget(
+      name: "godwit-fixtures", dependencies: ["StoreFixtures", argumentParser],
+      path: "Tests/FixtureTool"),
+    tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
+
     // The ground: system libraries.
     .systemLibrary(name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3"),
     .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd"),

@@ -1,0 +1,265 @@
+import GodwitKeyedArchive
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// The SQL that someone would write by hand to migrate one store: `INSERT … SELECT` from the
+/// attached source into fresh tables, indexes afterwards.
+///
+/// What the benchmark compares with. It is text for the plain `sqlite3` shell and covers renamed,
+/// added, removed and widened attributes, shifted entity numbers, renamed join tables and
+/// relationships that become ordered; anything else is refused.
+public struct HandWrittenMigration {
+  private let source: StoreLayout
+  private let destination: StoreLayout
+  /// Destination entity → source entity.
+  private let pairs: [EntityName: EntityName]
+
+  public init(from source: ManagedObjectModel, to destination: ManagedObjectModel) throws {
+    let before = try EntityHierarchy(source)
+    let after = try EntityHierarchy(destination)
+    self.source = StoreLayout(before)
+    self.destination = StoreLayout(after)
+    var byKey: [String: EntityName] = [:]
+    for entity in before.order { byKey[before[entity]?.mappingKey ?? ""] = entity }
+    pairs = after.order.reduce(into: [:]) { pairs, entity in
+      pairs[entity] = after[entity].flatMap { byKey[$0.mappingKey] }
+    }
+  }
+
+  /// The script that fills an empty database from the store at `path`.
+  public func script(for path: String) throws -> String {
+    let store = try Connection(path: path, mode: .immutable)
+    guard
+      case .text(let uuid)? = try store.rows("SELECT Z_UUID FROM Z_METADATA").first?.first,
+      case .blob(let plist)? = try store.rows("SELECT Z_PLIST FROM Z_METADATA").first?.first,
+      case .dictionary(let metadata) = try PropertyList(bytes: plist)
+    else { throw FixtureError.notExpressible("\(path) has no metadata") }
+    var lines = [
+      "-- One store, one pair of models. Run: sqlite3 DESTINATION < THIS",
+      "PRAGMA page_size = 4096;", "PRAGMA auto_vacuum = 2;", "PRAGMA journal_mode = OFF;",
+      "PRAGMA cache_size = -65536;", "ATTACH \(literal(.text(path))) AS source;", "BEGIN;",
+    ]
+    let statements = destination.statements
+    lines += statements.filter { $0.kind == .table }.map { $0.sql + ";" }
+    for table in destination.tables { lines += try rows(of: table) }
+    for join in destination.joinTables { lines += try pairsOf(join) }
+    lines += statements.filter { $0.kind == .index }.map { $0.sql + ";" }
+    lines += StoreStamp.controlTables.map { $0 + ";" }
+    lines += primaryKeys()
+    let stamp = StoreStamp(
+      hierarchy: destination.hierarchy, frameworkVersion: destination.frameworkVersion)
+    lines.append(
+      "INSERT INTO Z_METADATA VALUES (1, \(literal(.text(uuid))), "
+        + "\(literal(.blob(stamp.metadata(keeping: metadata)))));")
+    lines.append(
+      "INSERT INTO Z_MODELCACHE VALUES (\(literal(.blob(try destination.hierarchy.model.modelCacheBytes()))));")
+    lines += ["COMMIT;", "PRAGMA journal_mode = WAL;", ""]
+    return lines.joined(separator: "\n")
+  }
+
+  // MARK: - Rows
+
+  private func rows(of table: EntityTable) throws -> [String] {
+    try destination.hierarchy.concrete(of: table.root).compactMap { entity in
+      guard let old = pairs[entity], let from = source.table(of: old),
+        let number = destination.entityNumbers[entity], let oldNumber = source.entityNumbers[old]
+      else { return nil }
+      let values = try table.columns.map { try value(of: $0, for: entity, old) }
+      let condition = from.entities.count > 1 ? "\n WHERE Z_ENT = \(oldNumber)" : ""
+      return """
+        INSERT INTO \(name(table.name))
+        SELECT \((["Z_PK", String(number), "Z_OPT"] + values).joined(separator: ", "))
+          FROM source.\(name(from.name))\(condition)
+         ORDER BY Z_PK;
+        """
+    }
+  }
+
+  private func value(
+    of column: Column, for entity: EntityName, _ old: EntityName
+  ) throws -> String {
+    let after = destination.hierarchy
+    switch column.role {
+    case .attribute(let declaring, let property):
+      guard after.isKind(entity, of: declaring),
+        let attribute = after.property(property, of: entity)?.property.attribute
+      else { return "NULL" }
+      let fallback = attribute.defaultValue.map { literal(SQLiteValue($0)) }
+      guard let match = try matched(property, of: entity, old)?.property.attribute,
+        let from = source.column(of: match.name, in: old)
+      else { return fallback ?? "NULL" }
+      guard
+        match.allowsExternalBinaryDataStorage == attribute.allowsExternalBinaryDataStorage
+      else { throw FixtureError.notExpressible("\(entity).\(property) changes its storage") }
+      if !attribute.traits.isOptional, match.traits.isOptional, let fallback {
+        return "ifnull(\(name(from)), \(fallback))"
+      }
+      return name(from)
+    case .leaf(let declaring, let composite, let path):
+      guard after.isKind(entity, of: declaring) else { return "NULL" }
+      let leaves = source.leafColumns(of: composite, in: old)
+      return leaves.first { $0.path == path }.map { name($0.column) } ?? "NULL"
+    case .toOne(let declaring, let property):
+      guard after.isKind(entity, of: declaring) else { return "NULL" }
+      return try toOne(property, of: entity, old)?.column ?? "NULL"
+    case .targetEntity(let declaring, let property):
+      guard after.isKind(entity, of: declaring),
+        let found = try toOne(property, of: entity, old)
+      else { return "NULL" }
+      return try targetEntity(found, old)
+    case .order(let declaring, let property):
+      guard after.isKind(entity, of: declaring),
+        let found = try toOne(property, of: entity, old)
+      else { return "NULL" }
+      if let place = source.orderColumn(of: found.name, in: found.entity) { return name(place) }
+      let key = found.column
+      return "CASE WHEN \(key) IS NOT NULL THEN "
+        + "1024 + 1024 * row_number() OVER (PARTITION BY \(key) ORDER BY Z_PK) END"
+    case .owner(let declaring, let property):
+      guard let oldOwner = pairs[declaring],
+        let match = try matched(property, of: declaring, oldOwner)
+      else { return "NULL" }
+      guard let from = source.ownerColumn(of: match.property.name, in: match.entity) else {
+        throw FixtureError.notExpressible("\(declaring).\(property) changes its storage")
+      }
+      return name(from)
+    }
+  }
+
+  private struct ToOne {
+    let entity: EntityName
+    let name: String
+    let column: String
+    let destination: EntityName
+  }
+
+  private func toOne(
+    _ property: String, of entity: EntityName, _ old: EntityName
+  ) throws -> ToOne? {
+    guard let match = try matched(property, of: entity, old) else { return nil }
+    guard let relationship = match.property.relationship, !relationship.isToMany,
+      let column = source.column(of: relationship.name, in: match.entity)
+    else { throw FixtureError.notExpressible("\(entity).\(property) was no to-one") }
+    let kept = Set(pairs.values)
+    for target in source.hierarchy.concrete(of: relationship.destinationEntity)
+    where !kept.contains(target) {
+      throw FixtureError.notExpressible("\(entity).\(property) loses its targets \(target)")
+    }
+    return ToOne(
+      entity: match.entity, name: relationship.name, column: name(column),
+      destination: relationship.destinationEntity)
+  }
+
+  /// The destination's number of the target's entity.
+  private func targetEntity(_ found: ToOne, _ old: EntityName) throws -> String {
+    var cases = ""
+    for (new, before) in pairs.sorted(by: { $0.key < $1.key })
+    where source.hierarchy.isKind(before, of: found.destination) {
+      guard let from = source.entityNumbers[before], let to = destination.entityNumbers[new]
+      else { continue }
+      guard source.entityColumn(of: found.name, in: found.entity) != nil else {
+        return "CASE WHEN \(found.column) IS NOT NULL THEN \(to) END"
+      }
+      cases += " WHEN \(from) THEN \(to)"
+    }
+    guard let column = source.entityColumn(of: found.name, in: found.entity), !cases.isEmpty
+    else { return "NULL" }
+    return "CASE \(name(column))\(cases) END"
+  }
+
+  /// The source's property of the same kind and renaming identifier.
+  private func matched(
+    _ property: String, of entity: EntityName, _ old: EntityName
+  ) throws -> EntityHierarchy.Declared? {
+    guard let wanted = destination.hierarchy.property(property, of: entity)?.property else {
+      return nil
+    }
+    return source.hierarchy.properties(of: old).first {
+      $0.property.isStored && $0.property.traits.mappingKey == wanted.traits.mappingKey
+        && ($0.property.attribute == nil) == (wanted.attribute == nil)
+    }
+  }
+
+  // MARK: - Many-to-many
+
+  private func pairsOf(_ join: JoinTable) throws -> [String] {
+    let sides = [
+      (join.entity, join.relationship, false), (join.inverseEntity, join.inverse, true),
+    ]
+    for (entity, relationship, isTurned) in sides {
+      guard let old = pairs[entity], let match = try matched(relationship, of: entity, old)
+      else { continue }
+      guard let found = source.join(of: match.property.name, in: match.entity) else {
+        throw FixtureError.notExpressible("\(entity).\(relationship) was not many-to-many")
+      }
+      let straight = found.isFirst != isTurned
+      let from = found.table
+      let keys = straight ? [from.firstColumn, from.secondColumn] : [from.secondColumn, from.firstColumn]
+      let places =
+        straight
+        ? [from.firstOrderColumn, from.secondOrderColumn]
+        : [from.secondOrderColumn, from.firstOrderColumn]
+      var values = keys.map(name)
+      for (index, wanted) in [join.firstOrderColumn, join.secondOrderColumn].enumerated()
+      where wanted != nil {
+        values.append(
+          places[index].map(name)
+            ?? "1024 + 1024 * row_number() OVER (PARTITION BY \(name(keys[1 - index])) "
+            + "ORDER BY \(name(keys[index])))")
+      }
+      return [
+        """
+        INSERT INTO \(name(join.name))
+        SELECT \(values.joined(separator: ", "))
+          FROM source.\(name(from.name))
+         ORDER BY 1, 2;
+        """
+      ]
+    }
+    return []
+  }
+
+  // MARK: - Control tables
+
+  private func primaryKeys() -> [String] {
+    let hierarchy = destination.hierarchy
+    return hierarchy.order.map { entity in
+      let above = hierarchy[entity]?.superentity.flatMap { destination.entityNumbers[$0] } ?? 0
+      var highest = "0"
+      if above == 0,
+        let old = hierarchy.subtree(of: entity).lazy.compactMap({ pairs[$0] }).first
+      {
+        let root = source.hierarchy.root(of: old).rawValue
+        highest =
+          "(SELECT Z_MAX FROM source.Z_PRIMARYKEY WHERE Z_NAME = \(literal(.text(root))))"
+      }
+      return "INSERT INTO Z_PRIMARYKEY VALUES (\(destination.entityNumbers[entity] ?? 0), "
+        + "\(literal(.text(entity.rawValue))), \(above), \(highest));"
+    }
+  }
+
+  private func name(_ identifier: String) -> String { StoreLayout.identifier(identifier) }
+
+  private func literal(_ value: SQLiteValue) -> String {
+    switch value {
+    case .null: "NULL"
+    case .integer(let number): String(number)
+    case .real(let number): String(number)
+    case .text(let text): "'" + text.replacing("'", with: "''") + "'"
+    case .blob(let bytes):
+      "X'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
+    }
+  }
+}
+
+extension SQLiteValue {
+  fileprivate init(_ value: StoredDefault) {
+    switch value {
+    case .integer(let number): self = .integer(number)
+    case .real(let number): self = .real(number)
+    case .text(let text): self = .text(text)
+    case .blob(let bytes): self = .blob(bytes)
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// Writes the pairs of one many-to-many relationship.
+///
+/// Source: `core-data-sqlite-format.md` §6 and §7.
+struct JoinWriter {
+  private let join: JoinTable
+  private let first: Population
+  private let second: Population
+  private let statement: Statement
+  private let seed: UInt64
+  /// Fewest and most members in the list of an object of the first column.
+  private let degree: ClosedRange<Int>
+  private let places: Shuffle
+
+  /// - Returns: nil when one of the sides can have no objects.
+  init?(
+    _ join: JoinTable, spaces: KeySpaces, connection: Connection, options: StoreOptions
+  ) throws {
+    let hierarchy = spaces.hierarchy
+    guard
+      let relationship = hierarchy.property(join.relationship, of: join.entity)?.property
+        .relationship,
+      let inverse = hierarchy.property(join.inverse, of: join.inverseEntity)?.property.relationship
+    else { return nil }
+    // Each side is what both the declaration and the other side's destination allow.
+    let isLower = hierarchy.isKind(inverse.destinationEntity, of: join.entity)
+    let isOtherLower = hierarchy.isKind(relationship.destinationEntity, of: join.inverseEntity)
+    guard
+      let first = spaces.population(of: isLower ? inverse.destinationEntity : join.entity),
+      let second = spaces.population(
+        of: isOtherLower ? relationship.destinationEntity : join.inverseEntity),
+      first.count > 0, second.count > 0
+    else { return nil }
+    self.join = join
+    self.first = first
+    self.second = second
+    seed = SplitMix64.seed(options.seed, "pairs of " + join.name)
+    let most = min(
+      relationship.maxCount > 0 ? relationship.maxCount : 2 * options.joinDegree, second.count)
+    degree = min(max(0, relationship.minCount), most)...max(0, most)
+    places = Shuffle(count: first.count, seed: seed)
+    let columns = join.columns
+    statement = try connection.prepare(
+      "INSERT INTO \(StoreLayout.identifier(join.name)) "
+        + "(\(columns.map { StoreLayout.identifier($0) }.joined(separator: ", "))) "
+        + "VALUES (\(columns.map { _ in "?" }.joined(separator: ", ")))")
+  }
+
+  /// The members of the first side, for ``write(members:)``.
+  var memberCount: Int { first.count }
+
+  /// - Returns: How many pairs were written.
+  func write(members: Range<Int>) throws -> Int {
+    join.isReflexive ? try writeNeighbours(members) : try writePairs(members)
+  }
+
+  private func writePairs(_ members: Range<Int>) throws -> Int {
+    let isSelfJoin = join.entity == join.inverseEntity
+    var written = 0
+    var list: [(key: Int64, place: Int)] = []
+    for member in members {
+      var random = SplitMix64(seed: SplitMix64.at(member, seed: seed))
+      let count = random.within(degree)
+      guard count > 0 else { continue }
+      let start = random.below(second.count)
+      let stride = stride(&random)
+      list.removeAll(keepingCapacity: true)
+      for index in 0..<count {
+        let target = (start + index * stride) % second.count
+        if isSelfJoin && second.start + target == first.start + member { continue }
+        // Reversed, for the order of a list is not that of Z_PK.
+        list.append((second.key(target), count - 1 - index))
+      }
+      list.sort { $0.key < $1.key }
+      let key = first.key(member)
+      for pair in list {
+        try statement.bind(1, key)
+        try statement.bind(2, pair.key)
+        var column: Int32 = 3
+        if join.firstOrderColumn != nil {
+          try statement.bind(column, 2048 + 1024 * Int64(places.forward(member)))
+          column += 1
+        }
+        if join.secondOrderColumn != nil {
+          try statement.bind(column, 2048 + 1024 * Int64(pair.place))
+        }
+        try statement.step()
+        statement.reset()
+        written += 1
+      }
+    }
+    return written
+  }
+
+  /// A relationship that is its own inverse holds both directions of each pair.
+  private func writeNeighbours(_ members: Range<Int>) throws -> Int {
+    var written = 0
+    for member in members where member ^ 1 < first.count {
+      try statement.bind(1, first.key(member))
+      try statement.bind(2, first.key(member ^ 1))
+      var column: Int32 = 3
+      for name in [join.firstOrderColumn, join.secondOrderColumn] where name != nil {
+        try statement.bind(column, Int64(2048))
+        column += 1
+      }
+      try statement.step()
+      statement.reset()
+      written += 1
+    }
+    return written
+  }
+
+  /// A step that visits as many different members as a list can have.
+  private func stride(_ random: inout SplitMix64) -> Int {
+    for _ in 0..<4 {
+      let candidate = 1 + random.below(second.count)
+      var (a, b) = (candidate, second.count)
+      while b != 0 { (a, b) = (b, a % b) }
+      if a == 1 { return candidate }
+    }
+    return 1
+  }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// Writes a store of any model, laid out as Core Data would, full of seeded objects.
+///
+/// Memory does not grow with the number of rows: keys and relationships follow from arithmetic.
+/// Source of the order of things: `core-data-sqlite-format.md` §8 and §13.
+public struct StoreGenerator {
+  public let hierarchy: EntityHierarchy
+  public let layout: StoreLayout
+  public let options: StoreOptions
+
+  public init(_ model: ManagedObjectModel, options: StoreOptions = StoreOptions()) throws {
+    hierarchy = try EntityHierarchy(model)
+    layout = StoreLayout(hierarchy, frameworkVersion: options.frameworkVersion)
+    self.options = options
+  }
+
+  /// Writes the store, its write-ahead log where wished, and its external data.
+  ///
+  /// - Parameter path: The file must not exist; its folder must.
+  @discardableResult
+  public func write(to path: String) throws -> StoreReport {
+    let files = FileManager.default
+    guard !files.fileExists(atPath: path) else { throw FixtureError.alreadyThere(path: path) }
+    let url = URL(fileURLWithPath: path)
+    let folder = url.deletingLastPathComponent()
+    let stem = url.deletingPathExtension().lastPathComponent
+    let tools = ValueTools(
+      options: options,
+      externalFolder: folder.appendingPathComponent(".\(stem)_SUPPORT/_EXTERNAL_DATA"))
+    let spaces = try KeySpaces(hierarchy, options: options)
+    let draft = options.leavesWAL ? path + ".draft" : path
+    let connection = try Connection(path: draft, mode: .create)
+    // Nobody needs a half-written fixture: no journal, no waiting for the disk.
+    try connection.execute(
+      """
+      PRAGMA page_size = 4096;
+      PRAGMA auto_vacuum = 2;
+      PRAGMA journal_mode = OFF;
+      PRAGMA synchronous = OFF;
+      PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA cache_size = -65536;
+      """)
+    let joinRows = try fill(connection, spaces: spaces, tools: tools)
+    if options.leavesWAL {
+      for suffix in ["", "-wal"] {
+        try files.copyItem(atPath: draft + suffix, toPath: path + suffix)
+      }
+    }
+    try connection.close()
+    if options.leavesWAL {
+      for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: draft + suffix) {
+        try files.removeItem(atPath: draft + suffix)
+      }
+    }
+    var objects: [EntityName: Int] = [:]
+    for space in spaces.spaces.values {
+      for share in space.shares { objects[share.entity] = share.count }
+    }
+    let bytes = try ["", "-wal"].map { path + $0 }.filter { files.fileExists(atPath: $0) }
+      .reduce(0) {
+        $0 + (try files.attributesOfItem(atPath: $1)[.size] as? Int ?? 0)
+      }
+    return StoreReport(
+      path: path, objects: objects, joinRows: joinRows, externalFiles: tools.externalFiles,
+      bytes: bytes)
+  }
+
+  /// How many of `count` rows go into the main file; the rest stays in the write-ahead log.
+  private func mainShare(_ count: Int) -> Int { options.leavesWAL ? count * 7 / 10 : count }
+
+  private func fill(_ connection: Connection, spaces: KeySpaces, tools: ValueTools) throws -> Int {
+    let statements = layout.statements
+    try connection.execute("BEGIN")
+    for statement in statements where statement.kind == .table {
+      try connection.execute(statement.sql)
+    }
+    // Rows before indexes: several times faster, and indexes come later in the schema anyway.
+    let tables = try layout.tables.map {
+      (
+        spaces.spaces[$0.root]?.count ?? 0,
+        try TableWriter(
+          $0, layout: layout, spaces: spaces, connection: connection, tools: tools,
+          options: options)
+      )
+    }
+    let joins = try layout.joinTables.compactMap {
+      try JoinWriter($0, spaces: spaces, connection: connection, options: options)
+    }
+    for (count, table) in tables { try table.write(slots: 0..<mainShare(count)) }
+    var joinRows = 0
+    for join in joins { joinRows += try join.write(members: 0..<mainShare(join.memberCount)) }
+    for statement in statements where statement.kind == .index {
+      try connection.execute(statement.sql)
+    }
+    if !options.leavesWAL { try DerivedCounts(layout).update(connection) }
+    try StoreStamp(hierarchy: hierarchy, frameworkVersion: options.frameworkVersion).write(
+      to: connection, layout: layout, highestKeys: spaces.spaces.mapValues(\.highestKey),
+      uuid: tools.uuidText(), metadata: options.metadata)
+    if options.history {
+      try HistoryTables.write(spaces, connection: connection, seed: options.seed)
+    }
+    try connection.execute("COMMIT")
+    guard options.leavesWAL else {
+      // Core Data's stores say "WAL" in their header, even when no log is there.
+      try connection.execute("PRAGMA journal_mode = WAL")
+      return joinRows
+    }
+    try connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; BEGIN")
+    for (count, table) in tables { try table.write(slots: mainShare(count)..<count) }
+    for join in joins {
+      joinRows += try join.write(members: mainShare(join.memberCount)..<join.memberCount)
+    }
+    try DerivedCounts(layout).update(connection)
+    try connection.execute("COMMIT")
+    return joinRows
+  }
+}

@@ -1,0 +1,77 @@
+import GodwitKeyedArchive
+import GodwitObjectModel
+
+/// What a generated store should be like. Equal options and seed give equal bytes.
+public struct StoreOptions: Sendable {
+  public var seed: UInt64
+  /// Objects of each concrete entity that ``rowsByEntity`` does not name.
+  public var rows: Int
+  public var rowsByEntity: [EntityName: Int] = [:]
+  /// How many optional values are NULL, 0 … 1.
+  public var nullFraction = 0.15
+  /// Text in many scripts, with combining characters, emoji and quotes; else ASCII words.
+  public var unicodeText = true
+  /// UTF-8 bytes of a string, where no rule of the model says otherwise.
+  public var textBytes = 0...60
+  /// Bytes of a binary value that lies in its row.
+  public var binaryBytes = 0...300
+  /// How many values of an attribute that allows external storage lie in a file of their own.
+  public var externalFraction = 0.0
+  /// Bytes of such a file. Core Data puts values above about 100 KB there.
+  public var externalBytes = 100_001...180_000
+  /// Rows deleted before the store was closed: gaps in `Z_PK`, and a `Z_MAX` above the last key.
+  public var deletedFraction = 0.05
+  /// Rows updated since they were inserted: `Z_OPT` above 1.
+  public var updatedFraction = 0.22
+  /// Average number of members of a many-to-many list.
+  public var joinDegree = 2
+  /// Tables of persistent history.
+  public var history = false
+  /// The last rows are only in the write-ahead log, as when an application was killed.
+  public var leavesWAL = false
+  /// Application metadata of its own kind, added to the standard keys.
+  public var metadata: [String: PropertyList] = [:]
+  public var frameworkVersion = 1447
+
+  public init(seed: UInt64 = 1, rows: Int = 100) {
+    self.seed = seed
+    self.rows = rows
+  }
+}
+
+/// What was written.
+public struct StoreReport: Sendable, Equatable {
+  public var path: String
+  /// Objects of each concrete entity.
+  public var objects: [EntityName: Int]
+  /// Rows of many-to-many tables.
+  public var joinRows: Int
+  public var externalFiles: Int
+  /// Bytes of the store file and its write-ahead log.
+  public var bytes: Int
+
+  public var totalObjects: Int { objects.values.reduce(0, +) }
+}
+
+/// Why a fixture cannot be made.
+public enum FixtureError: Error, Sendable, Equatable {
+  case alreadyThere(path: String)
+  case notWritable(path: String, reason: String)
+  case tooManyRows(Int)
+  /// The two models of a hand-written migration differ in more than it writes down.
+  case notExpressible(String)
+}
+
+extension FixtureError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .alreadyThere(let path): "\(path) is there already. Remove it or choose another name."
+    case .notWritable(let path, let reason): "\(path) cannot be written: \(reason)."
+    case .tooManyRows(let count):
+      "\(count) rows of one table are more than the generator's arithmetic allows: ask for at most "
+        + "\(KeySpace.largestCount)."
+    case .notExpressible(let what):
+      "The SQL script cannot say this change: \(what). Use simpler models."
+    }
+  }
+}

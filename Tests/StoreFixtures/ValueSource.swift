@@ -1,0 +1,225 @@
+import GodwitKeyedArchive
+import GodwitObjectModel
+import GodwitSQLite
+
+/// Makes the values of one attribute, in the form in which Core Data stores them.
+///
+/// Values keep to the attribute's validation rules where these are simple enough.
+/// Source for storage classes: `core-data-sqlite-format.md` §5.
+struct ValueSource: Sendable {
+  private let type: AttributeType
+  private let nullThreshold: UInt64
+  private let low: Double?
+  private let high: Double?
+  private let bytes: ClosedRange<Int>
+  /// Lengths come from the model: only ASCII has as many bytes as UTF-16 units.
+  private let countsUnits: Bool
+  private let pattern: SimplePattern?
+  private let isUnique: Bool
+  private let fallback: StoredDefault?
+  private let allowsExternal: Bool
+  private let externalThreshold: UInt64
+  private let externalBytes: ClosedRange<Int>
+
+  init(_ attribute: AttributeDescription, isUnique: Bool, options: StoreOptions) {
+    type = attribute.type
+    self.isUnique = isUnique
+    var low: Double?
+    var high: Double?
+    var shortest = attribute.type == .string ? options.textBytes.lowerBound : 0
+    var longest = options.textBytes.upperBound
+    var counts = false
+    var pattern: SimplePattern?
+    var isOpaque = false
+    for rule in attribute.validation {
+      switch rule {
+      case .minimum(let value): low = max(low ?? value, value)
+      case .maximum(let value): high = min(high ?? value, value)
+      case .above(let value): low = max(low ?? value + 1, value + 1)
+      case .below(let value): high = min(high ?? value - 1, value - 1)
+      case .minimumLength(let value): (shortest, counts) = (max(shortest, value), true)
+      case .maximumLength(let value): (longest, counts) = (min(longest, value), true)
+      case .matches(let text):
+        pattern = SimplePattern(text)
+        isOpaque = pattern == nil
+      case .other: isOpaque = true
+      }
+    }
+    self.low = low
+    self.high = high
+    self.pattern = pattern
+    countsUnits = counts
+    shortest = min(max(0, shortest), 1 << 16)
+    bytes =
+      attribute.type == .binary
+      ? options.binaryBytes : shortest...max(shortest, min(longest, 1 << 16))
+    fallback = attribute.defaultValue
+    allowsExternal = attribute.allowsExternalBinaryDataStorage
+    externalThreshold = allowsExternal ? threshold(options.externalFraction) : 0
+    externalBytes = options.externalBytes
+    // A rule that is not understood is kept by leaving the value out.
+    nullThreshold =
+      attribute.traits.isOptional ? threshold(isOpaque ? 1 : options.nullFraction) : 0
+  }
+
+  /// - Parameter ordinal: Different for every row of the table.
+  @inline(__always)
+  func value(ordinal: Int, _ tools: ValueTools) throws -> RawValue {
+    if nullThreshold > 0, tools.random.next() < nullThreshold { return .null }
+    switch type {
+    case .integer16: return .integer(integer(ordinal, -0x8000, 0x7FFF, tools))
+    case .integer32: return .integer(integer(ordinal, -0x8000_0000, 0x7FFF_FFFF, tools))
+    case .integer64: return .integer(integer(ordinal, .min, .max, tools))
+    case .boolean: return .integer(Int64(tools.random.next() & 1))
+    case .double: return .real(number(ordinal, tools))
+    case .float: return .real(Double(Float(number(ordinal, tools))))
+    case .decimal: return .real((number(ordinal, tools) * 100).rounded() / 100)
+    case .date: return .real(date(ordinal, tools))
+    case .string: return string(ordinal, tools)
+    case .uuid: return uuid(tools)
+    case .uri: return uri(ordinal, tools)
+    case .transformable: return archive(tools)
+    case .binary: return try binary(tools)
+    case .undefined, .objectID, .composite: return .null
+    }
+  }
+
+  /// Small numbers mostly; now and then the ends of the type.
+  private func integer(_ ordinal: Int, _ least: Int64, _ most: Int64, _ tools: ValueTools) -> Int64
+  {
+    let bottom = low.flatMap { Int64(exactly: $0.rounded(.up)) }.map { max($0, least) }
+    let top = high.flatMap { Int64(exactly: $0.rounded(.down)) }.map { min($0, most) }
+    if isUnique {
+      let (sum, overflow) = (bottom ?? 0).addingReportingOverflow(Int64(ordinal))
+      return overflow ? most : min(sum, top ?? most)
+    }
+    let random = tools.random.next()
+    if bottom != nil || top != nil {
+      let from = bottom ?? min(least, top ?? 0)
+      let to = max(from, top ?? most)
+      let width = to.subtractingReportingOverflow(from)
+      guard !width.overflow, width.partialValue < .max else { return from }
+      return from + Int64(random % UInt64(width.partialValue + 1))
+    }
+    switch random & 15 {
+    case 0: return random & 16 == 0 ? least : most
+    case 1...4:
+      return max(least, min(most, Int64(bitPattern: random) >> Int64(random >> 58)))
+    default: return Int64(random >> 32 & 1023) - 64
+    }
+  }
+
+  private func number(_ ordinal: Int, _ tools: ValueTools) -> Double {
+    if isUnique { return (low ?? 0) + Double(ordinal) }
+    let from = low ?? min(-1_000, high ?? 0)
+    let to = max(from, high ?? max(100_000, from))
+    let random = tools.random.next()
+    let value = from + (to - from) * tools.random.fraction()
+    return random & 3 == 0 ? min(to, max(from, value.rounded())) : value
+  }
+
+  /// Whole seconds half of the time: SQLite then stores an integer.
+  private func date(_ ordinal: Int, _ tools: ValueTools) -> Double {
+    if isUnique { return (low ?? 0) + Double(ordinal) }
+    let from = low ?? min(0, high ?? 0)
+    let to = max(from, high ?? max(800_000_000, from))
+    let whole = (from + (to - from) * tools.random.fraction()).rounded(.down)
+    let part = tools.random.next()
+    return part & 1 == 0 ? max(from, whole) : min(to, max(from, whole) + Double(part >> 44) * 0x1p-20)
+  }
+
+  private func string(_ ordinal: Int, _ tools: ValueTools) -> RawValue {
+    if let pattern {
+      let place = tools.arena.allocate(pattern.length.upperBound)
+      return .text(place, count: pattern.write(into: place, &tools.random))
+    }
+    let length = tools.random.within(bytes)
+    let pool = countsUnits ? tools.plainText : tools.text
+    guard isUnique else {
+      let words = pool.string(bytes: length, &tools.random)
+      if words.count >= bytes.lowerBound || !countsUnits {
+        return .text(words.baseAddress, count: words.count)
+      }
+      // The pool ended before the string was long enough: begin where there is room.
+      return .text(pool.text.baseAddress, count: length)
+    }
+    let room = tools.arena.allocate(bytes.upperBound + 20)
+    let digits = tools.digits(of: ordinal)
+    let words = pool.string(bytes: max(0, length - digits.count - 1), &tools.random)
+    if let base = words.baseAddress { room.copyMemory(from: base, byteCount: words.count) }
+    var count = words.count
+    while count + digits.count < bytes.lowerBound {
+      room.storeBytes(of: UInt8(ascii: "-"), toByteOffset: count, as: UInt8.self)
+      count += 1
+    }
+    if count > 0, count + digits.count < bytes.upperBound {
+      room.storeBytes(of: UInt8(ascii: "#"), toByteOffset: count, as: UInt8.self)
+      count += 1
+    }
+    for digit in digits {
+      room.storeBytes(of: digit, toByteOffset: count, as: UInt8.self)
+      count += 1
+    }
+    return .text(room, count: count)
+  }
+
+  private func uuid(_ tools: ValueTools) -> RawValue {
+    let place = tools.arena.allocate(16)
+    tools.uuidBytes(into: place)
+    return .blob(place, count: 16)
+  }
+
+  private func uri(_ ordinal: Int, _ tools: ValueTools) -> RawValue {
+    let digits = tools.digits(of: isUnique ? ordinal : tools.random.below(1 << 30))
+    let place = tools.arena.allocate(ValueTools.uriStart.count + digits.count)
+    for (index, byte) in ValueTools.uriStart.enumerated() {
+      place.storeBytes(of: byte, toByteOffset: index, as: UInt8.self)
+    }
+    for (index, byte) in digits.enumerated() {
+      place.storeBytes(
+        of: byte, toByteOffset: ValueTools.uriStart.count + index, as: UInt8.self)
+    }
+    return .text(place, count: ValueTools.uriStart.count + digits.count)
+  }
+
+  /// A keyed archive of a string of eight letters, which are drawn.
+  private func archive(_ tools: ValueTools) -> RawValue {
+    let place = tools.arena.allocate(tools.archive.count)
+    tools.archive.withUnsafeBytes {
+      if let base = $0.baseAddress { place.copyMemory(from: base, byteCount: $0.count) }
+    }
+    if let letters = tools.archiveLetters {
+      var random = tools.random.next()
+      for index in letters {
+        place.storeBytes(
+          of: UInt8(ascii: "a") + UInt8(random & 15), toByteOffset: index, as: UInt8.self)
+        random >>= 8
+      }
+    }
+    return .blob(place, count: tools.archive.count)
+  }
+
+  /// Source for the markers: `core-data-sqlite-format.md` §5.1.
+  private func binary(_ tools: ValueTools) throws -> RawValue {
+    if allowsExternal, externalThreshold > 0, tools.random.next() < externalThreshold {
+      let name = try tools.writeExternalFile(bytes: tools.random.within(externalBytes))
+      let place = tools.arena.allocate(name.count + 2)
+      place.storeBytes(of: 2, as: UInt8.self)
+      for (index, byte) in name.enumerated() {
+        place.storeBytes(of: byte, toByteOffset: index + 1, as: UInt8.self)
+      }
+      place.storeBytes(of: 0, toByteOffset: name.count + 1, as: UInt8.self)
+      return .blob(place, count: name.count + 2)
+    }
+    let count = tools.random.within(bytes)
+    let marker = allowsExternal ? 1 : 0
+    let place = tools.arena.allocate(count + marker + 8)
+    if allowsExternal { place.storeBytes(of: 1, as: UInt8.self) }
+    var offset = marker
+    while offset < count + marker {
+      place.storeBytes(of: tools.random.next().littleEndian, toByteOffset: offset, as: UInt64.self)
+      offset += 8
+    }
+    return .blob(place, count: count + marker)
+  }
+}

@@ -1,0 +1,140 @@
+import Foundation
+import GodwitObjectModel
+import GodwitSQLite
+import Testing
+
+@testable import StoreFixtures
+
+@Suite struct `A generated store` {
+  private func options(_ rows: Int, seed: UInt64) -> StoreOptions {
+    var options = StoreOptions(seed: seed, rows: rows)
+    options.externalFraction = 0.05
+    options.history = true
+    return options
+  }
+
+  @Test(arguments: FixtureModels.Recipes.allCases)
+  func `has equal bytes for equal seeds`(version: FixtureModels.Recipes) throws {
+    let scratch = try Scratch()
+    let model = try version.model()
+    for (name, seed) in [("a", 5), ("b", 5), ("c", 6)] as [(String, UInt64)] {
+      try StoreGenerator(model, options: options(60, seed: seed))
+        .write(to: scratch.path(name + ".sqlite"))
+    }
+    #expect(try scratch.bytes("a.sqlite") == scratch.bytes("b.sqlite"))
+    #expect(try scratch.bytes("a.sqlite") != scratch.bytes("c.sqlite"))
+  }
+
+  @Test func `is never written over another file`() throws {
+    let scratch = try Scratch()
+    let generator = try StoreGenerator(FixtureModels.Recipes.one.model())
+    try generator.write(to: scratch.path("a.sqlite"))
+    #expect(throws: FixtureError.alreadyThere(path: scratch.path("a.sqlite"))) {
+      try generator.write(to: scratch.path("a.sqlite"))
+    }
+  }
+
+  @Test func `holds as many objects as it was asked for`() throws {
+    let scratch = try Scratch()
+    var options = StoreOptions(seed: 3, rows: 0)
+    options.rowsByEntity = ["Recipe": 17, "Chef": 5]
+    let report = try StoreGenerator(FixtureModels.Recipes.one.model(), options: options)
+      .write(to: scratch.path("a.sqlite"))
+    #expect(report.objects["Recipe"] == 17)
+    #expect(report.totalObjects == 22)
+    let store = try Connection(path: scratch.path("a.sqlite"), mode: .immutable)
+    #expect(
+      try store.rows("SELECT Z_ENT, count(*) FROM ZAUTHOR GROUP BY 1") == [[.integer(2), .integer(5)]])
+  }
+
+  @Test func `has keys with gaps, and a Z_MAX that is at least the highest key`() throws {
+    let scratch = try Scratch()
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: options(200, seed: 1))
+      .write(to: scratch.path("a.sqlite"))
+    let store = try Connection(path: scratch.path("a.sqlite"), mode: .immutable)
+    let row = try #require(
+      try store.rows(
+        """
+        SELECT count(*), max(Z_PK), (SELECT Z_MAX FROM Z_PRIMARYKEY WHERE Z_NAME = 'Recipe')
+          FROM ZRECIPE
+        """
+      ).first)
+    let numbers = row.compactMap(\.integer)
+    #expect(numbers.count == 3)
+    #expect(numbers[0] < numbers[1] && numbers[1] <= numbers[2])
+  }
+
+  @Test func `leaves its last rows in the log when asked to`() throws {
+    let scratch = try Scratch()
+    var options = StoreOptions(seed: 2, rows: 100)
+    options.leavesWAL = true
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: options)
+      .write(to: scratch.path("a.sqlite"))
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: scratch.url.path).sorted()
+        == ["a.sqlite", "a.sqlite-wal"])
+    let count = "SELECT count(*) FROM ZRECIPE"
+    let withoutLog = try Connection(path: scratch.path("a.sqlite"), mode: .immutable)
+    #expect(try withoutLog.rows(count) == [[.integer(70)]])
+    try withoutLog.close()
+    let whole = try Connection(path: scratch.path("a.sqlite"), mode: .readWrite)
+    #expect(try whole.rows(count) == [[.integer(100)]])
+    #expect(try whole.rows("PRAGMA integrity_check") == [[.text("ok")]])
+  }
+
+  @Test(.enabled(if: Oracle.isThere, "needs ../shared"), arguments: FixtureModels.Recipes.allCases)
+  func `satisfies the oracle for Recipes`(version: FixtureModels.Recipes) throws {
+    let scratch = try Scratch()
+    let path = scratch.path("Recipes.sqlite")
+    try StoreGenerator(version.model(), options: options(120, seed: 11)).write(to: path)
+    for model in [version.path, "cache:" + path] {
+      let check = try Oracle.run("check", path, "--model", model, "--validation")
+      #expect(check.status == 0, "\(check.output)")
+      let text = try Oracle.run("ddl", path, "--model", model, "--strict-order")
+      #expect(text.status == 0, "\(text.output)")
+    }
+  }
+
+  @Test(
+    .enabled(if: Oracle.isThere, "needs ../shared"),
+    arguments: Array(Oracle.corpusModels(every: 12).enumerated()).map { ($0.offset, $0.element) })
+  func `satisfies the oracle for models of real applications`(seed: Int, model: String) throws {
+    let scratch = try Scratch()
+    let path = scratch.path("a.sqlite")
+    var options = StoreOptions(seed: UInt64(seed), rows: 30)
+    options.externalFraction = 0.02
+    options.leavesWAL = seed % 2 == 1
+    try StoreGenerator(FixtureModels.model(at: model), options: options).write(to: path)
+    let check = try Oracle.run("check", path, "--model", "cache:" + path, "--validation")
+    #expect(check.status == 0, "\(model): \(check.output)")
+    let text = try Oracle.run("ddl", path, "--model", model)
+    #expect(text.status == 0, "\(model): \(text.output)")
+  }
+
+  @Test(.enabled(if: Oracle.isThere, "needs ../shared"))
+  func `of Recipes 1 can be migrated to Recipes 2 without a mapping model`() throws {
+    let scratch = try Scratch()
+    let path = scratch.path("Recipes.sqlite")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: options(50, seed: 4))
+      .write(to: path)
+    let verdict = try Oracle.run(
+      "infer", path, "--source-model", FixtureModels.Recipes.one.path, "--destination-model",
+      FixtureModels.Recipes.two.path)
+    #expect(verdict.status == 0, "\(verdict.output)")
+  }
+}
+
+@Suite struct `The Recipes models` {
+  @Test func `1 and 1.1 agree on every version hash`() throws {
+    let one = try EntityHierarchy(FixtureModels.Recipes.one.model())
+    let other = try EntityHierarchy(FixtureModels.Recipes.onePointOne.model())
+    #expect(one.versionHashes == other.versionHashes)
+    #expect(one.model != other.model)
+  }
+
+  @Test(arguments: [FixtureModels.Recipes.two, .twoWithMapping])
+  func `of generation 2 do not open stores of 1`(version: FixtureModels.Recipes) throws {
+    let hashes = try EntityHierarchy(FixtureModels.Recipes.one.model()).versionHashes
+    #expect(try !version.model().isCompatible(withStoreHashes: hashes))
+  }
+}
