@@ -63,7 +63,10 @@ let package = Package(
     room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), yams]),
     room(
       "PersistentStore",
-      [ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"), ours("SQLite"), "CZlib", system]),
+      [
+        ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"),
+        ours("SQLite"), system,
+      ]),
     room("Checkpoints", [ours("DurableFiles"), ours("Digests"), "CZstd", system]),
     room(
       "Planning",

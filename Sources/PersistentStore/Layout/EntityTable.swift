@@ -10,7 +10,7 @@ public struct EntityTable: Sendable, Equatable {
   /// The root and everything below it, in the order of `Z_ENT`.
   public let entities: [EntityName]
   /// What follows `Z_PK`, `Z_ENT` and `Z_OPT`, in Core Data's order.
-  public let columns: [Column]
+  public internal(set) var columns: [Column]
   /// The `CREATE TABLE` statement as Core Data writes it.
   public let sql: String
   /// The indexes of this table and of the join tables named after its entities.
@@ -106,13 +106,13 @@ public struct JoinTable: Sendable, Equatable {
 }
 
 /// One statement of a store's schema.
-public struct SchemaStatement: Sendable, Equatable {
-  public enum Kind: String, Sendable, Equatable {
+public struct SchemaStatement: Codable, Sendable, Equatable {
+  public enum Kind: String, Codable, Sendable {
     case table, index
   }
 
   /// One column of an index.
-  public struct IndexedColumn: Sendable, Equatable {
+  public struct IndexedColumn: Codable, Sendable, Equatable {
     public let name: String
     public let isAscending: Bool
 

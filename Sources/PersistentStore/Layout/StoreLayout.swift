@@ -16,13 +16,13 @@ public struct StoreLayout: Sendable {
   /// `Z_ENT` of every entity.
   public let entityNumbers: [EntityName: Int]
   /// In the order of their roots' numbers.
-  public let tables: [EntityTable]
+  public private(set) var tables: [EntityTable]
   /// In Core Data's order of creation within each table.
-  public let joinTables: [JoinTable]
+  public private(set) var joinTables: [JoinTable]
   /// What keeps this layout from being created as it stands. Real models have none.
   public let problems: [LayoutProblem]
 
-  private let columnNames: ColumnNames
+  private var columnNames: ColumnNames
   private let tableIndex: [EntityName: Int]
   private let joinIndex: [PropertyKey: (index: Int, isFirst: Bool)]
 
@@ -122,6 +122,28 @@ extension StoreLayout {
     return (joinTables[found.index], found.isFirst)
   }
 
+  /// Takes over what a join table is really called in a store.
+  mutating func replaceJoin(at index: Int, by join: JoinTable) { joinTables[index] = join }
+
+  /// Takes over what a column is really called in a store.
+  mutating func renameColumn(at place: Int, ofTable table: Int, to name: String) {
+    let old = tables[table].columns[place]
+    tables[table].columns[place] = Column(
+      name: name, declaredType: old.declaredType, role: old.role)
+    switch old.role {
+    case .targetEntity(let entity, let property):
+      columnNames.entityColumns[PropertyKey(entity, property)] = name
+    case .owner(let entity, let relationship):
+      columnNames.ownerColumns[PropertyKey(entity, relationship)] = name
+    case .attribute(let entity, let property), .toOne(let entity, let property):
+      columnNames.columns[PropertyKey(entity, property)] = name
+    case .order(let entity, let property):
+      columnNames.orderColumns[PropertyKey(entity, property)] = name
+    case .leaf:
+      break  // never under another name
+    }
+  }
+
   private func declaring(_ property: String, _ entity: EntityName) -> PropertyKey? {
     hierarchy.property(property, of: entity).map { PropertyKey($0.entity, property) }
   }
@@ -138,6 +160,11 @@ extension StoreLayout {
       }
     }
     return result + tables.flatMap(\.indexes)
+  }
+
+  /// - Throws: ``StoreError/layout(_:)`` when no store can be made by this layout.
+  public func requireUsable() throws {
+    if let problem = problems.first(where: \.isFatal) { throw StoreError.layout(problem) }
   }
 
   /// The name as it stands in SQL: bare where Core Data would write it bare, else quoted.

@@ -1,0 +1,164 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+/// What becomes of a source store's triggers.
+///
+/// Core Data keeps derived attributes by triggers. How it writes them is known for counts only, so
+/// none is made; one that means the same in the destination is carried.
+/// Source: `core-data-sqlite-format.md` §8.1.
+public struct CarriedTriggers: Sendable, Equatable {
+  /// Their SQL, in the source's order. To be run last: triggers would fire while rows are copied.
+  public var statements: [String] = []
+  /// What a person should know: triggers left behind, derived attributes without a trigger.
+  public var notes: [String] = []
+
+  /// SQL functions that only Core Data registers and that its triggers call. A connection that
+  /// writes to a table with such a trigger needs stubs of them.
+  public static let coreDataFunctions = [
+    "NSCoreDataDATriggerUpdatedAffectedObjectValue",
+    "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue", "NSCoreDataNow",
+  ]
+}
+
+extension DestinationSchema {
+  /// Sorts a source store's triggers into those that mean the same in the destination and those
+  /// that do not.
+  ///
+  /// A trigger is carried when every table and column of the model that its text names is, under
+  /// the destination, the same table and the same property of an entity of the same name; and
+  /// when SQLite accepts it over the destination's schema.
+  public func carriedTriggers(from source: StoreBinding) -> CarriedTriggers {
+    var result = CarriedTriggers()
+    var kept: [String] = []
+    let triggers = source.store.schemaObjects.filter { $0.kind == .trigger && $0.sql != nil }
+    if !triggers.isEmpty {
+      let trial = try? trialConnection(source.store)
+      let comparison = TriggerComparison(source: source, destination: layout)
+      for trigger in triggers {
+        if let sql = trigger.sql, let trial, comparison.isSame(trigger),
+          Self.accepts(trigger, sql, trial)
+        {
+          result.statements.append(sql)
+          kept.append(trigger.name)
+        } else {
+          result.notes.append(
+            "The trigger \(trigger.name) would not mean the same in the destination and is not "
+              + "carried.")
+        }
+      }
+    }
+    for name in layout.hierarchy.order {
+      for case .attribute(let attribute) in layout.hierarchy[name]?.properties ?? []
+      where attribute.derivationExpression != nil && !attribute.traits.isTransient {
+        guard !kept.contains(where: { TriggerComparison.keeps($0, attribute.name, of: name) })
+        else { continue }
+        result.notes.append(
+          "No trigger keeps the derived attribute \(name).\(attribute.name): its values are those "
+            + "of the migration until Core Data saves the objects.")
+      }
+    }
+    return result
+  }
+
+  /// The destination's schema and the source's foreign tables, without a row.
+  private func trialConnection(_ source: SourceStore) throws -> Connection {
+    let trial = try Connection(path: ":memory:", mode: .create)
+    try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+    for statement in statements { try trial.execute(statement.sql) }
+    for table in source.foreignTables where !table.isVirtual { try? trial.execute(table.sql) }
+    return trial
+  }
+
+  /// SQLite compiles a trigger when a statement fires it, and finds unknown columns only then.
+  private static func accepts(_ trigger: SchemaObject, _ sql: String, _ trial: Connection) -> Bool {
+    let table = quoted(trigger.table)
+    do {
+      _ = try trial.prepare(sql)  // one statement, or several would be run
+      try trial.execute(sql)
+    } catch {
+      return false
+    }
+    do {
+      let columns = try trial.rows("PRAGMA table_info(\(table))").compactMap { $0[1].text }
+      let all = columns.map { "\(quoted($0)) = \(quoted($0))" }.joined(separator: ", ")
+      _ = try trial.prepare("INSERT INTO \(table) DEFAULT VALUES")
+      _ = try trial.prepare("DELETE FROM \(table)")
+      _ = try trial.prepare("UPDATE \(table) SET \(all)")
+      return true
+    } catch {
+      // Its table could not be written to any more.
+      try? trial.execute("DROP TRIGGER IF EXISTS \(quoted(trigger.name))")
+      return false
+    }
+  }
+}
+
+/// Compares what the names in a trigger's text mean in two stores.
+private struct TriggerComparison {
+  let source: StoreBinding
+  let destination: StoreLayout
+  private let sourceMeanings: [String: Set<String>]
+  private let destinationMeanings: [String: Set<String>]
+
+  init(source: StoreBinding, destination: StoreLayout) {
+    self.source = source
+    self.destination = destination
+    sourceMeanings = Self.meanings(source.layout)
+    destinationMeanings = Self.meanings(destination)
+  }
+
+  func isSame(_ trigger: SchemaObject) -> Bool {
+    guard let sql = trigger.sql else { return false }
+    if trigger.name.hasPrefix("Z_DA_") {
+      // It keeps an attribute, which must still be derived in the same way.
+      let isKept = destination.hierarchy.order.contains { name in
+        (destination.hierarchy[name]?.properties ?? []).contains { property in
+          guard let derivation = property.attribute?.derivationExpression,
+            Self.keeps(trigger.name, property.name, of: name)
+          else { return false }
+          let old = source.hierarchy.property(property.name, of: name)?.property.attribute
+          return old?.derivationExpression == derivation
+        }
+      }
+      guard isKept else { return false }
+    }
+    let words = Self.words(of: sql)
+    let system = Set(EntityTable.systemColumns)
+    return words.contains(trigger.table)
+      && words.allSatisfy { word in
+        system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
+      }
+  }
+
+  /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`.
+  static func keeps(_ trigger: String, _ attribute: String, of entity: EntityName) -> Bool {
+    trigger.hasPrefix("Z_DA_") && trigger.contains("_\(entity)_\(attribute)_")
+  }
+
+  /// Name → what it stands for, once for each table that has it.
+  private static func meanings(_ layout: StoreLayout) -> [String: Set<String>] {
+    var result: [String: Set<String>] = [:]
+    for table in layout.tables {
+      result[table.name, default: []].insert("table of \(table.root)")
+      for column in table.columns {
+        result[column.name, default: []].insert("\(table.name) \(column.role)")
+      }
+    }
+    for join in layout.joinTables {
+      let pair = "\(join.entity).\(join.relationship) \(join.inverseEntity).\(join.inverse)"
+      result[join.name, default: []].insert("pairs of \(pair)")
+      for (place, column) in join.columns.enumerated() {
+        result[column, default: []].insert("\(pair) \(place)")
+      }
+    }
+    return result
+  }
+
+  /// Runs of letters, digits and `_`.
+  private static func words(of sql: String) -> Set<String> {
+    Set(
+      sql.unicodeScalars.split {
+        !($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
+      }.map { String($0) })
+  }
+}

@@ -1,0 +1,47 @@
+import GodwitObjectModel
+import GodwitSQLite
+import SystemPackage
+
+extension StoreSoundness {
+  /// Files of external binary data that rows refer to and that are not there.
+  ///
+  /// Where the store has no such folder at all it is a note: such stores are found.
+  /// Source: `core-data-sqlite-format.md` §5.1.
+  public static func externalFiles(of binding: StoreBinding) throws -> [StoreFinding] {
+    let folder = binding.store.files.externalDataFolder
+    let isThere = FileFacts.isFolder(folder)
+    var findings: [StoreFinding] = []
+    for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
+      guard let table = binding.table(of: entity) else { continue }
+      for ruled in binding.layout.ruledColumns(of: entity)
+      where ruled.isExternal && binding.has(ruled.column, in: table.name) {
+        let column = quoted(ruled.column)
+        let statement = try binding.store.connection.prepare(
+          """
+          SELECT Z_PK, CAST(substr(\(column), 2, 36) AS TEXT)
+            FROM \(quoted(table.name))
+           WHERE Z_ENT = \(binding.number(of: entity)) AND length(\(column)) = 38
+             AND typeof(\(column)) = 'blob' AND substr(\(column), 1, 1) = x'02'
+           ORDER BY Z_PK
+          """)
+        var missing: Int64 = 0
+        var examples: [Int64] = []
+        while try statement.step() {
+          // Anything but a UUID could lead out of the folder, and is a finding of its own.
+          guard let name = statement.value(1).text, StoreMetadata.isUUID(name) else { continue }
+          if isThere, (try? FileFacts(folder.appending(name)))?.isRegular == true { continue }
+          missing += 1
+          if examples.count < StoreFinding.mostExamples { examples.append(statement.int64(0)) }
+        }
+        guard missing > 0 else { continue }
+        findings.append(
+          StoreFinding(
+            kind: isThere ? .external : .note, entity: entity.rawValue, property: ruled.property,
+            message: "refers to an external data file that is missing"
+              + (isThere ? "" : "; there is no such folder"),
+            count: missing, examples: examples))
+      }
+    }
+    return findings
+  }
+}

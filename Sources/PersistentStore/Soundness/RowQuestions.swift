@@ -1,0 +1,245 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+/// The rules about rows, as questions in SQL. A row of the table in question is called `a`.
+struct RowQuestions {
+  let binding: StoreBinding
+
+  init(_ binding: StoreBinding) { self.binding = binding }
+
+  typealias Question = StoreSoundness.Question
+
+  // MARK: Rows by themselves
+
+  /// Rows of no concrete entity of their table.
+  func strangers(_ table: EntityTable) -> [Question] {
+    let concrete = binding.numbers(of: binding.hierarchy.concrete(of: table.root))
+    let source = "\(quoted(table.name)) AS a"
+    return [
+      Question(
+        kind: .rows, entity: table.root.rawValue,
+        message: "\(table.name) has rows whose Z_ENT is no concrete entity of this table",
+        form: .rows(
+          source: source, condition: "a.Z_ENT IS NULL OR a.Z_ENT NOT IN (\(concrete))",
+          key: "a.Z_PK")),
+      Question(
+        kind: .note, entity: table.root.rawValue,
+        message: "\(table.name) has rows whose Z_OPT is no positive integer",
+        form: .rows(
+          source: source, condition: "typeof(a.Z_OPT) <> 'integer' OR a.Z_OPT < 1", key: "a.Z_PK")),
+    ]
+  }
+
+  /// What ``RowRules`` judges, of the rows of one entity.
+  func ofEntity(_ entity: EntityName, in table: EntityTable) -> [Question] {
+    let source = "(SELECT * FROM \(quoted(table.name)) WHERE Z_ENT = \(binding.number(of: entity))) AS a"
+    var questions: [Question] = []
+    for ruled in binding.layout.ruledColumns(of: entity)
+    where ruled.type != nil && binding.has(ruled.column, in: table.name) {
+      let column = "a." + quoted(ruled.column)
+      let rule = ruled.rule(at: 0, of: entity)
+      func ask(_ condition: String, isNull: Bool = false) {
+        let (kind, message) = rule.failure(isNull: isNull)
+        questions.append(
+          Question(
+            kind: kind, entity: entity.rawValue, property: ruled.property, message: message,
+            form: .rows(source: source, condition: condition, key: "a.Z_PK")))
+      }
+      if ruled.isRequired { ask("\(column) IS NULL", isNull: true) }
+      let classes = ruled.classes.map { "'\($0.sqlName)'" }.joined(separator: ", ")
+      var wrong = "typeof(\(column)) NOT IN (\(classes), 'null')"
+      if let range = ruled.range {
+        wrong +=
+          " OR (typeof(\(column)) = 'integer' AND \(column) NOT BETWEEN \(range.lowerBound) "
+          + "AND \(range.upperBound))"
+      }
+      if ruled.type == .uuid { wrong += " OR (\(column) IS NOT NULL AND length(\(column)) <> 16)" }
+      if ruled.isExternal {
+        let name = "CAST(substr(\(column), 2, 36) AS TEXT)"
+        wrong +=
+          " OR (typeof(\(column)) = 'blob' AND NOT (substr(\(column), 1, 1) = x'01' OR "
+          + "(substr(\(column), 1, 1) = x'02' AND length(\(column)) = 38 "
+          + "AND substr(\(column), 38) = x'00' AND \(name) GLOB '\(Self.uuidPattern)')))"
+      }
+      ask(wrong)
+    }
+    return questions
+  }
+
+  /// A UUID in capitals, as SQLite's GLOB spells it.
+  private static let uuidPattern = [8, 4, 4, 4, 12]
+    .map { String(repeating: "[0-9A-F]", count: $0) }.joined(separator: "-")
+
+  // MARK: To-one relationships
+
+  func toOne(_ relationship: RelationshipDescription, of entity: EntityName) -> [Question] {
+    guard let table = binding.table(of: entity),
+      let column = binding.column(of: relationship.name, in: entity),
+      let other = binding.table(of: relationship.destinationEntity)
+    else { return [] }
+    let key = "a." + quoted(column)
+    let own = binding.numbers(of: binding.hierarchy.subtree(of: entity))
+    let allowed = binding.numbers(
+      of: binding.hierarchy.subtree(of: relationship.destinationEntity))
+    let source =
+      "(SELECT * FROM \(quoted(table.name)) WHERE Z_ENT IN (\(own))) AS a "
+      + "LEFT JOIN \(quoted(other.name)) AS b ON b.Z_PK = \(key)"
+    func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
+      Question(
+        kind: kind, entity: entity.rawValue, property: relationship.name, message: message,
+        form: .rows(source: source, condition: condition, key: "a.Z_PK"))
+    }
+    var questions = [
+      ask(.type, "has a key that is no integer", "typeof(\(key)) NOT IN ('integer', 'null')"),
+      ask(
+        .dangling, "points to an object that does not exist",
+        "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
+      ask(
+        .targetEntity, "points to an object that is no \(relationship.destinationEntity)",
+        "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
+    ]
+    if let extra = binding.entityColumn(of: relationship.name, in: entity) {
+      let number = "a." + quoted(extra)
+      questions += [
+        ask(
+          .entityColumn, "has another number in \(extra) than the Z_ENT of its destination",
+          "b.Z_PK IS NOT NULL AND \(number) IS NOT b.Z_ENT"),
+        ask(
+          .entityColumn, "has a number in \(extra) without a destination",
+          "\(key) IS NULL AND \(number) IS NOT NULL"),
+      ]
+    }
+    if let inverse = binding.hierarchy.inverse(of: relationship), !inverse.relationship.isToMany,
+      let column = binding.column(of: inverse.relationship.name, in: inverse.entity)
+    {
+      let back = "b." + quoted(column)
+      let name = "\(inverse.entity).\(inverse.relationship.name)"
+      questions += [
+        ask(
+          .inverse, "points to an object whose \(name) points to another object",
+          "b.Z_PK IS NOT NULL AND \(back) IS NOT NULL AND \(back) <> a.Z_PK"),
+        ask(
+          .note, "points to an object whose \(name) is NULL",
+          "b.Z_PK IS NOT NULL AND \(back) IS NULL"),
+      ]
+    }
+    if let order = binding.orderColumn(of: relationship.name, in: entity) {
+      let place = "a." + quoted(order)
+      questions += [
+        ask(
+          .order, "is a member of an ordered relationship without a place in \(order)",
+          "\(key) IS NOT NULL AND \(place) IS NULL"),
+        Question(
+          kind: .order, entity: entity.rawValue, property: relationship.name,
+          message: "\(order) gives two members of one list the same place",
+          form: .groups(
+            source: """
+              SELECT 1
+                FROM \(quoted(table.name)) AS a
+               WHERE a.Z_ENT IN (\(own)) AND \(key) IS NOT NULL AND \(place) IS NOT NULL
+               GROUP BY \(key), \(place)
+              HAVING count(*) > 1
+              """)),
+      ]
+    }
+    return questions
+  }
+
+  // MARK: To-many relationships
+
+  func withoutInverse(_ relationship: RelationshipDescription, of entity: EntityName) -> [Question] {
+    guard let column = binding.layout.ownerColumn(of: relationship.name, in: entity),
+      let table = binding.table(of: relationship.destinationEntity),
+      let owner = binding.table(of: entity), binding.has(column, in: table.name)
+    else { return [] }
+    let key = "a." + quoted(column)
+    let allowed = binding.numbers(of: binding.hierarchy.subtree(of: entity))
+    let source =
+      "\(quoted(table.name)) AS a LEFT JOIN \(quoted(owner.name)) AS b ON b.Z_PK = \(key)"
+    func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
+      Question(
+        kind: kind, entity: entity.rawValue, property: relationship.name, message: message,
+        form: .rows(source: source, condition: condition, key: "a.Z_PK"))
+    }
+    return [
+      ask(
+        .dangling, "has a member whose owner does not exist",
+        "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
+      ask(
+        .targetEntity, "has a member whose owner is no \(entity)",
+        "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
+    ]
+  }
+
+  func join(_ join: JoinTable) -> [Question] {
+    let name = quoted(join.name)
+    let (first, second) = (quoted(join.firstColumn), quoted(join.secondColumn))
+    var questions: [Question] = []
+    let sides = [
+      (join.firstColumn, join.entity, join.relationship),
+      (join.secondColumn, join.inverseEntity, join.inverse),
+    ]
+    for (column, entity, relationship) in sides {
+      guard let table = binding.table(of: entity) else { continue }
+      let key = "a." + quoted(column)
+      let allowed = binding.numbers(of: binding.hierarchy.subtree(of: entity))
+      let source = "\(name) AS a LEFT JOIN \(quoted(table.name)) AS b ON b.Z_PK = \(key)"
+      func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
+        Question(
+          kind: kind, entity: entity.rawValue, property: relationship, message: message,
+          form: .rows(source: source, condition: condition, key: "a." + first))
+      }
+      questions += [
+        ask(
+          .dangling, "\(join.name).\(column) points to an object that does not exist",
+          "b.Z_PK IS NULL"),
+        ask(
+          .targetEntity, "\(join.name).\(column) points to an object that is no \(entity)",
+          "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
+      ]
+    }
+    func groups(_ kind: StoreFinding.Kind, _ message: String, _ keys: String, where condition: String)
+      -> Question
+    {
+      Question(
+        kind: kind, entity: join.entity.rawValue, property: join.relationship, message: message,
+        form: .groups(
+          source: """
+            SELECT 1
+              FROM \(name)
+             WHERE \(condition)
+             GROUP BY \(keys)
+            HAVING count(*) > 1
+            """))
+    }
+    questions.append(
+      groups(.rows, "\(join.name) has a pair twice", "\(first), \(second)", where: "1"))
+    for (column, owner) in [(join.firstOrderColumn, second), (join.secondOrderColumn, first)] {
+      guard let column else { continue }
+      let place = quoted(column)
+      questions += [
+        Question(
+          kind: .order, entity: join.entity.rawValue, property: join.relationship,
+          message: "\(join.name).\(column) is NULL",
+          form: .rows(source: "\(name) AS a", condition: "a.\(place) IS NULL", key: "a." + first)),
+        groups(
+          .order, "\(join.name).\(column) gives two members of one list the same place",
+          "\(owner), \(place)", where: "\(place) IS NOT NULL"),
+      ]
+    }
+    return questions
+  }
+}
+
+extension RawValue.Kind {
+  /// What `typeof()` calls it.
+  var sqlName: String {
+    switch self {
+    case .integer: "integer"
+    case .real: "real"
+    case .text: "text"
+    case .blob: "blob"
+    case .null: "null"
+    }
+  }
+}

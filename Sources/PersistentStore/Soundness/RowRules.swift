@@ -1,0 +1,203 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+/// What every row of one entity must look like by itself, compiled for the hot path.
+///
+/// One rule a column: allowed storage classes, integer range, required, 16-byte UUID, external
+/// storage marker. Nothing is allocated for sound rows. Columns of other entities that share the
+/// table are not looked at: an in-place migration may have filled them.
+///
+/// Source: `core-data-sqlite-format.md` §5.
+public struct RowRules: Codable, Sendable, Equatable {
+  /// One column's rule.
+  public struct Rule: Codable, Sendable, Equatable {
+    /// What is looked at beyond the storage class.
+    public enum Check: UInt8, Codable, Sendable {
+      case none = 0
+      /// Between ``low`` and ``high``.
+      case range = 1
+      /// 16 bytes.
+      case uuid = 2
+      /// 0x01 and data, or 0x02 and the name of a file.
+      case external = 3
+    }
+
+    /// Place of the column in the row.
+    public let place: Int32
+    /// Bits of `RawValue.Kind`: 1 << kind.
+    public let allowed: UInt8
+    public let check: Check
+    public let low: Int64
+    public let high: Int64
+    /// The entity whose rows are judged.
+    public let entity: EntityName
+    public let property: String
+    public let type: AttributeType?
+
+    /// Whether the value may not be NULL.
+    public var isRequired: Bool { allowed & Self.bit(.null) == 0 }
+
+    @inlinable
+    static func bit(_ kind: RawValue.Kind) -> UInt8 { 1 << kind.rawValue }
+  }
+
+  /// By column.
+  public let rules: [Rule]
+  /// The part of ``rules`` that is read for every row.
+  @usableFromInline let compiled: [Compiled]
+
+  @usableFromInline struct Compiled: Sendable, Equatable {
+    @usableFromInline let place: Int32
+    @usableFromInline let allowed: UInt8
+    @usableFromInline let check: UInt8
+    @usableFromInline let low: Int64
+    @usableFromInline let high: Int64
+  }
+
+  public init(_ rules: [Rule]) {
+    self.rules = rules
+    compiled = rules.map {
+      Compiled(
+        place: $0.place, allowed: $0.allowed, check: $0.check.rawValue, low: $0.low, high: $0.high)
+    }
+  }
+
+  /// - Parameters:
+  ///   - columns: The columns of the row as it will be given, by name. Rules for other columns
+  ///     are left out.
+  public init(of entity: EntityName, in layout: StoreLayout, columns: [String]) {
+    let places = Dictionary(
+      columns.enumerated().map { ($1, Int32($0)) }, uniquingKeysWith: { first, _ in first })
+    self.init(
+      layout.ruledColumns(of: entity).compactMap { ruled in
+        places[ruled.column].map { ruled.rule(at: $0, of: entity) }
+      })
+  }
+
+  public init(from decoder: any Decoder) throws {
+    self.init(try decoder.singleValueContainer().decode([Rule].self))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(rules)
+  }
+}
+
+extension RowRules {
+  /// Judges one row.
+  ///
+  /// - Parameters:
+  ///   - values: As many as the columns that the rules were made for.
+  ///   - report: Told the number of each rule that the row breaks.
+  @inlinable
+  public func check(
+    _ values: UnsafePointer<RawValue>, key: Int64, report: (_ rule: Int, _ key: Int64) -> Void
+  ) {
+    compiled.withUnsafeBufferPointer { rules in
+      for index in rules.indices {
+        let rule = rules[index]
+        let value = values + Int(rule.place)
+        let kind = value.pointee.kind
+        guard rule.allowed & (1 << kind.rawValue) != 0 else {
+          report(index, key)
+          continue
+        }
+        if rule.check == 0 || kind == .null { continue }
+        if rule.check == 1 {
+          let bits = value.pointee.bits
+          if bits < rule.low || bits > rule.high { report(index, key) }
+        } else if rule.check == 2 {
+          if value.pointee.count != 16 { report(index, key) }
+        } else if !RowRules.hasMarker(value.pointee) {
+          report(index, key)
+        }
+      }
+    }
+  }
+
+  /// True for a blob that begins with 0x01, or is 0x02, a UUID in capitals and a zero byte.
+  ///
+  /// Source: `core-data-sqlite-format.md` §5.1.
+  @inlinable
+  static func hasMarker(_ value: RawValue) -> Bool {
+    let bytes = value.buffer
+    guard let marker = bytes.first else { return false }
+    if marker == 1 { return true }
+    return marker == 2 && isFileName(bytes)
+  }
+
+  @usableFromInline
+  static func isFileName(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count == 38, bytes[37] == 0 else { return false }
+    for place in 0..<36 {
+      let byte = bytes[place + 1]
+      switch place {
+      case 8, 13, 18, 23:
+        if byte != UInt8(ascii: "-") { return false }
+      default:
+        let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+        if !isDigit && !(UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte) { return false }
+      }
+    }
+    return true
+  }
+}
+
+/// The rules that rows broke: how often, and which rows.
+public struct RowFailures: Sendable {
+  private var counts: [Int: (count: Int64, examples: [Int64])] = [:]
+
+  public init() {}
+
+  public var isEmpty: Bool { counts.isEmpty }
+
+  /// Counts a row that breaks a rule. NULL where a value is required is told from a wrong class by
+  /// `isNull`.
+  public mutating func add(rule: Int, key: Int64, isNull: Bool) {
+    // Two kinds of failure a rule: even numbers are NULLs.
+    let place = rule * 2 + (isNull ? 0 : 1)
+    counts[place, default: (0, [])].count += 1
+    if counts[place, default: (0, [])].examples.count < StoreFinding.mostExamples {
+      counts[place, default: (0, [])].examples.append(key)
+    }
+  }
+
+  public func findings(_ rules: RowRules) -> [StoreFinding] {
+    counts.sorted { $0.key < $1.key }.compactMap { place, found in
+      guard rules.rules.indices.contains(place / 2) else { return nil }
+      let rule = rules.rules[place / 2]
+      let (kind, message) = rule.failure(isNull: place % 2 == 0)
+      return StoreFinding(
+        kind: kind, entity: rule.entity.rawValue, property: rule.property, message: message,
+        count: found.count, examples: found.examples)
+    }
+  }
+}
+
+extension RowRules {
+  /// Judges one row and keeps what it breaks.
+  @inlinable
+  public func check(
+    _ values: UnsafePointer<RawValue>, key: Int64, into failures: inout RowFailures
+  ) {
+    check(values, key: key) { rule, key in
+      failures.add(
+        rule: rule, key: key, isNull: values[Int(compiled[rule].place)].kind == .null)
+    }
+  }
+}
+
+extension RowRules.Rule {
+  /// How the failure of this rule is told.
+  public func failure(isNull: Bool) -> (StoreFinding.Kind, String) {
+    if isNull { return (.required, "is required and NULL") }
+    let name = type?.xmlName ?? "a key"
+    switch check {
+    case .none: return (.type, "has a storage class that \(name) never has")
+    case .range: return (.type, "is outside of \(name), or no integer")
+    case .uuid: return (.type, "is no 16-byte UUID")
+    case .external: return (.external, "has no valid external storage marker")
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import GodwitSQLite
+
+extension StoreSoundness {
+  /// An independent piece of the check: something to ask of the store's rows.
+  ///
+  /// It carries its own SQL, so that a worker needs neither model nor binding to run it, and jobs
+  /// can be run side by side.
+  public struct Job: Codable, Sendable, Equatable {
+    /// What it looks for.
+    public let aspect: StoreFinding.Kind
+    /// Its number among the jobs of this aspect.
+    public let index: Int
+    let questions: [Question]
+  }
+
+  /// One thing that may be wrong.
+  struct Question: Codable, Sendable, Equatable {
+    enum Form: Codable, Sendable, Equatable {
+      /// Rows of `source` for which `condition` is true. `key` is told of some of them.
+      case rows(source: String, condition: String, key: String)
+      /// Groups of rows: `source` gives one row for each.
+      case groups(source: String)
+      /// SQLite's own check of the whole file.
+      case integrity
+    }
+
+    var kind: StoreFinding.Kind
+    var entity: String?
+    var property: String?
+    var message: String
+    var form: Form
+
+    /// The part of ``Form/rows(source:condition:key:)`` that questions of one scan share.
+    fileprivate var source: String? {
+      if case .rows(let source, _, _) = form { source } else { nil }
+    }
+
+    func finding(_ count: Int64, _ examples: [Int64] = []) -> StoreFinding {
+      StoreFinding(
+        kind: kind, entity: entity, property: property, message: message, count: count,
+        examples: examples)
+    }
+  }
+
+  /// Runs a job.
+  ///
+  /// - Parameter connection: The store that the job was made for, or its private clone.
+  public static func run(_ job: Job, on connection: Connection) throws -> [StoreFinding] {
+    try answer(job.questions, connection)
+  }
+
+  /// Columns of a result are limited to 2 000 and terms of an expression cost time.
+  private static let questionsAScan = 200
+
+  /// Answers questions over one source in one scan.
+  static func answer(_ questions: [Question], _ connection: Connection) throws -> [StoreFinding] {
+    var findings: [StoreFinding] = []
+    var waiting = questions[...]
+    while let first = waiting.first {
+      switch first.form {
+      case .integrity:
+        findings += try integrity(first, connection)
+        waiting = waiting.dropFirst()
+      case .groups(let source):
+        let count =
+          try connection.rows("SELECT count(*) FROM (\(source))").first?.first?.integer ?? 0
+        if count > 0 { findings.append(first.finding(count)) }
+        waiting = waiting.dropFirst()
+      case .rows(let source, _, _):
+        let scan = waiting.prefix(questionsAScan).prefix { $0.source == source }
+        findings += try rows(Array(scan), source, connection)
+        waiting = waiting.dropFirst(scan.count)
+      }
+    }
+    return findings
+  }
+
+  private static func rows(_ questions: [Question], _ source: String, _ connection: Connection)
+    throws -> [StoreFinding]
+  {
+    let conditions = questions.compactMap { question -> (condition: String, key: String)? in
+      guard case .rows(_, let condition, let key) = question.form else { return nil }
+      return (condition, key)
+    }
+    let sums = conditions.map { "sum(\($0.condition))" }.joined(separator: ", ")
+    let counts = try connection.rows("SELECT \(sums) FROM \(source)").first ?? []
+    var findings: [StoreFinding] = []
+    for (place, question) in questions.enumerated() where place < counts.count {
+      guard let count = counts[place].integer, count > 0 else { continue }
+      let (condition, key) = conditions[place]
+      let examples = try connection.rows(
+        "SELECT \(key) FROM \(source) WHERE \(condition) LIMIT \(StoreFinding.mostExamples)"
+      ).compactMap { $0.first?.integer }
+      findings.append(question.finding(count, examples))
+    }
+    return findings
+  }
+
+  /// Messages beyond these say nothing new.
+  private static let mostIntegrityMessages = 20
+
+  private static func integrity(_ question: Question, _ connection: Connection) throws
+    -> [StoreFinding]
+  {
+    do {
+      let messages = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
+        .compactMap { $0.first?.text }
+      if messages == ["ok"] { return [] }
+      var finding = question.finding(Int64(messages.count))
+      // SQLite's messages name pages, tables and indexes, never values.
+      finding.message += messages.first.map { ": " + $0.prefix(200) } ?? ""
+      return [finding]
+    } catch let error as SQLiteError where error.isDamage {
+      var finding = question.finding(1)
+      finding.message += ": " + error.message
+      return [finding]
+    }
+  }
+}

@@ -1,0 +1,118 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+/// Whether a store keeps the rules that Core Data's own stores keep.
+///
+/// Aspects are ``StoreFinding/Kind``s. What is in the control tables and the schema is asked at
+/// once, through ``structure(of:)``; what is in the rows through jobs, each independent of the
+/// others. Rules that every row keeps by itself are ``RowRules``, too.
+///
+/// Source: `core-data-sqlite-format.md`, and what real stores break of it.
+public enum StoreSoundness {
+  /// Aspects that need more than one row to be judged.
+  public static let crossRow: Set<StoreFinding.Kind> = [.file, .inverse, .order, .unique, .derived]
+
+  /// Everything, in the order of aspects.
+  public static func check(_ binding: StoreBinding) throws -> [StoreFinding] {
+    var findings = try structure(of: binding)
+    for job in jobs(binding, aspects: Set(StoreFinding.Kind.allCases)) {
+      findings += try run(job, on: binding.store.connection)
+    }
+    findings += try externalFiles(of: binding)
+    findings += try validation(of: binding)
+    let places = Dictionary(
+      uniqueKeysWithValues: StoreFinding.Kind.allCases.enumerated().map { ($1, $0) })
+    return findings.enumerated().sorted { a, b in
+      (places[a.element.kind] ?? 0, a.offset) < (places[b.element.kind] ?? 0, b.offset)
+    }.map(\.element)
+  }
+
+  /// Jobs over the rows.
+  ///
+  /// - Parameter aspects: ``crossRow`` and what concerns the pairs of join tables, unless others
+  ///   are asked for.
+  /// - Returns: The same jobs in the same order for the same store and model.
+  public static func jobs(_ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil) -> [Job] {
+    var scans: [[Question]] = []
+    let questions = RowQuestions(binding)
+    let whole = Question(
+      kind: .file, message: "SQLite's integrity check fails", form: .integrity)
+    scans.append([whole])
+    if let aspects {
+      for table in binding.layout.tables where binding.table(of: table.root) != nil {
+        scans.append(questions.strangers(table))
+        for entity in binding.hierarchy.concrete(of: table.root) {
+          scans.append(questions.ofEntity(entity, in: table))
+        }
+      }
+      for (entity, relationship) in binding.relationships where !relationship.isToMany {
+        scans.append(questions.toOne(relationship, of: entity))
+      }
+      scans += pairScans(binding, questions)
+      return number(scans.flatMap { $0 }.filter { aspects.contains($0.kind) })
+    }
+    for (entity, relationship) in binding.relationships where !relationship.isToMany {
+      scans.append(
+        questions.toOne(relationship, of: entity).filter {
+          [.inverse, .order, .note].contains($0.kind)
+        })
+    }
+    scans += pairScans(binding, questions)
+    return number(scans.flatMap { $0 })
+  }
+
+  /// What lies in join tables, in columns of owners, in constraints and in derived attributes.
+  private static func pairScans(_ binding: StoreBinding, _ questions: RowQuestions) -> [[Question]] {
+    var scans: [[Question]] = []
+    for (entity, relationship) in binding.relationships
+    where relationship.isToMany && relationship.inverseName == nil {
+      scans.append(questions.withoutInverse(relationship, of: entity))
+    }
+    for join in binding.joinTables { scans.append(questions.join(join)) }
+    for entity in binding.hierarchy.order {
+      scans.append(questions.uniqueness(of: entity))
+      scans.append(questions.derived(of: entity))
+    }
+    return scans
+  }
+
+  /// One job for questions of one aspect over one source, so that each is one scan.
+  private static func number(_ questions: [Question]) -> [Job] {
+    var jobs: [Job] = []
+    var next: [StoreFinding.Kind: Int] = [:]
+    var waiting = questions[...]
+    while let first = waiting.first {
+      var group = [first]
+      if case .rows(let source, _, _) = first.form {
+        group = waiting.prefix { question in
+          guard case .rows(let other, _, _) = question.form else { return false }
+          return other == source
+        }.map { $0 }
+      }
+      let index = next[first.kind, default: 0]
+      next[first.kind] = index + 1
+      jobs.append(Job(aspect: first.kind, index: index, questions: group))
+      waiting = waiting.dropFirst(group.count)
+    }
+    return jobs
+  }
+}
+
+extension StoreBinding {
+  /// Own stored relationships of every entity whose destination is in the model, in number order.
+  var relationships: [(entity: EntityName, relationship: RelationshipDescription)] {
+    hierarchy.order.flatMap { name in
+      (hierarchy[name]?.properties ?? []).compactMap { property in
+        guard property.isStored, let relationship = property.relationship,
+          hierarchy.contains(relationship.destinationEntity)
+        else { return nil }
+        return (name, relationship)
+      }
+    }
+  }
+
+  /// `1, 2, 5`: numbers of entities for an SQL list; `NULL` for none.
+  func numbers(of entities: [EntityName]) -> String {
+    entities.isEmpty ? "NULL" : entities.map { String(number(of: $0)) }.joined(separator: ", ")
+  }
+}

@@ -1,0 +1,200 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+extension StoreSoundness {
+  /// What stands in the control tables and in the schema: control, metadata, modelcache, schema,
+  /// index. No row of the model's tables is read but their highest keys.
+  public static func structure(of binding: StoreBinding) throws -> [StoreFinding] {
+    try control(binding) + metadata(binding) + modelCache(binding) + schema(binding)
+      + indexes(binding)
+  }
+
+  // MARK: Z_PRIMARYKEY
+
+  /// Source: `core-data-sqlite-format.md` §2.
+  public static func control(_ binding: StoreBinding) throws -> [StoreFinding] {
+    let store = binding.store
+    var findings: [StoreFinding] = []
+    func add(_ message: String, _ entity: EntityName? = nil) {
+      findings.append(StoreFinding(kind: .control, entity: entity?.rawValue, message: message))
+    }
+    for problem in store.primaryKeyProblems { add(problem) }
+    let names = store.primaryKeys.map(\.name)
+    if Set(names).count != names.count { add("Z_PRIMARYKEY names an entity twice") }
+    var rows: [EntityName: PrimaryKeyRow] = [:]
+    for row in store.entityKeys { rows[EntityName(row.name)] = row }
+    for name in Set(binding.hierarchy.order).subtracting(rows.keys).sorted() {
+      add("is missing in Z_PRIMARYKEY", name)
+    }
+    for name in Set(rows.keys).subtracting(binding.hierarchy.order).sorted() {
+      add("stands in Z_PRIMARYKEY and is not in the model", name)
+    }
+    for name in binding.hierarchy.order {
+      guard let row = rows[name] else { continue }
+      let rule = binding.hierarchy.numbers[name] ?? 0
+      if row.number != rule { add("has Z_ENT \(row.number), by the rule \(rule)", name) }
+      let parent = binding.hierarchy[name]?.superentity
+      let expected = parent.map { rows[$0]?.number } ?? 0
+      if row.superNumber != expected {
+        add(
+          "has Z_SUPER \(row.superNumber), expected \(expected.map(String.init) ?? "a number")",
+          name)
+      }
+      guard parent == nil else {
+        if row.highestKey != 0 {
+          add("is a sub-entity and has Z_MAX \(row.highestKey), expected 0", name)
+        }
+        continue
+      }
+      if let table = binding.table(of: name),
+        let highest = try store.connection.rows("SELECT max(Z_PK) FROM \(quoted(table.name))")
+          .first?.first?.integer, row.highestKey < highest
+      {
+        add("has Z_MAX \(row.highestKey), lower than its highest Z_PK \(highest)", name)
+      }
+    }
+    return findings
+  }
+
+  // MARK: Z_METADATA, Z_MODELCACHE
+
+  /// Source: `core-data-sqlite-format.md` §2 and §2.1.
+  public static func metadata(_ binding: StoreBinding) -> [StoreFinding] {
+    let metadata = binding.store.metadata
+    var findings = metadata.problems.map {
+      StoreFinding(kind: .metadata, message: $0.description)
+    }
+    guard !metadata.plist.isEmpty else { return findings }
+    let computed = binding.hierarchy.versionHashes
+    let stored = metadata.versionHashes
+    let listed = Set(metadata.hashedEntities)
+    for name in Set(computed.keys).union(listed).sorted() {
+      let message: String
+      if !listed.contains(name) {
+        message = "is in the model and has no version hash in the store"
+      } else if computed[name] == nil {
+        message = "has a version hash in the store and is not in the model"
+      } else if let hash = stored[name], hash != computed[name] {
+        message = "has another version hash in the store than in the model"
+      } else {
+        continue
+      }
+      findings.append(StoreFinding(kind: .metadata, entity: name.rawValue, message: message))
+    }
+    return findings
+  }
+
+  /// Frameworks from this version on write `Z_MODELCACHE`. Source: `core-data-sqlite-format.md` §3.
+  private static let firstFrameworkWithCache = 637
+
+  public static func modelCache(_ binding: StoreBinding) throws -> [StoreFinding] {
+    let store = binding.store
+    func finding(_ message: String, _ kind: StoreFinding.Kind = .modelcache) -> StoreFinding {
+      StoreFinding(kind: kind, message: message)
+    }
+    guard store.hasTable("Z_MODELCACHE") else {
+      let version = store.metadata.frameworkVersion ?? StoreLayout.recentFramework
+      return [
+        version >= firstFrameworkWithCache
+          ? finding("there is no table Z_MODELCACHE")
+          : finding("there is no Z_MODELCACHE; usual for framework \(version)", .note)
+      ]
+    }
+    var findings: [StoreFinding] = []
+    let cached: EntityHierarchy
+    do {
+      guard let model = try store.cachedModel() else {
+        return [finding("Z_MODELCACHE has no model")]
+      }
+      cached = try EntityHierarchy(model)
+    } catch {
+      return [finding("Z_MODELCACHE cannot be read: \(error)")]
+    }
+    let rows =
+      try store.connection.rows("SELECT count(*) FROM Z_MODELCACHE").first?.first?.integer ?? 0
+    if rows != 1 { findings.append(finding("Z_MODELCACHE has \(rows) rows")) }
+    let (a, b) = (cached.versionHashes, binding.hierarchy.versionHashes)
+    for name in Set(a.keys).union(b.keys).sorted() where a[name] != b[name] {
+      findings.append(
+        StoreFinding(
+          kind: .modelcache, entity: name.rawValue,
+          message: "is another entity in the cached model"))
+    }
+    return findings
+  }
+
+  // MARK: Schema
+
+  public static func schema(_ binding: StoreBinding) -> [StoreFinding] {
+    var findings = binding.missing.map {
+      StoreFinding(kind: .schema, message: "missing \($0)")
+    }
+    for table in binding.layout.tables {
+      let have = Dictionary(
+        binding.store.columns(of: table.name).map { ($0.name, $0.type) },
+        uniquingKeysWith: { first, _ in first })
+      for column in table.columns {
+        guard let type = have[column.name],
+          type.split(separator: " ", omittingEmptySubsequences: false).first.map(String.init)
+            != column.declaredType
+        else { continue }
+        findings.append(
+          StoreFinding(
+            kind: .schema, entity: table.root.rawValue,
+            message: "\(table.name).\(column.name) is declared \(type), by the rule "
+              + column.declaredType))
+      }
+    }
+    return findings
+  }
+
+  /// Missing indexes. Others may be there: Core Data leaves old ones behind.
+  public static func indexes(_ binding: StoreBinding) throws -> [StoreFinding] {
+    let connection = binding.store.connection
+    var known: Set<IndexFact> = []
+    let tables = Set(binding.layout.tables.map(\.name) + binding.joinTables.map(\.name))
+    for table in tables where binding.store.hasTable(table) {
+      for row in try connection.rows("PRAGMA index_list(\(quoted(table)))") {
+        guard let name = row[1].text else { continue }
+        let columns = try connection.rows("PRAGMA index_info(\(quoted(name)))")
+          .map { $0[2].text ?? "" }
+        // A unique index serves where any index is wanted.
+        for isUnique in Set([row[2].integer == 1, false]) {
+          known.insert(
+            IndexFact(name: nil, table: table, columns: columns, isUnique: isUnique))
+          known.insert(
+            IndexFact(name: name, table: table, columns: columns, isUnique: isUnique))
+        }
+      }
+    }
+    var renamed: [String: String] = [:]
+    for (rule, real) in zip(StoreBinding.ruleJoins(binding), binding.layout.joinTables) {
+      renamed[rule.name] = real.name
+    }
+    return binding.layout.tables.flatMap(\.indexes).compactMap { index in
+      let table = renamed[index.table] ?? index.table
+      let wanted = IndexFact(
+        name: index.goesByName ? index.name : nil, table: table,
+        columns: index.indexedColumns.map(\.name), isUnique: index.isUnique)
+      guard !known.contains(wanted), binding.store.hasTable(table) else { return nil }
+      return StoreFinding(
+        kind: .index,
+        message: "there is no index \(index.name) on \(table) "
+          + "(\(index.indexedColumns.map(\.name).joined(separator: ", ")))")
+    }
+  }
+
+  private struct IndexFact: Hashable {
+    let name: String?
+    let table: String
+    let columns: [String]
+    let isUnique: Bool
+  }
+}
+
+extension StoreBinding {
+  /// The join tables by the rules, in the order of the layout's own.
+  static func ruleJoins(_ binding: StoreBinding) -> [JoinTable] {
+    JoinNaming(hierarchy: binding.hierarchy, numbers: binding.layout.entityNumbers).joinTables()
+  }
+}

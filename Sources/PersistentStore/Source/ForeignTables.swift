@@ -1,0 +1,63 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+/// A table that is neither the model's nor one of Core Data's control tables: history, CloudKit
+/// mirroring, whatever an application added.
+///
+/// Source: `core-data-sqlite-format.md` §10 and §11.
+public struct ForeignTable: Sendable, Equatable {
+  public let name: String
+  public let sql: String
+  /// As `PRAGMA table_info` lists them: without hidden and generated ones.
+  public let columns: [String]
+  /// What the row id can be called; nil for a table without one, or whose columns hide it.
+  public let rowIDName: String?
+  /// A virtual table, or one that a virtual table keeps its data in.
+  public let isVirtual: Bool
+  /// SQL of its indexes, in the order of the schema; those of constraints are left out.
+  public let indexes: [String]
+
+  public var hasRowID: Bool { rowIDName != nil }
+}
+
+extension SourceStore {
+  /// Every table whose name does not begin with `Z`, SQLite's own left out, in the order of the
+  /// schema.
+  public var foreignTables: [ForeignTable] {
+    // type: table, view, virtual, shadow; wr: without rowid. https://sqlite.org/pragma.html
+    var facts: [String: (type: String, hasRowID: Bool)] = [:]
+    for row in (try? connection.rows("PRAGMA main.table_list")) ?? [] {
+      if let name = row[1].text {
+        facts[name] = (row[2].text ?? "", row[4].integer == 0)
+      }
+    }
+    return schemaObjects.compactMap { object in
+      guard object.kind == .table, let sql = object.sql, Self.isForeign(object.name) else {
+        return nil
+      }
+      let names = columns(of: object.name).map(\.name)
+      let taken = Set(names.map { LayoutProblem.folded($0) })
+      let known = facts[object.name]
+      let isVirtual = known?.type == "virtual" || known?.type == "shadow"
+      let rowIDName =
+        known?.hasRowID == true
+        ? ["rowid", "_rowid_", "oid"].first { !taken.contains(LayoutProblem.folded($0)) } : nil
+      return ForeignTable(
+        name: object.name, sql: sql, columns: names, rowIDName: rowIDName, isVirtual: isVirtual,
+        indexes: schemaObjects.filter { $0.kind == .index && $0.table == object.name }
+          .compactMap(\.sql))
+    }
+  }
+
+  /// What of the store's schema is neither the model's nor a table, and therefore not carried.
+  public var foreignIssues: [String] {
+    schemaObjects.filter { $0.kind == .view }.map {
+      "The view \($0.name) is not Core Data's and is not carried."
+    }
+  }
+
+  static func isForeign(_ table: String) -> Bool {
+    !SchemaObject.isApplicationTable(table)
+      && !LayoutProblem.folded(table).starts(with: Array("SQLITE_".utf8))
+  }
+}

@@ -1,0 +1,231 @@
+import GodwitObjectModel
+import GodwitSQLite
+import SystemPackage
+
+/// A store opened for reading, without anything written to it or beside it.
+///
+/// A store whose newest rows are in its WAL, or whose journal must be played back, is read from a
+/// private clone: SQLite would write to the store's files otherwise.
+public final class SourceStore {
+  /// The store's own files, wherever it is read from.
+  public let files: StoreFiles
+  /// The state of the files when they were opened. Compare it again before the commit.
+  public let identity: StoreIdentity
+  /// What is read: the store itself or its private clone. Safe to open as immutable by any process.
+  public let readPath: FilePath
+  /// Of the file at ``readPath``.
+  public let header: FileHeader
+  public let connection: Connection
+  /// Everything in `sqlite_master`, in its order.
+  public let schemaObjects: [SchemaObject]
+  public let metadata: StoreMetadata
+  /// The rows of `Z_PRIMARYKEY`, those of history entities included, that can be understood.
+  public let primaryKeys: [PrimaryKeyRow]
+  /// What is wrong with `Z_PRIMARYKEY` as a table.
+  public let primaryKeyProblems: [String]
+
+  private let tableColumns: [String: [(name: String, type: String)]]
+
+  /// Opens a store.
+  ///
+  /// - Parameter snapshotFolder: Where a private clone is made if one is needed. A clone of the
+  ///   same state of the store that is there already is used again.
+  /// - Throws: ``StoreError`` when the file is no store; oddities inside of it are no errors but
+  ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
+  public init(path: FilePath, snapshotFolder: FilePath) throws {
+    files = StoreFiles(path)
+    var identity = try files.identity()
+    var readPath = path
+    let head = try FileFacts.firstBytes(of: path, count: 100)
+    var header = try FileHeader(path, bytes: head, size: identity.size)
+    if identity.hasPendingChanges {
+      (readPath, identity) = try StoreSnapshot(folder: snapshotFolder)
+        .clone(of: files, identity: identity)
+      header = try FileHeader(
+        path, bytes: try FileFacts.firstBytes(of: readPath, count: 100),
+        size: try FileFacts(readPath).size)
+    }
+    try header.checkLength(path, size: try FileFacts(readPath).size)
+    self.identity = identity
+    self.readPath = readPath
+    self.header = header
+    do {
+      connection = try Connection(path: readPath.string, mode: .immutable)
+      schemaObjects = try SchemaObject.all(connection)
+    } catch let error as SQLiteError where error.isDamage {
+      throw StoreError.damaged(path, reason: error.message)
+    }
+    let names = Set(schemaObjects.filter { $0.kind == .table }.map(\.name))
+    guard names.contains("Z_METADATA") || names.contains("Z_PRIMARYKEY") else {
+      throw StoreError.notCoreData(path)
+    }
+    var columns: [String: [(name: String, type: String)]] = [:]
+    for name in names {
+      // A virtual table of a module that is not here has no columns for us.
+      let rows = (try? connection.rows("PRAGMA table_info(\(quoted(name)))")) ?? []
+      columns[name] = rows.compactMap { row in
+        row[1].text.map { (name: $0, type: row[2].text ?? "") }
+      }
+    }
+    tableColumns = columns
+    // A view or a generated column of these names could compute anything, so both must be real.
+    func isReal(_ table: String, _ wanted: [String]) -> Bool {
+      let found = columns[table]?.map(\.name) ?? []
+      return wanted.allSatisfy(found.contains)
+    }
+    metadata =
+      isReal("Z_METADATA", ["Z_UUID", "Z_PLIST"])
+      ? StoreMetadata(connection)
+      : StoreMetadata(
+        uuid: nil, plist: [:], rowCount: 0, problems: [.unreadableTable("it or a column is missing")])
+    (primaryKeys, primaryKeyProblems) =
+      isReal("Z_PRIMARYKEY", ["Z_ENT", "Z_NAME", "Z_SUPER", "Z_MAX"])
+      ? PrimaryKeyRow.all(connection) : ([], ["Z_PRIMARYKEY or a column of it is missing"])
+  }
+}
+
+extension SourceStore {
+  /// Columns of a table with their declared types, in order; none when there is no such table.
+  public func columns(of table: String) -> [(name: String, type: String)] {
+    tableColumns[table] ?? []
+  }
+
+  public func hasTable(_ name: String) -> Bool { tableColumns[name] != nil }
+
+  /// Rows of `Z_PRIMARYKEY` below those of Core Data's own history and CloudKit entities.
+  public var entityKeys: [PrimaryKeyRow] {
+    primaryKeys.filter { $0.number < PrimaryKeyRow.firstHistoryNumber }
+  }
+
+  public var historyKeys: [PrimaryKeyRow] {
+    primaryKeys.filter { $0.number >= PrimaryKeyRow.firstHistoryNumber }
+  }
+
+  /// The model that the store carries in `Z_MODELCACHE`: as much of it as the store holds.
+  ///
+  /// nil where there is none: stores of frameworks before about 637 have no such table.
+  /// - Throws: `ModelError` when what is there is no model.
+  public func cachedModel() throws -> ManagedObjectModel? {
+    guard columns(of: "Z_MODELCACHE").contains(where: { $0.name == "Z_CONTENT" }),
+      let row = try connection.rows("SELECT Z_CONTENT FROM Z_MODELCACHE LIMIT 1").first,
+      let content = row[0].blob
+    else { return nil }
+    let model = try ManagedObjectModel(modelCache: content)
+    // A store of one configuration may cache the whole model.
+    let names = Set(metadata.hashedEntities)
+    guard !names.isEmpty, names.isStrictSubset(of: Set(model.entities.map(\.name))) else {
+      return model
+    }
+    return model.restricted(to: names)
+  }
+
+  /// The store says WAL in its header.
+  public var isWAL: Bool { header.isWAL }
+
+  /// True when the store's own files are still what they were when this was opened.
+  public func isUnchanged() throws -> Bool { try files.identity() == identity }
+}
+
+/// One row of `sqlite_master`.
+public struct SchemaObject: Sendable, Equatable {
+  public enum Kind: String, Sendable {
+    case table, index, trigger, view
+  }
+
+  public let kind: Kind
+  public let name: String
+  /// The table that an index or a trigger belongs to; the name itself for tables and views.
+  public let table: String
+  /// 0 for what has no b-tree.
+  public let rootPage: Int64
+  /// nil for the automatic indexes of constraints.
+  public let sql: String?
+
+  static func all(_ connection: Connection) throws -> [SchemaObject] {
+    let rows = try connection.rows(
+      """
+      SELECT type, name, tbl_name, rootpage, sql
+        FROM sqlite_master
+       ORDER BY rowid
+      """)
+    return rows.compactMap { row in
+      guard let kind = row[0].text.flatMap(Kind.init(rawValue:)), let name = row[1].text,
+        let table = row[2].text
+      else { return nil }
+      return SchemaObject(
+        kind: kind, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
+    }
+  }
+
+  /// A table of the model or of Core Data itself. Everything else is carried, never rewritten.
+  /// Source: `core-data-sqlite-format.md` §11.
+  public static func isApplicationTable(_ name: String) -> Bool { name.utf8.first == 0x5A }
+}
+
+/// One row of `Z_PRIMARYKEY`. Source: `core-data-sqlite-format.md` §2.
+public struct PrimaryKeyRow: Codable, Sendable, Hashable {
+  /// `Z_ENT`.
+  public var number: Int64
+  public var name: String
+  /// `Z_SUPER`; 0 for a root.
+  public var superNumber: Int64
+  /// `Z_MAX`: the highest `Z_PK` ever given out; 0 below a root.
+  public var highestKey: Int64
+
+  /// Numbers from here on are Core Data's own: history has 16001 to 16003.
+  public static let firstHistoryNumber: Int64 = 16_000
+
+  /// No model has so many entities; a hostile table may.
+  private static let mostRows = 100_000
+
+  public init(number: Int64, name: String, superNumber: Int64, highestKey: Int64) {
+    self.number = number
+    self.name = name
+    self.superNumber = superNumber
+    self.highestKey = highestKey
+  }
+
+  /// Rows that can be understood, in the order of their numbers, and what is wrong with others.
+  static func all(_ connection: Connection) -> ([PrimaryKeyRow], [String]) {
+    do {
+      let rows = try connection.rows(
+        """
+        SELECT Z_ENT, Z_NAME, Z_SUPER, Z_MAX
+          FROM Z_PRIMARYKEY
+         ORDER BY Z_ENT
+         LIMIT \(mostRows)
+        """)
+      var odd = 0
+      let found = rows.compactMap { row -> PrimaryKeyRow? in
+        guard let number = row[0].integer, let name = row[1].text else {
+          odd += 1
+          return nil
+        }
+        if row[2].integer == nil || row[3].integer == nil { odd += 1 }
+        return PrimaryKeyRow(
+          number: number, name: name, superNumber: row[2].integer ?? 0,
+          highestKey: row[3].integer ?? 0)
+      }
+      return (found, odd == 0 ? [] : ["Z_PRIMARYKEY has \(odd) rows with values of a wrong type"])
+    } catch let error as SQLiteError {
+      return ([], ["Z_PRIMARYKEY cannot be read: \(error.message)"])
+    } catch {
+      return ([], ["Z_PRIMARYKEY cannot be read"])
+    }
+  }
+}
+
+extension SQLiteError {
+  /// SQLite's own words.
+  var message: String {
+    switch self {
+    case .cannotOpen(_, _, let message), .failed(_, let message, _): message
+    }
+  }
+
+  /// The file is damaged, or a statement in `sqlite_master` cannot be parsed: SQLite gives the
+  /// latter the general error code where it is no damage of pages.
+  var isDamage: Bool {
+    isCorruption || (primaryCode == 1 && message.contains("malformed"))
+  }
+}

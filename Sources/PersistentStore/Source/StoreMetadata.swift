@@ -1,0 +1,242 @@
+import GodwitKeyedArchive
+import GodwitObjectModel
+import GodwitSQLite
+
+/// What a store says about itself in `Z_METADATA`.
+///
+/// Read tolerantly: every oddity is a ``Problem``, and what can be understood is kept.
+/// Source: `core-data-sqlite-format.md` §2.
+public struct StoreMetadata: Sendable {
+  /// The store's UUID; it stands in a column of its own, not in the property list.
+  public var uuid: String?
+  /// Application metadata included.
+  public var plist: PropertyListDictionary
+  /// Rows of `Z_METADATA`; 1 in a sound store.
+  public var rowCount: Int
+  public var problems: [Problem]
+
+  public init(
+    uuid: String?, plist: PropertyListDictionary, rowCount: Int = 1, problems: [Problem] = []
+  ) {
+    self.uuid = uuid
+    self.plist = plist
+    self.rowCount = rowCount
+    self.problems = problems
+  }
+}
+
+extension StoreMetadata {
+  /// What is wrong with a store's metadata.
+  public enum Problem: Sendable, Hashable {
+    case unreadableTable(String)
+    case noRow
+    case severalRows(Int)
+    /// `Z_UUID` is no upper-case UUID.
+    case oddUUID
+    case missingPlist
+    /// `Z_PLIST` can be read, but is an XML property list.
+    case notBinaryPlist
+    case unreadablePlist(String)
+    case plistNotADictionary
+    case wrongType(Key)
+    /// `NSStoreType` is not `SQLite`, or the hashes are of another style than 3.
+    case unexpectedValue(Key)
+    /// The version hash of this entity is no 32 bytes of data.
+    case oddHash(EntityName)
+    /// The digest or the checksum does not follow from the version hashes.
+    case digestMismatch(Key)
+  }
+
+  /// The keys that Core Data itself sets.
+  public enum Key: String, Sendable, Hashable, CaseIterable {
+    case frameworkVersion = "NSPersistenceFrameworkVersion"
+    case maximumFrameworkVersion = "NSPersistenceMaximumFrameworkVersion"
+    case versionHashes = "NSStoreModelVersionHashes"
+    case hashesVersion = "NSStoreModelVersionHashesVersion"
+    case identifiers = "NSStoreModelVersionIdentifiers"
+    case storeType = "NSStoreType"
+    case autoVacuumLevel = "_NSAutoVacuumLevel"
+    case digest = "NSStoreModelVersionHashesDigest"
+    case checksum = "NSStoreModelVersionChecksumKey"
+    case ancillaryHashes = "_NSStoreAncillaryModelVersionHashesMetadataKey"
+    case historyTracking = "NSPersistentHistoryTrackingKey"
+    case storeUUID = "NSStoreUUID"
+  }
+
+  subscript(key: Key) -> PropertyList? {
+    get { plist[key.rawValue] }
+    set { plist[key.rawValue] = newValue }
+  }
+
+  /// Keys of the application's own.
+  public var applicationKeys: [String] {
+    plist.keys.filter { Key(rawValue: $0) == nil }
+  }
+
+  public var frameworkVersion: Int? {
+    self[.frameworkVersion]?.integer.flatMap { Int(exactly: $0) }
+  }
+
+  /// The version hashes of the entities in the store; those of odd form left out.
+  public var versionHashes: [EntityName: VersionHash] {
+    var hashes: [EntityName: VersionHash] = [:]
+    for (name, value) in self[.versionHashes]?.dictionary ?? [:] {
+      hashes[EntityName(name)] = value.data.flatMap { VersionHash(bytes: $0) }
+    }
+    return hashes
+  }
+
+  /// The names that have a version hash, of whatever form.
+  public var hashedEntities: [EntityName] {
+    (self[.versionHashes]?.dictionary?.keys ?? []).map { EntityName($0) }.sorted()
+  }
+
+  public var identifiers: [String] {
+    (self[.identifiers]?.array ?? []).compactMap(\.string)
+  }
+
+  public var digest: String? { self[.digest]?.string }
+
+  public var checksum: String? { self[.checksum]?.string }
+}
+
+extension StoreMetadata {
+  /// Reads the one row that there should be.
+  init(_ connection: Connection) {
+    self.init(uuid: nil, plist: [:], rowCount: 0)
+    let rows: [[SQLiteValue]]
+    do {
+      rows = try connection.rows(
+        """
+        SELECT Z_UUID, Z_PLIST
+          FROM Z_METADATA
+         ORDER BY rowid
+         LIMIT 1
+        """)
+      rowCount = Int(
+        clamping: try connection.rows("SELECT count(*) FROM Z_METADATA").first?.first?.integer ?? 0)
+    } catch {
+      problems.append(
+        .unreadableTable((error as? SQLiteError)?.message ?? "it cannot be read"))
+      return
+    }
+    guard let row = rows.first else {
+      problems.append(.noRow)
+      return
+    }
+    if rowCount > 1 { problems.append(.severalRows(rowCount)) }
+    uuid = row[0].text
+    if !(uuid.map(Self.isUUID) ?? false) { problems.append(.oddUUID) }
+    read(row[1])
+  }
+
+  private mutating func read(_ value: SQLiteValue) {
+    let bytes: [UInt8]
+    switch value {
+    case .blob(let blob): bytes = blob
+    case .text(let text): bytes = Array(text.utf8)
+    case .null, .integer, .real:
+      problems.append(.missingPlist)
+      return
+    }
+    if !bytes.starts(with: Array("bplist".utf8)) { problems.append(.notBinaryPlist) }
+    do {
+      guard let found = try PropertyList(bytes: bytes).dictionary else {
+        problems.append(.plistNotADictionary)
+        return
+      }
+      plist = found
+    } catch {
+      problems.append(.unreadablePlist("\(error)"))
+      return
+    }
+    judge()
+  }
+
+  private mutating func judge() {
+    if self[.storeType]?.string != "SQLite" { problems.append(.unexpectedValue(.storeType)) }
+    if self[.hashesVersion]?.integer != 3 { problems.append(.unexpectedValue(.hashesVersion)) }
+    if self[.frameworkVersion]?.integer == nil { problems.append(.wrongType(.frameworkVersion)) }
+    if self[.identifiers]?.array == nil { problems.append(.wrongType(.identifiers)) }
+    guard let listed = self[.versionHashes]?.dictionary else {
+      problems.append(.wrongType(.versionHashes))
+      return
+    }
+    let odd = listed.filter { $0.value.data.flatMap { VersionHash(bytes: $0) } == nil }
+    guard odd.isEmpty else {
+      problems += odd.map { .oddHash(EntityName($0.key)) }
+      return
+    }
+    let hashes = versionHashes
+    if let digest = self[.digest], digest.string != StoreDigest.hashesDigest(of: hashes) {
+      problems.append(.digestMismatch(.digest))
+    }
+    if let checksum = self[.checksum], checksum.string != StoreDigest.versionChecksum(of: hashes) {
+      problems.append(.digestMismatch(.checksum))
+    }
+  }
+
+  /// 36 characters, hexadecimal digits in capitals.
+  static func isUUID(_ text: String) -> Bool {
+    let bytes = Array(text.utf8)
+    return bytes.count == 36
+      && bytes.enumerated().allSatisfy { place, byte in
+        [8, 13, 18, 23].contains(place)
+          ? byte == UInt8(ascii: "-")
+          : (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+            || (UInt8(ascii: "A")...UInt8(ascii: "F")).contains(byte)
+      }
+  }
+}
+
+extension StoreMetadata {
+  /// `Z_PLIST` of the store after a migration, as a binary property list.
+  ///
+  /// The application's keys stay as they are. The framework version is carried and raised to
+  /// ``StoreLayout/recentFramework`` where the store was of a framework with another layout, since
+  /// what is written is always the recent one.
+  ///
+  /// - Parameter entities: The entities that the store holds; nil for all of the model.
+  public func bytes(migratedTo hierarchy: EntityHierarchy, entities: Set<EntityName>? = nil)
+    -> [UInt8]
+  {
+    var migrated = self
+    let hashes = hierarchy.versionHashes.filter { entities?.contains($0.key) ?? true }
+    let sorted = hashes.sorted { $0.key < $1.key }
+    let carried = frameworkVersion ?? 0
+    let version = carried < 900 ? StoreLayout.recentFramework : carried
+    migrated[.frameworkVersion] = .integer(Int64(version))
+    if let maximum = self[.maximumFrameworkVersion] {
+      let carriedMaximum = maximum.integer ?? 0
+      migrated[.maximumFrameworkVersion] = .integer(max(carriedMaximum, Int64(version)))
+    }
+    migrated[.versionHashes] = .dictionary(
+      PropertyListDictionary(sorted.map { (key: $0.key.rawValue, value: .data($0.value.bytes)) }))
+    migrated[.hashesVersion] = .integer(3)
+    migrated[.identifiers] = .array(hierarchy.model.versionIdentifiers.map { .string($0) })
+    migrated[.storeType] = .string("SQLite")
+    migrated[.autoVacuumLevel] = .string("2")
+    migrated[.digest] = .string(StoreDigest.hashesDigest(of: hashes))
+    migrated[.checksum] = .string(StoreDigest.versionChecksum(of: hashes))
+    return PropertyList.dictionary(migrated.plist).binary()
+  }
+}
+
+extension StoreMetadata.Problem: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreadableTable(let reason): "Z_METADATA cannot be read: \(reason)"
+    case .noRow: "Z_METADATA has no row"
+    case .severalRows(let count): "Z_METADATA has \(count) rows"
+    case .oddUUID: "Z_UUID is no UUID in capitals"
+    case .missingPlist: "Z_PLIST is NULL or no data"
+    case .notBinaryPlist: "Z_PLIST is no binary property list"
+    case .unreadablePlist(let reason): "Z_PLIST cannot be read: \(reason)"
+    case .plistNotADictionary: "Z_PLIST is no dictionary"
+    case .wrongType(let key): "\(key.rawValue) is missing or of a wrong type"
+    case .unexpectedValue(let key): "\(key.rawValue) has an unexpected value"
+    case .oddHash(let name): "the version hash of \(name) is no 32 bytes of data"
+    case .digestMismatch(let key): "\(key.rawValue) does not follow from the version hashes"
+    }
+  }
+}

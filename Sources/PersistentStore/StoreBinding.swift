@@ -1,0 +1,177 @@
+import GodwitObjectModel
+
+/// Where a model's properties really lie in a given store.
+///
+/// Names are computed by the rules of ``StoreLayout``. A store that was migrated in place may
+/// deviate: entities keep older numbers, self-joins are named the other way round, columns with
+/// an entity's number in their name have another number. Then the variant that exists is used.
+///
+/// Source: `core-data-sqlite-format.md` §7 and §9.
+public struct StoreBinding {
+  public let store: SourceStore
+  /// The entities that the store holds: those of the model, or of one of its configurations.
+  public let hierarchy: EntityHierarchy
+  /// With the store's own entity numbers, and tables and columns under their real names. Statements
+  /// are those of the rules all the same.
+  public let layout: StoreLayout
+  /// What was not found under any name: `table ZRECIPE`, `column ZRECIPE.ZNAME`,
+  /// `join table Z_1TAGS`.
+  public let missing: [String]
+
+  /// Binds a model to a store.
+  ///
+  /// - Parameter hierarchy: The whole model, or the entities of the configuration that the store
+  ///   was added with. Given the whole model, a store that holds just the entities of one
+  ///   configuration is bound to these. See ``fitting(_:to:)``.
+  public init(_ store: SourceStore, _ hierarchy: EntityHierarchy) {
+    let hierarchy = Self.fitting(hierarchy, to: store)
+    var layout = StoreLayout(
+      hierarchy, frameworkVersion: store.metadata.frameworkVersion ?? StoreLayout.recentFramework,
+      entityNumbers: Self.ownNumbers(store, hierarchy))
+    var missing: [String] = []
+    for (index, table) in layout.tables.enumerated() {
+      let have = Set(store.columns(of: table.name).map(\.name))
+      guard !have.isEmpty else {
+        missing.append("table \(table.name)")
+        continue
+      }
+      missing += EntityTable.systemColumns.filter { !have.contains($0) }.map {
+        "column \(table.name).\($0)"
+      }
+      var used = Set(table.columns.map(\.name))
+      for (place, column) in table.columns.enumerated() where !have.contains(column.name) {
+        if let other = Self.otherNumber(of: column, among: have.subtracting(used)) {
+          used.insert(other)
+          layout.renameColumn(at: place, ofTable: index, to: other)
+        } else {
+          missing.append("column \(table.name).\(column.name)")
+        }
+      }
+    }
+    for (index, join) in layout.joinTables.enumerated() {
+      if let found = Self.find(join, numbers: layout.entityNumbers, in: store) {
+        layout.replaceJoin(at: index, by: found)
+      } else {
+        missing.append("join table \(join.name)")
+      }
+    }
+    self.store = store
+    self.hierarchy = hierarchy
+    self.layout = layout
+    self.missing = missing
+  }
+}
+
+extension StoreBinding {
+  /// The model as a store uses it: the entities of one configuration, when the store holds just
+  /// those; else the model as it is.
+  public static func fitting(_ hierarchy: EntityHierarchy, to store: SourceStore) -> EntityHierarchy {
+    let hashed = Set(store.metadata.hashedEntities)
+    let names = hashed.isEmpty ? Set(store.entityKeys.map { EntityName($0.name) }) : hashed
+    guard !names.isEmpty, names.isStrictSubset(of: Set(hierarchy.order)),
+      hierarchy.model.configurations.values.contains(where: { Set($0) == names })
+    else { return hierarchy }
+    return (try? EntityHierarchy(hierarchy.model.restricted(to: names))) ?? hierarchy
+  }
+
+  /// `Z_ENT` by `Z_PRIMARYKEY`, when it names just the model's entities and tells them apart.
+  private static func ownNumbers(_ store: SourceStore, _ hierarchy: EntityHierarchy)
+    -> [EntityName: Int]?
+  {
+    var numbers: [EntityName: Int] = [:]
+    for row in store.entityKeys where row.number > 0 {
+      numbers[EntityName(row.name)] = Int(row.number)
+    }
+    guard Set(numbers.keys) == Set(hierarchy.order), Set(numbers.values).count == numbers.count
+    else { return nil }
+    return numbers
+  }
+
+  /// The column whose name differs in an entity's number only, if there is just one.
+  private static func otherNumber(of column: Column, among names: Set<String>) -> String? {
+    switch column.role {
+    case .targetEntity, .owner: break
+    case .attribute, .leaf, .toOne, .order: return nil
+    }
+    func afterNumber(_ name: String) -> Substring? {
+      guard name.first == "Z" else { return nil }
+      let rest = name.dropFirst().drop { ("0"..."9").contains($0) }
+      return rest.count < name.count - 1 ? rest : nil
+    }
+    guard let wanted = afterNumber(column.name) else { return nil }
+    let found = names.filter { afterNumber($0) == wanted }
+    return found.count == 1 ? found.first : nil
+  }
+
+  /// The join table under its computed name, or under that of the inverse relationship.
+  private static func find(
+    _ join: JoinTable, numbers: [EntityName: Int], in store: SourceStore
+  ) -> JoinTable? {
+    let other = "Z_\(numbers[join.inverseEntity] ?? 0)" + join.inverse.uppercased()
+    for name in [join.name, other] {
+      let have = Set(store.columns(of: name).map(\.name))
+      guard have.contains(join.firstColumn), have.contains(join.secondColumn) else { continue }
+      let present = { (column: String?) in column.flatMap { have.contains($0) ? $0 : nil } }
+      return JoinTable(
+        name: name, entity: join.entity, relationship: join.relationship,
+        inverseEntity: join.inverseEntity, inverse: join.inverse, firstColumn: join.firstColumn,
+        secondColumn: join.secondColumn, firstOrderColumn: present(join.firstOrderColumn),
+        secondOrderColumn: present(join.secondOrderColumn))
+    }
+    return nil
+  }
+
+  // MARK: Only what is there
+
+  public func has(_ column: String, in table: String) -> Bool {
+    store.columns(of: table).contains { $0.name == column }
+  }
+
+  /// The table of an entity, or nil when the store lacks it or one of its system columns.
+  public func table(of entity: EntityName) -> EntityTable? {
+    guard let table = layout.table(of: entity),
+      EntityTable.systemColumns.allSatisfy({ has($0, in: table.name) })
+    else { return nil }
+    return table
+  }
+
+  /// The column of an attribute or to-one relationship, or nil when the store lacks it.
+  public func column(of property: String, in entity: EntityName) -> String? {
+    present(layout.column(of: property, in: entity), of: entity)
+  }
+
+  public func entityColumn(of property: String, in entity: EntityName) -> String? {
+    present(layout.entityColumn(of: property, in: entity), of: entity)
+  }
+
+  public func orderColumn(of property: String, in entity: EntityName) -> String? {
+    present(layout.orderColumn(of: property, in: entity), of: entity)
+  }
+
+  /// The join table of a to-many relationship, or nil when the store lacks it.
+  public func join(of relationship: String, in entity: EntityName) -> (
+    table: JoinTable, isFirst: Bool
+  )? {
+    layout.join(of: relationship, in: entity).flatMap { found in
+      has(found.table.firstColumn, in: found.table.name)
+        && has(found.table.secondColumn, in: found.table.name) ? found : nil
+    }
+  }
+
+  /// The join tables that the store has.
+  public var joinTables: [JoinTable] {
+    layout.joinTables.filter {
+      has($0.firstColumn, in: $0.name) && has($0.secondColumn, in: $0.name)
+    }
+  }
+
+  /// `Z_ENT` of an entity in this store.
+  public func number(of entity: EntityName) -> Int64 { Int64(layout.entityNumbers[entity] ?? 0) }
+
+  private func present(_ column: String?, of entity: EntityName) -> String? {
+    guard let column, let table = table(of: entity), has(column, in: table.name) else {
+      return nil
+    }
+    return column
+  }
+}

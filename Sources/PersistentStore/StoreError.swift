@@ -1,0 +1,91 @@
+import Glibc
+import SystemPackage
+
+/// Why a store cannot be read, or a schema not be made for one.
+///
+/// In every case the store is as it was.
+public enum StoreError: Error, Sendable, Equatable {
+  case notFound(FilePath)
+  /// A folder, a socket, a device.
+  case notAFile(FilePath)
+  case empty(FilePath)
+  /// Does not begin as an SQLite file. Encrypted ones look like noise from the first byte.
+  case notSQLite(FilePath, mayBeEncrypted: Bool)
+  /// The 100-byte header of an SQLite file says something impossible.
+  case impossibleHeader(FilePath, reason: String)
+  /// The header counts more pages than the file has.
+  case truncated(FilePath, expectedBytes: Int64, foundBytes: Int64)
+  /// SQLite cannot make sense of the file.
+  case damaged(FilePath, reason: String)
+  /// An SQLite database without any of Core Data's control tables.
+  case notCoreData(FilePath)
+  /// Another process wrote to the store while it was copied.
+  case changedWhileCopying(FilePath)
+  case cannotRead(FilePath, errno: Int32)
+  case cannotCopy(FilePath, to: FilePath, errno: Int32)
+  /// `Z_MODELCACHE` is there and cannot be used.
+  case modelCache(FilePath, reason: String)
+  /// The destination's schema cannot be made.
+  case layout(LayoutProblem)
+}
+
+extension StoreError {
+  /// Core Data's error code. Source: `core-data-migration.md` §1.4.
+  public var code: Int {
+    switch self {
+    case .notFound, .notAFile, .empty, .notSQLite, .impossibleHeader, .notCoreData, .cannotRead,
+      .cannotCopy, .changedWhileCopying:
+      134_080
+    case .truncated, .damaged: 134_150
+    case .modelCache: 134_130
+    case .layout: 134_160
+    }
+  }
+
+  /// True when the volume of the run directory, not the store, is the trouble.
+  public var isOutOfSpace: Bool {
+    if case .cannotCopy(_, _, let errno) = self {
+      return errno == ENOSPC || errno == EDQUOT
+    }
+    return false
+  }
+}
+
+extension StoreError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .notFound(let path): "\(path) does not exist. Check the path."
+    case .notAFile(let path): "\(path) is no regular file. Give the path of a store."
+    case .empty(let path):
+      "\(path) has no bytes: no store was ever written there, or it was lost. "
+        + "Restore it from a backup."
+    case .notSQLite(let path, let mayBeEncrypted):
+      mayBeEncrypted
+        ? "\(path) does not begin as an SQLite file and looks encrypted. "
+          + "Decrypt it with the application that wrote it and run again."
+        : "\(path) is no SQLite file. Give a Core Data store of the SQLite type."
+    case .impossibleHeader(let path, let reason):
+      "\(path) has a damaged file header: \(reason). Restore it from a backup."
+    case .truncated(let path, let expected, let found):
+      "\(path) is cut short: it has \(found) bytes and its header counts \(expected). "
+        + "Restore it from a backup."
+    case .damaged(let path, let reason):
+      "\(path) is damaged: \(reason). Restore it from a backup, or save its rows with "
+        + "`sqlite3 \(path) .recover`."
+    case .notCoreData(let path):
+      "\(path) is an SQLite database without Z_METADATA and Z_PRIMARYKEY, so not a Core Data store. "
+        + "Give the path of a store."
+    case .changedWhileCopying(let path):
+      "\(path) was written by another process while it was being copied. "
+        + "Close that process and run again."
+    case .cannotRead(let path, let errno):
+      "\(path) cannot be read: \(Errno(rawValue: errno)). Check its permissions and run again."
+    case .cannotCopy(let path, let target, let errno):
+      "\(path) cannot be copied to \(target): \(Errno(rawValue: errno)). "
+        + "See to that folder's space and permissions and run again."
+    case .modelCache(let path, let reason):
+      "The model cached in \(path) cannot be used: \(reason). Give the model with --models."
+    case .layout(let problem): problem.description
+    }
+  }
+}
