@@ -1,6 +1,6 @@
-public import SystemPackage
 private import Glibc
 private import Synchronization
+public import SystemPackage
 
 /// Something that has just been done to the disk, between which and the next step a crash can fall.
 public enum DurableStep: String, CaseIterable, Sendable {

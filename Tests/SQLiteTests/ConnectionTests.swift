@@ -1,0 +1,185 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+@Suite struct `A connection` {
+  @Test(arguments: ["plain.db", "with space.db", "50%.db", "a?mode=memory.db", "#1.db", "é漢.db"])
+  func `opens a path as it is spelled`(name: String) throws {
+    let folder = try TemporaryFolder()
+    try Connection(path: folder.file(name), mode: .create).execute("CREATE TABLE t (a)")
+    #expect(try folder.names() == [name])
+    let again = try Connection(path: folder.file(name), mode: .immutable)
+    #expect(try again.rows("SELECT name FROM sqlite_master") == [[.text("t")]])
+  }
+
+  @Test(arguments: [Connection.Mode.immutable, .readOnly, .readWrite])
+  func `makes no file unless told to`(mode: Connection.Mode) throws {
+    let folder = try TemporaryFolder()
+    let error = #expect(throws: SQLiteError.self) {
+      try Connection(path: folder.file("none.db"), mode: mode)
+    }
+    #expect(error?.codeName == "SQLITE_CANTOPEN")
+    #expect(try folder.names() == [])
+  }
+
+  @Test func `refuses an empty path and one with a zero byte`() {
+    #expect(throws: SQLiteError.self) { try Connection(path: "", mode: .create) }
+    #expect(throws: SQLiteError.self) { try Connection(path: "/tmp/a\0b", mode: .create) }
+  }
+
+  @Test func `that is immutable leaves no files beside a WAL database`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("wal.db")
+    try Connection(path: path, mode: .create)
+      .execute("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    #expect(try folder.names() == ["wal.db"])
+    let reader = try Connection(path: path, mode: .immutable)
+    #expect(try reader.rows("SELECT a FROM t") == [[.integer(1)]])
+    #expect(try folder.names() == ["wal.db"])
+    #expect(throws: SQLiteError.self) { try reader.execute("INSERT INTO t VALUES (2)") }
+  }
+
+  @Test func `tells a file that is no database`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("text")
+    try Data(repeating: 65, count: 4096).write(to: URL(fileURLWithPath: path))
+    let error = #expect(throws: SQLiteError.self) {
+      try Connection(path: path, mode: .readOnly).rows("SELECT * FROM sqlite_master")
+    }
+    #expect(error?.isCorruption == true)
+    #expect(error?.codeName == "SQLITE_NOTADB")
+  }
+
+  @Test func `tells that another one holds the lock`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("busy.db")
+    let writer = try Connection(path: path, mode: .create)
+    try writer.execute("CREATE TABLE t (a); BEGIN IMMEDIATE")
+    let other = try Connection(path: path, mode: .readWrite, busyTimeoutMilliseconds: 0)
+    let error = #expect(throws: SQLiteError.self) { try other.execute("INSERT INTO t VALUES (1)") }
+    #expect(error?.isBusy == true)
+  }
+
+  @Test func `closes only without living statements`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    do {
+      let statement = try database.prepare("SELECT 1")
+      let error = #expect(throws: SQLiteError.self) { try database.close() }
+      #expect(error?.isBusy == true)
+      #expect(try statement.step())
+    }
+    try database.close()
+    try database.close()
+    let error = #expect(throws: SQLiteError.self) { try database.execute("SELECT 1") }
+    #expect(error?.codeName == "SQLITE_MISUSE")
+  }
+
+  @Test func `rolls a transaction back when its body throws`() throws {
+    struct Stop: Error {}
+    let database = try Connection(path: ":memory:", mode: .create)
+    try database.execute("CREATE TABLE t (a)")
+    #expect(throws: Stop.self) {
+      try database.transaction {
+        try database.execute("INSERT INTO t VALUES (1)")
+        throw Stop()
+      }
+    }
+    try database.transaction { try database.execute("INSERT INTO t VALUES (2)") }
+    #expect(try database.rows("SELECT a FROM t") == [[.integer(2)]])
+    #expect(!database.isInTransaction)
+    #expect(database.changes == 1)
+    #expect(database.lastInsertRowID == 1)
+  }
+
+  @Test func `stands in for functions that triggers call`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    try database.execute("CREATE TABLE t (a)")
+    try database.registerFunctionStubs(["NSCoreDataExample"])
+    try database.execute(
+      """
+      CREATE TRIGGER r AFTER INSERT ON t
+      BEGIN
+        UPDATE t SET a = NSCoreDataExample('x', NEW.a) WHERE rowid = NEW.rowid;
+      END
+      """)
+    try database.execute("INSERT INTO t VALUES (1)")
+    #expect(try database.rows("SELECT a FROM t") == [[.null]])
+  }
+
+  @Test func `stops a statement when the check says so`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    let endless =
+      "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    var asked = 0
+    database.setCancelCheck(everyInstructions: 100) {
+      asked += 1
+      return asked == 3
+    }
+    let error = #expect(throws: SQLiteError.self) { try database.execute(endless) }
+    #expect(error?.isInterrupted == true)
+    #expect(asked == 3)
+    database.setCancelCheck(nil)
+    #expect(try database.rows("SELECT 1") == [[.integer(1)]])
+  }
+
+  @Test func `keeps to its limits`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    database.setLimit(.length, to: 1000)
+    let error = #expect(throws: SQLiteError.self) {
+      try database.rows("SELECT zeroblob(2000)")
+    }
+    #expect(error?.codeName == "SQLITE_TOOBIG")
+  }
+}
+
+@Suite struct `An SQLite error` {
+  @Test func `keeps the extended code, the message and the statement`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    try database.execute("CREATE TABLE ZTRADE (ZAMOUNT INTEGER NOT NULL, ZKEY UNIQUE)")
+    let insert = try database.prepare("INSERT INTO ZTRADE\n     VALUES (?1, ?2)")
+    try insert.bind(2, .text("a secret"))
+    let error = #expect(throws: SQLiteError.self) { try insert.step() }
+    #expect(
+      error?.description
+        == "SQLite error 1299 (SQLITE_CONSTRAINT_NOTNULL): NOT NULL constraint failed: "
+        + "ZTRADE.ZAMOUNT, in INSERT INTO ZTRADE VALUES (?1, ?2).")
+    try insert.bind(1, 1)
+    try insert.run()
+    let second = #expect(throws: SQLiteError.self) { try insert.step() }
+    #expect(second?.isConstraintUnique == true)
+    #expect(second?.description.contains("secret") == false)
+  }
+
+  @Test func `tells a full database`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    try database.execute("PRAGMA max_page_count = 2; CREATE TABLE t (a)")
+    let error = #expect(throws: SQLiteError.self) {
+      try database.execute("INSERT INTO t VALUES (zeroblob(100000))")
+    }
+    #expect(error?.isOutOfSpace == true)
+  }
+
+  @Test(arguments: [
+    (code: Int32(1), name: "SQLITE_ERROR"),
+    (522, "SQLITE_IOERR_SHORT_READ"),
+    (516, "SQLITE_ABORT_ROLLBACK"),
+    (8714, "SQLITE_IOERR_IN_PAGE"),
+    (267, "SQLITE_CORRUPT_VTAB"),
+    (28, "SQLITE_WARNING"),
+    (99, "SQLITE_99"),
+    (-1, "SQLITE_-1"),
+  ])
+  func `has its name in SQLite's documentation`(code: Int32, name: String) {
+    #expect(SQLiteError.failed(code: code, message: "", statement: "").codeName == name)
+  }
+}
+
+@Suite struct `An identifier` {
+  @Test(arguments: [
+    (name: "ZTRADE", quoted: "\"ZTRADE\""), ("", "\"\""), ("a\"b", "\"a\"\"b\""),
+    ("\"\u{301}", "\"\"\"\u{301}\""),  // a quote with an accent is a quote all the same
+  ])
+  func `is quoted`(name: String, expected: String) {
+    #expect(Array(quoted(name).utf8) == Array(expected.utf8))
+  }
+}
