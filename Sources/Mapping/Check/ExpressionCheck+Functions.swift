@@ -1,0 +1,189 @@
+import GodwitObjectModel
+
+extension ExpressionCheck {
+  mutating func function(
+    _ receiver: ValueExpression, _ selector: String, _ arguments: [ValueExpression]
+  ) -> ExpressionType {
+    let type = type(of: receiver)
+    let types = arguments.map { self.type(of: $0) }
+    let colons = selector.utf8.count { $0 == UInt8(ascii: ":") }
+    if colons != arguments.count {
+      find(
+        .argumentCount, .error,
+        "\(selector) takes \(colons) argument(s) and is given \(arguments.count)")
+    }
+    // Key-value coding is understood by everything.
+    if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:",
+      case .constant(.string(let path))? = arguments.first,
+      let keyed = try? ValueExpression(parsing: "$source." + path),
+      case .keyPath(_, let keys) = keyed
+    {
+      return follow(keys[...], from: type)
+    }
+    switch type {
+    case .helper("manager"): return manager(selector, arguments, types)
+    case .helper("entityPolicy"):
+      find(
+        .missingPolicySelector, .error,
+        "$entityPolicy is asked for \(selector), which is code of "
+          + (mapping.policy ?? "a policy, and the mapping has none"))
+      return .unknown
+    case .value(let kind): return selectorResult(selector, on: kind)
+    case .collection(let member):
+      return collectionResult(selector, member)
+    case .object:
+      if selector == "objectID" || selector == "description" || selector == "isEqual:" {
+        return .unknown
+      }
+      unknown(selector, ["valueForKey:", "valueForKeyPath:", "objectID", "isEqual:"])
+      return .unknown
+    case .helper, .someDestinationObjects, .null, .unknown: return .unknown
+    }
+  }
+
+  private mutating func unknown(_ selector: String, _ known: [String]) {
+    let suggestion = Spelling.closest(
+      to: selector, among: known.sorted { $0.precedesInBytes($1) })
+    find(
+      .unknownSelector, .error,
+      "there is no selector \(selector) here" + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+  }
+
+  private mutating func selectorResult(_ selector: String, on kind: ValueKind) -> ExpressionType {
+    if let found = ValueSelectors.result(of: selector, on: kind) { return found }
+    unknown(selector, ValueSelectors.names(on: kind))
+    return .unknown
+  }
+
+  private mutating func collectionResult(
+    _ selector: String, _ member: ExpressionType
+  ) -> ExpressionType {
+    switch selector {
+    case "count": return .value(.number)
+    case "firstObject", "lastObject", "anyObject": return member
+    case "allObjects": return .collection(of: member)
+    case "componentsJoinedByString:": return .value(.string)
+    default:
+      unknown(selector, ValueSelectors.collection)
+      return .unknown
+    }
+  }
+
+  private mutating func manager(
+    _ selector: String, _ arguments: [ValueExpression], _ types: [ExpressionType]
+  ) -> ExpressionType {
+    switch selector {
+    case ManagerSelector.instancesForMapping:
+      guard let maker = mappingNamed(arguments.first),
+        let entity = maker.destinationEntity
+      else { return .collection(of: .someDestinationObjects) }
+      if let given = types.last, yieldsNothing(given, for: maker) {
+        return .collection(of: .someDestinationObjects)
+      }
+      return .collection(of: .object(.destination, entity))
+    case ManagerSelector.sourceInstancesForMapping:
+      guard let maker = mappingNamed(arguments.first), let entity = maker.sourceEntity else {
+        return .collection(of: .unknown)
+      }
+      return .collection(of: .object(.source, entity))
+    case ManagerSelector.instancesForRelationship:
+      checkRelationshipName(arguments.first)
+      return .collection(of: .someDestinationObjects)
+    case ManagerSelector.fetchRequest:
+      return fetched(arguments)
+    case let name where ValueSelectors.manager.contains(name): return .unknown
+    default:
+      unknown(selector, ValueSelectors.manager)
+      return .collection(of: .someDestinationObjects)
+    }
+  }
+
+  /// Objects that a mapping does not take have no destination instances through it.
+  private mutating func yieldsNothing(
+    _ instances: ExpressionType, for maker: EntityMapping
+  ) -> Bool {
+    var member = instances
+    while case .collection(let inner) = member { member = inner }
+    guard case .object(.source, let given) = member, let taken = maker.sourceEntity,
+      !source.isKind(given, of: taken), !source.isKind(taken, of: given)
+    else { return false }
+    find(
+      .yieldsNothing, .warning,
+      "\(maker.name) takes objects of \(taken) and is asked for those of \(given): "
+        + "this yields nothing")
+    return true
+  }
+
+  private mutating func mappingNamed(_ argument: ValueExpression?) -> EntityMapping? {
+    guard case .constant(.string(let name))? = argument else { return nil }
+    if let found = model.entityMapping(named: name) { return found }
+    let known = model.entityMappings.map(\.name)
+    let suggestion = Spelling.closest(to: name, among: known)
+    find(
+      .unknownMapping, .error,
+      "there is no entity mapping \(name)" + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+    return nil
+  }
+
+  private mutating func checkRelationshipName(_ argument: ValueExpression?) {
+    guard case .constant(.string(let name))? = argument, let entity = mapping.sourceEntity,
+      source.property(name, of: entity)?.property.relationship == nil
+    else { return }
+    let known = source.properties(of: entity).compactMap { $0.property.relationship?.name }
+    let suggestion = Spelling.closest(to: name, among: known)
+    find(
+      .unknownKey, .error,
+      "the source entity \(entity) has no relationship \(name)"
+        + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+  }
+
+  /// The fetch of another entity's objects, with the text of its predicate.
+  private mutating func fetched(_ arguments: [ValueExpression]) -> ExpressionType {
+    guard case .constant(.string(let name))? = arguments.first else { return .unknown }
+    guard source.contains(EntityName(name)) else {
+      let suggestion = Spelling.closest(to: name, among: source.order.map(\.rawValue))
+      find(
+        .unknownEntity, .error,
+        "the source model has no entity \(name)"
+          + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+      return .unknown
+    }
+    return .collection(of: .object(.source, EntityName(name)))
+  }
+
+  /// Source: `core-data-migration.md` §4.4.
+  mutating func call(_ name: String, _ arguments: [ValueExpression]) -> ExpressionType {
+    let types = arguments.map { type(of: $0) }
+    switch name {
+    case "now", "godwit.date": return .value(.date)
+    case "uppercase:", "lowercase:", "canonical:", "godwit.string", "godwit.dateString",
+      "godwit.text":
+      return .value(.string)
+    case "godwit.uuid": return .value(.uuid)
+    case "godwit.url": return .value(.url)
+    case "godwit.data", "godwit.bucketSetting": return .value(.data)
+    case "godwit.bucket": return .unknown
+    case "noindex:": return types.first ?? .unknown
+    case "min:", "max:", "mode:":
+      if case .collection(let member)? = types.first { return member }
+      return types.first ?? .unknown
+    default: break
+    }
+    // Everything else is arithmetic.
+    let operators = [
+      BuiltInFunction.Infix.add, BuiltInFunction.Infix.subtract, BuiltInFunction.Infix.multiply,
+      BuiltInFunction.Infix.divide, BuiltInFunction.Infix.power, "modulus:by:",
+    ]
+    if operators.contains(name) {
+      for case .value(let kind) in types where kind != .number && kind != .unknown {
+        find(
+          .typeMismatch, .error,
+          "\(kind.description) cannot be reckoned with"
+            + (kind == .date
+              ? ". Use CAST(…, \"NSNumber\") and CAST(…, \"NSDate\")"
+              : kind == .string ? ". Texts are joined by stringByAppendingString:" : ""))
+      }
+    }
+    return .value(.number)
+  }
+}

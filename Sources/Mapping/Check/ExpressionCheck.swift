@@ -1,0 +1,341 @@
+import GodwitObjectModel
+
+/// Follows an expression through the two models and names what cannot work.
+///
+/// Recursion is bounded: no tree is deeper than ``ExpressionLimits/depth``.
+struct ExpressionCheck {
+  let model: MappingModel
+  let source: EntityHierarchy
+  let destination: EntityHierarchy
+  let mapping: EntityMapping
+  /// The destination property; nil in a filter.
+  let property: String?
+  private(set) var findings: [MappingFinding] = []
+  /// `SELF`, where there is one.
+  private var evaluated: ExpressionType?
+  private var variables: [String: ExpressionType] = [:]
+
+  init(
+    model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
+    mapping: EntityMapping, property: String?
+  ) {
+    self.model = model
+    self.source = source
+    self.destination = destination
+    self.mapping = mapping
+    self.property = property
+    for name in ["manager", "entityMapping", "propertyMapping", "entityPolicy"] {
+      variables[name] = .helper(name)
+    }
+    if let entity = mapping.sourceEntity { variables["source"] = .object(.source, entity) }
+    if let entity = mapping.destinationEntity {
+      variables["destination"] = .object(.destination, entity)
+    }
+  }
+
+  mutating func find(
+    _ kind: MappingFinding.Kind, _ severity: MappingFinding.Severity = .error, _ message: String
+  ) {
+    findings.append(
+      MappingFinding(kind, severity, mapping: mapping.name, property: property, message: message))
+  }
+
+  private func didYouMean(_ name: String, _ known: [String]) -> String {
+    Spelling.closest(to: name, among: known.sorted { $0.precedesInBytes($1) })
+      .map { ". Did you mean \($0)?" } ?? ""
+  }
+
+  /// A filter is asked of each source object.
+  mutating func checkFilter(_ predicate: PredicateExpression) {
+    evaluated = mapping.sourceEntity.map { .object(.source, $0) }
+    check(predicate)
+  }
+}
+
+// MARK: - Assignment
+
+extension ExpressionCheck {
+  mutating func checkAssignment(of value: ValueExpression, to property: PropertyDescription) {
+    let found = type(of: value)
+    switch property {
+    case .attribute(let attribute): checkAttribute(attribute, found)
+    case .relationship(let relationship): checkRelationship(relationship, found)
+    case .fetchedProperty:
+      find(.typeMismatch, .error, "a fetched property cannot be set")
+    }
+  }
+
+  /// No text becomes a number by itself, no number a date.
+  /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
+  private mutating func checkAttribute(
+    _ attribute: AttributeDescription, _ found: ExpressionType
+  ) {
+    switch found {
+    case .value(let kind):
+      let wanted = ValueKind(attribute)
+      guard kind != .unknown, wanted != .unknown, kind != wanted else { return }
+      if case .composite = kind, case .composite = wanted { return }
+      find(
+        .typeMismatch, .error,
+        "\(kind.description) does not become \(wanted.description) by itself. Convert it, for "
+          + "instance with \(converter(from: kind, to: wanted))")
+    case .object, .someDestinationObjects:
+      find(.typeMismatch, .error, "an object cannot be the value of an attribute")
+    case .collection:
+      if attribute.type != .transformable && attribute.type != .undefined {
+        find(.typeMismatch, .error, "a collection cannot be the value of an attribute")
+      }
+    case .helper(let name):
+      find(.typeMismatch, .error, "$\(name) cannot be the value of an attribute")
+    case .null:
+      if !attribute.traits.isOptional {
+        find(.typeMismatch, .error, "NULL cannot be the value of a required attribute")
+      }
+    case .unknown: break
+    }
+  }
+
+  private func converter(from old: ValueKind, to new: ValueKind) -> String {
+    switch (old, new) {
+    case (_, .string): "godwit.string(…) or godwit.dateString(…, format)"
+    case (.string, .number): "godwit.integer(…) or godwit.double(…)"
+    case (.date, .number): "godwit.seconds(…)"
+    case (_, .date): "godwit.date(…)"
+    case (_, .uuid): "godwit.uuid(…)"
+    case (_, .url): "godwit.url(…)"
+    case (_, .data): "godwit.data(…, encoding)"
+    default: "CAST"
+    }
+  }
+
+  private mutating func checkRelationship(
+    _ relationship: RelationshipDescription, _ found: ExpressionType
+  ) {
+    var object = found
+    while case .collection(let member) = object { object = member }
+    switch object {
+    case .object(.source, _):
+      find(
+        .typeMismatch, .error,
+        "source objects cannot be put into the destination. Use FUNCTION($manager, "
+          + "\"\(ManagerSelector.instancesForMapping)\", mapping, objects)")
+    case .object(.destination, let entity):
+      let wanted = relationship.destinationEntity
+      guard !destination.isKind(entity, of: wanted), !destination.isKind(wanted, of: entity) else {
+        return
+      }
+      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
+    case .value, .helper:
+      find(.typeMismatch, .error, "a relationship takes objects, and this is a value")
+    case .someDestinationObjects, .null, .unknown, .collection: break
+    }
+  }
+}
+
+// MARK: - Types
+
+extension ExpressionCheck {
+  mutating func type(of value: ValueExpression) -> ExpressionType {
+    switch value {
+    case .constant(let constant):
+      return switch constant {
+      case .null: .null
+      case .boolean, .integer, .real: .value(.number)
+      case .string: .value(.string)
+      }
+    case .variable(let name): return variable(name)
+    case .evaluatedObject:
+      guard let evaluated else {
+        find(
+          .unknownKey, .error,
+          "a key path begins with a variable here, as in $source.name; a text stands in quotation "
+            + "marks")
+        return .unknown
+      }
+      return evaluated
+    case .keyPath(let base, let keys):
+      if case .evaluatedObject = base, evaluated == nil, case .key(let key)? = keys.first {
+        find(
+          .unknownKey, .error,
+          "\(key) stands alone: write $source.\(key), or \"\(key)\" for a text")
+        return .unknown
+      }
+      return follow(keys[...], from: type(of: base))
+    case .function(let receiver, let selector, let arguments):
+      return function(receiver, selector, arguments)
+    case .call(let name, let arguments): return call(name, arguments)
+    case .aggregate(let members):
+      let types = members.map { type(of: $0) }
+      return .collection(of: types.first ?? .unknown)
+    case .cast(let operand, let name):
+      _ = type(of: operand)
+      return cast(to: name)
+    case .ternary(let test, let then, let otherwise):
+      check(test)
+      let (a, b) = (type(of: then), type(of: otherwise))
+      return a == b || b == .null ? a : a == .null ? b : .unknown
+    case .subquery(let collection, let variable, let predicate):
+      let found = type(of: collection)
+      let hidden = variables[variable]
+      if case .collection(let member) = found {
+        variables[variable] = member
+      } else {
+        variables[variable] = .unknown
+      }
+      check(predicate)
+      variables[variable] = hidden
+      return found
+    case .fetch(let request, let context, let countOnly):
+      _ = type(of: context)
+      let found = type(of: request)
+      return countOnly ? .value(.number) : found == .unknown ? .collection(of: .unknown) : found
+    case .element(let collection, let place):
+      let found = type(of: collection)
+      if case .index(let index) = place { _ = type(of: index) }
+      if case .size = place { return .value(.number) }
+      if case .collection(let member) = found { return member }
+      return .unknown
+    case .assignment(let name, let value):
+      let found = type(of: value)
+      variables[name] = found
+      return found
+    }
+  }
+
+  private mutating func variable(_ name: String) -> ExpressionType {
+    if let found = variables[name] { return found }
+    if name == "source" || name == "destination" {
+      find(
+        .unknownVariable, .error, "there is no $\(name): the entity mapping has no \(name) entity")
+    } else {
+      find(
+        .unknownVariable, .error,
+        "there is no variable $\(name)" + didYouMean(name, Array(variables.keys)))
+    }
+    return .unknown
+  }
+
+  private mutating func cast(to name: String) -> ExpressionType {
+    let kinds: [String: ValueKind] = [
+      "NSDate": .date, "NSNumber": .number, "NSDecimalNumber": .number, "NSString": .string,
+      "NSURL": .url, "NSUUID": .uuid,
+    ]
+    if let kind = kinds[name] { return .value(kind) }
+    find(
+      .typeMismatch, .error, "there is no cast to \(name)" + didYouMean(name, Array(kinds.keys)))
+    return .unknown
+  }
+
+  mutating func check(_ predicate: PredicateExpression) {
+    switch predicate {
+    case .constant: break
+    case .comparison(let comparison):
+      _ = type(of: comparison.left)
+      _ = type(of: comparison.right)
+    case .and(let parts), .or(let parts): for part in parts { check(part) }
+    case .not(let inner): check(inner)
+    }
+  }
+}
+
+// MARK: - Key paths
+
+extension ExpressionCheck {
+  mutating func follow(
+    _ keys: ArraySlice<KeyPathElement>, from start: ExpressionType
+  ) -> ExpressionType {
+    var current = start
+    var rest = keys
+    while let key = rest.popFirst() {
+      switch key {
+      case .key(let name): current = self.key(name, of: current)
+      case .collectionOperator(let name): return collect(name, rest, over: current)
+      }
+    }
+    return current
+  }
+
+  private mutating func key(_ name: String, of type: ExpressionType) -> ExpressionType {
+    switch type {
+    case .object(let side, let entity): return property(name, of: entity, side)
+    case .value(let kind):
+      if let found = ValueSelectors.result(of: name, on: kind), !name.contains(":") { return found }
+      find(
+        .unknownKey, .error,
+        "\(kind.description) has no key \(name)" + didYouMean(name, ValueSelectors.names(on: kind)))
+      return .unknown
+    case .collection(let member):
+      // Asked of each member; collections of collections run together.
+      let found = key(name, of: member)
+      if case .collection = found { return found }
+      return .collection(of: found)
+    case .helper("manager"):
+      if ["sourceContext", "destinationContext", "userInfo"].contains(name) { return .unknown }
+      find(
+        .unknownKey, .error,
+        "$manager has no key \(name)" + didYouMean(name, ValueSelectors.manager))
+      return .unknown
+    case .helper, .someDestinationObjects, .null, .unknown: return .unknown
+    }
+  }
+
+  private mutating func property(
+    _ name: String, of entity: EntityName, _ side: ExpressionType.Side
+  ) -> ExpressionType {
+    let hierarchy = side == .source ? source : destination
+    // An object may be of a sub-entity that has more properties.
+    let found =
+      hierarchy.property(name, of: entity)
+      ?? hierarchy.subtree(of: entity).lazy.compactMap { hierarchy.property(name, of: $0) }.first
+    switch found?.property {
+    case .attribute(let attribute)?: return .value(ValueKind(attribute))
+    case .relationship(let relationship)?:
+      let object = ExpressionType.object(side, relationship.destinationEntity)
+      return relationship.isToMany ? .collection(of: object) : object
+    case .fetchedProperty?: return .unknown
+    case nil:
+      if name == "self" { return .object(side, entity) }
+      if ["objectID", "entity", "description"].contains(name) { return .unknown }
+      let known = hierarchy.properties(of: entity).map(\.property.name)
+      find(
+        .unknownKey, .error,
+        "the \(side.rawValue) entity \(entity) has no property \(name)" + didYouMean(name, known))
+      return .unknown
+    }
+  }
+
+  /// Source: `core-data-migration.md` §4.2 (`collop`).
+  private mutating func collect(
+    _ name: String, _ rest: ArraySlice<KeyPathElement>, over type: ExpressionType
+  ) -> ExpressionType {
+    let known = [
+      "count", "sum", "avg", "min", "max", "unionOfObjects", "distinctUnionOfObjects",
+      "unionOfArrays", "distinctUnionOfArrays", "unionOfSets", "distinctUnionOfSets",
+    ]
+    guard known.contains(name) else {
+      find(
+        .unknownKey, .error, "there is no collection operator @\(name)" + didYouMean(name, known))
+      return .unknown
+    }
+    var member: ExpressionType
+    switch type {
+    case .collection(let inner): member = inner
+    case .unknown, .someDestinationObjects: member = .unknown
+    default:
+      find(.typeMismatch, .error, "@\(name) needs a collection before it")
+      member = .unknown
+    }
+    if name == "count" { return .value(.number) }
+    guard !rest.isEmpty else {
+      find(.unknownKey, .error, "@\(name) needs a key after it")
+      return .unknown
+    }
+    member = follow(rest, from: member)
+    while case .collection(let inner) = member { member = inner }
+    switch name {
+    case "sum", "avg": return .value(.number)
+    case "min", "max": return member
+    default: return .collection(of: member)
+    }
+  }
+}

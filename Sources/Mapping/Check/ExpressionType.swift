@@ -1,0 +1,137 @@
+import GodwitObjectModel
+
+/// What an expression yields, as far as the models tell.
+indirect enum ExpressionType: Sendable, Equatable {
+  /// One value of an attribute's type, or nothing.
+  case value(ValueKind)
+  /// Objects of the entity, or of its sub-entities.
+  case object(Side, EntityName)
+  /// Some objects of the destination; which, only a run can tell.
+  case someDestinationObjects
+  case collection(of: ExpressionType)
+  /// `$manager`, `$entityMapping`, `$propertyMapping`, `$entityPolicy`.
+  case helper(String)
+  case null
+  /// Cannot be known: transformables, user info, code of policies.
+  case unknown
+
+  enum Side: String, Sendable { case source, destination }
+}
+
+/// What a single value is, for the question whether it can be assigned.
+indirect enum ValueKind: Sendable, Equatable {
+  case number, string, date, data, uuid, url
+  /// With its elements' names and types.
+  case composite([String: ValueKind])
+  case unknown
+
+  init(_ attribute: AttributeDescription) {
+    switch attribute.type {
+    case .integer16, .integer32, .integer64, .decimal, .double, .float, .boolean: self = .number
+    case .string: self = .string
+    case .date: self = .date
+    case .binary: self = .data
+    case .uuid: self = .uuid
+    case .uri: self = .url
+    case .composite:
+      var elements: [String: ValueKind] = [:]
+      for element in attribute.compositeElements ?? [] { elements[element.name] = .init(element) }
+      self = .composite(elements)
+    case .undefined, .transformable, .objectID: self = .unknown
+    }
+  }
+
+  var description: String {
+    switch self {
+    case .number: "a number"
+    case .string: "a text"
+    case .date: "a date"
+    case .data: "data"
+    case .uuid: "a UUID"
+    case .url: "a URI"
+    case .composite: "a composite"
+    case .unknown: "a value"
+    }
+  }
+}
+
+/// The messages that values understand, as key paths and as `FUNCTION`.
+/// Source: `core-data-migration.md` §4.3.
+enum ValueSelectors {
+  static func result(of selector: String, on kind: ValueKind) -> ExpressionType? {
+    if selector == "description" { return .value(.string) }
+    if selector == "isEqual:" { return .value(.number) }
+    let table: [String: ExpressionType]
+    switch kind {
+    case .string: table = string
+    case .number: table = number
+    case .date: table = date
+    case .data: table = ["length": .value(.number)]
+    case .uuid: table = ["UUIDString": .value(.string)]
+    case .url: table = url
+    case .composite(let elements): return elements[selector].map { .value($0) }
+    case .unknown: return .unknown
+    }
+    return table[selector]
+  }
+
+  static func names(on kind: ValueKind) -> [String] {
+    switch kind {
+    case .string: Array(string.keys)
+    case .number: Array(number.keys)
+    case .date: Array(date.keys)
+    case .data: ["length"]
+    case .uuid: ["UUIDString"]
+    case .url: Array(url.keys)
+    case .composite(let elements): Array(elements.keys)
+    case .unknown: []
+    }
+  }
+
+  private static let numbers: [String: ExpressionType] = [
+    "intValue": .value(.number), "integerValue": .value(.number), "longLongValue": .value(.number),
+    "doubleValue": .value(.number), "floatValue": .value(.number), "boolValue": .value(.number),
+  ]
+
+  static let string: [String: ExpressionType] = numbers.merging([
+    "length": .value(.number), "uppercaseString": .value(.string),
+    "lowercaseString": .value(.string), "capitalizedString": .value(.string),
+    "stringByAppendingString:": .value(.string),
+    "stringByReplacingOccurrencesOfString:withString:": .value(.string),
+    "substringFromIndex:": .value(.string), "substringToIndex:": .value(.string),
+    "componentsSeparatedByString:": .collection(of: .value(.string)),
+    "hasPrefix:": .value(.number), "hasSuffix:": .value(.number),
+    "lastPathComponent": .value(.string), "pathExtension": .value(.string),
+    "stringByDeletingLastPathComponent": .value(.string),
+    "stringByDeletingPathExtension": .value(.string),
+    "stringByAppendingPathComponent:": .value(.string),
+    "stringByAppendingPathExtension:": .value(.string),
+    "stringByTrimmingWhitespace": .value(.string),
+  ]) { a, _ in a }
+
+  static let number: [String: ExpressionType] = numbers.merging([
+    "stringValue": .value(.string)
+  ]) { a, _ in a }
+
+  static let date: [String: ExpressionType] = [
+    "timeIntervalSinceReferenceDate": .value(.number), "timeIntervalSince1970": .value(.number),
+    "dateByAddingTimeInterval:": .value(.date),
+  ]
+
+  static let url: [String: ExpressionType] = [
+    "absoluteString": .value(.string), "path": .value(.string), "host": .value(.string),
+    "scheme": .value(.string), "query": .value(.string), "fragment": .value(.string),
+    "lastPathComponent": .value(.string), "pathExtension": .value(.string),
+  ]
+
+  /// On a collection as a whole; a *key* on a collection is asked of each member instead.
+  static let collection = [
+    "count", "firstObject", "lastObject", "anyObject", "allObjects", "componentsJoinedByString:",
+  ]
+
+  static let manager = [
+    ManagerSelector.instancesForMapping, ManagerSelector.instancesForRelationship,
+    ManagerSelector.sourceInstancesForMapping, ManagerSelector.fetchRequest,
+    "sourceContext", "destinationContext", "userInfo", "valueForKey:", "valueForKeyPath:",
+  ]
+}

@@ -1,0 +1,215 @@
+public import GodwitObjectModel
+
+/// What can be said about a mapping model before a row is read: names, types, coverage, hashes,
+/// selectors, policies.
+///
+/// Source: `core-data-migration.md` §3.3, §3.5, §4.
+public struct MappingCheck: Sendable {
+  public private(set) var findings: [MappingFinding] = []
+
+  private let model: MappingModel
+  private let source: EntityHierarchy
+  private let destination: EntityHierarchy
+  private let policies: Set<String>
+
+  /// - Parameter registeredPolicies: The class names of the policies at hand, as mapping models
+  ///   spell them (`Module.Class`).
+  public init(
+    _ model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
+    registeredPolicies: Set<String> = []
+  ) {
+    self.model = model
+    self.source = source
+    self.destination = destination
+    policies = registeredPolicies
+    checkNames()
+    checkHashes()
+    for mapping in model.entityMappings { check(mapping) }
+    checkCoverage()
+  }
+
+  /// True when nothing stands against running it.
+  public var isSound: Bool { findings.allSatisfy { $0.severity == .warning } }
+}
+
+extension MappingCheck {
+  private mutating func find(
+    _ kind: MappingFinding.Kind, _ severity: MappingFinding.Severity = .error,
+    _ mapping: EntityMapping? = nil, _ property: String? = nil, _ message: String
+  ) {
+    let finding = MappingFinding(
+      kind, severity, mapping: mapping?.name, property: property, message: message)
+    if !findings.contains(finding) { findings.append(finding) }
+  }
+
+  private mutating func checkNames() {
+    var names: Set<String> = []
+    for mapping in model.entityMappings where !names.insert(mapping.name).inserted {
+      find(
+        .duplicateName, .error, mapping, nil,
+        "another entity mapping has this name. Give each its own")
+    }
+  }
+
+  private mutating func checkHashes() {
+    let (old, new) = (source.versionHashes, destination.versionHashes)
+    for mapping in model.entityMappings {
+      if let entity = mapping.sourceEntity, let hash = mapping.sourceHash, let actual = old[entity],
+        hash != actual
+      {
+        find(
+          .hashMismatch, .error, mapping, nil,
+          "it was made for another version of the source entity \(entity)")
+      }
+      if let entity = mapping.destinationEntity, let hash = mapping.destinationHash,
+        let actual = new[entity], hash != actual
+      {
+        find(
+          .hashMismatch, .error, mapping, nil,
+          "it was made for another version of the destination entity \(entity)")
+      }
+    }
+  }
+
+  /// Unmapped source entities lose their objects, unmapped destination entities start empty: both
+  /// are legal, and how a mapping model comes to fit a pair of models that it was not made for.
+  private mutating func checkCoverage() {
+    let taken = Set(model.entityMappings.compactMap(\.sourceEntity))
+    let made = Set(model.entityMappings.compactMap(\.destinationEntity))
+    for name in destination.order where destination[name]?.isAbstract == false {
+      guard !made.contains(name) else { continue }
+      find(
+        .uncoveredDestination, .warning, nil, nil,
+        "no entity mapping makes objects of the destination entity \(name)")
+    }
+    for name in source.order where source[name]?.isAbstract == false {
+      guard !taken.contains(name) else { continue }
+      find(
+        .uncoveredSource, .warning, nil, nil,
+        "no entity mapping takes the objects of the source entity \(name): they are dropped. "
+          + "Add a mapping of type remove if that is meant")
+    }
+  }
+
+  private mutating func check(_ mapping: EntityMapping) {
+    if mapping.type == .undefined {
+      find(
+        .emptyMapping, .warning, mapping, nil, "it names no entity and does nothing. Remove it")
+      return
+    }
+    let sourceIsKnown = checkEntity(mapping.sourceEntity, in: source, "source", mapping)
+    let destinationIsKnown = checkEntity(
+      mapping.destinationEntity, in: destination, "destination", mapping)
+    if let policy = mapping.policy, !policies.contains(policy) {
+      find(
+        .missingPolicy, .error, mapping, nil,
+        "the policy \(policy) is not registered. Port it to EntityMigrationPolicy and register it "
+          + "under this name")
+    }
+    guard sourceIsKnown, destinationIsKnown else { return }
+    checkSelection(of: mapping)
+    guard let entity = mapping.destinationEntity else { return }
+    checkRows(mapping.properties.attributes, of: mapping, entity, isRelationship: false)
+    checkRows(mapping.properties.relationships, of: mapping, entity, isRelationship: true)
+    checkRequired(mapping, entity)
+  }
+
+  private mutating func checkEntity(
+    _ entity: EntityName?, in model: EntityHierarchy, _ side: String, _ mapping: EntityMapping
+  ) -> Bool {
+    guard let entity else { return true }
+    guard let description = model[entity] else {
+      let suggestion = Spelling.closest(to: entity.rawValue, among: model.order.map(\.rawValue))
+      find(
+        .unknownEntity, .error, mapping, nil,
+        "the \(side) model has no entity \(entity)"
+          + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+      return false
+    }
+    if description.isAbstract {
+      find(
+        .abstractEntity, side == "source" ? .warning : .error, mapping, nil,
+        "the \(side) entity \(entity) is abstract and has no objects")
+    }
+    return true
+  }
+
+  private mutating func checkSelection(of mapping: EntityMapping) {
+    var check = ExpressionCheck(
+      model: model, source: source, destination: destination, mapping: mapping, property: nil)
+    switch mapping.sourceSelection {
+    case .all: return
+    case .filter(let predicate):
+      check.checkFilter(predicate)
+    case .expression(let value):
+      if case .value(let kind) = check.type(of: value), kind != .unknown {
+        find(
+          .typeMismatch, .error, mapping, nil, "the source expression yields no objects")
+      }
+    }
+    take(check)
+  }
+
+  private mutating func take(_ check: ExpressionCheck) {
+    for finding in check.findings {
+      // With the policy at hand its methods are its own affair.
+      if finding.kind == .missingPolicySelector, let name = finding.mapping,
+        let policy = model.entityMapping(named: name)?.policy, policies.contains(policy)
+      {
+        continue
+      }
+      if !findings.contains(finding) { findings.append(finding) }
+    }
+  }
+
+  private mutating func checkRows(
+    _ rows: [PropertyMapping], of mapping: EntityMapping, _ entity: EntityName,
+    isRelationship: Bool
+  ) {
+    var names: Set<String> = []
+    for row in rows {
+      if !names.insert(row.name).inserted {
+        find(.duplicateProperty, .error, mapping, row.name, "the property is mapped twice")
+      }
+      let property = destination.property(row.name, of: entity)?.property
+      guard let property, isRelationship == (property.relationship != nil) else {
+        let known = destination.properties(of: entity).map(\.property.name)
+        let suggestion = property == nil ? Spelling.closest(to: row.name, among: known) : nil
+        find(
+          .unknownProperty, .error, mapping, row.name,
+          property == nil
+            ? "\(entity) has no property of this name"
+              + (suggestion.map { ". Did you mean \($0)?" } ?? "")
+            : "\(entity).\(row.name) is \(isRelationship ? "no" : "a") relationship")
+        continue
+      }
+      guard let expression = row.expression else { continue }
+      var check = ExpressionCheck(
+        model: model, source: source, destination: destination, mapping: mapping,
+        property: row.name)
+      check.checkAssignment(of: expression, to: property)
+      take(check)
+    }
+  }
+
+  /// Required attributes that get neither a value nor a default fail in validation (1570), unless
+  /// a policy sets them.
+  private mutating func checkRequired(_ mapping: EntityMapping, _ entity: EntityName) {
+    guard mapping.policy == nil, mapping.sourceEntity != nil else { return }
+    var given: Set<String> = []
+    for row in mapping.properties.attributes + mapping.properties.relationships
+    where row.expression != nil {
+      given.insert(row.name)
+    }
+    for declared in destination.properties(of: entity) {
+      guard let attribute = declared.property.attribute, declared.property.isStored,
+        !attribute.traits.isOptional, attribute.defaultValue == nil, attribute.type != .composite,
+        attribute.derivationExpression == nil, !given.contains(attribute.name)
+      else { continue }
+      find(
+        .requiredWithoutValue, .warning, mapping, attribute.name,
+        "the attribute is required, has no default and is given no value: every object will fail "
+          + "in validation (1570)")
+    }
+  }
+}
