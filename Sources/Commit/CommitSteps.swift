@@ -113,7 +113,9 @@ extension CommitSteps {
       }
       try DurableFile.link(from, to: to)
     }
-    try ExternalData.link(from: files.externalDataFolder, to: backup.externalDataFolder)
+    // What this commit added, before a crash, is no part of the source.
+    try ExternalData.link(
+      from: files.externalDataFolder, to: backup.externalDataFolder, except: journal.added)
   }
 
   private func addExternalData(_ journal: CommitJournal) throws {

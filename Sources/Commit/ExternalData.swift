@@ -35,9 +35,12 @@ enum ExternalData {
     }
   }
 
-  /// Gives all files of a folder a second name in another one.
-  static func link(from folder: FilePath, to destination: FilePath) throws {
-    let names = try names(in: folder)
+  /// Gives all files of a folder but some a second name in another one.
+  static func link(
+    from folder: FilePath, to destination: FilePath, except excluded: [String]
+  ) throws {
+    let excluded = Set(excluded)
+    let names = try names(in: folder).filter { !excluded.contains($0) }
     guard !names.isEmpty else { return }
     try DurableFile.makeFolder(destination)
     for name in names {

@@ -1,0 +1,228 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+import Testing
+
+@testable import GodwitCommit
+@testable import GodwitPlanning
+
+/// Thrown by an observer of durable steps, to stop where a crash would.
+struct SimulatedCrash: Error {}
+
+/// A folder of its own that goes away with the value.
+final class Scratch {
+  let path: FilePath
+
+  init() throws {
+    let folder = FileManager.default.temporaryDirectory
+      .appendingPathComponent("godwit-commit-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    path = FilePath(folder.path)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path.string) }
+
+  func folder(_ name: String) throws -> FilePath {
+    let folder = path.appending(name)
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: true)
+    return folder
+  }
+}
+
+/// Every file below a folder, by its path from there.
+func files(below folder: FilePath) -> [String] {
+  let all = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
+  return all.filter { !FileMark.isFolder(FilePath(folder.string + "/" + $0)) }.sorted()
+}
+
+func copyFile(_ source: FilePath, _ target: FilePath) throws {
+  if FileManager.default.fileExists(atPath: target.string) {
+    try FileManager.default.removeItem(atPath: target.string)
+  }
+  try FileManager.default.copyItem(atPath: source.string, toPath: target.string)
+}
+
+func write(_ text: String, to path: FilePath) throws {
+  try Data(text.utf8).write(to: URL(fileURLWithPath: path.string))
+}
+
+/// A plan that knows paths and nothing of rows: all that a swap looks at.
+func emptyPlan(source: FilePath, readPath: FilePath, destination: FilePath) throws -> MigrationPlan {
+  MigrationPlan(
+    fingerprint: String(repeating: "ab", count: 32),
+    sourcePath: source.string, sourceIdentity: try StoreFiles(source).identity(),
+    readPath: readPath.string, externalDataPath: StoreFiles(source).externalDataFolder.string,
+    destinationPath: destination.string,
+    source: ModelIdentity(versionName: "1", checksum: "one"),
+    destination: ModelIdentity(versionName: "2", checksum: "two"), isLightweight: true,
+    schema: [],
+    control: ControlRows(
+      primaryKeys: [], storeUUID: "9F1C2B61-0000-4000-8000-000000000001", metadata: [1, 2, 3],
+      modelCache: [4, 5], isWAL: true),
+    tables: [], joinTables: [], foreignTables: [], triggers: [], foreignIndexes: [], units: [],
+    audits: [], notes: [])
+}
+
+/// What a store at a path holds, read from a private copy, as SQLite would read it there.
+enum StoreContent: Equatable {
+  case old, new, absent
+  case broken(String)
+
+  /// Rows of a whole store: one word, a hundred times.
+  static let rows: Int64 = 100
+
+  init(_ path: FilePath, scratch: FilePath) throws {
+    guard DurableFile.exists(path) else {
+      self = .absent
+      return
+    }
+    let copy = scratch.appending("look-\(UUID().uuidString).sqlite")
+    for suffix in ["", "-wal", "-journal"] where DurableFile.exists(FilePath(path.string + suffix)) {
+      try copyFile(FilePath(path.string + suffix), FilePath(copy.string + suffix))
+    }
+    defer {
+      for suffix in ["", "-wal", "-shm", "-journal"] {
+        try? FileManager.default.removeItem(atPath: copy.string + suffix)
+      }
+    }
+    let connection = try Connection(path: copy.string, mode: .readWrite)
+    let check = try connection.rows("PRAGMA integrity_check").first?.first?.text ?? ""
+    let words = try connection.rows("SELECT WORD, count(*) FROM ZWORD GROUP BY WORD")
+    guard check == "ok", words.count == 1, words[0][1] == .integer(StoreContent.rows) else {
+      self = .broken("\(check), \(words)")
+      return
+    }
+    self = words[0][0] == .text("old") ? .old : .new
+  }
+}
+
+/// A source store with external data, a run directory, and an assembled destination.
+final class SwapFixture {
+  enum Way: String, CaseIterable, Sendable {
+    /// In place, everything in the main file.
+    case settled
+    /// In place, with half of the rows only in the WAL.
+    case walled
+    /// To a path of its own, from a source with a WAL.
+    case beside
+  }
+
+  static let kept = "00000000-0000-4000-8000-00000000000A"
+  static let obsolete = "00000000-0000-4000-8000-00000000000B"
+  static let added = "00000000-0000-4000-8000-00000000000C"
+
+  let way: Way
+  let scratch: Scratch
+  let folder: FilePath
+  let source: FilePath
+  let destination: FilePath
+  let run: RunDirectory
+  let plan: MigrationPlan
+
+  init(_ way: Way) throws {
+    self.way = way
+    scratch = try Scratch()
+    folder = try scratch.folder("stores")
+    source = folder.appending("Recipes.sqlite")
+    destination = way == .beside ? folder.appending("Copy.store") : source
+    run = RunDirectory(scratch.path.appending("run"))
+    try run.create()
+    try SwapFixture.makeSource(source, inWAL: way != .settled, scratch: try scratch.folder("make"))
+    let external = StoreFiles(source).externalDataFolder
+    try FileManager.default.createDirectory(
+      atPath: external.string, withIntermediateDirectories: true)
+    try write("kept", to: external.appending(SwapFixture.kept))
+    try write("obsolete", to: external.appending(SwapFixture.obsolete))
+    try FileManager.default.createDirectory(
+      atPath: run.external.string, withIntermediateDirectories: true)
+    try write("added", to: run.external.appending(SwapFixture.added))
+    var readPath = source
+    if way != .settled {
+      readPath = run.snapshot.appending("store.sqlite")
+      try copyFile(source, readPath)
+      try copyFile(StoreFiles(source).wal, StoreFiles(readPath).wal)
+      let clone = try Connection(path: readPath.string, mode: .readWrite)
+      try clone.execute("PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(TRUNCATE)")
+      try clone.close()
+    }
+    plan = try emptyPlan(source: source, readPath: readPath, destination: destination)
+  }
+
+  private static func makeSource(_ path: FilePath, inWAL: Bool, scratch: FilePath) throws {
+    let work = scratch.appending("work.sqlite")
+    let connection = try Connection(path: work.string, mode: .create)
+    try connection.execute(
+      """
+      PRAGMA synchronous = OFF;
+      PRAGMA journal_mode = WAL;
+      PRAGMA wal_autocheckpoint = 0;
+      CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR);
+      """)
+    let insert =
+      "INSERT INTO ZWORD (WORD) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+      + "WHERE i < 50) SELECT 'old' FROM n"
+    try connection.execute(insert)
+    _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    try connection.execute(insert)
+    if !inWAL { _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)") }
+    try copyFile(work, path)
+    if inWAL { try copyFile(StoreFiles(work).wal, StoreFiles(path).wal) }
+    try connection.close()
+    try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path.string)
+  }
+
+  var swap: StoreSwap {
+    StoreSwap(plan: plan, run: run, name: "R1", obsoleteExternalData: [SwapFixture.obsolete])
+  }
+
+  /// Stands in for the assembly.
+  func assemble() throws -> FilePath {
+    let path = try swap.assemblyPath()
+    try StoreAssembly(plan: plan, run: run).discard(path)
+    let connection = try Connection(path: path.string, mode: .create)
+    try connection.execute(
+      """
+      PRAGMA synchronous = OFF;
+      CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR);
+      INSERT INTO ZWORD (WORD)
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+      SELECT 'new' FROM n;
+      PRAGMA journal_mode = WAL;
+      """)
+    try connection.close()
+    return path
+  }
+
+  func content(of path: FilePath? = nil) throws -> StoreContent {
+    try StoreContent(path ?? destination, scratch: try scratch.folder("looks"))
+  }
+
+  /// Everything beside the store that an undisturbed commit leaves.
+  var expectedFiles: [String] {
+    let (kept, obsolete, added) = (SwapFixture.kept, SwapFixture.obsolete, SwapFixture.added)
+    let original = [
+      ".Recipes_SUPPORT/_EXTERNAL_DATA/\(kept)", "Recipes.sqlite",
+    ]
+    switch way {
+    case .beside:
+      return
+        (original + [
+          ".Recipes_SUPPORT/_EXTERNAL_DATA/\(obsolete)", "Recipes.sqlite-wal", "Copy.store",
+          ".Copy_SUPPORT/_EXTERNAL_DATA/\(kept)", ".Copy_SUPPORT/_EXTERNAL_DATA/\(obsolete)",
+          ".Copy_SUPPORT/_EXTERNAL_DATA/\(added)",
+        ]).sorted()
+    case .settled, .walled:
+      return
+        (original + [
+          ".Recipes_SUPPORT/_EXTERNAL_DATA/\(added)", "Recipes.sqlite.godwit-backup-R1",
+          ".Recipes.sqlite_SUPPORT/_EXTERNAL_DATA/\(kept)",
+          ".Recipes.sqlite_SUPPORT/_EXTERNAL_DATA/\(obsolete)",
+        ] + (way == .walled ? ["Recipes.sqlite.godwit-backup-R1-wal"] : [])).sorted()
+    }
+  }
+}

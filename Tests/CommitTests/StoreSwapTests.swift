@@ -1,0 +1,284 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitSQLite
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import GodwitCommit
+@testable import GodwitPlanning
+
+/// Counts durable steps and stops after one of them.
+private final class StepCounter: Sendable {
+  private let count = Mutex(0)
+  let last: Int
+
+  init(stoppingAfter last: Int = .max) { self.last = last }
+
+  var steps: Int { count.withLock { $0 } }
+
+  func pass() throws {
+    let now = count.withLock {
+      $0 += 1
+      return $0
+    }
+    if now == last { throw SimulatedCrash() }
+  }
+}
+
+@Suite struct `A commit` {
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `puts the new store in place and leaves nothing else`(way: SwapFixture.Way) throws {
+    let fixture = try SwapFixture(way)
+    let journal = try fixture.swap.commit(try fixture.assemble())
+    #expect(journal.state == .finished)
+    #expect(try fixture.content() == .new)
+    #expect(files(below: fixture.folder) == fixture.expectedFiles)
+    #expect(!DurableFile.exists(try fixture.swap.assemblyPath()))
+    // Done is done, however often it is asked.
+    #expect(try StoreSwap.recover(run: fixture.run) == .committed(journal))
+    #expect(files(below: fixture.folder) == fixture.expectedFiles)
+  }
+
+  @Test(arguments: [SwapFixture.Way.settled, .walled])
+  func `keeps the source's bytes, WAL included, as a backup`(way: SwapFixture.Way) throws {
+    let fixture = try SwapFixture(way)
+    let main = try Data(contentsOf: URL(fileURLWithPath: fixture.source.string))
+    let wal = try? Data(contentsOf: URL(fileURLWithPath: fixture.source.string + "-wal"))
+    let journal = try fixture.swap.commit(try fixture.assemble())
+    let backup = journal.backup
+    #expect(try Data(contentsOf: URL(fileURLWithPath: backup.store.string)) == main)
+    #expect((try? Data(contentsOf: URL(fileURLWithPath: backup.wal.string))) == wal)
+    #expect(try fixture.content(of: backup.store) == .old)
+    #expect(FileMark(backup.externalDataFolder.appending(SwapFixture.obsolete)) != nil)
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `keeps the mode`(way: SwapFixture.Way) throws {
+    let fixture = try SwapFixture(way)
+    try fixture.swap.commit(try fixture.assemble())
+    let mode = try FileManager.default.attributesOfItem(atPath: fixture.destination.string)[
+      .posixPermissions]
+    #expect(mode as? Int == 0o640)
+  }
+
+  @Test func `leaves the source alone when the destination goes elsewhere`() throws {
+    let fixture = try SwapFixture(.beside)
+    let before = try StoreFiles(fixture.source).identity()
+    try fixture.swap.commit(try fixture.assemble())
+    #expect(try StoreFiles(fixture.source).identity() == before)
+    #expect(try fixture.content(of: fixture.source) == .old)
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `leaves one whole store after a crash at any step`(way: SwapFixture.Way) throws {
+    let counter = StepCounter()
+    let undisturbed = try SwapFixture(way)
+    let assembled = try undisturbed.assemble()
+    try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
+      _ = try undisturbed.swap.commit(assembled)
+    }
+    #expect(counter.steps > 10)
+
+    for step in 1...counter.steps {
+      let fixture = try SwapFixture(way)
+      let assembled = try fixture.assemble()
+      let crash = StepCounter(stoppingAfter: step)
+      #expect(throws: SimulatedCrash.self) {
+        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+          _ = try fixture.swap.commit(assembled)
+        }
+      }
+      let between = try fixture.content()
+      #expect(between == .new || between == (way == .beside ? .absent : .old), "step \(step)")
+      try finish(fixture)
+      #expect(try fixture.content() == .new, "step \(step)")
+      #expect(files(below: fixture.folder) == fixture.expectedFiles, "step \(step)")
+    }
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `is brought to its end even when the recovery crashes too`(way: SwapFixture.Way) throws {
+    for step in stride(from: 4, through: 60, by: 7) {
+      for second in stride(from: 1 + step % 3, through: 40, by: 5) {
+        let fixture = try SwapFixture(way)
+        let assembled = try fixture.assemble()
+        let crash = StepCounter(stoppingAfter: step)
+        do {
+          try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+            _ = try fixture.swap.commit(assembled)
+          }
+          break  // fewer steps than that
+        } catch is SimulatedCrash {}
+        let again = StepCounter(stoppingAfter: second)
+        do {
+          _ = try DurableSteps.observing(with: { _, _ in try again.pass() }) {
+            try StoreSwap.recover(run: fixture.run)
+          }
+        } catch is SimulatedCrash {}
+        let between = try fixture.content()
+        #expect(between == .new || between == (way == .beside ? .absent : .old))
+        try finish(fixture)
+        #expect(try fixture.content() == .new, "steps \(step), \(second)")
+        #expect(files(below: fixture.folder) == fixture.expectedFiles, "steps \(step), \(second)")
+      }
+    }
+  }
+
+  /// What a rerun does.
+  private func finish(_ fixture: SwapFixture) throws {
+    switch try StoreSwap.recover(run: fixture.run) {
+    case .committed: break
+    case .nothing, .takenBack: try fixture.swap.commit(try fixture.assemble())
+    }
+  }
+
+  @Test(arguments: [SwapFixture.Way.settled, .walled])
+  func `is taken back without its assembled file, and leaves no trace`(way: SwapFixture.Way) throws
+  {
+    for step in 1...80 {
+      let fixture = try SwapFixture(way)
+      let before = files(below: fixture.folder)
+      let assembled = try fixture.assemble()
+      let crash = StepCounter(stoppingAfter: step)
+      do {
+        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+          _ = try fixture.swap.commit(assembled)
+        }
+        break
+      } catch is SimulatedCrash {}
+      if try fixture.content() == .new { break }
+      try? FileManager.default.removeItem(atPath: assembled.string)
+      let recovery = try StoreSwap.recover(run: fixture.run)
+      #expect(recovery == .takenBack || recovery == .nothing)
+      #expect(try fixture.content() == .old)
+      // The WAL may be in the main file by now.
+      let after = files(below: fixture.folder)
+      #expect(after == before || after == before.filter { !$0.hasSuffix("-wal") }, "step \(step)")
+    }
+  }
+
+  @Test func `is taken back when somebody wrote to the source meanwhile`() throws {
+    let fixture = try SwapFixture(.walled)
+    let assembled = try fixture.assemble()
+    let crash = StepCounter(stoppingAfter: 8)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+        _ = try fixture.swap.commit(assembled)
+      }
+    }
+    let app = try Connection(path: fixture.source.string, mode: .readWrite)
+    try app.execute("DELETE FROM ZWORD; INSERT INTO ZWORD (WORD) VALUES ('theirs')")
+    #expect(throws: CommitError.storeInUse(store: fixture.source)) {
+      try StoreSwap.recover(run: fixture.run)
+    }
+    try app.close()
+    #expect(try StoreSwap.recover(run: fixture.run) == .takenBack)
+    let rows = try Connection(path: fixture.source.string, mode: .readOnly)
+      .rows("SELECT WORD FROM ZWORD")
+    #expect(rows == [[.text("theirs")]])
+    #expect(!files(below: fixture.folder).contains { $0.contains("godwit") })
+  }
+
+  @Test func `waits for nobody who has the store open`() throws {
+    let fixture = try SwapFixture(.walled)
+    let assembled = try fixture.assemble()
+    let app = try Connection(path: fixture.source.string, mode: .readWrite)
+    _ = try app.rows("SELECT count(*) FROM ZWORD")
+    #expect(throws: CommitError.storeInUse(store: fixture.source)) {
+      try fixture.swap.commit(assembled)
+    }
+    #expect(try StoreSwap.recover(run: fixture.run) == .nothing)
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `refuses a source that is not the planned one any more`(way: SwapFixture.Way) throws {
+    let fixture = try SwapFixture(way)
+    let assembled = try fixture.assemble()
+    let app = try Connection(path: fixture.source.string, mode: .readWrite)
+    try app.execute("DELETE FROM ZWORD WHERE Z_PK > 10")
+    try app.close()
+    #expect(throws: CommitError.sourceChanged(store: fixture.source)) {
+      try fixture.swap.commit(assembled)
+    }
+  }
+
+  @Test(arguments: ["Copy.store", "Copy.store-wal", "Copy.store-journal"])
+  func `never overwrites what is at the destination`(name: String) throws {
+    let fixture = try SwapFixture(.beside)
+    let path = fixture.folder.appending(name)
+    try write("somebody's", to: path)
+    #expect(throws: CommitError.destinationExists(path: path)) {
+      try fixture.swap.commit(try fixture.assemble())
+    }
+    #expect(try String(contentsOfFile: path.string, encoding: .utf8) == "somebody's")
+  }
+
+  @Test func `never mixes external data of two stores`() throws {
+    let fixture = try SwapFixture(.beside)
+    let folder = StoreFiles(fixture.destination).externalDataFolder
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: true)
+    let place = folder.appending(SwapFixture.kept)
+    try write("other", to: place)
+    #expect(throws: CommitError.externalDataConflict(path: place)) {
+      try fixture.swap.commit(try fixture.assemble())
+    }
+    // The same bytes are the same value.
+    try write("kept", to: place)
+    try fixture.swap.commit(try fixture.assemble())
+    #expect(files(below: fixture.folder) == fixture.expectedFiles)
+  }
+
+  @Test func `follows no symbolic link into external data`() throws {
+    let fixture = try SwapFixture(.beside)
+    let secret = fixture.scratch.path.appending("secret")
+    try write("secret", to: secret)
+    let link = StoreFiles(fixture.source).externalDataFolder.appending("LINK")
+    try FileManager.default.createSymbolicLink(
+      atPath: link.string, withDestinationPath: secret.string)
+    try fixture.swap.commit(try fixture.assemble())
+    let copied = StoreFiles(fixture.destination).externalDataFolder
+    #expect(!DurableFile.exists(copied.appending("LINK")))
+  }
+
+  @Test func `says that a journal is of another version`() throws {
+    let fixture = try SwapFixture(.settled)
+    try write(#"{"formatVersion": 2}"#, to: fixture.run.journal)
+    #expect(throws: CommitError.unreadableJournal(path: fixture.run.journal)) {
+      try StoreSwap.recover(run: fixture.run)
+    }
+    try write("not JSON", to: fixture.run.journal)
+    #expect(throws: CommitError.unreadableJournal(path: fixture.run.journal)) {
+      try StoreSwap.recover(run: fixture.run)
+    }
+  }
+
+  @Test func `deletes no backup of a store that was taken away`() throws {
+    let fixture = try SwapFixture(.settled)
+    let assembled = try fixture.assemble()
+    let backup = FilePath(fixture.source.string + ".godwit-backup-R1")
+    for step in 1...80 where !DurableFile.exists(backup) {
+      try? FileManager.default.removeItem(atPath: fixture.run.journal.string)
+      let crash = StepCounter(stoppingAfter: step)
+      try? DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+        _ = try fixture.swap.commit(assembled)
+      }
+    }
+    try FileManager.default.removeItem(atPath: fixture.source.string)
+    try FileManager.default.removeItem(atPath: assembled.string)
+    #expect(throws: CommitError.storeMissing(store: fixture.source, backup: backup)) {
+      try StoreSwap.recover(run: fixture.run)
+    }
+    #expect(try fixture.content(of: backup) == .old)
+  }
+
+  @Test func `asks for space before it begins`() throws {
+    let fixture = try SwapFixture(.walled)
+    try fixture.swap.checkSpace(assembledBytes: 1)
+    let free = Int64(try DurableFile.freeBytes(at: fixture.folder))
+    #expect(throws: CommitError.self) { try fixture.swap.checkSpace(assembledBytes: free * 2) }
+  }
+}
