@@ -122,6 +122,12 @@ let package = Package(
     tests("Mapping", [ours("Mapping"), ours("ObjectModel")]),
 
     tests("Planning", [ours("Planning")]),
+    tests(
+      "Commit",
+      [
+        ours("Commit"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
+        ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
+      ]),
     tests("Worker", [ours("Worker"), ours("SQLite"), ours("ObjectModel")]),
   ]
 )

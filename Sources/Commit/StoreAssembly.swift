@@ -222,8 +222,8 @@ extension StoreAssembly {
       _ = try file.rows(
         "INSERT INTO main.Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?1, ?2, ?3, ?4)",
         [
-          .integer(row.entityNumber), .text(row.name), .integer(row.superentityNumber),
-          .integer(row.maximum),
+          .integer(row.number), .text(row.name), .integer(row.superNumber),
+          .integer(row.highestKey),
         ])
     }
     _ = try file.rows(

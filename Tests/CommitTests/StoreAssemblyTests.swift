@@ -1,0 +1,266 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitSQLite
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import GodwitCommit
+@testable import GodwitPlanning
+
+@Suite struct `A store assembly` {
+  @Test func `makes sqlite_master in the plan's order, text for text`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let store = try fixture.assembled()
+    let found = try store.rows("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+      .map { $0[0].text ?? "" }
+    let foreign = fixture.plan.foreignTables.map(\.sql) + fixture.plan.foreignIndexes
+    let own = found.filter { !$0.hasPrefix("CREATE TABLE sqlite_sequence") }
+    let expected = AssemblyFixture.schema + foreign + fixture.plan.triggers
+    #expect(own == expected)
+    #expect(try store.rows("PRAGMA integrity_check") == [[.text("ok")]])
+    // A row's number in sqlite_master is its place: nothing is left of the reordering.
+    #expect(
+      try store.rows("SELECT min(rowid), max(rowid) - count(*) FROM sqlite_master")
+        == [[.integer(1), .integer(0)]])
+  }
+
+  @Test func `makes the file as Core Data does`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    try fixture.assembly.assemble(at: fixture.destination)
+    let header = [UInt8](
+      try Data(contentsOf: URL(fileURLWithPath: fixture.destination.string)).prefix(100))
+    #expect(header[16] == 0x10 && header[17] == 0)  // page size 4096
+    #expect(header[18] == 2 && header[19] == 2)  // WAL
+    #expect(header[47] == 4)  // schema format
+    #expect(header[55] != 0 && header[67] == 1)  // auto_vacuum 2: incremental
+    let store = try Connection(path: fixture.destination.string, mode: .immutable)
+    #expect(try store.rows("PRAGMA auto_vacuum") == [[.integer(2)]])
+    #expect(try store.rows("PRAGMA freelist_count") == [[.integer(0)]])
+    #expect(files(below: fixture.scratch.path).filter { $0.hasPrefix("assembled") } == [
+      "assembled.sqlite"
+    ])
+  }
+
+  @Test func `says rollback journal where the source did`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    fixture.plan.control.isWAL = false
+    try fixture.assembly.assemble(at: fixture.destination)
+    let header = [UInt8](
+      try Data(contentsOf: URL(fileURLWithPath: fixture.destination.string)).prefix(20))
+    #expect(header[18] == 1 && header[19] == 1)
+  }
+
+  @Test func `carries tables and join tables whole, under other names`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let store = try fixture.assembled()
+    let source = try Connection(path: fixture.source.string, mode: .immutable)
+    #expect(
+      try store.rows("SELECT * FROM ZCARRIED ORDER BY Z_PK")
+        == source.rows("SELECT * FROM ZOLD ORDER BY Z_PK"))
+    #expect(
+      try store.rows("SELECT * FROM Z_1NEW ORDER BY 1, 2")
+        == source.rows("SELECT * FROM Z_1OLD ORDER BY 1, 2"))
+    #expect(
+      try store.rows("SELECT count(*) FROM ZCARRIED INDEXED BY Z_Carried_byB WHERE ZB > ''")
+        == [[.integer(300)]])
+  }
+
+  @Test func `carries columns that stand in another order`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    fixture.plan.tables[0].columns = ["ZB", "ZA"]
+    fixture.plan.tables[0].carriedColumns = ["ZY", "ZX"]
+    let store = try fixture.assembled()
+    let source = try Connection(path: fixture.source.string, mode: .immutable)
+    #expect(
+      try store.rows("SELECT ZA, ZB FROM ZCARRIED ORDER BY Z_PK")
+        == source.rows("SELECT ZX, ZY FROM ZOLD ORDER BY Z_PK"))
+    #expect(try store.rows("PRAGMA integrity_check") == [[.text("ok")]])
+  }
+
+  @Test func `merges copy and link checkpoints of each shard`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let store = try fixture.assembled()
+    let rows = try store.rows("SELECT * FROM ZTHING ORDER BY Z_PK")
+    #expect(rows.count == 40)
+    #expect(
+      rows[0] == [
+        .integer(1), .integer(3), .integer(1), .integer(3), .real(1), .text("thing 1"), .null,
+      ])
+    #expect(
+      rows[39] == [
+        .integer(40), .integer(3), .integer(1), .null, .real(40), .text("thing 40"), .null,
+      ])
+    #expect(try store.rows("SELECT count(*), sum(Z_3RIGHT) FROM Z_3PAIR") == [
+      [.integer(40), .integer(820)]
+    ])
+    #expect(try store.rows("SELECT count(*) FROM ZEMPTY") == [[.integer(0)]])
+  }
+
+  @Test func `renumbers foreign tables and keeps their counters`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let store = try fixture.assembled()
+    #expect(
+      try store.rows("SELECT * FROM ANSCKTHING ORDER BY Z_PK") == [
+        [.integer(4), .integer(5), .text("a")], [.integer(9), .integer(2), .text("b")],
+      ])
+    #expect(try store.rows("SELECT name, seq FROM sqlite_sequence") == [
+      [.text("ANSCKTHING"), .integer(20)]
+    ])
+  }
+
+  @Test func `writes the control rows`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let store = try fixture.assembled()
+    #expect(
+      try store.rows("SELECT * FROM Z_PRIMARYKEY ORDER BY 1") == [
+        [.integer(1), .text("Carried"), .integer(0), .integer(900)],
+        [.integer(3), .text("Thing"), .integer(0), .integer(40)],
+      ])
+    #expect(
+      try store.rows("SELECT * FROM Z_METADATA") == [
+        [.integer(1), .text(fixture.plan.control.storeUUID), .blob([1, 2, 3])]
+      ])
+    #expect(try store.rows("SELECT * FROM Z_MODELCACHE") == [[.blob([4, 5])]])
+  }
+
+  @Test func `moves carried rows as raw records`() throws {
+    let fixture = try AssemblyFixture()
+    let file = try Connection(path: fixture.destination.string, mode: .create)
+    for sql in AssemblyFixture.schema { try file.execute(sql) }
+    try file.attachImmutable(fixture.source.string, as: "src")
+    for (table, columns, source, carried) in [
+      ("ZCARRIED", ["Z_PK", "Z_ENT", "Z_OPT", "ZA", "ZB"], "ZOLD",
+        ["Z_PK", "Z_ENT", "Z_OPT", "ZX", "ZY"]),
+      ("Z_1NEW", ["Z_1LEFT", "Z_2RIGHT"], "Z_1OLD", ["Z_1L", "Z_2R"]),
+    ] {
+      let sql = try Transfer.statement(
+        into: table, columns, from: source, expressions: carried.map(quoted),
+        sourceColumns: carried, in: file)
+      var dropped: [String] = []
+      #expect(
+        try Transfer.isWhole(sql, into: table, from: source, in: file) { index in
+          dropped.append(index)
+          try file.execute("DROP INDEX \(quoted(index))")
+        })
+      #expect(dropped == (table == "ZCARRIED" ? ["Z_Carried_byB"] : []))
+      // Behind the last raw record stands what SQLite would do if the table were not empty.
+      let program = try file.rows("EXPLAIN " + sql).map { $0[1].text ?? "" }
+      let end = try #require(program.lastIndex { $0 == "RowData" || $0 == "RowCell" })
+      #expect(!program[...end].contains("MakeRecord"))
+      #expect(!program[...end].contains("Column"))
+    }
+  }
+
+  @Test func `carries row by row where a transfer is impossible`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    // Another affinity: SQLite must look at each value.
+    fixture.plan.schema[0] = try statement(
+      AssemblyFixture.schema[0].replacingOccurrences(of: "ZA INTEGER", with: "ZA VARCHAR"))
+    let store = try fixture.assembled()
+    #expect(try store.rows("SELECT DISTINCT typeof(ZA) FROM ZCARRIED") == [[.text("text")]])
+    #expect(try store.rows("PRAGMA integrity_check") == [[.text("ok")]])
+  }
+
+  @Test func `starts anew over what a crash left`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    for suffix in ["", "-journal", "-wal"] {
+      try write("left over", to: FilePath(fixture.destination.string + suffix))
+    }
+    let store = try fixture.assembled()
+    #expect(try store.rows("SELECT count(*) FROM ZTHING") == [[.integer(40)]])
+  }
+
+  @Test func `gives the same bytes every time`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let other = fixture.scratch.path.appending("other.sqlite")
+    try fixture.assembly.assemble(at: fixture.destination)
+    try fixture.assembly.assemble(at: other)
+    #expect(
+      FileManager.default.contentsEqual(
+        atPath: fixture.destination.string, andPath: other.string))
+  }
+
+  @Test func `says how many rows are written`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let told = Mutex<[Int64]>([])
+    try fixture.assembly.assemble(at: fixture.destination) { rows in
+      told.withLock { $0.append(rows) }
+    }
+    let rows = told.withLock { $0 }
+    #expect(rows == rows.sorted())
+    #expect(rows.last == 682)  // 300 and 300 carried, 40 and 40 computed, 2 foreign
+  }
+
+  @Test func `refuses shards whose stages disagree`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    let error = CommitError.unequalStages(table: "ZTHING", unit: 2, row: 20)
+    try fixture.writeCheckpoint(.link, 2, rows: (1...19).map { ($0, [.null]) })
+    #expect(throws: error) { try fixture.assembly.assemble(at: fixture.destination) }
+    try fixture.writeCheckpoint(.link, 2, rows: (1...20).map { ($0 == 20 ? 21 : $0, [.null]) })
+    #expect(throws: error) { try fixture.assembly.assemble(at: fixture.destination) }
+    try fixture.writeCheckpoint(.link, 2, rows: (1...21).map { ($0, [.null]) })
+    #expect(throws: CommitError.unequalStages(table: "ZTHING", unit: 2, row: 21)) {
+      try fixture.assembly.assemble(at: fixture.destination)
+    }
+  }
+
+  @Test func `refuses rows that do not ascend`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    try fixture.writeThings(15...35, unit: 1)
+    #expect(throws: CommitError.damagedRow(table: "ZTHING", unit: 1, row: 15)) {
+      try fixture.assembly.assemble(at: fixture.destination)
+    }
+  }
+
+  @Test func `misses a checkpoint that is not there`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    try fixture.run.discard(CheckpointName(stage: .link, unit: 1))
+    #expect(throws: CommitError.missingCheckpoint(stage: "link", unit: 1)) {
+      try fixture.assembly.assemble(at: fixture.destination)
+    }
+  }
+
+  @Test func `names the entity whose uniqueness constraint is broken`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    try fixture.writeCheckpoint(
+      .copy, 2,
+      rows: (1...20).map { ($0, [.integer(3), .integer(1), .null, .text("thing \($0 / 2)")]) })
+    let error = CommitError.uniqueness(entity: "Thing", index: "Z_Thing_UNIQUE_name")
+    #expect(throws: error) { try fixture.assembly.assemble(at: fixture.destination) }
+    #expect(error.code == 134_111)
+    #expect(!error.description.contains("thing 1"))
+  }
+
+  @Test func `takes leave of a plan that cannot be followed`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    fixture.plan.tables[0].sourceTable = "ZNOWHERE"
+    #expect(throws: CommitError.unusablePlan("the source has no table ZNOWHERE")) {
+      try fixture.assembly.assemble(at: fixture.destination)
+    }
+    fixture.plan.tables[0].sourceTable = "ZOLD"
+    fixture.plan.tables[1].attributePlaces = [1, 9]
+    #expect(throws: CommitError.unusablePlan("ZTHING has no column number 9")) {
+      try fixture.assembly.assemble(at: fixture.destination)
+    }
+  }
+}
