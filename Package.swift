@@ -81,7 +81,7 @@ let package = Package(
       "Worker",
       [
         ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
-        ours("ObjectModel"), ours("Digests"), ours("SQLite"), system,
+        ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     room(
       "Commit",

@@ -19,8 +19,9 @@ struct PlanMaker {
     let joins = JoinTablePlanner(context: context).plans()
     let foreign = try foreignTables()
     let schema = DestinationSchema(context.destination)
-    let triggers = schema.carriedTriggers(from: store)
+    let triggers = schema.carriedTriggers(from: binding)
     var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
+    notes += store.foreignIssues
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,
@@ -96,7 +97,7 @@ struct PlanMaker {
   private func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
     var tables: [ForeignTablePlan] = []
     var indexes: [String] = []
-    for table in try context.store.foreignTables() {
+    for table in context.store.foreignTables {
       guard !table.isVirtual else {
         throw PlanError.unsupported(
           store: request.store.string,
@@ -107,8 +108,7 @@ struct PlanMaker {
           name: table.name, sql: table.sql, columns: table.columns,
           expressions: table.columns.map { expression($0, in: table.name) },
           rowIDName: table.rowIDName))
-      // An index without text belongs to a constraint of the table.
-      indexes += table.indexes.compactMap(\.sql)
+      indexes += table.indexes
     }
     return (tables, indexes)
   }

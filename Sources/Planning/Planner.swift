@@ -92,15 +92,8 @@ public struct Planner: Sendable {
   private func requireKnownRows(
     _ context: PlanContext, _ binding: StoreBinding, _ request: MigrationRequest
   ) throws {
-    let findings = context.census.tables.values.filter { $0.strangers > 0 }
-      .sorted { $0.name.precedesInBytes($1.name) }
-      .map { table in
-        StoreFinding(
-          kind: .rows, message: "\(table.name) has rows of no concrete entity of this table",
-          count: table.strangers)
-      }
-    guard !findings.isEmpty, !request.acceptsDamage else { return }
-    throw PlanError.damaged(store: request.store.string, findings)
+    guard !context.census.strangers.isEmpty, !request.acceptsDamage else { return }
+    throw PlanError.damaged(store: request.store.string, context.census.strangers)
   }
 }
 

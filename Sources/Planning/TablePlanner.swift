@@ -82,7 +82,8 @@ struct TablePlanner {
     for name in table.entities { builder.addRemoved(name) }
     return TablePlan(
       name: table.name, root: table.root, way: .removed, columns: [], sourceTable: table.name,
-      carriedColumns: [], copyColumns: builder.copyColumns, linkColumns: builder.linkColumns,
+      carriedColumns: [], copyColumns: builder.copyColumns, copyExpressions: [],
+      linkColumns: builder.linkColumns,
       pairQueries: [], entities: builder.programs, elsewhere: [], expectedRows: 0,
       attributePlaces: [], relationshipPlaces: [])
   }

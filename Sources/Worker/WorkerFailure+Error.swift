@@ -19,7 +19,7 @@ extension WorkerFailure {
     case let error as DurabilityError:
       self.init(kind: error.isOutOfSpace ? .outOfSpace : .io, message: "\(error)")
     case let error as CheckpointError:
-      self.init(kind: error.isOutOfSpace ? .outOfSpace : .io, message: "\(error)")
+      self.init(kind: .io, message: "\(error)")
     case let error as StageError:
       if case .externalData = error {
         self.init(kind: .damaged, code: 134_150, message: "\(error)")
