@@ -259,7 +259,7 @@ public struct ForeignTablePlan: Codable, Sendable, Equatable {
 /// Running it twice gives the same checkpoint. It takes in every entity of the table, since they
 /// share one key space and their rows lie side by side in its b-tree.
 public struct Shard: Codable, Sendable, Equatable {
-  public enum Subject: Codable, Sendable, Equatable {
+  public enum Subject: Codable, Sendable, Hashable {
     /// Number in ``MigrationPlan/tables``.
     case table(Int)
     /// Number in ``MigrationPlan/joinTables``; keys are those of the first column.
