@@ -20,7 +20,7 @@ import SystemPackage
 /// Carried tables go by SQLite's transfer optimisation: raw records and raw index entries, in
 /// order. Computed tables are inserted in key order, and their indexes are made afterwards by
 /// sorting, which is several times faster than keeping them up to date row by row.
-public struct StoreAssembly {
+public struct StoreAssembly: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
 

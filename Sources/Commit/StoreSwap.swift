@@ -17,7 +17,7 @@ import SystemPackage
 /// treated likewise: played back into the clone, it changes nothing.
 ///
 /// Source: https://sqlite.org/walformat.html, https://sqlite.org/lockingv3.html §6.
-public struct StoreSwap {
+public struct StoreSwap: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
   let name: String

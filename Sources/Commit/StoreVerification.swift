@@ -11,7 +11,7 @@ import SystemPackage
 /// Three looks that fail in different ways: SQLite's own check of the b-trees; the number of rows
 /// of each table and entity, which also finds rows outside every shard; and the digests of all
 /// values, computed once from the checkpoints and once from the file.
-public struct StoreVerification {
+public struct StoreVerification: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
 
