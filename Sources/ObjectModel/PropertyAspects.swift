@@ -1,0 +1,136 @@
+/// The aspects of properties as text, for comparing and for showing.
+enum PropertyAspects {
+  typealias Row = (ModelDifference.Aspect, String?, String?)
+
+  static func changes(
+    _ before: PropertyDescription, _ after: PropertyDescription
+  ) -> [ModelDifference.Change] {
+    var rows = traits(before.traits, after.traits)
+    switch (before, after) {
+    case (.attribute(let old), .attribute(let new)): rows += attribute(old, new)
+    case (.relationship(let old), .relationship(let new)): rows += relationship(old, new)
+    case (.fetchedProperty(let old), .fetchedProperty(let new)):
+      rows.append((.fetchRequest, text(of: old.fetchRequest), text(of: new.fetchRequest)))
+    default: break
+    }
+    return ModelComparison.differing(rows)
+  }
+
+  private static func traits(_ old: PropertyTraits, _ new: PropertyTraits) -> [Row] {
+    [
+      (.name, old.name, new.name), (.optional, old.isOptional.word, new.isOptional.word),
+      (.transient, old.isTransient.word, new.isTransient.word),
+      (.versionHashModifier, old.versionHashModifier, new.versionHashModifier),
+      (.indexed, old.isIndexed.word, new.isIndexed.word),
+      (.spotlight, old.isIndexedBySpotlight.word, new.isIndexedBySpotlight.word),
+      (.userInfo, text(of: old.userInfo), text(of: new.userInfo)),
+    ]
+  }
+
+  private static func attribute(
+    _ old: AttributeDescription, _ new: AttributeDescription
+  ) -> [Row] {
+    [
+      (.type, old.type.xmlName, new.type.xmlName),
+      (.defaultValue, text(ofDefault: old), text(ofDefault: new)),
+      (.valueClassName, old.attributeValueClassName, new.attributeValueClassName),
+      (.valueTransformer, old.valueTransformerName, new.valueTransformerName),
+      (
+        .externalStorage, old.allowsExternalBinaryDataStorage.word,
+        new.allowsExternalBinaryDataStorage.word
+      ),
+      (
+        .preservedOnDeletion, old.preservesValueInHistoryOnDeletion.word,
+        new.preservesValueInHistoryOnDeletion.word
+      ),
+      (.cloudEncryption, old.allowsCloudEncryption.word, new.allowsCloudEncryption.word),
+      (.derivation, old.derivationExpression, new.derivationExpression),
+      (.composite, text(of: old.compositeElements), text(of: new.compositeElements)),
+      (.validation, text(of: old.validation), text(of: new.validation)),
+    ]
+  }
+
+  private static func relationship(
+    _ old: RelationshipDescription, _ new: RelationshipDescription
+  ) -> [Row] {
+    [
+      (.toMany, old.isToMany.word, new.isToMany.word),
+      (.minCount, "\(old.minCount)", "\(new.minCount)"),
+      (.maxCount, "\(old.maxCount)", "\(new.maxCount)"),
+      (.ordered, old.isOrdered.word, new.isOrdered.word),
+      (.deleteRule, "\(old.deleteRule)", "\(new.deleteRule)"),
+    ]
+  }
+
+  /// `Integer 16, required, default 4`.
+  static func summary(of property: PropertyDescription) -> String {
+    var parts: [String] = []
+    switch property {
+    case .attribute(let attribute): parts.append(attribute.type.xmlName)
+    case .relationship(let relationship):
+      let order = relationship.isOrdered ? "ordered " : ""
+      parts.append(
+        "\(order)\(relationship.isToMany ? "to-many" : "to-one") "
+          + relationship.destinationEntity.rawValue)
+    case .fetchedProperty: parts.append("fetched property")
+    }
+    parts.append(property.traits.isOptional ? "optional" : "required")
+    if property.traits.isTransient, property.attribute != nil || property.relationship != nil {
+      parts.append("transient")
+    }
+    if let text = property.attribute.flatMap(text(ofDefault:)) { parts.append("default \(text)") }
+    return parts.joined(separator: ", ")
+  }
+
+  private static func text(ofDefault attribute: AttributeDescription) -> String? {
+    if case .blob(let bytes)? = attribute.defaultValue, attribute.type != .uuid {
+      return "\(bytes.count) bytes"
+    }
+    if case .text(let text)? = attribute.defaultValue { return "\"\(text)\"" }
+    return AttributeText.defaultText(of: attribute)
+  }
+
+  static func text(of pairs: [String: String]) -> String? {
+    pairs.sorted { $0.key.precedesInBytes($1.key) }.map { "\($0.key)=\($0.value)" }
+      .joined(separator: ", ").nonEmpty
+  }
+
+  static func text(of indexes: [FetchIndexDescription]) -> String? {
+    indexes.map { index in
+      let elements = index.elements.map { element in
+        (element.propertyName ?? element.expression ?? "?")
+          + (element.isRTree ? " R-tree" : "") + (element.isAscending ? "" : " descending")
+      }
+      return "\(index.name)(\(elements.joined(separator: ", ")))"
+        + (index.partialIndexPredicate.map { " where \($0)" } ?? "")
+    }.sorted { $0.precedesInBytes($1) }.joined(separator: " | ").nonEmpty
+  }
+
+  private static func text(of elements: [AttributeDescription]?) -> String? {
+    elements?.map { element in
+      let inner = text(of: element.compositeElements).map { "(\($0))" } ?? ""
+      return "\(element.name): \(element.type.xmlName)\(inner)"
+    }.joined(separator: ", ")
+  }
+
+  private static func text(of rules: [ValidationRule]) -> String? {
+    rules.map { rule in
+      switch rule {
+      case .minimum(let bound): "≥ \(bound)"
+      case .maximum(let bound): "≤ \(bound)"
+      case .above(let bound): "> \(bound)"
+      case .below(let bound): "< \(bound)"
+      case .minimumLength(let bound): "length ≥ \(bound)"
+      case .maximumLength(let bound): "length ≤ \(bound)"
+      case .matches(let pattern): "matches \(pattern)"
+      case .other(let text): text
+      }
+    }.joined(separator: ", ").nonEmpty
+  }
+
+  private static func text(of request: FetchRequestTemplate?) -> String? {
+    request.map { request in
+      (request.entity?.rawValue ?? "?") + (request.predicate.map { " where \($0)" } ?? "")
+    }
+  }
+}

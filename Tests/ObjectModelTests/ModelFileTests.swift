@@ -1,0 +1,110 @@
+import Foundation
+import GodwitKeyedArchive
+import Testing
+
+@testable import GodwitObjectModel
+
+/// A folder of its own for a test, removed with it.
+private final class Folder {
+  let path = NSTemporaryDirectory() + "godwit-models-\(UUID().uuidString)"
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  @discardableResult func write(_ name: String, _ bytes: [UInt8]) throws -> String {
+    let url = URL(fileURLWithPath: path + "/" + name)
+    try FileManager.default.createDirectory(
+      at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
+    try Data(bytes).write(to: url)
+    return url.path
+  }
+
+  func write(_ name: String, model: String) throws {
+    try write(name + "/contents", Array(Samples.text("<entity name=\"\(model)\"/>").utf8))
+  }
+}
+
+@Suite struct `A model file` {
+  private static func current(_ name: String) -> [UInt8] {
+    Array(
+      "<plist version=\"1.0\"><dict><key>_XCCurrentVersionName</key><string>\(name)</string></dict></plist>"
+        .utf8)
+  }
+
+  @Test func `of several versions lists them as people count`() throws {
+    let folder = Folder()
+    for name in ["Shop 10", "Shop 2", "Shop"] {
+      try folder.write("Shop.xcdatamodeld/\(name).xcdatamodel", model: "A")
+    }
+    try folder.write("Shop.xcdatamodeld/.xccurrentversion", Self.current("Shop 2.xcdatamodel"))
+    let versions = try ModelFile.read(folder.path + "/Shop.xcdatamodeld/")
+    #expect(versions.map(\.name) == ["Shop", "Shop 2", "Shop 10"])
+    #expect(versions.map(\.isCurrent) == [false, true, false])
+    #expect(try ModelFile.version(at: folder.path + "/Shop.xcdatamodeld").name == "Shop 2")
+    #expect(try ModelFile.version(at: folder.path + "/Shop.xcdatamodeld:Shop 10").name == "Shop 10")
+    #expect(throws: ModelError.self) {
+      try ModelFile.version(at: folder.path + "/Shop.xcdatamodeld:Shop 3")
+    }
+  }
+
+  @Test func `that does not say which version is current asks for one`() throws {
+    let folder = Folder()
+    try folder.write("Shop.xcdatamodeld/1.xcdatamodel", model: "A")
+    #expect(try ModelFile.version(at: folder.path + "/Shop.xcdatamodeld").isCurrent)
+    try folder.write("Shop.xcdatamodeld/2.xcdatamodel", model: "A")
+    let path = folder.path + "/Shop.xcdatamodeld"
+    #expect(throws: ModelError.noCurrentVersion(path: path, known: ["1", "2"])) {
+      try ModelFile.model(at: path)
+    }
+  }
+
+  @Test func `in a compiled bundle keeps what was recorded, even under another name`() throws {
+    let folder = Folder()
+    let model = try Samples.model(Samples.everything)
+    let hierarchy = try EntityHierarchy(model)
+    try folder.write("Shop.momd/Wire.mom", try model.archiveBytes())
+    var hashes = PropertyListDictionary()
+    for (name, hash) in hierarchy.versionHashes { hashes[name.rawValue] = .data(hash.bytes) }
+    hashes["Soup"] = .data(Array(repeating: 0, count: 32))
+    let list = PropertyList.dictionary([
+      "NSManagedObjectModel_CurrentVersionName": .string("shop"),
+      "NSManagedObjectModel_VersionHashes": .dictionary(["shop": .dictionary(hashes)]),
+    ])
+    try folder.write("Shop.momd/VersionInfo.plist", list.binary())
+    let version = try ModelFile.version(at: folder.path + "/Shop.momd")
+    #expect(version.name == "Wire" && version.model == model)
+    #expect(version.disagreements(with: hierarchy) == ["Soup"])
+  }
+
+  @Test(arguments: [
+    ("empty", [UInt8]()), ("an optimised model", Array("momv2$xxxx".utf8)),
+    ("a store", Array("SQLite format 3\0".utf8)), ("text", Array("hello".utf8)),
+    ("another property list", PropertyList.array([]).binary()),
+  ])
+  func `of another kind is told apart`(what: String, bytes: [UInt8]) throws {
+    let folder = Folder()
+    let path = try folder.write("file", bytes)
+    #expect(throws: ModelError.self) { try ModelFile.read(path) }
+  }
+
+  @Test func `of Xcode 3 is named as such`() throws {
+    let folder = Folder()
+    var archive = KeyedArchiveWriter()
+    let root = archive.object("XDPMModel", [])
+    try folder.write("Old.xcdatamodel/elements", archive.bytes(root: root))
+    let path = folder.path + "/Old.xcdatamodel"
+    #expect(throws: ModelError.oldBinaryModel(path: path)) { try ModelFile.read(path) }
+    #expect(throws: ModelError.oldBinaryModel(path: path + "/elements")) {
+      try ModelFile.read(path + "/elements")
+    }
+  }
+
+  @Test func `that is not there or is no file is an error`() throws {
+    let folder = Folder()
+    #expect(throws: ModelError.self) { try ModelFile.read(folder.path + "/none") }
+    try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+    #expect(throws: ModelError.self) { try ModelFile.read(folder.path) }
+    #expect(throws: ModelError.self) { try ModelFile.read("/dev/zero") }
+    let pipe = folder.path + "/pipe"
+    #expect(mkfifo(pipe, 0o600) == 0)
+    #expect(throws: ModelError.self) { try ModelFile.read(pipe) }
+  }
+}
