@@ -42,6 +42,9 @@ public final class CheckpointReader {
 }
 
 extension CheckpointReader {
+  /// Bytes of memory in use for the file's bytes, compressed and not; the window comes on top.
+  var bufferByteCount: Int { frame.bufferByteCount }
+
   /// The next entry, or `nil` when the file has been read to its end and found whole.
   public func next() throws -> Entry? {
     if isAtEnd { return nil }

@@ -54,6 +54,8 @@ final class FrameReader {
 }
 
 extension FrameReader {
+  var bufferByteCount: Int { input.count + output.count }
+
   /// The next `count` bytes, valid until the next call; `nil` at the very end.
   ///
   /// - Throws: When fewer bytes are left, or the frame proves wrong.
