@@ -1,5 +1,3 @@
-public import GodwitObjectModel
-
 /// Why a mapping model cannot be read or used.
 public enum MappingError: Error, Sendable, Equatable {
   /// The file is no mapping model of any known form.
@@ -11,31 +9,9 @@ public enum MappingError: Error, Sendable, Equatable {
   /// A key, value or type that the text form does not have.
   case badText(line: Int, problem: String, suggestion: String?)
   /// None of the mapping models is for this pair of models.
-  case noneMatches([HashMismatch])
+  case noneMatches([MappingMismatch])
   /// More than one is.
   case severalMatch([String])
-}
-
-/// An entity whose version hash a mapping model does not expect.
-public struct HashMismatch: Sendable, Equatable {
-  public enum Side: String, Sendable { case source, destination }
-
-  /// The mapping model's file.
-  public var file: String
-  /// The entity mapping.
-  public var mapping: String
-  public var side: Side
-  public var entity: EntityName
-  /// False when the model has no such entity at all.
-  public var isKnown: Bool
-
-  public init(file: String, mapping: String, side: Side, entity: EntityName, isKnown: Bool) {
-    self.file = file
-    self.mapping = mapping
-    self.side = side
-    self.entity = entity
-    self.isKnown = isKnown
-  }
 }
 
 extension MappingError {
@@ -64,13 +40,5 @@ extension MappingError: CustomStringConvertible {
       "Several mapping models are for these two models: \(files.joined(separator: ", ")). "
         + "Name the one to use."
     }
-  }
-}
-
-extension HashMismatch: CustomStringConvertible {
-  public var description: String {
-    isKnown
-      ? "\(file) was made for another version of the \(side) entity \(entity) (\(mapping))."
-      : "\(file) names the \(side) entity \(entity) (\(mapping)), which the model does not have."
   }
 }

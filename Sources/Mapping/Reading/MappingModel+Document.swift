@@ -120,14 +120,14 @@ private struct MappingCompiler {
     case .along(let path): return instances(of: row.name, of: entry, along: path)
     case .automatic:
       guard relationship(row.name, of: entry.source, in: source) != nil else { return nil }
-      return automaticRelationship(row.name, of: entry)
+      return automaticRelationship(row.name, of: entry, from: row.name)
     }
   }
 
   /// Rule 4 (c): the one mapping that makes the target's objects, or, where several may, whatever
   /// becomes of the source relationship's objects.
   private func automaticRelationship(
-    _ name: String, of entry: MappingDocument.Entry
+    _ name: String, of entry: MappingDocument.Entry, from old: String
   ) -> ValueExpression? {
     guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
     else { return nil }
@@ -135,18 +135,24 @@ private struct MappingCompiler {
     let makers = document.entityMappings.filter { $0.destination.map(below.contains) ?? false }
     if below.count <= 1, makers.count == 1 {
       return .destinationInstances(
-        ofMapping: makers[0].effectiveName, from: .sourceKeyPath(name))
+        ofMapping: makers[0].effectiveName, from: .sourceKeyPath(old))
     }
     guard !makers.isEmpty else { return nil }
     return .function(
       receiver: .variable("manager"), selector: ManagerSelector.instancesForRelationship,
-      arguments: [.constant(.string(name)), .sourceKeyPath(name)])
+      arguments: [.constant(.string(old)), .sourceKeyPath(old)])
   }
 
-  /// A key path without a mapping's name: the one mapping that makes the target's objects.
+  /// A key path without a mapping's name: as automatic for one relationship of the source, else
+  /// the one mapping that makes the target's objects.
   private func instances(
     of name: String, of entry: MappingDocument.Entry, along path: ValueExpression
   ) -> ValueExpression? {
+    if case .keyPath(.variable("source"), let keys) = path, keys.count == 1,
+      case .key(let old)? = keys.first, relationship(old, of: entry.source, in: source) != nil
+    {
+      return automaticRelationship(name, of: entry, from: old)
+    }
     guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
     else { return nil }
     let makers = document.entityMappings.filter { $0.destination == target }

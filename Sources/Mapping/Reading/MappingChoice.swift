@@ -1,0 +1,117 @@
+public import GodwitObjectModel
+
+/// Why a mapping model is not for a pair of models.
+public struct MappingMismatch: Sendable, Equatable {
+  public enum Side: String, Sendable { case source, destination }
+
+  public enum Reason: Sendable, Equatable {
+    /// The version hash differs.
+    case otherVersion
+    /// The model has no entity of this name.
+    case unknownEntity
+    /// The entity has no property of this name.
+    case unknownProperty(String)
+  }
+
+  /// The mapping model's file.
+  public var file: String
+  /// The entity mapping.
+  public var mapping: String
+  public var side: Side
+  public var entity: EntityName
+  public var reason: Reason
+
+  public init(file: String, mapping: String, side: Side, entity: EntityName, reason: Reason) {
+    self.file = file
+    self.mapping = mapping
+    self.side = side
+    self.entity = entity
+    self.reason = reason
+  }
+}
+
+extension MappingMismatch: CustomStringConvertible {
+  public var description: String {
+    switch reason {
+    case .otherVersion:
+      "\(file) was made for another version of the \(side.rawValue) entity \(entity) (\(mapping))."
+    case .unknownEntity:
+      "\(file) names the \(side.rawValue) entity \(entity) (\(mapping)), which the model does not "
+        + "have."
+    case .unknownProperty(let name):
+      "\(file) names \(entity).\(name) (\(mapping)), which the \(side.rawValue) model does not have."
+    }
+  }
+}
+
+/// Finds the mapping models for a pair of models.
+///
+/// All version hashes of a file must agree with both models. Xcode's source form has none; there
+/// every entity and every destination property that it names must exist. Entities that a file does
+/// not mention are not compared, by Core Data neither, so ``MappingCheck`` says what is uncovered.
+///
+/// Source: `core-data-migration.md` §3.5.
+public struct MappingChoice: Sendable {
+  /// Places in the list of candidates, in its order.
+  public let matching: [Int]
+  /// Of the candidates that do not match; the first of each.
+  public let mismatches: [MappingMismatch]
+  private let files: [String]
+
+  public init(
+    among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
+    destination: EntityHierarchy
+  ) {
+    var matching: [Int] = []
+    var mismatches: [MappingMismatch] = []
+    let hashes = (source.versionHashes, destination.versionHashes)
+    for (place, candidate) in candidates.enumerated() {
+      let first = candidate.document.entityMappings.lazy.compactMap {
+        Self.mismatch($0, of: candidate.file, source, destination, hashes)
+      }.first
+      if let first { mismatches.append(first) } else { matching.append(place) }
+    }
+    self.matching = matching
+    self.mismatches = mismatches
+    files = candidates.map(\.file)
+  }
+
+  /// The one that matches; nil where none does.
+  ///
+  /// - Throws: ``MappingError/severalMatch(_:)``.
+  public func single() throws(MappingError) -> Int? {
+    guard matching.count <= 1 else { throw .severalMatch(matching.map { files[$0] }) }
+    return matching.first
+  }
+
+  private static func mismatch(
+    _ entry: MappingDocument.Entry, of file: String, _ source: EntityHierarchy,
+    _ destination: EntityHierarchy,
+    _ hashes: ([EntityName: VersionHash], [EntityName: VersionHash])
+  ) -> MappingMismatch? {
+    func mismatch(
+      _ side: MappingMismatch.Side, _ entity: EntityName, _ reason: MappingMismatch.Reason
+    ) -> MappingMismatch {
+      MappingMismatch(
+        file: file, mapping: entry.effectiveName, side: side, entity: entity, reason: reason)
+    }
+    if let entity = entry.source {
+      guard let actual = hashes.0[entity] else { return mismatch(.source, entity, .unknownEntity) }
+      if let hash = entry.sourceHash, hash != actual {
+        return mismatch(.source, entity, .otherVersion)
+      }
+    }
+    guard let entity = entry.destination else { return nil }
+    guard let actual = hashes.1[entity] else {
+      return mismatch(.destination, entity, .unknownEntity)
+    }
+    if let hash = entry.destinationHash {
+      return hash == actual ? nil : mismatch(.destination, entity, .otherVersion)
+    }
+    for row in entry.attributes + entry.relationships
+    where destination.property(row.name, of: entity) == nil {
+      return mismatch(.destination, entity, .unknownProperty(row.name))
+    }
+    return nil
+  }
+}
