@@ -82,7 +82,7 @@ extension StoreAssembly {
       PRAGMA threads = 1;
       """)
     try file.attachImmutable(plan.readPath, as: "src")
-    try file.registerFunctionStubs(StoreAssembly.triggerFunctions)
+    try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     var rows = RowCounter(progress)
     try file.execute("BEGIN EXCLUSIVE")
     var schema = SchemaWriter(file, plan: plan)
@@ -94,7 +94,7 @@ extension StoreAssembly {
       try fill(table, number: number, in: file, &schema, &rows)
     }
     try writeControlRows(in: file)
-    for table in plan.foreignTables { try carry(table, in: file, &rows) }
+    for table in plan.foreignTables { try carry(table, in: file, &schema, &rows) }
     try schema.finish()
     try file.execute("COMMIT")
     rows.report()
@@ -105,14 +105,6 @@ extension StoreAssembly {
     try DurableFile.removeIfPresent(FilePath(path.string + "-wal"))
     try DurableFile.removeIfPresent(FilePath(path.string + "-shm"))
   }
-
-  /// Functions that only Core Data registers and that its triggers for derived attributes call.
-  ///
-  /// Source: core-data-sqlite-format.md §8.1.
-  static let triggerFunctions = [
-    "NSCoreDataDATriggerUpdatedAffectedObjectValue",
-    "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue", "NSCoreDataNow",
-  ]
 }
 
 // MARK: - One table each
@@ -165,29 +157,38 @@ extension StoreAssembly {
     _ table: String, _ columns: [String], from source: String?, _ sourceColumns: [String],
     in file: Connection, _ schema: inout SchemaWriter, _ rows: inout RowCounter
   ) throws {
-    guard let source, columns.count == sourceColumns.count else {
+    guard let source else {
       throw CommitError.unusablePlan("\(table) is carried from nowhere")
     }
-    let sql = try Transfer.statement(
-      into: table, columns, from: source, expressions: sourceColumns.map(quoted),
-      sourceColumns: sourceColumns, in: file)
-    if try !Transfer.isWhole(sql, into: table, from: source, in: file, dropping: { index in
-      try schema.drop(index)
-    }) {
-      try schema.dropIndexes(of: table)
+    try carry(
+      table, columns, from: source, expressions: sourceColumns.map(quoted), in: file, &schema,
+      &rows)
+  }
+
+  private func carry(
+    _ table: String, _ columns: [String], from source: String, expressions: [String],
+    in file: Connection, _ schema: inout SchemaWriter, _ rows: inout RowCounter
+  ) throws {
+    guard columns.count == expressions.count else {
+      throw CommitError.unusablePlan("\(table) is carried from another number of columns")
     }
+    let sql = try Transfer.statement(
+      into: table, columns, from: source, expressions: expressions, in: file)
+    let isWhole = try Transfer.isWhole(sql, into: table, from: source, in: file) { index in
+      try schema.drop(index)
+    }
+    if !isWhole { try schema.dropIndexes(of: table) }
     try file.execute(sql)
     rows.add(count: file.changes)
   }
 
   private func carry(
-    _ table: ForeignTablePlan, in file: Connection, _ rows: inout RowCounter
+    _ table: ForeignTablePlan, in file: Connection, _ schema: inout SchemaWriter,
+    _ rows: inout RowCounter
   ) throws {
-    let sql = try Transfer.statement(
-      into: table.name, table.columns, from: table.name, expressions: table.expressions,
-      sourceColumns: table.columns, in: file)
-    try file.execute(sql)
-    rows.add(count: file.changes)
+    try carry(
+      table.name, table.columns, from: table.name, expressions: table.expressions, in: file,
+      &schema, &rows)
     // AUTOINCREMENT: numbers of deleted rows must not be given out again.
     let hasSequences = try file.rows(
       "SELECT 1 FROM src.sqlite_master WHERE name = 'sqlite_sequence'")

@@ -14,7 +14,7 @@ enum Transfer {
   /// the names may differ.
   static func statement(
     into table: String, _ columns: [String], from source: String, expressions: [String],
-    sourceColumns: [String], in file: Connection
+    in file: Connection
   ) throws -> String {
     let all = try file.rows("SELECT name FROM pragma_table_xinfo(?1, 'src') ORDER BY cid", [
       .text(source)
@@ -25,7 +25,7 @@ enum Transfer {
     guard !all.isEmpty else {
       throw CommitError.unusablePlan("the source has no table \(source)")
     }
-    if same(sourceColumns, all), same(columns, own), expressions == sourceColumns.map(quoted) {
+    if same(columns, own), same(expressions, all.map(quoted)) {
       return "INSERT INTO main.\(quoted(table)) SELECT * FROM src.\(quoted(source))"
     }
     return """

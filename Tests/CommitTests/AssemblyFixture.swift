@@ -125,6 +125,13 @@ final class AssemblyFixture {
       "ZTHING", "Thing", .computed, ["ZKEY", "ZVALUE", "ZNAME", "ZUNUSED"], from: "ZOLD", [])
     thing.attributePlaces = [1, 2]
     thing.relationshipPlaces = [0]
+    // Two entities in one table; the second has no rows.
+    thing.entities = [("Thing", 3), ("SubThing", 4)].map { name, number in
+      EntityProgram(
+        source: name, destination: name, sourceNumber: number, destinationNumber: number,
+        attributes: [], relationships: [], sourceRules: RowRules([]),
+        destinationRules: RowRules([]), references: [])
+    }
     return thing
   }
 

@@ -145,8 +145,7 @@ import Testing
       ("Z_1NEW", ["Z_1LEFT", "Z_2RIGHT"], "Z_1OLD", ["Z_1L", "Z_2R"]),
     ] {
       let sql = try Transfer.statement(
-        into: table, columns, from: source, expressions: carried.map(quoted),
-        sourceColumns: carried, in: file)
+        into: table, columns, from: source, expressions: carried.map(quoted), in: file)
       var dropped: [String] = []
       #expect(
         try Transfer.isWhole(sql, into: table, from: source, in: file) { index in
