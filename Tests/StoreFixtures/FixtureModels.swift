@@ -14,7 +14,8 @@ public enum FixtureModels {
   public static func model(at path: String) throws -> ManagedObjectModel {
     guard try isStore(path) else { return try ModelFile.model(at: path) }
     let store = try Connection(path: path, mode: .immutable)
-    guard case .blob(let content)? = try store.rows("SELECT Z_CONTENT FROM Z_MODELCACHE").first?.first
+    guard
+      case .blob(let content)? = try store.rows("SELECT Z_CONTENT FROM Z_MODELCACHE").first?.first
     else { throw FixtureError.notExpressible("\(path) keeps no model") }
     return try ManagedObjectModel(archive: ModelCache.inflate(content), path: path)
   }

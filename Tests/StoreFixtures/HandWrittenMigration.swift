@@ -53,7 +53,8 @@ public struct HandWrittenMigration {
       "INSERT INTO Z_METADATA VALUES (1, \(literal(.text(uuid))), "
         + "\(literal(.blob(stamp.metadata(keeping: metadata)))));")
     lines.append(
-      "INSERT INTO Z_MODELCACHE VALUES (\(literal(.blob(try destination.hierarchy.model.modelCacheBytes()))));")
+      "INSERT INTO Z_MODELCACHE VALUES (\(literal(.blob(try destination.hierarchy.model.modelCacheBytes()))));"
+    )
     lines += ["COMMIT;", "PRAGMA journal_mode = WAL;", ""]
     return lines.joined(separator: "\n")
   }
@@ -195,7 +196,8 @@ public struct HandWrittenMigration {
       }
       let straight = found.isFirst != isTurned
       let from = found.table
-      let keys = straight ? [from.firstColumn, from.secondColumn] : [from.secondColumn, from.firstColumn]
+      let keys =
+        straight ? [from.firstColumn, from.secondColumn] : [from.secondColumn, from.firstColumn]
       let places =
         straight
         ? [from.firstOrderColumn, from.secondOrderColumn]

@@ -16,6 +16,7 @@ public struct StoreGenerator {
     hierarchy = try EntityHierarchy(model)
     layout = StoreLayout(hierarchy, frameworkVersion: options.frameworkVersion)
     self.options = options
+    if let problem = layout.problems.first(where: \.isFatal) { throw problem }
   }
 
   /// Writes the store, its write-ahead log where wished, and its external data.
@@ -46,7 +47,8 @@ public struct StoreGenerator {
       """)
     let joinRows = try fill(connection, spaces: spaces, tools: tools)
     if options.leavesWAL {
-      for suffix in ["", "-wal"] {
+      // A store without rows has no log.
+      for suffix in ["", "-wal"] where files.fileExists(atPath: draft + suffix) {
         try files.copyItem(atPath: draft + suffix, toPath: path + suffix)
       }
     }
@@ -54,6 +56,9 @@ public struct StoreGenerator {
     if options.leavesWAL {
       for suffix in ["", "-wal", "-shm"] where files.fileExists(atPath: draft + suffix) {
         try files.removeItem(atPath: draft + suffix)
+      }
+      if files.fileExists(atPath: path + "-wal") {
+        try SealedLog.seal(path + "-wal", seed: options.seed)
       }
     }
     var objects: [EntityName: Int] = [:]

@@ -41,7 +41,8 @@ struct StoreStamp {
         .blob(self.metadata(keeping: PropertyListDictionary(sorted.map { ($0.key, $0.value) }))),
       ])
     _ = try connection.rows(
-      "INSERT INTO Z_MODELCACHE (Z_CONTENT) VALUES (?1)", [.blob(try hierarchy.model.modelCacheBytes())])
+      "INSERT INTO Z_MODELCACHE (Z_CONTENT) VALUES (?1)",
+      [.blob(try hierarchy.model.modelCacheBytes())])
   }
 
   /// The property list, with every key that is the application's own.

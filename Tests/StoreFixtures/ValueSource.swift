@@ -125,7 +125,8 @@ struct ValueSource: Sendable {
     let to = max(from, high ?? max(800_000_000, from))
     let whole = (from + (to - from) * tools.random.fraction()).rounded(.down)
     let part = tools.random.next()
-    return part & 1 == 0 ? max(from, whole) : min(to, max(from, whole) + Double(part >> 44) * 0x1p-20)
+    return part & 1 == 0
+      ? max(from, whole) : min(to, max(from, whole) + Double(part >> 44) * 0x1p-20)
   }
 
   private func string(_ ordinal: Int, _ tools: ValueTools) -> RawValue {

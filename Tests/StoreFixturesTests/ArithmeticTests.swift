@@ -74,7 +74,8 @@ import Testing
   func `agree on both sides of a one-to-one`(images: Int) throws {
     let scratch = try Scratch()
     let store = try store(scratch, rows: ["Image": images])
-    let pairs = try store.rows("SELECT Z_PK, ZIMAGE FROM ZRECIPE WHERE ZIMAGE IS NOT NULL ORDER BY 2")
+    let pairs = try store.rows(
+      "SELECT Z_PK, ZIMAGE FROM ZRECIPE WHERE ZIMAGE IS NOT NULL ORDER BY 2")
     let turned = try store.rows(
       "SELECT ZRECIPE, Z_PK FROM ZIMAGE WHERE ZRECIPE IS NOT NULL ORDER BY 2")
     #expect(pairs == turned)

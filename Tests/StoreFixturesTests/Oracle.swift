@@ -59,5 +59,7 @@ final class Scratch {
 
   func path(_ name: String) -> String { url.appendingPathComponent(name).path }
 
-  func bytes(_ name: String) throws -> Data { try Data(contentsOf: URL(fileURLWithPath: path(name))) }
+  func bytes(_ name: String) throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: path(name)))
+  }
 }

@@ -25,6 +25,28 @@ import Testing
     #expect(try scratch.bytes("a.sqlite") != scratch.bytes("c.sqlite"))
   }
 
+  @Test func `has equal bytes in its log, too`() throws {
+    let scratch = try Scratch()
+    var options = options(60, seed: 5)
+    options.leavesWAL = true
+    let generator = try StoreGenerator(FixtureModels.Recipes.one.model(), options: options)
+    for name in ["a.sqlite", "b.sqlite"] { try generator.write(to: scratch.path(name)) }
+    #expect(try scratch.bytes("a.sqlite") == scratch.bytes("b.sqlite"))
+    #expect(try scratch.bytes("a.sqlite-wal") == scratch.bytes("b.sqlite-wal"))
+  }
+
+  @Test(arguments: [false, true])
+  func `may be empty`(leavesWAL: Bool) throws {
+    let scratch = try Scratch()
+    var options = StoreOptions(seed: 1, rows: 0)
+    options.leavesWAL = leavesWAL
+    let report = try StoreGenerator(FixtureModels.Recipes.two.model(), options: options)
+      .write(to: scratch.path("a.sqlite"))
+    #expect(report.totalObjects == 0)
+    let store = try Connection(path: scratch.path("a.sqlite"), mode: .readWrite)
+    #expect(try store.rows("SELECT count(*) FROM Z_PRIMARYKEY") == [[.integer(10)]])
+  }
+
   @Test func `is never written over another file`() throws {
     let scratch = try Scratch()
     let generator = try StoreGenerator(FixtureModels.Recipes.one.model())
@@ -44,7 +66,9 @@ import Testing
     #expect(report.totalObjects == 22)
     let store = try Connection(path: scratch.path("a.sqlite"), mode: .immutable)
     #expect(
-      try store.rows("SELECT Z_ENT, count(*) FROM ZAUTHOR GROUP BY 1") == [[.integer(2), .integer(5)]])
+      try store.rows("SELECT Z_ENT, count(*) FROM ZAUTHOR GROUP BY 1") == [
+        [.integer(2), .integer(5)]
+      ])
   }
 
   @Test func `has keys with gaps, and a Z_MAX that is at least the highest key`() throws {
