@@ -94,13 +94,14 @@ let package = Package(
       [
         ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
-        ours("SQLite"), ours("Digests"), subprocess, system,
+        ours("SQLite"), ours("Digests"), "CZlib", "CZstd", subprocess, system,
       ]),
     room(
       "Commands",
       [
-        ours("Fleet"), ours("Worker"), ours("Planning"), ours("PersistentStore"), ours("Mapping"),
-        ours("ObjectModel"), argumentParser, system,
+        ours("Fleet"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
+        ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
+        argumentParser, system,
       ]),
     .target(
       name: "Godwit",

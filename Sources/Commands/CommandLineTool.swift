@@ -1,0 +1,83 @@
+import ArgumentParser
+import Foundation
+import GodwitDurableFiles
+import GodwitFleet
+
+/// The words and numbers of the shell: what `godwit` does with its arguments.
+public enum CommandLineTool {
+  /// Runs the command that the process's arguments name, and ends the process.
+  public static func main() async -> Never {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    exit(await run(arguments).rawValue)
+  }
+
+  /// Runs a command and says what went wrong with it, in text or as the last line of `--json`.
+  static func run(_ arguments: [String]) async -> ExitStatus {
+    do {
+      var command = try Root.parseAsRoot(arguments)
+      installKillSwitch(for: command)
+      if var asynchronous = command as? any AsyncParsableCommand {
+        try await asynchronous.run()
+      } else {
+        try command.run()
+      }
+      return .success
+    } catch let code as ExitCode {
+      return ExitStatus(rawValue: code.rawValue) ?? .fatal
+    } catch {
+      return report(error, asJSON: arguments.contains("--json"))
+    }
+  }
+
+  private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
+    let parserStatus = Root.exitCode(for: error)
+    if parserStatus == .success {
+      Output.result(Root.fullMessage(for: error))  // --help, --version
+      return .success
+    }
+    let status: ExitStatus
+    let reason: String
+    var message = "\(error)"
+    if let own = error as? CommandError {
+      (status, reason) = (own.status, own.reason)
+    } else if parserStatus == .validationFailure {
+      (status, reason, message) = (.usage, "usage", Root.fullMessage(for: error))
+    } else {
+      let ending: MigrationResult.Ending
+      (ending, reason, message) = RetryPolicy.ending(of: error)
+      status = ExitStatus(ending)
+    }
+    Output.say(reason == "usage" ? message : "godwit: \(message)")
+    if asJSON { Output.result(json: FailureLine(reason: reason, message: message)) }
+    return status
+  }
+
+  /// Lets a crash trial stop the coordinator after a durable step of its choice. Workers do not
+  /// count: their steps come in no fixed order.
+  private static func installKillSwitch(for command: any ParsableCommand) {
+    guard !(command is WorkerCommand),
+      let text = ProcessInfo.processInfo.environment["GODWIT_KILL_AFTER_STEP"],
+      let count = Int(text), count > 0
+    else { return }
+    DurableSteps.killProcess(afterStep: count)
+  }
+}
+
+/// `godwit` itself: everything it does is in its subcommands.
+struct Root: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "godwit",
+    abstract: "Migrates Core Data stores, as Core Data would have.",
+    discussion: """
+      Results go to standard output, everything else to standard error. With --json every line
+      of standard output is a JSON object, and the last one is the result.
+
+      A MODEL is an .xcdatamodel folder, a contents file, an .xcdatamodeld or .momd (its current
+      version, or PATH:VERSION), a .mom, or a store (its cached model).
+      """,
+    version: "0.1.0",
+    subcommands: [
+      InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
+      MigrateCommand.self, VerifyCommand.self, DoctorCommand.self, WorkerCommand.self,
+    ])
+}

@@ -1,0 +1,131 @@
+import ArgumentParser
+import GodwitFleet
+import GodwitObjectModel
+import SystemPackage
+
+struct InspectCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "inspect",
+    abstract: "Says what a store is: version, entities, rows, features, whether it is sound.")
+
+  @Argument(help: "Stores: their main SQLite files.")
+  var stores: [String]
+
+  @Option(help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
+  var models: [String] = []
+
+  @Flag(help: "JSON Lines: one object a store.")
+  var json = false
+
+  func run() throws {
+    let catalog = try ModelCatalog(models)
+    var status = ExitStatus.success
+    for store in stores {
+      do {
+        let inspection = try StoreLook.inspect(store, catalog.versions, readsRows: true)
+        if json {
+          Output.result(json: inspection)
+        } else {
+          for line in StoreLook.lines(inspection) { Output.result(line) }
+        }
+      } catch {
+        status = StoreLook.report(error, store: store, asJSON: json)
+      }
+    }
+    if status != .success { throw status.exit }
+  }
+}
+
+struct VerifyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Checks a store against the model it was written under; 65 when it is not sound.")
+
+  @Argument(help: "The store's main SQLite file.")
+  var store: String
+
+  @Option(help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
+  var models: [String] = []
+
+  @Flag(help: "JSON Lines; the last one is the result.")
+  var json = false
+
+  func run() throws {
+    let inspection: StoreInspection
+    do {
+      inspection = try StoreLook.inspect(
+        store, try ModelCatalog(models).versions, readsRows: true)
+    } catch {
+      throw StoreLook.report(error, store: store, asJSON: json).exit
+    }
+    if json {
+      Output.result(json: inspection)
+    } else {
+      for finding in inspection.findings { Output.result("\(store): \(finding.description)") }
+      let isKnown = inspection.version != nil
+      Output.result(
+        "\(store): \(inspection.isSound ? "sound" : "not sound")"
+          + (isKnown ? "" : "; its version is not known, so rows were not looked at"))
+    }
+    if !inspection.isSound { throw ExitStatus.badInput.exit }
+  }
+}
+
+/// What `inspect` and `verify` have in common.
+enum StoreLook {
+  static func inspect(
+    _ store: String, _ models: [ModelVersion], readsRows: Bool
+  ) throws -> StoreInspection {
+    try TemporaryFolder.with { folder in
+      try StoreInspection(
+        FilePath(store), models: models, snapshotFolder: folder, readsRows: readsRows)
+    }
+  }
+
+  static func report(_ error: any Error, store: String, asJSON: Bool) -> ExitStatus {
+    if let own = error as? CommandError {
+      Output.say("godwit: \(own)")
+      if asJSON {
+        Output.result(
+          json: FailureLine(store: store, reason: own.reason, message: own.description))
+      }
+      return own.status
+    }
+    let (ending, reason, message) = RetryPolicy.ending(of: error)
+    Output.say("godwit: \(message)")
+    if asJSON { Output.result(json: FailureLine(store: store, reason: reason, message: message)) }
+    return ExitStatus(ending)
+  }
+
+  static func lines(_ inspection: StoreInspection) -> [String] {
+    var lines = [inspection.store]
+    func add(_ name: String, _ value: String?) {
+      guard let value, !value.isEmpty else { return }
+      lines.append("  " + name + String(repeating: " ", count: max(1, 12 - name.count)) + value)
+    }
+    if let version = inspection.version {
+      add("version", version)
+    } else if let nearest = inspection.nearest {
+      add(
+        "version",
+        "not found; \(nearest) differs in \(inspection.differing.joined(separator: ", "))")
+    } else {
+      add("version", "not found; give models with --models")
+    }
+    add("identifiers", inspection.identifiers.filter { !$0.isEmpty }.joined(separator: ", "))
+    add("checksum", inspection.checksum)
+    add("framework", inspection.frameworkVersion.map(String.init))
+    add("uuid", inspection.uuid)
+    add("size", ByteSize.text(inspection.bytes))
+    add("features", inspection.features.joined(separator: ", "))
+    let width = inspection.entities.map(\.name.count).max() ?? 0
+    for entity in inspection.entities {
+      let name = entity.name + String(repeating: " ", count: width - entity.name.count)
+      let rows = entity.rows.map { "  \(grouped($0)) rows" } ?? ""
+      lines.append("  \(entity.number)  \(name)\(rows)")
+    }
+    for finding in inspection.findings { add("found", finding.description) }
+    add("sound", inspection.isSound ? "yes" : "no")
+    return lines
+  }
+}

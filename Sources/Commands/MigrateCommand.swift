@@ -1,0 +1,71 @@
+import ArgumentParser
+import Foundation
+import GodwitCheckpoints
+import GodwitFleet
+import GodwitPlanning
+import SystemPackage
+
+struct MigrateCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "migrate",
+    abstract: "Migrates one store; running the same command again goes on where it ended.")
+
+  @OptionGroup var arguments: MigrationArguments
+
+  func run() async throws {
+    let report = ResultReport(arguments)
+    let result: MigrationResult
+    do {
+      result = await migrate(try arguments.request(snapshotFolder: ""), report)
+    } catch {
+      result = MigrationResult(failing: arguments.store, with: error)
+    }
+    report.end(result)
+    let status = ExitStatus(result.ending)
+    if status != .success { throw status.exit }
+  }
+
+  private func migrate(_ request: MigrationRequest, _ report: ResultReport) async -> MigrationResult {
+    let display = ProgressDisplay(
+      store: FilePath(arguments.store).lastComponent?.string ?? arguments.store,
+      isQuiet: arguments.quiet)
+    let asJSON = arguments.json
+    let run = StoreRun(
+      request, directory: RunDirectory(arguments.runDirectoryPath),
+      settings: StoreRun.Settings(
+        pool: WorkerPool.Settings(
+          executable: Self.executable, workerCount: arguments.workerCount),
+        keepsState: arguments.keepState),
+      observe: { event in
+        display.show(event)
+        // A line a unit would bury the rest; the run directory's events have them.
+        switch event.event {
+        case .unitFinished, .unitReused, .assembly: break
+        default: if asJSON { Output.result(event.jsonLine()) }
+        }
+      })
+    let migration = Task { await run.run() }
+    let store = arguments.store
+    StopSignals.install(
+      stop: {
+        Output.say("Stopping; a second signal ends at once. Run the same command to go on.")
+        migration.cancel()
+      },
+      end: {
+        // Too late for the run's own result; what lies on the disk is as safe as ever.
+        report.end(MigrationResult(failing: store, with: CancellationError()))
+        _exit(ExitStatus.resumable.rawValue)
+      })
+    let ticks = Task { await display.tick() }
+    let result = await migration.value
+    ticks.cancel()
+    display.end()
+    return result
+  }
+
+  /// The running program itself, so that coordinator and workers can never be of two versions.
+  private static var executable: FilePath {
+    let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    return FilePath(own ?? CommandLine.arguments.first ?? "godwit")
+  }
+}

@@ -1,0 +1,87 @@
+import ArgumentParser
+import Foundation
+import GodwitFleet
+import GodwitObjectModel
+import GodwitPlanning
+import SystemPackage
+
+/// What `plan` and `migrate` are told: the same words, so that one rehearses the other.
+struct MigrationArguments: ParsableArguments {
+  @Argument(help: "The store's main SQLite file.")
+  var store: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Versions to look in for the store's own and for the destination; may repeat.",
+      valueName: "model"))
+  var models: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The destination: a version's name, or any MODEL. Default: the current version.",
+      valueName: "version"))
+  var to: String?
+
+  @Option(help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
+  var output: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The run directory. Default: OUTPUT.godwit with --output, else STORE.godwit.",
+      valueName: "dir"))
+  var state: String?
+
+  @Option(help: "Worker processes. Default: one a processor, at most 8.")
+  var workers: Int?
+
+  @Option(help: ArgumentHelp("Row bytes of a shard, such as 16MiB.", valueName: "bytes"))
+  var shardBytes = ByteSize(bytes: MigrationRequest.defaultShardBytes)
+
+  @Flag(help: "Never infers a mapping model (Core Data's 134140 where none is given).")
+  var noInfer = false
+
+  @Flag(help: "Never migrates (Core Data's 134100 where the store is of another version).")
+  var noMigrate = false
+
+  @Flag(help: "JSON Lines on standard output; the last one is the result.")
+  var json = false
+
+  @Flag(help: "Silent on success.")
+  var quiet = false
+
+  @Flag(help: "Carries on with a damaged store: what can be rebuilt is, the rest is carried.")
+  var acceptDamage = false
+
+  @Flag(help: "Keeps the run directory of a finished store.")
+  var keepState = false
+
+  func validate() throws {
+    if let workers, !(1...256).contains(workers) {
+      throw ValidationError("--workers is a number from 1 to 256.")
+    }
+    if store.isEmpty || store.utf8.contains(0) {
+      throw ValidationError("STORE is the path of a file.")
+    }
+    if output?.isEmpty == true || state?.isEmpty == true {
+      throw ValidationError("--output and --state are paths.")
+    }
+  }
+
+  var runDirectoryPath: FilePath {
+    if let state { return FilePath(state) }
+    return FilePath((output ?? store) + ".godwit")
+  }
+
+  /// 8 at most by default: more workers than that wait for the disk.
+  var workerCount: Int { workers ?? min(8, max(1, ProcessInfo.processInfo.activeProcessorCount)) }
+
+  /// - Throws: ``ModelError``, `CommandError` for a version that none of the models has.
+  func request(snapshotFolder: FilePath) throws -> MigrationRequest {
+    let catalog = try ModelCatalog(models)
+    return MigrationRequest(
+      store: FilePath(store), models: catalog.versions,
+      destination: try to.map(catalog.destination(named:)) ?? catalog.current,
+      infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
+      snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage)
+  }
+}

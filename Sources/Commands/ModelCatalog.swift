@@ -1,0 +1,114 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import SystemPackage
+
+/// The model versions that a command was given.
+///
+/// A MODEL is any of: an `.xcdatamodel` folder, a `contents` file, an `.xcdatamodeld` or `.momd`
+/// (its current version, or `PATH:VERSION`), a `.mom`, or a store (its cached model).
+struct ModelCatalog {
+  /// Every version of everything that was given, in the order given.
+  private(set) var versions: [ModelVersion] = []
+  /// The current version of the last bundle of versions; without one, of whatever was given last.
+  private(set) var current: ModelVersion?
+
+  init(_ arguments: [String]) throws {
+    var ofBundle: ModelVersion?
+    for argument in arguments {
+      let read = try Self.versions(at: argument)
+      versions += read
+      if read.count > 1 || argument.isBundlePath {
+        ofBundle = read.first(where: \.isCurrent) ?? ofBundle
+      }
+    }
+    current = ofBundle ?? versions.last(where: \.isCurrent)
+  }
+
+  /// The version of that name among those given, else the MODEL of that path.
+  ///
+  /// - Throws: `CommandError` when there is neither; ``ModelError``.
+  func destination(named name: String) throws -> ModelVersion {
+    // Given later wins, as with everything given twice.
+    if let version = versions.last(where: { $0.name == name }) { return version }
+    let path = name.split(separator: ":").first.map(String.init) ?? name
+    guard FileManager.default.fileExists(atPath: name)
+      || FileManager.default.fileExists(atPath: path)
+    else {
+      let known = versions.map(\.name).joined(separator: ", ")
+      throw CommandError(
+        .badInput, "model",
+        "There is no version \(name)"
+          + (known.isEmpty ? "" : " in the models given, which have \(known)")
+          + ", nor a model at that path. Check --to and --models.")
+    }
+    return try Self.version(at: name)
+  }
+
+  /// One version: what a MODEL stands for where one is wanted.
+  static func version(at argument: String) throws -> ModelVersion {
+    if let cached = try cachedVersion(at: argument) { return cached }
+    return try ModelFile.version(at: argument)
+  }
+
+  private static func versions(at argument: String) throws -> [ModelVersion] {
+    if let cached = try cachedVersion(at: argument) { return [cached] }
+    if FileManager.default.fileExists(atPath: argument) { return try ModelFile.read(argument) }
+    // Asked for by name, it is the one that is meant.
+    let version = try ModelFile.version(at: argument)
+    return [
+      ModelVersion(
+        name: version.name, model: version.model, isCurrent: true,
+        recordedHashes: version.recordedHashes, recordedChecksum: version.recordedChecksum,
+        path: version.path)
+    ]
+  }
+
+  /// The model that a store carries; nil for whatever is no SQLite file.
+  private static func cachedVersion(at path: String) throws -> ModelVersion? {
+    guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+    defer { try? file.close() }
+    guard let head = try? file.read(upToCount: 16), head == Data("SQLite format 3\0".utf8) else {
+      return nil
+    }
+    return try TemporaryFolder.with { folder in
+      let store = try SourceStore(path: FilePath(path), snapshotFolder: folder)
+      guard let model = try store.cachedModel() else {
+        throw CommandError(
+          .badInput, "model",
+          "\(path) is a store without a cached model, as those of old frameworks are. "
+            + "Give the model that wrote it.")
+      }
+      let name = FilePath(path).stem ?? path
+      return ModelVersion(name: name, model: model, isCurrent: true, path: path)
+    }
+  }
+}
+
+extension String {
+  fileprivate var isBundlePath: Bool {
+    let path = hasSuffix("/") ? String(dropLast()) : self
+    return path.hasSuffix(".xcdatamodeld") || path.hasSuffix(".momd")
+  }
+}
+
+/// A folder for the length of a command: for the private clone of a store with a WAL.
+enum TemporaryFolder {
+  static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
+    let path = try make()
+    defer { try? FileManager.default.removeItem(atPath: path.string) }
+    return try body(path)
+  }
+
+  private static func make() throws -> FilePath {
+    let path = FileManager.default.temporaryDirectory.path + "/godwit-XXXXXX"
+    var template = Array(path.utf8CString)
+    guard mkdtemp(&template) != nil else {
+      throw CommandError(
+        .cannotCreateOutput, "temporary-folder",
+        "No folder can be made in \(FileManager.default.temporaryDirectory.path): "
+          + "\(Errno(rawValue: errno)). Point TMPDIR to a folder that this user may write to.")
+    }
+    return FilePath(String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
+  }
+}

@@ -1,0 +1,201 @@
+import ArgumentParser
+import GodwitMapping
+import GodwitObjectModel
+
+struct ModelCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "model", abstract: "Managed object models: their versions, and what tells them apart.",
+    subcommands: [ListCommand.self, ShowCommand.self, DiffCommand.self, HashCommand.self])
+}
+
+extension ModelCommand {
+  struct ListCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "list", abstract: "The versions of an .xcdatamodeld or .momd.")
+
+    @Argument(help: "Bundles of versions, or any MODEL.")
+    var models: [String]
+
+    @Flag(help: "JSON Lines: one object a version.")
+    var json = false
+
+    func run() throws {
+      let versions = try ModelCatalog(models).versions
+      for version in versions {
+        let record = try VersionRecord(version)
+        if json {
+          Output.result(json: record)
+          continue
+        }
+        Output.result("\(version.isCurrent ? "*" : " ") \(record.name)  \(record.checksum)")
+        if !record.identifiers.isEmpty {
+          Output.result("    identifiers \(record.identifiers.joined(separator: ", "))")
+        }
+        Output.result("    \(record.entities.count) entities")
+        for name in record.disagreements ?? [] {
+          Output.result("    the recorded version hash of \(name) is not the computed one")
+        }
+      }
+      for finding in RenamingLint.findings(in: versions.map { ($0.name, $0.model) }) {
+        Output.say("warning: \(finding)")
+      }
+    }
+  }
+
+  struct HashCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "hash", abstract: "Entity version hashes and version checksum, computed.")
+
+    @Argument(help: "A MODEL.")
+    var model: String
+
+    @Flag(help: "One JSON object.")
+    var json = false
+
+    func run() throws {
+      let record = try VersionRecord(try ModelCatalog.version(at: model))
+      if json {
+        Output.result(json: record)
+        return
+      }
+      for (name, hash) in record.entities.sorted(by: { $0.key.precedesInBytes($1.key) }) {
+        Output.result("\(hash)  \(name)")
+      }
+      Output.result("checksum \(record.checksum)")
+    }
+  }
+
+  struct ShowCommand: ParsableCommand {
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+      case text, json, dot, svg
+    }
+
+    static let configuration = CommandConfiguration(
+      commandName: "show", abstract: "One version: its entities and properties, or a diagram.")
+
+    @Argument(help: "A MODEL.")
+    var model: String
+
+    @Option(help: "text, json, dot or svg.")
+    var format = Format.text
+
+    @Flag(help: "The same as --format json.")
+    var json = false
+
+    func run() throws {
+      let version = try ModelCatalog.version(at: model)
+      let hierarchy = try EntityHierarchy(version.model)
+      switch json ? .json : format {
+      case .text: for line in ModelText.lines(hierarchy) { Output.result(line) }
+      case .json: Output.result(json: ModelRecord(version, hierarchy))
+      case .dot: Output.result(ModelDiagram(hierarchy).dot)
+      case .svg: Output.result(ModelDiagram(hierarchy).svg)
+      }
+    }
+  }
+
+  struct DiffCommand: ParsableCommand {
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+      case text, json
+    }
+
+    static let configuration = CommandConfiguration(
+      commandName: "diff",
+      abstract: "What changed between two versions; lightweight or not, and why.")
+
+    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
+    var source: String
+
+    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
+    var destination: String
+
+    @Option(help: "text or json.")
+    var format = Format.text
+
+    @Flag(help: "The same as --format json.")
+    var json = false
+
+    func run() throws {
+      let pair = try ModelPair(source, destination)
+      let record = DifferenceRecord(pair)
+      if json || format == .json {
+        Output.result(json: record)
+      } else {
+        for line in record.lines { Output.result(line) }
+      }
+    }
+  }
+}
+
+/// What tells a version from another.
+struct VersionRecord: Encodable {
+  var event = "version"
+  var name: String
+  var path: String
+  var isCurrent: Bool
+  var identifiers: [String]
+  var checksum: String
+  /// Entity → version hash in hexadecimal.
+  var entities: [String: String]
+  /// Entities whose recorded hash is not the computed one; nil where none is recorded.
+  var disagreements: [String]?
+
+  init(_ version: ModelVersion) throws {
+    let hierarchy = try EntityHierarchy(version.model)
+    name = version.name
+    path = version.path
+    isCurrent = version.isCurrent
+    identifiers = version.model.versionIdentifiers.filter { !$0.isEmpty }
+    checksum = hierarchy.versionChecksum
+    entities = Dictionary(
+      hierarchy.versionHashes.map { ($0.key.rawValue, $0.value.hexadecimal) },
+      uniquingKeysWith: { first, _ in first })
+    disagreements = version.disagreements(with: hierarchy)?.map(\.rawValue)
+  }
+}
+
+/// What `model diff` says.
+struct DifferenceRecord: Encodable {
+  var event = "diff"
+  var source: String
+  var destination: String
+  /// Stores of one open under the other.
+  var isCompatible: Bool
+  /// A mapping model can be inferred, as far as the models decide.
+  var isLightweight: Bool
+  var code: Int?
+  var difference: ModelDifference
+  var reasons: [Refusal]
+  /// What only the rows of a store can tell.
+  var conditions: [Refusal]
+  var notes: [InferenceNote]
+
+  init(_ pair: ModelPair) {
+    source = pair.source.name
+    destination = pair.destination.name
+    isCompatible = pair.isCompatible
+    isLightweight = isCompatible || pair.inference.isPossible
+    difference = ModelDifference(
+      source: pair.inference.source, destination: pair.inference.destination)
+    reasons = isCompatible ? [] : pair.inference.refusals
+    code = isLightweight ? nil : 134_190
+    conditions = isCompatible ? [] : pair.inference.rowConditions.map(\.refusal)
+    notes = pair.inference.notes
+  }
+
+  var lines: [String] {
+    var lines: [String] = []
+    if !difference.isEmpty { lines.append(difference.description) }
+    lines += notes.map { "note: \($0.message)" }
+    if isCompatible {
+      lines.append("\(destination) is compatible with \(source): nothing to migrate.")
+    } else if isLightweight {
+      lines.append("Lightweight: a mapping model from \(source) to \(destination) is inferred.")
+      lines += conditions.map { "unless the rows forbid it (\($0.code)): \($0.message)" }
+    } else {
+      lines.append("Not lightweight (Core Data 134190):")
+      lines += reasons.map { "  \($0.place): \($0.message) \($0.advice)" }
+    }
+    return lines
+  }
+}

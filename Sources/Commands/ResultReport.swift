@@ -1,0 +1,93 @@
+import GodwitFleet
+import GodwitPersistentStore
+import GodwitPlanning
+import Synchronization
+
+/// Says once what became of a store: a line of JSON, or a few of text.
+final class ResultReport: Sendable {
+  private let asJSON: Bool
+  private let isQuiet: Bool
+  private let isPlan: Bool
+  private let isSaid = Mutex(false)
+
+  init(_ arguments: MigrationArguments, isPlan: Bool = false) {
+    asJSON = arguments.json
+    isQuiet = arguments.quiet
+    self.isPlan = isPlan
+  }
+
+  /// The first call counts: a run that ends while a second signal ends it says one thing.
+  func end(_ result: MigrationResult) {
+    let isFirst = isSaid.withLock { said in
+      defer { said = true }
+      return !said
+    }
+    guard isFirst else { return }
+    if result.ending != .done { explain(result) }
+    if asJSON {
+      Output.result(result.jsonLine())
+    } else if !isQuiet || result.ending != .done {
+      for line in Self.lines(result, isPlan: isPlan) { Output.result(line) }
+    }
+  }
+
+  private func explain(_ result: MigrationResult) {
+    let code = result.code.map { " (Core Data \($0))" } ?? ""
+    for reason in result.reasons { Output.say("\(result.store)\(code): \(reason.text)") }
+  }
+
+  static func lines(_ result: MigrationResult, isPlan: Bool) -> [String] {
+    var lines: [String] = []
+    switch result.verdict {
+    case .sameModel:
+      lines.append("\(result.store): same model, nothing to do")
+    case .migrated where isPlan:
+      lines.append("\(result.store): would be migrated\(versions(result.plan))")
+    case .migrated:
+      var line = "\(result.store): migrated\(versions(result.plan))"
+      if let rows = result.rows { line += ", \(grouped(rows)) rows" }
+      if let seconds = result.seconds { line += " in \(ProgressDisplay.text(seconds: seconds))" }
+      lines.append(line)
+      if let backup = result.backup {
+        lines.append("  the source is kept as \(backup)")
+      } else if let output = result.output, output != result.store {
+        lines.append("  written to \(output)")
+      }
+    case .refused, .needsMapping, .failed:
+      lines.append("\(result.store): \(result.verdict.rawValue)")
+    }
+    if isPlan, let plan = result.plan { lines += planLines(plan) }
+    lines += result.notes.map { "  note: \($0)" }
+    if result.ending == .done { lines += result.findings.map { "  found: \($0.description)" } }
+    return lines
+  }
+
+  private static func versions(_ plan: MigrationResult.Plan?) -> String {
+    guard let plan else { return "" }
+    let source = plan.sourceVersion ?? "version \(plan.sourceChecksum.prefix(8))"
+    let destination = plan.destinationVersion ?? "version \(plan.destinationChecksum.prefix(8))"
+    return " from \(source) to \(destination)"
+  }
+
+  private static func planLines(_ plan: MigrationResult.Plan) -> [String] {
+    var lines = [
+      "  \(plan.shards) shards, \(ByteSize.text(plan.bytes)) of rows"
+        + (plan.diskBytes.map { ", \(ByteSize.text($0)) of free space needed" } ?? "")
+    ]
+    let width = plan.tables.map(\.name.count).max() ?? 0
+    for table in plan.tables {
+      let name = table.name + String(repeating: " ", count: width - table.name.count)
+      let size = table.shards == 0 ? "" : "  \(table.shards) shards, \(ByteSize.text(table.bytes))"
+      lines.append("  \(name)  \(table.way)\(size)")
+    }
+    return lines
+  }
+}
+
+extension Reason {
+  /// The message with its place before it, where the message does not name it itself.
+  var text: String {
+    guard let entity, !message.contains(entity) else { return message }
+    return "\(entity)\(property.map { "." + $0 } ?? ""): \(message)"
+  }
+}

@@ -1,0 +1,47 @@
+import Foundation
+import GodwitPlanning
+import SystemPackage
+
+/// Free space, looked at before the first row is read.
+enum DiskSpace {
+  /// What a migration needs at its height: checkpoints and the assembled store together, about
+  /// 2.2 times the source, and the external data once more, since the source's stays until the
+  /// end.
+  static func needed(sourceBytes: Int64, externalBytes: Int64) -> Int64 {
+    let (store, isLarge) = sourceBytes.multipliedReportingOverflow(by: 22)
+    return isLarge ? .max : (store / 10).addingReportingOverflow(externalBytes).partialValue
+  }
+
+  /// Bytes that a process without privileges may still write; nil where nobody says.
+  static func free(at folder: FilePath) -> Int64? {
+    var status = statvfs()
+    guard folder.withPlatformString({ statvfs($0, &status) }) == 0 else { return nil }
+    let (bytes, isLarge) = UInt64(status.f_bavail).multipliedReportingOverflow(
+      by: UInt64(status.f_frsize))
+    return isLarge ? .max : Int64(clamping: bytes)
+  }
+
+  /// Size of a file, or of all regular files of a folder; links are not followed.
+  static func size(of path: FilePath) -> Int64 {
+    var status = stat()
+    guard path.withPlatformString({ lstat($0, &status) }) == 0 else { return 0 }
+    if status.st_mode & S_IFMT == S_IFREG { return Int64(status.st_size) }
+    guard status.st_mode & S_IFMT == S_IFDIR else { return 0 }
+    let walk = FileManager.default.enumerator(atPath: path.string)
+    var bytes: Int64 = 0
+    while let name = walk?.nextObject() as? String {
+      let file = path.appending(name)
+      guard file.withPlatformString({ lstat($0, &status) }) == 0,
+        status.st_mode & S_IFMT == S_IFREG
+      else { continue }
+      bytes += Int64(status.st_size)
+    }
+    return bytes
+  }
+
+  /// - Throws: ``FleetError/notEnoughSpace(folder:neededBytes:freeBytes:)``.
+  static func check(_ needed: Int64, at folder: FilePath) throws {
+    guard let free = free(at: folder), free < needed else { return }
+    throw FleetError.notEnoughSpace(folder: folder.string, neededBytes: needed, freeBytes: free)
+  }
+}

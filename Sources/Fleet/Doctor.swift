@@ -1,0 +1,144 @@
+private import CZlib
+private import CZstd
+import Foundation
+import GodwitDurableFiles
+import GodwitSQLite
+import SystemPackage
+
+/// What a machine has to offer, and what would go wrong before a store is touched.
+public struct Doctor: Sendable {
+  /// One thing looked at.
+  public struct Finding: Codable, Sendable {
+    public private(set) var event = "check"
+    public var name: String
+    public var value: String
+    public var isGood: Bool
+    /// What to do where it is not.
+    public var advice: String?
+  }
+
+  private let folder: FilePath
+
+  /// - Parameter folder: Where stores lie, or run directories will.
+  public init(folder: FilePath) { self.folder = folder }
+
+  public func findings() -> [Finding] {
+    [sqlite, library("zstd", String(cString: ZSTD_versionString())),
+      library("zlib", String(cString: zlibVersion())), processors, memory, openFiles, clock,
+      space(folder, "free space here"),
+      space(FilePath(FileManager.default.temporaryDirectory.path), "free space for clones of `plan`"),
+      fileSystem, durability]
+  }
+
+  private func library(_ name: String, _ version: String) -> Finding {
+    Finding(name: name, value: version, isGood: true)
+  }
+
+  private var sqlite: Finding {
+    let found = try? Connection(path: ":memory:", mode: .create)
+      .rows("SELECT sqlite_version()").first?.first
+    guard case .text(let version) = found else {
+      return Finding(
+        name: "sqlite", value: "unknown", isGood: false,
+        advice: "libsqlite3 does not work; install it again.")
+    }
+    let numbers = version.split(separator: ".").compactMap { Int($0) }
+    // 3.31 has generated columns and trusted_schema; older ones read some stores wrongly.
+    let isGood = numbers.lexicographicallyPrecedes([3, 31]) == false
+    return Finding(
+      name: "sqlite", value: version, isGood: isGood,
+      advice: isGood ? nil : "Install SQLite 3.31 or later.")
+  }
+
+  private var processors: Finding {
+    Finding(
+      name: "processors", value: "\(ProcessInfo.processInfo.activeProcessorCount)", isGood: true)
+  }
+
+  private var memory: Finding {
+    let bytes = Int64(clamping: ProcessInfo.processInfo.physicalMemory)
+    // The coordinator and two workers at their limits.
+    let isGood = bytes >= 512 << 20
+    return Finding(
+      name: "memory", value: ByteCount.text(bytes), isGood: isGood,
+      advice: isGood ? nil : "Run with --workers 1.")
+  }
+
+  private var openFiles: Finding {
+    var limit = rlimit()
+    getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    let isGood = limit.rlim_cur >= 256
+    return Finding(
+      name: "open files", value: "\(limit.rlim_cur)", isGood: isGood,
+      advice: isGood ? nil : "Raise it with `ulimit -n 1024`.")
+  }
+
+  private var clock: Finding {
+    let now = Date()
+    // 2025-01-01: a machine without battery wakes in 1970, and backups would carry that date.
+    let isGood = now.timeIntervalSince1970 > 1_735_689_600
+    return Finding(
+      name: "clock", value: RunFolder.timestamp(now.timeIntervalSince1970), isGood: isGood,
+      advice: isGood ? nil : "Set the clock; backups are named by it.")
+  }
+
+  private func space(_ folder: FilePath, _ name: String) -> Finding {
+    guard let free = DiskSpace.free(at: folder) else {
+      return Finding(
+        name: name, value: "\(folder) cannot be looked at", isGood: false,
+        advice: "Check that it exists and may be read.")
+    }
+    let isGood = free >= 64 << 20
+    return Finding(
+      name: name, value: "\(ByteCount.text(free)) in \(folder)", isGood: isGood,
+      advice: isGood ? nil : "A migration wants 2.2 times the store's size.")
+  }
+
+  private var fileSystem: Finding {
+    guard let name = fileSystemName else {
+      return Finding(
+        name: "file system", value: "unknown", isGood: false, advice: "Check \(folder).")
+    }
+    let isRemote = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"].contains(name)
+    return Finding(
+      name: "file system", value: name, isGood: !isRemote,
+      advice: isRemote ? "Locks of SQLite are not to be relied on there; copy stores here first." : nil)
+  }
+
+  /// The type of the mount that the folder lies on. See `proc_pid_mountinfo(5)`.
+  private var fileSystemName: String? {
+    guard let data = FileManager.default.contents(atPath: "/proc/self/mountinfo"),
+      let resolved = folder.withPlatformString({ realpath($0, nil) })
+    else { return nil }
+    defer { free(resolved) }
+    let path = String(cString: resolved)
+    var best: (length: Int, name: String)?
+    for line in String(decoding: data, as: UTF8.self).split(separator: "\n") {
+      let halves = line.components(separatedBy: " - ")
+      let fields = halves[0].split(separator: " ")
+      guard fields.count > 4, halves.count > 1, let name = halves[1].split(separator: " ").first
+      else { continue }
+      let mount = String(fields[4])
+      guard path == mount || path.hasPrefix(mount == "/" ? "/" : mount + "/") else { continue }
+      // Of two mounts at one place the later hides the earlier.
+      if mount.utf8.count >= best?.length ?? 0 { best = (mount.utf8.count, String(name)) }
+    }
+    return best?.name
+  }
+
+  private var durability: Finding {
+    let path = folder.appending(".godwit-doctor-\(getpid())")
+    do {
+      let start = ContinuousClock.now
+      try DurableFile.write([1], to: path)
+      let seconds = (ContinuousClock.now - start).inSeconds
+      try DurableFile.remove(path)
+      return Finding(
+        name: "durable write", value: "\((seconds * 10_000).rounded() / 10) ms", isGood: true)
+    } catch {
+      return Finding(
+        name: "durable write", value: "\(error)", isGood: false,
+        advice: "Nothing can be written here; give run directories with --state elsewhere.")
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import GodwitPersistentStore
+import GodwitPlanning
+
+/// What was found wrong with a store, summed over all shards.
+///
+/// Damage that Core Data itself lives with is reported and carried. Any other makes the store
+/// fail, unless the request accepts damage. What cannot be accepted even then, ``Damage`` says: a
+/// file that is not whole has lost rows, and a broken uniqueness constraint leaves no index.
+public struct FindingLedger: Sendable {
+  /// 5. Enough to look at; the count says the rest.
+  public static let exampleLimit = 5
+
+  private struct Key: Hashable {
+    var kind: StoreFinding.Kind
+    var entity: String?
+    var property: String?
+  }
+
+  public let acceptsDamage: Bool
+  private var places: [Key: Int] = [:]
+  public private(set) var findings: [StoreFinding] = []
+
+  public init(acceptsDamage: Bool) { self.acceptsDamage = acceptsDamage }
+
+  public mutating func add(_ found: some Sequence<StoreFinding>) {
+    for finding in found {
+      let key = Key(
+        kind: finding.kind, entity: finding.entity, property: finding.property)
+      guard let place = places[key] else {
+        places[key] = findings.count
+        var first = finding
+        first.examples = Array(finding.examples.prefix(Self.exampleLimit))
+        findings.append(first)
+        continue
+      }
+      findings[place].count += finding.count
+      let room = Self.exampleLimit - findings[place].examples.count
+      findings[place].examples += finding.examples.prefix(max(0, room))
+    }
+  }
+
+  /// Findings that end the migration.
+  public var unacceptable: [StoreFinding] {
+    findings.filter {
+      Damage.isDamage($0) && !(acceptsDamage && Damage.isAcceptable($0))
+    }
+  }
+}
+
+/// The store is damaged in a way that no migration may carry.
+public struct StoreDamage: Error, Sendable {
+  public var findings: [StoreFinding]
+}

@@ -1,0 +1,51 @@
+import GodwitWorker
+
+/// Why the coordinator could not bring a store to its end.
+///
+/// In every case the source store is as it was.
+public enum FleetError: Error, Sendable, Equatable {
+  /// A worker reported that a task failed.
+  case task(FailedTask)
+  /// One task has ended ``RetryPolicy/attempts`` workers.
+  case workersLost(WorkerTask, how: String)
+  /// Workers end without doing anything.
+  case workersDie(executable: String, how: String)
+  case noStore(path: String)
+  /// The source is there and is no regular file.
+  case notAStore(path: String)
+  case outputExists(path: String)
+  case noFolder(path: String)
+  case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
+  /// The run directory's own files cannot be read or written.
+  case runDirectory(path: String, message: String)
+}
+
+extension FleetError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .task(let failed):
+      failed.error.message
+    case .workersLost(let task, let how):
+      "\(RetryPolicy.attempts) workers in a row were lost at \(task.stage) unit \(task.unit); the "
+        + "last one \(how). Nothing was changed. Look for the kernel's out-of-memory killer, then "
+        + "run again; finished shards are kept."
+    case .workersDie(let executable, let how):
+      "\(executable) does not work as a worker: it \(how). Check the installation with "
+        + "`godwit doctor` and run again; finished shards are kept."
+    case .noStore(let path):
+      "\(path) does not exist. Give the path of a store's main SQLite file."
+    case .notAStore(let path):
+      "\(path) is not a regular file. Give the path of a store's main SQLite file."
+    case .outputExists(let path):
+      "\(path) exists already and is not overwritten. Remove it or give another --output."
+    case .noFolder(let path):
+      "\(path) is not a folder. Make it, or give another path."
+    case .notEnoughSpace(let folder, let needed, let free):
+      "\(folder) has \(free) bytes free and the migration needs about \(needed). "
+        + "Free \(needed - free) bytes and run again; finished shards are kept."
+    case .runDirectory(let path, let message):
+      "The run directory \(path) cannot be used: \(message). "
+        + "Give another with --state, or remove it to start anew."
+    }
+  }
+}

@@ -1,0 +1,143 @@
+import GodwitPersistentStore
+import GodwitPlanning
+
+/// What became of one store: the last line of `--json`.
+///
+/// Fields may be added to and never change meaning.
+public struct MigrationResult: Codable, Sendable {
+  public enum Verdict: String, Codable, Sendable {
+    case migrated
+    case sameModel = "same-model"
+    case refused
+    case needsMapping = "needs-mapping"
+    case failed
+  }
+
+  /// How the run ended, for the exit status. Not part of the line.
+  public enum Ending: Sendable, Equatable {
+    case done
+    /// The store, a model or the mapping is not good enough.
+    case badInput
+    case cannotCreateOutput
+    case inputOutput
+    /// Stopped early; running again goes on where this ended.
+    case resumable
+    /// Another run works in the same run directory.
+    case locked
+    /// Workers cannot be had.
+    case engineUnavailable
+    case usage
+    /// A mistake of ours.
+    case fatal
+  }
+
+  /// What one stage did.
+  public struct StageCost: Codable, Sendable, Equatable {
+    public var stage: String
+    public var seconds: Double
+    public var rows: Int64
+    public var bytes: Int64
+    public var units: Int
+    /// Units whose checkpoints were there already.
+    public var reused: Int
+  }
+
+  public struct Memory: Codable, Sendable, Equatable {
+    /// Bytes, each the most that one process held.
+    public var coordinator: Int64
+    public var worker: Int64
+  }
+
+  public struct Plan: Codable, Sendable, Equatable {
+    public var fingerprint: String
+    public var sourceVersion: String?
+    public var sourceChecksum: String
+    public var destinationVersion: String?
+    public var destinationChecksum: String
+    public var shards: Int
+    /// Row bytes that go through the stages.
+    public var bytes: Int64
+    /// Free bytes that the migration wants beside the destination.
+    public var diskBytes: Int64?
+    public var tables: [Table]
+
+    public struct Table: Codable, Sendable, Equatable {
+      public var name: String
+      public var way: String
+      public var shards: Int
+      public var bytes: Int64
+    }
+  }
+
+  public private(set) var event = "result"
+  public var store: String
+  public var verdict: Verdict
+  /// Core Data's error code.
+  public var code: Int?
+  public var reasons: [Reason]
+  public var output: String?
+  /// The source as it was, kept beside the destination that took its place.
+  public var backup: String?
+  /// True when work of an earlier run was used.
+  public var resumed: Bool?
+  public var plan: Plan?
+  /// Rows of each destination entity.
+  public var counts: [String: Int64]?
+  public var rows: Int64?
+  public var seconds: Double?
+  public var stages: [StageCost]?
+  public var peakRSS: Memory?
+  public var notes: [String]
+  /// Damage that was there before and is carried, or that ended the run.
+  public var findings: [StoreFinding]
+  public var ending: Ending
+
+  private enum CodingKeys: String, CodingKey {
+    case event, store, verdict, code, reasons, output, backup, resumed, plan, counts, rows, seconds
+    case stages, peakRSS, notes, findings
+  }
+
+  public init(
+    store: String, verdict: Verdict, ending: Ending, code: Int? = nil, reasons: [Reason] = [],
+    notes: [String] = [], findings: [StoreFinding] = []
+  ) {
+    self.store = store
+    self.verdict = verdict
+    self.ending = ending
+    self.code = code
+    self.reasons = reasons
+    self.notes = notes
+    self.findings = findings
+  }
+
+  /// What an error means, before or outside a run.
+  public init(failing store: String, with error: any Error) {
+    let judgement = RetryPolicy.judgement(of: error)
+    self.init(
+      store: store, verdict: .failed, ending: judgement.ending, code: judgement.code,
+      reasons: judgement.reasons, findings: judgement.findings)
+  }
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    store = try container.decode(String.self, forKey: .store)
+    verdict = try container.decode(Verdict.self, forKey: .verdict)
+    code = try container.decodeIfPresent(Int.self, forKey: .code)
+    reasons = try container.decode([Reason].self, forKey: .reasons)
+    output = try container.decodeIfPresent(String.self, forKey: .output)
+    backup = try container.decodeIfPresent(String.self, forKey: .backup)
+    resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)
+    plan = try container.decodeIfPresent(Plan.self, forKey: .plan)
+    counts = try container.decodeIfPresent([String: Int64].self, forKey: .counts)
+    rows = try container.decodeIfPresent(Int64.self, forKey: .rows)
+    seconds = try container.decodeIfPresent(Double.self, forKey: .seconds)
+    stages = try container.decodeIfPresent([StageCost].self, forKey: .stages)
+    peakRSS = try container.decodeIfPresent(Memory.self, forKey: .peakRSS)
+    notes = try container.decode([String].self, forKey: .notes)
+    findings = try container.decode([StoreFinding].self, forKey: .findings)
+    ending = verdict == .migrated || verdict == .sameModel ? .done : .badInput
+  }
+
+  /// The result as a line of JSON, without its line feed.
+  public func jsonLine() -> String { JSONLine.text(of: self) }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPlanning
+import SystemPackage
+
+/// `plan.json` of a run directory: written once, before the first checkpoint.
+struct PlanFile {
+  private let path: FilePath
+
+  init(_ directory: RunDirectory) { path = directory.plan }
+
+  /// The plan of an earlier run; nil when there is none.
+  ///
+  /// - Throws: Whatever makes it unreadable; the checkpoints beside it are then of no use.
+  func read() throws -> MigrationPlan? {
+    guard FileKind(at: path) != .none else { return nil }
+    let data = try Data(contentsOf: URL(filePath: path.string))
+    return try JSONDecoder().decode(MigrationPlan.self, from: data)
+  }
+
+  func write(_ plan: MigrationPlan) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    try DurableFile.write([UInt8](try encoder.encode(plan)), to: path)
+  }
+}
+
+extension StoreAttempt {
+  /// Compares the plan with the one in the run directory: the same, and its checkpoints count;
+  /// another, and they are discarded.
+  ///
+  /// - Returns: True when work of an earlier run counts.
+  mutating func takeUp(_ plan: MigrationPlan, _ folder: RunFolder) throws -> Bool {
+    let file = PlanFile(directory)
+    do {
+      if let earlier = try file.read() {
+        if earlier.formatVersion == plan.formatVersion, earlier.fingerprint == plan.fingerprint {
+          return true
+        }
+        discarded("The store, a model or an option has changed since an earlier run; its shards "
+          + "are discarded.")
+      }
+    } catch {
+      discarded("The plan of an earlier run cannot be read; its shards are discarded.")
+    }
+    for stage in Stage.allCases { try folder.discard(stage) }
+    try file.write(plan)
+    return false
+  }
+
+  private mutating func discarded(_ text: String) {
+    result.notes.append(text)
+    var event = RunEvent(.planDiscarded)
+    event.message = text
+    tell(event)
+  }
+}
+
+extension MigrationResult.Plan {
+  init(_ plan: MigrationPlan, diskBytes: Int64?) {
+    fingerprint = plan.fingerprint
+    sourceVersion = plan.source.versionName
+    sourceChecksum = plan.source.checksum
+    destinationVersion = plan.destination.versionName
+    destinationChecksum = plan.destination.checksum
+    shards = plan.units.count
+    bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
+    self.diskBytes = diskBytes
+    var costs: [String: (shards: Int, bytes: Int64)] = [:]
+    for unit in plan.units {
+      let name =
+        switch unit.subject {
+        case .table(let index): plan.tables[index].name
+        case .joinTable(let index): plan.joinTables[index].name
+        case .foreignTable(let index): plan.foreignTables[index].name
+        }
+      costs[name, default: (0, 0)].shards += 1
+      costs[name, default: (0, 0)].bytes += unit.estimatedBytes
+    }
+    let ways =
+      plan.tables.map { ($0.name, $0.way.rawValue) }
+      + plan.joinTables.map { ($0.name, $0.way.rawValue) }
+      + plan.foreignTables.map { ($0.name, TableWay.carried.rawValue) }
+    tables = ways.map { name, way in
+      Table(name: name, way: way, shards: costs[name]?.shards ?? 0, bytes: costs[name]?.bytes ?? 0)
+    }
+  }
+}
+
+/// What lies at a path, without following a link at its end but for the store itself.
+enum FileKind: Equatable {
+  case none, regular, folder, other
+
+  init(at path: FilePath) {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else {
+      // A link to nowhere is something too: it must not be overwritten.
+      self = path.withPlatformString { lstat($0, &status) } == 0 ? .other : .none
+      return
+    }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: self = .regular
+    case S_IFDIR: self = .folder
+    default: self = .other
+    }
+  }
+}

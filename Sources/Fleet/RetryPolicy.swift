@@ -1,0 +1,170 @@
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import GodwitWorker
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// Which errors are worth another try, and how a run ends with those that are not.
+///
+/// The rule: only proof that a checkpoint is unusable discards it. A full disk, a busy store or a
+/// killed worker costs a retry, never finished work.
+public enum RetryPolicy {
+  /// 3. A worker that was killed by chance is killed once; a task that kills three is to blame.
+  public static let attempts = 3
+
+  /// Whether a worker's task is given out again. A damaged store stays damaged and a full disk
+  /// full; a read that failed may succeed.
+  static func allowsRetry(_ failure: WorkerFailure, failures: Int) -> Bool {
+    failure.kind == .io && failures < attempts
+  }
+
+  /// What an error means for a command's end, in a word and a sentence.
+  public static func ending(
+    of error: any Error
+  ) -> (ending: MigrationResult.Ending, reason: String, message: String) {
+    let judgement = judgement(of: error)
+    let first = judgement.reasons.first ?? Reason(reason: "internal", message: "\(error)")
+    return (judgement.ending, first.reason, judgement.reasons.map(\.message).joined(separator: "\n"))
+  }
+
+  /// What an error means for the run.
+  struct Judgement {
+    var ending: MigrationResult.Ending
+    var code: Int?
+    var reasons: [Reason]
+    var findings: [StoreFinding] = []
+
+    init(
+      _ ending: MigrationResult.Ending, _ reason: String, _ message: String, code: Int? = nil,
+      entity: String? = nil
+    ) {
+      self.ending = ending
+      self.code = code
+      reasons = [Reason(reason: reason, entity: entity, message: message)]
+    }
+  }
+
+  static func judgement(of error: any Error) -> Judgement {
+    switch error {
+    case is CancellationError:
+      return Judgement(
+        .resumable, "stopped",
+        "The run was stopped. Run the same command again to go on; finished shards are kept.")
+    case let error as StoreDamage:
+      var judgement = Judgement(.badInput, "damaged", "", code: coreDataCorruption)
+      judgement.reasons = error.findings.map(Reason.init(finding:))
+      judgement.findings = error.findings
+      return judgement
+    case let error as FleetError: return judgement(of: error)
+    case let error as DurabilityError: return judgement(of: error)
+    case let error as CheckpointError: return judgement(of: error)
+    case let error as CommitError: return judgement(of: error)
+    case let error as SQLiteError: return judgement(of: error)
+    case let error as PlanError:
+      var judgement = Judgement(.badInput, "plan", "\(error)", code: error.code)
+      if !error.reasons.isEmpty { judgement.reasons = error.reasons }
+      return judgement
+    case let error as StoreError:
+      return judgement(of: error)
+    case let error as ModelError:
+      return Judgement(.badInput, "model", "\(error)")
+    case let error as Errno:
+      return judgement(errno: error, "A file operation failed: \(error).")
+    default:
+      return Judgement(.fatal, "internal", "Unexpected: \(error)")
+    }
+  }
+
+  /// `NSMigrationError` … of a store whose rows Core Data could not make sense of either.
+  static let coreDataCorruption = 134_150
+
+  private static func judgement(of error: DurabilityError) -> Judgement {
+    switch error {
+    case .locked(let path):
+      Judgement(
+        .locked, "locked",
+        "Another run works in \(path.removingLastComponent()). Wait for it to end, or stop it, "
+          + "and run again.")
+    case .alreadyExists: Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .failed(_, _, let errno): judgement(errno: errno, "\(error)")
+    }
+  }
+
+  private static func judgement(errno: Errno, _ message: String) -> Judgement {
+    switch errno {
+    case .noSpace, Errno(rawValue: EDQUOT): Judgement(.resumable, "disk-full", message)
+    case .permissionDenied, .notPermitted, .readOnlyFileSystem, .noSuchFileOrDirectory,
+      .notDirectory, .fileNameTooLong:
+      Judgement(.cannotCreateOutput, "output", message)
+    default: Judgement(.inputOutput, "io", message)
+    }
+  }
+
+  private static func judgement(of error: CheckpointError) -> Judgement {
+    if case .unreadable(_, let errno) = error {
+      return judgement(errno: errno, "\(error)")
+    }
+    return Judgement(.inputOutput, "checkpoint", "\(error)")
+  }
+
+  private static func judgement(of error: CommitError) -> Judgement {
+    if error.isResumable { return Judgement(.resumable, "commit", "\(error)", code: error.code) }
+    return switch error {
+    case .uniqueness(let entity, _):
+      Judgement(.badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
+    // Planning again, or doing a unit again, is all that it takes.
+    case .sourceChanged, .missingCheckpoint, .unequalStages, .damagedRow:
+      Judgement(.resumable, "commit", "\(error)")
+    case .destinationExists, .externalDataConflict, .unreadableJournal:
+      Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .unusablePlan: Judgement(.fatal, "internal", "\(error)")
+    default: Judgement(.inputOutput, "commit", "\(error)", code: error.code)
+    }
+  }
+
+  private static func judgement(of error: StoreError) -> Judgement {
+    if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
+    return Judgement(.badInput, "store", "\(error)", code: error.code)
+  }
+
+  private static func judgement(of error: SQLiteError) -> Judgement {
+    if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
+    if error.isCorruption {
+      return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
+    }
+    return Judgement(.inputOutput, "io", "\(error)", code: 134_180)
+  }
+
+  private static func judgement(of error: FleetError) -> Judgement {
+    switch error {
+    case .task(let failed):
+      let failure = failed.error
+      let (ending, reason): (MigrationResult.Ending, String) =
+        switch failure.kind {
+        case .damaged: (.badInput, "damaged")
+        case .outOfSpace: (.resumable, "disk-full")
+        case .io: (.inputOutput, "io")
+        case .internal: (.fatal, "internal")
+        }
+      var judgement = Judgement(ending, reason, failure.message, code: failure.code)
+      if let reasons = failure.reasons, !reasons.isEmpty { judgement.reasons = reasons }
+      return judgement
+    case .workersLost: return Judgement(.fatal, "workers-lost", "\(error)")
+    case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")
+    case .noStore, .notAStore: return Judgement(.badInput, "store", "\(error)")
+    case .outputExists, .noFolder: return Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")
+    case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")
+    }
+  }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import GodwitCheckpoints
+import SystemPackage
+
+/// Something that happened during a run: a line of `events.jsonl`, and what a display shows.
+///
+/// Fields may be added to and never change meaning. Which of them an event carries:
+///
+///     plan           store, units, bytes, fingerprint, resumed
+///     plan-discarded message: what became of an earlier run's work
+///     stage          stage, units, reused, rows, bytes: one begins
+///     unit-finished  stage, unit, rows, bytes, seconds
+///     unit-reused    stage, unit, rows, bytes
+///     assembly       bytes written so far, of units' bytes
+///     stage-finished stage, units, reused, rows, bytes, seconds
+///     commit-step    step
+///     note           message
+public struct RunEvent: Codable, Sendable, Equatable {
+  public enum Name: String, Codable, Sendable {
+    case plan
+    case planDiscarded = "plan-discarded"
+    case stage
+    case unitFinished = "unit-finished"
+    case unitReused = "unit-reused"
+    case assembly
+    case stageFinished = "stage-finished"
+    case commitStep = "commit-step"
+    case note
+  }
+
+  public var event: Name
+  /// Seconds since 1970-01-01 UTC.
+  public var time: Double?
+  public var store: String?
+  /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify` or `commit`.
+  public var stage: String?
+  public var unit: Int?
+  public var units: Int?
+  public var reused: Int?
+  public var rows: Int64?
+  public var bytes: Int64?
+  public var seconds: Double?
+  public var step: String?
+  public var fingerprint: String?
+  public var resumed: Bool?
+  public var message: String?
+
+  public init(_ event: Name) { self.event = event }
+
+  init(_ event: Name, stage: String, unit: Int? = nil) {
+    self.event = event
+    self.stage = stage
+    self.unit = unit
+  }
+
+  /// The event as a line of JSON, without its line feed.
+  public func jsonLine() -> String { JSONLine.text(of: self) }
+}
+
+/// JSON on one line, members in the order of their names.
+public enum JSONLine {
+  public static func text(of value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    guard let data = try? encoder.encode(value) else { return "{}" }
+    return String(decoding: data, as: UTF8.self)
+  }
+}
+
+/// `events.jsonl` of a run directory: one line an event, appended.
+///
+/// For people and for later reports. Nothing is decided by it, so it is not made durable, and a
+/// line that cannot be written is lost.
+struct EventLog {
+  private let file: FileDescriptor?
+
+  init(path: FilePath) {
+    file = try? FileDescriptor.open(
+      path, .writeOnly, options: [.create, .append, .closeOnExec],
+      permissions: [.ownerReadWrite, .groupRead, .otherRead])
+  }
+
+  func append(_ event: RunEvent) {
+    _ = try? file?.writeAll(Array((event.jsonLine() + "\n").utf8))
+  }
+
+  func close() { try? file?.close() }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import SystemPackage
+
+/// The run directory as the fleet keeps it: taken, named, cleared away.
+struct RunFolder {
+  let directory: RunDirectory
+
+  /// Everything that a run makes in its directory, but for temporary files.
+  private static let ownNames: Set<String> =
+    Set(["lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot"])
+    .union(Stage.allCases.map(\.rawValue))
+
+  private static func isOwn(_ name: String) -> Bool {
+    ownNames.contains(name) || name.hasPrefix("assembled.sqlite") || name.hasPrefix(".")
+  }
+
+  /// Makes the folder, or takes the one of an earlier run.
+  ///
+  /// - Throws: ``FleetError/runDirectory(path:message:)`` for a folder that is somebody else's: it
+  ///   will be removed one day, and what is in it with it.
+  func take() throws {
+    switch FileKind(at: directory.path) {
+    case .none: break
+    case .folder:
+      let names = try DurableFile.names(in: directory.path)
+      if let stranger = names.first(where: { !Self.isOwn($0) }) {
+        throw FleetError.runDirectory(
+          path: directory.path.string, message: "it holds other files, such as \(stranger)")
+      }
+    case .regular, .other:
+      throw FleetError.runDirectory(path: directory.path.string, message: "it is not a folder")
+    }
+    try directory.create()
+  }
+
+  /// The run's name, a part of the names of its backups: given at the first start and kept, so
+  /// that a rerun finds what an earlier one left beside the store.
+  ///
+  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  func name(now: Double) throws -> String {
+    let path = directory.path.appending("name")
+    if let data = FileManager.default.contents(atPath: path.string),
+      let name = String(data: data, encoding: .utf8), !name.isEmpty, name.utf8.count <= 32,
+      name.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x54 || $0 == 0x2D })
+    {
+      return name
+    }
+    let name = Self.timestamp(now)
+    try DurableFile.write(Array(name.utf8), to: path)
+    return name
+  }
+
+  /// `20261121T010203`, in UTC, with thousandths.
+  static func timestamp(_ seconds: Double) -> String {
+    var whole = time_t(seconds)
+    var parts = tm()
+    gmtime_r(&whole, &parts)
+    func digits(_ number: Int, _ count: Int) -> String {
+      let text = String(number)
+      return String(repeating: "0", count: max(0, count - text.count)) + text
+    }
+    let thousandths = Int((seconds - seconds.rounded(.down)) * 1000)
+    return digits(Int(parts.tm_year) + 1900, 4) + digits(Int(parts.tm_mon) + 1, 2)
+      + digits(Int(parts.tm_mday), 2) + "T" + digits(Int(parts.tm_hour), 2)
+      + digits(Int(parts.tm_min), 2) + digits(Int(parts.tm_sec), 2) + "-" + digits(thousandths, 3)
+  }
+
+  /// Removes the checkpoints of a stage, so that all of it is done again.
+  func discard(_ stage: Stage) throws {
+    for unit in try directory.finished(stage) {
+      try directory.discard(CheckpointName(stage: stage, unit: unit))
+    }
+  }
+
+  /// Removes everything that belongs to a plan, the plan first. Lock and events stay.
+  func discardPlan() throws {
+    try DurableFile.removeIfPresent(directory.plan)
+    try DurableFile.removeIfPresent(directory.journal)
+    try DurableFile.removeIfPresent(directory.path.appending("name"))
+    for stage in Stage.allCases { try discard(stage) }
+  }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import Synchronization
+
+/// SIGTERM and SIGINT of the coordinator: the first asks for a stop, the second ends at once.
+///
+/// Both are safe at any moment. The first lets the run clean up after itself; a run that has not
+/// come to its end after ``graceSeconds`` is ended, as a service manager would do somewhat later.
+public enum StopSignals {
+  /// 8 s, so that the promise of 10 s is kept with some to spare.
+  public static let graceSeconds = 8.0
+
+  private static let pipeEnd = Atomic<Int32>(-1)
+
+  /// Installs the handlers; once, before workers are started.
+  ///
+  /// - Parameters:
+  ///   - stop: Called on a thread of its own at the first signal.
+  ///   - end: Called when there is no more time; must end the process.
+  public static func install(
+    stop: @escaping @Sendable () -> Void, end: @escaping @Sendable () -> Never
+  ) {
+    signal(SIGPIPE, SIG_IGN)  // a worker that is gone is an error of write(2), not our death
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    let reader = ends[0]
+    pipeEnd.store(ends[1], ordering: .sequentiallyConsistent)
+    var action = sigaction()
+    // Only what is allowed in a signal handler: one write(2).
+    action.__sigaction_handler.sa_handler = { _ in
+      var byte: UInt8 = 1
+      _ = write(StopSignals.pipeEnd.load(ordering: .relaxed), &byte, 1)
+    }
+    action.sa_flags = SA_RESTART
+    sigaction(SIGTERM, &action, nil)
+    sigaction(SIGINT, &action, nil)
+    let thread = Thread {
+      var byte: UInt8 = 0
+      while true {
+        let count = read(reader, &byte, 1)
+        if count == 1 { break }
+        if count < 0, errno == EINTR { continue }
+        return
+      }
+      stop()
+      var poller = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+      _ = poll(&poller, 1, Int32(graceSeconds * 1000))
+      end()
+    }
+    thread.start()
+  }
+}
+
+/// What a worker process does so as not to outlive its coordinator.
+///
+/// `PR_SET_PDEATHSIG` follows the *thread* that started the process, which here is a short-lived
+/// one. The pipe says it reliably: when its other end is closed, nobody waits for the answer, and
+/// a shard in hand may be dropped at any moment.
+public enum CoordinatorWatch {
+  /// Ends the process when standard input is closed at the other end. SIGINT of a terminal is the
+  /// coordinator's to answer.
+  public static func install() {
+    signal(SIGINT, SIG_IGN)
+    signal(SIGPIPE, SIG_IGN)
+    let thread = Thread {
+      while true {
+        var poller = pollfd(fd: STDIN_FILENO, events: 0, revents: 0)
+        let count = poll(&poller, 1, -1)
+        if count < 0, errno == EINTR { continue }
+        if count == 1, poller.revents & Int16(POLLHUP | POLLERR) != 0 { _exit(0) }
+        return
+      }
+    }
+    thread.start()
+  }
+}

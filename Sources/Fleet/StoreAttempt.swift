@@ -1,0 +1,182 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+/// The one attempt that a ``StoreRun`` makes: what it has found and done so far.
+struct StoreAttempt {
+  let run: StoreRun
+  var result: MigrationResult
+  var ledger: FindingLedger
+  var workerPeakRSS: Int64 = 0
+  var stages: [MigrationResult.StageCost] = []
+  private var log: EventLog?
+
+  var request: MigrationRequest { run.request }
+  var directory: RunDirectory { run.directory }
+
+  init(_ run: StoreRun) {
+    self.run = run
+    result = MigrationResult(
+      store: run.request.store.string, verdict: .failed, ending: .fatal)
+    ledger = FindingLedger(acceptsDamage: run.request.acceptsDamage)
+  }
+
+  func tell(_ event: RunEvent) { teller(event) }
+
+  /// Tells of an event from any thread.
+  var teller: @Sendable (RunEvent) -> Void {
+    let (log, observe) = (log, run.observe)
+    return { event in
+      var event = event
+      event.time = Date().timeIntervalSince1970
+      // How far the file has grown is for the eye only.
+      if event.event != .assembly { log?.append(event) }
+      observe(event)
+    }
+  }
+
+  /// Turns an error into the result. The run directory stays where there is something to resume.
+  mutating func fail(_ error: any Error) {
+    let judgement = RetryPolicy.judgement(of: error)
+    result.verdict = .failed
+    result.ending = judgement.ending
+    result.code = judgement.code
+    result.reasons = judgement.reasons
+    ledger.add(judgement.findings.filter { !ledger.findings.contains($0) })
+    result.findings = ledger.findings
+    result.stages = stages.isEmpty ? nil : stages
+  }
+
+  /// Takes the lock of the run directory, and clears the directory away at a final end.
+  mutating func locked() async throws {
+    let folder = RunFolder(directory: directory)
+    try folder.take()
+    let lock = try FileLock(acquiring: directory.lock)
+    try directory.removeLeftovers()
+    log = EventLog(path: directory.events)
+    do {
+      try await work(folder)
+    } catch {
+      fail(error)
+    }
+    log?.close()
+    log = nil
+    if isFinal { clear() }
+    _ = consume lock
+  }
+
+  /// Removes the run directory. One that is kept says nothing of a commit any more, so that the
+  /// next run in it is a new one.
+  private mutating func clear() {
+    do {
+      if run.settings.keepsState, result.plan != nil {
+        try DurableFile.removeIfPresent(directory.journal)
+      } else {
+        try directory.remove()
+      }
+    } catch {
+      result.notes.append("The run directory \(directory.path) could not be removed: \(error)")
+    }
+  }
+
+  /// True when running again would find nothing to go on with.
+  private var isFinal: Bool { result.ending == .done || result.ending == .badInput }
+
+  private mutating func work(_ folder: RunFolder) async throws {
+    let recovered = try await finishEarlierCommit(folder)
+    if recovered, request.output != nil { return }
+    if let output = request.output, FileKind(at: output) != .none {
+      throw FleetError.outputExists(path: output.string)
+    }
+    let request = request
+    let outcome = try await onOwnThread { try Planner().plan(request) }
+    try Task.checkCancellation()
+    switch outcome {
+    case .sameModel(let notes):
+      result.notes += notes
+      // What the earlier run's commit brought about is this command's result.
+      if recovered { return }
+      result.verdict = .sameModel
+      result.ending = .done
+    case .refused(let code, let reasons):
+      result.refuse(.refused, code, reasons)
+    case .needsMapping(let code, let reasons):
+      result.refuse(.needsMapping, code, reasons)
+    case .migrate(let plan):
+      try await migrate(plan, folder)
+    }
+  }
+
+  /// Rolls forward or back what a crash left of a commit.
+  ///
+  /// - Returns: True when the destination is in its place because of it.
+  private mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
+    let directory = directory
+    switch try await onOwnThread({ try StoreSwap.recover(run: directory) }) {
+    case .nothing:
+      return false
+    case .takenBack:
+      note("The commit of an earlier run was taken back; it is made again.")
+      return false
+    case .committed(let journal):
+      guard journal.store == (request.output ?? request.store).string else {
+        note("The commit of an earlier run, of \(journal.store), was finished.")
+        try folder.discardPlan()
+        return false
+      }
+      note("The commit of an earlier run was finished.")
+      if let plan = try? PlanFile(directory).read() {
+        result.plan = MigrationResult.Plan(plan, diskBytes: nil)
+        result.notes += plan.notes
+        for stage in Stage.allCases where stage != .verify {
+          for unit in reusable(stage, plan) { ledger.add(unit.summary.findings) }
+        }
+        if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
+          count(counts)
+        }
+      }
+      succeed(journal)
+      // In place, another command may want more than that run: it plans anew.
+      if request.output == nil { try folder.discardPlan() }
+      return true
+    }
+  }
+
+  mutating func count(_ counts: StoreVerification.RowCounts) {
+    result.rows = counts.rows
+    result.counts = Dictionary(
+      counts.entities.map { ($0.key.rawValue, $0.value) }, uniquingKeysWith: +)
+  }
+
+  mutating func note(_ text: String) {
+    result.notes.append(text)
+    var event = RunEvent(.note)
+    event.message = text
+    tell(event)
+  }
+
+  mutating func succeed(_ journal: CommitJournal) {
+    result.verdict = .migrated
+    result.ending = .done
+    result.reasons = []
+    result.output = (request.output ?? request.store).string
+    result.backup = journal.kind == .replace ? journal.backup.store.string : nil
+    result.findings = ledger.findings
+    result.stages = stages.isEmpty ? nil : stages
+  }
+}
+
+extension MigrationResult {
+  /// The models or the rows forbid it: no fault of anybody, and final.
+  mutating func refuse(_ verdict: Verdict, _ code: Int, _ reasons: [Reason]) {
+    self.verdict = verdict
+    self.code = code
+    self.reasons = reasons
+    ending = .badInput
+  }
+}

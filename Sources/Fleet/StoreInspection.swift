@@ -1,0 +1,125 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// What a store is: version, entities, rows, features, and whether it is sound.
+public struct StoreInspection: Codable, Sendable {
+  public struct Entity: Codable, Sendable {
+    public var name: String
+    /// `Z_ENT`.
+    public var number: Int64
+    public var superentityNumber: Int64?
+    /// Objects of exactly this entity; nil where no model tells whose rows are whose.
+    public var rows: Int64?
+  }
+
+  public private(set) var event = "store"
+  public var store: String
+  public var bytes: Int64
+  public var uuid: String?
+  public var frameworkVersion: Int?
+  public var identifiers: [String]
+  public var checksum: String?
+  /// The version whose hashes are the store's: a given one's name, or `cached model`.
+  public var version: String?
+  /// Without one: in which entities the nearest given version differs.
+  public var differing: [String] = []
+  public var nearest: String?
+  public var entities: [Entity] = []
+  public var rows: Int64?
+  public var features: [String] = []
+  public var findings: [StoreFinding] = []
+  /// False where something is wrong that Core Data's own stores never have.
+  public var isSound: Bool
+
+  /// - Parameters:
+  ///   - models: Versions among which the store's own is looked for, before its cached model.
+  ///   - snapshotFolder: For the private clone of a store with a WAL.
+  ///   - readsRows: Whether every row is looked at, not only control tables and schema.
+  public init(
+    _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
+  ) throws {
+    let source = try SourceStore(path: path, snapshotFolder: snapshotFolder)
+    let metadata = source.metadata
+    store = path.string
+    bytes = source.identity.size + source.identity.walSize
+    uuid = metadata.uuid
+    frameworkVersion = metadata.frameworkVersion
+    identifiers = metadata.identifiers
+    checksum = metadata.checksum
+    isSound = true
+    entities = source.entityKeys.map {
+      Entity(
+        name: $0.name, number: $0.number,
+        superentityNumber: $0.superNumber == 0 ? nil : $0.superNumber, rows: nil)
+    }
+    features = Self.features(of: source)
+    findings = metadata.problems.map { StoreFinding(kind: .metadata, message: "\($0)") }
+    let hashes = metadata.versionHashes
+    guard let hierarchy = try find(hashes, models, source) else {
+      isSound = !findings.contains(where: \.kind.isFailure)
+      return
+    }
+    let binding = StoreBinding(source, hierarchy)
+    let census = try StoreCensus(binding)
+    for place in entities.indices {
+      entities[place].rows = census.entities[EntityName(entities[place].name)]?.count
+    }
+    rows = census.tables.values.reduce(0) { $0 + $1.rows }
+    findings =
+      try readsRows ? StoreSoundness.check(binding) : StoreSoundness.structure(of: binding)
+    isSound = !findings.contains(where: \.kind.isFailure)
+  }
+
+  /// The model that the store was written under: a given one, else its own.
+  private mutating func find(
+    _ hashes: [EntityName: VersionHash], _ models: [ModelVersion], _ source: SourceStore
+  ) throws -> EntityHierarchy? {
+    var fewest: [EntityName]?
+    for version in models {
+      let hierarchy = StoreBinding.fitting(try EntityHierarchy(version.model), to: source)
+      let computed = hierarchy.versionHashes
+      if computed == hashes {
+        self.version = version.name
+        (differing, nearest) = ([], nil)
+        return hierarchy
+      }
+      let different = Set(computed.keys).union(hashes.keys)
+        .filter { computed[$0] != hashes[$0] }.sorted()
+      if different.count < fewest?.count ?? .max {
+        fewest = different
+        differing = different.map(\.rawValue)
+        nearest = version.name
+      }
+    }
+    // A damaged cache is a finding elsewhere and no reason to say nothing.
+    guard let cached = (try? source.cachedModel()) ?? nil,
+      let own = try? EntityHierarchy(cached)
+    else { return nil }
+    let hierarchy = StoreBinding.fitting(own, to: source)
+    guard hierarchy.versionHashes == hashes else { return nil }
+    if models.isEmpty { version = "cached model" }
+    return hierarchy
+  }
+
+  private static func features(of source: SourceStore) -> [String] {
+    var features: [String] = []
+    if source.isWAL { features.append("WAL") }
+    if source.identity.hasPendingChanges { features.append("rows in the WAL or journal") }
+    if source.header.hasAutoVacuum { features.append("auto-vacuum") }
+    if !source.historyKeys.isEmpty { features.append("persistent history or CloudKit") }
+    if source.schemaObjects.contains(where: { $0.kind == .trigger }) { features.append("triggers") }
+    if source.hasTable("Z_MODELCACHE") { features.append("cached model") }
+    if FileKind(at: source.files.externalDataFolder) == .folder {
+      features.append("external binary data")
+    }
+    if !source.metadata.applicationKeys.isEmpty { features.append("application metadata") }
+    let foreign = source.foreignTables
+    if !foreign.isEmpty {
+      features.append("foreign tables: " + foreign.map(\.name).joined(separator: ", "))
+    }
+    return features
+  }
+}

@@ -1,0 +1,69 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPlanning
+import SystemPackage
+
+/// What a ``StoreRun`` would come to, without its traces.
+///
+/// Everything is opened read-only. The private clone of a store with a WAL goes to a temporary
+/// folder, gone afterwards.
+public struct StoreRehearsal: Sendable {
+  public let request: MigrationRequest
+
+  public init(_ request: MigrationRequest) { self.request = request }
+
+  public func run() async -> MigrationResult {
+    let start = ContinuousClock.now
+    var result: MigrationResult
+    do {
+      let request = request
+      result = try await onOwnThread { try rehearse(request) }
+    } catch {
+      result = MigrationResult(failing: request.store.string, with: error)
+    }
+    result.seconds = (ContinuousClock.now - start).inSeconds
+    return result
+  }
+
+  private func rehearse(_ request: MigrationRequest) throws -> MigrationResult {
+    try StoreRun.checkPaths(request)
+    if let output = request.output, FileKind(at: output) != .none {
+      throw FleetError.outputExists(path: output.string)
+    }
+    let folder = FilePath(FileManager.default.temporaryDirectory.path)
+      .appending("godwit-plan-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+    defer { try? FileManager.default.removeItem(atPath: folder.string) }
+    var request = request
+    request.snapshotFolder = folder
+    var result = MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done)
+    switch try Planner().plan(request) {
+    case .sameModel(let notes): result.notes = notes
+    case .refused(let code, let reasons): result.refuse(.refused, code, reasons)
+    case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
+    case .migrate(let plan):
+      result.verdict = .migrated
+      result.notes = plan.notes
+      let needed = DiskSpace.needed(
+        sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
+        externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
+      result.plan = MigrationResult.Plan(plan, diskBytes: needed)
+      let place = (request.output ?? request.store).removingLastComponent()
+      if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
+        result.notes.append(
+          "\(place.isEmpty ? "." : place.string) has \(ByteCount.text(free)) free and the "
+            + "migration wants \(ByteCount.text(needed)).")
+      }
+    }
+    return result
+  }
+}
+
+/// Bytes for people.
+enum ByteCount {
+  static func text(_ bytes: Int64) -> String {
+    bytes < 1 << 20 ? "\(bytes) bytes" : "\(bytes >> 20) MiB"
+  }
+}

@@ -1,0 +1,91 @@
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+/// One store, from the request to its result.
+///
+/// Planning, assembly and the commit happen here, in the coordinator; rows are the workers'. Every
+/// error becomes a result: a store that fails must never stop the next one. What is finished lies
+/// in the run directory as checkpoints, so running again goes on where this ended, and ends with
+/// the same logical store.
+public struct StoreRun: Sendable {
+  public struct Settings: Sendable {
+    public var pool: WorkerPool.Settings
+    /// Keeps the run directory of a store that came to its end.
+    public var keepsState: Bool
+
+    public init(pool: WorkerPool.Settings, keepsState: Bool = false) {
+      self.pool = pool
+      self.keepsState = keepsState
+    }
+  }
+
+  public let request: MigrationRequest
+  public let directory: RunDirectory
+  let settings: Settings
+  let observe: @Sendable (RunEvent) -> Void
+
+  /// - Parameters:
+  ///   - directory: Where plan and checkpoints lie. The request's snapshot folder is its own.
+  ///   - observe: Called with every event, on any thread but one at a time.
+  public init(
+    _ request: MigrationRequest, directory: RunDirectory, settings: Settings,
+    observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
+  ) {
+    var request = request
+    request.snapshotFolder = directory.snapshot
+    self.request = request
+    self.directory = directory
+    self.settings = settings
+    self.observe = observe
+  }
+
+  /// Sets what holds for the whole process; once, before other threads start.
+  public static func prepareProcess(sortingIn directory: RunDirectory) {
+    StoreAssembly.useTemporaryFolder(directory.path)
+  }
+
+  /// Migrates the store. Cancelling the task stops the run within seconds, resumable.
+  public func run() async -> MigrationResult {
+    let start = ContinuousClock.now
+    var attempt = StoreAttempt(self)
+    do {
+      try Self.checkPaths(request)
+      try await attempt.locked()
+    } catch {
+      attempt.fail(error)
+    }
+    var result = attempt.result
+    result.seconds = (ContinuousClock.now - start).inSeconds
+    result.peakRSS = MigrationResult.Memory(
+      coordinator: ProcessMemory.peakResidentBytes, worker: attempt.workerPeakRSS)
+    return result
+  }
+
+  /// What can be said without opening anything.
+  static func checkPaths(_ request: MigrationRequest) throws {
+    switch FileKind(at: request.store) {
+    case .none: throw FleetError.noStore(path: request.store.string)
+    case .regular: break
+    case .folder, .other: throw FleetError.notAStore(path: request.store.string)
+    }
+    if let output = request.output {
+      let folder = output.removingLastComponent()
+      let path = folder.isEmpty ? FilePath(".") : folder
+      guard FileKind(at: path) == .folder else {
+        throw FleetError.noFolder(path: path.string)
+      }
+    }
+  }
+}
+
+extension Duration {
+  /// As a number of seconds.
+  public var inSeconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) / 1e18
+  }
+}

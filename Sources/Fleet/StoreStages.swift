@@ -1,0 +1,222 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDigests
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+// From the plan to the published store.
+extension StoreAttempt {
+  mutating func migrate(_ plan: MigrationPlan, _ folder: RunFolder) async throws {
+    let needed = DiskSpace.needed(
+      sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
+      externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
+    result.plan = MigrationResult.Plan(plan, diskBytes: needed)
+    result.notes += plan.notes
+    let isResumed = try takeUp(plan, folder)
+    if !isResumed { try DiskSpace.check(needed, at: directory.path) }
+    let swap = StoreSwap(
+      plan: plan, run: directory, name: try folder.name(now: Date().timeIntervalSince1970))
+    let sourceBytes = plan.sourceIdentity.size
+    try await onOwnThread { try swap.checkSpace(assembledBytes: sourceBytes) }
+    var event = RunEvent(.plan)
+    event.store = request.store.string
+    event.units = plan.units.count
+    event.bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
+    event.fingerprint = plan.fingerprint
+    event.resumed = isResumed
+    tell(event)
+    result.resumed = isResumed
+
+    var attempt = self
+    defer { self = attempt }
+    try await WorkerPool.serving(run.settings.pool, run: directory.path) { pool in
+      do {
+        try await attempt.work(plan, swap, folder, pool)
+      } catch {
+        attempt.workerPeakRSS = await pool.peakRSS
+        throw error
+      }
+      attempt.workerPeakRSS = await pool.peakRSS
+    }
+  }
+
+  private mutating func work(
+    _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: WorkerPool
+  ) async throws {
+    for stage in [Stage.copy, .link, .validate] {
+      try await perform(stage, plan, pool)
+    }
+    // What they say is of a file that is made anew.
+    try folder.discard(.verify)
+    let path = try swap.assemblyPath()
+    try await assembleAndAudit(plan, at: path, pool)
+    await pool.open(assembled: path)
+    let verification = StoreVerification(plan: plan, run: directory)
+    async let isSound: Void = onOwnThread {
+      try verification.quickCheck(path)
+      try verification.countRows(in: path)
+    }
+    try await perform(.verify, plan, pool)
+    try await isSound
+    count(try await onOwnThread { try verification.compare() })
+    try Task.checkCancellation()
+    try await commit(swap, path)
+  }
+
+  /// The audits look at the source while the coordinator writes the destination: neither waits
+  /// for the other, and one of the two is never bound by the processor.
+  private mutating func assembleAndAudit(
+    _ plan: MigrationPlan, at path: FilePath, _ pool: WorkerPool
+  ) async throws {
+    let start = ContinuousClock.now
+    let tell = teller
+    let assembly = StoreAssembly(plan: plan, run: directory)
+    var begin = RunEvent(.stage, stage: "assemble")
+    begin.bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
+    tell(begin)
+    async let assembled: Void = onOwnThread {
+      try assembly.assemble(at: path) { rows in
+        var event = RunEvent(.assembly, stage: "assemble")
+        event.rows = rows
+        tell(event)
+      }
+    }
+    do {
+      try await perform(.audit, plan, pool)
+    } catch {
+      // The thread cannot be called back. Its file is nobody's and is made anew by the next run.
+      try? await assembled
+      throw error
+    }
+    try await assembled
+    let cost = MigrationResult.StageCost(
+      stage: "assemble", seconds: (ContinuousClock.now - start).inSeconds, rows: 0,
+      bytes: DiskSpace.size(of: path), units: 1, reused: 0)
+    stages.append(cost)
+    finish(cost)
+    try Task.checkCancellation()
+  }
+
+  private mutating func commit(_ swap: StoreSwap, _ path: FilePath) async throws {
+    let start = ContinuousClock.now
+    let tell = teller
+    var begin = RunEvent(.stage, stage: "commit")
+    begin.units = 1
+    tell(begin)
+    let journal = try await onOwnThread {
+      try DurableSteps.observing(
+        with: { step, path in
+          var event = RunEvent(.commitStep, stage: "commit")
+          event.step = "\(step.rawValue) \(path.lastComponent?.string ?? "")"
+          tell(event)
+        }
+      ) { try swap.commit(path) }
+    }
+    let cost = MigrationResult.StageCost(
+      stage: "commit", seconds: (ContinuousClock.now - start).inSeconds, rows: 0, bytes: 0,
+      units: 1, reused: 0)
+    stages.append(cost)
+    finish(cost)
+    succeed(journal)
+  }
+}
+
+// One stage.
+extension StoreAttempt {
+  /// A unit that an earlier run finished.
+  struct Reused {
+    var unit: Int
+    var summary: ShardSummary
+  }
+
+  /// Runs one stage over every unit that has no checkpoint yet, and waits for all of them.
+  ///
+  /// - Throws: ``StoreDamage`` as soon as anything is found that may not be carried.
+  mutating func perform(_ stage: Stage, _ plan: MigrationPlan, _ pool: WorkerPool) async throws {
+    let start = ContinuousClock.now
+    let units = Self.units(of: stage, in: plan)
+    guard !units.isEmpty else { return }
+    var cost = MigrationResult.StageCost(
+      stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: units.count, reused: 0)
+    let reused = reusable(stage, plan)
+    var begin = RunEvent(.stage, stage: stage.rawValue)
+    begin.units = units.count
+    begin.reused = reused.count
+    begin.bytes = stage == .audit ? 0 : units.reduce(0) { $0 + plan.units[$1].estimatedBytes }
+    tell(begin)
+    for unit in reused {
+      ledger.add(unit.summary.findings)
+      cost.reused += 1
+      var event = RunEvent(.unitReused, stage: stage.rawValue, unit: unit.unit)
+      event.rows = unit.summary.rows
+      event.bytes = unit.summary.bytes
+      tell(event)
+    }
+    try stopAtDamage()
+    let done = Set(reused.map(\.unit))
+    let tasks = units.filter { !done.contains($0) }.map { WorkerTask(stage: stage, unit: $0) }
+    for try await finished in await pool.perform(tasks) {
+      cost.rows += finished.rows
+      cost.bytes += finished.bytes
+      var event = RunEvent(.unitFinished, stage: stage.rawValue, unit: finished.unit)
+      event.rows = finished.rows
+      event.bytes = finished.bytes
+      event.seconds = finished.seconds
+      tell(event)
+      if let found = finished.findings {
+        ledger.add(found)
+        try stopAtDamage()
+      }
+    }
+    // A stream that a cancelled task reads ends without a word.
+    try Task.checkCancellation()
+    cost.seconds = (ContinuousClock.now - start).inSeconds
+    stages.append(cost)
+    finish(cost)
+  }
+
+  func finish(_ cost: MigrationResult.StageCost) {
+    var event = RunEvent(.stageFinished, stage: cost.stage)
+    event.units = cost.units
+    event.reused = cost.reused
+    event.rows = cost.rows
+    event.bytes = cost.bytes
+    event.seconds = cost.seconds
+    tell(event)
+  }
+
+  private func stopAtDamage() throws {
+    let damage = ledger.unacceptable
+    if !damage.isEmpty { throw StoreDamage(findings: damage) }
+  }
+
+  static func units(of stage: Stage, in plan: MigrationPlan) -> [Int] {
+    switch stage {
+    case .copy: plan.units(in: .copy)
+    case .link: plan.units(in: .link)
+    case .validate: plan.units(in: .validate)
+    case .verify: plan.units(in: .verify)
+    case .audit: Array(plan.audits.indices)
+    }
+  }
+
+  /// The units of a stage whose checkpoints are whole and of this plan. A damaged one is redone,
+  /// and that is said by its absence here.
+  func reusable(_ stage: Stage, _ plan: MigrationPlan) -> [Reused] {
+    guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) else { return [] }
+    let wanted = Set(Self.units(of: stage, in: plan))
+    let finished = (try? directory.finished(stage)) ?? []
+    return finished.intersection(wanted).sorted().compactMap { unit in
+      let path = directory.path(of: CheckpointName(stage: stage, unit: unit))
+      // The summary is the last entry, so reading it reads, and checks, all of them.
+      guard let bytes = try? CheckpointReader.summary(of: path, fingerprint: fingerprint),
+        let summary = try? JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
+      else { return nil }
+      return Reused(unit: unit, summary: summary)
+    }
+  }
+}

@@ -1,0 +1,274 @@
+import GodwitWorker
+import SystemPackage
+
+/// Worker processes and the tasks that wait for them.
+///
+/// Tasks are handed out in the order in which they came, at most two to a worker: the second
+/// hides the pipe's wake-up. A worker that dies is replaced and its task tried again; a task
+/// that has cost ``RetryPolicy/attempts`` workers is given up. No answer, no progress: what
+/// counts as done is the checkpoint that a worker has written before it answers.
+public actor WorkerPool {
+  /// What a worker is started with.
+  public struct Settings: Sendable {
+    /// The program; its argument `worker` makes it a worker.
+    public var executable: FilePath
+    public var arguments: [String]
+    public var workerCount: Int
+
+    public init(executable: FilePath, arguments: [String] = ["worker"], workerCount: Int) {
+      self.executable = executable
+      self.arguments = arguments
+      self.workerCount = max(1, workerCount)
+    }
+  }
+
+  private struct Job {
+    var task: WorkerTask
+    var batch: Int
+    var failures = 0
+  }
+
+  private struct Slot {
+    var inFlight: [Job] = []
+    /// Which opening the process has been given; 0 for none.
+    var opening = 0
+    /// The feeder of the process, asleep until there is something to say.
+    var sleeper: CheckedContinuation<WorkerMessage?, Never>?
+    var isEnding = false
+  }
+
+  private typealias Batch = AsyncThrowingStream<FinishedTask, any Error>.Continuation
+
+  private let settings: Settings
+  private let run: String
+  private var assembled: String?
+  private var opening = 1
+  private var queue: [Job] = []
+  private var slots: [Slot]
+  private var batches: [Int: (open: Int, stream: Batch)] = [:]
+  private var batchCount = 0
+  private var isClosed = false
+  /// Why no worker can be had; every later batch fails with it.
+  private var failure: FleetError?
+  private var startSleepers: [Int: CheckedContinuation<Bool, Never>] = [:]
+
+  /// Answers so far: tells a worker that does something from one that only dies.
+  private var finishedCount = 0
+
+  /// The most memory that any worker has reported, in bytes.
+  public private(set) var peakRSS: Int64 = 0
+  /// Workers that died before their time.
+  public private(set) var lostWorkers = 0
+
+  init(_ settings: Settings, run: FilePath) {
+    self.settings = settings
+    self.run = run.string
+    slots = Array(repeating: Slot(), count: settings.workerCount)
+  }
+
+  /// Makes a pool for the length of `body`. Processes start with the first tasks and have ended
+  /// when this returns; when `body` throws, shards in hand are dropped.
+  public static func serving<Result: Sendable>(
+    _ settings: Settings, run: FilePath,
+    _ body: (WorkerPool) async throws -> Result
+  ) async throws -> Result {
+    let pool = WorkerPool(settings, run: run)
+    return try await withThrowingTaskGroup(of: Void.self) { group in
+      for slot in 0..<settings.workerCount { group.addTask { await pool.serve(slot) } }
+      do {
+        let result = try await body(pool)
+        await pool.close()
+        return result
+      } catch {
+        await pool.close()
+        throw error
+      }
+    }
+  }
+}
+
+extension WorkerPool {
+  /// Puts tasks behind those that wait. The stream ends after the last answer, or throws at the
+  /// first task that fails for good; the others of the batch are then no longer started.
+  public func perform(_ tasks: [WorkerTask]) -> AsyncThrowingStream<FinishedTask, any Error> {
+    let (stream, continuation) = AsyncThrowingStream.makeStream(of: FinishedTask.self)
+    if let failure {
+      continuation.finish(throwing: failure)
+    } else if tasks.isEmpty || isClosed {
+      continuation.finish()
+    } else {
+      batchCount += 1
+      let number = batchCount
+      batches[number] = (tasks.count, continuation)
+      queue.append(contentsOf: tasks.map { Job(task: $0, batch: number) })
+      handOut()
+    }
+    return stream
+  }
+
+  /// Tells every worker, before its next task, where the assembled store lies.
+  public func open(assembled path: FilePath) {
+    assembled = path.string
+    opening += 1
+  }
+
+  /// Drops what waits and closes the inputs of all workers.
+  private func close() {
+    isClosed = true
+    queue = []
+    for (_, batch) in batches { batch.stream.finish(throwing: CancellationError()) }
+    batches = [:]
+    for slot in slots.indices { wake(slot, nil) }
+    for (_, sleeper) in startSleepers { sleeper.resume(returning: false) }
+    startSleepers = [:]
+  }
+}
+
+// Handing out tasks.
+extension WorkerPool {
+  /// The next line for a worker's process; waits for one.
+  private func next(for slot: Int) async -> WorkerMessage? {
+    if isClosed || slots[slot].isEnding { return nil }
+    return await withCheckedContinuation { sleeper in
+      slots[slot].sleeper = sleeper
+      handOut()
+    }
+  }
+
+  private func wake(_ slot: Int, _ message: WorkerMessage?) {
+    guard let sleeper = slots[slot].sleeper else { return }
+    slots[slot].sleeper = nil
+    sleeper.resume(returning: message)
+  }
+
+  /// Gives what waits to those who wait: idle workers first, a second task only while there is
+  /// more than enough for everybody, so that no shard waits behind another at a stage's end.
+  private func handOut() {
+    for wanted in [0, 1] {
+      for slot in slots.indices where slots[slot].sleeper != nil {
+        guard !queue.isEmpty, slots[slot].inFlight.count == wanted,
+          wanted == 0 || queue.count >= slots.count
+        else { continue }
+        if slots[slot].opening < opening {
+          slots[slot].opening = opening
+          wake(slot, .open(run: run, assembled: assembled))
+        } else {
+          let job = queue.removeFirst()
+          slots[slot].inFlight.append(job)
+          wake(slot, .task(job.task))
+        }
+      }
+    }
+    var wanted = queue.count
+    for (slot, sleeper) in startSleepers.sorted(by: { $0.key < $1.key }) where wanted > 0 {
+      startSleepers[slot] = nil
+      sleeper.resume(returning: true)
+      wanted -= 1
+    }
+  }
+
+  private func waitForWork(_ slot: Int) async -> Bool {
+    if isClosed || failure != nil { return false }
+    if !queue.isEmpty { return true }
+    return await withCheckedContinuation { startSleepers[slot] = $0 }
+  }
+}
+
+// The life of the processes.
+extension WorkerPool {
+  /// Keeps one process alive while there is work, and replaces it when it dies.
+  private func serve(_ slot: Int) async {
+    var barren = 0
+    while await waitForWork(slot) {
+      slots[slot].opening = 0
+      slots[slot].isEnding = false
+      let finishedBefore = finishedCount
+      let how: String
+      do {
+        how = try await WorkerProcess.run(
+          executable: settings.executable, arguments: settings.arguments,
+          next: { await self.next(for: slot) },
+          take: { await self.take($0, from: slot) },
+          ended: { await self.stopFeeding(slot) })
+      } catch {
+        how = "could not be started: \(error)"
+      }
+      stopFeeding(slot)
+      if isClosed { return }
+      lostWorkers += 1
+      barren = finishedCount == finishedBefore ? barren + 1 : 0
+      putBack(slot, how)
+      if barren >= RetryPolicy.attempts {
+        fail(.workersDie(executable: settings.executable.string, how: how))
+        return
+      }
+    }
+  }
+
+  private func stopFeeding(_ slot: Int) {
+    slots[slot].isEnding = true
+    wake(slot, nil)
+  }
+
+  /// The tasks of a worker that died wait again, first in the line. Only the one it was at has
+  /// cost an attempt.
+  private func putBack(_ slot: Int, _ how: String) {
+    var jobs = slots[slot].inFlight
+    slots[slot].inFlight = []
+    guard !jobs.isEmpty else { return }
+    jobs[0].failures += 1
+    if jobs[0].failures >= RetryPolicy.attempts {
+      let job = jobs.removeFirst()
+      endBatch(job.batch, throwing: FleetError.workersLost(job.task, how: how))
+    }
+    queue.insert(contentsOf: jobs.filter { batches[$0.batch] != nil }, at: 0)
+    handOut()
+  }
+
+  private func fail(_ error: FleetError) {
+    failure = failure ?? error
+    for number in Array(batches.keys) { endBatch(number, throwing: error) }
+  }
+}
+
+// What workers say.
+extension WorkerPool {
+  private func take(_ message: WorkerMessage, from slot: Int) -> Bool {
+    switch message {
+    case .finished(let finished):
+      guard let job = removeFirst(finished.task, of: slot) else { return false }
+      finishedCount += 1
+      peakRSS = max(peakRSS, finished.peakRSS)
+      if let batch = batches[job.batch] {
+        batch.stream.yield(finished)
+        batches[job.batch]?.open -= 1
+        if batch.open == 1 { endBatch(job.batch, throwing: nil) }
+      }
+    case .failed(let failed):
+      guard var job = removeFirst(failed.task, of: slot) else { return false }
+      finishedCount += 1
+      job.failures += 1
+      if RetryPolicy.allowsRetry(failed.error, failures: job.failures) {
+        queue.append(job)
+      } else {
+        endBatch(job.batch, throwing: FleetError.task(failed))
+      }
+    case .open, .task:
+      return false  // not a worker's words
+    }
+    handOut()
+    return true
+  }
+
+  /// A worker answers in order; one that does not is not to be trusted.
+  private func removeFirst(_ task: WorkerTask, of slot: Int) -> Job? {
+    guard slots[slot].inFlight.first?.task == task else { return nil }
+    return slots[slot].inFlight.removeFirst()
+  }
+
+  private func endBatch(_ number: Int, throwing error: (any Error)?) {
+    guard let batch = batches.removeValue(forKey: number) else { return }
+    queue.removeAll { $0.batch == number }
+    batch.stream.finish(throwing: error)
+  }
+}
