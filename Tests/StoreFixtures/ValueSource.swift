@@ -16,7 +16,8 @@ struct ValueSource: Sendable {
   private let countsUnits: Bool
   private let pattern: SimplePattern?
   private let isUnique: Bool
-  private let fallback: StoredDefault?
+  /// What every object gets where a rule is not understood.
+  private let constant: StoredDefault?
   private let allowsExternal: Bool
   private let externalThreshold: UInt64
   private let externalBytes: ClosedRange<Int>
@@ -53,11 +54,11 @@ struct ValueSource: Sendable {
     bytes =
       attribute.type == .binary
       ? options.binaryBytes : shortest...max(shortest, min(longest, 1 << 16))
-    fallback = attribute.defaultValue
     allowsExternal = attribute.allowsExternalBinaryDataStorage
     externalThreshold = allowsExternal ? threshold(options.externalFraction) : 0
     externalBytes = options.externalBytes
-    // A rule that is not understood is kept by leaving the value out.
+    // A rule that is not understood is kept by leaving the value out, or by the default.
+    constant = isOpaque && !isUnique ? attribute.defaultValue : nil
     nullThreshold =
       attribute.traits.isOptional ? threshold(isOpaque ? 1 : options.nullFraction) : 0
   }
@@ -66,6 +67,7 @@ struct ValueSource: Sendable {
   @inline(__always)
   func value(ordinal: Int, _ tools: ValueTools) throws -> RawValue {
     if nullThreshold > 0, tools.random.next() < nullThreshold { return .null }
+    if let constant { return Self.value(constant, tools) }
     switch type {
     case .integer16: return .integer(integer(ordinal, -0x8000, 0x7FFF, tools))
     case .integer32: return .integer(integer(ordinal, -0x8000_0000, 0x7FFF_FFFF, tools))
@@ -82,6 +84,25 @@ struct ValueSource: Sendable {
     case .binary: return try binary(tools)
     case .undefined, .objectID, .composite: return .null
     }
+  }
+
+  private static func value(_ constant: StoredDefault, _ tools: ValueTools) -> RawValue {
+    switch constant {
+    case .integer(let number): return .integer(number)
+    case .real(let number): return .real(number)
+    case .text(let text):
+      let bytes = Array(text.utf8)
+      return .text(copy(bytes, tools), count: bytes.count)
+    case .blob(let bytes): return .blob(copy(bytes, tools), count: bytes.count)
+    }
+  }
+
+  private static func copy(_ bytes: [UInt8], _ tools: ValueTools) -> UnsafeMutableRawPointer {
+    let room = tools.arena.allocate(max(1, bytes.count))
+    bytes.withUnsafeBytes {
+      if let base = $0.baseAddress { room.copyMemory(from: base, byteCount: $0.count) }
+    }
+    return room
   }
 
   /// Small numbers mostly; now and then the ends of the type.
