@@ -37,18 +37,19 @@ public enum CommandLineTool {
     }
     let status: ExitStatus
     let reason: String
-    var message = "\(error)"
-    if let own = error as? CommandError {
-      (status, reason) = (own.status, own.reason)
-    } else if parserStatus == .validationFailure {
+    let message: String
+    if parserStatus == .validationFailure {
       (status, reason, message) = (.usage, "usage", Root.fullMessage(for: error))
     } else {
       let ending: MigrationResult.Ending
-      (ending, reason, message) = RetryPolicy.ending(of: error)
+      (ending, reason, message) = GodwitCommands.ending(of: error)
       status = ExitStatus(ending)
     }
     Output.say(reason == "usage" ? message : "godwit: \(message)")
-    if asJSON { Output.result(json: FailureLine(reason: reason, message: message)) }
+    if asJSON {
+      let short = reason == "usage" ? Root.message(for: error) : message
+      Output.result(json: FailureLine(reason: reason, message: short))
+    }
     return status
   }
 
@@ -69,11 +70,11 @@ struct Root: AsyncParsableCommand {
     commandName: "godwit",
     abstract: "Migrates Core Data stores, as Core Data would have.",
     discussion: """
-      Results go to standard output, everything else to standard error. With --json every line
-      of standard output is a JSON object, and the last one is the result.
+      Results go to standard output, everything else to standard error. With --json every \
+      line of standard output is a JSON object, and the last one is the result.
 
-      A MODEL is an .xcdatamodel folder, a contents file, an .xcdatamodeld or .momd (its current
-      version, or PATH:VERSION), a .mom, or a store (its cached model).
+      A MODEL is an .xcdatamodel folder, a contents file, an .xcdatamodeld or .momd (its \
+      current version, or PATH:VERSION), a .mom, or a store (its cached model).
       """,
     version: "0.1.0",
     subcommands: [

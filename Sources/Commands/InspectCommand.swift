@@ -83,15 +83,7 @@ enum StoreLook {
   }
 
   static func report(_ error: any Error, store: String, asJSON: Bool) -> ExitStatus {
-    if let own = error as? CommandError {
-      Output.say("godwit: \(own)")
-      if asJSON {
-        Output.result(
-          json: FailureLine(store: store, reason: own.reason, message: own.description))
-      }
-      return own.status
-    }
-    let (ending, reason, message) = RetryPolicy.ending(of: error)
+    let (ending, reason, message) = GodwitCommands.ending(of: error)
     Output.say("godwit: \(message)")
     if asJSON { Output.result(json: FailureLine(store: store, reason: reason, message: message)) }
     return ExitStatus(ending)

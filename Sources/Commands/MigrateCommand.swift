@@ -18,7 +18,7 @@ struct MigrateCommand: AsyncParsableCommand {
     do {
       result = await migrate(try arguments.request(snapshotFolder: ""), report)
     } catch {
-      result = MigrationResult(failing: arguments.store, with: error)
+      result = ResultReport.failure(of: arguments.store, error)
     }
     report.end(result)
     let status = ExitStatus(result.ending)
@@ -38,9 +38,9 @@ struct MigrateCommand: AsyncParsableCommand {
         keepsState: arguments.keepState),
       observe: { event in
         display.show(event)
-        // A line a unit would bury the rest; the run directory's events have them.
+        // A line a unit or step would bury the rest; the run directory's events have them.
         switch event.event {
-        case .unitFinished, .unitReused, .assembly: break
+        case .unitFinished, .unitReused, .assembly, .commitStep: break
         default: if asJSON { Output.result(event.jsonLine()) }
         }
       })

@@ -48,16 +48,24 @@ struct FailureLine: Encodable {
   }
 }
 
-/// An error of a command itself, with the status it ends with.
+/// An error of a command itself, with how it ends.
 struct CommandError: Error, CustomStringConvertible {
-  var status: ExitStatus
+  var ending: MigrationResult.Ending
   /// One word for `reasons`.
   var reason: String
   var description: String
 
-  init(_ status: ExitStatus, _ reason: String, _ message: String) {
-    self.status = status
+  init(_ ending: MigrationResult.Ending, _ reason: String, _ message: String) {
+    self.ending = ending
     self.reason = reason
     description = message
   }
+}
+
+/// What an error comes to: a command's own, or one of the rooms below.
+func ending(
+  of error: any Error
+) -> (ending: MigrationResult.Ending, reason: String, message: String) {
+  guard let own = error as? CommandError else { return RetryPolicy.ending(of: error) }
+  return (own.ending, own.reason, own.description)
 }

@@ -19,7 +19,7 @@ struct PlanCommand: AsyncParsableCommand {
     do {
       result = await StoreRehearsal(try arguments.request(snapshotFolder: "")).run()
     } catch {
-      result = MigrationResult(failing: arguments.store, with: error)
+      result = ResultReport.failure(of: arguments.store, error)
     }
     report.end(result)
     let status = ExitStatus(result.ending)

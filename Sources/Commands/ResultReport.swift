@@ -16,6 +16,16 @@ final class ResultReport: Sendable {
     self.isPlan = isPlan
   }
 
+  /// The result of a store whose command failed before there was a run.
+  static func failure(of store: String, _ error: any Error) -> MigrationResult {
+    guard let own = error as? CommandError else {
+      return MigrationResult(failing: store, with: error)
+    }
+    return MigrationResult(
+      store: store, verdict: .failed, ending: own.ending,
+      reasons: [Reason(reason: own.reason, message: own.description)])
+  }
+
   /// The first call counts: a run that ends while a second signal ends it says one thing.
   func end(_ result: MigrationResult) {
     let isFirst = isSaid.withLock { said in
@@ -42,9 +52,9 @@ final class ResultReport: Sendable {
     case .sameModel:
       lines.append("\(result.store): same model, nothing to do")
     case .migrated where isPlan:
-      lines.append("\(result.store): would be migrated\(versions(result.plan))")
+      lines.append("\(result.store): would be migrated\(versions(result))")
     case .migrated:
-      var line = "\(result.store): migrated\(versions(result.plan))"
+      var line = "\(result.store): migrated\(versions(result))"
       if let rows = result.rows { line += ", \(grouped(rows)) rows" }
       if let seconds = result.seconds { line += " in \(ProgressDisplay.text(seconds: seconds))" }
       lines.append(line)
@@ -62,10 +72,8 @@ final class ResultReport: Sendable {
     return lines
   }
 
-  private static func versions(_ plan: MigrationResult.Plan?) -> String {
-    guard let plan else { return "" }
-    let source = plan.sourceVersion ?? "version \(plan.sourceChecksum.prefix(8))"
-    let destination = plan.destinationVersion ?? "version \(plan.destinationChecksum.prefix(8))"
+  private static func versions(_ result: MigrationResult) -> String {
+    guard let source = result.source, let destination = result.destination else { return "" }
     return " from \(source) to \(destination)"
   }
 
@@ -74,10 +82,12 @@ final class ResultReport: Sendable {
       "  \(plan.shards) shards, \(ByteSize.text(plan.bytes)) of rows"
         + (plan.diskBytes.map { ", \(ByteSize.text($0)) of free space needed" } ?? "")
     ]
-    let width = plan.tables.map(\.name.count).max() ?? 0
-    for table in plan.tables {
+    let tables = plan.tables ?? []
+    let width = tables.map(\.name.count).max() ?? 0
+    for table in tables {
       let name = table.name + String(repeating: " ", count: width - table.name.count)
-      let size = table.shards == 0 ? "" : "  \(table.shards) shards, \(ByteSize.text(table.bytes))"
+      let size = table.shards == 0
+        ? "" : "  \(table.shards) \(table.shards == 1 ? "shard" : "shards"), \(ByteSize.text(table.bytes))"
       lines.append("  \(name)  \(table.way)\(size)")
     }
     return lines

@@ -59,7 +59,8 @@ public struct MigrationResult: Codable, Sendable {
     public var bytes: Int64
     /// Free bytes that the migration wants beside the destination.
     public var diskBytes: Int64?
-    public var tables: [Table]
+    /// Only where a plan was asked for.
+    public var tables: [Table]?
 
     public struct Table: Codable, Sendable, Equatable {
       public var name: String
@@ -75,6 +76,9 @@ public struct MigrationResult: Codable, Sendable {
   /// Core Data's error code.
   public var code: Int?
   public var reasons: [Reason]
+  /// The two versions, by name or else by checksum; nil where there was nothing to plan.
+  public var source: String?
+  public var destination: String?
   public var output: String?
   /// The source as it was, kept beside the destination that took its place.
   public var backup: String?
@@ -93,8 +97,8 @@ public struct MigrationResult: Codable, Sendable {
   public var ending: Ending
 
   private enum CodingKeys: String, CodingKey {
-    case event, store, verdict, code, reasons, output, backup, resumed, plan, counts, rows, seconds
-    case stages, peakRSS, notes, findings
+    case event, store, verdict, code, reasons, source, destination, output, backup, resumed, plan, counts, rows
+    case seconds, stages, peakRSS, notes, findings
   }
 
   public init(
@@ -124,6 +128,8 @@ public struct MigrationResult: Codable, Sendable {
     verdict = try container.decode(Verdict.self, forKey: .verdict)
     code = try container.decodeIfPresent(Int.self, forKey: .code)
     reasons = try container.decode([Reason].self, forKey: .reasons)
+    source = try container.decodeIfPresent(String.self, forKey: .source)
+    destination = try container.decodeIfPresent(String.self, forKey: .destination)
     output = try container.decodeIfPresent(String.self, forKey: .output)
     backup = try container.decodeIfPresent(String.self, forKey: .backup)
     resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)

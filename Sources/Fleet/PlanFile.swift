@@ -57,8 +57,17 @@ extension StoreAttempt {
   }
 }
 
+extension MigrationResult {
+  mutating func take(_ plan: MigrationPlan, diskBytes: Int64?, withTables: Bool = false) {
+    self.plan = Plan(plan, diskBytes: diskBytes, withTables: withTables)
+    source = plan.source.versionName ?? plan.source.checksum
+    destination = plan.destination.versionName ?? plan.destination.checksum
+    notes += plan.notes
+  }
+}
+
 extension MigrationResult.Plan {
-  init(_ plan: MigrationPlan, diskBytes: Int64?) {
+  fileprivate init(_ plan: MigrationPlan, diskBytes: Int64?, withTables: Bool) {
     fingerprint = plan.fingerprint
     sourceVersion = plan.source.versionName
     sourceChecksum = plan.source.checksum
@@ -67,6 +76,7 @@ extension MigrationResult.Plan {
     shards = plan.units.count
     bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
     self.diskBytes = diskBytes
+    guard withTables else { return }
     var costs: [String: (shards: Int, bytes: Int64)] = [:]
     for unit in plan.units {
       let name =

@@ -54,6 +54,8 @@ struct StoreAttempt {
 
   /// Takes the lock of the run directory, and clears the directory away at a final end.
   mutating func locked() async throws {
+    // What is there may be the work of a commit that only needs its last step.
+    if !directory.exists { try run.checkOutput() }
     let folder = RunFolder(directory: directory)
     try folder.take()
     let lock = try FileLock(acquiring: directory.lock)
@@ -66,7 +68,7 @@ struct StoreAttempt {
     }
     log?.close()
     log = nil
-    if isFinal { clear() }
+    if isFinal || !DurableFile.exists(directory.plan) { clear() }
     _ = consume lock
   }
 
@@ -90,9 +92,7 @@ struct StoreAttempt {
   private mutating func work(_ folder: RunFolder) async throws {
     let recovered = try await finishEarlierCommit(folder)
     if recovered, request.output != nil { return }
-    if let output = request.output, FileKind(at: output) != .none {
-      throw FleetError.outputExists(path: output.string)
-    }
+    try run.checkOutput()
     let request = request
     let outcome = try await onOwnThread { try Planner().plan(request) }
     try Task.checkCancellation()
@@ -131,8 +131,7 @@ struct StoreAttempt {
       }
       note("The commit of an earlier run was finished.")
       if let plan = try? PlanFile(directory).read() {
-        result.plan = MigrationResult.Plan(plan, diskBytes: nil)
-        result.notes += plan.notes
+        result.take(plan, diskBytes: nil)
         for stage in Stage.allCases where stage != .verify {
           for unit in reusable(stage, plan) { ledger.add(unit.summary.findings) }
         }

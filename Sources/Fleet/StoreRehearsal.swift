@@ -45,11 +45,10 @@ public struct StoreRehearsal: Sendable {
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
       result.verdict = .migrated
-      result.notes = plan.notes
       let needed = DiskSpace.needed(
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
         externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
-      result.plan = MigrationResult.Plan(plan, diskBytes: needed)
+      result.take(plan, diskBytes: needed, withTables: true)
       let place = (request.output ?? request.store).removingLastComponent()
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(

@@ -66,6 +66,12 @@ public struct StoreRun: Sendable {
     return result
   }
 
+  /// An output is never overwritten.
+  func checkOutput() throws {
+    guard let output = request.output, FileKind(at: output) != .none else { return }
+    throw FleetError.outputExists(path: output.string)
+  }
+
   /// What can be said without opening anything.
   static func checkPaths(_ request: MigrationRequest) throws {
     switch FileKind(at: request.store) {

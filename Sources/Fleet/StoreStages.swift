@@ -14,8 +14,7 @@ extension StoreAttempt {
     let needed = DiskSpace.needed(
       sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
       externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
-    result.plan = MigrationResult.Plan(plan, diskBytes: needed)
-    result.notes += plan.notes
+    result.take(plan, diskBytes: needed)
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
     let swap = StoreSwap(
