@@ -105,7 +105,7 @@ extension ExpressionCheck {
     var member = instances
     while case .collection(let inner) = member { member = inner }
     guard case .object(.source, let given) = member, let taken = maker.sourceEntity,
-      !source.isKind(given, of: taken), !source.isKind(taken, of: given)
+      source.contains(taken), !source.isKind(given, of: taken), !source.isKind(taken, of: given)
     else { return false }
     find(
       .yieldsNothing, .warning,

@@ -40,9 +40,9 @@ struct ExpressionCheck {
       MappingFinding(kind, severity, mapping: mapping.name, property: property, message: message))
   }
 
-  private func didYouMean(_ name: String, _ known: [String]) -> String {
+  private func didYouMean(_ name: String, _ known: [String], mark: String = "") -> String {
     Spelling.closest(to: name, among: known.sorted { $0.precedesInBytes($1) })
-      .map { ". Did you mean \($0)?" } ?? ""
+      .map { ". Did you mean \(mark)\($0)?" } ?? ""
   }
 
   /// A filter is asked of each source object.
@@ -210,7 +210,7 @@ extension ExpressionCheck {
     } else {
       find(
         .unknownVariable, .error,
-        "there is no variable $\(name)" + didYouMean(name, Array(variables.keys)))
+        "there is no variable $\(name)" + didYouMean(name, Array(variables.keys), mark: "$"))
     }
     return .unknown
   }
@@ -314,7 +314,8 @@ extension ExpressionCheck {
     ]
     guard known.contains(name) else {
       find(
-        .unknownKey, .error, "there is no collection operator @\(name)" + didYouMean(name, known))
+        .unknownKey, .error,
+        "there is no collection operator @\(name)" + didYouMean(name, known, mark: "@"))
       return .unknown
     }
     var member: ExpressionType

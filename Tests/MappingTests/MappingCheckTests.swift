@@ -1,0 +1,250 @@
+import GodwitMapping
+import GodwitObjectModel
+import Testing
+
+@Suite struct `A check of a mapping model` {
+  private let source: EntityHierarchy
+  private let destination: EntityHierarchy
+
+  init() throws {
+    source = try model(
+      entity(
+        "Trade", attribute("amount", .decimal), attribute("day", .date), attribute("size", .integer16),
+        attribute("note"), toOne("book", "Book", inverse: "trades")),
+      entity("Book", attribute("title"), toMany("trades", "Trade", inverse: "book")))
+    destination = try model(
+      entity(
+        "Trade", attribute("totalCost", .decimal), attribute("day", .date),
+        attribute("length", .integer32), attribute("note"),
+        toOne("book", "Book", inverse: "trades")),
+      entity("Book", attribute("title"), toMany("trades", "Trade", inverse: "book")))
+  }
+
+  private func findings(_ rows: String, _ relationships: String = "{}", more: String = "") throws
+    -> [String]
+  {
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - source: Trade
+          destination: Trade
+          others: none
+          attributes: \(rows)
+          relationships: \(relationships)
+          \(more)
+        - source: Book
+          destination: Book
+      """
+    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
+    let model = MappingModel(document, source: source, destination: destination)
+    let check = MappingCheck(
+      model, source: source, destination: destination, registeredPolicies: ["Known"])
+    return check.findings.map { "\($0.kind.rawValue): \($0.message)" }
+  }
+
+  @Test(arguments: [
+    "$source.amount", "$source.amount * 2 + 1.5", "$source.book.trades.@sum.amount",
+    "$source.#size", "$source.note.length", "$source.book.trades.@count",
+    "TERNARY($source.note == nil, 0, $source.amount)", "CAST($source.day, \"NSNumber\") / 3600",
+    "SUBQUERY($source.book.trades, $x, $x.amount > 3).@count",
+    "FUNCTION($source, \"valueForKey:\", \"amount\")",
+    "FUNCTION($source.note, \"integerValue\")", "godwit.integer($source.note)",
+    "$source.book.trades[FIRST].amount", "sum($source.book.trades.amount)", "NULL",
+    "$entityMapping.userInfo.factor",
+  ])
+  func `finds nothing wrong with a number`(expression: String) throws {
+    #expect(try findings("{ totalCost: '\(expression)' }") == [])
+  }
+
+  @Test(arguments: [
+    ("{ totalCost: $source.amuont }",
+      "unknown-key: the source entity Trade has no property amuont. Did you mean amount?"),
+    ("{ totlCost: $source.amount }",
+      "unknown-property: Trade has no property of this name. Did you mean totalCost?"),
+    ("{ book: $source.amount }", "unknown-property: Trade.book is a relationship"),
+    ("{ totalCost: $sorce.amount }",
+      "unknown-variable: there is no variable $sorce. Did you mean $source?"),
+    ("{ totalCost: $source.note }",
+      "type-mismatch: a text does not become a number by itself. Convert it, for instance with "
+        + "godwit.integer(…) or godwit.double(…)"),
+    ("{ note: $source.amount }",
+      "type-mismatch: a number does not become a text by itself. Convert it, for instance with "
+        + "godwit.string(…) or godwit.dateString(…, format)"),
+    ("{ day: $source.day + 3600 }",
+      "type-mismatch: a date cannot be reckoned with. Use CAST(…, \"NSNumber\") and "
+        + "CAST(…, \"NSDate\")"),
+    ("{ note: abc }",
+      "unknown-key: abc stands alone: write $source.abc, or \"abc\" for a text"),
+    ("{ note: $source.note.lenght }",
+      "unknown-key: a text has no key lenght. Did you mean length?"),
+    ("{ note: 'FUNCTION($source.note, \"uppercasestring\")' }",
+      "unknown-selector: there is no selector uppercasestring here. Did you mean uppercaseString?"),
+    ("{ totalCost: $source.book.trades.@cuont }",
+      "unknown-key: there is no collection operator @cuont. Did you mean @count?"),
+    ("{ totalCost: $source.amount.@sum.x }",
+      "type-mismatch: @sum needs a collection before it"),
+    ("{ note: 'CAST($source.day, \"NSStrin\")' }",
+      "type-mismatch: there is no cast to NSStrin. Did you mean NSString?"),
+    ("{ note: 'FUNCTION($entityPolicy, \"textFor:\", $source.note)' }",
+      "missing-policy-selector: $entityPolicy is asked for textFor:, which is code of a policy, "
+        + "and the mapping has none"),
+    ("{ note: 'FUNCTION($source.note, \"hasPrefix:\")' }",
+      "argument-count: hasPrefix: takes 1 argument(s) and is given 0"),
+  ])
+  func `names what is wrong with a value`(rows: String, finding: String) throws {
+    let found = try findings(rows)
+    #expect(found.contains(finding), "\(found)")
+  }
+
+  @Test(arguments: [
+    // The spelling of a common tutorial.
+    ("FUNCTION($manager, \"destinationInstancesForEntityMappingName:sourceIbstances:\", \"BookToBook\", $source.book)",
+      "unknown-selector: there is no selector destinationInstancesForEntityMappingName:"
+        + "sourceIbstances: here. Did you mean "
+        + "destinationInstancesForEntityMappingNamed:sourceInstances:?"),
+    ("FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBok\", $source.book)",
+      "unknown-mapping: there is no entity mapping BookToBok. Did you mean BookToBook?"),
+    ("FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"TradeToTrade\", $source)",
+      "type-mismatch: Trade is no Book, which the relationship leads to"),
+    ("FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBook\", $source)",
+      "yields-nothing: BookToBook takes objects of Book and is asked for those of Trade: this "
+        + "yields nothing"),
+    ("FUNCTION($manager, \"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", \"bok\", $source.book)",
+      "unknown-key: the source entity Trade has no relationship bok. Did you mean book?"),
+    ("$source.book",
+      "type-mismatch: source objects cannot be put into the destination. Use FUNCTION($manager, "
+        + "\"destinationInstancesForEntityMappingNamed:sourceInstances:\", mapping, objects)"),
+    ("$source.amount", "type-mismatch: a relationship takes objects, and this is a value"),
+  ])
+  func `names what is wrong with a relationship`(expression: String, finding: String) throws {
+    #expect(try findings("{}", "{ book: '\(expression)' }").contains(finding))
+  }
+
+  @Test func `takes what Xcode writes for a relationship`() throws {
+    let expression =
+      "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", "
+      + "\"BookToBook\", $source.book)"
+    #expect(try findings("{}", "{ book: '\(expression)' }") == [])
+    #expect(try findings("{}", "{ book: automatic }") == [])
+  }
+
+  @Test func `asks a filter of the source entity`() throws {
+    #expect(try findings("{}", more: "filter: amount > 3 AND book.title LIKE \"a*\"") == [])
+    #expect(
+      try findings("{}", more: "filter: amuont > 3") == [
+        "unknown-key: the source entity Trade has no property amuont. Did you mean amount?"
+      ])
+  }
+
+  @Test func `knows the policies that are registered`() throws {
+    #expect(try findings("{}", more: "policy: Known") == [])
+    let call = "{ note: 'FUNCTION($entityPolicy, \"textFor:\", $source.note)' }"
+    #expect(try findings(call, more: "policy: Known") == [])
+    #expect(try findings(call, more: "policy: Other").map { $0.prefix(16) } == [
+      "missing-policy: ", "missing-policy-s",
+    ])
+  }
+
+  @Test func `names entities that are missing, uncovered or of another version`() throws {
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Trde, destination: Trade }
+        - { name: X, source: Book, destination: Book, source-hash: \(
+          String(repeating: "A", count: 43))= }
+        - { name: X }
+      """
+    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
+    let check = MappingCheck(
+      MappingModel(document, source: source, destination: destination), source: source,
+      destination: destination)
+    #expect(!check.isSound)
+    #expect(
+      check.findings.map { "\($0.kind.rawValue) \($0.mapping ?? "-")" } == [
+        "duplicate-name X", "hash-mismatch X", "unknown-entity TrdeToTrade", "empty-mapping X",
+        "uncovered-source -",
+      ])
+  }
+}
+
+@Suite struct `A choice among mapping models` {
+  private func document(_ text: String) throws -> MappingDocument {
+    try MappingDocument(bytes: Array(text.utf8), name: "test")
+  }
+
+  @Test func `names the entity that differs`() throws {
+    let old = try model(entity("A", attribute("x")))
+    let new = try model(entity("A", attribute("x"), attribute("y")))
+    let other = try model(entity("A", attribute("z")), entity("B"))
+    let right = MappingDocument(defaultFor: old, to: new)
+    let wrong = MappingDocument(defaultFor: other, to: new)
+    let choice = MappingChoice(
+      among: [("wrong", wrong), ("right", right)], source: old, destination: new)
+    #expect(try choice.single() == 1)
+    #expect(
+      choice.mismatches == [
+        MappingMismatch(
+          file: "wrong", mapping: "AToA", side: .source, entity: "A", reason: .otherVersion)
+      ])
+    let both = MappingChoice(
+      among: [("one", right), ("two", right)], source: old, destination: new)
+    #expect(throws: MappingError.severalMatch(["one", "two"])) { try both.single() }
+  }
+
+  @Test func `compares names where a file has no hashes`() throws {
+    let models = try model(entity("A", attribute("x")))
+    let choice = MappingChoice(
+      among: [
+        ("entity", try document("mapping-model: 1\nentity-mappings: [{ destination: C }]")),
+        ("property", try document(
+          "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { y: 1 } }]")),
+        ("right", try document(
+          "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { x: 1 } }]")),
+      ], source: models, destination: models)
+    #expect(try choice.single() == 2)
+    #expect(choice.mismatches.map(\.reason) == [.unknownEntity, .unknownProperty("y")])
+  }
+}
+
+@Suite struct `A default mapping model` {
+  @Test func `begins with what can be inferred`() throws {
+    let old = try model(
+      entity("Folder", attribute("title"), attribute("age", .string), toMany("notes", "Note")),
+      entity("Note", attribute("text")), entity("Gone"))
+    let new = try model(
+      entity(
+        "Box", attribute("name", id: "title"), attribute("age", .integer16),
+        toMany("pages", "Note", id: "notes"), id: "Folder"),
+      entity("Note", attribute("text")), entity("New"))
+    let document = MappingDocument(defaultFor: old, to: new)
+    let mapping = MappingModel(document, source: old, destination: new)
+    #expect(
+      mapping.entityMappings.map(\.name) == ["FolderToBox", "New", "NoteToNote", "Gone"])
+    let box = mapping.entityMappings[0].properties
+    #expect(
+      box.attributes.map { "\($0.name) \($0.expression?.description ?? "-")" } == [
+        "age -", "name $source.title",
+      ])
+    #expect(
+      box.relationships.map { $0.expression?.description } == [
+        "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", "
+          + "\"NoteToNote\", $source.notes)"
+      ])
+    #expect(MappingCheck(mapping, source: old, destination: new).findings == [])
+  }
+
+  @Test(.enabled(if: Corpus.isThere), arguments: Corpus.namesWithModels)
+  func `is sound and chosen for its models`(name: String) throws {
+    let source = try Corpus.hierarchy("source", of: name)
+    let destination = try Corpus.hierarchy("destination", of: name)
+    let document = MappingDocument(defaultFor: source, to: destination)
+    let model = MappingModel(document, source: source, destination: destination)
+    let check = MappingCheck(model, source: source, destination: destination)
+    #expect(check.findings.filter { $0.severity == .error } == [])
+    let choice = MappingChoice(
+      among: [(name, document)], source: source, destination: destination)
+    #expect(try choice.single() == 0)
+    let text = try document.text()
+    #expect(try MappingDocument(bytes: Array(text.utf8), name: name) == document)
+  }
+}

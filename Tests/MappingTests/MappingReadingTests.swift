@@ -1,0 +1,246 @@
+import Foundation
+import GodwitObjectModel
+import Testing
+
+@testable import GodwitMapping
+
+@Suite struct `Xcode's mapping model file` {
+  private func read(_ objects: String) throws -> MappingDocument {
+    let text = """
+      <?xml version="1.0" standalone="yes"?>
+      <!DOCTYPE database SYSTEM "file:///System/Library/DTDs/CoreData.dtd">
+      <database>
+        <databaseInfo><version>134481920</version></databaseInfo>
+        \(objects)
+      </database>
+      """
+    return try MappingDocument(bytes: Array(text.utf8), name: "test")
+  }
+
+  private let model = """
+    <object type="XDDEVMAPPINGMODEL" id="z1">
+      <attribute name="sourcemodelpath" type="string">A.xcdatamodeld/A 1.xcdatamodel</attribute>
+      <relationship name="entitymappings" type="0/0" destination="XDDEVENTITYMAPPING"
+        idrefs="z3 z2 z99"></relationship>
+    </object>
+    """
+
+  @Test func `is read in order, without what an edit left behind`() throws {
+    let document = try read(
+      model + """
+        <object type="XDDEVENTITYMAPPING" id="z2">
+          <attribute name="mappingtypename" type="string">Undefined</attribute>
+          <attribute name="mappingnumber" type="int16">1</attribute>
+          <attribute name="sourcename" type="string">Note</attribute>
+          <attribute name="destinationname" type="string">Note</attribute>
+          <attribute name="migrationpolicyclassname" type="string"></attribute>
+          <attribute name="sourcefilterpredicatestring" type="string">id \\u3c00 10 \\u2600\\u2600 x \\u3e00 1</attribute>
+          <relationship name="attributemappings" type="0/0" destination="XDDEVATTRIBUTEMAPPING"
+            idrefs="z6 z5"></relationship>
+          <relationship name="relationshipmappings" type="0/0"
+            destination="XDDEVRELATIONSHIPMAPPING" idrefs="z7 z8"></relationship>
+        </object>
+        <object type="XDDEVENTITYMAPPING" id="z3">
+          <attribute name="mappingnumber" type="int16">2</attribute>
+          <attribute name="sourcename" type="string">Gone</attribute>
+        </object>
+        <object type="XDDEVENTITYMAPPING" id="z4">
+          <attribute name="mappingnumber" type="int16">1</attribute>
+          <attribute name="sourcename" type="string">LeftBehind</attribute>
+        </object>
+        <object type="XDDEVATTRIBUTEMAPPING" id="z5">
+          <attribute name="name" type="string">b</attribute>
+        </object>
+        <object type="XDDEVATTRIBUTEMAPPING" id="z6">
+          <attribute name="name" type="string">a</attribute>
+        </object>
+        <object type="XDDEVRELATIONSHIPMAPPING" id="z7">
+          <attribute name="name" type="string">note</attribute>
+          <attribute name="autogenerateexpression" type="bool">1</attribute>
+          <attribute name="sourcekeypath" type="string">$source</attribute>
+          <attribute name="sourcemappingname" type="string">NoteToNote</attribute>
+        </object>
+        <object type="XDDEVRELATIONSHIPMAPPING" id="z8">
+          <attribute name="name" type="string">other</attribute>
+          <attribute name="sourcekeypath" type="string">$source.a.b</attribute>
+        </object>
+        """)
+    #expect(document.sourceModelPath == "A.xcdatamodeld/A 1.xcdatamodel")
+    #expect(document.entityMappings.map(\.effectiveName) == ["NoteToNote", "Gone"])
+    let note = document.entityMappings[0]
+    #expect(note.policy == nil)
+    #expect(
+      note.selection
+        == .filter(try PredicateExpression(parsing: "id < 10 && x > 1")))
+    #expect(note.attributes == [.init("a", .automatic), .init("b", .automatic)])
+    #expect(
+      note.relationships == [
+        .init(
+          "note", .expression(.destinationInstances(ofMapping: "NoteToNote", from: .variable("source")))),
+        .init("other", .along(try ValueExpression(parsing: "$source.a.b"))),
+      ])
+  }
+
+  @Test(arguments: [
+    ("", "it holds 0 mapping models"),
+    ("<object type=\"XDDEVMAPPINGMODEL\" id=\"z1\"/><object type=\"XDDEVMAPPINGMODEL\" id=\"z2\"/>",
+      "it holds 2 mapping models"),
+    ("<open>", "not well formed"),
+  ])
+  func `that is none is refused with a reason`(objects: String, reason: String) {
+    let error = #expect(throws: MappingError.self) { try read(objects) }
+    #expect(error?.description.contains(reason) == true, "\(String(describing: error))")
+  }
+
+  @Test func `says where a filter cannot be read`() throws {
+    let error = #expect(throws: MappingError.self) {
+      try read(
+        model + """
+          <object type="XDDEVENTITYMAPPING" id="z2">
+            <attribute name="sourcename" type="string">Note</attribute>
+            <attribute name="sourcefilterpredicatestring" type="string">id ==</attribute>
+          </object>
+          """)
+    }
+    #expect(error?.description.hasPrefix("In the entity mapping Note, the filter: ") == true)
+  }
+}
+
+@Suite struct `The text form of a mapping model` {
+  private func read(_ text: String) throws -> MappingDocument {
+    try MappingDocument(bytes: Array(text.utf8), name: "test")
+  }
+
+  @Test func `says everything that there is to say`() throws {
+    let hash = String(repeating: "A", count: 43) + "="
+    let document = try read(
+      """
+      mapping-model: 1
+      source-model: V1.xcdatamodel
+      destination-model: V2.xcdatamodel
+      entity-mappings:
+        - name: N
+          type: custom
+          source: A
+          destination: B
+          filter: x > 1
+          policy: Module.Policy
+          source-hash: \(hash)
+          destination-hash: \(hash)
+          attributes:
+            a: 5
+            b: automatic
+            c: default
+            d: '#automatic'
+            e: { value: "$source.e", user-info: { why: because } }
+          relationships:
+            f: { along: $source.g }
+          others: none
+          user-info: { k: v, "": empty }
+      """)
+    let entry = document.entityMappings[0]
+    #expect(
+      entry.attributes == [
+        .init("a", .expression(.constant(.integer(5)))), .init("b", .automatic),
+        .init("c", .unset),
+        .init("d", .expression(.keyPath(base: .evaluatedObject, keys: [.key("automatic")]))),
+        .init("e", .expression(.sourceKeyPath("e")), userInfo: ["why": "because"]),
+      ])
+    #expect(entry.relationships == [.init("f", .along(.sourceKeyPath("g")))])
+    #expect(entry.sourceHash == VersionHash(bytes: [UInt8](repeating: 0, count: 32)))
+    #expect(try read(try document.text()) == document)
+  }
+
+  @Test(arguments: [
+    ("", "it is empty"),
+    ("entity-mappings: []", "the key mapping-model is missing"),
+    ("mapping-model: 2", "this build reads version 1"),
+    ("mapping-model: 1\nentity-mapings: []", "Did you mean entity-mappings?"),
+    ("mapping-model: 1\nentity-mappings:\n  - sorce: A", "Line 3"),
+    ("mapping-model: 1\nentity-mappings:\n  - sorce: A", "Did you mean source?"),
+    ("mapping-model: 1\nentity-mappings:\n  - type: transfrom", "Did you mean transform?"),
+    ("mapping-model: 1\nentity-mappings:\n  - source-hash: abc", "32 bytes in base64"),
+    ("mapping-model: 1\nentity-mappings:\n  - { filter: a == 1, source-expression: b }", "not both"),
+    ("mapping-model: 1\nentity-mappings:\n  - attributes: { a: }", "a text is missing here"),
+    ("mapping-model: 1\nentity-mappings:\n  - attributes: { a: '&source.b' }", "did you mean $source?"),
+    ("mapping-model: 1\nmapping-model: 1", "mapping-model"),
+    ("[", "cannot be read"),
+    ("a: [b", "cannot be read"),
+  ])
+  func `is refused with the line and a suggestion`(text: String, part: String) {
+    let error = #expect(throws: MappingError.self) { try read(text) }
+    #expect(error?.description.contains(part) == true, "\(String(describing: error))")
+  }
+
+  @Test func `refuses aliases that would grow without bound`() {
+    var text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    for level in 1...12 {
+      let inner = Array(repeating: "*a\(level - 1)", count: 10).joined(separator: ", ")
+      text += "a\(level): &a\(level) [\(inner)]\n"
+    }
+    #expect(throws: MappingError.self) { try read(text) }
+    #expect(throws: MappingError.self) { try read(String(repeating: "[", count: 100_000)) }
+    #expect(throws: MappingError.self) { try read(String(repeating: "{a: ", count: 100_000)) }
+    #expect(throws: MappingError.self) { try read(String(repeating: "- ", count: 100_000)) }
+  }
+
+  @Test(.enabled(if: SchemaFile.isThere))
+  func `has a schema that knows the same keys`() throws {
+    let data = try Data(contentsOf: SchemaFile.url)
+    let schema = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    let definitions = try #require(schema["$defs"] as? [String: Any])
+    func keys(_ object: Any?) -> Set<String> {
+      Set(((object as? [String: Any])?["properties"] as? [String: Any] ?? [:]).keys)
+    }
+    #expect(keys(schema) == Set(MappingText.Key.allCases.map(\.rawValue)))
+    #expect(
+      keys(definitions["entity-mapping"]) == Set(MappingText.EntryKey.allCases.map(\.rawValue)))
+    #expect(schema["$schema"] as? String == "https://json-schema.org/draft/2020-12/schema")
+  }
+}
+
+/// The published schema, in `Pipelines`.
+enum SchemaFile {
+  static let url = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent()
+    .appendingPathComponent("Pipelines/mapping.schema.json")
+  static var isThere: Bool { FileManager.default.fileExists(atPath: url.path) }
+}
+
+@Suite struct `Damaged mapping models` {
+  /// Bytes are changed at seeded places; the only claim is that an error or a document comes back.
+  @Test(.enabled(if: Corpus.isThere), arguments: [
+    "alemar11-CoreDataPlus__V2toV3-cdm", "objcio-core-data__Moody-4-Moody-5",
+  ])
+  func `end in an error, never in a crash`(name: String) throws {
+    var path = try #require(Corpus.path(of: name))
+    if path.hasSuffix(".xcmappingmodel") { path += "/xcmapping.xml" }
+    var whole = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+    if path.hasSuffix(".xml") { whole = trimmed(whole) }
+    var state: UInt64 = 42
+    func next(_ bound: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int((state >> 33) % UInt64(bound))
+    }
+    var read = 0
+    for _ in 0..<150 {
+      var bytes = whole
+      for _ in 0...next(4) { bytes[next(bytes.count)] = UInt8(next(256)) }
+      if next(4) == 0 { bytes = Array(bytes[..<next(bytes.count)]) }
+      do {
+        let document = try MappingDocument(bytes: bytes, name: name)
+        _ = try document.text()
+        read += 1
+      } catch is MappingError {
+      }
+    }
+    #expect(read < 150)
+  }
+
+  /// Without the copies of the two models, which nobody reads and which are most of the file.
+  private func trimmed(_ bytes: [UInt8]) -> [UInt8] {
+    let text = String(decoding: bytes, as: UTF8.self)
+    return Array(
+      text.split(separator: "\n").filter { $0.utf8.count < 400 }.joined(separator: "\n").utf8)
+  }
+}
