@@ -23,7 +23,8 @@ extension ArchiveError: CustomStringConvertible {
     case .tooLarge(let what, let limit): "it has more than \(limit) \(what)"
     case .circular: "a container holds itself"
     case .notAKeyedArchive(let reason): "it is no keyed archive: \(reason)"
-    case .malformedXML(let line, let reason): "the XML is not well formed at line \(line): \(reason)"
+    case .malformedXML(let line, let reason):
+      "the XML is not well formed at line \(line): \(reason)"
     }
   }
 

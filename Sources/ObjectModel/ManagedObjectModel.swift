@@ -115,7 +115,9 @@ public struct FetchRequestTemplate: Sendable, Equatable {
   /// Every other setting under its name in the source file.
   public var settings: [String: String]
 
-  public init(name: String, entity: EntityName?, predicate: String?, settings: [String: String] = [:]) {
+  public init(
+    name: String, entity: EntityName?, predicate: String?, settings: [String: String] = [:]
+  ) {
     self.name = name
     self.entity = entity
     self.predicate = predicate

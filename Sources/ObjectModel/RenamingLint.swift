@@ -18,7 +18,8 @@ public enum RenamingLint {
   }
 
   /// - Parameter versions: In the order in which they were made.
-  public static func findings(in versions: [(name: String, model: ManagedObjectModel)]) -> [Finding] {
+  public static func findings(in versions: [(name: String, model: ManagedObjectModel)]) -> [Finding]
+  {
     var findings: [Finding] = []
     for (earlier, later) in zip(versions, versions.dropFirst()) {
       let before = index(earlier.model.entities, name: \.name.rawValue)

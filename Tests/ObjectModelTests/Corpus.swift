@@ -32,7 +32,9 @@ enum Corpus {
       let walker = FileManager.default.enumerator(atPath: base)
       while let path = walker?.nextObject() as? String {
         let name = (path as NSString).lastPathComponent
-        if name == "contents" ? path.contains(".xcdatamodel/") : name == "contents.xml" || name.hasSuffix(".mom") {
+        if name == "contents"
+          ? path.contains(".xcdatamodel/") : name == "contents.xml" || name.hasSuffix(".mom")
+        {
           found.append(base + "/" + path)
         }
       }
@@ -50,7 +52,9 @@ enum Corpus {
     let texts = metadata["NSStoreModelVersionHashes"] as? [String: String] ?? [:]
     var hashes: [EntityName: VersionHash] = [:]
     for (name, text) in texts {
-      hashes[EntityName(name)] = Data(base64Encoded: text).flatMap { VersionHash(bytes: [UInt8]($0)) }
+      hashes[EntityName(name)] = Data(base64Encoded: text).flatMap {
+        VersionHash(bytes: [UInt8]($0))
+      }
     }
     return hashes
   }

@@ -92,3 +92,75 @@ import Testing
     }
   }
 }
+
+@Suite struct `A hostile model archive` {
+  /// An archive of `count` entities that all share what `fields` makes.
+  private static func archive(
+    entities count: Int, sharing fields: (inout KeyedArchiveWriter) -> [(String, PropertyList)]
+  ) -> [UInt8] {
+    var writer = KeyedArchiveWriter()
+    let shared = fields(&writer)
+    let pairs = (0..<count).map { number in
+      let name = writer.string("E\(number)")
+      let entity = writer.object("NSEntityDescription", [("NSEntityName", name.uid)] + shared)
+      return (key: name, value: entity)
+    }
+    let entities = writer.dictionary(pairs)
+    let root = writer.object("NSManagedObjectModel", [("NSEntities", entities.uid)])
+    return writer.bytes(root: root)
+  }
+
+  @Test func `cannot make millions of properties by sharing them`() {
+    let bytes = Self.archive(entities: 3_000) { writer in
+      let property = writer.object("NSAttributeDescription", [])
+      let pairs = (0..<3_000).map { (key: writer.string("p\($0)"), value: property) }
+      return [("NSProperties", writer.dictionary(pairs).uid)]
+    }
+    #expect(throws: ModelError.tooLarge(what: "items", limit: ReadingBudget.limit)) {
+      try ManagedObjectModel(archive: bytes, path: "mom")
+    }
+  }
+
+  @Test func `cannot nest composites or predicates in circles`() throws {
+    var writer = KeyedArchiveWriter()
+    let attribute = writer.reserve()
+    let predicate = writer.reserve()
+    let itself = writer.collection([predicate])
+    writer.fill(
+      predicate, "NSCompoundPredicate",
+      [("NSCompoundPredicateType", .integer(1)), ("NSSubpredicates", itself.uid)])
+    writer.fill(
+      attribute, "NSAttributeDescription",
+      [("NSPropertyName", writer.string("a").uid), ("NSValidationPredicates", itself.uid)])
+    let composite = writer.reserve()
+    writer.fill(
+      composite, "NSCompositeAttributeDescription",
+      [
+        ("NSPropertyName", writer.string("c").uid),
+        ("NSCompositeElements", writer.collection([composite, composite]).uid),
+      ])
+    func model(_ property: KeyedArchiveWriter.Reference) throws -> ManagedObjectModel {
+      var writer = writer
+      let properties = writer.dictionary([(key: writer.string("a"), value: property)])
+      let entity = writer.object(
+        "NSEntityDescription",
+        [("NSEntityName", writer.string("E").uid), ("NSProperties", properties.uid)])
+      let entities = writer.dictionary([(key: writer.string("E"), value: entity)])
+      let root = writer.object("NSManagedObjectModel", [("NSEntities", entities.uid)])
+      return try ManagedObjectModel(archive: writer.bytes(root: root), path: "mom")
+    }
+    #expect(try model(attribute).entities[0].properties[0].attribute?.validation == [])
+    #expect(throws: ModelError.self) { try model(composite) }
+  }
+
+  @Test func `cannot inherit without end`() {
+    let entities = (0..<3_000).map { number in
+      EntityDescription(
+        name: EntityName("E\(number)"),
+        superentity: number == 0 ? nil : EntityName("E\(number - 1)"))
+    }
+    #expect(throws: ModelError.tooLarge(what: "levels of inheritance", limit: 4_000_000)) {
+      try EntityHierarchy(ManagedObjectModel(entities: entities))
+    }
+  }
+}

@@ -24,7 +24,8 @@ import Testing
       let model = try ModelFile.model(at: file)
       let text = try ModelXMLWriter.write(model)
       let copy = try ManagedObjectModel(xml: Array(text.utf8), path: file)
-      #expect(copy.isCompatible(withStoreHashes: try EntityHierarchy(model).versionHashes), "\(file)")
+      #expect(
+        copy.isCompatible(withStoreHashes: try EntityHierarchy(model).versionHashes), "\(file)")
     }
   }
 

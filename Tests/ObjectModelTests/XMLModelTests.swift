@@ -150,7 +150,8 @@ import Testing
   }
 
   @Test func `of a composite bomb is refused`() throws {
-    var body = "<entity name=\"A\"><attribute name=\"a\" attributeType=\"Composite\" elements=\"C0\"/></entity>"
+    var body =
+      "<entity name=\"A\"><attribute name=\"a\" attributeType=\"Composite\" elements=\"C0\"/></entity>"
     for level in 0..<12 {
       let parts = (0..<10).map {
         "<attribute name=\"p\($0)\" attributeType=\"Composite\" elements=\"C\(level + 1)\"/>"

@@ -7,6 +7,7 @@ import GodwitKeyedArchive
 /// the superentity does not have. Source: `core-data-models.md` §4, `core-data-sqlite-format.md` §3.
 struct ArchivedModelReader {
   private let path: String
+  private let budget = ReadingBudget()
 
   /// - Throws: ``ModelError``.
   static func read(_ bytes: [UInt8], path: String) throws -> ManagedObjectModel {
@@ -27,7 +28,7 @@ struct ArchivedModelReader {
     }
     var configurations: [String: [EntityName]] = [:]
     for (name, members) in root.entries("NSConfigurations") {
-      configurations[name] = (members.elements ?? []).compactMap {
+      configurations[name] = try budget.items(members.elements ?? []).compactMap {
         $0.object?.string("NSEntityName").map { EntityName($0) }
       }
     }
@@ -35,6 +36,7 @@ struct ArchivedModelReader {
     let templates = root.entries("NSFetchRequestTemplates").compactMap { name, value in
       value.object.map { Self.fetchRequest($0, name: name) }
     }
+    try budget.spend(templates.count)
     return ManagedObjectModel(
       versionIdentifiers: root.elements("NSVersionIdentifiers").compactMap(\.string),
       entities: try entities.map { name, value in
@@ -52,11 +54,14 @@ struct ArchivedModelReader {
     var inheritedNames: Set<String> = []
     if let superentity {
       // Kept, since a thousand entities may have one superentity with a thousand properties.
-      inheritedNames = inherited[superentity] ?? Set(superentity.entries("NSProperties").map(\.key))
+      inheritedNames =
+        try inherited[superentity]
+        ?? Set(budget.items(superentity.entries("NSProperties")).map(\.key))
       inherited[superentity] = inheritedNames
     }
     var properties: [PropertyDescription] = []
-    for (key, value) in entity.entries("NSProperties") where !inheritedNames.contains(key) {
+    for (key, value) in try budget.items(entity.entries("NSProperties"))
+    where !inheritedNames.contains(key) {
       guard let object = value.object else { continue }
       guard let property = try property(object, name: key, entity: name) else { continue }
       properties.append(property)
@@ -69,23 +74,25 @@ struct ArchivedModelReader {
       renamingIdentifier: entity.string("NSRenamingIdentifier")?.nonEmpty
         .flatMap { $0 == name ? nil : $0 },
       versionHashModifier: entity.string("NSVersionHashModifier")?.nonEmpty,
-      userInfo: Self.userInfo(entity), properties: properties,
-      uniquenessConstraints: Self.names(entity.elements("NSUniqueTuples")),
-      fetchIndexes: entity.elements("NSFetchIndexDescriptions").compactMap(\.object)
-        .map(Self.fetchIndex),
-      compoundIndexes: Self.names(entity.elements("NSCompoundIndexes")))
+      userInfo: try userInfo(entity), properties: properties,
+      uniquenessConstraints: try names(entity.elements("NSUniqueTuples")),
+      fetchIndexes: try budget.items(entity.elements("NSFetchIndexDescriptions"))
+        .compactMap(\.object).map(fetchIndex),
+      compoundIndexes: try names(entity.elements("NSCompoundIndexes")))
   }
 
   /// Lists of lists of properties, each by its name or by itself.
-  private static func names(_ lists: [ArchivedValue]) -> [[String]] {
-    lists.map { list in
-      (list.elements ?? []).map { $0.string ?? $0.object?.string("NSPropertyName") ?? "?" }
+  private func names(_ lists: [ArchivedValue]) throws -> [[String]] {
+    try budget.items(lists).map { list in
+      try budget.items(list.elements ?? []).map {
+        $0.string ?? $0.object?.string("NSPropertyName") ?? "?"
+      }
     }
   }
 
-  private static func userInfo(_ object: ArchivedObject) -> [String: String] {
+  private func userInfo(_ object: ArchivedObject) throws -> [String: String] {
     var pairs: [String: String] = [:]
-    for (key, value) in object.entries("NSUserInfo") {
+    for (key, value) in try budget.items(object.entries("NSUserInfo")) {
       if let text = value.string { pairs[key] = text }
     }
     return pairs
@@ -96,9 +103,9 @@ struct ArchivedModelReader {
   ) throws -> PropertyDescription? {
     switch object.className {
     case "_NSPropertyDescriptionProxy": return nil
-    case "NSRelationshipDescription": return .relationship(Self.relationship(object, name: name))
+    case "NSRelationshipDescription": return .relationship(try relationship(object, name: name))
     case "NSFetchedPropertyDescription":
-      var traits = Self.traits(object, name: name)
+      var traits = try traits(object, name: name)
       traits.isTransient = true
       var request = object.object("NSFetchRequest").map {
         Self.fetchRequest($0, name: FetchRequestTemplate.fetchedPropertyName)
@@ -108,25 +115,24 @@ struct ArchivedModelReader {
       }
       return .fetchedProperty(FetchedPropertyDescription(traits: traits, fetchRequest: request))
     default:
-      var budget = Self.compositeElementLimit
-      return .attribute(try attribute(object, name: name, entity: entity, 0, &budget))
+      return .attribute(try attribute(object, name: name, entity: entity, depth: 0))
     }
   }
 
-  private static func traits(_ object: ArchivedObject, name: String) -> PropertyTraits {
+  private func traits(_ object: ArchivedObject, name: String) throws -> PropertyTraits {
     PropertyTraits(
       name: name, isOptional: object.boolean("NSIsOptional"),
       isTransient: object.boolean("NSIsTransient"),
       renamingIdentifier: object.string("NSRenamingIdentifier")?.nonEmpty
         .flatMap { $0 == name ? nil : $0 },
       versionHashModifier: object.string("NSVersionHashModifier")?.nonEmpty,
-      userInfo: userInfo(object), isIndexed: object.boolean("NSIsIndexed"),
+      userInfo: try userInfo(object), isIndexed: object.boolean("NSIsIndexed"),
       isIndexedBySpotlight: object.boolean("NSIndexedBySpotlight"))
   }
 
-  private static func relationship(
+  private func relationship(
     _ object: ArchivedObject, name: String
-  ) -> RelationshipDescription {
+  ) throws -> RelationshipDescription {
     let destination =
       object.string("_NSDestinationEntityName")
       ?? object.object("NSDestinationEntity")?.string("NSEntityName") ?? ""
@@ -135,16 +141,17 @@ struct ArchivedModelReader {
       ?? object.object("NSInverseRelationship")?.string("NSPropertyName")
     let rule = object.integer("NSDeleteRule").flatMap { Int(exactly: $0) } ?? 1
     return RelationshipDescription(
-      traits: traits(object, name: name), destinationEntity: EntityName(destination),
+      traits: try traits(object, name: name), destinationEntity: EntityName(destination),
       inverseName: inverse?.nonEmpty, minCount: Int(object.integer("NSMinCount") ?? 0),
       maxCount: Int(object.integer("NSMaxCount") ?? 0), isOrdered: object.boolean("NSIsOrdered"),
       deleteRule: RelationshipDescription.DeleteRule(rawValue: rule) ?? .nullify)
   }
 
-  private static func fetchIndex(_ object: ArchivedObject) -> FetchIndexDescription {
+  private func fetchIndex(_ object: ArchivedObject) throws -> FetchIndexDescription {
     FetchIndexDescription(
       name: object.string("NSIndexName") ?? "",
-      elements: object.elements("NSIndexElements").compactMap(\.object).map { element in
+      elements: try budget.items(object.elements("NSIndexElements")).compactMap(\.object).map {
+        element in
         FetchIndexDescription.Element(
           propertyName: element.string("NSPropertyName"),
           expression: element["NSExpression"].flatMap { DerivationExpression.hashed(from: $0) },
@@ -182,8 +189,6 @@ extension FetchRequestTemplate {
 extension ArchivedModelReader {
   /// Composites inside composites. Core Data's own use two levels.
   private static let compositeDepthLimit = 16
-  /// Elements of one composite attribute, nested ones included.
-  private static let compositeElementLimit = 4_096
   /// `NSFlagsKey`.
   private enum Flag {
     static let externalStorage: Int64 = 4
@@ -191,10 +196,10 @@ extension ArchivedModelReader {
   }
 
   private func attribute(
-    _ object: ArchivedObject, name: String, entity: String, _ depth: Int, _ budget: inout Int
+    _ object: ArchivedObject, name: String, entity: String, depth: Int
   ) throws -> AttributeDescription {
-    budget -= 1
-    guard depth <= Self.compositeDepthLimit, budget >= 0 else {
+    try budget.spend(1)
+    guard depth <= Self.compositeDepthLimit else {
       throw odd("composite attribute \(entity).\(name) is nested too deeply")
     }
     let isComposite = object.className == "NSCompositeAttributeDescription"
@@ -209,16 +214,16 @@ extension ArchivedModelReader {
       for element in object.elements("NSCompositeElements").compactMap(\.object) {
         guard let part = element.string("NSPropertyName") else { continue }
         elements?.append(
-          try attribute(element, name: part, entity: entity, depth + 1, &budget))
+          try attribute(element, name: part, entity: entity, depth: depth + 1))
       }
     }
     let flags = object.integer("NSFlagsKey") ?? 0
     var rules: [ValidationRule] = []
-    for predicate in object.elements("NSValidationPredicates") {
+    for predicate in try budget.items(object.elements("NSValidationPredicates")) {
       ArchivedValidation.append(predicate, to: &rules)
     }
     return AttributeDescription(
-      traits: Self.traits(object, name: name), type: type,
+      traits: try traits(object, name: name), type: type,
       defaultValue: DefaultValue.read(type, archived: object["NSDefaultValue"]),
       attributeValueClassName: object.string("NSAttributeValueClassName")?.nonEmpty
         .flatMap { $0 == type.valueClassName ? nil : $0 },

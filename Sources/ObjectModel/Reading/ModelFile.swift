@@ -163,7 +163,9 @@ extension ModelFile {
 
   /// The first bytes tell what a file is, whatever its name.
   static func model(_ bytes: [UInt8], path: String) throws -> ManagedObjectModel {
-    if bytes.starts(with: "bplist".utf8) { return try ManagedObjectModel(archive: bytes, path: path) }
+    if bytes.starts(with: "bplist".utf8) {
+      return try ManagedObjectModel(archive: bytes, path: path)
+    }
     if bytes.starts(with: "momv2$".utf8) {
       throw ModelError.unreadable(
         path: path, reason: "it is an optimised model; give the .mom of the same name beside it")

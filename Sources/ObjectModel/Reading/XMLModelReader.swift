@@ -7,6 +7,7 @@ import GodwitKeyedArchive
 struct XMLModelReader {
   private let path: String
   private let composites: [String: [MarkupElement]]
+  private let budget = ReadingBudget()
 
   /// - Throws: ``ModelError``.
   static func read(_ bytes: [UInt8], path: String) throws -> ManagedObjectModel {
@@ -165,20 +166,13 @@ struct XMLModelReader {
 extension XMLModelReader {
   /// Composites inside composites. Core Data's own use two levels.
   private static let compositeDepthLimit = 16
-  /// Elements of one composite attribute, nested ones included.
-  private static let compositeElementLimit = 4_096
-
-  private func attribute(_ element: MarkupElement, entity: String) throws -> AttributeDescription {
-    var budget = Self.compositeElementLimit
-    return try attribute(element, entity: entity, depth: 0, budget: &budget)
-  }
 
   private func attribute(
-    _ element: MarkupElement, entity: String, depth: Int, budget: inout Int
+    _ element: MarkupElement, entity: String, depth: Int = 0
   ) throws -> AttributeDescription {
     let traits = try traits(element)
-    budget -= 1
-    guard depth <= Self.compositeDepthLimit, budget >= 0 else {
+    try budget.spend(1)
+    guard depth <= Self.compositeDepthLimit else {
       throw ModelError.unreadable(
         path: path, reason: "composite attribute \(entity).\(traits.name) is nested too deeply")
     }
@@ -189,7 +183,7 @@ extension XMLModelReader {
       elements = []
       for part in element["elements"].flatMap({ composites[$0] }) ?? [] {
         elements?.append(
-          try attribute(part, entity: entity, depth: depth + 1, budget: &budget))
+          try attribute(part, entity: entity, depth: depth + 1))
       }
     }
     return AttributeDescription(
@@ -204,7 +198,8 @@ extension XMLModelReader {
       compositeElements: elements, validation: Self.validation(element, type: type))
   }
 
-  private static func validation(_ element: MarkupElement, type: AttributeType) -> [ValidationRule] {
+  private static func validation(_ element: MarkupElement, type: AttributeType) -> [ValidationRule]
+  {
     func number(_ key: String) -> Double? { element[key].flatMap(Double.init) }
     var rules: [ValidationRule] = []
     switch type {

@@ -13,6 +13,7 @@ struct ArchivedModelWriter {
   let hierarchy: EntityHierarchy
   private let root: KeyedArchiveWriter.Reference
   private var entities: [EntityName: KeyedArchiveWriter.Reference] = [:]
+  private var subentities: [EntityName: [EntityName]] = [:]
   private var relationships: [PropertyKey: KeyedArchiveWriter.Reference] = [:]
   private var emptyUserInfo: KeyedArchiveWriter.Reference?
 
@@ -33,6 +34,9 @@ struct ArchivedModelWriter {
     root = archive.reserve()
     for entity in hierarchy.model.entities {
       entities[entity.name] = archive.reserve()
+      if let superentity = entity.superentity {
+        subentities[superentity, default: []].append(entity.name)
+      }
       for relationship in entity.properties.compactMap(\.relationship) {
         relationships[PropertyKey(entity: entity.name, name: relationship.name)] =
           archive.reserve()
@@ -118,8 +122,8 @@ struct ArchivedModelWriter {
       }
     }
     var subentities: [String: KeyedArchiveWriter.Reference] = [:]
-    for other in hierarchy.model.entities where other.superentity == entity.name {
-      subentities[other.name.rawValue] = reference(to: other.name)
+    for name in self.subentities[entity.name] ?? [] {
+      subentities[name.rawValue] = reference(to: name)
     }
     let name = archive.string(entity.name.rawValue)
     var fields: Fields = [
