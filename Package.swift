@@ -122,6 +122,11 @@ let package = Package(
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
     tests("Mapping", [ours("Mapping"), ours("ObjectModel")]),
 
+    tests(
+      "PersistentStore",
+      [
+        ours("PersistentStore"), ours("ObjectModel"), ours("SQLite"), ours("KeyedArchive"), system,
+      ]),
     tests("Planning", [ours("Planning")]),
     tests(
       "Commit",

@@ -65,7 +65,8 @@ public struct StoreBinding {
 extension StoreBinding {
   /// The model as a store uses it: the entities of one configuration, when the store holds just
   /// those; else the model as it is.
-  public static func fitting(_ hierarchy: EntityHierarchy, to store: SourceStore) -> EntityHierarchy {
+  public static func fitting(_ hierarchy: EntityHierarchy, to store: SourceStore) -> EntityHierarchy
+  {
     let hashed = Set(store.metadata.hashedEntities)
     let names = hashed.isEmpty ? Set(store.entityKeys.map { EntityName($0.name) }) : hashed
     guard !names.isEmpty, names.isStrictSubset(of: Set(hierarchy.order)),

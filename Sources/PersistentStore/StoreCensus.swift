@@ -34,6 +34,7 @@ public struct StoreCensus: Sendable, Equatable {
 
   /// Rows that a byte estimate looks at in each table.
   private static let sampleSize: Int64 = 256
+  private static let rowsAPlace: Int64 = 4
 
   public init(_ binding: StoreBinding) throws {
     let connection = binding.store.connection
@@ -133,24 +134,34 @@ public struct StoreCensus: Sendable, Equatable {
     }
     let statement = try binding.store.connection.prepare(
       """
-      SELECT \(lengths.isEmpty ? "0" : lengths.joined(separator: ", "))
+      SELECT Z_PK, \(lengths.isEmpty ? "0" : lengths.joined(separator: ", "))
         FROM \(quoted(table.name))
        WHERE Z_PK >= ?1
        ORDER BY Z_PK
-       LIMIT 4
+       LIMIT ?2
       """)
-    let places = max(1, min(sampleSize, table.rows) / 4)
+    let places = max(1, min(sampleSize, table.rows) / rowsAPlace)
     let width = UInt64(bitPattern: keys.upperBound &- keys.lowerBound)
     var (sampled, bytes): (Int64, Int64) = (0, 0)
-    for place in 0..<places {
-      let start = width / UInt64(places) * UInt64(place)
-      try statement.bind(1, Int64(bitPattern: UInt64(bitPattern: keys.lowerBound) &+ start))
+    var next = keys.lowerBound
+    func sample(from start: Int64, rows: Int64) throws {
+      try statement.bind(1, start)
+      try statement.bind(2, rows)
       while try statement.step() {
         sampled += 1
-        for column in 0..<Int32(statement.columnCount) { bytes += statement.int64(column) }
+        next = max(next, statement.int64(0))
+        for column in 1..<Int32(statement.columnCount) { bytes += statement.int64(column) }
       }
       statement.reset()
     }
+    for place in 0..<places {
+      let offset = width / UInt64(places) * UInt64(place)
+      let start = Int64(bitPattern: UInt64(bitPattern: keys.lowerBound) &+ offset)
+      // Where keys are sparse, several places would lead to one row.
+      if place == 0 || start > next { try sample(from: start, rows: rowsAPlace) }
+    }
+    let few = min(sampleSize, table.rows) - sampled
+    if few > 0 { try sample(from: keys.lowerBound, rows: few) }
     guard sampled > 0 else { return 0 }
     let estimate = Double(max(bytes, sampled)) / Double(sampled) * Double(table.rows)
     // Never more than the file holds.

@@ -25,7 +25,8 @@ public enum LayoutProblem: Error, Sendable, Equatable {
       if !taken.insert(folded(name)).inserted { problems.append(.duplicateTable(name)) }
     }
     let names =
-      tables.flatMap { [$0.name] + $0.columns.map(\.name) } + joins.flatMap { [$0.name] + $0.columns }
+      tables.flatMap { [$0.name] + $0.columns.map(\.name) }
+      + joins.flatMap { [$0.name] + $0.columns }
     return problems + names.filter { $0.utf8.contains(0) }.map { .unusableName($0) }
   }
 

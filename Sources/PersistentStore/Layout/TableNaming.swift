@@ -41,8 +41,9 @@ struct TableNaming {
     let members = hierarchy.subtree(of: root)
     var pool = NamePool(["Z_PK", "Z_ENT", "Z_OPT"])
     var placed: [Placed] = []
-    func place(_ name: String, _ type: String, _ role: Role, _ group: Int, _ entity: Int, _ sub: Int)
-    {
+    func place(
+      _ name: String, _ type: String, _ role: Role, _ group: Int, _ entity: Int, _ sub: Int
+    ) {
       placed.append(
         Placed(
           place: (group, entity, sub, placed.count),

@@ -32,36 +32,40 @@ struct RowQuestions {
 
   /// What ``RowRules`` judges, of the rows of one entity.
   func ofEntity(_ entity: EntityName, in table: EntityTable) -> [Question] {
-    let source = "(SELECT * FROM \(quoted(table.name)) WHERE Z_ENT = \(binding.number(of: entity))) AS a"
+    let source =
+      "(SELECT * FROM \(quoted(table.name)) WHERE Z_ENT = \(binding.number(of: entity))) AS a"
     var questions: [Question] = []
     for ruled in binding.layout.ruledColumns(of: entity)
     where ruled.type != nil && binding.has(ruled.column, in: table.name) {
       let column = "a." + quoted(ruled.column)
       let rule = ruled.rule(at: 0, of: entity)
-      func ask(_ condition: String, isNull: Bool = false) {
-        let (kind, message) = rule.failure(isNull: isNull)
+      func ask(_ failure: RowRules.Failure, _ condition: String) {
+        let (kind, message) = rule.describe(failure)
         questions.append(
           Question(
             kind: kind, entity: entity.rawValue, property: ruled.property, message: message,
             form: .rows(source: source, condition: condition, key: "a.Z_PK")))
       }
-      if ruled.isRequired { ask("\(column) IS NULL", isNull: true) }
+      if ruled.isRequired { ask(.null, "\(column) IS NULL") }
       let classes = ruled.classes.map { "'\($0.sqlName)'" }.joined(separator: ", ")
-      var wrong = "typeof(\(column)) NOT IN (\(classes), 'null')"
+      ask(.storageClass, "typeof(\(column)) NOT IN (\(classes), 'null')")
       if let range = ruled.range {
-        wrong +=
-          " OR (typeof(\(column)) = 'integer' AND \(column) NOT BETWEEN \(range.lowerBound) "
-          + "AND \(range.upperBound))"
+        ask(
+          .value,
+          "typeof(\(column)) = 'integer' AND \(column) NOT BETWEEN \(range.lowerBound) "
+            + "AND \(range.upperBound)")
+      } else if ruled.type == .uuid {
+        ask(.value, "typeof(\(column)) = 'blob' AND length(\(column)) <> 16")
+      } else if ruled.isExternal {
+        let marker = "substr(\(column), 1, 1)"
+        ask(
+          .value,
+          """
+          typeof(\(column)) = 'blob' AND NOT (\(marker) IS x'01' OR (
+            \(marker) IS x'02' AND length(\(column)) = 38 AND substr(\(column), 38) IS x'00'
+            AND CAST(substr(\(column), 2, 36) AS TEXT) GLOB '\(Self.uuidPattern)'))
+          """)
       }
-      if ruled.type == .uuid { wrong += " OR (\(column) IS NOT NULL AND length(\(column)) <> 16)" }
-      if ruled.isExternal {
-        let name = "CAST(substr(\(column), 2, 36) AS TEXT)"
-        wrong +=
-          " OR (typeof(\(column)) = 'blob' AND NOT (substr(\(column), 1, 1) = x'01' OR "
-          + "(substr(\(column), 1, 1) = x'02' AND length(\(column)) = 38 "
-          + "AND substr(\(column), 38) = x'00' AND \(name) GLOB '\(Self.uuidPattern)')))"
-      }
-      ask(wrong)
     }
     return questions
   }
@@ -147,7 +151,8 @@ struct RowQuestions {
 
   // MARK: To-many relationships
 
-  func withoutInverse(_ relationship: RelationshipDescription, of entity: EntityName) -> [Question] {
+  func withoutInverse(_ relationship: RelationshipDescription, of entity: EntityName) -> [Question]
+  {
     guard let column = binding.layout.ownerColumn(of: relationship.name, in: entity),
       let table = binding.table(of: relationship.destinationEntity),
       let owner = binding.table(of: entity), binding.has(column, in: table.name)
@@ -198,7 +203,9 @@ struct RowQuestions {
           "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
       ]
     }
-    func groups(_ kind: StoreFinding.Kind, _ message: String, _ keys: String, where condition: String)
+    func groups(
+      _ kind: StoreFinding.Kind, _ message: String, _ keys: String, where condition: String
+    )
       -> Question
     {
       Question(

@@ -85,6 +85,15 @@ public struct RowRules: Codable, Sendable, Equatable {
 }
 
 extension RowRules {
+  /// How a value breaks the rule of its column.
+  @frozen public enum Failure: UInt8, Sendable, CaseIterable {
+    /// NULL where a value is required.
+    case null = 0
+    case storageClass = 1
+    /// Of the right class and out of range, of another length, without a marker.
+    case value = 2
+  }
+
   /// Judges one row.
   ///
   /// - Parameters:
@@ -92,7 +101,8 @@ extension RowRules {
   ///   - report: Told the number of each rule that the row breaks.
   @inlinable
   public func check(
-    _ values: UnsafePointer<RawValue>, key: Int64, report: (_ rule: Int, _ key: Int64) -> Void
+    _ values: UnsafePointer<RawValue>, key: Int64,
+    report: (_ rule: Int, _ failure: Failure, _ key: Int64) -> Void
   ) {
     compiled.withUnsafeBufferPointer { rules in
       for index in rules.indices {
@@ -100,17 +110,17 @@ extension RowRules {
         let value = values + Int(rule.place)
         let kind = value.pointee.kind
         guard rule.allowed & (1 << kind.rawValue) != 0 else {
-          report(index, key)
+          report(index, kind == .null ? .null : .storageClass, key)
           continue
         }
         if rule.check == 0 || kind == .null { continue }
         if rule.check == 1 {
           let bits = value.pointee.bits
-          if bits < rule.low || bits > rule.high { report(index, key) }
+          if bits < rule.low || bits > rule.high { report(index, .value, key) }
         } else if rule.check == 2 {
-          if value.pointee.count != 16 { report(index, key) }
+          if value.pointee.count != 16 { report(index, .value, key) }
         } else if !RowRules.hasMarker(value.pointee) {
-          report(index, key)
+          report(index, .value, key)
         }
       }
     }
@@ -152,22 +162,23 @@ public struct RowFailures: Sendable {
 
   public var isEmpty: Bool { counts.isEmpty }
 
-  /// Counts a row that breaks a rule. NULL where a value is required is told from a wrong class by
-  /// `isNull`.
-  public mutating func add(rule: Int, key: Int64, isNull: Bool) {
-    // Two kinds of failure a rule: even numbers are NULLs.
-    let place = rule * 2 + (isNull ? 0 : 1)
+  public mutating func add(rule: Int, _ failure: RowRules.Failure, key: Int64) {
+    let place = rule * RowRules.Failure.allCases.count + Int(failure.rawValue)
     counts[place, default: (0, [])].count += 1
     if counts[place, default: (0, [])].examples.count < StoreFinding.mostExamples {
       counts[place, default: (0, [])].examples.append(key)
     }
   }
 
+  /// In the order of the rules they were counted under.
   public func findings(_ rules: RowRules) -> [StoreFinding] {
     counts.sorted { $0.key < $1.key }.compactMap { place, found in
-      guard rules.rules.indices.contains(place / 2) else { return nil }
-      let rule = rules.rules[place / 2]
-      let (kind, message) = rule.failure(isNull: place % 2 == 0)
+      let (number, rest) = place.quotientAndRemainder(dividingBy: RowRules.Failure.allCases.count)
+      guard rules.rules.indices.contains(number),
+        let failure = RowRules.Failure(rawValue: UInt8(rest))
+      else { return nil }
+      let rule = rules.rules[number]
+      let (kind, message) = rule.describe(failure)
       return StoreFinding(
         kind: kind, entity: rule.entity.rawValue, property: rule.property, message: message,
         count: found.count, examples: found.examples)
@@ -181,23 +192,22 @@ extension RowRules {
   public func check(
     _ values: UnsafePointer<RawValue>, key: Int64, into failures: inout RowFailures
   ) {
-    check(values, key: key) { rule, key in
-      failures.add(
-        rule: rule, key: key, isNull: values[Int(compiled[rule].place)].kind == .null)
+    check(values, key: key) { rule, failure, key in
+      failures.add(rule: rule, failure, key: key)
     }
   }
 }
 
 extension RowRules.Rule {
   /// How the failure of this rule is told.
-  public func failure(isNull: Bool) -> (StoreFinding.Kind, String) {
-    if isNull { return (.required, "is required and NULL") }
-    let name = type?.xmlName ?? "a key"
-    switch check {
-    case .none: return (.type, "has a storage class that \(name) never has")
-    case .range: return (.type, "is outside of \(name), or no integer")
-    case .uuid: return (.type, "is no 16-byte UUID")
-    case .external: return (.external, "has no valid external storage marker")
+  public func describe(_ failure: RowRules.Failure) -> (StoreFinding.Kind, String) {
+    switch (failure, check) {
+    case (.null, _): (.required, "is required and NULL")
+    case (.storageClass, _), (.value, .none):
+      (.type, "has a storage class that \(type.map(\.xmlName) ?? "a key") never has")
+    case (.value, .range): (.type, "is outside of \(type.map(\.xmlName) ?? "its type")")
+    case (.value, .uuid): (.type, "is no 16-byte UUID")
+    case (.value, .external): (.external, "has no valid external storage marker")
     }
   }
 }

@@ -65,8 +65,10 @@ extension RowQuestions {
     } else {
       return nil
     }
-    let isName = name.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || $0 == "_"
-      || ("0"..."9").contains($0) }
+    let isName = name.unicodeScalars.allSatisfy {
+      $0.properties.isAlphabetic || $0 == "_"
+        || ("0"..."9").contains($0)
+    }
     return isName && !name.isEmpty ? String(name) : nil
   }
 

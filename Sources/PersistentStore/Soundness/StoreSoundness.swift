@@ -13,13 +13,17 @@ public enum StoreSoundness {
   public static let crossRow: Set<StoreFinding.Kind> = [.file, .inverse, .order, .unique, .derived]
 
   /// Everything, in the order of aspects.
-  public static func check(_ binding: StoreBinding) throws -> [StoreFinding] {
+  ///
+  /// - Parameter pattern: The engine for regular expressions of validation rules.
+  public static func check(_ binding: StoreBinding, pattern: PatternCompiler? = nil) throws
+    -> [StoreFinding]
+  {
     var findings = try structure(of: binding)
     for job in jobs(binding, aspects: Set(StoreFinding.Kind.allCases)) {
       findings += try run(job, on: binding.store.connection)
     }
     findings += try externalFiles(of: binding)
-    findings += try validation(of: binding)
+    findings += try validation(of: binding, pattern: pattern)
     let places = Dictionary(
       uniqueKeysWithValues: StoreFinding.Kind.allCases.enumerated().map { ($1, $0) })
     return findings.enumerated().sorted { a, b in
@@ -32,7 +36,8 @@ public enum StoreSoundness {
   /// - Parameter aspects: ``crossRow`` and what concerns the pairs of join tables, unless others
   ///   are asked for.
   /// - Returns: The same jobs in the same order for the same store and model.
-  public static func jobs(_ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil) -> [Job] {
+  public static func jobs(_ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil) -> [Job]
+  {
     var scans: [[Question]] = []
     let questions = RowQuestions(binding)
     let whole = Question(
@@ -62,7 +67,8 @@ public enum StoreSoundness {
   }
 
   /// What lies in join tables, in columns of owners, in constraints and in derived attributes.
-  private static func pairScans(_ binding: StoreBinding, _ questions: RowQuestions) -> [[Question]] {
+  private static func pairScans(_ binding: StoreBinding, _ questions: RowQuestions) -> [[Question]]
+  {
     var scans: [[Question]] = []
     for (entity, relationship) in binding.relationships
     where relationship.isToMany && relationship.inverseName == nil {

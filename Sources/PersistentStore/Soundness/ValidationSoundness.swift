@@ -85,7 +85,8 @@ private struct AttributeJudge {
       message: "has a validation rule that is not judged here")
   }
 
-  private func compare(_ sign: String, _ bound: Double, _ message: String) throws -> [StoreFinding] {
+  private func compare(_ sign: String, _ bound: Double, _ message: String) throws -> [StoreFinding]
+  {
     let source = """
       FROM \(quoted(table.name))
        WHERE Z_ENT = \(binding.number(of: entity)) AND \(column) \(sign) ?1

@@ -77,7 +77,8 @@ public final class SourceStore {
       isReal("Z_METADATA", ["Z_UUID", "Z_PLIST"])
       ? StoreMetadata(connection)
       : StoreMetadata(
-        uuid: nil, plist: [:], rowCount: 0, problems: [.unreadableTable("it or a column is missing")])
+        uuid: nil, plist: [:], rowCount: 0,
+        problems: [.unreadableTable("it or a column is missing")])
     (primaryKeys, primaryKeyProblems) =
       isReal("Z_PRIMARYKEY", ["Z_ENT", "Z_NAME", "Z_SUPER", "Z_MAX"])
       ? PrimaryKeyRow.all(connection) : ([], ["Z_PRIMARYKEY or a column of it is missing"])

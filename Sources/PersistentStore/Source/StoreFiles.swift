@@ -1,5 +1,5 @@
-import GodwitDigests
 import Glibc
+import GodwitDigests
 import SystemPackage
 
 /// The files that make up one store.

@@ -1,0 +1,222 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+import Testing
+
+@Suite struct `A source store` {
+  private let folder: TemporaryFolder
+  private let snapshots: TemporaryFolder
+  private let path: FilePath
+
+  init() throws {
+    folder = try TemporaryFolder()
+    snapshots = try TemporaryFolder()
+    path = folder.path.appending("library.sqlite")
+  }
+
+  private func makeLibrary(isWAL: Bool = false) throws -> SmallStore {
+    try SmallStore(
+      SmallStore.library(), at: path, rows: SmallStore.libraryRows, isWAL: isWAL)
+  }
+
+  private func readers(_ store: SourceStore) throws -> Int64? {
+    try store.connection.rows("SELECT count(*) FROM ZREADER").first?.first?.integer
+  }
+
+  /// Copies the store while its rows are in the WAL only, as a killed application leaves it.
+  private func makeInterrupted() throws -> FilePath {
+    _ = try makeLibrary(isWAL: true)
+    let connection = try Connection(path: path.string, mode: .readWrite)
+    try connection.execute(
+      "PRAGMA wal_autocheckpoint = 0; INSERT INTO ZREADER (Z_PK, Z_ENT, Z_OPT, ZNAME) "
+        + "VALUES (3, 3, 1, 'c')")
+    let copy = folder.path.appending("copy.sqlite")
+    for suffix in ["", "-wal"] {
+      try FileManager.default.copyItem(
+        atPath: path.string + suffix, toPath: copy.string + suffix)
+    }
+    return copy
+  }
+
+  @Test func `is read in place when nothing is pending`() throws {
+    _ = try makeLibrary()
+    let before = try folder.contents()
+    let store = try SourceStore(path: path, snapshotFolder: snapshots.path)
+    #expect(store.readPath == path)
+    #expect(try readers(store) == 2)
+    #expect(try folder.contents() == before)
+    #expect(try snapshots.contents().isEmpty)
+  }
+
+  @Test func `is read from a clone when rows are in the WAL`() throws {
+    let copy = try makeInterrupted()
+    let before = try folder.contents()
+    let store = try SourceStore(path: copy, snapshotFolder: snapshots.path)
+    #expect(store.readPath != copy && store.isWAL)
+    #expect(try readers(store) == 3)
+    #expect(try folder.contents() == before)
+    // The clone is whole by itself, and any process may open it as immutable.
+    #expect(try snapshots.contents().count == 1)
+    let other = try Connection(path: store.readPath.string, mode: .immutable)
+    #expect(try other.rows("PRAGMA integrity_check").first?.first?.text == "ok")
+    #expect(try other.rows("SELECT count(*) FROM ZREADER").first?.first?.integer == 3)
+  }
+
+  @Test func `uses a clone of the same state again and makes another for another state`() throws {
+    let copy = try makeInterrupted()
+    let first = try SourceStore(path: copy, snapshotFolder: snapshots.path)
+    let second = try SourceStore(path: copy, snapshotFolder: snapshots.path)
+    #expect(first.readPath == second.readPath)
+    let writer = try Connection(path: copy.string, mode: .readWrite)
+    try writer.execute("PRAGMA wal_autocheckpoint = 0; DELETE FROM ZREADER")
+    #expect(try first.isUnchanged() == false)
+    let third = try SourceStore(path: copy, snapshotFolder: snapshots.path)
+    #expect(third.readPath != first.readPath)
+    #expect(try readers(third) == 0)
+    #expect(try readers(second) == 3)
+  }
+
+  @Test func `has its hot journal played back in a clone`() throws {
+    let library = try makeLibrary()
+    // A transaction that was cut off after its pages had been written.
+    let connection = try Connection(path: path.string, mode: .readWrite)
+    try connection.execute(
+      "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; DELETE FROM ZREADER; "
+        + "CREATE TABLE ZFILLER (a); INSERT INTO ZFILLER VALUES (zeroblob(100000)); "
+        + "INSERT INTO ZFILLER VALUES (zeroblob(100000))")
+    let copy = folder.path.appending("copy.sqlite")
+    for suffix in ["", "-journal"] {
+      try FileManager.default.copyItem(atPath: path.string + suffix, toPath: copy.string + suffix)
+    }
+    try connection.execute("ROLLBACK")
+    try connection.close()
+    let before = try folder.contents()
+    let store = try SourceStore(path: copy, snapshotFolder: snapshots.path)
+    #expect(store.readPath != copy)
+    #expect(try readers(store) == 2)
+    #expect(try folder.contents() == before)
+    _ = library
+  }
+
+  @Test func `does not mind a journal that is not hot`() throws {
+    _ = try makeLibrary()
+    try Data(count: 512).write(to: URL(filePath: path.string + "-journal"))
+    #expect(try SourceStore(path: path, snapshotFolder: snapshots.path).readPath == path)
+  }
+
+  @Test func `may be read-only`() throws {
+    let copy = try makeInterrupted()
+    for suffix in ["", "-wal"] {
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o444], ofItemAtPath: copy.string + suffix)
+    }
+    #expect(try readers(SourceStore(path: copy, snapshotFolder: snapshots.path)) == 3)
+  }
+
+  // What a path may lead to, and what is said.
+  @Test func `tells what is wrong with a file`() throws {
+    func error(_ bytes: [UInt8]?) throws -> StoreError? {
+      let file = folder.path.appending("odd.sqlite")
+      try? FileManager.default.removeItem(atPath: file.string)
+      if let bytes { try Data(bytes).write(to: URL(filePath: file.string)) }
+      do {
+        _ = try SourceStore(path: file, snapshotFolder: snapshots.path)
+        return nil
+      } catch let error as StoreError {
+        return error
+      }
+    }
+    let odd = folder.path.appending("odd.sqlite")
+    _ = try makeLibrary()
+    let whole = Array(try #require(FileManager.default.contents(atPath: path.string)))
+    func changed(_ place: Int, _ values: [UInt8]) -> [UInt8] {
+      var bytes = whole
+      bytes.replaceSubrange(place..<(place + values.count), with: values)
+      return bytes
+    }
+    #expect(try error(nil) == .notFound(odd))
+    #expect(try error([]) == .empty(odd))
+    #expect(try error(Array("bplist00".utf8)) == .notSQLite(odd, mayBeEncrypted: false))
+    #expect(
+      try error(Array("SQLite format 3\0".utf8))
+        == .truncated(odd, expectedBytes: 512, foundBytes: 16))
+    #expect(
+      try error(Array(whole.dropLast()))
+        == .truncated(
+          odd, expectedBytes: Int64(whole.count), foundBytes: Int64(whole.count - 1)))
+    #expect(try error(whole) == nil)
+    #expect(
+      try error((0..<4096).map { UInt8(truncatingIfNeeded: $0 &* 167 &+ $0 / 256) })
+        == .notSQLite(odd, mayBeEncrypted: true))
+    for (place, values) in [(16, [0x10, 0x01]), (18, [3]), (20, [255, 0]), (56, [0, 0, 0, 2])]
+      as [(Int, [UInt8])]
+    {
+      let found = try error(changed(place, values))
+      if place == 20 {
+        // 255 reserved bytes of 4 096 are allowed, though not what the pages were made for.
+        if case .impossibleHeader = found { Issue.record("255 reserved bytes are possible") }
+        continue
+      }
+      guard case .impossibleHeader = found else {
+        Issue.record("byte \(place) gave \(String(describing: found))")
+        continue
+      }
+    }
+    #expect(throws: StoreError.notAFile(folder.path)) {
+      try SourceStore(path: folder.path, snapshotFolder: snapshots.path)
+    }
+    let other = try Connection(path: folder.path.appending("other").string, mode: .create)
+    try other.execute("CREATE TABLE a (b)")
+    #expect(throws: StoreError.notCoreData(folder.path.appending("other"))) {
+      try SourceStore(path: folder.path.appending("other"), snapshotFolder: snapshots.path)
+    }
+  }
+
+  @Test func `tells a schema that cannot be parsed`() throws {
+    let library = try makeLibrary()
+    try library.execute(
+      "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = 'CREATE TABLE (' WHERE name = 'ZREADER'"
+    )
+    #expect(throws: StoreError.self) {
+      try SourceStore(path: path, snapshotFolder: snapshots.path)
+    }
+  }
+
+  /// Views and generated columns could compute without end.
+  @Test func `asks nothing of a control table that is a view`() throws {
+    let library = try makeLibrary()
+    try library.execute(
+      """
+      DROP TABLE Z_METADATA;
+      CREATE VIEW Z_METADATA AS WITH RECURSIVE n(Z_UUID) AS (
+        SELECT 1 UNION ALL SELECT Z_UUID + 1 FROM n) SELECT Z_UUID, Z_UUID AS Z_PLIST FROM n;
+      """)
+    let store = try library.open(snapshots: snapshots.path)
+    #expect(store.metadata.problems == [.unreadableTable("it or a column is missing")])
+    #expect(store.foreignIssues.count == 1)
+  }
+
+  @Test func `lists what is not the model's`() throws {
+    let library = try makeLibrary()
+    try library.execute(
+      """
+      CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY INTEGER);
+      CREATE INDEX ACHANGE_I ON ACHANGE (ZENTITY);
+      CREATE TABLE pairs (a, b, PRIMARY KEY (a, b)) WITHOUT ROWID;
+      CREATE TABLE hidden (rowid TEXT);
+      CREATE VIRTUAL TABLE search USING fts5(a);
+      """)
+    let tables = Dictionary(
+      uniqueKeysWithValues: try library.open(snapshots: snapshots.path).foreignTables.map {
+        ($0.name, $0)
+      })
+    #expect(tables["ACHANGE"]?.rowIDName == "rowid")
+    #expect(tables["ACHANGE"]?.indexes == ["CREATE INDEX ACHANGE_I ON ACHANGE (ZENTITY)"])
+    #expect(tables["pairs"]?.hasRowID == false)
+    #expect(tables["hidden"]?.rowIDName == "_rowid_")
+    #expect(tables["search"]?.isVirtual == true && tables["search_data"]?.isVirtual == true)
+    #expect(tables["ZREADER"] == nil && tables["Z_METADATA"] == nil)
+  }
+}
