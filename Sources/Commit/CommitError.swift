@@ -5,6 +5,8 @@ import SystemPackage
 /// In every case the source store is as it was, but for ``storeMissing(store:backup:)``, which
 /// tells of a file that somebody else took away.
 public enum CommitError: Error, Equatable {
+  /// The store's path is a symbolic link, which a rename would replace, or no file at all.
+  case notAFile(store: FilePath)
   /// Another process has the source store open.
   case storeInUse(store: FilePath)
   /// The source store is no longer the one that was planned for.
@@ -60,6 +62,8 @@ extension CommitError {
 extension CommitError: CustomStringConvertible {
   public var description: String {
     switch self {
+    case .notAFile(let store):
+      "\(store) is a symbolic link or no regular file. Give the path of the file itself."
     case .storeInUse(let store):
       "\(store) is open in another process. Close it and run again; finished shards are kept."
     case .sourceChanged(let store):

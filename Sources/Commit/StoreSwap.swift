@@ -21,19 +21,12 @@ public struct StoreSwap: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
   let name: String
-  let obsoleteExternalData: [String]
 
-  /// - Parameters:
-  ///   - name: The run's name, which becomes a part of file names.
-  ///   - obsoleteExternalData: Names of external data files that the destination no longer refers
-  ///     to; removed after a store was replaced. The backup keeps them.
-  public init(
-    plan: MigrationPlan, run: RunDirectory, name: String, obsoleteExternalData: [String] = []
-  ) {
+  /// - Parameter name: The run's name, which becomes a part of file names.
+  public init(plan: MigrationPlan, run: RunDirectory, name: String) {
     self.plan = plan
     self.run = run
     self.name = name
-    self.obsoleteExternalData = obsoleteExternalData
   }
 }
 
@@ -111,7 +104,8 @@ extension StoreSwap {
 
   /// Lets the assembled file take the source's place.
   func replace(with assembled: FilePath) throws -> CommitJournal {
-    try CommitSteps.locking(source.store) { try replaceLocked(with: assembled) }
+    guard FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
+    return try CommitSteps.locking(source.store) { try replaceLocked(with: assembled) }
   }
 
   private func replaceLocked(with assembled: FilePath) throws -> CommitJournal {
@@ -131,7 +125,8 @@ extension StoreSwap {
     where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     journal.externalSources = [run.external.string]
     journal.added = try newExternalData(from: [run.external], in: source)
-    journal.removed = obsoleteExternalData.filter(ExternalData.isSound)
+    journal.removed = try ObsoleteExternalData(plan).names(
+      in: source.externalDataFolder, assembled: assembled)
     journal.makesExternalFolder = !FileMark.isFolder(source.externalDataFolder)
     try journal.write(in: run)
     try CommitSteps(run: run, holdsLock: true).goForward(&journal)

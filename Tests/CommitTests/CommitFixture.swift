@@ -2,7 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitObjectModel
-import GodwitPersistentStore
+@testable import GodwitPersistentStore
 import GodwitSQLite
 import SystemPackage
 import Testing
@@ -17,11 +17,11 @@ struct SimulatedCrash: Error {}
 final class Scratch {
   let path: FilePath
 
-  init() throws {
-    let folder = FileManager.default.temporaryDirectory
-      .appendingPathComponent("godwit-commit-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    path = FilePath(folder.path)
+  init(in parent: FilePath? = nil) throws {
+    let parent = parent ?? FilePath(FileManager.default.temporaryDirectory.path)
+    path = parent.appending("godwit-commit-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      atPath: path.string, withIntermediateDirectories: true)
   }
 
   deinit { try? FileManager.default.removeItem(atPath: path.string) }
@@ -118,19 +118,21 @@ final class SwapFixture {
 
   let way: Way
   let scratch: Scratch
+  private let runScratch: Scratch?
   let folder: FilePath
   let source: FilePath
   let destination: FilePath
   let run: RunDirectory
   let plan: MigrationPlan
 
-  init(_ way: Way) throws {
+  init(_ way: Way, runParent: FilePath? = nil) throws {
     self.way = way
     scratch = try Scratch()
+    runScratch = try runParent.map { try Scratch(in: $0) }
     folder = try scratch.folder("stores")
     source = folder.appending("Recipes.sqlite")
     destination = way == .beside ? folder.appending("Copy.store") : source
-    run = RunDirectory(scratch.path.appending("run"))
+    run = RunDirectory((runScratch ?? scratch).path.appending("run"))
     try run.create()
     try SwapFixture.makeSource(source, inWAL: way != .settled, scratch: try scratch.folder("make"))
     let external = StoreFiles(source).externalDataFolder
@@ -150,7 +152,28 @@ final class SwapFixture {
       try clone.execute("PRAGMA synchronous = OFF; PRAGMA wal_checkpoint(TRUNCATE)")
       try clone.close()
     }
-    plan = try emptyPlan(source: source, readPath: readPath, destination: destination)
+    var plan = try emptyPlan(source: source, readPath: readPath, destination: destination)
+    plan.tables = [SwapFixture.wordTable]
+    self.plan = plan
+  }
+
+  /// A table whose entity has one attribute that may be stored in a file.
+  private static var wordTable: TablePlan {
+    let rules = RowRules([
+      RowRules.Rule(
+        place: 0, allowed: .max, check: .external, low: 0, high: 0, entity: "Word",
+        property: "data", type: .binary)
+    ])
+    return TablePlan(
+      name: "ZWORD", root: "Word", way: .computed, columns: ["ZPICTURE"], sourceTable: "ZWORD",
+      carriedColumns: [], copyColumns: ["ZDATA"], copyExpressions: [], linkColumns: [],
+      pairQueries: [],
+      entities: [
+        EntityProgram(
+          source: "Word", destination: "Word", sourceNumber: 1, destinationNumber: 1,
+          attributes: [.source(0)], relationships: [], sourceRules: rules, destinationRules: rules,
+          references: [])
+      ], elsewhere: [], expectedRows: 100, attributePlaces: [0], relationshipPlaces: [])
   }
 
   private static func makeSource(_ path: FilePath, inWAL: Bool, scratch: FilePath) throws {
@@ -161,12 +184,13 @@ final class SwapFixture {
       PRAGMA synchronous = OFF;
       PRAGMA journal_mode = WAL;
       PRAGMA wal_autocheckpoint = 0;
-      CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR);
+      CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR, ZDATA BLOB);
       """)
     let insert =
       "INSERT INTO ZWORD (WORD) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
       + "WHERE i < 50) SELECT 'old' FROM n"
     try connection.execute(insert)
+    try connection.execute(reference(to: kept, row: 1) + reference(to: obsolete, row: 2))
     _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
     try connection.execute(insert)
     if !inWAL { _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)") }
@@ -176,9 +200,12 @@ final class SwapFixture {
     try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path.string)
   }
 
-  var swap: StoreSwap {
-    StoreSwap(plan: plan, run: run, name: "R1", obsoleteExternalData: [SwapFixture.obsolete])
+  /// A binary value that is stored in a file.
+  static func reference(to name: String, row: Int) -> String {
+    "UPDATE ZWORD SET ZDATA = CAST(x'02' || '\(name)' || x'00' AS BLOB) WHERE Z_PK = \(row);"
   }
+
+  var swap: StoreSwap { StoreSwap(plan: plan, run: run, name: "R1") }
 
   /// Stands in for the assembly.
   func assemble() throws -> FilePath {
@@ -188,10 +215,12 @@ final class SwapFixture {
     try connection.execute(
       """
       PRAGMA synchronous = OFF;
-      CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR);
+      CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR, ZPICTURE BLOB);
       INSERT INTO ZWORD (WORD)
       WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
       SELECT 'new' FROM n;
+      \(SwapFixture.reference(to: SwapFixture.kept, row: 1)
+        .replacing("ZDATA", with: "ZPICTURE"))
       PRAGMA journal_mode = WAL;
       """)
     try connection.close()

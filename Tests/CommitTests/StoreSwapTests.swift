@@ -244,6 +244,37 @@ private final class StepCounter: Sendable {
     #expect(!DurableFile.exists(copied.appending("LINK")))
   }
 
+  @Test func `keeps files that no row ever referred to`() throws {
+    let fixture = try SwapFixture(.settled)
+    let stranger = StoreFiles(fixture.source).externalDataFolder.appending("STRANGER")
+    try write("somebody's", to: stranger)
+    try fixture.swap.commit(try fixture.assemble())
+    #expect(FileMark(stranger) != nil)
+  }
+
+  @Test func `replaces no symbolic link`() throws {
+    let fixture = try SwapFixture(.settled)
+    let assembled = try fixture.assemble()
+    let elsewhere = fixture.scratch.path.appending("elsewhere.sqlite")
+    try FileManager.default.moveItem(atPath: fixture.source.string, toPath: elsewhere.string)
+    try FileManager.default.createSymbolicLink(
+      atPath: fixture.source.string, withDestinationPath: elsewhere.string)
+    #expect(throws: CommitError.notAFile(store: fixture.source)) {
+      try fixture.swap.commit(assembled)
+    }
+  }
+
+  /// `/dev/shm` is a volume of its own nearly everywhere.
+  @Test(.enabled(if: (try? DurableFile.areOnOneVolume("/dev/shm", "/tmp")) == false))
+  func `assembles beside the destination when the run directory is on another volume`() throws {
+    let fixture = try SwapFixture(.walled, runParent: "/dev/shm")
+    let path = try fixture.swap.assemblyPath()
+    #expect(path == fixture.folder.appending(".Recipes.sqlite.godwit-R1"))
+    try fixture.swap.commit(try fixture.assemble())
+    #expect(try fixture.content() == .new)
+    #expect(files(below: fixture.folder) == fixture.expectedFiles)
+  }
+
   @Test func `says that a journal is of another version`() throws {
     let fixture = try SwapFixture(.settled)
     try write(#"{"formatVersion": 2}"#, to: fixture.run.journal)
