@@ -120,7 +120,7 @@ let package = Package(
       exclude: ["Golden"]),
     tests("KeyedArchive", [ours("KeyedArchive")]),
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
-    tests("Mapping", [ours("Mapping"), ours("ObjectModel")]),
+    tests("Mapping", [ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive")]),
 
     tests(
       "PersistentStore",

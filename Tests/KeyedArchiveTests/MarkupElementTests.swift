@@ -8,7 +8,10 @@ import Testing
 
   @Test(arguments: [
     ("<a/>", MarkupElement(name: "a")),
-    ("\u{FEFF}<?xml version=\"1.0\"?>\n<!DOCTYPE a SYSTEM 'x>y'>\n<a></a>\n<!-- end -->", .init(name: "a")),
+    (
+      "\u{FEFF}<?xml version=\"1.0\"?>\n<!DOCTYPE a SYSTEM 'x>y'>\n<a></a>\n<!-- end -->",
+      .init(name: "a")
+    ),
     ("<!DOCTYPE a [ <!ELEMENT a (#PCDATA)> <!-- > ] --> ]><a/>", .init(name: "a")),
     ("<a x='1' y = \"2\"\n z=''/>", .init(name: "a", attributes: ["x": "1", "y": "2", "z": ""])),
     ("<a>x<b/>y</a>", .init(name: "a", children: [.init(name: "b")], text: "xy")),
@@ -34,7 +37,9 @@ import Testing
   }
 
   @Test func `must be UTF-8`() {
-    #expect(throws: ArchiveError.self) { try MarkupElement(xml: Array("<a>".utf8) + [0xFF] + Array("</a>".utf8)) }
+    #expect(throws: ArchiveError.self) {
+      try MarkupElement(xml: Array("<a>".utf8) + [0xFF] + Array("</a>".utf8))
+    }
     #expect(throws: ArchiveError.self) { try MarkupElement(xml: [0xFF, 0xFE, 0x3C, 0x00]) }
   }
 
@@ -54,7 +59,8 @@ import Testing
   /// The only claim is that an element or an error comes back.
   @Test(arguments: 0..<300) func `damaged anywhere ends in an error`(seed: UInt64) {
     var bytes = Array(
-      "<?xml version='1.0'?><!DOCTYPE d><d a='&lt;1' b=\"2\"><e>x&#65;</e><![CDATA[y]]><!-- c --></d>".utf8)
+      "<?xml version='1.0'?><!DOCTYPE d><d a='&lt;1' b=\"2\"><e>x&#65;</e><![CDATA[y]]><!-- c --></d>"
+        .utf8)
     var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
     for _ in 0...3 {
       state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407

@@ -24,7 +24,10 @@ struct ExpressionDraw {
   }
 
   private mutating func text() -> String {
-    pick(["", "a", "\"", "\\", "'", "\n\t\r", "é", "e\u{301}", "\u{301}", "日本", "👩‍👩‍👧", "\u{0}", "\u{200D}", "$source"])
+    pick([
+      "", "a", "\"", "\\", "'", "\n\t\r", "é", "e\u{301}", "\u{301}", "日本", "👩‍👩‍👧", "\u{0}",
+      "\u{200D}", "$source",
+    ])
   }
 
   private mutating func constant() -> Constant {
@@ -95,7 +98,9 @@ struct ExpressionDraw {
         Comparison(
           value(depth: depth - 1), pick(Comparison.Operator.allCases), value(depth: depth - 1),
           modifier: pick([.direct, .any, .all]),
-          options: pick([[], .caseInsensitive, [.caseInsensitive, .diacriticInsensitive], .normalized])))
+          options: pick([
+            [], .caseInsensitive, [.caseInsensitive, .diacriticInsensitive], .normalized,
+          ])))
     }
   }
 }

@@ -29,16 +29,24 @@ import Testing
     ("SUM({1, 2})", "sum({1, 2})"),
     ("now()", "now()"),
     ("random()", "random()"), ("random(5)", "random(5)"),
-    ("godwit.bucket($source.metadata, \"extendedName\")",
-      "godwit.bucket($source.metadata, \"extendedName\")"),
+    (
+      "godwit.bucket($source.metadata, \"extendedName\")",
+      "godwit.bucket($source.metadata, \"extendedName\")"
+    ),
     ("cast($source.day, 'NSNumber') + 3600", "CAST($source.day, \"NSNumber\") + 3600"),
-    ("TERNARY($source.a > 1 && NOT $source.b == nil, 1, 'x')",
-      "TERNARY($source.a > 1 AND (NOT $source.b == NULL), 1, \"x\")"),
-    ("SUBQUERY($source.items, $x, $x.price > 3).@count",
-      "SUBQUERY($source.items, $x, $x.price > 3).@count"),
-    ("FUNCTION($manager, 'destinationInstancesForEntityMappingNamed:sourceInstances:', 'A', $source.b)",
+    (
+      "TERNARY($source.a > 1 && NOT $source.b == nil, 1, 'x')",
+      "TERNARY($source.a > 1 AND (NOT $source.b == NULL), 1, \"x\")"
+    ),
+    (
+      "SUBQUERY($source.items, $x, $x.price > 3).@count",
+      "SUBQUERY($source.items, $x, $x.price > 3).@count"
+    ),
+    (
+      "FUNCTION($manager, 'destinationInstancesForEntityMappingNamed:sourceInstances:', 'A', $source.b)",
       "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"A\", "
-        + "$source.b)"),
+        + "$source.b)"
+    ),
     ("$x := 1 + 2", "($x := 1 + 2)"),
   ])
   func `is printed so that it reads back`(written: String, printed: String) throws {

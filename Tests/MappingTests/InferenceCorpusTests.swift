@@ -12,7 +12,9 @@ import Testing
     let ours = Set(
       mapping.refusals.map { "\($0.reason.rawValue) \($0.place) \($0.certainty.rawValue)" })
     let theirs = Set(
-      (pair.reasons ?? []).filter { $0.by == "model" }.map { "\($0.reason) \($0.where) \($0.certainty)" })
+      (pair.reasons ?? []).filter { $0.by == "model" }.map {
+        "\($0.reason) \($0.where) \($0.certainty)"
+      })
     #expect(ours == theirs)
     #expect(mapping.isPossible == pair.inferable)
   }

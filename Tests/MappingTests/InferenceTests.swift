@@ -167,7 +167,9 @@ struct Change: Sendable, CustomStringConvertible {
       source: try model(change.old, entity("B", toMany("items", "B"))),
       destination: try model(change.new, entity("B", toMany("items", "B"))))
     #expect(
-      mapping.refusals.map { "\($0.reason.rawValue) \($0.place) \($0.code) \($0.certainty.rawValue)" }
+      mapping.refusals.map {
+        "\($0.reason.rawValue) \($0.place) \($0.code) \($0.certainty.rawValue)"
+      }
         == change.refusals)
     #expect(mapping.rowConditions.map(text) == change.conditions)
     #expect(mapping.notes.map(\.kind) == change.notes)
@@ -267,7 +269,8 @@ struct Change: Sendable, CustomStringConvertible {
         entity("Folder", attribute("title"), toMany("notes", "Note")), entity("Note"),
         entity("Same", attribute("x")), entity("Gone")),
       destination: try model(
-        entity("Box", attribute("name", id: "title"), attribute("new"), toMany("notes", "Note"),
+        entity(
+          "Box", attribute("name", id: "title"), attribute("new"), toMany("notes", "Note"),
           id: "Folder"),
         entity("Note", attribute("text")), entity("Same", attribute("x")), entity("Extra"),
         entity("Root", isAbstract: true))

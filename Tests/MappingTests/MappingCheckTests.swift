@@ -9,7 +9,8 @@ import Testing
   init() throws {
     source = try model(
       entity(
-        "Trade", attribute("amount", .decimal), attribute("day", .date), attribute("size", .integer16),
+        "Trade", attribute("amount", .decimal), attribute("day", .date),
+        attribute("size", .integer16),
         attribute("note"), toOne("book", "Book", inverse: "trades")),
       entity("Book", attribute("title"), toMany("trades", "Trade", inverse: "book")))
     destination = try model(
@@ -57,39 +58,67 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{ totalCost: $source.amuont }",
-      "unknown-key: the source entity Trade has no property amuont. Did you mean amount?"),
-    ("{ totlCost: $source.amount }",
-      "unknown-property: Trade has no property of this name. Did you mean totalCost?"),
+    (
+      "{ totalCost: $source.amuont }",
+      "unknown-key: the source entity Trade has no property amuont. Did you mean amount?"
+    ),
+    (
+      "{ totlCost: $source.amount }",
+      "unknown-property: Trade has no property of this name. Did you mean totalCost?"
+    ),
     ("{ book: $source.amount }", "unknown-property: Trade.book is a relationship"),
-    ("{ totalCost: $sorce.amount }",
-      "unknown-variable: there is no variable $sorce. Did you mean $source?"),
-    ("{ totalCost: $source.note }",
+    (
+      "{ totalCost: $sorce.amount }",
+      "unknown-variable: there is no variable $sorce. Did you mean $source?"
+    ),
+    (
+      "{ totalCost: $source.note }",
       "type-mismatch: a text does not become a number by itself. Convert it, for instance with "
-        + "godwit.integer(…) or godwit.double(…)"),
-    ("{ note: $source.amount }",
+        + "godwit.integer(…) or godwit.double(…)"
+    ),
+    (
+      "{ note: $source.amount }",
       "type-mismatch: a number does not become a text by itself. Convert it, for instance with "
-        + "godwit.string(…) or godwit.dateString(…, format)"),
-    ("{ day: $source.day + 3600 }",
+        + "godwit.string(…) or godwit.dateString(…, format)"
+    ),
+    (
+      "{ day: $source.day + 3600 }",
       "type-mismatch: a date cannot be reckoned with. Use CAST(…, \"NSNumber\") and "
-        + "CAST(…, \"NSDate\")"),
-    ("{ note: abc }",
-      "unknown-key: abc stands alone: write $source.abc, or \"abc\" for a text"),
-    ("{ note: $source.note.lenght }",
-      "unknown-key: a text has no key lenght. Did you mean length?"),
-    ("{ note: 'FUNCTION($source.note, \"uppercasestring\")' }",
-      "unknown-selector: there is no selector uppercasestring here. Did you mean uppercaseString?"),
-    ("{ totalCost: $source.book.trades.@cuont }",
-      "unknown-key: there is no collection operator @cuont. Did you mean @count?"),
-    ("{ totalCost: $source.amount.@sum.x }",
-      "type-mismatch: @sum needs a collection before it"),
-    ("{ note: 'CAST($source.day, \"NSStrin\")' }",
-      "type-mismatch: there is no cast to NSStrin. Did you mean NSString?"),
-    ("{ note: 'FUNCTION($entityPolicy, \"textFor:\", $source.note)' }",
+        + "CAST(…, \"NSDate\")"
+    ),
+    (
+      "{ note: abc }",
+      "unknown-key: abc stands alone: write $source.abc, or \"abc\" for a text"
+    ),
+    (
+      "{ note: $source.note.lenght }",
+      "unknown-key: a text has no key lenght. Did you mean length?"
+    ),
+    (
+      "{ note: 'FUNCTION($source.note, \"uppercasestring\")' }",
+      "unknown-selector: there is no selector uppercasestring here. Did you mean uppercaseString?"
+    ),
+    (
+      "{ totalCost: $source.book.trades.@cuont }",
+      "unknown-key: there is no collection operator @cuont. Did you mean @count?"
+    ),
+    (
+      "{ totalCost: $source.amount.@sum.x }",
+      "type-mismatch: @sum needs a collection before it"
+    ),
+    (
+      "{ note: 'CAST($source.day, \"NSStrin\")' }",
+      "type-mismatch: there is no cast to NSStrin. Did you mean NSString?"
+    ),
+    (
+      "{ note: 'FUNCTION($entityPolicy, \"textFor:\", $source.note)' }",
       "missing-policy-selector: $entityPolicy is asked for textFor:, which is code of a policy, "
-        + "and the mapping has none"),
-    ("{ note: 'FUNCTION($source.note, \"hasPrefix:\")' }",
-      "argument-count: hasPrefix: takes 1 argument(s) and is given 0"),
+        + "and the mapping has none"
+    ),
+    (
+      "{ note: 'FUNCTION($source.note, \"hasPrefix:\")' }",
+      "argument-count: hasPrefix: takes 1 argument(s) and is given 0"
+    ),
   ])
   func `names what is wrong with a value`(rows: String, finding: String) throws {
     let found = try findings(rows)
@@ -98,22 +127,34 @@ import Testing
 
   @Test(arguments: [
     // The spelling of a common tutorial.
-    ("FUNCTION($manager, \"destinationInstancesForEntityMappingName:sourceIbstances:\", \"BookToBook\", $source.book)",
+    (
+      "FUNCTION($manager, \"destinationInstancesForEntityMappingName:sourceIbstances:\", \"BookToBook\", $source.book)",
       "unknown-selector: there is no selector destinationInstancesForEntityMappingName:"
         + "sourceIbstances: here. Did you mean "
-        + "destinationInstancesForEntityMappingNamed:sourceInstances:?"),
-    ("FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBok\", $source.book)",
-      "unknown-mapping: there is no entity mapping BookToBok. Did you mean BookToBook?"),
-    ("FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"TradeToTrade\", $source)",
-      "type-mismatch: Trade is no Book, which the relationship leads to"),
-    ("FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBook\", $source)",
+        + "destinationInstancesForEntityMappingNamed:sourceInstances:?"
+    ),
+    (
+      "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBok\", $source.book)",
+      "unknown-mapping: there is no entity mapping BookToBok. Did you mean BookToBook?"
+    ),
+    (
+      "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"TradeToTrade\", $source)",
+      "type-mismatch: Trade is no Book, which the relationship leads to"
+    ),
+    (
+      "FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"BookToBook\", $source)",
       "yields-nothing: BookToBook takes objects of Book and is asked for those of Trade: this "
-        + "yields nothing"),
-    ("FUNCTION($manager, \"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", \"bok\", $source.book)",
-      "unknown-key: the source entity Trade has no relationship bok. Did you mean book?"),
-    ("$source.book",
+        + "yields nothing"
+    ),
+    (
+      "FUNCTION($manager, \"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", \"bok\", $source.book)",
+      "unknown-key: the source entity Trade has no relationship bok. Did you mean book?"
+    ),
+    (
+      "$source.book",
       "type-mismatch: source objects cannot be put into the destination. Use FUNCTION($manager, "
-        + "\"destinationInstancesForEntityMappingNamed:sourceInstances:\", mapping, objects)"),
+        + "\"destinationInstancesForEntityMappingNamed:sourceInstances:\", mapping, objects)"
+    ),
     ("$source.amount", "type-mismatch: a relationship takes objects, and this is a value"),
   ])
   func `names what is wrong with a relationship`(expression: String, finding: String) throws {
@@ -140,9 +181,10 @@ import Testing
     #expect(try findings("{}", more: "policy: Known") == [])
     let call = "{ note: 'FUNCTION($entityPolicy, \"textFor:\", $source.note)' }"
     #expect(try findings(call, more: "policy: Known") == [])
-    #expect(try findings(call, more: "policy: Other").map { $0.prefix(16) } == [
-      "missing-policy: ", "missing-policy-s",
-    ])
+    #expect(
+      try findings(call, more: "policy: Other").map { $0.prefix(16) } == [
+        "missing-policy: ", "missing-policy-s",
+      ])
   }
 
   @Test func `names entities that are missing, uncovered or of another version`() throws {
@@ -196,10 +238,16 @@ import Testing
     let choice = MappingChoice(
       among: [
         ("entity", try document("mapping-model: 1\nentity-mappings: [{ destination: C }]")),
-        ("property", try document(
-          "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { y: 1 } }]")),
-        ("right", try document(
-          "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { x: 1 } }]")),
+        (
+          "property",
+          try document(
+            "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { y: 1 } }]")
+        ),
+        (
+          "right",
+          try document(
+            "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { x: 1 } }]")
+        ),
       ], source: models, destination: models)
     #expect(try choice.single() == 2)
     #expect(choice.mismatches.map(\.reason) == [.unknownEntity, .unknownProperty("y")])

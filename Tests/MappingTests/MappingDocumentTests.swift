@@ -53,3 +53,19 @@ import Testing
     }
   }
 }
+
+@Suite struct `A simplified mapping document` {
+  @Test(.enabled(if: Corpus.isThere), arguments: Corpus.namesWithModels)
+  func `means the same and is never longer`(name: String) throws {
+    let source = try Corpus.hierarchy("source", of: name)
+    let destination = try Corpus.hierarchy("destination", of: name)
+    let document = try MappingDocument(path: #require(Corpus.path(of: name)))
+    let simplified = document.simplified(source: source, destination: destination)
+    #expect(
+      MappingModel(simplified, source: source, destination: destination)
+        == MappingModel(document, source: source, destination: destination))
+    let text = try simplified.text()
+    #expect(text.count <= (try document.text()).count)
+    #expect(try MappingDocument(bytes: Array(text.utf8), name: name) == simplified)
+  }
+}

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitKeyedArchive
 import GodwitObjectModel
 import Testing
 
@@ -76,15 +77,18 @@ import Testing
     #expect(
       note.relationships == [
         .init(
-          "note", .expression(.destinationInstances(ofMapping: "NoteToNote", from: .variable("source")))),
+          "note",
+          .expression(.destinationInstances(ofMapping: "NoteToNote", from: .variable("source")))),
         .init("other", .along(try ValueExpression(parsing: "$source.a.b"))),
       ])
   }
 
   @Test(arguments: [
     ("", "it holds 0 mapping models"),
-    ("<object type=\"XDDEVMAPPINGMODEL\" id=\"z1\"/><object type=\"XDDEVMAPPINGMODEL\" id=\"z2\"/>",
-      "it holds 2 mapping models"),
+    (
+      "<object type=\"XDDEVMAPPINGMODEL\" id=\"z1\"/><object type=\"XDDEVMAPPINGMODEL\" id=\"z2\"/>",
+      "it holds 2 mapping models"
+    ),
     ("<open>", "not well formed"),
   ])
   func `that is none is refused with a reason`(objects: String, reason: String) {
@@ -160,9 +164,14 @@ import Testing
     ("mapping-model: 1\nentity-mappings:\n  - sorce: A", "Did you mean source?"),
     ("mapping-model: 1\nentity-mappings:\n  - type: transfrom", "Did you mean transform?"),
     ("mapping-model: 1\nentity-mappings:\n  - source-hash: abc", "32 bytes in base64"),
-    ("mapping-model: 1\nentity-mappings:\n  - { filter: a == 1, source-expression: b }", "not both"),
+    (
+      "mapping-model: 1\nentity-mappings:\n  - { filter: a == 1, source-expression: b }", "not both"
+    ),
     ("mapping-model: 1\nentity-mappings:\n  - attributes: { a: }", "a text is missing here"),
-    ("mapping-model: 1\nentity-mappings:\n  - attributes: { a: '&source.b' }", "did you mean $source?"),
+    (
+      "mapping-model: 1\nentity-mappings:\n  - attributes: { a: '&source.b' }",
+      "did you mean $source?"
+    ),
     ("mapping-model: 1\nmapping-model: 1", "mapping-model"),
     ("[", "cannot be read"),
     ("a: [b", "cannot be read"),
@@ -209,9 +218,11 @@ enum SchemaFile {
 
 @Suite struct `Damaged mapping models` {
   /// Bytes are changed at seeded places; the only claim is that an error or a document comes back.
-  @Test(.enabled(if: Corpus.isThere), arguments: [
-    "alemar11-CoreDataPlus__V2toV3-cdm", "objcio-core-data__Moody-4-Moody-5",
-  ])
+  @Test(
+    .enabled(if: Corpus.isThere),
+    arguments: [
+      "alemar11-CoreDataPlus__V2toV3-cdm", "objcio-core-data__Moody-4-Moody-5",
+    ])
   func `end in an error, never in a crash`(name: String) throws {
     var path = try #require(Corpus.path(of: name))
     if path.hasSuffix(".xcmappingmodel") { path += "/xcmapping.xml" }
@@ -242,5 +253,36 @@ enum SchemaFile {
     let text = String(decoding: bytes, as: UTF8.self)
     return Array(
       text.split(separator: "\n").filter { $0.utf8.count < 400 }.joined(separator: "\n").utf8)
+  }
+}
+
+@Suite struct `A hostile archive` {
+  @Test func `whose parts repeat ends in an error`() throws {
+    var writer = KeyedArchiveWriter()
+    var part = writer.object(
+      "NSVariableExpression", [("NSVariable", writer.string("source").uid)])
+    for _ in 0..<60 {
+      let arguments = writer.collection([part, part])
+      part = writer.object(
+        "NSFunctionExpression",
+        [
+          ("NSSelectorName", writer.string("a:b:").uid), ("NSOperand", part.uid),
+          ("NSArguments", arguments.uid),
+        ])
+    }
+    let row = writer.object(
+      "NSPropertyMapping",
+      [
+        ("NSDestinationPropertyName", writer.string("x").uid), ("NSValueExpression", part.uid),
+      ])
+    let mapping = writer.object(
+      "NSEntityMapping", [("NSAttributeMappings", writer.collection([row]).uid)])
+    let root = writer.object(
+      "NSMappingModel", [("NSEntityMappings", writer.collection([mapping]).uid)])
+    let bytes = writer.bytes(root: root)
+    let error = #expect(throws: MappingError.self) {
+      try MappingDocument(bytes: bytes, name: "test")
+    }
+    #expect(error?.description.contains("too many parts") == true, "\(String(describing: error))")
   }
 }

@@ -116,8 +116,8 @@ extension ExpressionCheck {
 
   private mutating func mappingNamed(_ argument: ValueExpression?) -> EntityMapping? {
     guard case .constant(.string(let name))? = argument else { return nil }
-    if let found = model.entityMapping(named: name) { return found }
-    let known = model.entityMappings.map(\.name)
+    if let found = mappings[name] { return found }
+    let known = mappings.keys.sorted { $0.precedesInBytes($1) }
     let suggestion = Spelling.closest(to: name, among: known)
     find(
       .unknownMapping, .error,

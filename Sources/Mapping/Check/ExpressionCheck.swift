@@ -4,7 +4,8 @@ import GodwitObjectModel
 ///
 /// Recursion is bounded: no tree is deeper than ``ExpressionLimits/depth``.
 struct ExpressionCheck {
-  let model: MappingModel
+  /// All of the model, by name.
+  let mappings: [String: EntityMapping]
   let source: EntityHierarchy
   let destination: EntityHierarchy
   let mapping: EntityMapping
@@ -16,10 +17,10 @@ struct ExpressionCheck {
   private var variables: [String: ExpressionType] = [:]
 
   init(
-    model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
+    mappings: [String: EntityMapping], source: EntityHierarchy, destination: EntityHierarchy,
     mapping: EntityMapping, property: String?
   ) {
-    self.model = model
+    self.mappings = mappings
     self.source = source
     self.destination = destination
     self.mapping = mapping

@@ -11,6 +11,8 @@ public struct MappingCheck: Sendable {
   private let source: EntityHierarchy
   private let destination: EntityHierarchy
   private let policies: Set<String>
+  private let byName: [String: EntityMapping]
+  private var found: Set<MappingFinding> = []
 
   /// - Parameter registeredPolicies: The class names of the policies at hand, as mapping models
   ///   spell them (`Module.Class`).
@@ -22,6 +24,7 @@ public struct MappingCheck: Sendable {
     self.source = source
     self.destination = destination
     policies = registeredPolicies
+    byName = Dictionary(model.entityMappings.map { ($0.name, $0) }) { first, _ in first }
     checkNames()
     checkHashes()
     for mapping in model.entityMappings { check(mapping) }
@@ -39,7 +42,11 @@ extension MappingCheck {
   ) {
     let finding = MappingFinding(
       kind, severity, mapping: mapping?.name, property: property, message: message)
-    if !findings.contains(finding) { findings.append(finding) }
+    add(finding)
+  }
+
+  private mutating func add(_ finding: MappingFinding) {
+    if found.insert(finding).inserted { findings.append(finding) }
   }
 
   private mutating func checkNames() {
@@ -136,7 +143,7 @@ extension MappingCheck {
 
   private mutating func checkSelection(of mapping: EntityMapping) {
     var check = ExpressionCheck(
-      model: model, source: source, destination: destination, mapping: mapping, property: nil)
+      mappings: byName, source: source, destination: destination, mapping: mapping, property: nil)
     switch mapping.sourceSelection {
     case .all: return
     case .filter(let predicate):
@@ -154,11 +161,11 @@ extension MappingCheck {
     for finding in check.findings {
       // With the policy at hand its methods are its own affair.
       if finding.kind == .missingPolicySelector, let name = finding.mapping,
-        let policy = model.entityMapping(named: name)?.policy, policies.contains(policy)
+        let policy = byName[name]?.policy, policies.contains(policy)
       {
         continue
       }
-      if !findings.contains(finding) { findings.append(finding) }
+      add(finding)
     }
   }
 
@@ -185,7 +192,7 @@ extension MappingCheck {
       }
       guard let expression = row.expression else { continue }
       var check = ExpressionCheck(
-        model: model, source: source, destination: destination, mapping: mapping,
+        mappings: byName, source: source, destination: destination, mapping: mapping,
         property: row.name)
       check.checkAssignment(of: expression, to: property)
       take(check)

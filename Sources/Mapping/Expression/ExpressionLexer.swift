@@ -60,7 +60,9 @@ struct ExpressionLexer {
       place += 1
       let name = word()
       guard !name.isEmpty else { throw failure(.unknownCharacter(character), start) }
-      return (character == "$" ? .variable(name) : character == "@" ? .at(name) : .escaped(name), start)
+      return (
+        character == "$" ? .variable(name) : character == "@" ? .at(name) : .escaped(name), start
+      )
     default: break
     }
     if character.isASCIIDigit || (character == "." && peek(1)?.isASCIIDigit == true) {

@@ -110,7 +110,8 @@ enum ExpressionPrinter {
       case "\n": result += "\\n"
       case "\t": result += "\\t"
       case "\r": result += "\\r"
-      case _ where scalar.value < 0x20 || scalar.value == 0x7F || scalar.properties.isJoinControl
+      case _
+      where scalar.value < 0x20 || scalar.value == 0x7F || scalar.properties.isJoinControl
         || scalar.properties.generalCategory == .nonspacingMark
         || scalar.properties.generalCategory == .spacingMark
         || scalar.properties.generalCategory == .enclosingMark:

@@ -17,17 +17,20 @@ enum CompiledMappingFile {
         file: file, reason: "it archives an object of class \(root.className)")
     }
     var entries: [MappingDocument.Entry] = []
-    for value in root.elements("NSEntityMappings") {
+    let mappings = root.elements("NSEntityMappings")
+    var budget = MappingBudget(file: file)
+    try budget.check(entityMappings: mappings.count)
+    for value in mappings {
       guard let object = value.object, object.className == "NSEntityMapping" else {
         throw MappingError.unreadable(file: file, reason: "an entity mapping is of another class")
       }
-      entries.append(try entry(object, file: file))
+      entries.append(try entry(object, file: file, &budget))
     }
     return MappingDocument(entityMappings: entries)
   }
 
   private static func entry(
-    _ object: ArchivedObject, file: String
+    _ object: ArchivedObject, file: String, _ budget: inout MappingBudget
   ) throws(MappingError) -> MappingDocument.Entry {
     var entry = MappingDocument.Entry(
       name: nonEmpty(object.string("NSMappingName")),
@@ -39,14 +42,14 @@ enum CompiledMappingFile {
       destinationHash: object["NSDestinationEntityVersionHash"]?.data.flatMap {
         VersionHash(bytes: $0)
       }, others: .none,
-      userInfo: try UserInfo.read(object["NSUserInfo"], file: file))
+      userInfo: try UserInfo.read(object["NSUserInfo"], file: file, &budget))
     let archived = ArchivedSelection(file: file, mapping: entry.effectiveName)
     if let source = object.object("NSSourceExpression") {
       entry.selection = try archived.selection(
         try archived.expression(source, property: nil), source: entry.source)
     }
-    entry.attributes = try rows(object.elements("NSAttributeMappings"), archived)
-    entry.relationships = try rows(object.elements("NSRelationshipMappings"), archived)
+    entry.attributes = try rows(object.elements("NSAttributeMappings"), archived, &budget)
+    entry.relationships = try rows(object.elements("NSRelationshipMappings"), archived, &budget)
     return entry
   }
 
@@ -68,8 +71,9 @@ enum CompiledMappingFile {
   }
 
   private static func rows(
-    _ mappings: [ArchivedValue], _ archived: ArchivedSelection
+    _ mappings: [ArchivedValue], _ archived: ArchivedSelection, _ budget: inout MappingBudget
   ) throws(MappingError) -> [MappingDocument.Row] {
+    try budget.take(rows: mappings.count)
     var rows: [MappingDocument.Row] = []
     for mapping in mappings {
       guard let object = mapping.object,
@@ -80,7 +84,9 @@ enum CompiledMappingFile {
         value = .expression(try archived.expression(expression, property: name))
       }
       rows.append(
-        .init(name, value, userInfo: try UserInfo.read(object["NSUserInfo"], file: archived.file)))
+        .init(
+          name, value,
+          userInfo: try UserInfo.read(object["NSUserInfo"], file: archived.file, &budget)))
     }
     return rows
   }
@@ -128,11 +134,14 @@ struct ArchivedSelection {
 
 /// User info of mappings: texts by name.
 enum UserInfo {
-  static func read(_ value: ArchivedValue?, file: String) throws(MappingError) -> [String: String] {
+  static func read(
+    _ value: ArchivedValue?, file: String, _ budget: inout MappingBudget
+  ) throws(MappingError) -> [String: String] {
     guard let value, value != .null else { return [:] }
     guard let entries = value.entries else {
       throw .unreadable(file: file, reason: "a user info is no dictionary")
     }
+    try budget.take(rows: entries.count)
     var result: [String: String] = [:]
     for (key, value) in entries {
       guard let name = key.string else {

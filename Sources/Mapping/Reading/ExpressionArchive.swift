@@ -11,15 +11,22 @@ struct ExpressionArchive {
   }
 
   static func value(_ object: ArchivedObject) throws(Failure) -> ValueExpression {
-    try value(object, depth: 0)
+    var archive = ExpressionArchive()
+    return try archive.value(object, depth: 0)
   }
 
+  /// Parts read so far: an archive may refer to one part many times, and parts of parts.
+  private var parts = 0
+  private static let partLimit = 1_000
+
   /// Depth is bounded, so an archive that goes in circles ends in an error.
-  private static func value(
+  private mutating func value(
     _ object: ArchivedObject, depth: Int
   ) throws(Failure) -> ValueExpression {
-    // Calls of two arguments in a row each add one level to the tree at most.
+    // Half of the limit: a key path on an operand adds a level that the archive does not have.
     guard depth < ExpressionLimits.depth / 2 else { throw .malformed("it is nested too deep") }
+    parts += 1
+    guard parts <= Self.partLimit else { throw .malformed("it has too many parts") }
     switch object.className {
     case "NSConstantValueExpression": return try constant(object["NSConstantValue"])
     case "NSSelfExpression": return .evaluatedObject
@@ -41,28 +48,28 @@ struct ExpressionArchive {
     }
   }
 
-  private static func operand(
+  private mutating func operand(
     _ object: ArchivedObject, _ key: String, depth: Int
   ) throws(Failure) -> ValueExpression {
     guard let inner = object.object(key) else { throw .malformed("\(key) is missing") }
     return try value(inner, depth: depth + 1)
   }
 
-  private static func keyPath(
+  private mutating func keyPath(
     _ object: ArchivedObject, depth: Int
   ) throws(Failure) -> ValueExpression {
     let base = try operand(object, "NSOperand", depth: depth)
     guard let specifier = object.elements("NSArguments").first?.object,
       let path = specifier.string("NSKeyPath")
     else { throw .malformed("a key path expression without a key path") }
-    let keys = try keys(path)
+    let keys = try self.keys(path)
     if case .keyPath(let inner, let first) = base {
       return .keyPath(base: inner, keys: first + keys)
     }
     return .keyPath(base: base, keys: keys)
   }
 
-  private static func keys(_ path: String) throws(Failure) -> [KeyPathElement] {
+  private func keys(_ path: String) throws(Failure) -> [KeyPathElement] {
     var result: [KeyPathElement] = []
     for part in path.split(separator: ".", omittingEmptySubsequences: false) {
       let isOperator = part.hasPrefix("@")
@@ -73,7 +80,7 @@ struct ExpressionArchive {
     return result
   }
 
-  private static func function(
+  private mutating func function(
     _ object: ArchivedObject, depth: Int
   ) throws(Failure) -> ValueExpression {
     guard let selector = object.string("NSSelectorName"), let receiver = object.object("NSOperand")
@@ -102,7 +109,7 @@ struct ExpressionArchive {
   }
 
   /// Literals, and casts of literals for values that none can spell.
-  private static func constant(_ value: ArchivedValue?) throws(Failure) -> ValueExpression {
+  private func constant(_ value: ArchivedValue?) throws(Failure) -> ValueExpression {
     guard let value else { return .constant(.null) }
     switch value {
     case .null: return .constant(.null)
@@ -130,7 +137,7 @@ struct ExpressionArchive {
     throw .malformed("a constant of a kind that no literal can spell")
   }
 
-  private static func text(ofUUID bytes: [UInt8]) -> String {
+  private func text(ofUUID bytes: [UInt8]) -> String {
     var result = ""
     for (place, byte) in bytes.enumerated() {
       if [4, 6, 8, 10].contains(place) { result += "-" }

@@ -17,9 +17,20 @@ extension MappingModel {
 
 /// The rules by which Xcode's mapping model compiler completes rows.
 private struct MappingCompiler {
-  let document: MappingDocument
   let source: EntityHierarchy
   let destination: EntityHierarchy
+  /// Destination entity → the names of the mappings that make its objects.
+  private let makers: [EntityName: [String]]
+
+  init(document: MappingDocument, source: EntityHierarchy, destination: EntityHierarchy) {
+    self.source = source
+    self.destination = destination
+    var makers: [EntityName: [String]] = [:]
+    for entry in document.entityMappings {
+      if let entity = entry.destination { makers[entity, default: []].append(entry.effectiveName) }
+    }
+    self.makers = makers
+  }
 
   func entityMapping(_ entry: MappingDocument.Entry) -> EntityMapping {
     EntityMapping(
@@ -131,13 +142,12 @@ private struct MappingCompiler {
   ) -> ValueExpression? {
     guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
     else { return nil }
-    let below = Set(destination.subtree(of: target))
-    let makers = document.entityMappings.filter { $0.destination.map(below.contains) ?? false }
-    if below.count <= 1, makers.count == 1 {
-      return .destinationInstances(
-        ofMapping: makers[0].effectiveName, from: .sourceKeyPath(old))
+    if !destination.hasSubentities(target), let names = makers[target], names.count == 1 {
+      return .destinationInstances(ofMapping: names[0], from: .sourceKeyPath(old))
     }
-    guard !makers.isEmpty else { return nil }
+    guard destination.subtree(of: target).contains(where: { makers[$0] != nil }) else {
+      return nil
+    }
     return .function(
       receiver: .variable("manager"), selector: ManagerSelector.instancesForRelationship,
       arguments: [.constant(.string(old)), .sourceKeyPath(old)])
@@ -155,9 +165,8 @@ private struct MappingCompiler {
     }
     guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
     else { return nil }
-    let makers = document.entityMappings.filter { $0.destination == target }
-    guard makers.count == 1 else { return nil }
-    return .destinationInstances(ofMapping: makers[0].effectiveName, from: path)
+    guard let names = makers[target], names.count == 1 else { return nil }
+    return .destinationInstances(ofMapping: names[0], from: path)
   }
 }
 

@@ -4,15 +4,37 @@ import Yams
 
 extension MappingText {
   /// The text form, with the schema named for editors.
+  ///
+  /// - Throws: ``MappingError`` when it would be larger than what is read back.
   static func text(_ document: MappingDocument) throws -> String {
+    try checkSize(of: document)
     var pairs: [(Node, Node)] = [(node(Key.version.rawValue), Node(version, .implicit, .plain))]
     add(Key.sourceModel.rawValue, document.sourceModelPath, to: &pairs)
     add(Key.destinationModel.rawValue, document.destinationModelPath, to: &pairs)
     pairs.append(
-      (node(Key.entityMappings.rawValue), Node(document.entityMappings.map(entry), .implicit, .block)))
+      (
+        node(Key.entityMappings.rawValue),
+        Node(document.entityMappings.map(entry), .implicit, .block)
+      ))
     let body = try Yams.serialize(
       node: Node(pairs, .implicit, .block), width: -1, allowUnicode: true)
     return "# yaml-language-server: $schema=../mapping.schema.json\n" + body
+  }
+
+  /// One long text of an archive may stand in many rows, so the sum is checked before it is made.
+  private static func checkSize(of document: MappingDocument) throws {
+    var bytes = 0
+    for entry in document.entityMappings {
+      for row in entry.attributes + entry.relationships {
+        bytes += row.name.utf8.count
+        if case .expression(let value) = row.value { bytes += value.description.utf8.count }
+        for (key, value) in row.userInfo { bytes += key.utf8.count + value.utf8.count }
+        guard bytes <= byteLimit else {
+          throw MappingError.unreadable(
+            file: "The mapping model", reason: "its text would be larger than \(byteLimit) bytes")
+        }
+      }
+    }
   }
 
   /// A text; the emitter chooses the quotation marks it needs.

@@ -105,8 +105,10 @@ private struct MappingTextReader {
   func document(_ root: Node) throws -> MappingDocument {
     let fields = try fields(of: root, MappingText.Key.self, what: "a mapping model")
     guard let version = fields[.version] else {
-      throw bad(root, "the key \(MappingText.Key.version.rawValue) is missing; write "
-        + "\(MappingText.Key.version.rawValue): \(MappingText.version)")
+      throw bad(
+        root,
+        "the key \(MappingText.Key.version.rawValue) is missing; write "
+          + "\(MappingText.Key.version.rawValue): \(MappingText.version)")
     }
     guard try text(version) == MappingText.version else {
       throw bad(version, "this build reads version \(MappingText.version) of the format")
@@ -116,7 +118,13 @@ private struct MappingTextReader {
     document.destinationModelPath = try fields[.destinationModel].map(text)
     if let list = fields[.entityMappings] {
       guard let items = list.sequence else { throw bad(list, "entity-mappings is a list") }
-      document.entityMappings = try items.map(entry)
+      var budget = MappingBudget(file: "The text")
+      try budget.check(entityMappings: items.count)
+      document.entityMappings = try items.map { item in
+        let entry = try entry(item)
+        try budget.take(rows: entry.attributes.count + entry.relationships.count)
+        return entry
+      }
     }
     return document
   }
@@ -151,7 +159,9 @@ private struct MappingTextReader {
   }
 
   private func rows(_ node: Node, of mapping: String) throws -> [MappingDocument.Row] {
-    guard let pairs = node.mapping else { throw bad(node, "property names with expressions go here") }
+    guard let pairs = node.mapping else {
+      throw bad(node, "property names with expressions go here")
+    }
     return try pairs.map { key, value in
       let name = try text(key)
       guard value.mapping != nil else {
@@ -181,7 +191,8 @@ private struct MappingTextReader {
     }
   }
 
-  private func value(_ node: Node, _ mapping: String, _ property: String) throws -> ValueExpression {
+  private func value(_ node: Node, _ mapping: String, _ property: String) throws -> ValueExpression
+  {
     try parsed(node, mapping, property) { text throws(ExpressionError) in
       try ValueExpression(parsing: text)
     }

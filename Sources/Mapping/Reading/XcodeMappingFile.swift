@@ -46,9 +46,13 @@ struct XcodeMappingFile {
     }
     let model = models[0]
     var numbered: [(number: Int, entry: MappingDocument.Entry)] = []
-    for object in targets(of: "entitymappings", in: model, type: "XDDEVENTITYMAPPING") {
+    var budget = MappingBudget(file: file)
+    let mappings = targets(
+      of: "entitymappings", in: model, type: "XDDEVENTITYMAPPING", &budget)
+    try budget.check(entityMappings: mappings.count)
+    for object in mappings {
       let number = text("mappingnumber", of: object).flatMap { Int($0) } ?? 0
-      numbered.append((number, try entry(object)))
+      numbered.append((number, try entry(object, &budget)))
     }
     // Two mappings with one number keep the order of their names.
     numbered.sort {
@@ -61,7 +65,9 @@ struct XcodeMappingFile {
       destinationModelPath: text("destinationmodelpath", of: model))
   }
 
-  private func entry(_ object: MarkupElement) throws(MappingError) -> MappingDocument.Entry {
+  private func entry(
+    _ object: MarkupElement, _ budget: inout MappingBudget
+  ) throws(MappingError) -> MappingDocument.Entry {
     var entry = MappingDocument.Entry(
       name: text("name", of: object), source: text("sourcename", of: object).map { EntityName($0) },
       destination: text("destinationname", of: object).map { EntityName($0) },
@@ -79,13 +85,19 @@ struct XcodeMappingFile {
       entry.selection = try ArchivedSelection(file: file, mapping: name).selection(
         written, source: entry.source)
     }
-    entry.userInfo = try userInfo(of: object)
-    for row in targets(of: "attributemappings", in: object, type: "XDDEVATTRIBUTEMAPPING") {
+    entry.userInfo = try userInfo(of: object, &budget)
+    let attributes = targets(
+      of: "attributemappings", in: object, type: "XDDEVATTRIBUTEMAPPING", &budget)
+    let relationships = targets(
+      of: "relationshipmappings", in: object, type: "XDDEVRELATIONSHIPMAPPING", &budget)
+    try budget.take(rows: attributes.count + relationships.count)
+    for row in attributes {
       guard let property = text("name", of: row) else { continue }
       let value = try writtenValue(of: row, mapping: name, property: property)
-      entry.attributes.append(.init(property, value ?? .automatic, userInfo: try userInfo(of: row)))
+      entry.attributes.append(
+        .init(property, value ?? .automatic, userInfo: try userInfo(of: row, &budget)))
     }
-    for row in targets(of: "relationshipmappings", in: object, type: "XDDEVRELATIONSHIPMAPPING") {
+    for row in relationships {
       guard let property = text("name", of: row) else { continue }
       let value: MappingDocument.Row.Value
       if let written = try writtenValue(of: row, mapping: name, property: property) {
@@ -93,7 +105,7 @@ struct XcodeMappingFile {
       } else {
         value = try keyPathValue(of: row, mapping: name, property: property)
       }
-      entry.relationships.append(.init(property, value, userInfo: try userInfo(of: row)))
+      entry.relationships.append(.init(property, value, userInfo: try userInfo(of: row, &budget)))
     }
     entry.attributes.sort { $0.name.precedesInBytes($1.name) }
     entry.relationships.sort { $0.name.precedesInBytes($1.name) }
@@ -132,15 +144,18 @@ struct XcodeMappingFile {
 
 extension XcodeMappingFile {
   private func targets(
-    of relationship: String, in object: MarkupElement, type: String
+    of relationship: String, in object: MarkupElement, type: String, _ budget: inout MappingBudget
   ) -> [MarkupElement] {
     guard
       let references = object.children(named: "relationship").first(where: {
         $0["name"] == relationship
       })?["idrefs"]
     else { return [] }
-    return references.split(whereSeparator: \.isWhitespace).compactMap { objects[String($0)] }
-      .filter { $0["type"] == type }
+    return references.split(whereSeparator: \.isWhitespace).compactMap { id in
+      guard let found = objects[String(id)], found["type"] == type, budget.claim(String(id))
+      else { return nil }
+      return found
+    }
   }
 
   private func raw(_ name: String, of object: MarkupElement) -> String? {
@@ -209,7 +224,9 @@ extension XcodeMappingFile {
     return try ArchivedSelection(file: file, mapping: mapping).expression(root, property: property)
   }
 
-  private func userInfo(of object: MarkupElement) throws(MappingError) -> [String: String] {
+  private func userInfo(
+    of object: MarkupElement, _ budget: inout MappingBudget
+  ) throws(MappingError) -> [String: String] {
     guard let bytes = try bytes("userinfodata", of: object) else { return [:] }
     let archive: KeyedArchive
     do {
@@ -217,6 +234,6 @@ extension XcodeMappingFile {
     } catch {
       throw .unreadable(file: file, reason: "user info: \(error)")
     }
-    return try UserInfo.read(archive[top: "root"], file: file)
+    return try UserInfo.read(archive[top: "root"], file: file, &budget)
   }
 }
