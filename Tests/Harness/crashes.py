@@ -67,7 +67,10 @@ def facts_of(subject, folder):
 
 
 def finished_units(directory):
-    """How often each (stage, unit) was reported finished."""
+    """How often each (stage, unit) was reported finished.
+
+    Not of verify: it looks at the assembled file, which a rerun makes anew.
+    """
     found = collections.Counter()
     try:
         with open(os.path.join(directory, "events.jsonl"), "rb") as file:
@@ -79,7 +82,7 @@ def finished_units(directory):
             event = json.loads(line)
         except ValueError:      # the last line of a killed process may be torn
             continue
-        if isinstance(event, dict) and event.get("event") == "unit-finished":
+        if isinstance(event, dict) and event.get("event") == "unit-finished" and event.get("stage") != "verify":
             found[(event.get("stage"), event.get("unit"))] += 1
     return found
 
@@ -97,8 +100,8 @@ def checkpoints(directory):
 
 
 def redone(before, after):
-    """Checkpoints that were whole at the kill and were written again."""
-    return sorted(n for n in before if n in after and after[n] != before[n])
+    """Checkpoints that were whole at the kill and were written again; those of verify always are."""
+    return sorted(n for n in before if n in after and after[n] != before[n] and not n.startswith("verify"))
 
 
 def moment(directory):
@@ -300,6 +303,10 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
             if run.exit >= 0:
                 problems += tool.contract_problems(run)
             if run.exit == 0:
+                break
+            # The kill fell after the very last step: the output is there, the run directory is gone,
+            # and an output is never overwritten.
+            if attempt and out and run.exit == 73 and os.path.exists(out) and not os.path.isdir(directory):
                 break
             killed = run.exit == -signal.SIGKILL and bool(hit)
             # A run that lost workers, or was asked to stop, may end early, and must say so with 75.
