@@ -23,6 +23,14 @@ extension StoreSoundness {
     if Set(names).count != names.count { add("Z_PRIMARYKEY names an entity twice") }
     var rows: [EntityName: PrimaryKeyRow] = [:]
     for row in store.entityKeys { rows[EntityName(row.name)] = row }
+    for (name, row) in formerNames(binding, rows) {
+      rows[EntityName(row.name)] = nil
+      rows[name] = row
+      findings.append(
+        StoreFinding(
+          kind: .note, entity: name.rawValue,
+          message: "stands in Z_PRIMARYKEY under the name it had before an in-place migration"))
+    }
     for name in Set(binding.hierarchy.order).subtracting(rows.keys).sorted() {
       add("is missing in Z_PRIMARYKEY", name)
     }
@@ -54,6 +62,22 @@ extension StoreSoundness {
       }
     }
     return findings
+  }
+
+  /// Rows of entities that Core Data renamed in place: it leaves the old name, which the model's
+  /// renaming identifier still tells, under the number that the new one has by the rule.
+  ///
+  /// Source: `core-data-sqlite-format.md` §2, the one exception to the numbering.
+  private static func formerNames(_ binding: StoreBinding, _ rows: [EntityName: PrimaryKeyRow])
+    -> [(EntityName, PrimaryKeyRow)]
+  {
+    binding.hierarchy.order.compactMap { name in
+      guard rows[name] == nil, let former = binding.hierarchy[name]?.renamingIdentifier,
+        !binding.hierarchy.contains(EntityName(former)), let row = rows[EntityName(former)],
+        row.number == Int64(binding.hierarchy.numbers[name] ?? 0)
+      else { return nil }
+      return (name, row)
+    }
   }
 
   // MARK: Z_METADATA, Z_MODELCACHE
