@@ -63,7 +63,7 @@ let package = Package(
     room("DurableFiles", ["CLinux", system]),
     room("SQLite", ["CSQLite"]),
     room("ObjectModel", [ours("KeyedArchive"), ours("Digests"), "CZlib"]),
-    room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), yams]),
+    room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite"), yams]),
     room(
       "PersistentStore",
       [
@@ -120,7 +120,7 @@ let package = Package(
       exclude: ["Golden"]),
     tests("KeyedArchive", [ours("KeyedArchive")]),
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
-    tests("Mapping", [ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive")]),
+    tests("Mapping", [ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite")]),
 
     tests(
       "PersistentStore",

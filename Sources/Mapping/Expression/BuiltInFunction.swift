@@ -57,13 +57,15 @@ public struct BuiltInFunction: Sendable, Hashable {
   static let converters: [BuiltInFunction] = [
     BuiltInFunction("godwit.bucket", 2...2),  // data, key
     BuiltInFunction("godwit.bucketSetting", 3...3),  // data, key, value
-    BuiltInFunction("godwit.string", 1...1),  // number, UUID or URI
+    // A number, UUID or URI; or a date and a format; or data and an encoding.
+    BuiltInFunction("godwit.string", 1...2),
     BuiltInFunction("godwit.integer", 1...1),  // text
     BuiltInFunction("godwit.double", 1...1),  // text
     BuiltInFunction("godwit.decimal", 1...1),  // text
     BuiltInFunction("godwit.date", 1...2),  // seconds since 2001; or text, format
     BuiltInFunction("godwit.dateString", 2...2),  // date, format
     BuiltInFunction("godwit.seconds", 1...1),  // date → seconds since 2001
+    BuiltInFunction("godwit.timestamp", 1...1),  // the same
     BuiltInFunction("godwit.uuid", 1...1),  // text
     BuiltInFunction("godwit.url", 1...1),  // text
     BuiltInFunction("godwit.data", 2...2),  // text, encoding

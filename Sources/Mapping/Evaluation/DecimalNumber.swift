@@ -1,0 +1,300 @@
+/// ± `mantissa` · 10^`exponent`: a number of at most 38 decimal digits, as `NSDecimalNumber`
+/// keeps it.
+///
+/// Every operation gives the exact result rounded once to 38 digits, halves away from zero. A
+/// trivial type: arithmetic allocates nothing. Mantissas have no trailing zeros, so equal numbers
+/// are equal member by member, and zero is never negative.
+///
+/// Source: Foundation's `NSDecimalNumber` ("mantissa … up to 38 digits, exponent from −128
+/// through 127"); `core-data-migration.md` §4.5.
+public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
+  public let isNegative: Bool
+  /// Below 10^38.
+  public let mantissa: UInt128
+  public let exponent: Int
+
+  public static let exponents = -128...127
+  static let digits = 38
+  public static let zero = DecimalNumber(0 as Int64)
+
+  private init(checked isNegative: Bool, mantissa: UInt128, exponent: Int) {
+    self.isNegative = isNegative
+    self.mantissa = mantissa
+    self.exponent = exponent
+  }
+
+  public init(_ integer: Int64) {
+    var (mantissa, exponent) = (UInt128(integer.magnitude), 0)
+    while mantissa != 0, mantissa % 10 == 0 {
+      mantissa /= 10
+      exponent += 1
+    }
+    self.init(checked: integer < 0, mantissa: mantissa, exponent: exponent)
+  }
+
+  /// A number of any mantissa, rounded to 38 digits; nil where it is too large.
+  public init?(isNegative: Bool, mantissa: UInt128, exponent: Int) {
+    self.init(isNegative: isNegative, wide: (0, mantissa), exponent: exponent)
+  }
+
+  /// The shortest decimal that reads back as the double: `0.1` is a tenth. Nil where that is
+  /// too large, or no number.
+  public init?(real: Double) {
+    guard real.isFinite else { return nil }
+    self.init(text: real.description)
+  }
+
+  /// Reads `-12.5e3`; nil for anything else, and for what is too large. At most 200 characters.
+  public init?(text: String) {
+    let units = Array(text.utf8)
+    guard units.count <= 200 else { return nil }
+    var place = 0
+    let isNegative = units.first == UInt8(ascii: "-")
+    if isNegative || units.first == UInt8(ascii: "+") { place += 1 }
+    var (mantissa, exponent, digitCount) = (UInt128(0), 0, 0)
+    var isBehindPoint = false
+    var half: UInt8?  // the first digit that found no room
+    while place < units.count {
+      let unit = units[place]
+      if unit == UInt8(ascii: "."), !isBehindPoint {
+        isBehindPoint = true
+      } else if unit >= UInt8(ascii: "0"), unit <= UInt8(ascii: "9") {
+        digitCount += 1
+        let digit = unit - UInt8(ascii: "0")
+        if half == nil, mantissa < Self.limit / 10 {
+          mantissa = mantissa * 10 + UInt128(digit)
+          if isBehindPoint { exponent -= 1 }
+        } else {
+          if half == nil { half = digit }
+          if !isBehindPoint { exponent += 1 }
+        }
+      } else {
+        break
+      }
+      place += 1
+    }
+    guard digitCount > 0 else { return nil }
+    if place < units.count {
+      guard units[place] | 0x20 == UInt8(ascii: "e"),
+        let power = Int(String(decoding: units[(place + 1)...], as: UTF8.self)),
+        abs(power) < 10_000
+      else { return nil }
+      exponent += power
+    }
+    if let half, half >= 5 { mantissa += 1 }
+    self.init(isNegative: isNegative, wide: (0, mantissa), exponent: exponent)
+  }
+
+  /// 10^38: no mantissa reaches it.
+  static let limit: UInt128 = powersOfTen[38]
+
+  /// 10^0 … 10^38.
+  private static let powersOfTen: [UInt128] = {
+    var powers: [UInt128] = [1]
+    for _ in 0..<38 { powers.append(powers[powers.count - 1] * 10) }
+    return powers
+  }()
+
+  /// Rounds a mantissa of 256 bits to 38 digits.
+  ///
+  /// Only the last digit that is taken off decides, since halves go away from zero: a mantissa
+  /// that was cut off below may be passed as it is, if 38 digits of it are there.
+  fileprivate init?(isNegative: Bool, wide: (high: UInt128, low: UInt128), exponent: Int) {
+    var (high, low, exponent) = (wide.high, wide.low, exponent)
+    var last: UInt128 = 0
+    while high != 0 || low >= Self.limit {
+      let top = high.quotientAndRemainder(dividingBy: 10)
+      let rest = (10 as UInt128).dividingFullWidth((top.remainder, low))
+      (high, low) = (top.quotient, rest.quotient)
+      last = rest.remainder
+      exponent += 1
+    }
+    if last >= 5 { low += 1 }
+    self.init(isNegative: isNegative, fitting: low, exponent: exponent)
+  }
+
+  /// Takes off trailing zeros and brings the exponent into its range.
+  private init?(isNegative: Bool, fitting mantissa: UInt128, exponent: Int) {
+    var (mantissa, exponent) = (mantissa, exponent)
+    var last: UInt128 = 0
+    while exponent < Self.exponents.lowerBound, mantissa != 0 {
+      last = mantissa % 10
+      mantissa /= 10
+      exponent += 1
+    }
+    if last >= 5 { mantissa += 1 }
+    guard mantissa != 0 else {
+      self = .zero
+      return
+    }
+    while mantissa % 10 == 0 {
+      mantissa /= 10
+      exponent += 1
+    }
+    while exponent > Self.exponents.upperBound, mantissa < Self.limit / 10 {
+      mantissa *= 10
+      exponent -= 1
+    }
+    guard exponent <= Self.exponents.upperBound else { return nil }
+    self.init(checked: isNegative, mantissa: mantissa, exponent: exponent)
+  }
+}
+
+// MARK: - Arithmetic. Nil: the result is too large.
+
+extension DecimalNumber {
+  public static prefix func - (a: DecimalNumber) -> DecimalNumber {
+    DecimalNumber(
+      checked: !a.isNegative && a.mantissa != 0, mantissa: a.mantissa, exponent: a.exponent)
+  }
+
+  public func adding(_ other: DecimalNumber) -> DecimalNumber? {
+    if mantissa == 0 { return other }
+    if other.mantissa == 0 { return self }
+    let (a, b) = exponent >= other.exponent ? (self, other) : (other, self)
+    // `a` is brought toward the exponent of `b`, to 76 digits at most: 256 bits hold 77.
+    let distance = a.exponent - b.exponent
+    let padding = min(distance, Self.digits - a.digitCount)
+    let shift = min(distance - padding, Self.digits)
+    let padded = a.mantissa * Self.powersOfTen[padding]
+    var wide: (high: UInt128, low: UInt128) = padded.multipliedFullWidth(
+      by: Self.powersOfTen[shift])
+    let exponent = a.exponent - padding - shift
+    // What remains of `b` below that is far below the 38 digits of the result: it is cut off.
+    let lost = exponent - b.exponent
+    var (small, rest) =
+      lost <= Self.digits
+      ? b.mantissa.quotientAndRemainder(dividingBy: Self.powersOfTen[lost]) : (0, b.mantissa)
+    if a.isNegative == b.isNegative {
+      let (low, carries) = wide.low.addingReportingOverflow(small)
+      wide = (wide.high + (carries ? 1 : 0), low)
+      return DecimalNumber(isNegative: a.isNegative, wide: wide, exponent: exponent)
+    }
+    // Cutting off must make the difference smaller, never larger.
+    if rest != 0 {
+      small += 1
+      rest = 0
+    }
+    if wide.high == 0, wide.low < small {
+      return DecimalNumber(
+        isNegative: b.isNegative, wide: (0, small - wide.low), exponent: exponent)
+    }
+    let (low, borrows) = wide.low.subtractingReportingOverflow(small)
+    wide = (wide.high - (borrows ? 1 : 0), low)
+    return DecimalNumber(isNegative: a.isNegative, wide: wide, exponent: exponent)
+  }
+
+  public func subtracting(_ other: DecimalNumber) -> DecimalNumber? { adding(-other) }
+
+  public func multiplied(by other: DecimalNumber) -> DecimalNumber? {
+    let wide = mantissa.multipliedFullWidth(by: other.mantissa)
+    return DecimalNumber(
+      isNegative: isNegative != other.isNegative, wide: (wide.high, wide.low),
+      exponent: exponent + other.exponent)
+  }
+
+  /// - Precondition: `other` is not zero.
+  public func divided(by other: DecimalNumber) -> DecimalNumber? {
+    precondition(other.mantissa != 0, "the caller tells division by zero apart")
+    if mantissa == 0 { return .zero }
+    let isNegative = self.isNegative != other.isNegative
+    let padding = Self.digits - digitCount
+    let numerator = mantissa * Self.powersOfTen[padding]
+    var exponent = self.exponent - other.exponent - padding
+    var (quotient, remainder) = numerator.quotientAndRemainder(dividingBy: other.mantissa)
+    /// The next digit of the long division.
+    func nextDigit() -> UInt128 {
+      let wide = remainder.multipliedFullWidth(by: 10)
+      let next = other.mantissa.dividingFullWidth((wide.high, wide.low))
+      remainder = next.remainder
+      return next.quotient
+    }
+    while remainder != 0, quotient < Self.limit / 10 {
+      quotient = quotient * 10 + nextDigit()
+      exponent -= 1
+    }
+    if remainder != 0, nextDigit() >= 5 { quotient += 1 }
+    return DecimalNumber(isNegative: isNegative, wide: (0, quotient), exponent: exponent)
+  }
+
+  public func rounded(_ rule: FloatingPointRoundingRule) -> DecimalNumber {
+    guard exponent < 0 else { return self }
+    let places = -exponent
+    let (whole, rest) =
+      places <= 38
+      ? mantissa.quotientAndRemainder(dividingBy: Self.powersOfTen[places]) : (0, mantissa)
+    var result = whole
+    if rest != 0, (rule == .down && isNegative) || (rule == .up && !isNegative) { result += 1 }
+    return DecimalNumber(isNegative: isNegative, mantissa: result, exponent: 0) ?? .zero
+  }
+}
+
+// MARK: - Order and conversion
+
+extension DecimalNumber: Comparable {
+  public static func < (a: DecimalNumber, b: DecimalNumber) -> Bool { a.order(to: b) < 0 }
+
+  /// −1, 0 or 1.
+  func order(to other: DecimalNumber) -> Int {
+    if self == other { return 0 }
+    if isNegative != other.isNegative { return isNegative ? -1 : 1 }
+    let magnitude = magnitudeOrder(to: other)
+    return isNegative ? -magnitude : magnitude
+  }
+
+  private func magnitudeOrder(to other: DecimalNumber) -> Int {
+    if mantissa == 0 || other.mantissa == 0 {
+      return mantissa == other.mantissa ? 0 : mantissa == 0 ? -1 : 1
+    }
+    let (a, b) = (digitCount + exponent, other.digitCount + other.exponent)
+    if a != b { return a < b ? -1 : 1 }
+    let x = mantissa * Self.powersOfTen[Self.digits - digitCount]
+    let y = other.mantissa * Self.powersOfTen[Self.digits - other.digitCount]
+    return x == y ? 0 : x < y ? -1 : 1
+  }
+
+  private var digitCount: Int {
+    var count = 1
+    while count < Self.digits, mantissa >= Self.powersOfTen[count] { count += 1 }
+    return count
+  }
+
+  /// The nearest double.
+  public var double: Double {
+    // Through text: only a decimal reader rounds once.
+    Double("\(isNegative ? "-" : "")\(mantissa)e\(exponent)") ?? .nan
+  }
+
+  /// The number cut to an integer; nil outside the range of `Int64`.
+  public var truncated: Int64? {
+    let whole = rounded(.towardZero)
+    guard whole.exponent <= 19 else { return nil }
+    guard whole.mantissa <= UInt128(UInt64.max) else { return nil }
+    let (value, overflows) = whole.mantissa.multipliedReportingOverflow(
+      by: Self.powersOfTen[whole.exponent])
+    guard !overflows, value <= UInt128(Int64.max.magnitude) + (isNegative ? 1 : 0) else {
+      return nil
+    }
+    return isNegative ? Int64(truncatingIfNeeded: 0 &- value) : Int64(value)
+  }
+
+  /// The integer, where it is one.
+  public var integral: Int64? { exponent >= 0 ? truncated : nil }
+}
+
+extension DecimalNumber: CustomStringConvertible {
+  /// Plain digits, without an exponent, as `-[NSDecimalNumber stringValue]` writes them.
+  public var description: String {
+    var digits = String(mantissa)
+    if exponent >= 0 {
+      if mantissa != 0 { digits += String(repeating: "0", count: exponent) }
+    } else {
+      let places = -exponent
+      if digits.utf8.count <= places {
+        digits = String(repeating: "0", count: places - digits.utf8.count + 1) + digits
+      }
+      digits.insert(".", at: digits.index(digits.endIndex, offsetBy: -places))
+    }
+    return (isNegative ? "-" : "") + digits
+  }
+}

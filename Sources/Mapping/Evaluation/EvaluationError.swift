@@ -1,0 +1,138 @@
+public import GodwitObjectModel
+
+/// Why an expression has no value for a row.
+///
+/// Names the place and never the row's data.
+public struct EvaluationError: Error, Sendable, Equatable {
+  public var problem: EvaluationProblem
+  /// The source object's entity, or the destination object's where there is no source.
+  public var entity: EntityName?
+  public var primaryKey: Int64?
+  /// The destination property; nil for a filter.
+  public var property: String?
+  /// The expression as it is written.
+  public var expression: String
+
+  public init(
+    _ problem: EvaluationProblem, entity: EntityName? = nil, primaryKey: Int64? = nil,
+    property: String? = nil, expression: String
+  ) {
+    self.problem = problem
+    self.entity = entity
+    self.primaryKey = primaryKey
+    self.property = property
+    self.expression = expression
+  }
+}
+
+/// What went wrong, without the place.
+public enum EvaluationProblem: Error, Sendable, Equatable {
+  /// Core Data's `NSUnknownKeyException`. `owner` is an entity, or words for a value's kind.
+  case unknownKey(owner: String, key: String)
+  case unknownVariable(String)
+  case unknownFunction(String)
+  case unknownSelector(owner: String, selector: String)
+  case unknownCollectionOperator(String)
+  case unknownMapping(String)
+  case unknownEntity(String)
+  case unknownCast(String)
+  /// A message with fewer or more arguments than it has colons.
+  case argumentCount(String)
+  /// `$entityPolicy` was asked for code that is not there.
+  case missingPolicy(selector: String)
+  /// A value of one kind where another is needed; both in words.
+  case wrongKind(found: String, needed: String)
+  /// Values of these kinds have no order.
+  case notComparable(String, String)
+  case divisionByZero
+  /// A number outside the range of its kind, or no number at all.
+  case overflow
+  /// A text that does not spell the wanted value, in words.
+  case notConvertible(to: String)
+  case badIndex
+  /// The text of a regular expression, date format or encoding that is none.
+  case badPattern(what: String)
+  case badPredicate(ExpressionError)
+  /// The bytes of a bucket are no property-list dictionary.
+  case damagedPropertyList(reason: String)
+  case tooDeep
+  /// Texts and collections longer than ``EvaluationLimits`` allow, or too many steps.
+  case tooLarge(what: String, limit: Int)
+  /// A value that the attribute's type does not take; Core Data raises "Unacceptable type of
+  /// value for attribute".
+  case unacceptable(found: String, type: AttributeType)
+  /// A number that the attribute's type cannot hold.
+  case outOfRange(AttributeType, isTooLarge: Bool)
+  /// What a column holds is no value of its attribute's type.
+  case unexpectedStorage(AttributeType)
+  /// What the surroundings said when they were asked for an object's value.
+  case access(String)
+}
+
+/// Bounds that no honest expression meets, and that end a hostile one with an error.
+public enum EvaluationLimits {
+  /// 64 MiB. Bytes of one text or one piece of data that an expression makes.
+  public static let bytes = 64 << 20
+  /// Members of one collection.
+  public static let members = 16_000_000
+  /// Nodes of the tree that one evaluation visits, nodes under a `SUBQUERY` once a member.
+  public static let steps = 200_000_000
+}
+
+extension EvaluationError {
+  /// Core Data's code. Source: `core-data-migration.md` §1.4.
+  public var code: Int {
+    switch problem {
+    case .outOfRange(_, let isTooLarge): isTooLarge ? 1610 : 1620
+    case .unacceptable: 1550
+    case .missingPolicy: 134170
+    default: 134110
+    }
+  }
+}
+
+extension EvaluationError: CustomStringConvertible {
+  public var description: String {
+    let object = entity.map { "\($0)" + (primaryKey.map { " with Z_PK \($0)" } ?? "") }
+    let place = [object, property.map { "property \($0)" }].compactMap { $0 }
+    let shown = expression.count > 200 ? String(expression.prefix(200)) + "…" : expression
+    return (place.isEmpty ? "" : place.joined(separator: ", ") + ": ")
+      + "\(problem), in: \(shown)"
+  }
+}
+
+extension EvaluationProblem: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unknownKey(let owner, let key): "\(owner) has no key \(key). Check the spelling"
+    case .unknownVariable(let name): "there is no variable $\(name) here"
+    case .unknownFunction(let name): "the function \(name) cannot be evaluated"
+    case .unknownSelector(let owner, let selector): "\(owner) does not understand \(selector)"
+    case .unknownCollectionOperator(let name): "there is no collection operator @\(name)"
+    case .unknownMapping(let name): "there is no entity mapping \(name)"
+    case .unknownEntity(let name): "there is no entity \(name)"
+    case .unknownCast(let name): "there is no cast to \(name)"
+    case .argumentCount(let selector): "\(selector) is given another number of arguments"
+    case .missingPolicy(let selector):
+      "$entityPolicy is asked for \(selector), and no policy with it is registered"
+    case .wrongKind(let found, let needed): "\(found) stands where \(needed) is needed"
+    case .notComparable(let a, let b): "\(a) and \(b) have no order. Convert one of them"
+    case .divisionByZero: "division by zero. Guard it with TERNARY"
+    case .overflow: "the result is outside the range of numbers"
+    case .notConvertible(let kind): "the text does not spell \(kind)"
+    case .badIndex: "the index is outside the collection or text"
+    case .badPattern(let what): "this is no \(what)"
+    case .badPredicate(let error): "the fetch's predicate cannot be read: \(error)"
+    case .damagedPropertyList(let reason): "the data is no property-list dictionary: \(reason)"
+    case .tooDeep: "the expression is nested deeper than \(ExpressionLimits.depth) levels"
+    case .tooLarge(let what, let limit): "the expression needs more than \(limit) \(what)"
+    case .unacceptable(let found, let type):
+      "unacceptable type of value: \(found) does not become \(type.xmlName) by itself. Convert it"
+    case .outOfRange(let type, let isTooLarge):
+      "the number is too \(isTooLarge ? "large" : "small") for \(type.xmlName)"
+    case .unexpectedStorage(let type):
+      "the column does not hold a value of type \(type.xmlName)"
+    case .access(let reason): reason
+    }
+  }
+}

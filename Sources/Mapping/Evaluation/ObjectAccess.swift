@@ -1,0 +1,101 @@
+public import GodwitObjectModel
+
+/// What an evaluator asks of its surroundings: the engine of a migration, or a test's memory.
+///
+/// Answers must not depend on the order of questions; collections come in an order that every
+/// run repeats. Errors thrown here keep their identity: an ``EvaluationProblem`` becomes an
+/// ``EvaluationError``, every other error is passed on as it is.
+public protocol ObjectAccess {
+  /// An attribute's value, or a relationship's objects: `.object` or `.null` for a to-one, `.set`
+  /// or `.orderedSet` for a to-many.
+  ///
+  /// - Returns: nil when the entity has no such property, own or inherited.
+  func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue?
+
+  /// Where the object lives, as `-[NSManagedObjectID URIRepresentation]` spells it.
+  func uri(of object: ObjectReference) throws -> String
+
+  /// What an entity mapping made of these source objects, in their order; of all where
+  /// `sourceInstances` is nil. Nothing twice.
+  ///
+  /// - Returns: nil when there is no such mapping.
+  func destinationInstances(
+    forEntityMappingNamed mapping: String, sourceInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]?
+
+  /// What all mappings of the relationship's destination entity and its sub-entities made of
+  /// these source objects. Nothing twice.
+  ///
+  /// - Returns: nil when the current source entity has no such relationship.
+  func destinationInstances(
+    forSourceRelationshipNamed relationship: String, sourceInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]?
+
+  /// The source objects that an entity mapping made these objects of.
+  ///
+  /// - Returns: nil when there is no such mapping.
+  func sourceInstances(
+    forEntityMappingNamed mapping: String, destinationInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]?
+
+  /// The source objects of an entity, without those of its sub-entities, for which `predicate`
+  /// holds; `holds` evaluates it. By ascending `Z_PK`.
+  ///
+  /// - Returns: nil when there is no such entity.
+  func sourceObjects(
+    of entity: EntityName, where predicate: PredicateExpression,
+    holds: (ObjectReference) throws -> Bool
+  ) throws -> [ObjectReference]?
+
+  /// `$manager.userInfo`.
+  var managerUserInfo: [String: ExpressionValue] { get }
+
+  /// Runs a method of the entity's migration policy.
+  ///
+  /// - Returns: nil when there is no policy or it has no such method.
+  func performPolicy(
+    selector: String, arguments: [ExpressionValue], in scope: EvaluationScope
+  ) throws -> ExpressionValue?
+}
+
+extension ObjectAccess {
+  public var managerUserInfo: [String: ExpressionValue] { [:] }
+
+  public func performPolicy(
+    selector: String, arguments: [ExpressionValue], in scope: EvaluationScope
+  ) throws -> ExpressionValue? { nil }
+}
+
+/// What the variables of one evaluation mean. Source: `core-data-migration.md` §4.1.
+public struct EvaluationScope: Sendable {
+  public var source: ObjectReference?
+  public var destination: ObjectReference?
+  /// `SELF`, and what a bare key path starts from: in a filter, the source object.
+  public var evaluatedObject: ExpressionValue?
+  /// `$entityMapping.name` and `$entityMapping.userInfo`.
+  public var entityMapping: String?
+  public var entityMappingUserInfo: [String: String] = [:]
+  /// The destination property: `$propertyMapping.name`.
+  public var property: String?
+  /// Variables beyond the six of Core Data.
+  public var variables: [String: ExpressionValue] = [:]
+
+  public init(
+    source: ObjectReference? = nil, destination: ObjectReference? = nil,
+    evaluatedObject: ExpressionValue? = nil, entityMapping: String? = nil,
+    entityMappingUserInfo: [String: String] = [:], property: String? = nil
+  ) {
+    self.source = source
+    self.destination = destination
+    self.evaluatedObject = evaluatedObject
+    self.entityMapping = entityMapping
+    self.entityMappingUserInfo = entityMappingUserInfo
+    self.property = property
+  }
+
+  /// For the filter of an entity mapping.
+  public static func filter(of object: ObjectReference, entityMapping: String? = nil) -> Self {
+    EvaluationScope(
+      source: object, evaluatedObject: .object(object), entityMapping: entityMapping)
+  }
+}

@@ -1,0 +1,149 @@
+/// Searching texts byte by byte: code points count, not what they look like together.
+enum ByteSearch {
+  /// Where `needle` begins, at or behind `start`. O(n·m) at worst, which only made-up texts meet.
+  static func find(
+    _ needle: [UInt8], in hay: UnsafeBufferPointer<UInt8>, from start: Int
+  ) -> Int? {
+    guard let first = needle.first else { return start }
+    guard needle.count <= hay.count else { return nil }
+    var place = start
+    let last = hay.count - needle.count
+    while place <= last {
+      if hay[place] == first {
+        var length = 1
+        while length < needle.count, hay[place + length] == needle[length] { length += 1 }
+        if length == needle.count { return place }
+      }
+      place += 1
+    }
+    return nil
+  }
+
+  static func contains(_ text: String, _ needle: String) -> Bool {
+    var text = text
+    return text.withUTF8 { find(Array(needle.utf8), in: $0, from: 0) != nil }
+  }
+
+  /// The whole text where the separator is empty or does not occur.
+  static func split(_ text: String, by separator: String) -> [String] {
+    let needle = Array(separator.utf8)
+    guard !needle.isEmpty else { return [text] }
+    var text = text
+    return text.withUTF8 { hay in
+      var parts: [String] = []
+      var start = 0
+      while let found = find(needle, in: hay, from: start) {
+        parts.append(String(decoding: hay[start..<found], as: UTF8.self))
+        start = found + needle.count
+      }
+      parts.append(String(decoding: hay[start...], as: UTF8.self))
+      return parts
+    }
+  }
+}
+
+/// Parts of paths, as `NSString` takes them.
+enum PathTexts {
+  static func withoutTrailingSlashes(_ path: String) -> String {
+    var units = path.utf8[...]
+    while units.count > 1, units.last == UInt8(ascii: "/") { units.removeLast() }
+    return String(decoding: units, as: UTF8.self)
+  }
+
+  static func lastComponent(_ path: String) -> String {
+    let path = withoutTrailingSlashes(path)
+    guard path != "/", let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return path }
+    return String(decoding: path.utf8[path.utf8.index(after: slash)...], as: UTF8.self)
+  }
+
+  static func pathExtension(_ path: String) -> String {
+    let name = lastComponent(path).utf8
+    guard let dot = name.lastIndex(of: UInt8(ascii: ".")), dot != name.startIndex else { return "" }
+    return String(decoding: name[name.index(after: dot)...], as: UTF8.self)
+  }
+
+  static func withoutLast(_ path: String) -> String {
+    let path = withoutTrailingSlashes(path)
+    guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "" }
+    let head = String(decoding: path.utf8[..<slash], as: UTF8.self)
+    return head.isEmpty ? "/" : withoutTrailingSlashes(head)
+  }
+
+  static func withoutExtension(_ path: String) -> String {
+    let path = withoutTrailingSlashes(path)
+    let length = pathExtension(path).utf8.count
+    guard length > 0 else { return path }
+    return String(decoding: path.utf8.dropLast(length + 1), as: UTF8.self)
+  }
+
+  static func appending(_ component: String, to path: String) -> String {
+    if path.isEmpty { return component }
+    let path = withoutTrailingSlashes(path)
+    return path == "/" ? path + component : path + "/" + component
+  }
+}
+
+/// The number at the beginning of a text, as `-[NSString integerValue]` reads it: blanks are
+/// skipped, the rest after the digits does not matter, no digits are 0.
+struct NumberScan {
+  /// Clamped to the range.
+  var integer: Int64 = 0
+  var real: Double = 0
+
+  init(_ text: String) {
+    let units = Array(text.utf8.prefix(2_000))
+    var place = 0
+    while place < units.count, Self.isBlank(units[place]) { place += 1 }
+    let start = place
+    let isNegative = place < units.count && units[place] == UInt8(ascii: "-")
+    if isNegative || (place < units.count && units[place] == UInt8(ascii: "+")) { place += 1 }
+    func isDigit(_ place: Int) -> Bool {
+      place < units.count && units[place] >= UInt8(ascii: "0") && units[place] <= UInt8(ascii: "9")
+    }
+    var isFull = false
+    var digits = 0
+    while isDigit(place) {
+      let digit = Int64(units[place] - UInt8(ascii: "0"))
+      let (tenfold, a) = integer.multipliedReportingOverflow(by: 10)
+      let (sum, b) = tenfold.addingReportingOverflow(isNegative ? -digit : digit)
+      if a || b { isFull = true } else if !isFull { integer = sum }
+      place += 1
+      digits += 1
+    }
+    if isFull { integer = isNegative ? .min : .max }
+    if place < units.count, units[place] == UInt8(ascii: ".") {
+      place += 1
+      while isDigit(place) {
+        place += 1
+        digits += 1
+      }
+    }
+    guard digits > 0 else { return }
+    if place < units.count, units[place] | 0x20 == UInt8(ascii: "e") {
+      var end = place + 1
+      if end < units.count, units[end] == UInt8(ascii: "-") || units[end] == UInt8(ascii: "+") {
+        end += 1
+      }
+      if isDigit(end) {
+        while isDigit(end) { end += 1 }
+        place = end
+      }
+    }
+    var spelled = String(decoding: units[start..<place], as: UTF8.self)
+    if spelled.hasSuffix(".") { spelled.removeLast() }
+    if spelled.hasPrefix("+") { spelled.removeFirst() }
+    real = Double(spelled) ?? 0
+  }
+
+  private static func isBlank(_ unit: UInt8) -> Bool {
+    unit == 0x20 || (unit >= 0x09 && unit <= 0x0D)
+  }
+
+  /// `-[NSString boolValue]`: blanks, a sign and zeros are skipped; then Y, T or a digit is true.
+  static func boolean(_ text: String) -> Bool {
+    var rest = text.utf8.prefix(2_000).drop { isBlank($0) }
+    if rest.first == UInt8(ascii: "-") || rest.first == UInt8(ascii: "+") { rest.removeFirst() }
+    guard let first = rest.drop(while: { $0 == UInt8(ascii: "0") }).first else { return false }
+    return "YyTt123456789".utf8.contains(first)
+  }
+}

@@ -1,0 +1,180 @@
+import Foundation
+
+/// Compares texts with the options `[cd]`, `LIKE` and `MATCHES`. Patterns are compiled once.
+///
+/// Source: `core-data-migration.md` §4.5.
+final class TextMatching {
+  /// 64. Patterns come from a mapping model's text; only a made-up one draws them from rows.
+  private static let patternLimit = 64
+  /// Calls of ICU's progress callback, one every few thousand steps: some seconds.
+  private static let progressLimit = 20_000
+  private var patterns: [Pattern: NSRegularExpression] = [:]
+
+  private struct Pattern: Hashable {
+    var text: [UInt8]
+    var ignoresCase: Bool
+  }
+
+  /// The text without what the options leave out.
+  func folded(_ text: String, _ options: Comparison.Options) -> String {
+    let folds = options.intersection([.caseInsensitive, .diacriticInsensitive])
+    if folds.isEmpty || options.contains(.normalized) { return text }
+    if text.utf8.allSatisfy({ $0 < 0x80 }) {
+      // ASCII has no diacritics.
+      return folds.contains(.caseInsensitive) ? text.lowercased() : text
+    }
+    var foundation: String.CompareOptions = []
+    if folds.contains(.caseInsensitive) { foundation.insert(.caseInsensitive) }
+    if folds.contains(.diacriticInsensitive) { foundation.insert(.diacriticInsensitive) }
+    return text.folding(options: foundation, locale: nil)
+  }
+
+  /// `*` stands for any characters, `?` for one, and a backslash takes their meaning away.
+  func isLike(_ text: String, _ pattern: String, _ options: Comparison.Options) -> Bool {
+    let text = Array(folded(text, options).unicodeScalars)
+    let pattern = Self.wildcards(folded(pattern, options))
+    // Back to the last star only: no more than text × pattern steps.
+    var (t, p) = (0, 0)
+    var star: (pattern: Int, text: Int)?
+    while t < text.count {
+      if p < pattern.count, pattern[p] == .any {
+        star = (p, t)
+        p += 1
+      } else if p < pattern.count, pattern[p] == .one || pattern[p] == .scalar(text[t]) {
+        t += 1
+        p += 1
+      } else if let last = star {
+        star = (last.pattern, last.text + 1)
+        p = last.pattern + 1
+        t = last.text + 1
+      } else {
+        return false
+      }
+    }
+    return pattern[p...].allSatisfy { $0 == .any }
+  }
+
+  private enum Wildcard: Equatable {
+    case any, one
+    case scalar(Unicode.Scalar)
+  }
+
+  private static func wildcards(_ pattern: String) -> [Wildcard] {
+    var result: [Wildcard] = []
+    var isEscaped = false
+    for scalar in pattern.unicodeScalars {
+      if isEscaped {
+        result.append(.scalar(scalar))
+        isEscaped = false
+      } else if scalar == "\\" {
+        isEscaped = true
+      } else {
+        result.append(scalar == "*" ? .any : scalar == "?" ? .one : .scalar(scalar))
+      }
+    }
+    if isEscaped { result.append(.scalar("\\")) }
+    return result
+  }
+
+  /// ICU's regular expressions; the whole text must match.
+  func matches(
+    _ text: String, _ pattern: String, _ options: Comparison.Options
+  ) throws(EvaluationProblem) -> Bool {
+    let diacritics = options.intersection(.diacriticInsensitive)
+    let expression = try regularExpression(
+      folded(pattern, diacritics), ignoresCase: options.contains(.caseInsensitive))
+    let text = folded(text, diacritics)
+    let whole = NSRange(location: 0, length: text.utf16.count)
+    var (isMatch, progress) = (false, 0)
+    expression.enumerateMatches(in: text, options: [.anchored, .reportProgress], range: whole) {
+      result, flags, stop in
+      if let result, !flags.contains(.progress) {
+        isMatch = result.range == whole
+        stop.pointee = true
+      } else {
+        progress += 1
+        if progress > Self.progressLimit { stop.pointee = true }
+      }
+    }
+    guard progress <= Self.progressLimit else {
+      throw .tooLarge(what: "steps of a regular expression", limit: Self.progressLimit)
+    }
+    return isMatch
+  }
+
+  private func regularExpression(
+    _ pattern: String, ignoresCase: Bool
+  ) throws(EvaluationProblem) -> NSRegularExpression {
+    let key = Pattern(text: Array(pattern.utf8), ignoresCase: ignoresCase)
+    if let found = patterns[key] { return found }
+    // The group keeps an alternation inside the two anchors.
+    guard
+      let made = try? NSRegularExpression(
+        pattern: "\\A(?:" + pattern + ")\\z", options: ignoresCase ? [.caseInsensitive] : [])
+    else { throw .badPattern(what: "regular expression") }
+    if patterns.count >= Self.patternLimit { patterns.removeAll() }
+    patterns[key] = made
+    return made
+  }
+}
+
+/// Dates as texts, in the POSIX locale and UTC.
+final class DateTexts {
+  /// 1970-01-01 to 2001-01-01, in seconds.
+  static let referenceDate = 978_307_200.0
+  private var formatters: [String: DateFormatter] = [:]
+
+  /// Unicode date formats such as `yyyy-MM-dd HH:mm`; the text must be all of the date.
+  func date(_ text: String, format: String) throws(EvaluationProblem) -> Double {
+    guard let found = formatter(format).date(from: text) else {
+      throw .notConvertible(to: "a date of this format")
+    }
+    return found.timeIntervalSinceReferenceDate
+  }
+
+  func text(_ seconds: Double, format: String) throws(EvaluationProblem) -> String {
+    guard abs(seconds) < Self.farthest else { throw .overflow }
+    return formatter(format).string(from: Date(timeIntervalSinceReferenceDate: seconds))
+  }
+
+  /// About 30 000 years: calendars go wrong far beyond.
+  static let farthest = 1e12
+
+  private func formatter(_ format: String) -> DateFormatter {
+    if let found = formatters[format] { return found }
+    let made = DateFormatter()
+    made.locale = Locale(identifier: "en_US_POSIX")
+    made.timeZone = TimeZone(secondsFromGMT: 0)
+    made.calendar = Calendar(identifier: .gregorian)
+    made.isLenient = false
+    made.dateFormat = format
+    if formatters.count >= 64 { formatters.removeAll() }
+    formatters[format] = made
+    return made
+  }
+
+  /// `2001-01-01 00:00:00 +0000`; nil for dates far outside the calendar.
+  static func description(of seconds: Double) -> String? {
+    guard abs(seconds) < farthest else { return nil }
+    let whole = Int64((seconds + referenceDate).rounded(.down))
+    let days = whole >= 0 ? whole / 86_400 : (whole - 86_399) / 86_400
+    let second = whole - days * 86_400
+    // Days to a civil date, by eras of 400 years that begin in March.
+    let shifted = days + 719_468
+    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
+    let day = shifted - era * 146_097
+    let yearOfEra = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365
+    let dayOfYear = day - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+    let month = (5 * dayOfYear + 2) / 153
+    let civilMonth = month < 10 ? month + 3 : month - 9
+    let year = yearOfEra + era * 400 + (civilMonth <= 2 ? 1 : 0)
+    func padded(_ value: Int64, _ width: Int) -> String {
+      let digits = String(value.magnitude)
+      return (value < 0 ? "-" : "")
+        + String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
+    }
+    return "\(padded(year, 4))-\(padded(civilMonth, 2))-"
+      + "\(padded(dayOfYear - (153 * month + 2) / 5 + 1, 2)) "
+      + "\(padded(second / 3_600, 2)):\(padded(second / 60 % 60, 2)):\(padded(second % 60, 2)) +0000"
+  }
+}

@@ -1,0 +1,142 @@
+public import GodwitObjectModel
+public import GodwitSQLite
+
+// Between values and columns. Source: `core-data-sqlite-format.md` §5.
+extension ExpressionValue {
+  /// What a column of an attribute holds.
+  ///
+  /// A transformable's bytes stay bytes, and so do those of a binary attribute; the marker of
+  /// external storage is the caller's.
+  public init(
+    stored value: SQLiteValue, as type: AttributeType
+  ) throws(EvaluationProblem) {
+    switch (type, value) {
+    case (_, .null): self = .null
+    case (.boolean, .integer(let integer)): self = .boolean(integer != 0)
+    case (.integer16, .integer(let integer)), (.integer32, .integer(let integer)),
+      (.integer64, .integer(let integer)):
+      self = .integer(integer)
+    case (.decimal, .integer(let integer)): self = .decimal(DecimalNumber(integer))
+    case (.decimal, .real(let real)):
+      guard let decimal = DecimalNumber(real: real) else { throw .unexpectedStorage(type) }
+      self = .decimal(decimal)
+    case (.double, .real(let real)), (.float, .real(let real)):
+      guard real.isFinite else { throw .unexpectedStorage(type) }
+      self = .real(real)
+    case (.double, .integer(let integer)), (.float, .integer(let integer)):
+      self = .real(Double(integer))
+    case (.date, .real(let seconds)):
+      guard seconds.isFinite else { throw .unexpectedStorage(type) }
+      self = .date(seconds)
+    case (.date, .integer(let seconds)): self = .date(Double(seconds))
+    case (.string, .text(let text)): self = .string(text)
+    case (.uri, .text(let text)): self = .url(text)
+    case (.binary, .blob(let bytes)), (.transformable, .blob(let bytes)): self = .data(bytes)
+    case (.uuid, .blob(let bytes)):
+      guard let uuid = UUIDBytes(bytes) else { throw .unexpectedStorage(type) }
+      self = .uuid(uuid)
+    default: throw .unexpectedStorage(type)
+    }
+  }
+
+  public init(
+    stored value: borrowing RawValue, as type: AttributeType
+  ) throws(EvaluationProblem) {
+    try self.init(stored: SQLiteValue(copy value), as: type)
+  }
+
+  /// The value as an attribute of the type takes it.
+  ///
+  /// Numbers become numbers of another type: cut toward zero for an integer, a Boolean by being
+  /// other than 0. What does not fit is an error, and nothing else changes its kind by itself.
+  /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
+  public func assigned(
+    to attribute: AttributeDescription
+  ) throws(EvaluationProblem) -> ExpressionValue {
+    guard attribute.type == .composite, case .dictionary(let pairs) = self else {
+      return try assigned(to: attribute.type)
+    }
+    let elements = attribute.compositeElements ?? []
+    var result: [String: ExpressionValue] = [:]
+    for element in elements {
+      result[element.name] = try (pairs[element.name] ?? .null).assigned(to: element)
+    }
+    for key in pairs.keys where result[key] == nil {
+      throw .unknownKey(owner: "the composite attribute \(attribute.name)", key: key)
+    }
+    return .dictionary(result)
+  }
+
+  public func assigned(to type: AttributeType) throws(EvaluationProblem) -> ExpressionValue {
+    switch (type, self) {
+    case (_, .null): return .null
+    case (.integer16, _) where Number.isNumber(self):
+      return try integer(type, Int64(Int16.min)...Int64(Int16.max))
+    case (.integer32, _) where Number.isNumber(self):
+      return try integer(type, Int64(Int32.min)...Int64(Int32.max))
+    case (.integer64, _) where Number.isNumber(self): return try integer(type, .min ... .max)
+    case (.boolean, _) where Number.isNumber(self):
+      return .boolean(Number.order(self, .integer(0)) != 0)
+    case (.double, _) where Number.isNumber(self): return .real(Number.double(self))
+    case (.float, _) where Number.isNumber(self):
+      let real = Number.double(self)
+      let narrow = Double(Float(real))
+      guard narrow.isFinite else { throw .outOfRange(type, isTooLarge: real > 0) }
+      return .real(narrow)
+    case (.decimal, _) where Number.isNumber(self):
+      guard let decimal = Number.decimal(self) else {
+        throw .outOfRange(type, isTooLarge: Number.double(self) > 0)
+      }
+      return .decimal(decimal)
+    case (.string, .string), (.date, .date), (.binary, .data), (.uuid, .uuid), (.uri, .url),
+      (.transformable, .data):
+      return self
+    case (.undefined, _):
+      switch self {
+      case .object, .array, .set, .orderedSet, .dictionary, .helper: break
+      default: return self
+      }
+    default: break
+    }
+    throw .unacceptable(found: kind, type: type)
+  }
+
+  private func integer(
+    _ type: AttributeType, _ range: ClosedRange<Int64>
+  ) throws(EvaluationProblem) -> ExpressionValue {
+    guard let integer = Casting.truncated(self), range.contains(integer) else {
+      throw .outOfRange(type, isTooLarge: (Number.order(self, .integer(0)) ?? 1) > 0)
+    }
+    return .integer(integer)
+  }
+
+  /// What the column of an attribute holds for a value that was assigned to its type.
+  ///
+  /// Decimal and date columns have numeric affinity: what is whole is an integer there.
+  ///
+  /// - Returns: nil for a value that no column holds.
+  public func stored(as type: AttributeType) -> SQLiteValue? {
+    switch self {
+    case .null: return .null
+    case .boolean(let value): return .integer(value ? 1 : 0)
+    case .integer(let value): return .integer(value)
+    case .real(let value): return .real(value)
+    case .decimal(let value):
+      if let integer = value.integral { return .integer(integer) }
+      return Self.numeric(value.double)
+    case .date(let seconds): return Self.numeric(seconds)
+    case .string(let text), .url(let text): return .text(text)
+    case .data(let bytes): return .blob(bytes)
+    case .uuid(let uuid): return .blob(uuid.bytes)
+    case .object, .array, .set, .orderedSet, .dictionary, .helper: return nil
+    }
+  }
+
+  private static func numeric(_ value: Double) -> SQLiteValue {
+    // −0.0 becomes 0, as in SQLite.
+    if value >= -0x1p63, value < 0x1p63, let integer = Int64(exactly: value) {
+      return .integer(integer)
+    }
+    return .real(value)
+  }
+}
