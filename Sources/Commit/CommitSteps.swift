@@ -32,6 +32,10 @@ extension CommitSteps {
     case .replace: try replace(&journal)
     }
     try removeLeftovers(of: journal)
+    // Where a rename is a link and an unlink, a crash may have come between.
+    if FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
+      try DurableFile.remove(FilePath(journal.assembled))
+    }
     journal.state = .finished
     try journal.write(in: run)
   }
@@ -74,10 +78,14 @@ extension CommitSteps {
     guard isSourceUnchanged(journal) else {
       throw CommitError.sourceChanged(store: files.store)
     }
+    if needsClone(journal) {
+      try makeClone(&journal)
+      try journal.write(in: run)
+    }
     // Files that nobody has open yet are locked before they get the store's name, so that nobody
     // opens one store and writes to the WAL of the next.
     try CommitSteps.locking(assembled) {
-      if let clone = journal.clone, FileMark(journal.clonePath) == clone {
+      if journal.clone != nil, FileMark(files.store) != journal.clone {
         try CommitSteps.locking(journal.clonePath) {
           try DurableFile.rename(journal.clonePath, to: files.store)
           try removeLogs(files)
@@ -111,6 +119,8 @@ extension CommitSteps {
         if there.isSameFile(as: original) || there.size == original.size { continue }
         throw CommitError.destinationExists(path: to)
       }
+      // Whoever wrote it last may have left that to the system.
+      try DurableFile.syncFile(from)
       try DurableFile.link(from, to: to)
     }
     // What this commit added, before a crash, is no part of the source.
@@ -160,6 +170,14 @@ extension CommitSteps {
     return logs.allSatisfy { $0 == $1 || ($0 == nil && journal.settledSource == nil) }
   }
 
+  /// The clone has neither the store's name nor its own: it is still to be made, or somebody took
+  /// it away. Without it the WAL must stay.
+  private func needsClone(_ journal: CommitJournal) -> Bool {
+    guard journal.settledSource != nil else { return false }
+    guard let clone = journal.clone else { return true }
+    return FileMark(journal.storePath) != clone && FileMark(journal.clonePath) != clone
+  }
+
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
     if isInPlace(journal) { return true }
     guard FileMark(FilePath(journal.assembled)) == journal.assembledMark else {
@@ -171,9 +189,7 @@ extension CommitSteps {
       return !DurableFile.exists(journal.storePath)
     case .replace:
       try demandStore(of: journal)
-      if journal.state == .prepared, let settled = journal.settledSource,
-        FileMark(FilePath(settled)) == nil
-      {
+      if needsClone(journal), FileMark(FilePath(journal.settledSource ?? "")) == nil {
         return false
       }
       return isSourceUnchanged(journal)
@@ -216,8 +232,9 @@ extension CommitSteps {
   /// Removes what only the commit itself used, and what a crash left of copies half made.
   private func removeLeftovers(of journal: CommitJournal) throws {
     try DurableFile.removeIfPresent(journal.clonePath)
-    let beside = [journal.clonePath, journal.backup.store, journal.backup.wal]
-      .compactMap { $0.lastComponent?.string }
+    let beside = [
+      journal.clonePath, journal.backup.store, journal.backup.wal, journal.backup.journal,
+    ].compactMap { $0.lastComponent?.string }
     try ExternalData.removePartial(beside, from: journal.storePath.parent)
     try ExternalData.removePartial(journal.added, from: journal.files.externalDataFolder)
   }

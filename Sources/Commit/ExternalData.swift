@@ -46,10 +46,9 @@ enum ExternalData {
     for name in names {
       let target = destination.appending(name)
       let original = FileMark(folder.appending(name))
-      if let there = FileMark(target), there.isSameFile(as: original) || there.size == original?.size
-      {
-        continue
-      }
+      // A copy, where links cannot be made, is whole once it has its name.
+      let there = FileMark(target)
+      if let there, there.isSameFile(as: original) || there.size == original?.size { continue }
       try DurableFile.link(folder.appending(name), to: target, syncingFolder: false)
     }
     try DurableFile.syncFolder(destination)
@@ -87,23 +86,31 @@ enum ExternalData {
     defer { try? left.close() }
     let right = try FileDescriptor.open(b, .readOnly, options: .closeOnExec)
     defer { try? right.close() }
-    var (one, other) = ([UInt8](repeating: 0, count: 1 << 16), [UInt8](repeating: 0, count: 1 << 16))
+    var one = [UInt8](repeating: 0, count: 1 << 16)
+    var other = one
     var offset: Int64 = 0
     while offset < first.size {
-      let count = try one.withUnsafeMutableBytes { try left.read(fromAbsoluteOffset: offset, into: $0) }
-      let same = try other.withUnsafeMutableBytes { buffer in
-        var filled = 0
-        while filled < count {
-          let read = try right.read(
-            fromAbsoluteOffset: offset + Int64(filled),
-            into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<count]))
-          if read == 0 { return false }
-          filled += read
-        }
-        return true
-      }
-      guard count > 0, same, one[..<count] == other[..<count] else { return false }
+      let count = min(one.count, Int(first.size - offset))
+      guard try fill(&one, count, from: left, offset), try fill(&other, count, from: right, offset),
+        one[..<count] == other[..<count]
+      else { return false }
       offset += Int64(count)
+    }
+    return true
+  }
+
+  private static func fill(
+    _ bytes: inout [UInt8], _ count: Int, from file: FileDescriptor, _ offset: Int64
+  ) throws -> Bool {
+    var filled = 0
+    while filled < count {
+      let read = try bytes.withUnsafeMutableBytes {
+        try file.read(
+          fromAbsoluteOffset: offset + Int64(filled),
+          into: UnsafeMutableRawBufferPointer(rebasing: $0[filled..<count]))
+      }
+      if read == 0 { return false }
+      filled += read
     }
     return true
   }

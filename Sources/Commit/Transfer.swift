@@ -16,12 +16,8 @@ enum Transfer {
     into table: String, _ columns: [String], from source: String, expressions: [String],
     in file: Connection
   ) throws -> String {
-    let all = try file.rows("SELECT name FROM pragma_table_xinfo(?1, 'src') ORDER BY cid", [
-      .text(source)
-    ]).map { $0[0].text ?? "" }
-    let own = try file.rows("SELECT name FROM pragma_table_xinfo(?1, 'main') ORDER BY cid", [
-      .text(table)
-    ]).map { $0[0].text ?? "" }
+    let all = try columnNames(of: source, in: "src", file)
+    let own = try columnNames(of: table, in: "main", file)
     guard !all.isEmpty else {
       throw CommitError.unusablePlan("the source has no table \(source)")
     }
@@ -86,6 +82,14 @@ enum Transfer {
         name: name, isAutomatic: row[1].integer != 0,
         shape: isOwnKind ? "\(schema) \(name)" : row[2].text ?? "")
     }
+  }
+
+  private static func columnNames(
+    of table: String, in schema: String, _ file: Connection
+  ) throws -> [String] {
+    try file.rows(
+      "SELECT name FROM pragma_table_xinfo(?1, ?2) ORDER BY cid", [.text(table), .text(schema)]
+    ).map { $0[0].text ?? "" }
   }
 
   /// Rows are read in the order they lie in, so that they are appended.

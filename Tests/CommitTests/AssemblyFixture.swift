@@ -2,12 +2,12 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitObjectModel
-@testable import GodwitPersistentStore
 import GodwitSQLite
 import SystemPackage
 import Testing
 
 @testable import GodwitCommit
+@testable import GodwitPersistentStore
 @testable import GodwitPlanning
 
 /// A small store and a plan that has one table of each way, with the checkpoints of its units.
@@ -140,12 +140,16 @@ final class AssemblyFixture {
 
   /// The rows of one unit of ZTHING: copy and link.
   func writeThings(_ keys: ClosedRange<Int64>, unit: Int) throws {
-    try writeCheckpoint(.copy, unit, rows: keys.map { key in
-      (key, [.integer(3), .integer(1), .real(Double(key)), .text("thing \(key)")])
-    })
-    try writeCheckpoint(.link, unit, rows: keys.map { key in
-      (key, [key % 2 == 0 ? .null : .integer(key * 3)])
-    })
+    try writeCheckpoint(
+      .copy, unit,
+      rows: keys.map { key in
+        (key, [.integer(3), .integer(1), .real(Double(key)), .text("thing \(key)")])
+      })
+    try writeCheckpoint(
+      .link, unit,
+      rows: keys.map { key in
+        (key, [key % 2 == 0 ? .null : .integer(key * 3)])
+      })
   }
 
   /// What an undisturbed run of the workers leaves before the assembly.
@@ -201,7 +205,9 @@ func record(_ values: [SQLiteValue]) -> [UInt8] {
   var places: [UnsafeMutableRawPointer] = []
   for bytes in kept {
     places.append(place)
-    bytes.withUnsafeBytes { place.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(block), byteCount: $0.count) }
+    bytes.withUnsafeBytes {
+      place.copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(block), byteCount: $0.count)
+    }
     place += bytes.count
   }
   let pointed = raw.map { value, index -> RawValue in

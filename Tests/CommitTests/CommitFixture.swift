@@ -2,12 +2,12 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitObjectModel
-@testable import GodwitPersistentStore
 import GodwitSQLite
 import SystemPackage
 import Testing
 
 @testable import GodwitCommit
+@testable import GodwitPersistentStore
 @testable import GodwitPlanning
 
 /// Thrown by an observer of durable steps, to stop where a crash would.
@@ -36,7 +36,8 @@ final class Scratch {
 
 /// Every file below a folder, by its path from there.
 func files(below folder: FilePath) -> [String] {
-  let all = FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
+  let all =
+    FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
   return all.filter { !FileMark.isFolder(FilePath(folder.string + "/" + $0)) }.sorted()
 }
 
@@ -52,7 +53,8 @@ func write(_ text: String, to path: FilePath) throws {
 }
 
 /// A plan that knows paths and nothing of rows: all that a swap looks at.
-func emptyPlan(source: FilePath, readPath: FilePath, destination: FilePath) throws -> MigrationPlan {
+func emptyPlan(source: FilePath, readPath: FilePath, destination: FilePath) throws -> MigrationPlan
+{
   MigrationPlan(
     fingerprint: String(repeating: "ab", count: 32),
     sourcePath: source.string, sourceIdentity: try StoreFiles(source).identity(),
@@ -82,7 +84,8 @@ enum StoreContent: Equatable {
       return
     }
     let copy = scratch.appending("look-\(UUID().uuidString).sqlite")
-    for suffix in ["", "-wal", "-journal"] where DurableFile.exists(FilePath(path.string + suffix)) {
+    for suffix in ["", "-wal", "-journal"] where DurableFile.exists(FilePath(path.string + suffix))
+    {
       try copyFile(FilePath(path.string + suffix), FilePath(copy.string + suffix))
     }
     defer {

@@ -41,9 +41,10 @@ import Testing
     let store = try Connection(path: fixture.destination.string, mode: .immutable)
     #expect(try store.rows("PRAGMA auto_vacuum") == [[.integer(2)]])
     #expect(try store.rows("PRAGMA freelist_count") == [[.integer(0)]])
-    #expect(files(below: fixture.scratch.path).filter { $0.hasPrefix("assembled") } == [
-      "assembled.sqlite"
-    ])
+    #expect(
+      files(below: fixture.scratch.path).filter { $0.hasPrefix("assembled") } == [
+        "assembled.sqlite"
+      ])
   }
 
   @Test func `says rollback journal where the source did`() throws {
@@ -99,9 +100,10 @@ import Testing
       rows[39] == [
         .integer(40), .integer(3), .integer(1), .null, .real(40), .text("thing 40"), .null,
       ])
-    #expect(try store.rows("SELECT count(*), sum(Z_3RIGHT) FROM Z_3PAIR") == [
-      [.integer(40), .integer(820)]
-    ])
+    #expect(
+      try store.rows("SELECT count(*), sum(Z_3RIGHT) FROM Z_3PAIR") == [
+        [.integer(40), .integer(820)]
+      ])
     #expect(try store.rows("SELECT count(*) FROM ZEMPTY") == [[.integer(0)]])
   }
 
@@ -113,9 +115,10 @@ import Testing
       try store.rows("SELECT * FROM ANSCKTHING ORDER BY Z_PK") == [
         [.integer(4), .integer(5), .text("a")], [.integer(9), .integer(2), .text("b")],
       ])
-    #expect(try store.rows("SELECT name, seq FROM sqlite_sequence") == [
-      [.text("ANSCKTHING"), .integer(20)]
-    ])
+    #expect(
+      try store.rows("SELECT name, seq FROM sqlite_sequence") == [
+        [.text("ANSCKTHING"), .integer(20)]
+      ])
   }
 
   @Test func `writes the control rows`() throws {
@@ -140,8 +143,10 @@ import Testing
     for sql in AssemblyFixture.schema { try file.execute(sql) }
     try file.attachImmutable(fixture.source.string, as: "src")
     for (table, columns, source, carried) in [
-      ("ZCARRIED", ["Z_PK", "Z_ENT", "Z_OPT", "ZA", "ZB"], "ZOLD",
-        ["Z_PK", "Z_ENT", "Z_OPT", "ZX", "ZY"]),
+      (
+        "ZCARRIED", ["Z_PK", "Z_ENT", "Z_OPT", "ZA", "ZB"], "ZOLD",
+        ["Z_PK", "Z_ENT", "Z_OPT", "ZX", "ZY"]
+      ),
       ("Z_1NEW", ["Z_1LEFT", "Z_2RIGHT"], "Z_1OLD", ["Z_1L", "Z_2R"]),
     ] {
       let sql = try Transfer.statement(

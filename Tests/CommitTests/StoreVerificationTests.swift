@@ -33,7 +33,9 @@ extension AssemblyFixture {
       }
       try writeCheckpoint(stage, unit, rows: [], summary: summary)
     }
-    if stage == .validate { try writeCheckpoint(stage, 6, rows: [], summary: ShardSummary(rows: 7)) }
+    if stage == .validate {
+      try writeCheckpoint(stage, 6, rows: [], summary: ShardSummary(rows: 7))
+    }
   }
 
   /// An assembled file whose rows were validated, and perhaps damaged since.
