@@ -96,7 +96,7 @@ import Testing
     ),
     (
       "{ note: 'FUNCTION($source.note, \"uppercasestring\")' }",
-      "unknown-selector: there is no selector uppercasestring here. Did you mean uppercaseString?"
+      "unknown-selector: there is no selector uppercasestring here (character 24). Did you mean uppercaseString?"
     ),
     (
       "{ totalCost: $source.book.trades.@cuont }",
@@ -130,7 +130,7 @@ import Testing
     (
       "FUNCTION($manager, \"destinationInstancesForEntityMappingName:sourceIbstances:\", \"BookToBook\", $source.book)",
       "unknown-selector: there is no selector destinationInstancesForEntityMappingName:"
-        + "sourceIbstances: here. Did you mean "
+        + "sourceIbstances: here (character 20). Did you mean "
         + "destinationInstancesForEntityMappingNamed:sourceInstances:?"
     ),
     (

@@ -44,9 +44,13 @@ extension ExpressionCheck {
   private mutating func unknown(_ selector: String, _ known: [String]) {
     let suggestion = Spelling.closest(
       to: selector, among: known.sorted { $0.precedesInBytes($1) })
+    let place = text.ranges(of: ExpressionPrinter.quoted(selector)).first.map {
+      " (character \(text.distance(from: text.startIndex, to: $0.lowerBound) + 1))"
+    }
     find(
       .unknownSelector, .error,
-      "there is no selector \(selector) here" + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+      "there is no selector \(selector) here\(place ?? "")"
+        + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
   }
 
   private mutating func selectorResult(_ selector: String, on kind: ValueKind) -> ExpressionType {

@@ -12,6 +12,8 @@ struct ExpressionCheck {
   /// The destination property; nil in a filter.
   let property: String?
   private(set) var findings: [MappingFinding] = []
+  /// The text of the whole expression, to say where in it something stands.
+  private(set) var text = ""
   /// `SELF`, where there is one.
   private var evaluated: ExpressionType?
   private var variables: [String: ExpressionType] = [:]
@@ -49,6 +51,7 @@ struct ExpressionCheck {
   /// A filter is asked of each source object.
   mutating func checkFilter(_ predicate: PredicateExpression) {
     evaluated = mapping.sourceEntity.map { .object(.source, $0) }
+    text = predicate.description
     check(predicate)
   }
 }
@@ -57,6 +60,7 @@ struct ExpressionCheck {
 
 extension ExpressionCheck {
   mutating func checkAssignment(of value: ValueExpression, to property: PropertyDescription) {
+    text = value.description
     let found = type(of: value)
     switch property {
     case .attribute(let attribute): checkAttribute(attribute, found)
