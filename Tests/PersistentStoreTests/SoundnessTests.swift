@@ -52,7 +52,7 @@ import Testing
       ("UPDATE ZWORK SET Z_FOK_WRITER = 2048 WHERE Z_PK = 2", [.order]),
       ("UPDATE ZWORK SET Z_ENT = 4 WHERE Z_PK = 2", [.rows]),  // abstract
       ("UPDATE ZWORK SET Z_ENT = 1 WHERE Z_PK = 2", [.rows, .targetEntity]),  // of another table
-      ("UPDATE ZWORK SET Z_ENT = NULL WHERE Z_PK = 2", [.rows, .targetEntity]),
+      ("UPDATE ZWORK SET Z_ENT = NULL WHERE Z_PK = 2", [.rows]),
       ("UPDATE ZWORK SET ZTITLE = 'x' WHERE Z_PK = 2", [.validation]),
       ("UPDATE ZWORK SET ZTITLE = 'seventy' WHERE Z_PK = 2", [.validation]),
       ("UPDATE ZNOTE SET Z3NOTES = 9 WHERE Z_PK = 2", [.dangling]),

@@ -100,7 +100,7 @@ struct RowQuestions {
         "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
       ask(
         .targetEntity, "points to an object that is no \(relationship.destinationEntity)",
-        "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
+        "b.Z_PK IS NOT NULL AND b.Z_ENT NOT IN (\(allowed))"),
     ]
     if let extra = binding.entityColumn(of: relationship.name, in: entity) {
       let number = "a." + quoted(extra)
@@ -172,7 +172,7 @@ struct RowQuestions {
         "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
       ask(
         .targetEntity, "has a member whose owner is no \(entity)",
-        "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
+        "b.Z_PK IS NOT NULL AND b.Z_ENT NOT IN (\(allowed))"),
     ]
   }
 
@@ -200,7 +200,7 @@ struct RowQuestions {
           "b.Z_PK IS NULL"),
         ask(
           .targetEntity, "\(join.name).\(column) points to an object that is no \(entity)",
-          "b.Z_PK IS NOT NULL AND (b.Z_ENT IS NULL OR b.Z_ENT NOT IN (\(allowed)))"),
+          "b.Z_PK IS NOT NULL AND b.Z_ENT NOT IN (\(allowed))"),
       ]
     }
     func groups(
