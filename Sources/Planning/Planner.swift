@@ -49,8 +49,10 @@ public struct Planner: Sendable {
     }
     let binding = StoreBinding(store, found.hierarchy)
     try requireSoundness(binding, request)
+    let destinationLayout = StoreLayout(destination)
+    try destinationLayout.requireUsable()
     let context = PlanContext(
-      store: store, source: binding.layout, destination: StoreLayout(destination),
+      store: store, source: binding.layout, destination: destinationLayout,
       inference: inference, census: try StoreCensus(binding))
     try requireKnownRows(context, binding, request)
     let refusals = try RowConditions(context: context).refusals()
