@@ -135,5 +135,17 @@ let package = Package(
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
       ]),
     tests("Worker", [ours("Worker"), ours("SQLite"), ours("ObjectModel")]),
+    tests(
+      "Fleet",
+      [
+        ours("Fleet"), ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
+        ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), system,
+      ]),
+    tests(
+      "Commands",
+      [
+        ours("Commands"), ours("Fleet"), ours("Planning"), ours("ObjectModel"), argumentParser,
+        system,
+      ]),
   ]
 )

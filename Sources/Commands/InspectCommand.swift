@@ -11,7 +11,8 @@ struct InspectCommand: ParsableCommand {
   @Argument(help: "Stores: their main SQLite files.")
   var stores: [String]
 
-  @Option(help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
+  @Option(
+    help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
   var models: [String] = []
 
   @Flag(help: "JSON Lines: one object a store.")
@@ -44,7 +45,8 @@ struct VerifyCommand: ParsableCommand {
   @Argument(help: "The store's main SQLite file.")
   var store: String
 
-  @Option(help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
+  @Option(
+    help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
   var models: [String] = []
 
   @Flag(help: "JSON Lines; the last one is the result.")

@@ -25,7 +25,8 @@ struct MigrateCommand: AsyncParsableCommand {
     if status != .success { throw status.exit }
   }
 
-  private func migrate(_ request: MigrationRequest, _ report: ResultReport) async -> MigrationResult {
+  private func migrate(_ request: MigrationRequest, _ report: ResultReport) async -> MigrationResult
+  {
     let display = ProgressDisplay(
       store: FilePath(arguments.store).lastComponent?.string ?? arguments.store,
       isQuiet: arguments.quiet)

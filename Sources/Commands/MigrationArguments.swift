@@ -22,7 +22,8 @@ struct MigrationArguments: ParsableArguments {
       valueName: "version"))
   var to: String?
 
-  @Option(help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
   var output: String?
 
   @Option(

@@ -32,8 +32,9 @@ struct ModelCatalog {
     // Given later wins, as with everything given twice.
     if let version = versions.last(where: { $0.name == name }) { return version }
     let path = name.split(separator: ":").first.map(String.init) ?? name
-    guard FileManager.default.fileExists(atPath: name)
-      || FileManager.default.fileExists(atPath: path)
+    guard
+      FileManager.default.fileExists(atPath: name)
+        || FileManager.default.fileExists(atPath: path)
     else {
       let known = versions.map(\.name).joined(separator: ", ")
       throw CommandError(
@@ -109,6 +110,7 @@ enum TemporaryFolder {
         "No folder can be made in \(FileManager.default.temporaryDirectory.path): "
           + "\(Errno(rawValue: errno)). Point TMPDIR to a folder that this user may write to.")
     }
-    return FilePath(String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    return FilePath(
+      String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
   }
 }

@@ -4,7 +4,8 @@ import GodwitObjectModel
 
 struct ModelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "model", abstract: "Managed object models: their versions, and what tells them apart.",
+    commandName: "model",
+    abstract: "Managed object models: their versions, and what tells them apart.",
     subcommands: [ListCommand.self, ShowCommand.self, DiffCommand.self, HashCommand.self])
 }
 

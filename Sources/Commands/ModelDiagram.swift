@@ -59,7 +59,8 @@ struct ModelDiagram {
     for name in hierarchy.order {
       let attributes = rows(of: name).map { label($0) + "\\l" }.joined()
       let style = hierarchy[name]?.isAbstract == true ? ", style=dashed" : ""
-      text += "  \"\(escaped(name.rawValue))\" [label=\"{\(label(name.rawValue))|\(attributes)}\"\(style)];\n"
+      text +=
+        "  \"\(escaped(name.rawValue))\" [label=\"{\(label(name.rawValue))|\(attributes)}\"\(style)];\n"
     }
     for line in lines {
       text += "  \"\(escaped(line.from.rawValue))\" -> \"\(escaped(line.to.rawValue))\""

@@ -41,7 +41,9 @@ enum ModelText {
       if attribute.allowsExternalBinaryDataStorage { words.append("external storage") }
       if let expression = attribute.derivationExpression { words.append("derived \(expression)") }
     case .relationship(let relationship):
-      words = [relationship.isToMany ? "to many" : "to one", relationship.destinationEntity.rawValue]
+      words = [
+        relationship.isToMany ? "to many" : "to one", relationship.destinationEntity.rawValue,
+      ]
       if relationship.isOrdered { words.append("ordered") }
       if let inverse = relationship.inverseName { words.append("inverse \(inverse)") }
       if relationship.minCount > 0 { words.append("at least \(relationship.minCount)") }

@@ -86,8 +86,10 @@ final class ResultReport: Sendable {
     let width = tables.map(\.name.count).max() ?? 0
     for table in tables {
       let name = table.name + String(repeating: " ", count: width - table.name.count)
-      let size = table.shards == 0
-        ? "" : "  \(table.shards) \(table.shards == 1 ? "shard" : "shards"), \(ByteSize.text(table.bytes))"
+      let size =
+        table.shards == 0
+        ? ""
+        : "  \(table.shards) \(table.shards == 1 ? "shard" : "shards"), \(ByteSize.text(table.bytes))"
       lines.append("  \(name)  \(table.way)\(size)")
     }
     return lines

@@ -23,11 +23,14 @@ public struct Doctor: Sendable {
   public init(folder: FilePath) { self.folder = folder }
 
   public func findings() -> [Finding] {
-    [sqlite, library("zstd", String(cString: ZSTD_versionString())),
+    [
+      sqlite, library("zstd", String(cString: ZSTD_versionString())),
       library("zlib", String(cString: zlibVersion())), processors, memory, openFiles, clock,
       space(folder, "free space here"),
-      space(FilePath(FileManager.default.temporaryDirectory.path), "free space for clones of `plan`"),
-      fileSystem, durability]
+      space(
+        FilePath(FileManager.default.temporaryDirectory.path), "free space for clones of `plan`"),
+      fileSystem, durability,
+    ]
   }
 
   private func library(_ name: String, _ version: String) -> Finding {
@@ -102,7 +105,8 @@ public struct Doctor: Sendable {
     let isRemote = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"].contains(name)
     return Finding(
       name: "file system", value: name, isGood: !isRemote,
-      advice: isRemote ? "Locks of SQLite are not to be relied on there; copy stores here first." : nil)
+      advice: isRemote
+        ? "Locks of SQLite are not to be relied on there; copy stores here first." : nil)
   }
 
   /// The type of the mount that the folder lies on. See `proc_pid_mountinfo(5)`.

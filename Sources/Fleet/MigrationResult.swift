@@ -97,7 +97,8 @@ public struct MigrationResult: Codable, Sendable {
   public var ending: Ending
 
   private enum CodingKeys: String, CodingKey {
-    case event, store, verdict, code, reasons, source, destination, output, backup, resumed, plan, counts, rows
+    case event, store, verdict, code, reasons, source, destination, output, backup, resumed, plan,
+      counts, rows
     case seconds, stages, peakRSS, notes, findings
   }
 

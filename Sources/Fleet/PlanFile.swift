@@ -38,8 +38,9 @@ extension StoreAttempt {
         if earlier.formatVersion == plan.formatVersion, earlier.fingerprint == plan.fingerprint {
           return true
         }
-        discarded("The store, a model or an option has changed since an earlier run; its shards "
-          + "are discarded.")
+        discarded(
+          "The store, a model or an option has changed since an earlier run; its shards "
+            + "are discarded.")
       }
     } catch {
       discarded("The plan of an earlier run cannot be read; its shards are discarded.")

@@ -34,7 +34,9 @@ public enum RetryPolicy {
   ) -> (ending: MigrationResult.Ending, reason: String, message: String) {
     let judgement = judgement(of: error)
     let first = judgement.reasons.first ?? Reason(reason: "internal", message: "\(error)")
-    return (judgement.ending, first.reason, judgement.reasons.map(\.message).joined(separator: "\n"))
+    return (
+      judgement.ending, first.reason, judgement.reasons.map(\.message).joined(separator: "\n")
+    )
   }
 
   /// What an error means for the run.
@@ -127,6 +129,7 @@ public enum RetryPolicy {
       Judgement(.resumable, "commit", "\(error)")
     case .destinationExists, .externalDataConflict, .unreadableJournal:
       Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .notAFile: Judgement(.badInput, "store", "\(error)", code: 134_080)
     case .unusablePlan: Judgement(.fatal, "internal", "\(error)")
     default: Judgement(.inputOutput, "commit", "\(error)", code: error.code)
     }

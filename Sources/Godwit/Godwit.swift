@@ -1,9 +1,8 @@
+import GodwitCommands
 /// What a team with code of its own imports: models, mappings, and the same commands.
 @_exported import GodwitMapping
 @_exported import GodwitObjectModel
 @_exported import GodwitWorker
-
-import GodwitCommands
 
 /// The commands of `godwit`, for an executable of one's own.
 public enum GodwitTool {

@@ -1,0 +1,113 @@
+import ArgumentParser
+import Foundation
+import GodwitObjectModel
+import SystemPackage
+import Testing
+
+@testable import GodwitCommands
+
+/// The package's folder.
+private let root = URL(fileURLWithPath: #filePath)
+  .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().path
+private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
+
+@Suite struct `A catalog of models` {
+  @Test func `takes the current version of the last bundle for the destination`() throws {
+    let catalog = try ModelCatalog([recipes, recipes + "/Recipes.xcdatamodel"])
+    #expect(catalog.current?.name == "Recipes 2")
+    #expect(catalog.versions.count == 5)
+  }
+
+  @Test func `takes a version that was asked for by name`() throws {
+    let catalog = try ModelCatalog([recipes + ":Recipes 1.1"])
+    #expect(catalog.current?.name == "Recipes 1.1")
+    #expect(catalog.versions.map(\.name) == ["Recipes 1.1"])
+  }
+
+  @Test(arguments: ["Recipes 1.1", recipes + ":Recipes 1.1", recipes + "/Recipes 1.1.xcdatamodel"])
+  func `finds a destination by name or path`(name: String) throws {
+    #expect(try ModelCatalog([recipes]).destination(named: name).name == "Recipes 1.1")
+  }
+
+  @Test func `says which versions there are`() throws {
+    let catalog = try ModelCatalog([recipes])
+    let error = #expect(throws: CommandError.self) { try catalog.destination(named: "Recipes 9") }
+    #expect(error?.ending == .badInput)
+    #expect(error?.description.contains("Recipes 2") == true)
+  }
+
+  @Test func `is empty without arguments`() throws {
+    let catalog = try ModelCatalog([])
+    #expect(catalog.versions.isEmpty)
+    #expect(catalog.current == nil)
+  }
+}
+
+@Suite struct `The arguments of a migration` {
+  private func parse(_ arguments: String...) throws -> MigrationArguments {
+    try MigrationArguments.parse(arguments)
+  }
+
+  @Test func `put the run directory beside what is written`() throws {
+    #expect(try parse("a.sqlite").runDirectoryPath == "a.sqlite.godwit")
+    #expect(try parse("a.sqlite", "--output", "b").runDirectoryPath == "b.godwit")
+    #expect(try parse("a.sqlite", "--output", "b", "--state", "c").runDirectoryPath == "c")
+  }
+
+  @Test func `may repeat models`() throws {
+    #expect(try parse("a", "--models", "b", "--models", "c").models == ["b", "c"])
+  }
+
+  @Test(arguments: [
+    ["--workers", "0"], ["--workers", "257"], ["--shard-bytes", "0"], ["--output", ""],
+  ])
+  func `are refused where they mean nothing`(extra: [String]) {
+    #expect(throws: (any Error).self) { try MigrationArguments.parse(["a"] + extra) }
+  }
+
+  @Test func `give numbers that a machine can use`() throws {
+    #expect(try parse("a", "--shard-bytes", "64KiB").shardBytes.bytes == 65_536)
+    #expect((1...8).contains(try parse("a").workerCount))
+    #expect(try parse("a", "--workers", "12").workerCount == 12)
+  }
+}
+
+@Suite struct `A diagram` {
+  private func diagram() throws -> (ModelDiagram, EntityHierarchy) {
+    let hierarchy = try EntityHierarchy(try ModelFile.model(at: recipes + ":Recipes 2"))
+    return (ModelDiagram(hierarchy), hierarchy)
+  }
+
+  @Test func `has a box for every entity`() throws {
+    let (diagram, hierarchy) = try diagram()
+    for name in hierarchy.order {
+      #expect(diagram.dot.contains("\"\(name)\" [label="))
+      #expect(diagram.svg.contains(">\(name)</text>"))
+    }
+    #expect(diagram.svg.components(separatedBy: "<rect").count == hierarchy.order.count + 1)
+  }
+
+  @Test func `draws a relationship and its inverse once`() throws {
+    let a = EntityDescription(
+      name: "A",
+      properties: [
+        .relationship(.init(traits: .init(name: "b"), destinationEntity: "B", inverseName: "a"))
+      ])
+    let b = EntityDescription(
+      name: "B",
+      properties: [
+        .relationship(
+          .init(traits: .init(name: "a"), destinationEntity: "A", inverseName: "b", maxCount: 0))
+      ])
+    let dot = ModelDiagram(try EntityHierarchy(ManagedObjectModel(entities: [a, b]))).dot
+    #expect(dot.contains("\"A\" -> \"B\" [label=\"b / a *\""))
+    #expect(!dot.contains("\"B\" -> \"A\""))
+  }
+
+  @Test func `cannot be broken by a name`() throws {
+    let model = ManagedObjectModel(entities: [EntityDescription(name: "A<\"&{|")])
+    let diagram = ModelDiagram(try EntityHierarchy(model))
+    #expect(diagram.svg.contains(">A&lt;&quot;&amp;{|</text>"))
+    #expect(diagram.dot.contains(#""A<\"&{|" [label="{A\<\"&\{\||"#))
+  }
+}

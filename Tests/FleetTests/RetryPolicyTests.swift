@@ -1,0 +1,80 @@
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+@Suite struct `The retry policy` {
+  private static let task = WorkerTask(stage: .copy, unit: 7)
+
+  private static func failed(_ kind: WorkerFailure.Kind) -> FleetError {
+    .task(FailedTask(task: task, error: WorkerFailure(kind: kind, message: "it failed")))
+  }
+
+  @Test(arguments: [
+    // A signal, a full disk, somebody else's lock on the store: the same command goes on later.
+    (CancellationError() as any Error, MigrationResult.Ending.resumable),
+    (DurabilityError.failed(call: "fsync", path: "/a", .noSpace), .resumable),
+    (failed(.outOfSpace), .resumable),
+    (FleetError.notEnoughSpace(folder: "/a", neededBytes: 2, freeBytes: 1), .resumable),
+    (CommitError.storeInUse(store: "/a"), .resumable),
+    (CommitError.sourceChanged(store: "/a"), .resumable),  // planning again is all it takes
+    (CheckpointError.unreadable("/a", .noSpace), .resumable),
+    // Another run of ours is not a failure of this one.
+    (DurabilityError.locked("/a/lock"), .locked),
+    // What no rerun mends.
+    (failed(.damaged), .badInput),
+    (StoreDamage(findings: []), .badInput),
+    (StoreError.notFound("/a"), .badInput),
+    (ModelError.duplicateEntity("Recipe"), .badInput),
+    (CommitError.uniqueness(entity: "Recipe", index: "i"), .badInput),
+    (FleetError.noStore(path: "/a"), .badInput),
+    (FleetError.outputExists(path: "/a"), .cannotCreateOutput),
+    (CommitError.destinationExists(path: "/a"), .cannotCreateOutput),
+    (DurabilityError.failed(call: "open", path: "/a", .permissionDenied), .cannotCreateOutput),
+    (failed(.io), .inputOutput),
+    (DurabilityError.failed(call: "fsync", path: "/a", .ioError), .inputOutput),
+    (FleetError.workersDie(executable: "/a", how: "ended"), .engineUnavailable),
+    (failed(.internal), .fatal),
+    (FleetError.workersLost(task, how: "was killed by signal 9"), .fatal),
+  ])
+  func `says how a run ends with an error`(error: any Error, ending: MigrationResult.Ending) {
+    let judgement = RetryPolicy.judgement(of: error)
+    #expect(judgement.ending == ending)
+    if !(error is StoreDamage) {
+      #expect(judgement.reasons.allSatisfy { !$0.message.isEmpty })
+      #expect(!judgement.reasons.isEmpty)
+    }
+  }
+
+  @Test(arguments: [
+    (WorkerFailure.Kind.io, 1, true),
+    (.io, 2, true),
+    (.io, 3, false),  // three times is no accident
+    (.damaged, 1, false),  // a damaged store stays damaged
+    (.outOfSpace, 1, false),  // and a full disk full
+    (.internal, 1, false),
+  ])
+  func `tries a task again only where that may help`(
+    kind: WorkerFailure.Kind, failures: Int, allows: Bool
+  ) {
+    #expect(
+      RetryPolicy.allowsRetry(WorkerFailure(kind: kind, message: ""), failures: failures) == allows)
+  }
+
+  @Test func `keeps the reasons that a worker gives`() {
+    let reason = Reason(reason: "type", entity: "Recipe", property: "name", message: "is a blob")
+    let failure = WorkerFailure(
+      kind: .damaged, code: 134_150, message: "damaged", reasons: [reason])
+    let judgement = RetryPolicy.judgement(
+      of: FleetError.task(FailedTask(task: Self.task, error: failure)))
+    #expect(judgement.reasons == [reason])
+    #expect(judgement.code == 134_150)
+  }
+}
