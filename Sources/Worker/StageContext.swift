@@ -13,6 +13,8 @@ final class StageContext {
   let plan: MigrationPlan
   let run: RunDirectory
   let source: Connection
+  /// Kept over the units of a run, so that a map of a table is made once.
+  let targets: TargetFinder
   private(set) var assembled: Connection?
   let fingerprint: [UInt8]
 
@@ -24,8 +26,10 @@ final class StageContext {
     }
     self.fingerprint = fingerprint
     source = try Connection(path: plan.readPath, mode: .immutable)
-    try source.execute("PRAGMA cache_size = -8192")
+    // 24 MiB: look-ups and index checks go over the whole file again and again.
+    try source.execute("PRAGMA cache_size = -24576")
     try source.execute("PRAGMA temp_store = FILE")
+    targets = TargetFinder(source)
   }
 
   func openAssembled(_ path: String) throws {

@@ -4,12 +4,16 @@ import GodwitSQLite
 
 /// The to-one relationships of one entity: what may be their targets, and what becomes of them.
 final class EntityLinks {
-  private struct Reference {
-    var check: ReferenceCheck
+  /// What the row loop needs of a relationship, without ownership.
+  private struct Reference: BitwiseCopyable {
+    var keyPlace: Int
+    /// −1 where there is none.
+    var entityPlace: Int
+    var orderPlace: Int
     var table: Int
     /// Destination `Z_ENT` by source `Z_ENT`; −1 for entities that may not be targets, 0 for
     /// targets without successor.
-    var numbers: [Int64]
+    var numbers: UnsafeMutableBufferPointer<Int64>
     var key: RawValue = .null
     var target: Int64 = 0
     /// The key is kept: it has a surviving target, or pointed to nothing before.
@@ -19,21 +23,35 @@ final class EntityLinks {
   let isMapped: Bool
   private let entity: String
   private let programs: [RelationshipProgram]
-  private var references: [Reference]
+  private let names: [String]
+  private let references: UnsafeMutableBufferPointer<Reference>
 
   init(_ program: EntityProgram, finder: TargetFinder) throws {
     entity = program.source.rawValue
     isMapped = program.destination != nil
     programs = program.relationships
-    references = try program.references.map { check in
+    names = program.references.map(\.relationship)
+    let checks = program.references
+    let tables = try checks.map { try finder.table($0.targetTable) }
+    references = .allocate(capacity: checks.count)
+    for (index, check) in checks.enumerated() {
       let size = Int(max(0, min(check.allowed.max() ?? 0, 100_000))) + 1
-      var numbers = [Int64](repeating: -1, count: size)
+      let numbers = UnsafeMutableBufferPointer<Int64>.allocate(capacity: size)
+      numbers.initialize(repeating: -1)
       for number in check.allowed where numbers.indices.contains(Int(number)) {
         numbers[Int(number)] = check.surviving[Int(number)] ?? 0
       }
-      return Reference(
-        check: check, table: try finder.table(check.targetTable), numbers: numbers)
+      references.initializeElement(
+        at: index,
+        to: Reference(
+          keyPlace: check.key, entityPlace: check.entityColumn ?? -1,
+          orderPlace: check.orderColumn ?? -1, table: tables[index], numbers: numbers))
     }
+  }
+
+  deinit {
+    for reference in references { reference.numbers.deallocate() }
+    references.deallocate()
   }
 
   /// Looks every target of the row up, and says what is wrong with it.
@@ -41,41 +59,44 @@ final class EntityLinks {
     at row: UnsafeMutablePointer<RawValue>, primaryKey: Int64, finder: TargetFinder,
     into tally: inout FindingTally
   ) throws {
-    for index in references.indices {
-      let check = references[index].check
-      let key = row[check.key]
-      references[index].key = key
-      references[index].target = 0
-      references[index].keeps = false
-      let entityValue = check.entityColumn.map { row[$0] }
+    for index in 0..<references.count {
+      var reference = references[index]
+      let key = row[reference.keyPlace]
+      let place = reference.entityPlace < 0 ? RawValue.null : row[reference.entityPlace]
+      reference.key = key
+      reference.target = 0
+      reference.keeps = false
       switch key.kind {
       case .null:
-        if let entityValue, entityValue.kind != .null {
-          report(.entityColumn, "the entity column is set without a target", check, primaryKey, &tally)
+        if place.kind != .null {
+          report(.entityColumn, "the entity column is set without a target", index, primaryKey, &tally)
         }
       case .integer:
-        if let order = check.orderColumn, row[order].kind == .null {
-          report(.order, "a member of an ordered list has no place", check, primaryKey, &tally)
+        if reference.orderPlace >= 0, row[reference.orderPlace].kind == .null {
+          report(.order, "a member of an ordered list has no place", index, primaryKey, &tally)
         }
-        guard let found = try finder.entity(of: key.bits, inTable: references[index].table) else {
-          report(.dangling, "the target does not exist", check, primaryKey, &tally)
-          references[index].keeps = true
-          continue
+        if let found = try finder.entity(of: key.bits, inTable: reference.table) {
+          if reference.entityPlace >= 0, place.kind != .integer || place.bits != found {
+            report(
+              .entityColumn, "the entity column disagrees with the target", index, primaryKey,
+              &tally)
+          }
+          let isKnown = found >= 0 && found < Int64(reference.numbers.count)
+          let number = isKnown ? reference.numbers[Int(found)] : -1
+          if number < 0 {
+            report(
+              .targetEntity, "the target is of another entity", index, primaryKey, &tally)
+          }
+          reference.target = max(number, 0)
+          reference.keeps = number > 0
+        } else {
+          report(.dangling, "the target does not exist", index, primaryKey, &tally)
+          reference.keeps = true
         }
-        if let entityValue, entityValue.kind != .integer || entityValue.bits != found {
-          report(
-            .entityColumn, "the entity column disagrees with the target", check, primaryKey, &tally)
-        }
-        let numbers = references[index].numbers
-        let number = found >= 0 && found < numbers.count ? numbers[Int(found)] : -1
-        if number < 0 {
-          report(.targetEntity, "the target is of another entity", check, primaryKey, &tally)
-        }
-        references[index].target = max(number, 0)
-        references[index].keeps = number > 0
       case .real, .text, .blob:
-        report(.type, "the key is no integer", check, primaryKey, &tally)
+        report(.type, "the key is no integer", index, primaryKey, &tally)
       }
+      references[index] = reference
     }
   }
 
@@ -117,61 +138,11 @@ final class EntityLinks {
   }
 
   private func report(
-    _ kind: StoreFinding.Kind, _ message: String, _ check: ReferenceCheck, _ primaryKey: Int64,
+    _ kind: StoreFinding.Kind, _ message: String, _ index: Int, _ primaryKey: Int64,
     _ tally: inout FindingTally
   ) {
     tally.add(
-      kind, entity: entity, property: check.relationship, message: message,
+      kind, entity: entity, property: names[index], message: message,
       primaryKey: primaryKey)
-  }
-}
-
-/// Finds out what entity the row with a given key is, by the source's own b-tree.
-///
-/// Memory is flat, whatever the number of rows: a small cache in front, since neighbours often
-/// point to the same target.
-final class TargetFinder {
-  private struct Table {
-    var name: String
-    var statement: Statement
-    var keys: [Int64]
-    var entities: [Int64]
-  }
-
-  /// 4 096 places of 16 bytes: fits the processor's cache beside the rows.
-  private static let cacheMask: UInt64 = 4095
-  private static let empty = Int64.min
-
-  private let connection: Connection
-  private var tables: [Table] = []
-
-  init(_ connection: Connection) { self.connection = connection }
-
-  func table(_ name: String) throws -> Int {
-    if let known = tables.firstIndex(where: { $0.name == name }) { return known }
-    let statement = try connection.prepare(
-      "SELECT Z_ENT FROM \(quoted(name)) WHERE Z_PK = ?1")
-    let size = Int(Self.cacheMask) + 1
-    tables.append(
-      Table(
-        name: name, statement: statement, keys: Array(repeating: Self.empty, count: size),
-        entities: Array(repeating: 0, count: size)))
-    return tables.count - 1
-  }
-
-  /// `Z_ENT` of a row; −1 where it is no integer; nil where there is no such row.
-  func entity(of key: Int64, inTable number: Int) throws -> Int64? {
-    let place = Int((UInt64(bitPattern: key) &* 0x9E37_79B9_7F4A_7C15) >> 52 & Self.cacheMask)
-    if tables[number].keys[place] == key, key != Self.empty { return tables[number].entities[place] }
-    let statement = tables[number].statement
-    try statement.bind(1, key)
-    defer { statement.reset() }
-    guard try statement.step() else { return nil }
-    var value = RawValue.null
-    statement.read(into: &value, from: 0, count: 1)
-    let entity = value.kind == .integer ? value.bits : -1
-    tables[number].keys[place] = key
-    tables[number].entities[place] = entity
-    return entity
   }
 }

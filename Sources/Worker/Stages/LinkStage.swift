@@ -43,7 +43,7 @@ struct LinkStage {
     try statement.bind(1, keys.lowerBound)
     try statement.bind(2, keys.upperBound)
     let programs = ProgramTable(table)
-    let finder = TargetFinder(context.source)
+    let finder = context.targets
     let entities = try table.entities.map { try EntityLinks($0, finder: finder) }
     let queries = try table.pairQueries.map { try PairCursor($0, context.source, keys) }
     let ranks = try RankCounter(context.source, programs: table.entities, from: keys.lowerBound)
