@@ -29,7 +29,7 @@ def determinism(arguments=None):
                 run = tool.run(subject.command(subject.store, out, workers, size))
                 problems += [f"{workers} workers, {size} bytes: {p}" for p in tool.contract_problems(run)]
                 digest = judge.digest(out) if run.exit == 0 and os.path.exists(out) else run.why()
-                units = sum(1 for n in crashes.finished_units(out + ".godwit").values() if n)
+                units = sum(stage["units"] for stage in (run.result or {}).get("stages", []))
                 rows.append((workers, size, units, f"{run.seconds:.2f}", digest[:64]))
                 digests.add(digest)
                 if run.exit:
