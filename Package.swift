@@ -62,7 +62,9 @@ let package = Package(
     room("Digests", ["CCrypto"]),
     room("DurableFiles", ["CLinux", system]),
     room("SQLite", ["CSQLite"]),
-    room("ObjectModel", [ours("KeyedArchive"), ours("Digests"), "CZlib"]),
+    room(
+      "ObjectModel",
+      [ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"), "CZlib", system]),
     room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite"), yams]),
     room(
       "PersistentStore",
@@ -119,7 +121,7 @@ let package = Package(
       [ours("Checkpoints"), ours("DurableFiles"), ours("Digests"), "CZstd", system],
       exclude: ["Golden"]),
     tests("KeyedArchive", [ours("KeyedArchive")]),
-    tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive")]),
+    tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive"), system]),
     tests("Mapping", [ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite")]),
 
     tests(

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Foundation
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
@@ -7,7 +6,9 @@ import GodwitPlanning
 struct MappingCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "mapping", abstract: "Mapping models.",
-    subcommands: [InferCommand.self])
+    subcommands: [
+      InferCommand.self, NewCommand.self, CheckCommand.self, ConvertCommand.self,
+    ])
 
   struct InferCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -20,7 +21,7 @@ struct MappingCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
     var destination: String
 
-    @Option(name: [.short, .customLong("output")], help: "Writes the mapping model to a file.")
+    @Option(name: [.short, .customLong("output")], help: "Writes the mapping model to a new file.")
     var output: String?
 
     @Flag(help: "JSON Lines; the last one is the result.")
@@ -35,13 +36,7 @@ struct MappingCommand: ParsableCommand {
         throw ExitStatus.badInput.exit
       }
       let text = try MappingDocument(inference.mappingModel).text()
-      if let output {
-        guard FileManager.default.createFile(atPath: output, contents: Data(text.utf8)) else {
-          throw CommandError(
-            .cannotCreateOutput, "output",
-            "\(output) cannot be written. Check that its folder exists and may be written to.")
-        }
-      }
+      if let output { try NewFile.write(text, to: output) }
       if json {
         Output.result(json: InferenceLine(inference))
       } else if output == nil {

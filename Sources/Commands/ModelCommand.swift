@@ -6,7 +6,10 @@ struct ModelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "model",
     abstract: "Managed object models: their versions, and what tells them apart.",
-    subcommands: [ListCommand.self, ShowCommand.self, DiffCommand.self, HashCommand.self])
+    subcommands: [
+      ListCommand.self, ShowCommand.self, DiffCommand.self, HashCommand.self,
+      AddVersionCommand.self, SetCurrentCommand.self,
+    ])
 }
 
 extension ModelCommand {

@@ -1,6 +1,7 @@
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
@@ -79,7 +80,9 @@ public enum RetryPolicy {
     case let error as StoreError:
       return judgement(of: error)
     case let error as ModelError:
-      return Judgement(.badInput, "model", "\(error)")
+      return judgement(of: error)
+    case let error as MappingError:
+      return Judgement(.badInput, "mapping", "\(error)", code: error.code)
     case let error as Errno:
       return judgement(errno: error, "A file operation failed: \(error).")
     default:
@@ -133,6 +136,16 @@ public enum RetryPolicy {
     case .unusablePlan: Judgement(.fatal, "internal", "\(error)")
     default: Judgement(.inputOutput, "commit", "\(error)", code: error.code)
     }
+  }
+
+  private static func judgement(of error: ModelError) -> Judgement {
+    let ending: MigrationResult.Ending =
+      switch error {
+      case .badVersionName: .usage
+      case .versionExists: .cannotCreateOutput
+      default: .badInput
+      }
+    return Judgement(ending, "model", "\(error)")
   }
 
   private static func judgement(of error: StoreError) -> Judgement {

@@ -10,6 +10,12 @@ public enum ModelError: Error, Sendable, Equatable {
   case noSuchVersion(path: String, version: String, known: [String])
   /// A bundle of several versions that does not say which one is current.
   case noCurrentVersion(path: String, known: [String])
+  /// Not an `.xcdatamodeld` folder, where versions could be added or chosen.
+  case notABundle(path: String)
+  /// A name that no version can have.
+  case badVersionName(String, reason: String)
+  /// A version of that name is there already.
+  case versionExists(path: String, version: String)
   /// The content of a store's `Z_MODELCACHE`.
   case modelCache(reason: String)
   /// Bounds that stop hostile models; real ones stay far below.
@@ -36,6 +42,12 @@ extension ModelError: CustomStringConvertible {
     case .noCurrentVersion(let path, let known):
       "\(path) has several versions and does not say which one is current. "
         + "Name one as PATH:VERSION: \(known.joined(separator: ", "))."
+    case .notABundle(let path):
+      "\(path) is not an .xcdatamodeld folder. Give the folder that holds the versions."
+    case .badVersionName(let name, let reason):
+      "\"\(name)\" cannot be the name of a version: \(reason). Choose another, such as \"Shop 2\"."
+    case .versionExists(let path, let version):
+      "\(path) has a \(version) already, which is not overwritten. Choose another name."
     case .modelCache(let reason):
       "The model in the store's Z_MODELCACHE cannot be used: \(reason). "
         + "Give the model as a file; the store itself may be sound."

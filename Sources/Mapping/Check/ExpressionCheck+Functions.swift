@@ -26,7 +26,7 @@ extension ExpressionCheck {
       find(
         .missingPolicySelector, .error,
         "$entityPolicy is asked for \(selector), which is code of "
-          + (mapping.policy ?? "a policy, and the mapping has none"))
+          + (mapping.policy ?? "a policy, and the mapping has none"), subject: selector)
       return .unknown
     case .value(let kind): return selectorResult(selector, on: kind)
     case .collection(let member):

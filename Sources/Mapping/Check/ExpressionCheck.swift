@@ -37,10 +37,13 @@ struct ExpressionCheck {
   }
 
   mutating func find(
-    _ kind: MappingFinding.Kind, _ severity: MappingFinding.Severity = .error, _ message: String
+    _ kind: MappingFinding.Kind, _ severity: MappingFinding.Severity = .error, _ message: String,
+    subject: String? = nil
   ) {
     findings.append(
-      MappingFinding(kind, severity, mapping: mapping.name, property: property, message: message))
+      MappingFinding(
+        kind, severity, mapping: mapping.name, property: property, subject: subject,
+        message: message))
   }
 
   private func didYouMean(_ name: String, _ known: [String], mark: String = "") -> String {

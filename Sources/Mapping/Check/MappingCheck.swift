@@ -38,10 +38,12 @@ public struct MappingCheck: Sendable {
 extension MappingCheck {
   private mutating func find(
     _ kind: MappingFinding.Kind, _ severity: MappingFinding.Severity = .error,
-    _ mapping: EntityMapping? = nil, _ property: String? = nil, _ message: String
+    _ mapping: EntityMapping? = nil, _ property: String? = nil, _ message: String,
+    subject: String? = nil
   ) {
     let finding = MappingFinding(
-      kind, severity, mapping: mapping?.name, property: property, message: message)
+      kind, severity, mapping: mapping?.name, property: property, subject: subject,
+      message: message)
     add(finding)
   }
 
@@ -111,7 +113,7 @@ extension MappingCheck {
       find(
         .missingPolicy, .error, mapping, nil,
         "the policy \(policy) is not registered. Port it to EntityMigrationPolicy and register it "
-          + "under this name")
+          + "under this name", subject: policy)
     }
     guard sourceIsKnown, destinationIsKnown else { return }
     checkSelection(of: mapping)

@@ -38,16 +38,19 @@ public struct MappingFinding: Sendable, Hashable, Codable {
   public var mapping: String?
   /// The destination property.
   public var property: String?
+  /// The name that is missing: a policy's class, or a selector of one.
+  public var subject: String?
   public var message: String
 
   public init(
     _ kind: Kind, _ severity: Severity = .error, mapping: String? = nil, property: String? = nil,
-    message: String
+    subject: String? = nil, message: String
   ) {
     self.kind = kind
     self.severity = severity
     self.mapping = mapping
     self.property = property
+    self.subject = subject
     self.message = message
   }
 }

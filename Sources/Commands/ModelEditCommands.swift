@@ -1,0 +1,63 @@
+import ArgumentParser
+import GodwitObjectModel
+
+extension ModelCommand {
+  struct AddVersionCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "add-version",
+      abstract: "Adds a version that equals an existing one; the current version stays current.")
+
+    @Argument(help: ArgumentHelp("An .xcdatamodeld folder.", valueName: "models"))
+    var models: String
+
+    @Argument(help: "The new version's name.")
+    var name: String
+
+    @Option(
+      help: ArgumentHelp("The version to copy. Default: the current one.", valueName: "version"))
+    var from: String?
+
+    @Flag(help: "One JSON object.")
+    var json = false
+
+    func run() throws {
+      let path = try ModelBundle(path: models).addVersion(name, from: from)
+      if json {
+        Output.result(
+          json: BundleLine(version: path.stem ?? name, path: path.string, isCurrent: false))
+      } else {
+        Output.result(path.string)
+      }
+    }
+  }
+
+  struct SetCurrentCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+      commandName: "set-current", abstract: "Makes a version the one that new stores get.")
+
+    @Argument(help: ArgumentHelp("An .xcdatamodeld folder.", valueName: "models"))
+    var models: String
+
+    @Argument(help: "A version's name.")
+    var name: String
+
+    @Flag(help: "One JSON object.")
+    var json = false
+
+    func run() throws {
+      let bundle = try ModelBundle(path: models)
+      try bundle.setCurrent(name)
+      if json {
+        Output.result(json: BundleLine(version: name, path: bundle.path.string, isCurrent: true))
+      }
+    }
+  }
+}
+
+/// What became of a bundle of versions.
+struct BundleLine: Encodable {
+  var event = "result"
+  var version: String
+  var path: String
+  var isCurrent: Bool
+}

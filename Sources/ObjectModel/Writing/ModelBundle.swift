@@ -1,0 +1,148 @@
+import GodwitDurableFiles
+public import SystemPackage
+
+/// An `.xcdatamodeld` folder: the versions of one model, one of them current.
+///
+/// What is written is what Xcode writes, so that a project's diff shows the change and nothing
+/// else. Every change is one rename: a reader sees the folder before or after it.
+///
+/// Source: `core-data-models.md` §1.
+public struct ModelBundle: Sendable {
+  public let path: FilePath
+
+  /// - Throws: ``ModelError/notABundle(path:)``.
+  public init(path: String) throws {
+    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    guard trimmed.hasSuffix(".xcdatamodeld"), DurableFile.isFolder(FilePath(trimmed)) else {
+      throw ModelError.notABundle(path: path)
+    }
+    self.path = FilePath(trimmed)
+  }
+}
+
+extension ModelBundle {
+  /// Adds a version that equals an existing one, as Xcode's "Add Model Version…" does.
+  ///
+  /// The `contents` are copied byte for byte: identifiers, renaming identifiers and the layout of
+  /// the diagram stay as they are. The current version stays current; a bundle of one version,
+  /// which need not say so, says so from then on.
+  ///
+  /// - Parameters:
+  ///   - name: With or without `.xcdatamodel`.
+  ///   - origin: The version to copy; nil is the current one.
+  /// - Returns: The new version's folder.
+  /// - Throws: ``ModelError``, `DurabilityError`.
+  public func addVersion(_ name: String, from origin: String? = nil) throws -> FilePath {
+    let name = try Self.checked(name)
+    let versions = try ModelFile.read(path.string)
+    let contents = try bytes(of: try version(origin, among: versions))
+    let taken = try DurableFile.names(in: path).first {
+      // Xcode's own file systems do not tell case apart.
+      $0.lowercased() == name.folder.lowercased()
+    }
+    if let taken { throw ModelError.versionExists(path: path.string, version: taken) }
+    if versions.count == 1, let only = versions.first {
+      try write(current: only.name)
+    }
+    // A folder cannot be written in one step, but it can get its name in one.
+    let unfinished = path.appending(".\(name.folder).partial-0")
+    try DurableFile.removeTree(unfinished)
+    try DurableFile.makeFolder(unfinished, permissions: Self.folderPermissions)
+    let final = path.appending(name.folder)
+    do {
+      try DurableFile.create(
+        contents, at: unfinished.appending("contents"), permissions: Self.filePermissions)
+      try DurableFile.rename(unfinished, to: final)
+    } catch {
+      try? DurableFile.removeTree(unfinished)
+      throw error
+    }
+    return final
+  }
+
+  /// Makes a version the one that new stores get.
+  ///
+  /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, `DurabilityError`.
+  public func setCurrent(_ name: String) throws {
+    let name = try Self.checked(name)
+    _ = try version(name.version, among: try ModelFile.read(path.string))
+    try write(current: name.version)
+  }
+
+  /// `.xccurrentversion` as Xcode formats it, with tabs.
+  static func currentVersionFile(_ version: String) -> String {
+    let escaped = version.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
+      .replacing(">", with: "&gt;")
+    return """
+      <?xml version="1.0" encoding="UTF-8"?>
+      <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" \
+      "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+      <plist version="1.0">
+      <dict>
+      \t<key>_XCCurrentVersionName</key>
+      \t<string>\(escaped).xcdatamodel</string>
+      </dict>
+      </plist>
+
+      """
+  }
+
+  private func write(current version: String) throws {
+    try DurableFile.write(
+      Array(Self.currentVersionFile(version).utf8), to: path.appending(".xccurrentversion"),
+      permissions: Self.filePermissions)
+  }
+
+  private func version(_ name: String?, among versions: [ModelVersion]) throws -> ModelVersion {
+    let known = versions.map(\.name)
+    guard let name else {
+      guard let current = versions.first(where: \.isCurrent) else {
+        throw ModelError.noCurrentVersion(path: path.string, known: known)
+      }
+      return current
+    }
+    let wanted = name.droppingExtension
+    guard let found = versions.first(where: { $0.name.isSameBytes(as: wanted) }) else {
+      throw ModelError.noSuchVersion(path: path.string, version: wanted, known: known)
+    }
+    return found
+  }
+
+  private func bytes(of version: ModelVersion) throws -> [UInt8] {
+    try ModelBytes.read(version.path + "/contents")
+  }
+}
+
+extension ModelBundle {
+  private static let filePermissions: FilePermissions = [.ownerReadWrite, .groupRead, .otherRead]
+  private static let folderPermissions: FilePermissions = [
+    .ownerReadWriteExecute, .groupReadExecute, .otherReadExecute,
+  ]
+
+  /// A name becomes a folder inside the bundle, and nothing else: no path, no hidden folder.
+  private static func checked(_ given: String) throws -> (version: String, folder: String) {
+    let version = given.droppingExtension
+    func refuse(_ reason: String) -> ModelError { .badVersionName(given, reason: reason) }
+    guard !version.isEmpty else { throw refuse("it is empty") }
+    guard !version.hasPrefix(".") else { throw refuse("it begins with a dot") }
+    guard !version.unicodeScalars.contains("/"), !version.unicodeScalars.contains(":") else {
+      throw refuse("it has a slash or colon in it")
+    }
+    guard version.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F }) else {
+      throw refuse("it has a control character in it")
+    }
+    let folder = version + ".xcdatamodel"
+    // NAME_MAX is 255; the name that the folder has while it is made is longer by 12.
+    guard folder.utf8.count <= 240 else { throw refuse("it is longer than 228 bytes") }
+    return (version, folder)
+  }
+}
+
+extension String {
+  fileprivate var droppingExtension: String {
+    hasSuffix(".xcdatamodel") ? String(dropLast(".xcdatamodel".count)) : self
+  }
+
+  /// Names of files are bytes: two spellings of one letter are two names.
+  fileprivate func isSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import GodwitObjectModel
+
+/// An `.xcdatamodeld` folder for the length of a test.
+private struct Bundle: ~Copyable {
+  let folder: URL
+  let path: String
+
+  init(_ versions: [String: String], current: String? = nil) throws {
+    folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "godwit-bundle-\(UUID().uuidString)")
+    path = folder.appendingPathComponent("Shop.xcdatamodeld").path
+    for (name, body) in versions {
+      let version = path + "/\(name).xcdatamodel"
+      try FileManager.default.createDirectory(
+        atPath: version, withIntermediateDirectories: true)
+      try Data(Samples.text(body).utf8).write(to: URL(fileURLWithPath: version + "/contents"))
+    }
+    if let current { try ModelBundle(path: path).setCurrent(current) }
+  }
+
+  var names: [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
+  }
+
+  func bytes(_ name: String) -> Data? { FileManager.default.contents(atPath: path + "/" + name) }
+
+  deinit { try? FileManager.default.removeItem(at: folder) }
+}
+
+@Suite struct `A bundle of versions` {
+  @Test func `gets a version that equals another byte for byte`() throws {
+    let bundle = try Bundle(["Shop": "<entity name=\"A\"/>"])
+    let made = try ModelBundle(path: bundle.path).addVersion("Shop 2")
+    #expect(made.lastComponent?.string == "Shop 2.xcdatamodel")
+    #expect(
+      bundle.bytes("Shop 2.xcdatamodel/contents") == bundle.bytes("Shop.xcdatamodel/contents"))
+    #expect(bundle.names == [".xccurrentversion", "Shop 2.xcdatamodel", "Shop.xcdatamodel"])
+  }
+
+  @Test func `keeps its current version when one is added`() throws {
+    let bundle = try Bundle(["Shop": ""])
+    _ = try ModelBundle(path: bundle.path).addVersion("Shop 2")
+    #expect(try ModelFile.version(at: bundle.path).name == "Shop")
+  }
+
+  @Test func `takes the copy from the version that is named, else the current one`() throws {
+    let bundle = try Bundle(
+      ["Shop": "<entity name=\"A\"/>", "Shop 2": "<entity name=\"B\"/>"], current: "Shop 2")
+    _ = try ModelBundle(path: bundle.path).addVersion("Shop 3")
+    _ = try ModelBundle(path: bundle.path).addVersion("Shop 4.xcdatamodel", from: "Shop")
+    #expect(try ModelFile.model(at: bundle.path + ":Shop 3").entities.map(\.name) == ["B"])
+    #expect(try ModelFile.model(at: bundle.path + ":Shop 4").entities.map(\.name) == ["A"])
+  }
+
+  @Test(arguments: ["Shop", "SHOP", "shop.xcdatamodel"])
+  func `never overwrites a version`(name: String) throws {
+    let bundle = try Bundle(["Shop": ""])
+    let before = bundle.names
+    #expect(throws: ModelError.versionExists(path: bundle.path, version: "Shop.xcdatamodel")) {
+      try ModelBundle(path: bundle.path).addVersion(name)
+    }
+    #expect(bundle.names == before)
+  }
+
+  @Test(
+    arguments: [
+      "", ".", "..", "../Shop 2", "a/b", "/tmp/x", ".hidden", "a\u{0}b", "a\nb", "a:b",
+      ".xcdatamodel", String(repeating: "n", count: 229),
+    ])
+  func `refuses a name that is no name`(name: String) throws {
+    let bundle = try Bundle(["Shop": ""])
+    #expect(throws: ModelError.self) { try ModelBundle(path: bundle.path).addVersion(name) }
+    #expect(throws: ModelError.self) { try ModelBundle(path: bundle.path).setCurrent(name) }
+    #expect(bundle.names == ["Shop.xcdatamodel"])
+  }
+
+  @Test func `may have a name of 228 bytes`() throws {
+    let bundle = try Bundle(["Shop": ""])
+    let name = String(repeating: "n", count: 228)
+    _ = try ModelBundle(path: bundle.path).addVersion(name)
+    #expect(try ModelFile.version(at: bundle.path + ":" + name).name == name)
+  }
+
+  @Test func `says which version is current as Xcode does`() throws {
+    let bundle = try Bundle(["Shop": "", "Shop & 2": ""], current: "Shop & 2")
+    let expected =
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      + "<!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" "
+      + "\"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">\n"
+      + "<plist version=\"1.0\">\n<dict>\n\t<key>_XCCurrentVersionName</key>\n"
+      + "\t<string>Shop &amp; 2.xcdatamodel</string>\n</dict>\n</plist>\n"
+    #expect(bundle.bytes(".xccurrentversion") == Data(expected.utf8))
+    #expect(try ModelFile.version(at: bundle.path).name == "Shop & 2")
+  }
+
+  @Test func `cannot make current what it does not have`() throws {
+    let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
+    #expect(
+      throws: ModelError.noSuchVersion(
+        path: bundle.path, version: "Shop 3", known: ["Shop", "Shop 2"])
+    ) { try ModelBundle(path: bundle.path).setCurrent("Shop 3") }
+    #expect(try ModelFile.version(at: bundle.path).name == "Shop")
+  }
+
+  @Test func `is needed, not a version alone`() throws {
+    let bundle = try Bundle(["Shop": ""])
+    for path in [bundle.path + "/Shop.xcdatamodel", bundle.path + "x", "/"] {
+      #expect(throws: ModelError.notABundle(path: path)) { try ModelBundle(path: path) }
+    }
+  }
+
+  @Test func `takes no harm from what a crash left`() throws {
+    let bundle = try Bundle(["Shop": ""])
+    try FileManager.default.createDirectory(
+      atPath: bundle.path + "/.Shop 2.xcdatamodel.partial-0/x", withIntermediateDirectories: true)
+    _ = try ModelBundle(path: bundle.path).addVersion("Shop 2")
+    #expect(bundle.names == [".xccurrentversion", "Shop 2.xcdatamodel", "Shop.xcdatamodel"])
+    #expect(try ModelFile.read(bundle.path).map(\.name) == ["Shop", "Shop 2"])
+  }
+}
