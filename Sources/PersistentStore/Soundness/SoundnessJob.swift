@@ -103,6 +103,9 @@ extension StoreSoundness {
     -> [StoreFinding]
   {
     do {
+      // The pages first, then the indexes; SQLite's full check tells what is wrong, if anything is.
+      let pages = try connection.rows("PRAGMA quick_check(1)").compactMap { $0.first?.text }
+      if pages == ["ok"], try IndexAgreement(connection: connection).holds() { return [] }
       let messages = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
         .compactMap { $0.first?.text }
       if messages == ["ok"] { return [] }
