@@ -26,9 +26,12 @@ extension Evaluation {
     case "godwit.date":
       guard let format = second else {
         if case .date = first { return first }
-        return .date(try number(first, { _ throws(EvaluationProblem) in
-          throw .wrongKind(found: "a text without a format", needed: "a number or a format")
-        }))
+        return .date(
+          try number(
+            first,
+            { _ throws(EvaluationProblem) in
+              throw .wrongKind(found: "a text without a format", needed: "a number or a format")
+            }))
       }
       return .date(try evaluator.dates.date(try text(first), format: format))
     case "godwit.dateString": return try dateText(first, second ?? "")

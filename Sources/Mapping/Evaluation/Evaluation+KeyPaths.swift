@@ -40,6 +40,7 @@ extension Evaluation {
     _ name: String, of collection: ExpressionValue
   ) throws -> ExpressionValue {
     let members = collection.members ?? []
+    try make(members.count)
     var found: [ExpressionValue] = []
     found.reserveCapacity(members.count)
     try enter()
@@ -85,6 +86,7 @@ extension Evaluation {
       throw EvaluationProblem.wrongKind(found: collection.kind, needed: "a collection")
     }
     if name == "count" { return .integer(Int64(members.count)) }
+    try make(members.count)
     var values: [ExpressionValue] = []
     values.reserveCapacity(members.count)
     for member in members { values.append(try follow(rest, from: member)) }
@@ -113,15 +115,12 @@ extension Evaluation {
     var result: [ExpressionValue] = []
     for value in values {
       if let members = value.members {
+        try make(members.count)
         result.append(contentsOf: members)
-        steps += members.count
       } else {
         result.append(value)
       }
       try step()
-      guard result.count <= EvaluationLimits.members else {
-        throw EvaluationProblem.tooLarge(what: "members", limit: EvaluationLimits.members)
-      }
     }
     return result
   }

@@ -73,8 +73,8 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
 public enum EvaluationLimits {
   /// 64 MiB. Bytes of one text or one piece of data that an expression makes.
   public static let bytes = 64 << 20
-  /// Members of one collection.
-  public static let members = 16_000_000
+  /// Members of all collections that one evaluation makes; what it is given does not count.
+  public static let members = 4_000_000
   /// Nodes of the tree that one evaluation visits, nodes under a `SUBQUERY` once a member.
   public static let steps = 200_000_000
 }

@@ -87,6 +87,7 @@ struct Evaluation {
   let evaluator: Evaluator
   var scope: EvaluationScope
   var steps = 0
+  private var members = 0
   private var depth = 0
   private var draws: UInt64 = 0
 
@@ -113,6 +114,31 @@ struct Evaluation {
   }
 
   mutating func leave() { depth -= 1 }
+
+  /// Counts members that the evaluation itself makes: key paths over collections of collections
+  /// multiply them.
+  mutating func make(_ count: Int) throws(EvaluationProblem) {
+    members += count
+    guard members <= EvaluationLimits.members else {
+      throw .tooLarge(what: "members", limit: EvaluationLimits.members)
+    }
+  }
+
+  /// A variable can be put into itself again and again: neither its depth nor, counted as a tree,
+  /// its size may grow without end.
+  private func check(_ value: ExpressionValue) throws(EvaluationProblem) {
+    var rest = [(value: value, depth: 0)]
+    var count = 0
+    while let next = rest.popLast() {
+      guard let members = next.value.members, !members.isEmpty else { continue }
+      guard next.depth < 64 else { throw .tooDeep }
+      count += members.count
+      guard count <= EvaluationLimits.members else {
+        throw .tooLarge(what: "members", limit: EvaluationLimits.members)
+      }
+      for member in members where member.members != nil { rest.append((member, next.depth + 1)) }
+    }
+  }
 
   /// The next 64 random bits of this row and property.
   mutating func random() -> UInt64 {
@@ -160,6 +186,7 @@ extension Evaluation {
     case .element(let collection, let place): return try element(of: collection, at: place)
     case .assignment(let name, let assigned):
       let result = try value(assigned)
+      try check(result)
       scope.variables[name] = result
       return result
     }

@@ -21,7 +21,7 @@ public struct ObjectReference: Sendable, Hashable {
 /// Equality is that of Foundation's `isEqual:`: numbers are equal by value, whatever their kind
 /// (`1`, `1.0` and `YES`), texts by code points without normalisation, sets without regard to
 /// order. Source: `core-data-migration.md` §4.5.
-public indirect enum ExpressionValue: Sendable {
+public enum ExpressionValue: Sendable {
   /// nil, and a column's NULL.
   case null
   case boolean(Bool)

@@ -179,6 +179,8 @@ enum Number {
     case .integer(let value): return String(value)
     case .decimal(let value): return value.description
     case .real(let value):
+      // Swift turns to exponents at 2^53 already; sixteen digits are still the number itself.
+      if abs(value) >= 0x1p53, abs(value) < 1e16 { return String(Int64(value)) }
       let text = value.description
       return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     default: return nil

@@ -6,8 +6,10 @@ import Foundation
 final class TextMatching {
   /// 64. Patterns come from a mapping model's text; only a made-up one draws them from rows.
   private static let patternLimit = 64
-  /// Calls of ICU's progress callback, one every few thousand steps: some seconds.
-  private static let progressLimit = 20_000
+  /// 2 000 reports of progress, which are counted in steps and not in time: about a third of a
+  /// second. Foundation itself gives up after some 4 000 and then says "no match", which is not
+  /// true.
+  private static let progressLimit = 2_000
   private var patterns: [Pattern: NSRegularExpression] = [:]
 
   private struct Pattern: Hashable {
@@ -85,18 +87,22 @@ final class TextMatching {
       folded(pattern, diacritics), ignoresCase: options.contains(.caseInsensitive))
     let text = folded(text, diacritics)
     let whole = NSRange(location: 0, length: text.utf16.count)
-    var (isMatch, progress) = (false, 0)
-    expression.enumerateMatches(in: text, options: [.anchored, .reportProgress], range: whole) {
-      result, flags, stop in
-      if let result, !flags.contains(.progress) {
+    var (isMatch, progress, isFailed) = (false, 0, false)
+    let options: NSRegularExpression.MatchingOptions = [
+      .anchored, .reportProgress, .reportCompletion,
+    ]
+    expression.enumerateMatches(in: text, options: options, range: whole) { result, flags, stop in
+      // ICU's stack is bounded too.
+      if flags.contains(.internalError) { isFailed = true }
+      if let result {
         isMatch = result.range == whole
         stop.pointee = true
-      } else {
+      } else if flags.contains(.progress) {
         progress += 1
         if progress > Self.progressLimit { stop.pointee = true }
       }
     }
-    guard progress <= Self.progressLimit else {
+    guard progress <= Self.progressLimit, !isFailed else {
       throw .tooLarge(what: "steps of a regular expression", limit: Self.progressLimit)
     }
     return isMatch

@@ -1,0 +1,350 @@
+public import GodwitObjectModel
+public import GodwitSQLite
+
+/// An expression over the columns of one row, made ready once: the fast tier.
+///
+/// Evaluating allocates nothing. What is computed agrees with ``Evaluator`` on every row, errors
+/// included; a text that is no valid UTF-8 keeps its bytes here, where the evaluator repairs it.
+/// One thread at a time: the registers belong to the instance.
+///
+/// It takes constants, `$source.attribute`, arithmetic, `CAST` between numbers and dates, and
+/// `TERNARY` with comparisons of those; attributes of other types are copied or compared with
+/// nil. Decimals are copied; reckoning with them is the evaluator's.
+public final class CompiledExpression {
+  /// Where the row holds an attribute, and of which type it is.
+  public struct Column: Sendable, Equatable {
+    public var place: Int
+    public var type: AttributeType
+
+    public init(place: Int, type: AttributeType) {
+      self.place = place
+      self.type = type
+    }
+  }
+
+  private let code: UnsafeMutableBufferPointer<CompiledInstruction>
+  private let registers: UnsafeMutablePointer<RawValue>
+  private let result: Int
+  /// Texts of constants; registers point into them.
+  private let texts: [UnsafeMutableRawBufferPointer]
+
+  /// - Parameters:
+  ///   - type: The type of the attribute that the value is assigned to.
+  ///   - column: Finds an attribute of the source object, own or inherited.
+  /// - Returns: nil when the expression needs the general tier.
+  public convenience init?(
+    _ expression: ValueExpression, for type: AttributeType, column: @escaping (String) -> Column?
+  ) {
+    var builder = CompiledExpressionBuilder(column: column, evaluatesObject: false)
+    guard let value = builder.value(expression), let end = builder.assign(value, to: type) else {
+      return nil
+    }
+    self.init(builder, result: end)
+  }
+
+  /// A filter of source objects: bare key paths are theirs. The value is 1 or 0.
+  public convenience init?(
+    filter: PredicateExpression, column: @escaping (String) -> Column?
+  ) {
+    var builder = CompiledExpressionBuilder(column: column, evaluatesObject: true)
+    guard let value = builder.predicate(filter) else { return nil }
+    self.init(builder, result: value)
+  }
+
+  private init?(_ builder: CompiledExpressionBuilder, result: CompiledRegister) {
+    guard !builder.isTooLarge else { return nil }
+    let constants = builder.constants.count
+    code = .allocate(capacity: builder.code.count)
+    for (place, instruction) in builder.code.enumerated() {
+      code.initializeElement(at: place, to: instruction.placed(behind: constants))
+    }
+    registers = .allocate(capacity: constants + builder.highest + 1)
+    registers.initialize(repeating: .null, count: constants + builder.highest + 1)
+    var texts: [UnsafeMutableRawBufferPointer] = []
+    for (place, constant) in builder.constants.enumerated() {
+      switch constant {
+      case .value(let value): registers[place] = value
+      case .text(let text):
+        let bytes = UnsafeMutableRawBufferPointer.allocate(
+          byteCount: max(1, text.utf8.count), alignment: 1)
+        bytes.copyBytes(from: text.utf8)
+        registers[place] = .text(UnsafeRawPointer(bytes.baseAddress), count: text.utf8.count)
+        texts.append(bytes)
+      }
+    }
+    self.texts = texts
+    self.result = result.place(behind: constants)
+  }
+
+  deinit {
+    code.deallocate()
+    registers.deallocate()
+    for text in texts { text.deallocate() }
+  }
+
+  /// The value as the attribute's column holds it. Texts and data point into the row, or into
+  /// this instance.
+  public func evaluate(
+    _ row: UnsafePointer<RawValue>
+  ) throws(EvaluationProblem) -> RawValue {
+    var place = 0
+    let end = code.count
+    while place < end {
+      let instruction = code[place]
+      place += 1
+      let a = registers[Int(instruction.a)]
+      switch instruction.code {
+      case .load: registers[Int(instruction.target)] = try load(instruction, row)
+      case .move: registers[Int(instruction.target)] = a
+      case .jump: place = Int(instruction.place)
+      case .jumpUnless: if a.bits == 0 { place = Int(instruction.place) }
+      case .not: registers[Int(instruction.target)] = .integer(a.bits == 0 ? 1 : 0)
+      case .date: registers[Int(instruction.target)] = CompiledArithmetic.real(a)
+      case .arithmetic:
+        registers[Int(instruction.target)] = try CompiledArithmetic.apply(
+          instruction.detail, a, registers[Int(instruction.b)])
+      case .compare:
+        registers[Int(instruction.target)] = .integer(
+          CompiledArithmetic.compare(instruction.detail, a, registers[Int(instruction.b)]) ? 1 : 0)
+      case .assign:
+        registers[Int(instruction.target)] = try CompiledArithmetic.assign(
+          a, to: instruction.detail)
+      }
+    }
+    return registers[result]
+  }
+
+  /// Whether a filter takes the row.
+  public func holds(_ row: UnsafePointer<RawValue>) throws(EvaluationProblem) -> Bool {
+    try evaluate(row).bits != 0
+  }
+
+  @inline(__always)
+  private func load(
+    _ instruction: CompiledInstruction, _ row: UnsafePointer<RawValue>
+  ) throws(EvaluationProblem) -> RawValue {
+    let value = row[Int(instruction.place)]
+    switch (instruction.detail, value.kind) {
+    case (_, .null): return value
+    case (CompiledType.integer16, .integer), (CompiledType.integer32, .integer),
+      (CompiledType.integer64, .integer):
+      return value
+    case (CompiledType.boolean, .integer): return .integer(value.bits == 0 ? 0 : 1)
+    case (CompiledType.double, .real), (CompiledType.float, .real), (CompiledType.date, .real):
+      if value.real.isFinite { return value }
+    case (CompiledType.double, .integer), (CompiledType.float, .integer),
+      (CompiledType.date, .integer):
+      return .real(Double(value.bits))
+    case (CompiledType.string, .text), (CompiledType.uri, .text): return value
+    case (CompiledType.binary, .blob), (CompiledType.transformable, .blob): return value
+    case (CompiledType.uuid, .blob): if value.count == 16 { return value }
+    case (CompiledType.decimal, .integer): return value
+    case (CompiledType.decimal, .real): if let decimal = Self.decimal(value) { return decimal }
+    default: break
+    }
+    throw .unexpectedStorage(
+      AttributeType(rawValue: Int(instruction.detail) * 100) ?? .undefined)
+  }
+
+  /// A decimal column's real as it is written again: whole ones are integers.
+  private static func decimal(_ value: RawValue) -> RawValue? {
+    let magnitude = abs(value.real)
+    if magnitude == 0 || (magnitude > 1e-90 && magnitude < 1e120) {
+      return CompiledArithmetic.numeric(value.real)
+    }
+    // The edges of the range, once in a lifetime.
+    guard let decimal = DecimalNumber(real: value.real) else { return nil }
+    switch ExpressionValue.decimal(decimal).stored(as: .decimal) {
+    case .integer(let integer): return .integer(integer)
+    case .real(let real): return .real(real)
+    default: return nil
+    }
+  }
+}
+
+/// Attribute types by the hundreds of their `NSAttributeType`: one byte in an instruction.
+enum CompiledType {
+  static let integer16: UInt8 = 1
+  static let integer32: UInt8 = 2
+  static let integer64: UInt8 = 3
+  static let decimal: UInt8 = 4
+  static let double: UInt8 = 5
+  static let float: UInt8 = 6
+  static let string: UInt8 = 7
+  static let boolean: UInt8 = 8
+  static let date: UInt8 = 9
+  static let binary: UInt8 = 10
+  static let uuid: UInt8 = 11
+  static let uri: UInt8 = 12
+  static let transformable: UInt8 = 18
+}
+
+/// One step of a program.
+struct CompiledInstruction: BitwiseCopyable {
+  enum Code: UInt8, BitwiseCopyable {
+    /// target ← column `place`, checked against the type `detail`.
+    case load
+    /// target ← a
+    case move
+    /// To the instruction `place`, always or if a is 0.
+    case jump, jumpUnless
+    /// target ← a is 0
+    case not
+    /// target ← a as a real: seconds.
+    case date
+    /// target ← a `detail` b
+    case arithmetic, compare
+    /// target ← a as a column of the type `detail` holds it.
+    case assign
+  }
+
+  var code: Code
+  /// An operation or a type.
+  var detail: UInt8 = 0
+  var target: UInt16 = 0
+  var a: UInt16 = 0
+  var b: UInt16 = 0
+  var place: Int32 = 0
+}
+
+/// The arithmetic of ``Number`` over raw integers and reals.
+enum CompiledArithmetic {
+  static let add: UInt8 = 0
+  static let subtract: UInt8 = 1
+  static let multiply: UInt8 = 2
+  static let divide: UInt8 = 3
+  static let modulus: UInt8 = 4
+  static let power: UInt8 = 5
+
+  static let equal: UInt8 = 0
+  static let notEqual: UInt8 = 1
+  static let less: UInt8 = 2
+  static let lessOrEqual: UInt8 = 3
+  static let greater: UInt8 = 4
+  static let greaterOrEqual: UInt8 = 5
+
+  @inline(__always)
+  static func real(_ value: RawValue) -> RawValue {
+    value.kind == .integer ? .real(Double(value.bits)) : value
+  }
+
+  @inline(__always)
+  static func apply(
+    _ operation: UInt8, _ a: RawValue, _ b: RawValue
+  ) throws(EvaluationProblem) -> RawValue {
+    if a.kind == .null || b.kind == .null { return .null }
+    guard a.kind == .integer, b.kind == .integer else {
+      return .real(try apply(operation, real(a).real, real(b).real))
+    }
+    let (x, y) = (a.bits, b.bits)
+    let result: (partialValue: Int64, overflow: Bool)
+    switch operation {
+    case add: result = x.addingReportingOverflow(y)
+    case subtract: result = x.subtractingReportingOverflow(y)
+    case multiply: result = x.multipliedReportingOverflow(by: y)
+    case divide:
+      guard y != 0 else { throw .divisionByZero }
+      result = x.dividedReportingOverflow(by: y)
+    case modulus:
+      guard y != 0 else { throw .divisionByZero }
+      result = (y == -1 ? 0 : x % y, false)
+    default:
+      switch try Number.integer(.power, x, y) {
+      case .integer(let integer): return .integer(integer)
+      case let other: return .real(Number.double(other))
+      }
+    }
+    guard !result.overflow else { throw .overflow }
+    return .integer(result.partialValue)
+  }
+
+  @inline(__always)
+  private static func apply(
+    _ operation: UInt8, _ a: Double, _ b: Double
+  ) throws(EvaluationProblem) -> Double {
+    let result: Double
+    switch operation {
+    case add: result = a + b
+    case subtract: result = a - b
+    case multiply: result = a * b
+    case divide:
+      guard b != 0 else { throw .divisionByZero }
+      result = a / b
+    case modulus: return try Number.real(.modulus, a, b)
+    default: return try Number.real(.power, a, b)
+    }
+    guard result.isFinite else { throw .overflow }
+    return result
+  }
+
+  @inline(__always)
+  static func compare(_ operation: UInt8, _ a: RawValue, _ b: RawValue) -> Bool {
+    if a.kind == .null || b.kind == .null {
+      let areEqual = a.kind == b.kind
+      return operation == equal ? areEqual : operation == notEqual ? !areEqual : false
+    }
+    let order =
+      switch (a.kind, b.kind) {
+      case (.integer, .integer): a.bits == b.bits ? 0 : a.bits < b.bits ? -1 : 1
+      case (.integer, _): Number.order(a.bits, b.real)
+      case (_, .integer): -Number.order(b.bits, a.real)
+      default: a.real == b.real ? 0 : a.real < b.real ? -1 : 1
+      }
+    return switch operation {
+    case equal: order == 0
+    case notEqual: order != 0
+    case less: order < 0
+    case lessOrEqual: order <= 0
+    case greater: order > 0
+    default: order >= 0
+    }
+  }
+
+  /// A number of numeric affinity: whole ones are integers.
+  @inline(__always)
+  static func numeric(_ value: Double) -> RawValue {
+    if value >= -0x1p63, value < 0x1p63 {
+      let integer = Int64(value)
+      if Double(integer) == value { return .integer(integer) }
+    }
+    return .real(value)
+  }
+
+  @inline(__always)
+  static func assign(_ value: RawValue, to type: UInt8) throws(EvaluationProblem) -> RawValue {
+    if value.kind == .null { return value }
+    switch type {
+    case CompiledType.integer16: return try integer(value, .integer16, -0x8000, 0x7FFF)
+    case CompiledType.integer32: return try integer(value, .integer32, -0x8000_0000, 0x7FFF_FFFF)
+    case CompiledType.integer64: return try integer(value, .integer64, .min, .max)
+    case CompiledType.boolean:
+      return .integer(value.kind == .integer ? (value.bits == 0 ? 0 : 1) : value.real == 0 ? 0 : 1)
+    case CompiledType.double: return real(value)
+    case CompiledType.float:
+      let wide = real(value).real
+      let narrow = Double(Float(wide))
+      guard narrow.isFinite else { throw .outOfRange(.float, isTooLarge: wide > 0) }
+      return .real(narrow)
+    case CompiledType.date: return value.kind == .real ? numeric(value.real) : value
+    default: return value
+    }
+  }
+
+  @inline(__always)
+  private static func integer(
+    _ value: RawValue, _ type: AttributeType, _ low: Int64, _ high: Int64
+  ) throws(EvaluationProblem) -> RawValue {
+    let result: Int64
+    if value.kind == .integer {
+      result = value.bits
+    } else {
+      let whole = value.real.rounded(.towardZero)
+      guard whole >= -0x1p63, whole < 0x1p63 else {
+        throw .outOfRange(type, isTooLarge: whole > 0)
+      }
+      result = Int64(whole)
+    }
+    guard result >= low, result <= high else { throw .outOfRange(type, isTooLarge: result > 0) }
+    return .integer(result)
+  }
+}
