@@ -13,9 +13,10 @@ struct JoinTablePlanner {
   func extent(of plan: JoinTablePlan) throws -> (keys: ClosedRange<Int64>?, rows: Int64) {
     guard let source = plan.keySource else { return (nil, 0) }
     let column = quoted(source.column)
-    let row = try context.store.connection.rows(
-      "SELECT min(\(column)), max(\(column)), count(*) FROM \(quoted(source.table)) WHERE typeof(\(column)) = 'integer'"
-    ).first ?? []
+    let row =
+      try context.store.connection.rows(
+        "SELECT min(\(column)), max(\(column)), count(*) FROM \(quoted(source.table)) WHERE typeof(\(column)) = 'integer'"
+      ).first ?? []
     guard row.count == 3, case .integer(let low) = row[0], case .integer(let high) = row[1],
       case .integer(let count) = row[2]
     else { return (nil, 0) }
@@ -23,7 +24,8 @@ struct JoinTablePlanner {
   }
 
   private func plan(of join: JoinTable) -> JoinTablePlan {
-    let columns = [join.firstColumn, join.secondColumn]
+    let columns =
+      [join.firstColumn, join.secondColumn]
       + [join.firstOrderColumn, join.secondOrderColumn].compactMap { $0 }
     var plan = JoinTablePlan(
       name: join.name, columns: columns, way: .empty, sourceTable: nil, carriedColumns: [],
@@ -43,7 +45,9 @@ struct JoinTablePlanner {
     }
     plan.way = .computed
     plan.keySource = JoinTablePlan.KeySource(table: storage.table, column: storage.ownerColumn)
-    compute(&plan, join, storage, owners: pairs.owners, targets: pairs.targets.keys.sorted().map(Int64.init))
+    compute(
+      &plan, join, storage, owners: pairs.owners,
+      targets: pairs.targets.keys.sorted().map(Int64.init))
     return plan
   }
 

@@ -99,7 +99,9 @@ extension PlanContext {
         ownerTable: ownerTable, targetTable: targetTable, isJoinTable: false)
     }
     guard let inverse = source.hierarchy.inverse(of: relationship) else {
-      guard let column = source.ownerColumn(of: relationship.name, in: declaring) else { return nil }
+      guard let column = source.ownerColumn(of: relationship.name, in: declaring) else {
+        return nil
+      }
       return PairStorage(
         table: targetTable, ownerColumn: column, targetColumn: "Z_PK", orderColumn: nil,
         inverseOrderColumn: nil, ownerTable: ownerTable, targetTable: targetTable,
@@ -159,7 +161,8 @@ extension PlanContext {
       successor[target].map { (Int(sourceNumber(target)), destinationNumber($0)) }
     }
     return (
-      storage, owners.keys.sorted().map(Int64.init), Dictionary(numbers, uniquingKeysWith: { first, _ in first }),
+      storage, owners.keys.sorted().map(Int64.init),
+      Dictionary(numbers, uniquingKeysWith: { first, _ in first }),
       storage.orderColumn != nil, storage.inverseOrderColumn != nil
     )
   }

@@ -60,7 +60,8 @@ public struct Planner: Sendable {
       return .refused(
         code: refusals[0].code, refusals.map(Reason.init(refusal:)))
     }
-    return .migrate(try PlanMaker(request: request, found: found, context: context, binding: binding).plan())
+    return .migrate(
+      try PlanMaker(request: request, found: found, context: context, binding: binding).plan())
   }
 
   private func destinationHierarchy(

@@ -36,7 +36,9 @@ public struct ShardPlan: Sendable, Equatable {
     for piece in 1..<wanted {
       let start: Int64
       if isDense {
-        let share = (width / UInt64(wanted)) * UInt64(piece) + (width % UInt64(wanted)) * UInt64(piece) / UInt64(wanted)
+        let share =
+          (width / UInt64(wanted)) * UInt64(piece) + (width % UInt64(wanted)) * UInt64(piece)
+          / UInt64(wanted)
         start = Int64(bitPattern: UInt64(bitPattern: keys.lowerBound) &+ share)
       } else if let found = try boundary(rows / wanted * piece) {
         start = found
@@ -54,7 +56,8 @@ public struct ShardPlan: Sendable, Equatable {
 
   /// Every key lies in exactly one range.
   private func checkInvariants(_ keys: ClosedRange<Int64>) {
-    assert(ranges.first?.lowerBound == keys.lowerBound && ranges.last?.upperBound == keys.upperBound)
+    assert(
+      ranges.first?.lowerBound == keys.lowerBound && ranges.last?.upperBound == keys.upperBound)
     assert(zip(ranges, ranges.dropFirst()).allSatisfy { $0.upperBound + 1 == $1.lowerBound })
   }
 }

@@ -18,7 +18,11 @@ struct TableBuilder {
     self.old = old
     let present = Set(context.store.columns(of: old.name).map(\.name))
     for column in old.columns where present.contains(column.name) {
-      if column.isAttribute { copyColumns.append(column.name) } else { linkColumns.append(column.name) }
+      if column.isAttribute {
+        copyColumns.append(column.name)
+      } else {
+        linkColumns.append(column.name)
+      }
     }
   }
 
@@ -177,7 +181,8 @@ struct TableBuilder {
         else { return .null }
         references[number].surviving = context.surviving(
           was.destinationEntity, as: new.destinationEntity)
-        return carried(column.role, was, declaredBy: match.entity, source: source, references, number)
+        return carried(
+          column.role, was, declaredBy: match.entity, source: source, references, number)
       }
       // Only the other side has a predecessor: the pairs are read from there.
       guard let inverse = context.destination.hierarchy.inverse(of: new),

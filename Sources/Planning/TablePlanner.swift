@@ -16,7 +16,9 @@ struct TablePlanner {
     }
     for table in context.source.tables {
       let left = table.entities.filter { !caredFor.contains($0) && context.rows(ofSource: $0) > 0 }
-      guard !left.isEmpty, !plans.contains(where: { $0.sourceTable == table.name }) else { continue }
+      guard !left.isEmpty, !plans.contains(where: { $0.sourceTable == table.name }) else {
+        continue
+      }
       plans.append(removed(table))
     }
     return plans
@@ -39,13 +41,14 @@ struct TablePlanner {
       caredFor.insert(predecessor)
     }
     // The first table that takes rows from a source table also looks at the rows that nobody takes.
-    let isFirst = context.destination.tables.first { candidate in
-      candidate.entities.contains { name in
-        context.destination.hierarchy[name]?.isAbstract == false
-          && context.predecessor(of: name).map { context.source.hierarchy.root(of: $0) }
-            == sourceRoot
-      }
-    }?.name == table.name
+    let isFirst =
+      context.destination.tables.first { candidate in
+        candidate.entities.contains { name in
+          context.destination.hierarchy[name]?.isAbstract == false
+            && context.predecessor(of: name).map { context.source.hierarchy.root(of: $0) }
+              == sourceRoot
+        }
+      }?.name == table.name
     let taken = Set(pairs.map(\.1))
     let others = old.entities.filter { !taken.contains($0) }
     if isFirst {
@@ -71,7 +74,8 @@ struct TablePlanner {
   private func empty(_ table: EntityTable) -> TablePlan {
     TablePlan(
       name: table.name, root: table.root, way: .empty, columns: table.columns.map(\.name),
-      sourceTable: nil, carriedColumns: [], copyColumns: [], copyExpressions: [], linkColumns: [], pairQueries: [],
+      sourceTable: nil, carriedColumns: [], copyColumns: [], copyExpressions: [], linkColumns: [],
+      pairQueries: [],
       entities: [], elsewhere: [], expectedRows: 0,
       attributePlaces: table.columns.indices.filter { table.columns[$0].isAttribute },
       relationshipPlaces: table.columns.indices.filter { !table.columns[$0].isAttribute })
@@ -127,9 +131,13 @@ struct TablePlanner {
         }
       }
     }
-    guard plan.elsewhere.allSatisfy({ number in
-      old.entities.contains { context.sourceNumber($0) == number && context.rows(ofSource: $0) == 0 }
-    }) else { return nil }
+    guard
+      plan.elsewhere.allSatisfy({ number in
+        old.entities.contains {
+          context.sourceNumber($0) == number && context.rows(ofSource: $0) == 0
+        }
+      })
+    else { return nil }
     let complete = columns.compactMap { $0 }
     guard complete.count == columns.count else { return nil }
     let actual = context.store.columns(of: old.name)

@@ -69,7 +69,8 @@ final class EntityLinks {
       switch key.kind {
       case .null:
         if place.kind != .null {
-          report(.entityColumn, "the entity column is set without a target", index, primaryKey, &tally)
+          report(
+            .entityColumn, "the entity column is set without a target", index, primaryKey, &tally)
         }
       case .integer:
         if reference.orderPlace >= 0, row[reference.orderPlace].kind == .null {
@@ -117,7 +118,8 @@ final class EntityLinks {
         output[place] =
           reference.keeps && reference.target > 0 ? .integer(reference.target) : .null
       case .order(let column, let number):
-        let isLost = number.map { !references[$0].keeps && references[$0].key.kind != .null } ?? false
+        let isLost =
+          number.map { !references[$0].keeps && references[$0].key.kind != .null } ?? false
         output[place] = isLost ? .null : row[column]
       case .rank(let number, _):
         let reference = references[number]

@@ -43,8 +43,9 @@ struct ValidateStage {
     let merge = RowMerge(table)
     while let entry = try copied.next() {
       guard entry.channel == 0 else { continue }
-      guard RecordFormat.decode(
-        record: entry.payload, into: attributes.values, count: attributes.count)
+      guard
+        RecordFormat.decode(
+          record: entry.payload, into: attributes.values, count: attributes.count)
       else { throw mismatch(table, unit, "a row's record is malformed") }
       if let linked {
         guard let link = try linked.next(), link.channel == 0, link.key == entry.key,
