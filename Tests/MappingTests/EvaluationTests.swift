@@ -35,6 +35,11 @@ private func objects() -> EvaluationObjects {
   return objects
 }
 
+/// A message to the manager.
+private func ask(_ selector: String, _ arguments: String) -> String {
+  "FUNCTION($manager, '\(selector)', \(arguments))"
+}
+
 private func scope() -> EvaluationScope {
   EvaluationScope(
     source: anna, evaluatedObject: .object(anna), entityMapping: "PersonToPerson",
@@ -87,11 +92,12 @@ private func holds(_ text: String) throws -> Bool {
       ("FUNCTION($source, 'objectID').absoluteString", .string("x-coredata://STORE/Person/p1")),
       ("$entityMapping.userInfo.unit", .string("kg")), ("$propertyMapping.name", .string("result")),
       (
-        "FETCH(FUNCTION($manager, 'fetchRequestForSourceEntityNamed:predicateString:', 'Pet', 'weight > 1'), $manager.sourceContext, YES)",
+        "FETCH(\(ask("fetchRequestForSourceEntityNamed:predicateString:", "'Pet', 'weight > 1'")), "
+          + "$manager.sourceContext, YES)",
         .integer(1)
       ),
       (
-        "FUNCTION($manager, 'destinationInstancesForEntityMappingNamed:sourceInstances:', 'PetToPet', $source.pets)",
+        ask(ManagerSelector.instancesForMapping, "'PetToPet', $source.pets"),
         .array([
           .object(ObjectReference("Animal", 11, in: .destination)),
           .object(ObjectReference("Animal", 12, in: .destination)),
@@ -99,7 +105,7 @@ private func holds(_ text: String) throws -> Bool {
       ),
       // An empty to-one asks for none, not for all.
       (
-        "FUNCTION($manager, 'destinationInstancesForEntityMappingNamed:sourceInstances:', 'PetToPet', $source.nobody)",
+        ask(ManagerSelector.instancesForMapping, "'PetToPet', $source.nobody"),
         .array([])
       ),
       ("godwit.integer('42') + 1", .integer(43)), ("godwit.string(41)", .string("41")),
@@ -131,7 +137,7 @@ private func holds(_ text: String) throws -> Bool {
     ("FUNCTION($source.name, 'hasPrefix:')", .argumentCount("hasPrefix:")),
     ("FUNCTION($entityPolicy, 'make:', 1)", .missingPolicy(selector: "make:")),
     (
-      "FUNCTION($manager, 'destinationInstancesForEntityMappingNamed:sourceInstances:', 'No', $source)",
+      ask(ManagerSelector.instancesForMapping, "'No', $source"),
       .unknownMapping("No")
     ),
     ("godwit.integer('4x')", .notConvertible(to: "a whole number")),
@@ -200,7 +206,8 @@ private func holds(_ text: String) throws -> Bool {
   func `takes properties out of a bucket and puts them back`(isBinary: Bool) throws {
     let list = PropertyList.dictionary(["extendedName": .string("Anna B."), "n": .integer(3)])
     let xml =
-      "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>extendedName</key><string>Anna B.</string><key>n</key><integer>3</integer></dict></plist>"
+      "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>extendedName</key>"
+      + "<string>Anna B.</string><key>n</key><integer>3</integer></dict></plist>"
     let surroundings = objects()
     surroundings.insert(
       "Person", 1, ["bucket": .data(isBinary ? list.binary() : Array(xml.utf8)), "empty": .null])
@@ -247,6 +254,23 @@ private func holds(_ text: String) throws -> Bool {
       Issue.record("\(String(describing: error))")
       return
     }
+  }
+
+  @Test func `of any tree at all ends with a value or a typed error`() throws {
+    var draw = ExpressionDraw(seed: 5)
+    let surroundings = objects()
+    let evaluator = Evaluator(access: surroundings, runDate: 0)
+    var failures = 0
+    for _ in 0..<5_000 {
+      let tree = draw.value(depth: 6)
+      do {
+        _ = try evaluator.value(of: tree, in: scope())
+      } catch {
+        #expect(error is EvaluationError, "\(tree)")
+        failures += 1
+      }
+    }
+    #expect(failures > 0)
   }
 
   @Test func `refuses a tree that is too deep instead of filling the stack`() throws {

@@ -102,13 +102,14 @@ public final class CompiledExpression {
       case .date: registers[Int(instruction.target)] = CompiledArithmetic.real(a)
       case .arithmetic:
         registers[Int(instruction.target)] = try CompiledArithmetic.apply(
-          instruction.detail, a, registers[Int(instruction.b)])
+          instruction.operation, a, registers[Int(instruction.b)])
       case .compare:
         registers[Int(instruction.target)] = .integer(
-          CompiledArithmetic.compare(instruction.detail, a, registers[Int(instruction.b)]) ? 1 : 0)
+          CompiledArithmetic.compare(instruction.comparison, a, registers[Int(instruction.b)])
+            ? 1 : 0)
       case .assign:
         registers[Int(instruction.target)] = try CompiledArithmetic.assign(
-          a, to: instruction.detail)
+          a, to: instruction.type)
       }
     }
     return registers[result]
@@ -124,26 +125,21 @@ public final class CompiledExpression {
     _ instruction: CompiledInstruction, _ row: UnsafePointer<RawValue>
   ) throws(EvaluationProblem) -> RawValue {
     let value = row[Int(instruction.place)]
-    switch (instruction.detail, value.kind) {
-    case (_, .null): return value
-    case (CompiledType.integer16, .integer), (CompiledType.integer32, .integer),
-      (CompiledType.integer64, .integer):
-      return value
-    case (CompiledType.boolean, .integer): return .integer(value.bits == 0 ? 0 : 1)
-    case (CompiledType.double, .real), (CompiledType.float, .real), (CompiledType.date, .real):
-      if value.real.isFinite { return value }
-    case (CompiledType.double, .integer), (CompiledType.float, .integer),
-      (CompiledType.date, .integer):
-      return .real(Double(value.bits))
-    case (CompiledType.string, .text), (CompiledType.uri, .text): return value
-    case (CompiledType.binary, .blob), (CompiledType.transformable, .blob): return value
-    case (CompiledType.uuid, .blob): if value.count == 16 { return value }
-    case (CompiledType.decimal, .integer): return value
-    case (CompiledType.decimal, .real): if let decimal = Self.decimal(value) { return decimal }
-    default: break
+    if value.kind == .null { return value }
+    switch instruction.type {
+    case .integer16, .integer32, .integer64: if value.kind == .integer { return value }
+    case .boolean: if value.kind == .integer { return .integer(value.bits == 0 ? 0 : 1) }
+    case .double, .float, .date:
+      if value.kind == .integer { return .real(Double(value.bits)) }
+      if value.kind == .real, value.real.isFinite { return value }
+    case .string, .uri: if value.kind == .text { return value }
+    case .binary, .transformable: if value.kind == .blob { return value }
+    case .uuid: if value.kind == .blob, value.count == 16 { return value }
+    case .decimal:
+      if value.kind == .integer { return value }
+      if value.kind == .real, let decimal = Self.decimal(value) { return decimal }
     }
-    throw .unexpectedStorage(
-      AttributeType(rawValue: Int(instruction.detail) * 100) ?? .undefined)
+    throw .unexpectedStorage(instruction.type.attributeType)
   }
 
   /// A decimal column's real as it is written again: whole ones are integers.
@@ -162,27 +158,27 @@ public final class CompiledExpression {
   }
 }
 
-/// Attribute types by the hundreds of their `NSAttributeType`: one byte in an instruction.
-enum CompiledType {
-  static let integer16: UInt8 = 1
-  static let integer32: UInt8 = 2
-  static let integer64: UInt8 = 3
-  static let decimal: UInt8 = 4
-  static let double: UInt8 = 5
-  static let float: UInt8 = 6
-  static let string: UInt8 = 7
-  static let boolean: UInt8 = 8
-  static let date: UInt8 = 9
-  static let binary: UInt8 = 10
-  static let uuid: UInt8 = 11
-  static let uri: UInt8 = 12
-  static let transformable: UInt8 = 18
+/// The attribute types that a column can have, in one byte: hundreds of their `NSAttributeType`.
+enum CompiledType: UInt8, BitwiseCopyable {
+  case integer16 = 1, integer32, integer64, decimal, double, float, string, boolean, date, binary
+  case uuid, uri
+  case transformable = 18
+
+  init?(_ type: AttributeType) {
+    self.init(rawValue: UInt8(truncatingIfNeeded: type.rawValue / 100))
+  }
+
+  var attributeType: AttributeType { AttributeType(rawValue: Int(rawValue) * 100) ?? .undefined }
+}
+
+enum CompiledComparison: UInt8, BitwiseCopyable {
+  case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual
 }
 
 /// One step of a program.
 struct CompiledInstruction: BitwiseCopyable {
   enum Code: UInt8, BitwiseCopyable {
-    /// target ← column `place`, checked against the type `detail`.
+    /// target ← column `place`, checked against the type.
     case load
     /// target ← a
     case move
@@ -192,15 +188,16 @@ struct CompiledInstruction: BitwiseCopyable {
     case not
     /// target ← a as a real: seconds.
     case date
-    /// target ← a `detail` b
+    /// target ← a, the operation or comparison, b
     case arithmetic, compare
-    /// target ← a as a column of the type `detail` holds it.
+    /// target ← a as a column of the type holds it.
     case assign
   }
 
   var code: Code
-  /// An operation or a type.
-  var detail: UInt8 = 0
+  var type = CompiledType.integer64
+  var operation = Number.Operation.add
+  var comparison = CompiledComparison.equal
   var target: UInt16 = 0
   var a: UInt16 = 0
   var b: UInt16 = 0
@@ -209,20 +206,6 @@ struct CompiledInstruction: BitwiseCopyable {
 
 /// The arithmetic of ``Number`` over raw integers and reals.
 enum CompiledArithmetic {
-  static let add: UInt8 = 0
-  static let subtract: UInt8 = 1
-  static let multiply: UInt8 = 2
-  static let divide: UInt8 = 3
-  static let modulus: UInt8 = 4
-  static let power: UInt8 = 5
-
-  static let equal: UInt8 = 0
-  static let notEqual: UInt8 = 1
-  static let less: UInt8 = 2
-  static let lessOrEqual: UInt8 = 3
-  static let greater: UInt8 = 4
-  static let greaterOrEqual: UInt8 = 5
-
   @inline(__always)
   static func real(_ value: RawValue) -> RawValue {
     value.kind == .integer ? .real(Double(value.bits)) : value
@@ -230,7 +213,7 @@ enum CompiledArithmetic {
 
   @inline(__always)
   static func apply(
-    _ operation: UInt8, _ a: RawValue, _ b: RawValue
+    _ operation: Number.Operation, _ a: RawValue, _ b: RawValue
   ) throws(EvaluationProblem) -> RawValue {
     if a.kind == .null || b.kind == .null { return .null }
     guard a.kind == .integer, b.kind == .integer else {
@@ -239,16 +222,16 @@ enum CompiledArithmetic {
     let (x, y) = (a.bits, b.bits)
     let result: (partialValue: Int64, overflow: Bool)
     switch operation {
-    case add: result = x.addingReportingOverflow(y)
-    case subtract: result = x.subtractingReportingOverflow(y)
-    case multiply: result = x.multipliedReportingOverflow(by: y)
-    case divide:
+    case .add: result = x.addingReportingOverflow(y)
+    case .subtract: result = x.subtractingReportingOverflow(y)
+    case .multiply: result = x.multipliedReportingOverflow(by: y)
+    case .divide:
       guard y != 0 else { throw .divisionByZero }
       result = x.dividedReportingOverflow(by: y)
-    case modulus:
+    case .modulus:
       guard y != 0 else { throw .divisionByZero }
       result = (y == -1 ? 0 : x % y, false)
-    default:
+    case .power:
       switch try Number.integer(.power, x, y) {
       case .integer(let integer): return .integer(integer)
       case let other: return .real(Number.double(other))
@@ -260,28 +243,30 @@ enum CompiledArithmetic {
 
   @inline(__always)
   private static func apply(
-    _ operation: UInt8, _ a: Double, _ b: Double
+    _ operation: Number.Operation, _ a: Double, _ b: Double
   ) throws(EvaluationProblem) -> Double {
     let result: Double
     switch operation {
-    case add: result = a + b
-    case subtract: result = a - b
-    case multiply: result = a * b
-    case divide:
+    case .add: result = a + b
+    case .subtract: result = a - b
+    case .multiply: result = a * b
+    case .divide:
       guard b != 0 else { throw .divisionByZero }
       result = a / b
-    case modulus: return try Number.real(.modulus, a, b)
-    default: return try Number.real(.power, a, b)
+    case .modulus: return try Number.real(.modulus, a, b)
+    case .power: return try Number.real(.power, a, b)
     }
     guard result.isFinite else { throw .overflow }
     return result
   }
 
   @inline(__always)
-  static func compare(_ operation: UInt8, _ a: RawValue, _ b: RawValue) -> Bool {
+  static func compare(
+    _ comparison: CompiledComparison, _ a: RawValue, _ b: RawValue
+  ) -> Bool {
     if a.kind == .null || b.kind == .null {
       let areEqual = a.kind == b.kind
-      return operation == equal ? areEqual : operation == notEqual ? !areEqual : false
+      return comparison == .equal ? areEqual : comparison == .notEqual ? !areEqual : false
     }
     let order =
       switch (a.kind, b.kind) {
@@ -290,13 +275,13 @@ enum CompiledArithmetic {
       case (_, .integer): -Number.order(b.bits, a.real)
       default: a.real == b.real ? 0 : a.real < b.real ? -1 : 1
       }
-    return switch operation {
-    case equal: order == 0
-    case notEqual: order != 0
-    case less: order < 0
-    case lessOrEqual: order <= 0
-    case greater: order > 0
-    default: order >= 0
+    return switch comparison {
+    case .equal: order == 0
+    case .notEqual: order != 0
+    case .less: order < 0
+    case .lessOrEqual: order <= 0
+    case .greater: order > 0
+    case .greaterOrEqual: order >= 0
     }
   }
 
@@ -311,21 +296,23 @@ enum CompiledArithmetic {
   }
 
   @inline(__always)
-  static func assign(_ value: RawValue, to type: UInt8) throws(EvaluationProblem) -> RawValue {
+  static func assign(
+    _ value: RawValue, to type: CompiledType
+  ) throws(EvaluationProblem) -> RawValue {
     if value.kind == .null { return value }
     switch type {
-    case CompiledType.integer16: return try integer(value, .integer16, -0x8000, 0x7FFF)
-    case CompiledType.integer32: return try integer(value, .integer32, -0x8000_0000, 0x7FFF_FFFF)
-    case CompiledType.integer64: return try integer(value, .integer64, .min, .max)
-    case CompiledType.boolean:
+    case .integer16: return try integer(value, .integer16, -0x8000, 0x7FFF)
+    case .integer32: return try integer(value, .integer32, -0x8000_0000, 0x7FFF_FFFF)
+    case .integer64: return try integer(value, .integer64, .min, .max)
+    case .boolean:
       return .integer(value.kind == .integer ? (value.bits == 0 ? 0 : 1) : value.real == 0 ? 0 : 1)
-    case CompiledType.double: return real(value)
-    case CompiledType.float:
+    case .double: return real(value)
+    case .float:
       let wide = real(value).real
       let narrow = Double(Float(wide))
       guard narrow.isFinite else { throw .outOfRange(.float, isTooLarge: wide > 0) }
       return .real(narrow)
-    case CompiledType.date: return value.kind == .real ? numeric(value.real) : value
+    case .date: return value.kind == .real ? numeric(value.real) : value
     default: return value
     }
   }

@@ -85,7 +85,9 @@ struct CompiledExpressionBuilder {
       else { return nil }
       return load(name)
     case .call(let name, let arguments):
-      guard arguments.count == 2, let operation = Self.operations[name] else { return nil }
+      guard arguments.count == 2, let operation = Number.Operation(function: name) else {
+        return nil
+      }
       return arithmetic(operation, arguments[0], arguments[1])
     case .cast(let operand, let type): return cast(operand, to: type)
     case .ternary(let test, let then, let otherwise): return ternary(test, then, otherwise)
@@ -96,15 +98,6 @@ struct CompiledExpressionBuilder {
   private func isSource(_ base: ValueExpression) -> Bool {
     base == .variable("source") || (evaluatesObject && base == .evaluatedObject)
   }
-
-  private static let operations: [String: UInt8] = [
-    BuiltInFunction.Infix.add: CompiledArithmetic.add,
-    BuiltInFunction.Infix.subtract: CompiledArithmetic.subtract,
-    BuiltInFunction.Infix.multiply: CompiledArithmetic.multiply,
-    BuiltInFunction.Infix.divide: CompiledArithmetic.divide,
-    BuiltInFunction.Infix.power: CompiledArithmetic.power,
-    "modulus:by:": CompiledArithmetic.modulus,
-  ]
 
   private mutating func constant(_ constant: GodwitMapping.Constant) -> Value {
     let kind: Kind
@@ -129,7 +122,9 @@ struct CompiledExpressionBuilder {
   }
 
   private mutating func load(_ name: String) -> Value? {
-    guard name != "self", let found = column(name), let place = Int32(exactly: found.place) else {
+    guard name != "self", let found = column(name), let place = Int32(exactly: found.place),
+      let type = CompiledType(found.type)
+    else {
       return nil
     }
     let kind: Kind
@@ -140,16 +135,12 @@ struct CompiledExpressionBuilder {
     case .undefined, .objectID, .composite: return nil
     }
     let target = temporary()
-    emit(.load, detail: Self.detail(found.type), target: target, place: place)
+    emit(.load, type: type, target: target, place: place)
     return (target, kind)
   }
 
-  private static func detail(_ type: AttributeType) -> UInt8 {
-    UInt8(truncatingIfNeeded: type.rawValue / 100)
-  }
-
   private mutating func arithmetic(
-    _ operation: UInt8, _ left: ValueExpression, _ right: ValueExpression
+    _ operation: Number.Operation, _ left: ValueExpression, _ right: ValueExpression
   ) -> Value? {
     let start = free
     guard let a = value(left), let b = value(right), a.kind == .number || a.kind == .null,
@@ -157,7 +148,7 @@ struct CompiledExpressionBuilder {
     else { return nil }
     free = start
     let target = temporary()
-    emit(.arithmetic, detail: operation, target: target, a: a.register, b: b.register)
+    emit(.arithmetic, operation: operation, target: target, a: a.register, b: b.register)
     return (target, .number)
   }
 
@@ -248,28 +239,28 @@ struct CompiledExpressionBuilder {
       else { return nil }
       let (a, b) = (temporary(), temporary())
       emit(
-        .compare, detail: CompiledArithmetic.greaterOrEqual, target: a, a: value.register,
+        .compare, comparison: .greaterOrEqual, target: a, a: value.register,
         b: low.register)
       emit(
-        .compare, detail: CompiledArithmetic.lessOrEqual, target: b, a: value.register,
+        .compare, comparison: .lessOrEqual, target: b, a: value.register,
         b: high.register)
       free = start
       let target = temporary()
       // Both are 0 or 1.
-      emit(.arithmetic, detail: CompiledArithmetic.multiply, target: target, a: a, b: b)
+      emit(.arithmetic, operation: .multiply, target: target, a: a, b: b)
       return target
     }
     guard let operation = Self.comparisons[comparison.operator],
       let left = value(comparison.left), let right = value(comparison.right)
     else { return nil }
     let isEquality =
-      operation == CompiledArithmetic.equal || operation == CompiledArithmetic.notEqual
+      operation == .equal || operation == .notEqual
     // Anything may be compared with nil.
     guard haveOrder(left, right) || (isEquality && (left.kind == .null || right.kind == .null))
     else { return nil }
     free = start
     let target = temporary()
-    emit(.compare, detail: operation, target: target, a: left.register, b: right.register)
+    emit(.compare, comparison: operation, target: target, a: left.register, b: right.register)
     return target
   }
 
@@ -279,10 +270,10 @@ struct CompiledExpressionBuilder {
     return a.kind == b.kind || a.kind == .null || b.kind == .null
   }
 
-  private static let comparisons: [Comparison.Operator: UInt8] = [
-    .equal: CompiledArithmetic.equal, .notEqual: CompiledArithmetic.notEqual,
-    .less: CompiledArithmetic.less, .lessOrEqual: CompiledArithmetic.lessOrEqual,
-    .greater: CompiledArithmetic.greater, .greaterOrEqual: CompiledArithmetic.greaterOrEqual,
+  private static let comparisons: [Comparison.Operator: CompiledComparison] = [
+    .equal: .equal, .notEqual: .notEqual,
+    .less: .less, .lessOrEqual: .lessOrEqual,
+    .greater: .greater, .greaterOrEqual: .greaterOrEqual,
   ]
 
   // MARK: - Assignment
@@ -293,7 +284,8 @@ struct CompiledExpressionBuilder {
     case (.number, .integer16), (.number, .integer32), (.number, .integer64), (.number, .boolean),
       (.number, .double), (.number, .float), (.date, .date):
       let target = temporary()
-      emit(.assign, detail: Self.detail(type), target: target, a: value.register)
+      guard let column = CompiledType(type) else { return nil }
+      emit(.assign, type: column, target: target, a: value.register)
       return target
     case (.other(let kept), _) where kept == type: return value.register
     case (.other(.binary), .transformable), (.other(.transformable), .binary):
@@ -311,13 +303,15 @@ struct CompiledExpressionBuilder {
   }
 
   private mutating func emit(
-    _ code: CompiledInstruction.Code, detail: UInt8 = 0,
+    _ code: CompiledInstruction.Code, type: CompiledType = .integer64,
+    operation: Number.Operation = .add, comparison: CompiledComparison = .equal,
     target: CompiledRegister = .constant(0), a: CompiledRegister = .constant(0),
     b: CompiledRegister = .constant(0), place: Int32 = 0
   ) {
     self.code.append(
       Draft(
-        instruction: CompiledInstruction(code: code, detail: detail, place: place),
+        instruction: CompiledInstruction(
+          code: code, type: type, operation: operation, comparison: comparison, place: place),
         target: target, a: a, b: b))
   }
 

@@ -6,7 +6,7 @@
 ///
 /// Source: `core-data-migration.md` §4.5.
 enum Number {
-  enum Operation: Sendable {
+  enum Operation: UInt8, Sendable, BitwiseCopyable {
     case add, subtract, multiply, divide, modulus, power
 
     init?(function name: String) {

@@ -172,6 +172,7 @@ final class DateTexts {
     let yearOfEra = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365
     let dayOfYear = day - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
     let month = (5 * dayOfYear + 2) / 153
+    let dayOfMonth = dayOfYear - (153 * month + 2) / 5 + 1
     let civilMonth = month < 10 ? month + 3 : month - 9
     let year = yearOfEra + era * 400 + (civilMonth <= 2 ? 1 : 0)
     func padded(_ value: Int64, _ width: Int) -> String {
@@ -179,8 +180,8 @@ final class DateTexts {
       return (value < 0 ? "-" : "")
         + String(repeating: "0", count: max(0, width - digits.utf8.count)) + digits
     }
-    return "\(padded(year, 4))-\(padded(civilMonth, 2))-"
-      + "\(padded(dayOfYear - (153 * month + 2) / 5 + 1, 2)) "
-      + "\(padded(second / 3_600, 2)):\(padded(second / 60 % 60, 2)):\(padded(second % 60, 2)) +0000"
+    let date = [padded(year, 4), padded(civilMonth, 2), padded(dayOfMonth, 2)]
+    let time = [second / 3_600, second / 60 % 60, second % 60].map { padded($0, 2) }
+    return date.joined(separator: "-") + " " + time.joined(separator: ":") + " +0000"
   }
 }
