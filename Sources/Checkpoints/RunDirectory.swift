@@ -59,6 +59,9 @@ extension CheckpointName: CustomStringConvertible {
 ///     events.jsonl     what happened, a line each; for people
 ///     external/        files of external binary data that the destination gets in addition
 ///     snapshot/        a private copy of the source store, if one was needed
+///     offsets.json     keys that each shard gives out; with mapping models only, as the next two
+///     associations/    what source objects became, a file an entity mapping
+///     edges.sqlite     pairs of relationships that are set from their other side
 ///     copy/            finished checkpoints of the copy stage, 000000.ckpt …
 ///     link/ …          and so on, a folder a stage
 ///
@@ -76,6 +79,17 @@ extension RunDirectory {
   public var lock: FilePath { path.appending("lock") }
   public var snapshot: FilePath { path.appending("snapshot") }
   public var external: FilePath { path.appending("external") }
+
+  public var offsets: FilePath { path.appending("offsets.json") }
+  public var associations: FilePath { path.appending("associations") }
+  public var edges: FilePath { path.appending("edges.sqlite") }
+
+  /// Removes what was made of an earlier plan's checkpoints.
+  public func discardDerived() throws {
+    try DurableFile.removeIfPresent(offsets)
+    try DurableFile.removeIfPresent(edges)
+    if DurableFile.isFolder(associations) { try DurableFile.removeTree(associations) }
+  }
 
   /// The folder of a stage's checkpoints.
   public func folder(of stage: Stage) -> FilePath { path.appending(stage.rawValue) }

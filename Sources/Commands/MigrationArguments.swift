@@ -23,6 +23,16 @@ struct MigrationArguments: ParsableArguments {
   var to: String?
 
   @Option(
+    help: ArgumentHelp(
+      "A mapping model; may repeat. Those that are for the two versions win over inference, and "
+        + "several are run one after the other.",
+      valueName: "file"))
+  var mapping: [String] = []
+
+  @Flag(help: "With a mapping model: gives new keys everywhere, as Core Data does.")
+  var renumber = false
+
+  @Option(
     help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
   var output: String?
 
@@ -83,6 +93,7 @@ struct MigrationArguments: ParsableArguments {
       store: FilePath(store), models: catalog.versions,
       destination: try to.map(catalog.destination(named:)) ?? catalog.current,
       infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
-      snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage)
+      snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
+      mappings: try mapping.map(MappingFile.init(path:)), renumbersKeys: renumber)
   }
 }

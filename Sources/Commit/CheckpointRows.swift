@@ -69,7 +69,8 @@ extension CheckpointRows {
   mutating func insert(
     _ table: JoinTablePlan, unit: Int, by statement: Statement, _ rows: inout RowCounter
   ) throws {
-    let links = try reader(.link, unit)
+    // The pairs of entity mappings are sorted before they are validated.
+    let links = try reader(plan.mapped == nil ? .link : .validate, unit)
     let places = (1...Int32(max(1, table.columns.count))).map { $0 }
     lastKey = nil
     try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: places.count) { values in

@@ -127,6 +127,10 @@ extension StoreAssembly {
     case .computed:
       try schema.dropIndexes(of: table.name)
       let insert = try file.prepare(insertion(into: table.name, columns + table.columns))
+      if plan.mapped != nil {
+        try MappedRows(plan: plan, run: run).insert(table: index, by: insert, &rows)
+        return
+      }
       let linkUnits = table.relationshipPlaces.isEmpty ? [] : Set(plan.units(in: .link))
       var source = CheckpointRows(plan: plan, run: run, table: table.name)
       for unit in units(of: .table(index)) {
@@ -222,12 +226,13 @@ extension StoreAssembly {
   /// Format reference §2 and §3.
   private func writeControlRows(in file: Connection) throws {
     let control = plan.control
+    let highest = plan.mapped == nil ? [:] : try MappedRows(plan: plan, run: run).primaryKeys()
     for row in control.primaryKeys {
       _ = try file.rows(
         "INSERT INTO main.Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?1, ?2, ?3, ?4)",
         [
           .integer(row.number), .text(row.name), .integer(row.superNumber),
-          .integer(row.highestKey),
+          .integer(highest[row.number] ?? row.highestKey),
         ])
     }
     _ = try file.rows(

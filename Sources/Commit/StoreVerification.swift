@@ -157,6 +157,8 @@ extension StoreVerification {
   /// The destination's table of a unit; nil when its rows have no successors.
   private func table(of unit: Int) throws -> String? {
     switch plan.units[unit].subject {
+    case .mapping(let number):
+      plan.mapped?.mappings[number].table.map { plan.tables[$0].name }
     case .table(let number) where plan.tables.indices.contains(number):
       plan.tables[number].way == .removed ? nil : plan.tables[number].name
     case .joinTable(let number) where plan.joinTables.indices.contains(number):

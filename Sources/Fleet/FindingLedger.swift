@@ -14,6 +14,7 @@ public struct FindingLedger: Sendable {
     var kind: StoreFinding.Kind
     var entity: String?
     var property: String?
+    var code: Int?
   }
 
   public let acceptsDamage: Bool
@@ -25,7 +26,8 @@ public struct FindingLedger: Sendable {
   public mutating func add(_ found: some Sequence<StoreFinding>) {
     for finding in found {
       let key = Key(
-        kind: finding.kind, entity: finding.entity, property: finding.property)
+        kind: finding.kind, entity: finding.entity, property: finding.property,
+        code: finding.code)
       guard let place = places[key] else {
         places[key] = findings.count
         var first = finding
@@ -50,4 +52,14 @@ public struct FindingLedger: Sendable {
 /// The store is damaged in a way that no migration may carry.
 public struct StoreDamage: Error, Sendable {
   public var findings: [StoreFinding]
+}
+
+/// Objects that a mapping model made break the destination model's rules.
+///
+/// Source: `core-data-migration.md` §5.3: several failures are one error 1560.
+public struct InvalidRows: Error, Sendable {
+  public var findings: [StoreFinding]
+
+  /// 1560 for several failures, else the one's own.
+  public var code: Int? { findings.count > 1 ? 1560 : findings.first?.code }
 }

@@ -46,6 +46,7 @@ extension StoreAttempt {
       discarded("The plan of an earlier run cannot be read; its shards are discarded.")
     }
     for stage in Stage.allCases { try folder.discard(stage) }
+    try directory.discardDerived()
     try file.write(plan)
     return false
   }
@@ -85,6 +86,8 @@ extension MigrationResult.Plan {
         case .table(let index): plan.tables[index].name
         case .joinTable(let index): plan.joinTables[index].name
         case .foreignTable(let index): plan.foreignTables[index].name
+        case .mapping(let index):
+          plan.mapped?.mappings[index].table.map { plan.tables[$0].name } ?? ""
         }
       costs[name, default: (0, 0)].shards += 1
       costs[name, default: (0, 0)].bytes += unit.estimatedBytes

@@ -46,6 +46,7 @@ public enum RetryPolicy {
     var code: Int?
     var reasons: [Reason]
     var findings: [StoreFinding] = []
+    var verdict = MigrationResult.Verdict.failed
 
     init(
       _ ending: MigrationResult.Ending, _ reason: String, _ message: String, code: Int? = nil,
@@ -67,6 +68,12 @@ public enum RetryPolicy {
       var judgement = Judgement(.badInput, "damaged", "", code: coreDataCorruption)
       judgement.reasons = error.findings.map(Reason.init(finding:))
       judgement.findings = error.findings
+      return judgement
+    case let error as InvalidRows:
+      var judgement = Judgement(.badInput, "validation", "", code: error.code)
+      judgement.reasons = error.findings.map(Reason.init(finding:))
+      judgement.findings = error.findings
+      judgement.verdict = .refused
       return judgement
     case let error as FleetError: return judgement(of: error)
     case let error as DurabilityError: return judgement(of: error)
@@ -168,12 +175,14 @@ public enum RetryPolicy {
       let (ending, reason): (MigrationResult.Ending, String) =
         switch failure.kind {
         case .damaged: (.badInput, "damaged")
+        case .refused: (.badInput, "mapping")
         case .outOfSpace: (.resumable, "disk-full")
         case .io: (.inputOutput, "io")
         case .internal: (.fatal, "internal")
         }
       var judgement = Judgement(ending, reason, failure.message, code: failure.code)
       if let reasons = failure.reasons, !reasons.isEmpty { judgement.reasons = reasons }
+      if failure.kind == .refused { judgement.verdict = .refused }
       return judgement
     case .workersLost: return Judgement(.fatal, "workers-lost", "\(error)")
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")

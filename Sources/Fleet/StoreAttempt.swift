@@ -43,7 +43,7 @@ struct StoreAttempt {
   /// Turns an error into the result. The run directory stays where there is something to resume.
   mutating func fail(_ error: any Error) {
     let judgement = RetryPolicy.judgement(of: error)
-    result.verdict = .failed
+    result.verdict = judgement.verdict
     result.ending = judgement.ending
     result.code = judgement.code
     result.reasons = judgement.reasons

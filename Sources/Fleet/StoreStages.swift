@@ -46,8 +46,15 @@ extension StoreAttempt {
   private mutating func work(
     _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: WorkerPool
   ) async throws {
+    let barrier = plan.mapped == nil ? nil : MappedBarrier(plan: plan, run: directory)
     for stage in [Stage.copy, .link, .validate] {
       try await perform(stage, plan, pool)
+      guard let barrier else { continue }
+      switch stage {
+      case .copy: try await onOwnThread { try barrier.associate() }
+      case .link: try await onOwnThread { try barrier.gather() }
+      default: try stopAtInvalidRows()
+      }
     }
     // What they say is of a file that is made anew.
     try folder.discard(.verify)
@@ -61,6 +68,7 @@ extension StoreAttempt {
     }
     try await perform(.verify, plan, pool)
     try await isSound
+    if barrier != nil { try stopAtInvalidRows() }
     count(try await onOwnThread { try verification.compare() })
     try Task.checkCancellation()
     try await commit(swap, path)
@@ -186,6 +194,12 @@ extension StoreAttempt {
     event.bytes = cost.bytes
     event.seconds = cost.seconds
     tell(event)
+  }
+
+  /// A migration by a mapping model saves its objects, and saving validates them.
+  private func stopAtInvalidRows() throws {
+    let invalid = ledger.findings.filter { $0.code != nil }
+    if !invalid.isEmpty { throw InvalidRows(findings: invalid) }
   }
 
   private func stopAtDamage() throws {

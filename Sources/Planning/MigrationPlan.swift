@@ -47,6 +47,8 @@ public struct MigrationPlan: Codable, Sendable, Equatable {
   public var audits: [StoreSoundness.Job]
   /// What a person should know: renames, narrowing, triggers that could not be carried.
   public var notes: [String]
+  /// The entity mappings, where mapping models were given.
+  public var mapped: MappedPlan?
 }
 
 /// One version of a model, by what a store records of it.
@@ -138,6 +140,8 @@ public struct EntityProgram: Codable, Sendable, Equatable {
   public var destinationRules: RowRules
   /// The to-one relationships of the source entity, whose targets the link stage looks at.
   public var references: [ReferenceCheck]
+  /// The model editor's rules, by place in ``TablePlan/columns``, where they decide.
+  public var validation: ValidationRules?
 }
 
 /// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``,
@@ -266,6 +270,9 @@ public struct Shard: Codable, Sendable, Equatable {
     case joinTable(Int)
     /// Number in ``MigrationPlan/foreignTables``; keys are row ids.
     case foreignTable(Int)
+    /// Number in ``MappedPlan/mappings``; keys are those of the source entity's table. In a plan
+    /// with mapping models, units of tables are there to be verified only.
+    case mapping(Int)
   }
 
   public var subject: Subject
@@ -289,6 +296,12 @@ extension MigrationPlan {
   public func units(in stage: PlanStage) -> [Int] {
     units.indices.filter { number in
       switch units[number].subject {
+      case .mapping(let index):
+        return mappedUnit(index, isIn: stage)
+      case .table where mapped != nil:
+        return stage == .verify
+      case .joinTable where mapped != nil:
+        return stage == .validate || stage == .verify
       case .table(let index):
         let table = tables[index]
         switch stage {
@@ -308,6 +321,19 @@ extension MigrationPlan {
       case .foreignTable:
         return stage == .validate || stage == .verify
       }
+    }
+  }
+}
+
+extension MigrationPlan {
+  private func mappedUnit(_ index: Int, isIn stage: PlanStage) -> Bool {
+    guard let mapped, mapped.mappings.indices.contains(index) else { return false }
+    let mapping = mapped.mappings[index]
+    guard mapping.table != nil else { return false }
+    return switch stage {
+    case .copy, .validate: true
+    case .link: !mapping.links.isEmpty
+    case .verify: false
     }
   }
 }

@@ -21,6 +21,14 @@ public struct MigrationRequest: Sendable {
   /// Carries on with a store that is not sound: what can be rebuilt is rebuilt, the rest is
   /// carried as found and reported.
   public var acceptsDamage: Bool
+  /// Mapping models. Those that are for this pair of models win over inference, and are run one
+  /// after the other.
+  public var mappings: [MappingFile]
+  /// Gives every destination table new keys, as Core Data does. Otherwise `Z_PK` is kept where one
+  /// source object gives one destination object.
+  public var renumbersKeys: Bool
+  /// Class names of the entity migration policies at hand.
+  public var registeredPolicies: Set<String>
 
   /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
   /// a killed worker loses less than a second.
@@ -30,7 +38,8 @@ public struct MigrationRequest: Sendable {
     store: FilePath, models: [ModelVersion], destination: ModelVersion?,
     infersMapping: Bool = true, migrates: Bool = true, output: FilePath?,
     snapshotFolder: FilePath, shardBytes: Int64 = MigrationRequest.defaultShardBytes,
-    acceptsDamage: Bool = false
+    acceptsDamage: Bool = false, mappings: [MappingFile] = [], renumbersKeys: Bool = false,
+    registeredPolicies: Set<String> = []
   ) {
     self.store = store
     self.models = models
@@ -41,6 +50,9 @@ public struct MigrationRequest: Sendable {
     self.snapshotFolder = snapshotFolder
     self.shardBytes = shardBytes
     self.acceptsDamage = acceptsDamage
+    self.mappings = mappings
+    self.renumbersKeys = renumbersKeys
+    self.registeredPolicies = registeredPolicies
   }
 }
 

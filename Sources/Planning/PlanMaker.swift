@@ -68,7 +68,7 @@ struct PlanMaker {
     return units
   }
 
-  private func shards(
+  func shards(
     _ subject: Shard.Subject, table: String, key: String, keys: ClosedRange<Int64>?, rows: Int64,
     bytes: Int64
   ) throws -> [Shard] {
@@ -94,7 +94,7 @@ struct PlanMaker {
 
   // MARK: Foreign tables
 
-  private func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
+  func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
     var tables: [ForeignTablePlan] = []
     var indexes: [String] = []
     for table in context.store.foreignTables {
@@ -130,7 +130,7 @@ struct PlanMaker {
     return "CASE \(quoted(column)) \(numbers.joined(separator: " ")) ELSE \(quoted(column)) END"
   }
 
-  private func extent(ofForeign table: ForeignTablePlan) throws -> (
+  func extent(ofForeign table: ForeignTablePlan) throws -> (
     keys: ClosedRange<Int64>?, rows: Int64
   ) {
     guard let rowID = table.rowIDName else { return (0...0, 1) }
@@ -170,7 +170,7 @@ struct PlanMaker {
       isWAL: context.store.header.isWAL)
   }
 
-  private func fingerprint(of plan: MigrationPlan) throws -> String {
+  func fingerprint(of plan: MigrationPlan) throws -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys]
     return Hexadecimal.text(of: SHA256.digest(of: [UInt8](try encoder.encode(plan))))

@@ -33,6 +33,11 @@ public struct Planner: Sendable {
         ])
     }
     let inference = InferredMapping(source: found.hierarchy, destination: destination)
+    let mapped = MappedPlanner(request, source: found.hierarchy, destination: destination)
+    if mapped.isUsed { return try plan(request, store, found, inference, mapped) }
+    let mismatches = mapped.mismatches.map {
+      Reason(reason: "mapping-mismatch", entity: $0.entity.rawValue, message: $0.description)
+    }
     guard request.infersMapping else {
       return .needsMapping(
         code: 134_140,
@@ -42,10 +47,11 @@ public struct Planner: Sendable {
             message:
               "There is no mapping model for the migration, and inferring one is not permitted. Give one, or run without --no-infer."
           )
-        ])
+        ] + mismatches)
     }
     guard inference.isPossible else {
-      return .needsMapping(code: 134_190, inference.refusals.map(Reason.init(refusal:)))
+      return .needsMapping(
+        code: 134_190, inference.refusals.map(Reason.init(refusal:)) + mismatches)
     }
     let binding = StoreBinding(store, found.hierarchy)
     try requireSoundness(binding, request)
@@ -60,8 +66,34 @@ public struct Planner: Sendable {
       return .refused(
         code: refusals[0].code, refusals.map(Reason.init(refusal:)))
     }
+    var known = found
+    if !mapped.mismatches.isEmpty {
+      known.notes.append("No mapping model is for this pair of models; the mapping was inferred.")
+      known.notes += mapped.notes
+    }
     return .migrate(
-      try PlanMaker(request: request, found: found, context: context, binding: binding).plan())
+      try PlanMaker(request: request, found: known, context: context, binding: binding).plan())
+  }
+
+  /// By mapping models.
+  private func plan(
+    _ request: MigrationRequest, _ store: SourceStore, _ found: SourceModelSearch.Found,
+    _ inference: InferredMapping, _ mapped: MappedPlanner
+  ) throws -> PlanOutcome {
+    if let (code, reasons) = mapped.obstacles(policies: request.registeredPolicies) {
+      return .needsMapping(code: code, reasons)
+    }
+    let binding = StoreBinding(store, found.hierarchy)
+    try requireSoundness(binding, request)
+    let context = PlanContext(
+      store: store, source: binding.layout, destination: StoreLayout(mapped.destination),
+      inference: inference, census: try StoreCensus(binding))
+    try requireKnownRows(context, binding, request)
+    return .migrate(
+      try MappedPlanMaker(
+        maker: PlanMaker(request: request, found: found, context: context, binding: binding),
+        mapped: mapped
+      ).plan())
   }
 
   private func destinationHierarchy(

@@ -13,6 +13,8 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   public var findings: [StoreFinding]
   /// Bytes of row data that went through.
   public var bytes: Int64
+  /// The highest key of the shard's rows, where the plan cannot know it.
+  public var highestKey: Int64?
 
   public init(
     rows: Int64 = 0, digests: [Int: RowSetDigest] = [:], findings: [StoreFinding] = [],

@@ -15,7 +15,7 @@ struct FindingTally {
 
   mutating func add(
     _ kind: StoreFinding.Kind, entity: String, property: String = "", message: String,
-    primaryKey: Int64
+    primaryKey: Int64, code: Int? = nil
   ) {
     let key = Key(kind: kind, entity: entity, property: property, message: message)
     if var known = findings[key] {
@@ -26,7 +26,7 @@ struct FindingTally {
       findings[key] = StoreFinding(
         kind: kind, entity: entity.isEmpty ? nil : entity,
         property: property.isEmpty ? nil : property, message: message, count: 1,
-        examples: [primaryKey])
+        examples: [primaryKey], code: code)
     }
   }
 

@@ -17,6 +17,8 @@ final class StageContext {
   let targets: TargetFinder
   private(set) var assembled: Connection?
   let fingerprint: [UInt8]
+  /// Offsets, associations and expressions, where the plan has entity mappings.
+  private(set) lazy var mapped = MappedContext(plan: plan, run: run, source: source)
 
   init(run path: FilePath) throws {
     run = RunDirectory(path)

@@ -10,6 +10,10 @@ public enum StageError: Error, Sendable, Equatable {
   case unreadablePlan(path: String, reason: String)
   /// A file of the external data folder that a row refers to cannot be read.
   case externalData(entity: String, primaryKey: Int64, reason: String)
+  /// An association file of the run directory cannot be used.
+  case association(path: String, reason: String)
+  /// An expression gave an object that the relationship may not point to.
+  case wrongTarget(entity: String, primaryKey: Int64, relationship: String, found: String)
 }
 
 extension StageError: CustomStringConvertible {
@@ -24,6 +28,11 @@ extension StageError: CustomStringConvertible {
       "\(path) cannot be read as a plan: \(reason). Delete the run directory and run again."
     case .externalData(let entity, let key, let reason):
       "\(entity), Z_PK \(key): its external data cannot be read: \(reason)."
+    case .association(let path, let reason):
+      "\(path) cannot be used: \(reason). Delete the run directory and run again."
+    case .wrongTarget(let entity, let key, let relationship, let found):
+      "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
+        + "\(found), which the relationship may not point to."
     }
   }
 }

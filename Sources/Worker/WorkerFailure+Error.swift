@@ -1,5 +1,7 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitMapping
+import GodwitPlanning
 import GodwitSQLite
 
 extension WorkerFailure {
@@ -21,11 +23,29 @@ extension WorkerFailure {
     case let error as CheckpointError:
       self.init(kind: .io, message: "\(error)")
     case let error as StageError:
+      if case .wrongTarget(let entity, _, let relationship, _) = error {
+        self.init(
+          kind: .refused, code: 134_110, message: "\(error)",
+          reasons: [
+            Reason(
+              reason: "target-entity", entity: entity, property: relationship,
+              message: "\(error)")
+          ])
+        return
+      }
       if case .externalData = error {
         self.init(kind: .damaged, code: 134_150, message: "\(error)")
       } else {
         self.init(kind: .internal, message: "\(error)")
       }
+    case let error as EvaluationError:
+      self.init(
+        kind: .refused, code: error.code, message: "\(error)",
+        reasons: [
+          Reason(
+            reason: "expression", entity: error.entity?.rawValue, property: error.property,
+            message: "\(error)")
+        ])
     default:
       self.init(kind: .internal, message: "\(error)")
     }

@@ -57,6 +57,8 @@ public struct WorkerLoop {
     let start = clock.now
     let summary =
       switch task.stage {
+      case .copy where context.plan.mapped != nil:
+        try MappedCopyStage(context: context).run(task.unit)
       case .copy: try CopyStage(context: context).run(task.unit)
       case .link: try LinkStage(context: context).run(task.unit)
       case .validate: try ValidateStage(context: context).run(task.unit)

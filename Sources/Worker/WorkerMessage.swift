@@ -79,6 +79,8 @@ public struct WorkerFailure: Error, Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable {
     /// The source store is not what it should be.
     case damaged
+    /// The mapping model cannot be applied to some row. Nothing is wrong with the store.
+    case refused
     case outOfSpace
     case io
     /// A mistake of ours.

@@ -49,13 +49,16 @@ public struct StoreFinding: Codable, Sendable, Equatable {
   public var count: Int64
   /// `Z_PK` of some of the rows, ``mostExamples`` at most; first keys for pairs of a join table.
   public var examples: [Int64]
+  /// Core Data's validation error, where it is one.
+  public var code: Int?
 
   public static let mostExamples = 5
 
   public init(
     kind: Kind, entity: String? = nil, property: String? = nil, message: String, count: Int64 = 1,
-    examples: [Int64] = []
+    examples: [Int64] = [], code: Int? = nil
   ) {
+    self.code = code
     self.kind = kind
     self.entity = entity
     self.property = property
@@ -82,7 +85,7 @@ extension [StoreFinding] {
     for other in others {
       let same = firstIndex {
         $0.kind == other.kind && $0.entity == other.entity && $0.property == other.property
-          && $0.message == other.message
+          && $0.message == other.message && $0.code == other.code
       }
       guard let same else {
         append(other)

@@ -85,7 +85,7 @@ struct CopyStage {
 
   /// The row loop's heart: nothing here allocates or branches on more than an operation's code.
   @inline(__always)
-  private static func run(
+  static func run(
     _ operations: UnsafeMutableBufferPointer<AttributeOperation>,
     from source: UnsafeMutablePointer<RawValue>, to output: UnsafeMutablePointer<RawValue>
   ) {

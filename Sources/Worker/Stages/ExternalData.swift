@@ -46,7 +46,7 @@ struct ExternalData {
     }
   }
 
-  private func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
+  func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
     guard let name = Self.fileName(value.buffer) else {
       throw StageError.externalData(
         entity: entity, primaryKey: primaryKey, reason: "the reference is not a file name")

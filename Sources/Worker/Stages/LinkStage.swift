@@ -19,6 +19,8 @@ struct LinkStage {
       try linkRows(of: context.plan.tables[index], shard.keys, to: writer, &summary)
     case .joinTable(let index):
       try linkPairs(of: context.plan.joinTables[index], shard.keys, to: writer, &summary)
+    case .mapping(let index):
+      summary = try MappedLinkStage(context: context).run(index, unit, to: writer)
     case .foreignTable:
       throw StageError.outOfOrder("links of a foreign table")
     }

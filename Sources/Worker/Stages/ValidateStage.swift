@@ -15,6 +15,10 @@ struct ValidateStage {
     let writer = try context.writer(.validate, unit)
     let summary: ShardSummary
     switch shard.subject {
+    case .mapping(let index):
+      summary = try MappedValidation(context: context).rows(of: index, unit, to: writer)
+    case .joinTable(let index) where context.plan.mapped != nil:
+      summary = try MappedValidation(context: context).pairs(of: index, to: writer)
     case .table(let index):
       let table = context.plan.tables[index]
       summary =
@@ -125,7 +129,12 @@ struct VerifyStage {
       let table = context.plan.tables[index]
       let digester = RowDigester(table, judges: false)
       try digester.addRows(of: table.name, columns: table.columns, shard.keys, assembled)
-      summary = digester.summary
+      var found = digester.summary
+      found.findings += try MemberCounts(context.plan, table: index).findings(
+        in: assembled, shard.keys)
+      summary = found
+    case .mapping:
+      throw StageError.outOfOrder("a verification of an entity mapping")
     case .joinTable(let index):
       let join = context.plan.joinTables[index]
       summary = try RowDigester.digest(

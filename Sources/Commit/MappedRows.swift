@@ -1,0 +1,190 @@
+import GodwitCheckpoints
+import GodwitDigests
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#endif
+
+/// Puts the rows of entity mappings into one destination table, in the order of their keys.
+///
+/// Where keys are given out anew, shards follow each other: a plain concatenation. Where they are
+/// kept, rows of several mappings lie between one another and are merged.
+struct MappedRows {
+  /// Mappings that are merged at most: each costs two open checkpoints. Beyond it rows go in
+  /// mapping by mapping, and SQLite finds their places.
+  static let mostStreams = 12
+
+  private let plan: MigrationPlan
+  private let run: RunDirectory
+  private let fingerprint: [UInt8]
+  let offsets: MappedOffsets
+
+  init(plan: MigrationPlan, run: RunDirectory) throws {
+    self.plan = plan
+    self.run = run
+    fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
+    let data = try? Data(contentsOf: URL(filePath: run.offsets.string))
+    guard let data, let offsets = try? JSONDecoder().decode(MappedOffsets.self, from: data),
+      offsets.fingerprint == plan.fingerprint
+    else { throw CommitError.missingCheckpoint(stage: "offsets", unit: 0) }
+    self.offsets = offsets
+  }
+
+  /// `Z_PRIMARYKEY` with the highest key that each root entity's table was given.
+  func primaryKeys() -> [Int64: Int64] {
+    var highest: [Int64: Int64] = [:]
+    for (index, table) in plan.tables.enumerated() {
+      guard let key = offsets.highest[index] else { continue }
+      for row in plan.control.primaryKeys where row.name == table.root.rawValue {
+        highest[row.number] = key
+      }
+    }
+    return highest
+  }
+
+  /// Inserts all rows of a table.
+  ///
+  /// - Parameter statement: Takes `Z_PK`, `Z_ENT`, `Z_OPT` and then the table's columns.
+  func insert(table index: Int, by statement: Statement, _ rows: inout RowCounter) throws {
+    let table = plan.tables[index]
+    var streams: [Stream] = []
+    for (number, mapping) in (plan.mapped?.mappings ?? []).enumerated()
+    where mapping.table == index {
+      let units = plan.units.indices.filter { plan.units[$0].subject == .mapping(number) }
+      streams.append(
+        Stream(
+          table: table, mapping: mapping, units: units, offsets: offsets, run: run,
+          fingerprint: fingerprint))
+    }
+    let isMerged = streams.count > 1 && streams.count <= Self.mostStreams
+      && !(plan.mapped?.mappings ?? []).contains { $0.table == index && $0.assignsKeys }
+    guard isMerged else {
+      for stream in streams {
+        while try stream.advance() { try write(stream, by: statement, &rows) }
+      }
+      return
+    }
+    var waiting = try streams.filter { try $0.advance() }
+    while !waiting.isEmpty {
+      var least = 0
+      for place in 1..<waiting.count where waiting[place].key < waiting[least].key { least = place }
+      try write(waiting[least], by: statement, &rows)
+      if try !waiting[least].advance() { waiting.remove(at: least) }
+    }
+  }
+
+  private func write(_ stream: Stream, by statement: Statement, _ rows: inout RowCounter) throws {
+    try stream.bind(to: statement)
+    try statement.run()
+    rows.add()
+  }
+
+  /// The rows of one mapping, shard after shard.
+  private final class Stream {
+    private let table: TablePlan
+    private let units: [Int]
+    private let offsets: MappedOffsets
+    private let run: RunDirectory
+    private let fingerprint: [UInt8]
+    /// Where the finished relationship columns are; nil where all are NULL.
+    private let linkStage: Stage?
+    private let copyPlaces: [Int32]
+    private let linkPlaces: [Int32]
+    private let copied: UnsafeMutableBufferPointer<RawValue>
+    private let linked: UnsafeMutableBufferPointer<RawValue>
+    private var next = 0
+    private var unit = 0
+    private var copies: CheckpointReader?
+    private var links: CheckpointReader?
+    private(set) var key = Int64.min
+
+    init(
+      table: TablePlan, mapping: EntityMappingPlan, units: [Int], offsets: MappedOffsets,
+      run: RunDirectory, fingerprint: [UInt8]
+    ) {
+      self.table = table
+      self.units = units
+      self.offsets = offsets
+      self.run = run
+      self.fingerprint = fingerprint
+      linkStage = !mapping.fills.isEmpty ? .validate : !mapping.links.isEmpty ? .link : nil
+      copyPlaces = [2, 3] + table.attributePlaces.map { Int32($0 + 4) }
+      linkPlaces = table.relationshipPlaces.map { Int32($0 + 4) }
+      copied = .allocate(capacity: copyPlaces.count)
+      copied.initialize(repeating: .null)
+      linked = .allocate(capacity: max(1, linkPlaces.count))
+      linked.initialize(repeating: .null)
+    }
+
+    deinit {
+      copied.deallocate()
+      linked.deallocate()
+    }
+
+    /// Goes on to the next row. Its values are valid until the next call.
+    func advance() throws -> Bool {
+      while true {
+        if let copies, let copy = try row(copies) {
+          let before = key
+          key = copy.key + offsets.offset(of: unit)
+          try decode(copy.payload, into: copied, copyPlaces.count)
+          if let links {
+            guard let link = try row(links), link.key == copy.key else {
+              throw CommitError.unequalStages(table: table.name, unit: unit, row: key)
+            }
+            try decode(link.payload, into: linked, linkPlaces.count)
+          }
+          guard key > before else {
+            throw CommitError.damagedRow(table: table.name, unit: unit, row: key)
+          }
+          return true
+        }
+        if let links, let extra = try row(links) {
+          throw CommitError.unequalStages(table: table.name, unit: unit, row: extra.key)
+        }
+        guard next < units.count else {
+          (copies, links) = (nil, nil)
+          return false
+        }
+        unit = units[next]
+        next += 1
+        copies = try reader(.copy)
+        links = try linkStage.map(reader)
+      }
+    }
+
+    func bind(to statement: Statement) throws {
+      try statement.bind(1, key)
+      for index in copyPlaces.indices { try statement.bind(copyPlaces[index], copied[index]) }
+      for index in linkPlaces.indices { try statement.bind(linkPlaces[index], linked[index]) }
+    }
+
+    private func decode(
+      _ record: UnsafeRawBufferPointer, into values: UnsafeMutableBufferPointer<RawValue>,
+      _ count: Int
+    ) throws {
+      guard let first = values.baseAddress,
+        RecordFormat.decode(record: record, into: first, count: count)
+      else { throw CommitError.damagedRow(table: table.name, unit: unit, row: key) }
+    }
+
+    private func row(_ reader: CheckpointReader) throws -> CheckpointReader.Entry? {
+      while let entry = try reader.next() {
+        if entry.channel == 0 { return entry }
+      }
+      return nil
+    }
+
+    private func reader(_ stage: Stage) throws -> CheckpointReader {
+      do {
+        return try CheckpointReader(
+          path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+      } catch CheckpointError.unreadable(_, .noSuchFileOrDirectory) {
+        throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)
+      }
+    }
+  }
+}

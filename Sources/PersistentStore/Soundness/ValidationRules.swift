@@ -1,0 +1,184 @@
+import GodwitObjectModel
+import GodwitSQLite
+
+/// The model editor's rules about the objects of one entity, compiled for rows: required
+/// properties, bounds, lengths, patterns. Numbers of members are no matter of a row.
+///
+/// Source: `core-data-migration.md` §5.3; codes: §1.4.
+public struct ValidationRules: Codable, Sendable, Equatable {
+  public struct Rule: Codable, Sendable, Equatable {
+    public enum Check: Codable, Sendable, Equatable {
+      case required
+      case atLeast(Double)
+      case atMost(Double)
+      case above(Double)
+      case below(Double)
+      /// UTF-16 units.
+      case shortest(Int)
+      case longest(Int)
+      /// An ICU regular expression for the whole text.
+      case pattern(String)
+    }
+
+    /// Place of the column in the row.
+    public let place: Int
+    public let property: String
+    public let check: Check
+    /// True where the value is a date, whose codes are others than a number's.
+    public let isDate: Bool
+  }
+
+  public let entity: EntityName
+  public let rules: [Rule]
+
+  public init(entity: EntityName, _ rules: [Rule]) {
+    self.entity = entity
+    self.rules = rules
+  }
+
+  /// - Parameter columns: The columns of the row as it will be given, by name.
+  public init(of entity: EntityName, in layout: StoreLayout, columns: [String]) {
+    let places = Dictionary(
+      columns.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
+    var rules: [Rule] = []
+    for declared in layout.hierarchy.properties(of: entity) where declared.property.isStored {
+      let property = declared.property
+      guard let place = layout.column(of: property.name, in: entity).flatMap({ places[$0] }) else {
+        continue
+      }
+      // Core Data fills a derived attribute when the object is saved, and validates before.
+      let isDerived = property.attribute?.derivationExpression != nil
+      if !property.traits.isOptional, !isDerived {
+        rules.append(
+          Rule(place: place, property: property.name, check: .required, isDate: false))
+      }
+      for rule in property.attribute?.validation ?? [] {
+        guard let check = Rule.Check(rule) else { continue }
+        rules.append(
+          Rule(
+            place: place, property: property.name, check: check,
+            isDate: property.attribute?.type == .date))
+      }
+    }
+    self.init(entity: entity, rules)
+  }
+}
+
+extension ValidationRules.Rule.Check {
+  /// Nil for a rule of another form, which is text for people.
+  init?(_ rule: ValidationRule) {
+    switch rule {
+    case .minimum(let bound): self = .atLeast(bound)
+    case .maximum(let bound): self = .atMost(bound)
+    case .above(let bound): self = .above(bound)
+    case .below(let bound): self = .below(bound)
+    case .minimumLength(let units): self = .shortest(units)
+    case .maximumLength(let units): self = .longest(units)
+    case .matches(let pattern): self = .pattern(pattern)
+    case .other: return nil
+    }
+  }
+}
+
+extension ValidationRules.Rule {
+  /// Core Data's error code.
+  public var code: Int {
+    switch check {
+    case .required: 1570
+    case .atLeast, .above: isDate ? 1640 : 1620
+    case .atMost, .below: isDate ? 1630 : 1610
+    case .shortest: 1670
+    case .longest: 1660
+    case .pattern: 1680
+    }
+  }
+
+  var message: String {
+    switch check {
+    case .required: "is required and NULL"
+    case .atLeast: isDate ? "is sooner than its earliest date" : "is lower than its minimum"
+    case .atMost: isDate ? "is later than its latest date" : "is higher than its maximum"
+    case .above: "is not above its lower bound"
+    case .below: "is not below its upper bound"
+    case .shortest: "is shorter than its minimum length"
+    case .longest: "is longer than its maximum length"
+    case .pattern: "does not match its pattern"
+    }
+  }
+}
+
+/// Judges rows by ``ValidationRules`` and counts what they break.
+public final class ValidationJudge {
+  private let rules: ValidationRules
+  private let patterns: [((String) -> Bool)?]
+  private var failures: [(count: Int64, examples: [Int64])]
+
+  /// - Parameter pattern: The engine for regular expressions. A pattern that it cannot read is
+  ///   not judged.
+  public init(_ rules: ValidationRules, pattern: StoreSoundness.PatternCompiler?) {
+    self.rules = rules
+    patterns = rules.rules.map { rule in
+      if case .pattern(let text) = rule.check { pattern?(text) } else { nil }
+    }
+    failures = Array(repeating: (0, []), count: rules.rules.count)
+  }
+
+  /// - Parameter values: As many as the columns that the rules were made for.
+  public func check(_ values: UnsafePointer<RawValue>, key: Int64) {
+    for index in rules.rules.indices {
+      let rule = rules.rules[index]
+      guard !holds(rule.check, values[rule.place], index) else { continue }
+      failures[index].count += 1
+      if failures[index].examples.count < StoreFinding.mostExamples {
+        failures[index].examples.append(key)
+      }
+    }
+  }
+
+  private func holds(_ check: ValidationRules.Rule.Check, _ value: RawValue, _ index: Int) -> Bool {
+    if case .required = check { return value.kind != .null }
+    // nil is a matter of being required only.
+    if value.kind == .null { return true }
+    switch check {
+    case .required: return true
+    case .atLeast(let bound): return Self.number(value).map { $0 >= bound } ?? true
+    case .atMost(let bound): return Self.number(value).map { $0 <= bound } ?? true
+    case .above(let bound): return Self.number(value).map { $0 > bound } ?? true
+    case .below(let bound): return Self.number(value).map { $0 < bound } ?? true
+    case .shortest(let units):
+      return value.kind != .text || Self.utf16Count(value.buffer) >= units
+    case .longest(let units):
+      return value.kind != .text || Self.utf16Count(value.buffer) <= units
+    case .pattern:
+      guard let matches = patterns[index], value.kind == .text else { return true }
+      return matches(String(decoding: value.buffer, as: UTF8.self))
+    }
+  }
+
+  private static func number(_ value: RawValue) -> Double? {
+    switch value.kind {
+    case .integer: Double(value.bits)
+    case .real: value.real
+    case .text, .blob, .null: nil
+    }
+  }
+
+  /// Every byte but a continuation begins a unit; a character of four bytes has two.
+  static func utf16Count(_ bytes: UnsafeRawBufferPointer) -> Int {
+    var count = 0
+    for byte in bytes {
+      if byte & 0xC0 != 0x80 { count += 1 }
+      if byte >= 0xF0 { count += 1 }
+    }
+    return count
+  }
+
+  public var findings: [StoreFinding] {
+    zip(rules.rules, failures).compactMap { rule, found in
+      guard found.count > 0 else { return nil }
+      return StoreFinding(
+        kind: .validation, entity: rules.entity.rawValue, property: rule.property,
+        message: rule.message, count: found.count, examples: found.examples, code: rule.code)
+    }
+  }
+}

@@ -1,0 +1,272 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// Plans the entity mappings: tables, keys, columns, relationships.
+struct MappedBuilder {
+  /// An entity mapping and where it stands.
+  struct Member {
+    var mapping: EntityMapping
+    var pass: Int
+    var index: Int
+  }
+
+  let context: PlanContext
+  let members: [Member]
+  private let renumbers: Bool
+  private let policies: Set<String>
+  private(set) var tables: [TablePlan] = []
+  private(set) var joinTables: [JoinTablePlan] = []
+  private(set) var mapped = MappedPlan(
+    mappings: [], groups: [], sourceEntities: [], countRules: [])
+  private(set) var notes: [String] = []
+
+  init(
+    context: PlanContext, models: [MappingModel], renumbers: Bool, policies: Set<String>
+  ) throws {
+    self.context = context
+    self.renumbers = renumbers
+    self.policies = policies
+    var members: [Member] = []
+    for (pass, model) in models.enumerated() {
+      for mapping in model.entityMappings {
+        members.append(Member(mapping: mapping, pass: pass, index: members.count))
+      }
+    }
+    self.members = members
+  }
+
+  mutating func build() throws {
+    for table in context.destination.tables {
+      let makers = members.filter { makes($0, rowsOf: table) }
+      tables.append(plan(of: table, makers))
+    }
+    for member in members { mapped.mappings.append(try plan(of: member)) }
+    var links = MappedLinks(context: context, members: members, tables: tables)
+    links.build(&mapped.mappings)
+    mapped.groups = links.groups
+    joinTables = links.joinTables
+    if needsObjects {
+      mapped.sourceEntities = SourceAccessPlanner(context: context).entities()
+    }
+    mapped.sourceUUID = context.store.metadata.uuid ?? ""
+    mapped.countRules = CountRules(context: context, tables: tables).rules()
+  }
+
+  /// True when some expression is more than a look at the row or a known way to objects.
+  private var needsObjects: Bool {
+    mapped.mappings.contains { mapping in
+      mapping.filter != nil || !mapping.expressions.isEmpty || mapping.policy != nil
+        || mapping.links.contains { $0.way == .evaluated }
+    }
+  }
+
+  // MARK: Tables and keys
+
+  private func makes(_ member: Member, rowsOf table: EntityTable) -> Bool {
+    guard let destination = member.mapping.destinationEntity else { return false }
+    return member.mapping.sourceEntity != nil && table.entities.contains(destination)
+  }
+
+  private func plan(of table: EntityTable, _ makers: [Member]) -> TablePlan {
+    let names = table.columns.map(\.name)
+    let numbers = Set(makers.compactMap(\.mapping.destinationEntity)).sorted()
+    let empty = RowRules(of: table.root, in: context.destination, columns: [])
+    return TablePlan(
+      name: table.name, root: table.root, way: makers.isEmpty ? .empty : .computed,
+      columns: names, sourceTable: nil, carriedColumns: [], copyColumns: [], copyExpressions: [],
+      linkColumns: [], pairQueries: [],
+      entities: numbers.map { entity in
+        EntityProgram(
+          source: entity, destination: entity, sourceNumber: 0,
+          destinationNumber: context.destinationNumber(entity), attributes: [],
+          relationships: [], sourceRules: empty,
+          destinationRules: RowRules(of: entity, in: context.destination, columns: names),
+          references: [],
+          validation: ValidationRules(of: entity, in: context.destination, columns: names))
+      }, elsewhere: [],
+      expectedRows: makers.reduce(0) {
+        $0 + ($1.mapping.sourceEntity.map(context.rows(ofSource:)) ?? 0)
+      },
+      attributePlaces: table.columns.indices.filter { table.columns[$0].isAttribute },
+      relationshipPlaces: table.columns.indices.filter { !table.columns[$0].isAttribute })
+  }
+
+  /// Keys are kept when all rows come from one source table and no source object gives two.
+  private func assignsKeys(_ table: EntityTable) -> Bool {
+    if renumbers { return true }
+    let makers = members.filter { makes($0, rowsOf: table) }
+    let sources = makers.compactMap(\.mapping.sourceEntity)
+    return Set(sources.map(context.source.hierarchy.root)).count > 1
+      || Set(sources).count < sources.count || makers.contains { $0.mapping.policy != nil }
+  }
+
+  // MARK: One entity mapping
+
+  private func plan(of member: Member) throws -> EntityMappingPlan {
+    let mapping = member.mapping
+    let source = mapping.sourceEntity
+    let destination = mapping.destinationEntity
+    let old = source.flatMap(context.source.table(of:))
+    let table = destination.flatMap(context.destination.table(of:))
+    let place =
+      old != nil && table != nil
+      ? tables.firstIndex { $0.name == table?.name && $0.way == .computed } : nil
+    var plan = EntityMappingPlan(
+      name: mapping.name, pass: member.pass, source: source, destination: destination,
+      sourceNumber: source.map(context.sourceNumber) ?? 0,
+      destinationNumber: destination.map(context.destinationNumber) ?? 0,
+      sourceTable: old?.name, table: place, policy: mapping.policy, userInfo: mapping.userInfo,
+      filter: nil, assignsKeys: table.map(assignsKeys) ?? false, isAskedFor: false,
+      copyColumns: [], copyAttributes: [], attributes: [], expressions: [],
+      sourceRules: RowRules([]), linkColumns: [], links: [], fills: [])
+    switch mapping.sourceSelection {
+    case .all, .filter(.constant(true)): break
+    case .filter(let predicate): plan.filter = predicate.description
+    case .expression:
+      throw PlanError.unsupported(
+        store: context.store.files.store.string,
+        what: "the entity mapping \(mapping.name) has a source expression that is no fetch of one "
+          + "entity's objects. Write it as a filter")
+    }
+    guard let source, let destination, let table, place != nil else { return plan }
+    var attributes = MappedAttributes(
+      context: context, mapping: mapping, source: source, destination: destination)
+    attributes.build(table)
+    plan.copyColumns = attributes.copyColumns
+    plan.copyAttributes = attributes.copyAttributes
+    plan.attributes = attributes.programs
+    plan.expressions = attributes.expressions
+    plan.sourceRules = RowRules(of: source, in: context.source, columns: attributes.copyColumns)
+    return plan
+  }
+}
+
+/// Plans the attributes of one entity mapping.
+///
+/// A plain `$source.name` of the same type moves unchanged; everything else is an expression for
+/// the worker.
+struct MappedAttributes {
+  let context: PlanContext
+  let mapping: EntityMapping
+  let source: EntityName
+  let destination: EntityName
+  private(set) var copyColumns: [String] = []
+  private(set) var copyAttributes: [SourceAttribute] = []
+  private(set) var programs: [AttributeProgram] = []
+  private(set) var expressions: [AttributeExpression] = []
+
+  init(
+    context: PlanContext, mapping: EntityMapping, source: EntityName, destination: EntityName
+  ) {
+    self.context = context
+    self.mapping = mapping
+    self.source = source
+    self.destination = destination
+    for attribute in context.attributes(ofSource: source) {
+      copyColumns.append(attribute.column)
+      copyAttributes.append(attribute)
+    }
+    for declared in context.source.hierarchy.properties(of: source) {
+      guard let composite = declared.property.attribute, composite.type == .composite else {
+        continue
+      }
+      copyColumns += context.source.leafColumns(of: composite.name, in: source).map(\.column)
+    }
+  }
+
+  mutating func build(_ table: EntityTable) {
+    var place = 0
+    for column in table.columns where column.isAttribute {
+      let isOwn = context.destination.hierarchy.isKind(destination, of: context.bearer(of: column))
+      programs.append(isOwn ? program(of: column, place) : .null)
+      place += 1
+    }
+  }
+
+  private mutating func program(of column: Column, _ place: Int) -> AttributeProgram {
+    let hierarchy = context.destination.hierarchy
+    switch column.role {
+    case .attribute(_, let name):
+      guard let new = hierarchy.property(name, of: destination)?.property.attribute else {
+        return .null
+      }
+      guard let expression = expression(of: name) else {
+        return new.derivationExpression == nil
+          ? new.defaultValue.map(AttributeProgram.constant) ?? .null : .null
+      }
+      if let moved = moved(expression, to: new) { return moved }
+      expressions.append(
+        AttributeExpression(
+          property: name, place: place, type: new.type,
+          isExternal: new.type == .binary && new.allowsExternalBinaryDataStorage,
+          expression: expression.description))
+      return .null
+    case .leaf(_, let composite, let path):
+      guard let key = expression(of: composite)?.plainSourceKey else { return .null }
+      let type = context.destination.leafColumns(of: composite, in: destination)
+        .first { $0.path == path }?.type
+      guard
+        let leaf = context.source.leafColumns(of: key, in: source)
+          .first(where: { $0.path == path && $0.type == type }),
+        let found = copyColumns.firstIndex(of: leaf.column)
+      else { return .null }
+      return .source(found)
+    case .toOne, .targetEntity, .order, .owner: return .null
+    }
+  }
+
+  private func expression(of property: String) -> ValueExpression? {
+    mapping.properties.attributes.first { $0.name == property }?.expression
+  }
+
+  /// The value of a source attribute as it is, where the destination's type holds it unchanged.
+  private func moved(_ expression: ValueExpression, to new: AttributeDescription)
+    -> AttributeProgram?
+  {
+    guard let key = expression.plainSourceKey,
+      let was = context.source.hierarchy.property(key, of: source)?.property.attribute,
+      let column = context.source.column(of: key, in: source),
+      let place = copyColumns.firstIndex(of: column), was.type.keepsValues(as: new.type)
+    else { return nil }
+    guard new.type == .binary,
+      was.allowsExternalBinaryDataStorage != new.allowsExternalBinaryDataStorage
+    else { return .source(place) }
+    return new.allowsExternalBinaryDataStorage ? .markedInline(place) : .unmarked(place)
+  }
+}
+
+extension PlanContext {
+  /// The stored attributes of a source entity, without composites, that its table really has.
+  func attributes(ofSource entity: EntityName) -> [SourceAttribute] {
+    let present = Set(
+      source.table(of: entity).map { store.columns(of: $0.name).map(\.name) } ?? [])
+    return source.hierarchy.properties(of: entity).compactMap { declared in
+      guard declared.property.isStored, let attribute = declared.property.attribute,
+        attribute.type != .composite, let column = source.column(of: attribute.name, in: entity),
+        present.contains(column)
+      else { return nil }
+      return SourceAttribute(
+        name: attribute.name, type: attribute.type, column: column,
+        isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage)
+    }
+  }
+}
+
+extension ValueExpression {
+  /// `name`, for `$source.name` in either of its forms.
+  var plainSourceKey: String? {
+    switch self {
+    case .keyPath(.variable("source"), let keys):
+      guard keys.count == 1, case .key(let key)? = keys.first else { return nil }
+      return key
+    case .function(.variable("source"), ManagerSelector.valueForKey, let arguments):
+      guard arguments.count == 1, case .constant(.string(let key))? = arguments.first else {
+        return nil
+      }
+      return key
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/// Where the keys of each shard begin, known once every shard has been copied.
+///
+/// A shard that gives out new keys counts its rows from 1. What is added follows from the rows of
+/// the shards before it, so the keys are the same however the store was cut: those of Core Data,
+/// which inserts by entity mapping and then in the order of the fetch.
+public struct MappedOffsets: Codable, Sendable, Equatable {
+  /// The plan's.
+  public var fingerprint: String
+  /// Shard → what to add to its keys; only those that give out new ones.
+  public var offsets: [Int: Int64]
+  /// Number in ``MigrationPlan/tables`` → the highest key given, for `Z_PRIMARYKEY.Z_MAX`.
+  public var highest: [Int: Int64]
+
+  public init(fingerprint: String, offsets: [Int: Int64] = [:], highest: [Int: Int64] = [:]) {
+    self.fingerprint = fingerprint
+    self.offsets = offsets
+    self.highest = highest
+  }
+
+  public func offset(of unit: Int) -> Int64 { offsets[unit] ?? 0 }
+}

@@ -1,0 +1,152 @@
+import GodwitDigests
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// Puts the plan of a migration by mapping models together.
+///
+/// Source: `core-data-migration.md` §5; keys, store UUID and history: §5.4.
+struct MappedPlanMaker {
+  let maker: PlanMaker
+  let mapped: MappedPlanner
+
+  private var context: PlanContext { maker.context }
+  private var request: MigrationRequest { maker.request }
+
+  func plan() throws -> MigrationPlan {
+    let schema = DestinationSchema(context.destination)
+    let triggers = schema.carriedTriggers(from: maker.binding)
+    let foreign = try maker.foreignTables()
+    let dropped = foreign.tables.map(\.name).filter(Self.isCoreDataOwn)
+    var notes = mapped.notes + mapped.warnings(policies: request.registeredPolicies)
+    notes += maker.found.notes + triggers.notes + context.store.foreignIssues
+    if !dropped.isEmpty {
+      notes.append(
+        "History and CloudKit tables are not carried by a migration with a mapping model: "
+          + dropped.sorted { $0.precedesInBytes($1) }.joined(separator: ", ") + ".")
+    }
+    var builder = try MappedBuilder(
+      context: context, models: mapped.models, renumbers: request.renumbersKeys,
+      policies: request.registeredPolicies)
+    try builder.build()
+    notes += builder.notes
+    let store = context.store
+    let (source, destination) = (context.source.hierarchy, context.destination.hierarchy)
+    var plan = MigrationPlan(
+      sourcePath: store.files.store.string, sourceIdentity: store.identity,
+      readPath: store.readPath.string,
+      externalDataPath: store.files.externalDataFolder.string,
+      destinationPath: (request.output ?? request.store).string,
+      source: ModelIdentity(
+        versionName: maker.found.versionName, checksum: source.versionChecksum),
+      destination: ModelIdentity(
+        versionName: request.destination?.name, checksum: destination.versionChecksum),
+      isLightweight: false, schema: schema.statements,
+      control: ControlRows(
+        primaryKeys: schema.primaryKeys(highestKeys: [:]), storeUUID: "",
+        metadata: try store.metadata.bytes(migratedTo: destination),
+        modelCache: try destination.model.modelCacheBytes(), isWAL: store.header.isWAL),
+      tables: builder.tables, joinTables: builder.joinTables,
+      foreignTables: foreign.tables.filter { !Self.isCoreDataOwn($0.name) },
+      triggers: triggers.statements, foreignIndexes: foreign.indexes.filter { index in
+        !dropped.contains { index.contains($0) }
+      }, units: [], audits: StoreSoundness.jobs(maker.binding), notes: notes)
+    plan.mapped = builder.mapped
+    plan.units = try units(of: plan)
+    plan.control.storeUUID = Self.uuid(of: try maker.fingerprint(of: plan), store.metadata.uuid)
+    plan.fingerprint = try maker.fingerprint(of: plan)
+    return plan
+  }
+
+  /// History and CloudKit mirroring refer to objects by keys and entity numbers of the source.
+  static func isCoreDataOwn(_ table: String) -> Bool {
+    ["ATRANSACTION", "ATRANSACTIONSTRING", "ACHANGE"].contains(table) || table.hasPrefix("ANSCK")
+  }
+
+  /// A new store UUID that follows from the plan, so that a rerun gives the same: the form of a
+  /// random UUID (version 4), made of a SHA-256.
+  static func uuid(of fingerprint: String, _ source: String?) -> String {
+    var bytes = Array(
+      SHA256.digest(of: Array((fingerprint + (source ?? "")).utf8)).prefix(16))
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    let digits = Array(Hexadecimal.text(of: bytes).uppercased())
+    return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }
+      .joined(separator: "-")
+  }
+
+  // MARK: Shards
+
+  private func units(of plan: MigrationPlan) throws -> [Shard] {
+    var units: [Shard] = []
+    for (index, mapping) in (plan.mapped?.mappings ?? []).enumerated() where mapping.table != nil {
+      guard let source = mapping.source, let name = mapping.sourceTable,
+        let table = context.census.tables[name], let rows = context.census.entities[source],
+        let keys = rows.keys, rows.count > 0
+      else { continue }
+      // Rows of other entities lie between: the range is cut by the table's own density.
+      let inRange = Self.share(of: keys, in: table.keys)
+      let bytes = table.rows > 0
+        ? Int64(Double(table.bytes) * min(1, Double(rows.count) / Double(table.rows))) : 0
+      units += try maker.shards(
+        .mapping(index), table: name, key: "Z_PK", keys: keys,
+        rows: max(rows.count, Int64(Double(table.rows) * inRange)), bytes: bytes)
+    }
+    for (index, table) in plan.tables.enumerated() where table.way == .computed {
+      units += try verifyUnits(of: index, table, plan)
+    }
+    for (index, join) in plan.joinTables.enumerated() where join.way == .computed {
+      units.append(
+        Shard(subject: .joinTable(index), keys: Int64.min...Int64.max, estimatedBytes: 1 << 20))
+    }
+    for (index, table) in plan.foreignTables.enumerated() {
+      let size = try maker.extent(ofForeign: table)
+      units += try maker.shards(
+        .foreignTable(index), table: table.name, key: table.rowIDName ?? "", keys: size.keys,
+        rows: size.rows, bytes: table.rowIDName == nil ? 1 : size.rows * 128)
+    }
+    return units
+  }
+
+  private static func share(of keys: ClosedRange<Int64>, in all: ClosedRange<Int64>?) -> Double {
+    guard let all else { return 1 }
+    let whole = Double(all.upperBound) - Double(all.lowerBound) + 1
+    return min(1, (Double(keys.upperBound) - Double(keys.lowerBound) + 1) / whole)
+  }
+
+  /// Ranges of destination keys in which the written file is read back: those of the source where
+  /// keys are kept, else 1 to the most that there may be. A filter may leave the last ones empty.
+  private func verifyUnits(of index: Int, _ table: TablePlan, _ plan: MigrationPlan) throws
+    -> [Shard]
+  {
+    let mappings = (plan.mapped?.mappings ?? []).filter { $0.table == index }
+    guard let first = mappings.first else { return [] }
+    var bytes: Int64 = 0
+    var keys: ClosedRange<Int64>?
+    var rows: Int64 = 0
+    for mapping in mappings {
+      guard let source = mapping.source, let found = context.census.entities[source],
+        let all = mapping.sourceTable.flatMap({ context.census.tables[$0] }), let range = found.keys
+      else { continue }
+      rows += found.count
+      bytes += all.rows > 0
+        ? Int64(Double(all.bytes) * Double(found.count) / Double(all.rows)) : 0
+      keys = keys.map {
+        min($0.lowerBound, range.lowerBound)...max($0.upperBound, range.upperBound)
+      } ?? range
+    }
+    guard rows > 0, let keys else { return [] }
+    let range = first.assignsKeys ? 1...rows : keys
+    let wanted = max(1, min((bytes + request.shardBytes - 1) / request.shardBytes, rows, 10_000))
+    // Whatever the numbers say, every key that a policy may have given is looked at.
+    let cut = try ShardPlan(
+      keys: range, rows: rows, bytes: wanted, budgetBytes: 1, boundary: { _ in nil })
+    return cut.ranges.enumerated().map { place, part in
+      Shard(
+        subject: .table(index),
+        keys: (place == 0 ? Int64.min : part.lowerBound)...(place == cut.ranges.count - 1
+          ? Int64.max : part.upperBound), estimatedBytes: bytes / Int64(cut.ranges.count))
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+
+/// Chooses the mapping models of a request and says whether they can be run.
+///
+/// Every file is compared with both models by all its hashes. Several that match are passes, run in
+/// order into one destination. Source: `core-data-migration.md` §3.5, §5.5.
+struct MappedPlanner {
+  let files: [MappingFile]
+  /// One for each pass.
+  let models: [MappingModel]
+  /// Why a file that was given is not used.
+  let mismatches: [MappingMismatch]
+  let source: EntityHierarchy
+  let destination: EntityHierarchy
+
+  init(_ request: MigrationRequest, source: EntityHierarchy, destination: EntityHierarchy) {
+    let choice = MappingChoice(
+      among: request.mappings.map { ($0.file, $0.document) }, source: source,
+      destination: destination)
+    files = choice.matching.map { request.mappings[$0] }
+    models = files.map { MappingModel($0.document, source: source, destination: destination) }
+    mismatches = choice.mismatches
+    self.source = source
+    self.destination = destination
+  }
+
+  var isUsed: Bool { !models.isEmpty }
+
+  var notes: [String] {
+    mismatches.map(\.description) + (files.count > 1
+      ? ["\(files.count) mapping models are run one after the other into one destination."] : [])
+  }
+
+  /// What forbids running the mapping models; the code is that of the first.
+  func obstacles(policies: Set<String>) -> (code: Int, reasons: [Reason])? {
+    var found: [(MappingFinding, String)] = []
+    for (file, model) in zip(files, models) {
+      let check = MappingCheck(
+        model, source: source, destination: destination, registeredPolicies: policies)
+      found += check.findings.filter { $0.severity == .error }.map { ($0, file.file) }
+    }
+    guard !found.isEmpty else { return nil }
+    let isPolicy = found.allSatisfy {
+      $0.0.kind == .missingPolicy || $0.0.kind == .missingPolicySelector
+    }
+    // 134170: the policy is what fails; 134110: the mapping model itself is wrong.
+    return (
+      isPolicy ? 134_170 : 134_110,
+      found.map { finding, file in
+        Reason(
+          reason: finding.kind.rawValue, entity: finding.mapping, property: finding.property,
+          message: "\(file): \(finding)")
+      }
+    )
+  }
+
+  /// What a person should know of the mapping models, entities that start empty above all.
+  func warnings(policies: Set<String>) -> [String] {
+    var notes: [String] = []
+    for (file, model) in zip(files, models) {
+      let check = MappingCheck(
+        model, source: source, destination: destination, registeredPolicies: policies)
+      for finding in check.findings where finding.severity == .warning {
+        // With several passes an entity may be another pass's.
+        if models.count > 1,
+          finding.kind == .uncoveredSource || finding.kind == .uncoveredDestination
+        {
+          continue
+        }
+        notes.append("\(file.file): \(finding)")
+      }
+    }
+    return notes
+  }
+}

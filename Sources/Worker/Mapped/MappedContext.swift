@@ -1,0 +1,141 @@
+import FoundationEssentials
+import GodwitCheckpoints
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// What the stages of entity mappings share: offsets, associations, the evaluator.
+final class MappedContext {
+  let plan: MigrationPlan
+  let run: RunDirectory
+  let source: Connection
+  private var known: MappedOffsets?
+  private var associations: [Int: any Association] = [:]
+  private var gathered: Connection?
+
+  init(plan: MigrationPlan, run: RunDirectory, source: Connection) {
+    self.plan = plan
+    self.run = run
+    self.source = source
+  }
+
+  var mappings: [EntityMappingPlan] { plan.mapped?.mappings ?? [] }
+
+  /// `now()` of every expression: when the source was last written, so that a rerun gives the
+  /// same rows. Seconds since 2001-01-01 UTC.
+  var runDate: Double {
+    Double(plan.sourceIdentity.modificationSeconds) - 978_307_200
+  }
+
+  func mapping(_ index: Int) throws -> EntityMappingPlan {
+    guard mappings.indices.contains(index) else {
+      throw StageError.outOfOrder("entity mapping \(index) of \(mappings.count)")
+    }
+    return mappings[index]
+  }
+
+  /// The table that an entity mapping fills.
+  func table(of mapping: EntityMappingPlan) throws -> TablePlan {
+    guard let index = mapping.table, plan.tables.indices.contains(index) else {
+      throw StageError.outOfOrder("rows of \(mapping.name), which makes none")
+    }
+    return plan.tables[index]
+  }
+
+  func offsets() throws -> MappedOffsets {
+    if let known { return known }
+    guard let found = try MappedBarrier.readOffsets(run, plan) else {
+      throw StageError.outOfOrder("links before every shard was copied")
+    }
+    known = found
+    return found
+  }
+
+  /// What became of an entity mapping's source objects.
+  func association(_ index: Int) throws -> any Association {
+    if let known = associations[index] { return known }
+    let mapping = try mapping(index)
+    let made: any Association
+    if mapping.table == nil {
+      made = NoAssociation()
+    } else if mapping.keepsEveryKey {
+      made = KeptKeys(
+        number: mapping.sourceNumber, table: mapping.sourceTable ?? "", source: source)
+    } else {
+      made = try AssociationFile(MappedBarrier.associationPath(index, run))
+    }
+    associations[index] = made
+    return made
+  }
+
+  /// The pairs that all link shards have given, sorted.
+  func edges() throws -> Connection {
+    if let gathered { return gathered }
+    let connection = try Connection(path: run.edges.string, mode: .immutable)
+    try connection.execute("PRAGMA cache_size = -4096")
+    gathered = connection
+    return connection
+  }
+}
+
+/// Source keys to destination keys and back.
+protocol Association: AnyObject {
+  func destination(of source: Int64) throws -> Int64?
+  func source(of destination: Int64) throws -> Int64?
+  /// Every pair, ascending.
+  func forEach(_ body: (_ source: Int64, _ destination: Int64) throws -> Void) throws
+}
+
+extension AssociationFile: Association {
+  func forEach(_ body: (Int64, Int64) throws -> Void) throws {
+    for place in 0..<count {
+      let pair = try pair(at: place)
+      try body(pair.source, pair.destination)
+    }
+  }
+}
+
+/// A mapping that makes no rows.
+final class NoAssociation: Association {
+  func destination(of source: Int64) -> Int64? { nil }
+  func source(of destination: Int64) -> Int64? { nil }
+  func forEach(_ body: (Int64, Int64) throws -> Void) {}
+}
+
+/// A mapping that takes every object and keeps its key: the source's own table says who is there.
+final class KeptKeys: Association {
+  private let number: Int64
+  private let table: String
+  private let connection: Connection
+  private let finder: TargetFinder
+  private var place: Int?
+
+  init(number: Int64, table: String, source: Connection) {
+    self.number = number
+    self.table = table
+    connection = source
+    finder = TargetFinder(source)
+  }
+
+  func destination(of source: Int64) throws -> Int64? {
+    let place = try place ?? finder.table(table)
+    self.place = place
+    return try finder.entity(of: source, inTable: place) == number ? source : nil
+  }
+
+  func source(of destination: Int64) throws -> Int64? { try self.destination(of: destination) }
+
+  func forEach(_ body: (Int64, Int64) throws -> Void) throws {
+    let statement = try connection.prepare(
+      "SELECT Z_PK FROM \(quoted(table)) WHERE Z_ENT = ?1 ORDER BY Z_PK")
+    try statement.bind(1, number)
+    while try statement.step() { try body(statement.int64(0), statement.int64(0)) }
+  }
+}
+
+extension EntityMappingPlan {
+  /// True when source and destination keys are the same and no object is left out.
+  var keepsEveryKey: Bool { !assignsKeys && filter == nil && policy == nil }
+}

@@ -1,0 +1,194 @@
+import GodwitCheckpoints
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+
+/// The first stage of an entity mapping: destination rows with their attributes, of one shard of
+/// the source entity's objects.
+///
+/// Validation is off, as in Core Data's own first stage. Rows that keep their key have it in the
+/// checkpoint; others count from 1, and an entry of ``UnitKeys/associations`` before each says
+/// which source object it is. Source: `core-data-migration.md` §5.1.
+struct MappedCopyStage {
+  let context: StageContext
+
+  func run(_ unit: Int) throws -> ShardSummary {
+    let shard = try context.shard(unit)
+    guard case .mapping(let index) = shard.subject else {
+      throw StageError.outOfOrder("a copy of unit \(unit), which is no entity mapping")
+    }
+    let mapping = try context.mapped.mapping(index)
+    let table = try context.mapped.table(of: mapping)
+    let writer = try context.writer(.copy, unit)
+    let statement = try rows(of: mapping, shard.keys)
+    var summary = ShardSummary()
+    try copyRows(of: mapping, to: table, from: statement, writer, &summary)
+    try writer.finish(summary: summary.encoded())
+    return summary
+  }
+
+  private func rows(of mapping: EntityMappingPlan, _ keys: ClosedRange<Int64>) throws -> Statement {
+    let statement = try context.source.prepare(
+      """
+      SELECT \((["Z_PK"] + mapping.copyColumns.map(quoted)).joined(separator: ", "))
+        FROM \(quoted(mapping.sourceTable ?? ""))
+       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
+       ORDER BY Z_PK
+      """)
+    try statement.bind(1, keys.lowerBound)
+    try statement.bind(2, keys.upperBound)
+    try statement.bind(3, mapping.sourceNumber)
+    return statement
+  }
+
+  private func copyRows(
+    of mapping: EntityMappingPlan, to table: TablePlan, from statement: Statement,
+    _ writer: CheckpointWriter, _ summary: inout ShardSummary
+  ) throws {
+    let code = AttributeProgramCode(mapping.attributes)
+    let expressions = try RowExpressions(context.mapped, mapping)
+    let external = ExternalData(folder: context.plan.externalDataPath)
+    let columns = Int32(statement.columnCount)
+    let row = RowValues(count: Int(columns))
+    let output = RowValues(count: 2 + table.attributePlaces.count)
+    var record = RawBuffer(capacity: 64 << 10)
+    var scratch = RawBuffer(capacity: 16)
+    var values = RawBuffer(capacity: 4 << 10)
+    var failures = RowFailures()
+    while try statement.step() {
+      statement.read(into: row.values, from: 0, count: columns)
+      let key = row.values[0].bits
+      let attributes = row.values + 1
+      expressions.begin(key, attributes)
+      guard try expressions.accepts(attributes) else { continue }
+      mapping.sourceRules.check(attributes, key: key, into: &failures)
+      output.values[0] = .integer(mapping.destinationNumber)
+      // Objects of a new store: they have been saved once. Source: §5.4.
+      output.values[1] = .integer(1)
+      CopyStage.run(code.operations, from: attributes, to: output.values + 2)
+      if code.needsScratch {
+        scratch.removeAll()
+        try external.settle(
+          code.operations, from: attributes, to: output.values + 2, scratch: &scratch,
+          entity: mapping.source?.rawValue ?? "", primaryKey: key)
+      }
+      if !expressions.isEmpty {
+        try expressions.fill(output.values + 2, from: attributes, &values)
+      }
+      summary.rows += 1
+      summary.highestKey = key
+      if mapping.assignsKeys {
+        var ordinal = summary.rows.littleEndian
+        try withUnsafeBytes(of: &ordinal) {
+          try writer.append(channel: UnitKeys.associations, key: key, $0)
+        }
+      }
+      record.removeAll()
+      RecordFormat.encode(output.values, count: output.count, into: &record)
+      try writer.append(
+        channel: 0, key: mapping.assignsKeys ? summary.rows : key, record.bytes)
+      summary.bytes += Int64(record.count)
+    }
+    // A missing value is the destination's rules' affair: the mapping may have given one.
+    summary.findings = failures.findings(mapping.sourceRules).filter { $0.kind != .required }
+  }
+}
+
+/// The filter and the attribute expressions of one entity mapping, for one row after another.
+final class RowExpressions {
+  private struct Attribute {
+    var plan: AttributeExpression
+    var expression: ValueExpression
+    var scope: EvaluationScope
+    var description: AttributeDescription
+  }
+
+  private let mapping: EntityMappingPlan
+  private let objects: SourceObjects
+  private let evaluator: Evaluator
+  private let filter: PredicateExpression?
+  private var attributes: [Attribute] = []
+  private var object: ObjectReference
+  private var extents: [(place: Int, offset: Int, count: Int, isText: Bool)] = []
+
+  init(_ context: MappedContext, _ mapping: EntityMappingPlan) throws {
+    self.mapping = mapping
+    objects = SourceObjects(context, mapping, stage: .copy)
+    evaluator = Evaluator(access: objects, runDate: context.runDate)
+    object = ObjectReference(mapping.source ?? "", 0, in: .source)
+    filter = try mapping.filter.map { try PredicateExpression(parsing: $0) }
+    for plan in mapping.expressions {
+      let expression = try ValueExpression(parsing: plan.expression)
+      attributes.append(
+        Attribute(
+          plan: plan, expression: expression, scope: scope(of: plan.property),
+          description: AttributeDescription(
+            traits: PropertyTraits(name: plan.property), type: plan.type)))
+    }
+  }
+
+  var isEmpty: Bool { attributes.isEmpty }
+
+  private func scope(of property: String?) -> EvaluationScope {
+    var scope = EvaluationScope(entityMapping: mapping.name, property: property)
+    scope.entityMappingUserInfo = mapping.userInfo
+    return scope
+  }
+
+  /// Turns to the next row.
+  func begin(_ key: Int64, _ values: UnsafePointer<RawValue>) {
+    object.primaryKey = key
+    objects.settle(on: object, values)
+  }
+
+  /// True when the mapping takes the object.
+  func accepts(_ values: UnsafePointer<RawValue>) throws -> Bool {
+    guard let filter else { return true }
+    var scope = EvaluationScope.filter(of: object, entityMapping: mapping.name)
+    scope.entityMappingUserInfo = mapping.userInfo
+    return try evaluator.holds(filter, in: scope)
+  }
+
+  /// Gives every attribute with an expression its value. Texts and data lie in `bytes` until the
+  /// next row.
+  func fill(
+    _ output: UnsafeMutablePointer<RawValue>, from values: UnsafePointer<RawValue>,
+    _ bytes: inout RawBuffer
+  ) throws {
+    bytes.removeAll()
+    // Pointers are made afterwards: the buffer may move while it grows.
+    extents.removeAll(keepingCapacity: true)
+    for index in attributes.indices {
+      let place = attributes[index].plan.place
+      attributes[index].scope.source = object
+      let value = try evaluator.attributeValue(
+        of: attributes[index].expression, for: attributes[index].description,
+        in: attributes[index].scope)
+      let start = bytes.count
+      switch value.stored(as: attributes[index].plan.type) {
+      case .null: output[place] = .null
+      case .integer(let number): output[place] = .integer(number)
+      case .real(let number): output[place] = .real(number)
+      case .text(var text):
+        text.withUTF8 { bytes.append(UnsafeRawBufferPointer($0)) }
+        extents.append((place, start, bytes.count - start, true))
+      case .blob(let data):
+        if attributes[index].plan.isExternal { bytes.append(1 as UInt8) }
+        bytes.append(data)
+        extents.append((place, start, bytes.count - start, false))
+      case nil:
+        throw attributes[index].scope.error(
+          .unacceptable(
+            found: "a value of another kind", type: attributes[index].plan.type),
+          in: attributes[index].plan.expression)
+      }
+    }
+    for extent in extents {
+      let start = UnsafeRawPointer(bytes.base + extent.offset)
+      output[extent.place] =
+        extent.isText ? .text(start, count: extent.count) : .blob(start, count: extent.count)
+    }
+  }
+}

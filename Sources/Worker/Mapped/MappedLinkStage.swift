@@ -1,0 +1,248 @@
+import GodwitCheckpoints
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+
+/// The second stage of an entity mapping: the relationships of one shard's objects.
+///
+/// To-one relationships become columns of the object's own row. Whatever sets other rows or join
+/// tables goes out as pairs, for ``MappedBarrier/gather()`` to sort.
+/// Source: `core-data-migration.md` §5.1, §5.3 ("Inverses").
+struct MappedLinkStage {
+  let context: StageContext
+
+  func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
+    let shard = try context.shard(unit)
+    let mapping = try context.mapped.mapping(index)
+    let table = try context.mapped.table(of: mapping)
+    let offset = try context.mapped.offsets().offset(of: unit)
+    let statement = try context.source.prepare(
+      """
+      SELECT \((["Z_PK"] + mapping.linkColumns.map(quoted)).joined(separator: ", "))
+        FROM \(quoted(mapping.sourceTable ?? ""))
+       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
+       ORDER BY Z_PK
+      """)
+    try statement.bind(1, shard.keys.lowerBound)
+    try statement.bind(2, shard.keys.upperBound)
+    try statement.bind(3, mapping.sourceNumber)
+    let evaluator = LinkEvaluator(context.mapped, mapping)
+    let links = try mapping.links.map {
+      try LinkTargets($0, mapping, context.mapped, evaluator, keys: shard.keys)
+    }
+    // Without a filter every object was taken, in this same order.
+    let copied = mapping.filter == nil ? nil : try UnitKeys(context.reader(.copy, unit), mapping)
+    var ordinal: Int64 = 0
+    let columns = Int32(statement.columnCount)
+    let row = RowValues(count: Int(columns))
+    let output = RowValues(count: table.relationshipPlaces.count)
+    var record = RawBuffer(capacity: 1 << 10)
+    var edge = RawBuffer(capacity: 64)
+    var summary = ShardSummary()
+    var taken = try copied?.next()
+    while try statement.step() {
+      statement.read(into: row.values, from: 0, count: columns)
+      let source = row.values[0].bits
+      let local: Int64
+      if copied != nil {
+        guard let found = taken, found.source == source else { continue }
+        local = found.destination
+        taken = try copied?.next()
+      } else {
+        ordinal += 1
+        local = mapping.assignsKeys ? ordinal : source
+      }
+      let key = local + offset
+      for place in 0..<output.count { output.values[place] = .null }
+      for link in links {
+        try link.find(source, row.values + 1)
+        link.setColumns(of: output.values)
+        try link.emit(key, mapping.destinationNumber, into: &edge, writer)
+      }
+      record.removeAll()
+      RecordFormat.encode(output.values, count: output.count, into: &record)
+      try writer.append(channel: 0, key: local, record.bytes)
+      summary.rows += 1
+      summary.bytes += Int64(record.count)
+    }
+    guard taken == nil else {
+      throw StageError.checkpointMismatch(
+        table: table.name, unit: unit, what: "an object was copied and is not in the source")
+    }
+    return summary
+  }
+}
+
+/// Evaluates the relationship expressions that have no known form.
+final class LinkEvaluator {
+  private let context: MappedContext
+  private let mapping: EntityMappingPlan
+  private var made: Evaluator?
+  let numbers: [EntityName: Int64]
+
+  init(_ context: MappedContext, _ mapping: EntityMappingPlan) {
+    self.context = context
+    self.mapping = mapping
+    numbers = Dictionary(
+      context.plan.tables.flatMap(\.entities).compactMap { program in
+        program.destination.map { ($0, program.destinationNumber) }
+      }, uniquingKeysWith: { first, _ in first })
+  }
+
+  func objects(_ expression: ValueExpression, _ property: String, source key: Int64) throws
+    -> [ObjectReference]
+  {
+    let evaluator =
+      made
+      ?? Evaluator(
+        access: SourceObjects(context, mapping, stage: .link), runDate: context.runDate)
+    made = evaluator
+    var scope = EvaluationScope(
+      source: ObjectReference(mapping.source ?? "", key, in: .source),
+      entityMapping: mapping.name, property: property)
+    scope.entityMappingUserInfo = mapping.userInfo
+    return try evaluator.objects(of: expression, in: scope)
+  }
+}
+
+/// Finds the destination objects of one relationship, for one object after another.
+final class LinkTargets {
+  struct Target {
+    var entity: Int64
+    var key: Int64
+  }
+
+  private let plan: LinkProgram
+  private let mapping: EntityMappingPlan
+  private let context: MappedContext
+  private let evaluator: LinkEvaluator
+  private let expression: ValueExpression?
+  private let takers: [(number: Int64, association: any Association)]
+  private let allowed: Set<Int64>
+  private var list: Statement?
+  private var listed: (owner: Int64, target: Int64)?
+  private(set) var targets: [Target] = []
+  private var object: Int64 = 0
+
+  init(
+    _ plan: LinkProgram, _ mapping: EntityMappingPlan, _ context: MappedContext,
+    _ evaluator: LinkEvaluator, keys: ClosedRange<Int64>
+  ) throws {
+    self.plan = plan
+    self.mapping = mapping
+    self.context = context
+    self.evaluator = evaluator
+    allowed = Set(plan.allowed)
+    var numbers: [Int] = []
+    switch plan.way {
+    case .ownObject(let mappings), .toOne(_, let mappings): numbers = mappings
+    case .toMany(let sql, let mappings):
+      numbers = mappings
+      let statement = try context.source.prepare(sql)
+      try statement.bind(1, keys.lowerBound)
+      try statement.bind(2, keys.upperBound)
+      list = statement
+    case .evaluated: break
+    }
+    if case .evaluated = plan.way {
+      expression = try ValueExpression(parsing: plan.expression)
+    } else {
+      expression = nil
+    }
+    takers = try numbers.map {
+      (try context.mapping($0).destinationNumber, try context.association($0))
+    }
+    try readPair()
+  }
+
+  /// Finds the targets of an object; rows must come by ascending key.
+  func find(_ source: Int64, _ columns: UnsafePointer<RawValue>) throws {
+    object = source
+    targets.removeAll(keepingCapacity: true)
+    switch plan.way {
+    case .ownObject: try add(source)
+    case .toOne(let column, _):
+      if columns[column].kind == .integer { try add(columns[column].bits) }
+    case .toMany:
+      while let pair = listed, pair.owner <= source {
+        if pair.owner == source { try add(pair.target) }
+        try readPair()
+      }
+    case .evaluated:
+      guard let expression else { return }
+      for found in try evaluator.objects(expression, plan.property, source: source) {
+        guard found.store == .destination, let number = evaluator.numbers[found.entity] else {
+          throw wrong(found.store == .destination ? found.entity.rawValue : "the source store")
+        }
+        try append(Target(entity: number, key: found.primaryKey))
+      }
+    }
+  }
+
+  private func add(_ source: Int64) throws {
+    for taker in takers {
+      guard let key = try taker.association.destination(of: source) else { continue }
+      try append(Target(entity: taker.number, key: key))
+    }
+  }
+
+  private func append(_ target: Target) throws {
+    guard allowed.contains(target.entity) else {
+      throw wrong("the entity with Z_ENT \(target.entity)")
+    }
+    targets.append(target)
+  }
+
+  private func wrong(_ found: String) -> StageError {
+    .wrongTarget(
+      entity: mapping.source?.rawValue ?? "", primaryKey: object, relationship: plan.property,
+      found: found)
+  }
+
+  private func readPair() throws {
+    guard let list, try list.step() else {
+      listed = nil
+      return
+    }
+    listed = (list.int64(0), list.int64(1))
+  }
+
+  /// Several objects for a to-one relationship: the first is taken. Source: §4.3.
+  func setColumns(of output: UnsafeMutablePointer<RawValue>) {
+    guard let place = plan.keyPlace, let first = targets.first else { return }
+    output[place] = .integer(first.key)
+    if let entity = plan.entityPlace { output[entity] = .integer(first.entity) }
+  }
+
+  /// Sends the pairs to where else they are kept.
+  func emit(
+    _ key: Int64, _ number: Int64, into buffer: inout RawBuffer, _ writer: CheckpointWriter
+  ) throws {
+    guard !plan.emissions.isEmpty else { return }
+    let isJoin = plan.isToMany
+    for (position, target) in targets.enumerated() {
+      for emission in plan.emissions {
+        let group = context.plan.mapped?.groups[emission.group]
+        var edge =
+          emission.side == 0
+          ? Edge(
+            side: 0, row: key, other: target.key, entity: target.entity,
+            position: isJoin ? Int64(position) : -1)
+          : Edge(
+            side: 1, row: target.key, other: key, entity: number, position: Int64(position))
+        edge.encode(into: &buffer)
+        try writer.append(channel: Edge.channel, key: Int64(emission.group), buffer.bytes)
+        // A relationship that is its own inverse has each pair both ways round.
+        if case .join(_, _, _, true)? = group?.target {
+          edge = Edge(
+            side: 1 - edge.side, row: edge.other, other: edge.row, entity: number,
+            position: edge.position)
+          edge.encode(into: &buffer)
+          try writer.append(channel: Edge.channel, key: Int64(emission.group), buffer.bytes)
+        }
+      }
+      if !plan.isToMany { break }
+    }
+  }
+}

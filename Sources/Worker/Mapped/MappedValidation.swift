@@ -1,0 +1,204 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDigests
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+
+/// The third stage of an entity mapping: whole rows, judged by the destination model's rules.
+///
+/// Rows come from the checkpoints of copy and link, and from the pairs that set them from the
+/// other side. Where there are such pairs, the finished relationship columns are written to this
+/// stage's checkpoint: the commit then needs no third source.
+/// Source: `core-data-migration.md` §5.3.
+struct MappedValidation {
+  let context: StageContext
+
+  func rows(of index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
+    let mapping = try context.mapped.mapping(index)
+    let table = try context.mapped.table(of: mapping)
+    let offset = try context.mapped.offsets().offset(of: unit)
+    let copied = try context.reader(.copy, unit)
+    let linked = mapping.links.isEmpty ? nil : try context.reader(.link, unit)
+    let fills = try mapping.fills.map { try FillCursor($0, context.mapped) }
+    let digester = RowDigester(table, judges: true)
+    let rules = table.entities.first { $0.destinationNumber == mapping.destinationNumber }?
+      .validation
+    let judge = rules.map { ValidationJudge($0, pattern: RegularExpression.matcher) }
+    let row = RowValues(count: 3 + table.columns.count)
+    let attributes = RowValues(count: 2 + table.attributePlaces.count)
+    let relationships = RowValues(count: table.relationshipPlaces.count)
+    let merge = RowMerge(table)
+    var record = RawBuffer(capacity: 1 << 10)
+    while let entry = try copied.next() {
+      guard entry.channel == 0 else { continue }
+      guard RecordFormat.decode(
+        record: entry.payload, into: attributes.values, count: attributes.count)
+      else { throw mismatch(table, unit, "a row's record is malformed") }
+      for place in 0..<relationships.count { relationships.values[place] = .null }
+      if let linked { try read(linked, entry.key, into: relationships, table, unit) }
+      let key = entry.key + offset
+      for fill in fills { try fill.apply(to: relationships.values, key: key) }
+      merge.fill(
+        row.values, key: key, attributes: attributes.values,
+        relationships: relationships.values)
+      digester.add(row.values, count: row.count)
+      judge?.check(row.values + 3, key: key)
+      if !fills.isEmpty {
+        record.removeAll()
+        RecordFormat.encode(relationships.values, count: relationships.count, into: &record)
+        try writer.append(channel: 0, key: entry.key, record.bytes)
+      }
+    }
+    var summary = digester.summary
+    // That a value is missing, the model's rules say, with Core Data's code.
+    summary.findings.removeAll { $0.kind == .required }
+    summary.findings += judge?.findings ?? []
+    return summary
+  }
+
+  private func read(
+    _ linked: CheckpointReader, _ key: Int64, into values: borrowing RowValues, _ table: TablePlan,
+    _ unit: Int
+  ) throws {
+    while let link = try linked.next() {
+      guard link.channel == 0 else { continue }
+      guard link.key == key,
+        RecordFormat.decode(record: link.payload, into: values.values, count: values.count)
+      else { break }
+      return
+    }
+    throw mismatch(table, unit, "row \(key) was copied and not linked")
+  }
+
+  private func mismatch(_ table: TablePlan, _ unit: Int, _ what: String) -> StageError {
+    .checkpointMismatch(table: table.name, unit: unit, what: what)
+  }
+
+  /// The pairs of a join table, as they will be written.
+  func pairs(of index: Int, to writer: CheckpointWriter) throws -> ShardSummary {
+    guard context.plan.joinTables.indices.contains(index) else {
+      throw StageError.outOfOrder("pairs of join table \(index)")
+    }
+    let join = context.plan.joinTables[index]
+    var summary = ShardSummary()
+    var digest = RowSetDigest()
+    let groups = context.plan.mapped?.groups ?? []
+    let number = groups.firstIndex {
+      if case .join(index, _, _, _) = $0.target { true } else { false }
+    }
+    guard let number, case .join(_, let first, let second, _) = groups[number].target else {
+      throw StageError.outOfOrder("pairs of \(join.name), which nobody sets")
+    }
+    let columns = ["a", "b"] + (first ? ["place0"] : []) + (second ? ["place1"] : [])
+    let statement = try context.mapped.edges().prepare(
+      "SELECT \(columns.joined(separator: ", ")) FROM edges\(number) ORDER BY a, b")
+    let row = RowValues(count: columns.count)
+    var record = RawBuffer(capacity: 256)
+    while try statement.step() {
+      statement.read(into: row.values, from: 0, count: Int32(row.count))
+      record.removeAll()
+      RecordFormat.encode(row.values, count: row.count, into: &record)
+      try writer.append(channel: 0, key: summary.rows, record.bytes)
+      digest.add(record.bytes)
+      summary.rows += 1
+      summary.bytes += Int64(record.count)
+    }
+    summary.digests[0] = digest
+    return summary
+  }
+}
+
+/// Walks the sorted pairs of one group beside the rows of a shard: both ascend by the row's key.
+final class FillCursor {
+  private let plan: RelationshipFill
+  private let statement: Statement
+  private var isStarted = false
+  private var isAtEnd = false
+
+  init(_ plan: RelationshipFill, _ context: MappedContext) throws {
+    self.plan = plan
+    statement = try context.edges().prepare(
+      "SELECT a, b, entity, place FROM edges\(plan.group) WHERE a >= ?1 ORDER BY a")
+  }
+
+  /// Sets the columns of a row. Its own word counts, where it has one; the place in the owner's
+  /// list is then taken over if the owner is the same.
+  func apply(to columns: UnsafeMutablePointer<RawValue>, key: Int64) throws {
+    if !isStarted {
+      isStarted = true
+      try statement.bind(1, key)
+      isAtEnd = try !statement.step()
+    }
+    while !isAtEnd, statement.int64(0) < key { isAtEnd = try !statement.step() }
+    guard !isAtEnd, statement.int64(0) == key else { return }
+    let owner = statement.int64(1)
+    if plan.keepsOwn {
+      guard columns[plan.keyPlace].kind == .integer, columns[plan.keyPlace].bits == owner else {
+        return
+      }
+    } else {
+      columns[plan.keyPlace] = .integer(owner)
+      if let place = plan.entityPlace { columns[place] = .integer(statement.int64(2)) }
+    }
+    if let place = plan.orderPlace { columns[place] = .integer(statement.int64(3)) }
+  }
+}
+
+/// ICU's regular expressions, as the model editor's patterns are.
+enum RegularExpression {
+  /// A test whether a pattern matches a whole text; nil for a pattern that is none.
+  static func matcher(_ pattern: String) -> ((String) -> Bool)? {
+    guard let expression = try? NSRegularExpression(pattern: "^(?:\(pattern))\\z") else {
+      return nil
+    }
+    return { text in
+      let all = NSRange(location: 0, length: text.utf16.count)
+      return expression.firstMatch(in: text, options: .anchored, range: all) != nil
+    }
+  }
+}
+
+/// Counts the members of to-many relationships in the written destination.
+///
+/// Source: `core-data-migration.md` §1.4: 1580 for too few, 1590 for too many.
+struct MemberCounts {
+  private let table: TablePlan
+  private let rules: [CountRule]
+
+  init(_ plan: MigrationPlan, table index: Int) {
+    table = plan.tables[index]
+    rules = (plan.mapped?.countRules ?? []).filter { $0.table == index }
+  }
+
+  func findings(in store: Connection, _ keys: ClosedRange<Int64>) throws -> [StoreFinding] {
+    var findings: [StoreFinding] = []
+    for rule in rules {
+      let statement = try store.prepare(
+        "SELECT Z_PK FROM \(quoted(table.name)) WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3")
+      try statement.bind(1, keys.lowerBound)
+      try statement.bind(2, keys.upperBound)
+      try statement.bind(3, rule.entityNumber)
+      let count = try store.prepare(rule.countSQL)
+      var tally = FindingTally()
+      while try statement.step() {
+        let key = statement.int64(0)
+        try count.bind(1, key)
+        let members = try count.step() ? count.int64(0) : 0
+        count.reset()
+        if members == 0, rule.isOptional { continue }
+        if members < rule.low {
+          tally.add(
+            .validation, entity: rule.entity.rawValue, property: rule.relationship,
+            message: "has fewer members than its minimum", primaryKey: key, code: 1580)
+        } else if rule.high > 0, members > rule.high {
+          tally.add(
+            .validation, entity: rule.entity.rawValue, property: rule.relationship,
+            message: "has more members than its maximum", primaryKey: key, code: 1590)
+        }
+      }
+      findings += tally.sorted
+    }
+    return findings
+  }
+}

@@ -1,0 +1,238 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+
+/// The source's objects and what became of them, for expressions that are evaluated as they are.
+///
+/// One row is at hand, that of the current source object; everything else is looked up by key.
+final class SourceObjects: ObjectAccess {
+  /// One entity, its statements made when they are first needed.
+  private final class Entity {
+    let access: SourceEntityAccess
+    let attributes: [String: Int]
+    let relationships: [String: Int]
+    let unstored: Set<String>
+    var row: Statement?
+    var lists: [Int: Statement] = [:]
+
+    init(_ access: SourceEntityAccess) {
+      self.access = access
+      attributes = Dictionary(
+        access.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+      relationships = Dictionary(
+        access.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+      unstored = Set(access.unstored)
+    }
+  }
+
+  /// The relationship stage: what became of objects is known.
+  enum Stage { case copy, link }
+
+  private let context: MappedContext
+  private let stage: Stage
+  /// The mapping at hand: mappings find each other within its pass.
+  private let pass: Int
+  private let source: EntityName?
+  private let external: ExternalData
+  private var entities: [EntityName: Entity] = [:]
+  private var names: [Int64: EntityName] = [:]
+  private var destinationNames: [Int64: EntityName] = [:]
+  /// The values of the object at hand, in the order of its entity's attributes.
+  private var current: (object: ObjectReference, values: UnsafePointer<RawValue>)?
+
+  init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage) {
+    self.context = context
+    self.stage = stage
+    pass = mapping.pass
+    source = mapping.source
+    external = ExternalData(folder: context.plan.externalDataPath)
+    for access in context.plan.mapped?.sourceEntities ?? [] {
+      entities[access.entity] = Entity(access)
+      names[access.number] = access.entity
+    }
+    for mapping in context.mappings {
+      if let name = mapping.destination { destinationNames[mapping.destinationNumber] = name }
+    }
+  }
+
+  /// - Parameter values: As many as the entity has ``SourceEntityAccess/attributes``; read until
+  ///   the next object takes their place.
+  func settle(on object: ObjectReference, _ values: UnsafePointer<RawValue>) {
+    current = (object, values)
+  }
+
+  // MARK: Values
+
+  func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue? {
+    guard object.store == .source else {
+      throw EvaluationProblem.access(
+        "values of destination objects cannot be read by an expression. Use the source's")
+    }
+    guard let entity = entities[object.entity] else { return nil }
+    if let place = entity.attributes[key] {
+      return try attribute(place, of: object, entity)
+    }
+    if let place = entity.relationships[key] {
+      return try objects(place, of: object, entity)
+    }
+    return entity.unstored.contains(key) ? .null : nil
+  }
+
+  private func attribute(_ place: Int, of object: ObjectReference, _ entity: Entity) throws
+    -> ExpressionValue
+  {
+    let attribute = entity.access.attributes[place]
+    if let current, current.object == object {
+      return try value(current.values[place], attribute, object)
+    }
+    let statement = try entity.row ?? rowStatement(entity)
+    entity.row = statement
+    try statement.bind(1, object.primaryKey)
+    defer { statement.reset() }
+    guard try statement.step() else { return .null }
+    var raw = RawValue.null
+    statement.read(into: &raw, from: Int32(place), count: 1)
+    return try value(raw, attribute, object)
+  }
+
+  private func value(
+    _ raw: RawValue, _ attribute: SourceAttribute, _ object: ObjectReference
+  ) throws -> ExpressionValue {
+    if attribute.isExternal, raw.kind == .blob, let marker = raw.buffer.first {
+      if marker == 2 {
+        return .data(
+          try external.file(
+            named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey))
+      }
+      return .data(Array(raw.buffer.dropFirst()))
+    }
+    return try ExpressionValue(stored: raw, as: attribute.type)
+  }
+
+  private func rowStatement(_ entity: Entity) throws -> Statement {
+    let columns = entity.access.attributes.map { quoted($0.column) }.joined(separator: ", ")
+    return try context.source.prepare(
+      "SELECT \(columns) FROM \(quoted(entity.access.table)) WHERE Z_PK = ?1")
+  }
+
+  private func objects(_ place: Int, of object: ObjectReference, _ entity: Entity) throws
+    -> ExpressionValue
+  {
+    let relationship = entity.access.relationships[place]
+    let statement = try entity.lists[place] ?? context.source.prepare(relationship.sql)
+    entity.lists[place] = statement
+    try statement.bind(1, object.primaryKey)
+    defer { statement.reset() }
+    var found: [ExpressionValue] = []
+    while try statement.step() {
+      guard let name = names[statement.int64(1)] else { continue }
+      found.append(.object(ObjectReference(name, statement.int64(0), in: .source)))
+      guard found.count <= EvaluationLimits.members else {
+        throw EvaluationProblem.tooLarge(what: "members", limit: EvaluationLimits.members)
+      }
+    }
+    if !relationship.isToMany { return found.first ?? .null }
+    return relationship.isOrdered ? .orderedSet(of: found) : .set(of: found)
+  }
+
+  func uri(of object: ObjectReference) throws -> String {
+    let uuid =
+      object.store == .source
+      ? context.plan.mapped?.sourceUUID ?? "" : context.plan.control.storeUUID
+    return "x-coredata://\(uuid)/\(object.entity)/p\(object.primaryKey)"
+  }
+
+  // MARK: What became of objects
+
+  func destinationInstances(
+    forEntityMappingNamed mapping: String, sourceInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]? {
+    let found = context.mappings.indices.filter {
+      context.mappings[$0].pass == pass && context.mappings[$0].name == mapping
+    }
+    return found.isEmpty ? nil : try instances(of: found, sourceInstances)
+  }
+
+  func destinationInstances(
+    forSourceRelationshipNamed relationship: String, sourceInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]? {
+    guard let own = source.flatMap({ entities[$0] }),
+      let place = own.relationships[relationship]
+    else { return nil }
+    let targets = Set(own.access.relationships[place].destinationEntities)
+    let found = context.mappings.indices.filter { index in
+      let mapping = context.mappings[index]
+      return mapping.pass == pass && mapping.source.map(targets.contains) ?? false
+    }
+    return try instances(of: found, sourceInstances)
+  }
+
+  private func instances(of mappings: [Int], _ sources: [ObjectReference]?) throws
+    -> [ObjectReference]
+  {
+    try requireLinks()
+    // A to-one relationship that is nil leads to nothing, not to all.
+    guard let sources else { return [] }
+    var found: [ObjectReference] = []
+    var seen: Set<ObjectReference> = []
+    for object in sources {
+      for index in mappings {
+        let mapping = context.mappings[index]
+        guard object.store == .source, mapping.source == object.entity,
+          let name = mapping.destination,
+          let key = try context.association(index).destination(of: object.primaryKey)
+        else { continue }
+        let reference = ObjectReference(name, key, in: .destination)
+        if seen.insert(reference).inserted { found.append(reference) }
+      }
+    }
+    return found
+  }
+
+  func sourceInstances(
+    forEntityMappingNamed mapping: String, destinationInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]? {
+    let found = context.mappings.indices.filter {
+      context.mappings[$0].pass == pass && context.mappings[$0].name == mapping
+    }
+    guard !found.isEmpty else { return nil }
+    try requireLinks()
+    var sources: [ObjectReference] = []
+    for object in destinationInstances ?? [] where object.store == .destination {
+      for index in found where context.mappings[index].destination == object.entity {
+        guard let name = context.mappings[index].source,
+          let key = try context.association(index).source(of: object.primaryKey)
+        else { continue }
+        sources.append(ObjectReference(name, key, in: .source))
+      }
+    }
+    return sources
+  }
+
+  private func requireLinks() throws {
+    guard stage == .link else {
+      throw EvaluationProblem.access(
+        "what became of other objects is known in relationships only, when all are there")
+    }
+  }
+
+  func sourceObjects(
+    of entity: EntityName, where predicate: PredicateExpression,
+    holds: (ObjectReference) throws -> Bool
+  ) throws -> [ObjectReference]? {
+    guard let found = entities[entity] else { return nil }
+    let statement = try context.source.prepare(
+      "SELECT Z_PK FROM \(quoted(found.access.table)) WHERE Z_ENT = ?1 ORDER BY Z_PK")
+    try statement.bind(1, found.access.number)
+    var objects: [ObjectReference] = []
+    while try statement.step() {
+      let object = ObjectReference(entity, statement.int64(0), in: .source)
+      if try holds(object) { objects.append(object) }
+      guard objects.count <= EvaluationLimits.members else {
+        throw EvaluationProblem.tooLarge(what: "members", limit: EvaluationLimits.members)
+      }
+    }
+    return objects
+  }
+}
