@@ -18,7 +18,8 @@ final class StageContext {
   private(set) var assembled: Connection?
   let fingerprint: [UInt8]
   /// Offsets, associations and expressions, where the plan has entity mappings.
-  private(set) lazy var mapped = MappedContext(plan: plan, run: run, source: source)
+  private(set) lazy var mapped = MappedContext(
+    plan: plan, run: run, source: source, targets: targets)
 
   init(run path: FilePath) throws {
     run = RunDirectory(path)

@@ -11,12 +11,14 @@ final class MappedContext {
   let plan: MigrationPlan
   let run: RunDirectory
   let source: Connection
+  private let targets: TargetFinder
   private var known: MappedOffsets?
   private var associations: [Int: any Association] = [:]
   private var gathered: Connection?
 
-  init(plan: MigrationPlan, run: RunDirectory, source: Connection) {
+  init(plan: MigrationPlan, run: RunDirectory, source: Connection, targets: TargetFinder) {
     self.plan = plan
+    self.targets = targets
     self.run = run
     self.source = source
   }
@@ -62,7 +64,8 @@ final class MappedContext {
       made = NoAssociation()
     } else if mapping.keepsEveryKey {
       made = KeptKeys(
-        number: mapping.sourceNumber, table: mapping.sourceTable ?? "", source: source)
+        number: mapping.sourceNumber, table: mapping.sourceTable ?? "", source: source,
+        finder: targets)
     } else {
       made = try AssociationFile(MappedBarrier.associationPath(index, run))
     }
@@ -112,11 +115,11 @@ final class KeptKeys: Association {
   private let finder: TargetFinder
   private var place: Int?
 
-  init(number: Int64, table: String, source: Connection) {
+  init(number: Int64, table: String, source: Connection, finder: TargetFinder) {
     self.number = number
     self.table = table
     connection = source
-    finder = TargetFinder(source)
+    self.finder = finder
   }
 
   func destination(of source: Int64) throws -> Int64? {

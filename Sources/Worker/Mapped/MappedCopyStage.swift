@@ -101,6 +101,7 @@ final class RowExpressions {
   private struct Attribute {
     var plan: AttributeExpression
     var expression: ValueExpression
+    var compiled: CompiledExpression?
     var scope: EvaluationScope
     var description: AttributeDescription
   }
@@ -109,6 +110,7 @@ final class RowExpressions {
   private let objects: SourceObjects
   private let evaluator: Evaluator
   private let filter: PredicateExpression?
+  private let compiledFilter: CompiledExpression?
   private var attributes: [Attribute] = []
   private var object: ObjectReference
   private var extents: [(place: Int, offset: Int, count: Int, isText: Bool)] = []
@@ -118,12 +120,23 @@ final class RowExpressions {
     objects = SourceObjects(context, mapping, stage: .copy)
     evaluator = Evaluator(access: objects, runDate: context.runDate)
     object = ObjectReference(mapping.source ?? "", 0, in: .source)
-    filter = try mapping.filter.map { try PredicateExpression(parsing: $0) }
+    let filter = try mapping.filter.map { try PredicateExpression(parsing: $0) }
+    self.filter = filter
+    // Storage markers are none of a value's bytes: such attributes go the general way.
+    var columns: [String: CompiledExpression.Column] = [:]
+    for (place, attribute) in mapping.copyAttributes.enumerated() where !attribute.isExternal {
+      columns[attribute.name] = CompiledExpression.Column(place: place, type: attribute.type)
+    }
+    let column = { [columns] (name: String) in columns[name] }
+    compiledFilter = filter.flatMap { CompiledExpression(filter: $0, column: column) }
     for plan in mapping.expressions {
       let expression = try ValueExpression(parsing: plan.expression)
       attributes.append(
         Attribute(
-          plan: plan, expression: expression, scope: scope(of: plan.property),
+          plan: plan, expression: expression,
+          compiled: plan.isExternal
+            ? nil : CompiledExpression(expression, for: plan.type, column: column),
+          scope: scope(of: plan.property),
           description: AttributeDescription(
             traits: PropertyTraits(name: plan.property), type: plan.type)))
     }
@@ -146,6 +159,14 @@ final class RowExpressions {
   /// True when the mapping takes the object.
   func accepts(_ values: UnsafePointer<RawValue>) throws -> Bool {
     guard let filter else { return true }
+    if let compiledFilter {
+      do {
+        return try compiledFilter.holds(values)
+      } catch {
+        let scope = EvaluationScope.filter(of: object, entityMapping: mapping.name)
+        throw scope.error(error, in: mapping.filter ?? "")
+      }
+    }
     var scope = EvaluationScope.filter(of: object, entityMapping: mapping.name)
     scope.entityMappingUserInfo = mapping.userInfo
     return try evaluator.holds(filter, in: scope)
@@ -162,6 +183,15 @@ final class RowExpressions {
     extents.removeAll(keepingCapacity: true)
     for index in attributes.indices {
       let place = attributes[index].plan.place
+      if let compiled = attributes[index].compiled {
+        do {
+          output[place] = try compiled.evaluate(values)
+        } catch {
+          attributes[index].scope.source = object
+          throw attributes[index].scope.error(error, in: attributes[index].plan.expression)
+        }
+        continue
+      }
       attributes[index].scope.source = object
       let value = try evaluator.attributeValue(
         of: attributes[index].expression, for: attributes[index].description,
