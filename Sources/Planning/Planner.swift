@@ -85,8 +85,10 @@ public struct Planner: Sendable {
     }
     let binding = StoreBinding(store, found.hierarchy)
     try requireSoundness(binding, request)
+    let destinationLayout = StoreLayout(mapped.destination)
+    try destinationLayout.requireUsable()
     let context = PlanContext(
-      store: store, source: binding.layout, destination: StoreLayout(mapped.destination),
+      store: store, source: binding.layout, destination: destinationLayout,
       inference: inference, census: try StoreCensus(binding))
     try requireKnownRows(context, binding, request)
     return .migrate(
