@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCheckpoints
 import GodwitFleet
 import Synchronization
 
@@ -10,6 +11,8 @@ final class ProgressDisplay: Sendable {
     var unitsDone = 0
     var bytes: Int64 = 0
     var bytesDone: Int64 = 0
+    /// Rows to come; only the assembly is measured by them.
+    var rows: Int64 = 0
     /// Work of this run only: what was there already says nothing about speed.
     var bytesNow: Int64 = 0
     var rowsNow: Int64 = 0
@@ -98,16 +101,19 @@ final class ProgressDisplay: Sendable {
 extension ProgressDisplay.State {
   fileprivate var share: Double? {
     if bytes > 0 { return min(1, Double(bytesDone) / Double(bytes)) }
+    if rows > 0 { return min(1, Double(rowsNow) / Double(rows)) }
     return units > 0 ? min(1, Double(unitsDone) / Double(units)) : nil
   }
 
   /// - Returns: True when a stage begins.
   fileprivate mutating func take(_ event: RunEvent) -> Bool {
+    // Audits run beside the assembly, which takes longer and is what is shown.
+    if event.stage == Stage.audit.rawValue { return false }
     switch event.event {
     case .stage:
       self = ProgressDisplay.State(
         stage: event.stage ?? "", units: event.units ?? 0, bytes: event.bytes ?? 0,
-        isDrawn: isDrawn)
+        rows: event.rows ?? 0, isDrawn: isDrawn)
       return true
     case .unitFinished:
       unitsDone += 1

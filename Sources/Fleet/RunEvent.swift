@@ -11,10 +11,10 @@ import SystemPackage
 ///     stage          stage, units, reused, rows, bytes: one begins
 ///     unit-finished  stage, unit, rows, bytes, seconds
 ///     unit-reused    stage, unit, rows, bytes
-///     assembly       bytes written so far, of units' bytes
+///     assembly       rows written so far, of those of its stage
 ///     stage-finished stage, units, reused, rows, bytes, seconds
 ///     commit-step    step
-///     note           message
+///     note           message; stage and unit where it is about one
 public struct RunEvent: Codable, Sendable, Equatable {
   public enum Name: String, Codable, Sendable {
     case plan

@@ -19,7 +19,6 @@ public enum StopSignals {
   public static func install(
     stop: @escaping @Sendable () -> Void, end: @escaping @Sendable () -> Never
   ) {
-    signal(SIGPIPE, SIG_IGN)  // a worker that is gone is an error of write(2), not our death
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

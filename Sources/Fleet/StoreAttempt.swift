@@ -133,7 +133,7 @@ struct StoreAttempt {
       if let plan = try? PlanFile(directory).read() {
         result.take(plan, diskBytes: nil)
         for stage in Stage.allCases where stage != .verify {
-          for unit in reusable(stage, plan) { ledger.add(unit.summary.findings) }
+          for unit in (try? reusable(stage, plan)) ?? [] { ledger.add(unit.summary.findings) }
         }
         if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
           count(counts)

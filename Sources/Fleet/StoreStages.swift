@@ -83,7 +83,9 @@ extension StoreAttempt {
     let tell = teller
     let assembly = StoreAssembly(plan: plan, run: directory)
     var begin = RunEvent(.stage, stage: "assemble")
-    begin.bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
+    // Validate went over everything that is now written.
+    let rows = stages.last { $0.stage == Stage.validate.rawValue }?.rows ?? 0
+    begin.rows = rows
     tell(begin)
     async let assembled: Void = onOwnThread {
       try assembly.assemble(at: path) { rows in
@@ -101,7 +103,7 @@ extension StoreAttempt {
     }
     try await assembled
     let cost = MigrationResult.StageCost(
-      stage: "assemble", seconds: (ContinuousClock.now - start).inSeconds, rows: 0,
+      stage: "assemble", seconds: (ContinuousClock.now - start).inSeconds, rows: rows,
       bytes: DiskSpace.size(of: path), units: 1, reused: 0)
     stages.append(cost)
     finish(cost)
@@ -149,7 +151,7 @@ extension StoreAttempt {
     guard !units.isEmpty else { return }
     var cost = MigrationResult.StageCost(
       stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: units.count, reused: 0)
-    let reused = reusable(stage, plan)
+    let reused = try reusable(stage, plan)
     var begin = RunEvent(.stage, stage: stage.rawValue)
     begin.units = units.count
     begin.reused = reused.count
@@ -217,19 +219,28 @@ extension StoreAttempt {
     }
   }
 
-  /// The units of a stage whose checkpoints are whole and of this plan. A damaged one is redone,
-  /// and that is said by its absence here.
-  func reusable(_ stage: Stage, _ plan: MigrationPlan) -> [Reused] {
+  /// The units of a stage whose checkpoints are whole and of this plan. One that proves unusable is
+  /// discarded, its unit redone, and that is said; one that only cannot be read just now is kept.
+  func reusable(_ stage: Stage, _ plan: MigrationPlan) throws -> [Reused] {
     guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) else { return [] }
     let wanted = Set(Self.units(of: stage, in: plan))
-    let finished = (try? directory.finished(stage)) ?? []
-    return finished.intersection(wanted).sorted().compactMap { unit in
-      let path = directory.path(of: CheckpointName(stage: stage, unit: unit))
-      // The summary is the last entry, so reading it reads, and checks, all of them.
-      guard let bytes = try? CheckpointReader.summary(of: path, fingerprint: fingerprint),
-        let summary = try? JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
-      else { return nil }
-      return Reused(unit: unit, summary: summary)
+    return try directory.finished(stage).intersection(wanted).sorted().compactMap { unit in
+      let name = CheckpointName(stage: stage, unit: unit)
+      do {
+        // The summary is the last entry, so reading it reads, and checks, all of them.
+        let bytes = try CheckpointReader.summary(
+          of: directory.path(of: name), fingerprint: fingerprint)
+        let summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
+        return Reused(unit: unit, summary: summary)
+      } catch let error as CheckpointError where !error.provesUnusable {
+        throw error
+      } catch {
+        try directory.discard(name)
+        var event = RunEvent(.note, stage: stage.rawValue, unit: unit)
+        event.message = "The checkpoint \(name) cannot be used and is done again: \(error)"
+        tell(event)
+        return nil
+      }
     }
   }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import GodwitWorker
 import SystemPackage
 
@@ -72,6 +73,9 @@ public actor WorkerPool {
     _ settings: Settings, run: FilePath,
     _ body: (WorkerPool) async throws -> Result
   ) async throws -> Result {
+    // A line to a worker that has just died is an error of write(2), and must not be our own death;
+    // pipes know no other way to say so than for the whole process.
+    signal(SIGPIPE, SIG_IGN)
     let pool = WorkerPool(settings, run: run)
     return try await withThrowingTaskGroup(of: Void.self) { group in
       for slot in 0..<settings.workerCount { group.addTask { await pool.serve(slot) } }

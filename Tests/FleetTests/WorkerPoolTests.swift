@@ -130,7 +130,9 @@ private struct FakeWorker {
   @Test func `ends when its task is cancelled, whatever the workers do`() async throws {
     let started = AsyncStream.makeStream(of: Void.self)
     let run = Task {
-      try await WorkerPool.serving(FakeWorker(onTask: "sleep 600").settings(2), run: "/nowhere") {
+      try await WorkerPool.serving(
+        FakeWorker(onTask: "exec sleep 600").settings(2), run: "/nowhere"
+      ) {
         pool in
         let answers = await pool.perform((0..<4).map { .init(stage: .copy, unit: $0) })
         started.continuation.finish()
