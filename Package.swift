@@ -129,7 +129,8 @@ let package = Package(
       [
         ours("PersistentStore"), ours("ObjectModel"), ours("SQLite"), ours("KeyedArchive"), system,
       ]),
-    tests("Planning", [ours("Planning")]),
+    tests(
+      "Planning", [ours("Planning"), ours("Mapping"), ours("ObjectModel"), ours("SQLite"), system]),
     tests(
       "Commit",
       [

@@ -5,6 +5,8 @@ import GodwitObjectModel
 import GodwitPlanning
 import SystemPackage
 
+extension Chain: ExpressibleByArgument {}
+
 /// What `plan` and `migrate` are told: the same words, so that one rehearses the other.
 struct MigrationArguments: ParsableArguments {
   @Argument(help: "The store's main SQLite file.")
@@ -31,6 +33,13 @@ struct MigrationArguments: ParsableArguments {
 
   @Flag(help: "With a mapping model: gives new keys everywhere, as Core Data does.")
   var renumber = false
+
+  @Option(
+    help: ArgumentHelp(
+      "direct, in one step; or progressive, by the cheapest safe way through the versions between "
+        + "(in the order of --models).",
+      valueName: "way"))
+  var chain = Chain.direct
 
   @Option(
     help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
@@ -89,11 +98,13 @@ struct MigrationArguments: ParsableArguments {
   /// - Throws: ``ModelError``, `CommandError` for a version that none of the models has.
   func request(snapshotFolder: FilePath) throws -> MigrationRequest {
     let catalog = try ModelCatalog(models)
-    return MigrationRequest(
+    var request = MigrationRequest(
       store: FilePath(store), models: catalog.versions,
       destination: try to.map(catalog.destination(named:)) ?? catalog.current,
       infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
       mappings: try mapping.map(MappingFile.init(path:)), renumbersKeys: renumber)
+    request.chain = chain
+    return request
   }
 }

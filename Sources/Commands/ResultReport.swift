@@ -66,6 +66,9 @@ final class ResultReport: Sendable {
     case .refused, .needsMapping, .failed:
       lines.append("\(result.store): \(result.verdict.rawValue)")
     }
+    for (number, step) in (result.path ?? []).enumerated() where result.path?.count != 1 {
+      lines.append("  \(number + 1). \(step)")
+    }
     if isPlan, let plan = result.plan { lines += planLines(plan) }
     lines += result.notes.map { "  note: \($0)" }
     if result.ending == .done { lines += result.findings.map { "  found: \($0.description)" } }

@@ -75,15 +75,29 @@ extension StoreSwap {
   /// Publishes the assembled file, or lets it take the source's place: whichever the plan says.
   @discardableResult
   public func commit(_ assembled: FilePath) throws -> CommitJournal {
+    try commit(assembled, external: nil, obsolete: nil)
+  }
+
+  /// - Parameters:
+  ///   - external: A folder of external data that the assembled file comes with, instead of the
+  ///     source's own.
+  ///   - obsolete: External data that only the source refers to; nil to find out.
+  func commit(
+    _ assembled: FilePath, external: FilePath?, obsolete: [String]?
+  ) throws -> CommitJournal {
     try tellingSpace(at: destination) {
-      if isInPlace { try replace(with: assembled) } else { try publish(assembled) }
+      if isInPlace {
+        try replace(with: assembled, external: external, obsolete: obsolete)
+      } else {
+        try publish(assembled, external: external)
+      }
     }
   }
 
   /// Puts the assembled file where there was nothing.
   ///
   /// - Throws: ``CommitError/destinationExists(path:)`` when something is there.
-  func publish(_ assembled: FilePath) throws -> CommitJournal {
+  func publish(_ assembled: FilePath, external: FilePath? = nil) throws -> CommitJournal {
     guard try source.identity() == plan.sourceIdentity else {
       throw CommitError.sourceChanged(store: source.store)
     }
@@ -93,9 +107,9 @@ extension StoreSwap {
     where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.publish, assembled)
-    journal.externalSources = [run.external.string, plan.externalDataPath]
-    journal.added = try newExternalData(
-      from: [run.external, FilePath(plan.externalDataPath)], in: target)
+    let sources = [run.external, external ?? FilePath(plan.externalDataPath)]
+    journal.externalSources = sources.map(\.string)
+    journal.added = try newExternalData(from: sources, in: target)
     journal.makesExternalFolder = !FileMark.isFolder(target.externalDataFolder)
     try journal.write(in: run)
     try CommitSteps(run: run).goForward(&journal)
@@ -103,12 +117,18 @@ extension StoreSwap {
   }
 
   /// Lets the assembled file take the source's place.
-  func replace(with assembled: FilePath) throws -> CommitJournal {
+  func replace(
+    with assembled: FilePath, external: FilePath? = nil, obsolete: [String]? = nil
+  ) throws -> CommitJournal {
     guard FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
-    return try CommitSteps.locking(source.store) { try replaceLocked(with: assembled) }
+    return try CommitSteps.locking(source.store) {
+      try replaceLocked(with: assembled, external, obsolete)
+    }
   }
 
-  private func replaceLocked(with assembled: FilePath) throws -> CommitJournal {
+  private func replaceLocked(
+    with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?
+  ) throws -> CommitJournal {
     guard try source.identity() == plan.sourceIdentity, let main = FileMark(source.store) else {
       throw CommitError.sourceChanged(store: source.store)
     }
@@ -123,10 +143,12 @@ extension StoreSwap {
     }
     for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
     where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
-    journal.externalSources = [run.external.string]
-    journal.added = try newExternalData(from: [run.external], in: source)
-    journal.removed = try ObsoleteExternalData(plan).names(
-      in: source.externalDataFolder, assembled: assembled)
+    let sources = [run.external] + (external.map { [$0] } ?? [])
+    journal.externalSources = sources.map(\.string)
+    journal.added = try newExternalData(from: sources, in: source)
+    journal.removed =
+      try obsolete
+      ?? ObsoleteExternalData(plan).names(in: source.externalDataFolder, assembled: assembled)
     journal.makesExternalFolder = !FileMark.isFolder(source.externalDataFolder)
     try journal.write(in: run)
     try CommitSteps(run: run, holdsLock: true).goForward(&journal)

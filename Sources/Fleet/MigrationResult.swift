@@ -84,6 +84,8 @@ public struct MigrationResult: Codable, Sendable {
   public var backup: String?
   /// True when work of an earlier run was used.
   public var resumed: Bool?
+  /// The steps of a chain of versions, each `SOURCE → DESTINATION: inferred` or its mapping models.
+  public var path: [String]?
   public var plan: Plan?
   /// Rows of each destination entity.
   public var counts: [String: Int64]?
@@ -97,7 +99,8 @@ public struct MigrationResult: Codable, Sendable {
   public var ending: Ending
 
   private enum CodingKeys: String, CodingKey {
-    case event, store, verdict, code, reasons, source, destination, output, backup, resumed, plan,
+    case event, store, verdict, code, reasons, source, destination, output, backup, resumed, path,
+      plan,
       counts, rows
     case seconds, stages, peakRSS, notes, findings
   }
@@ -134,6 +137,7 @@ public struct MigrationResult: Codable, Sendable {
     output = try container.decodeIfPresent(String.self, forKey: .output)
     backup = try container.decodeIfPresent(String.self, forKey: .backup)
     resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)
+    path = try container.decodeIfPresent([String].self, forKey: .path)
     plan = try container.decodeIfPresent(Plan.self, forKey: .plan)
     counts = try container.decodeIfPresent([String: Int64].self, forKey: .counts)
     rows = try container.decodeIfPresent(Int64.self, forKey: .rows)

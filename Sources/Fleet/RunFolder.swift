@@ -9,7 +9,10 @@ struct RunFolder {
 
   /// Everything that a run makes in its directory, but for temporary files.
   private static let ownNames: Set<String> =
-    Set(["lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot"])
+    Set([
+      "lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot", "steps",
+      "chain.json",
+    ])
     .union(Stage.allCases.map(\.rawValue))
 
   private static func isOwn(_ name: String) -> Bool {

@@ -39,8 +39,24 @@ public struct StoreRehearsal: Sendable {
     var request = request
     request.snapshotFolder = folder
     var result = MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done)
+    var end: String?
+    if request.chain == .progressive, let chain = try VersionChain(request) {
+      end = chain.versions.last?.name
+      result.path = chain.lines
+      result.notes = chain.notes
+      guard !chain.path.steps.isEmpty else {
+        result.refuse(
+          .needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
+        return result
+      }
+      if chain.path.steps.count > 1 {
+        result.notes.append("What follows is of the first step; the others are planned in turn.")
+      }
+      request = chain.request(
+        0, of: request, store: request.store, output: request.output ?? request.store)
+    }
     switch try Planner().plan(request) {
-    case .sameModel(let notes): result.notes = notes
+    case .sameModel(let notes): result.notes += notes
     case .refused(let code, let reasons): result.refuse(.refused, code, reasons)
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
@@ -49,6 +65,7 @@ public struct StoreRehearsal: Sendable {
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
         externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
       result.take(plan, diskBytes: needed, withTables: true)
+      result.destination = end ?? result.destination
       let place = (request.output ?? request.store).removingLastComponent()
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(

@@ -29,6 +29,8 @@ public struct MigrationRequest: Sendable {
   public var renumbersKeys: Bool
   /// Class names of the entity migration policies at hand.
   public var registeredPolicies: Set<String>
+  /// Whether the versions between the store's and the destination's are gone through.
+  public var chain = Chain.direct
 
   /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
   /// a killed worker loses less than a second.
@@ -54,6 +56,14 @@ public struct MigrationRequest: Sendable {
     self.renumbersKeys = renumbersKeys
     self.registeredPolicies = registeredPolicies
   }
+}
+
+/// How a store comes over several versions.
+public enum Chain: String, Codable, Sendable, CaseIterable {
+  /// In one step, as Core Data does. Source: `core-data-migration.md` §1.3.
+  case direct
+  /// By the cheapest safe way through the versions between, see ``VersionPath``.
+  case progressive
 }
 
 /// Why a store is not migrated, in the words of the contract's `reasons`.

@@ -1,0 +1,40 @@
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import SystemPackage
+
+/// The end of a chain of versions: the one commit that a store sees of it.
+///
+/// The stores between lie in the run directory. What the last step wrote is published, or takes
+/// the place of the first step's source, as one step's assembled file would.
+extension StoreSwap {
+  /// - Parameters:
+  ///   - finished: What the last step wrote. It stays, so that the commit can be made again.
+  ///   - obsolete: Names of external data files that only the source refers to.
+  @discardableResult
+  public func commit(chain finished: StoreFiles, obsolete: [String]) throws -> CommitJournal {
+    let path = try assemblyPath()
+    try DurableFile.removeIfPresent(path)
+    // The link is the file itself on one volume, and a copy elsewhere.
+    try DurableFile.link(finished.store, to: path)
+    return try commit(path, external: finished.externalDataFolder, obsolete: obsolete)
+  }
+}
+
+extension StoreSwap {
+  /// Removes, from what a step of a chain wrote, the external data that only rows of its source
+  /// refer to. Doing so again changes nothing.
+  ///
+  /// - Parameters:
+  ///   - plan: Of the step. Its source must still be readable.
+  ///   - written: What the step wrote into the run directory.
+  /// - Returns: The names of those files.
+  public static func dropObsoleteExternalData(
+    _ plan: MigrationPlan, from written: StoreFiles
+  ) throws -> [String] {
+    let names = try ObsoleteExternalData(plan).names(
+      in: FilePath(plan.externalDataPath), assembled: written.store)
+    try ExternalData.remove(names, from: written.externalDataFolder)
+    return names
+  }
+}

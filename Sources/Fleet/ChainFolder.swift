@@ -1,0 +1,135 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDigests
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import SystemPackage
+
+/// The part of a run directory that a chain of versions has: every step but the commit.
+///
+///     chain.json       which chain it is: the fingerprint of its source, steps and options
+///     steps/1/run/     the run directory of the first step, kept to the end for its snapshot
+///     steps/1/store.sqlite, steps/1/.store_SUPPORT/    what it wrote
+///     steps/1/done.json    that it is finished, what of, and what became of it
+///     steps/2/ …       the steps before the last finished one are removed, but for the first's run
+struct ChainFolder {
+  let directory: RunDirectory
+
+  private var identityFile: FilePath { directory.path.appending("chain.json") }
+  private var steps: FilePath { directory.path.appending("steps") }
+
+  private func folder(of step: Int) -> FilePath { steps.appending("\(step + 1)") }
+  private func doneFile(of step: Int) -> FilePath { folder(of: step).appending("done.json") }
+  func run(of step: Int) -> RunDirectory { RunDirectory(folder(of: step).appending("run")) }
+  func store(of step: Int) -> StoreFiles {
+    StoreFiles(folder(of: step).appending("store.sqlite"))
+  }
+
+  var exists: Bool { DurableFile.exists(identityFile) }
+
+  /// What is known of a finished step.
+  struct Done: Codable {
+    var fingerprint: String
+    /// Of the store that the step wrote.
+    var identity: StoreIdentity
+    /// External data of the chain's source that no row refers to any more, of all steps so far.
+    var obsolete: [String]
+    var result: MigrationResult
+  }
+
+  private struct Identity: Codable { var fingerprint: String }
+
+  /// Makes the folder the given chain's: another's steps are removed.
+  ///
+  /// - Returns: True when there were any.
+  func take(_ fingerprint: String) throws -> Bool {
+    if exists {
+      let data = try? Data(contentsOf: URL(filePath: identityFile.string))
+      let known = data.flatMap { try? JSONDecoder().decode(Identity.self, from: $0) }
+      if known?.fingerprint == fingerprint { return false }
+    }
+    let hadSteps = DurableFile.exists(steps)
+    try discard()
+    let bytes = [UInt8](try JSONEncoder().encode(Identity(fingerprint: fingerprint)))
+    try DurableFile.write(bytes, to: identityFile)
+    return hadSteps
+  }
+
+  /// Removes every step. The name goes last, so that what a crash leaves is still a chain's.
+  func discard() throws {
+    try DurableFile.removeTree(steps)
+    try DurableFile.removeIfPresent(identityFile)
+  }
+
+  /// The last finished step whose store is as it was written.
+  func lastDone(of count: Int, _ fingerprint: String) throws -> (step: Int, done: Done)? {
+    // Without the first step's plan nobody knows what the source was.
+    guard (try? PlanFile(run(of: 0)).read()) != nil else { return nil }
+    for step in (0..<count).reversed() {
+      guard let data = try? Data(contentsOf: URL(filePath: doneFile(of: step).string)),
+        let done = try? JSONDecoder().decode(Done.self, from: data),
+        done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity
+      else { continue }
+      return (step, done)
+    }
+    return nil
+  }
+
+  /// Makes ready for a step: what an earlier run wrote and did not vouch for is removed.
+  func prepare(_ step: Int) throws {
+    try DurableFile.makeFolder(folder(of: step))
+    try DurableFile.removeIfPresent(doneFile(of: step))
+    // A commit under way in the step's own run directory knows how to go on.
+    if !DurableFile.exists(run(of: step).journal) { try remove(store(of: step)) }
+  }
+
+  func finish(_ step: Int, _ done: Done) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    try DurableFile.write([UInt8](try encoder.encode(done)), to: doneFile(of: step))
+    // Disk space for two stores is enough for a chain of any length.
+    if step > 0 { try removeStep(step - 1) }
+    if step > 1 { try run(of: step).remove() }
+  }
+
+  private func removeStep(_ step: Int) throws {
+    try DurableFile.removeIfPresent(doneFile(of: step))
+    try remove(store(of: step))
+    if step > 0 { try DurableFile.removeTree(folder(of: step)) }
+  }
+
+  private func remove(_ files: StoreFiles) throws {
+    for path in [files.store, files.wal, files.shm, files.journal] {
+      try DurableFile.removeIfPresent(path)
+    }
+    try DurableFile.removeTree(files.supportFolder)
+  }
+}
+
+extension VersionChain {
+  /// SHA-256 in hexadecimal over everything that the chain's steps depend on.
+  func fingerprint(_ request: MigrationRequest) throws -> String {
+    var digest = SHA256()
+    func add(_ text: String) {
+      digest.update(Array(text.utf8))
+      digest.update([0])
+    }
+    add("chain 1")
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys]
+    digest.update([UInt8](try encoder.encode(try StoreFiles(request.store).identity())))
+    add(request.output?.string ?? "")
+    add("\(request.acceptsDamage) \(request.renumbersKeys)")
+    for step in path.steps.indices {
+      // Hashes do not cover defaults and renaming identifiers; the whole models do.
+      digest.update(try source(of: step).model.modelCacheBytes())
+      digest.update(try destination(of: step).model.modelCacheBytes())
+      for file in mappings(of: step) { add(try file.document.text()) }
+      add("step")
+    }
+    return Hexadecimal.text(of: digest.finish())
+  }
+}

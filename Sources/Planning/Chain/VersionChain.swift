@@ -1,0 +1,221 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import SystemPackage
+
+/// How a store goes from version to version: the models on its way, and what each step is done by.
+///
+/// The order of versions is in no file. It is that of the models as they were given; versions of
+/// one bundle are in the order of the numbers in their names. Source: `core-data-migration.md`
+/// §6.1.
+public struct VersionChain: Sendable {
+  /// From the store's version to the destination's, both included.
+  public let versions: [ModelVersion]
+  public let path: VersionPath
+  public let notes: [String]
+  private let mappings: [MappingFile]
+
+  /// Looks at the store and at every pair of versions between its own and the destination's.
+  ///
+  /// - Returns: Nil where there are no versions to choose between: the store is of the
+  ///   destination's version, or there is no destination. Planning the store directly says which.
+  /// - Throws: As ``Planner/plan(_:)``.
+  public init?(_ request: MigrationRequest) throws {
+    let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    let found = try SourceModelSearch(store: store, models: request.models).find()
+    guard let destination = request.destination ?? request.models.last(where: \.isCurrent) else {
+      return nil
+    }
+    let own = ModelVersion(
+      name: found.versionName ?? found.hierarchy.versionChecksum, model: found.hierarchy.model,
+      isCurrent: false, path: request.store.string)
+    try self.init(
+      source: own, destination: destination, models: request.models,
+      configuration: found.configuration, mappings: request.mappings,
+      infersMapping: request.infersMapping)
+  }
+
+  /// The same for two models, without a store.
+  ///
+  /// - Parameter configuration: The one whose entities the store holds; nil for all.
+  /// - Throws: `ModelError`.
+  init?(
+    source: ModelVersion, destination: ModelVersion, models: [ModelVersion],
+    configuration: String? = nil, mappings: [MappingFile] = [], infersMapping: Bool = true
+  ) throws {
+    func hierarchy(_ version: ModelVersion) throws -> EntityHierarchy {
+      if let configuration, let members = version.model.configurations[configuration] {
+        return try EntityHierarchy(version.model.restricted(to: Set(members)))
+      }
+      return try EntityHierarchy(version.model)
+    }
+    let ends = (try hierarchy(source), try hierarchy(destination))
+    let hashes = (ends.0.versionHashes, ends.1.versionHashes)
+    guard hashes.0 != hashes.1 else { return nil }
+    var known: [(version: ModelVersion, hierarchy: EntityHierarchy)] = []
+    var seen: Set<[EntityName: VersionHash]> = []
+    var places: (source: Int?, destination: Int?) = (nil, nil)
+    for version in models {
+      let tree = try hierarchy(version)
+      let own = tree.versionHashes
+      // A version that was given twice is at its first place.
+      guard seen.insert(own).inserted else { continue }
+      if own == hashes.0 { places.source = known.count }
+      if own == hashes.1 { places.destination = known.count }
+      known.append((version, tree))
+    }
+    var notes: [String] = []
+    var between: [(version: ModelVersion, hierarchy: EntityHierarchy)] = []
+    if let first = places.source {
+      let last = places.destination ?? known.count
+      if last > first { between = Array(known[(first + 1)..<last]) }
+    } else {
+      notes.append(
+        "The store's own version is not among the models given, so its place in their order is "
+          + "not known: no version between is looked at.")
+    }
+    let first = places.source.map { known[$0].version } ?? source
+    let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
+    let edges = ChainEdges(
+      names: chain.map(\.version.name), hierarchies: chain.map(\.hierarchy), mappings: mappings,
+      infersMapping: infersMapping)
+    versions = chain.map(\.version)
+    path = VersionPath(count: chain.count) { edges.edge($0, $1) }
+    self.mappings = mappings
+    for step in path.steps where step.replacesImpossible {
+      let skipped = versions[(step.source + 1)..<step.destination].map(\.name)
+      notes.append(
+        "There is no way through \(skipped.joined(separator: ", ")), so the mapping from "
+          + "\(versions[step.source].name) to \(versions[step.destination].name) is inferred in "
+          + "one step.")
+    }
+    self.notes = notes
+  }
+}
+
+extension VersionChain {
+  public func source(of step: Int) -> ModelVersion { versions[path.steps[step].source] }
+  public func destination(of step: Int) -> ModelVersion { versions[path.steps[step].destination] }
+  public func mappings(of step: Int) -> [MappingFile] {
+    path.steps[step].mappings.map { mappings[$0] }
+  }
+
+  /// The request of one step.
+  ///
+  /// - Parameters:
+  ///   - store: The chain's own store for the first step, else what the step before has written.
+  ///   - output: Where this step writes.
+  public func request(
+    _ step: Int, of whole: MigrationRequest, store: FilePath, output: FilePath
+  ) -> MigrationRequest {
+    var request = whole
+    request.store = store
+    request.models = [source(of: step), destination(of: step)]
+    request.destination = destination(of: step)
+    request.mappings = mappings(of: step)
+    request.output = output
+    request.chain = .direct
+    return request
+  }
+
+  /// A line for each step: `Shop → Shop 2: inferred`.
+  public var lines: [String] {
+    path.steps.indices.map { step in
+      let files = mappings(of: step).map(\.file)
+      return "\(source(of: step).name) → \(destination(of: step).name): "
+        + (files.isEmpty ? "inferred" : files.joined(separator: ", "))
+    }
+  }
+
+  /// Why there is no path, step for step.
+  public var reasons: [Reason] {
+    path.obstacles.flatMap { obstacle in
+      obstacle.reasons.map { reason in
+        var reason = reason
+        reason.message =
+          "From \(versions[obstacle.source].name) to \(versions[obstacle.destination].name): "
+          + reason.message
+        return reason
+      }
+    }
+  }
+}
+
+/// What there is between every two versions of a chain.
+private struct ChainEdges {
+  let names: [String]
+  let hierarchies: [EntityHierarchy]
+  let mappings: [MappingFile]
+  let infersMapping: Bool
+  /// Inferred steps between neighbours.
+  private let neighbours: [InferredMapping]
+
+  init(
+    names: [String], hierarchies: [EntityHierarchy], mappings: [MappingFile], infersMapping: Bool
+  ) {
+    self.names = names
+    self.hierarchies = hierarchies
+    self.mappings = mappings
+    self.infersMapping = infersMapping
+    neighbours = zip(hierarchies, hierarchies.dropFirst()).map {
+      InferredMapping(source: $0, destination: $1)
+    }
+  }
+
+  func edge(_ source: Int, _ destination: Int) -> VersionPath.Edge {
+    let files = chosen(source, destination)
+    if !files.isEmpty { return .mapped(files) }
+    guard infersMapping else {
+      return .refused([
+        Reason(
+          reason: "missing-mapping",
+          message: "there is no mapping model, and inferring one is not permitted.")
+      ])
+    }
+    let isNeighbour = destination == source + 1
+    let whole =
+      isNeighbour
+      ? neighbours[source]
+      : InferredMapping(source: hierarchies[source], destination: hierarchies[destination])
+    guard whole.isPossible else { return .refused(whole.refusals.map(Reason.init(refusal:))) }
+    return .inferred(isFaithful: isNeighbour || isFaithful(whole, source, destination))
+  }
+
+  private func isFaithful(_ whole: InferredMapping, _ source: Int, _ destination: Int) -> Bool {
+    let steps = neighbours[source..<destination]
+    guard steps.allSatisfy(\.isPossible), let first = steps.first else { return false }
+    let stepwise = steps.dropFirst().reduce(InferredTerms(first)) { $0.followed(by: $1) }
+    return stepwise == InferredTerms(whole)
+  }
+
+  /// The mapping models that are for two versions.
+  ///
+  /// Xcode's source form has no hashes, so a file of one pair may fit another by its names alone.
+  /// It says which versions it was made for; where it does not, it counts between neighbours only.
+  private func chosen(_ source: Int, _ destination: Int) -> [Int] {
+    guard !mappings.isEmpty else { return [] }
+    let choice = MappingChoice(
+      among: mappings.map { ($0.file, $0.document) }, source: hierarchies[source],
+      destination: hierarchies[destination])
+    return choice.matching.filter { place in
+      let document = mappings[place].document
+      if document.entityMappings.contains(where: {
+        $0.sourceHash != nil || $0.destinationHash != nil
+      }) {
+        return true
+      }
+      let recorded = (
+        Self.version(document.sourceModelPath), Self.version(document.destinationModelPath)
+      )
+      if let from = recorded.0, let to = recorded.1, names.contains(from), names.contains(to) {
+        return from == names[source] && to == names[destination]
+      }
+      return destination == source + 1
+    }
+  }
+
+  /// `Shop 2` of `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`.
+  private static func version(_ path: String?) -> String? {
+    path.flatMap { FilePath($0).stem }
+  }
+}

@@ -1,0 +1,123 @@
+import GodwitMapping
+import GodwitObjectModel
+import Testing
+
+@testable import GodwitPlanning
+
+private func attribute(
+  _ name: String, _ type: AttributeType = .string, required: Bool = false,
+  default value: StoredDefault? = nil, id: String? = nil
+) -> PropertyDescription {
+  .attribute(
+    AttributeDescription(
+      traits: PropertyTraits(name: name, isOptional: !required, renamingIdentifier: id),
+      type: type, defaultValue: value))
+}
+
+private func version(
+  _ name: String, isCurrent: Bool = false, _ properties: PropertyDescription...
+) -> ModelVersion {
+  ModelVersion(
+    name: name,
+    model: ManagedObjectModel(
+      entities: [EntityDescription(name: "Item", properties: properties)]),
+    isCurrent: isCurrent, path: name)
+}
+
+private func lines(
+  _ versions: [ModelVersion], mappings: [MappingFile] = [], infers: Bool = true
+) throws -> [String] {
+  let chain = try VersionChain(
+    source: versions[0], destination: versions[versions.count - 1], models: versions,
+    mappings: mappings, infersMapping: infers)
+  return chain?.lines ?? ["none"]
+}
+
+@Suite struct `A chain of versions` {
+  private let a = version("A", attribute("name"), attribute("note"))
+  private let b = version("B", attribute("name"))
+  private let c = version("C", attribute("name"), attribute("note"), attribute("rank", .integer16))
+
+  @Test func `is direct where values come to the same`() throws {
+    let d = version("D", attribute("title", id: "name"))
+    #expect(try lines([a, b, d]) == ["A → D: inferred"])
+  }
+
+  @Test func `goes through a version that drops what a later one adds again`() throws {
+    #expect(try lines([a, b, c]) == ["A → B: inferred", "B → C: inferred"])
+  }
+
+  @Test func `goes through a version that fills in another default`() throws {
+    let one = version("1", attribute("x", .integer16))
+    let two = version("2", attribute("x", .integer16, required: true, default: .integer(1)))
+    let three = version("3", attribute("x", .integer16, required: true, default: .integer(2)))
+    let four = version("4", attribute("x", .integer16), attribute("y"))
+    #expect(try lines([one, two, four]) == ["1 → 2: inferred", "2 → 4: inferred"])
+    // The same but for the default, which no hash covers: they are one version.
+    #expect(try lines([one, three, two]) == ["1 → 2: inferred"])
+  }
+
+  @Test func `goes through a version whose type is narrower`() throws {
+    let one = version("1", attribute("x", .integer64))
+    let two = version("2", attribute("x", .integer16))
+    let three = version("3", attribute("x", .integer64), attribute("y"))
+    #expect(try lines([one, two, three]) == ["1 → 2: inferred", "2 → 3: inferred"])
+  }
+
+  @Test func `goes through a version without the entity`() throws {
+    let without = ModelVersion(
+      name: "B", model: ManagedObjectModel(entities: [EntityDescription(name: "Other")]),
+      isCurrent: false, path: "B")
+    #expect(try lines([a, without, c]) == ["A → B: inferred", "B → C: inferred"])
+  }
+
+  @Test func `says why there is none, step for step`() throws {
+    let one = version("1", attribute("x"))
+    let two = version("2", attribute("x", .date))
+    let three = version("3", attribute("x", .date), attribute("y"))
+    let chain = try #require(
+      try VersionChain(source: one, destination: three, models: [one, two, three]))
+    #expect(chain.path.steps.isEmpty)
+    #expect(chain.reasons.map(\.reason) == ["attribute-type", "attribute-type"])
+    #expect(chain.reasons[0].message.hasPrefix("From 1 to 2: "))
+    #expect(chain.reasons[1].message.hasPrefix("From 1 to 3: "))
+    #expect(try lines([one, two, three], infers: false) == [])
+  }
+
+  @Test func `prefers a mapping model to inference`() throws {
+    let document = MappingDocument(
+      defaultFor: try EntityHierarchy(b.model), to: try EntityHierarchy(c.model))
+    let file = MappingFile(file: "BtoC.yaml", document: document)
+    let d = version("D", attribute("name"), attribute("note"))
+    #expect(try lines([a, b, c], mappings: [file]) == ["A → B: inferred", "B → C: BtoC.yaml"])
+    #expect(try lines([b, c, d], mappings: [file]) == ["B → C: BtoC.yaml", "C → D: inferred"])
+  }
+
+  @Test func `is not for two versions that open each other's stores`() throws {
+    #expect(try lines([a, b, a]) == ["none"])
+  }
+
+  @Test func `looks at no version between when the source's place is not known`() throws {
+    let chain = try #require(try VersionChain(source: a, destination: c, models: [b, c]))
+    #expect(chain.lines == ["A → C: inferred"])
+    #expect(chain.notes.count == 1)
+  }
+
+  @Test func `has nothing between a version and one before it`() throws {
+    let chain = try #require(try VersionChain(source: c, destination: a, models: [a, b, c]))
+    #expect(chain.lines == ["C → A: inferred"])
+  }
+
+  @Test func `gives each step a request of its own`() throws {
+    let chain = try #require(try VersionChain(source: a, destination: c, models: [a, b, c]))
+    var whole = MigrationRequest(
+      store: "s", models: [a, b, c], destination: nil, output: nil, snapshotFolder: "")
+    whole.chain = .progressive
+    let request = chain.request(1, of: whole, store: "in", output: "out")
+    #expect(request.chain == .direct)
+    #expect(request.models.map(\.name) == ["B", "C"])
+    #expect(request.destination?.name == "C")
+    #expect(request.store == "in")
+    #expect(request.output == "out")
+  }
+}
