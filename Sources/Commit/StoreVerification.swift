@@ -62,7 +62,8 @@ extension StoreVerification {
     let validated = try sums(of: .validate)
     let verified = try sums(of: .verify)
     let entities = entitiesByNumber()
-    for key in Set(validated.digests.keys).union(verified.digests.keys) {
+    let keys = Set(validated.digests.keys).union(verified.digests.keys)
+    for key in keys.sorted(by: { ($0.table, $0.entity) < ($1.table, $1.entity) }) {
       let (before, after) = (validated[key], verified[key])
       let entity = entities[key.entity]
       if before.count != after.count {

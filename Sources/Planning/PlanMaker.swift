@@ -165,7 +165,7 @@ struct PlanMaker {
       primaryKeys: schema.primaryKeys(
         highestKeys: highest, carrying: context.store.primaryKeys),
       storeUUID: context.store.metadata.uuid ?? "",
-      metadata: try context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
+      metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
       modelCache: try context.destination.hierarchy.model.modelCacheBytes(),
       isWAL: context.store.header.isWAL)
   }

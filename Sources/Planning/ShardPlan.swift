@@ -36,10 +36,9 @@ public struct ShardPlan: Sendable, Equatable {
     for piece in 1..<wanted {
       let start: Int64
       if isDense {
-        let share =
-          (width / UInt64(wanted)) * UInt64(piece) + (width % UInt64(wanted)) * UInt64(piece)
-          / UInt64(wanted)
-        start = Int64(bitPattern: UInt64(bitPattern: keys.lowerBound) &+ share)
+        // 128 bits: the range may be all of Int64.
+        let share = (UInt128(width) + 1) * UInt128(piece) / UInt128(wanted)
+        start = Int64(bitPattern: UInt64(bitPattern: keys.lowerBound) &+ UInt64(share))
       } else if let found = try boundary(rows / wanted * piece) {
         start = found
       } else {

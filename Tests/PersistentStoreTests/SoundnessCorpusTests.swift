@@ -14,7 +14,15 @@ import Testing
   func `is the same for a real store`(store: String) throws {
     let path = Corpus.path(store)
     guard let ours = try classes(path) else { return }
-    #expect(ours == (try theirs(path)))
+    var judged = try theirs(path)
+    if store.hasSuffix("/SampleModel_V2.sqlite") {
+      // Core Data renamed an entity in place and left the old name in Z_PRIMARYKEY. The judge
+      // counts it as damage; we know the name by the renaming identifier and only note it.
+      #expect(judged.removeValue(forKey: "control") != nil)
+      #expect(ours["note"] == (judged["note"] ?? 0) + 1)
+      judged["note"] = ours["note"]
+    }
+    #expect(ours == judged)
   }
 
   /// Small stores that between them have sub-entities, join tables, order, constraints, history.

@@ -45,7 +45,7 @@ struct MappedPlanMaker {
       isLightweight: false, schema: schema.statements,
       control: ControlRows(
         primaryKeys: schema.primaryKeys(highestKeys: [:]), storeUUID: "",
-        metadata: try store.metadata.bytes(migratedTo: destination),
+        metadata: store.metadata.bytes(migratedTo: destination),
         modelCache: try destination.model.modelCacheBytes(), isWAL: store.header.isWAL),
       tables: builder.tables, joinTables: builder.joinTables,
       foreignTables: foreign.tables.filter { !Self.isCoreDataOwn($0.name) },
@@ -140,7 +140,7 @@ struct MappedPlanMaker {
     let range = first.assignsKeys ? 1...rows : keys
     let wanted = max(1, min((bytes + request.shardBytes - 1) / request.shardBytes, rows, 10_000))
     // Whatever the numbers say, every key that a policy may have given is looked at.
-    let cut = try ShardPlan(
+    let cut = ShardPlan(
       keys: range, rows: rows, bytes: wanted, budgetBytes: 1, boundary: { _ in nil })
     return cut.ranges.enumerated().map { place, part in
       Shard(
