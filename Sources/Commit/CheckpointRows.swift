@@ -4,16 +4,16 @@ import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
-/// Puts the rows of one computed table's checkpoints into it, in the order of their keys.
+/// Reads the rows of one computed table's checkpoints, in the order of their keys.
 ///
-/// Values go from the checkpoint's record to SQLite without becoming Swift values of any size: one
-/// table may be most of a store.
+/// Values go from the checkpoint's record to their place without becoming Swift values of any size:
+/// one table may be most of a store.
 struct CheckpointRows {
   private let plan: MigrationPlan
   private let run: RunDirectory
   private let table: String
   private let fingerprint: [UInt8]
-  /// Keys ascend over all units of a table: SQLite then appends to the b-tree.
+  /// Keys ascend over all units of a table: they are then appended to the b-tree.
   private var lastKey: Int64?
 
   init(plan: MigrationPlan, run: RunDirectory, table: String) {
@@ -25,38 +25,37 @@ struct CheckpointRows {
 }
 
 extension CheckpointRows {
-  /// Inserts the rows of an entity table's unit.
+  /// Gives the rows of an entity table's unit: `Z_PK`, `Z_ENT`, `Z_OPT` and then `table.columns`,
+  /// those that no stage fills as NULL. Values are valid until the body returns, which may change
+  /// them.
   ///
-  /// - Parameters:
-  ///   - hasLinks: True when the unit's relationship columns are in a link checkpoint.
-  ///   - statement: Takes `Z_PK`, `Z_ENT`, `Z_OPT` and then `table.columns`.
-  mutating func insert(
-    _ table: TablePlan, unit: Int, hasLinks: Bool, by statement: Statement,
-    _ rows: inout RowCounter
+  /// - Parameter hasLinks: True when the unit's relationship columns are in a link checkpoint.
+  mutating func forEach(
+    of table: TablePlan, unit: Int, hasLinks: Bool,
+    _ body: (UnsafeMutablePointer<RawValue>) throws -> Void
   ) throws {
     let copies = try reader(.copy, unit)
     let links = hasLinks ? try reader(.link, unit) : nil
-    // `Z_ENT` and `Z_OPT` are parameters 2 and 3; the first column is parameter 4.
-    let copyPlaces: [Int32] = [2, 3] + (try parameters(table.attributePlaces, of: table))
-    let linkPlaces = try parameters(table.relationshipPlaces, of: table)
+    let copyPlaces = [1, 2] + (try places(table.attributePlaces, of: table))
+    let linkPlaces = try places(table.relationshipPlaces, of: table)
+    let columnCount = table.columns.count + 3
     try withUnsafeTemporaryAllocation(
-      of: RawValue.self, capacity: copyPlaces.count + linkPlaces.count
-    ) { values in
-      values.initialize(repeating: .null)
-      guard let first = values.baseAddress else { return }
+      of: RawValue.self, capacity: columnCount + max(copyPlaces.count, linkPlaces.count)
+    ) { buffer in
+      buffer.initialize(repeating: .null)
+      guard let row = buffer.baseAddress else { return }
+      let values = row + columnCount
       while let copy = try nextRow(copies) {
         try ascend(to: copy.key, unit)
-        try statement.bind(1, copy.key)
-        try bind(copy.payload, copyPlaces, first, statement, row: copy.key, unit)
+        row[0] = .integer(copy.key)
+        try decode(copy.payload, copyPlaces, values, into: row, key: copy.key, unit)
         if let links {
           guard let link = try nextRow(links), link.key == copy.key else {
             throw CommitError.unequalStages(table: self.table, unit: unit, row: copy.key)
           }
-          try bind(
-            link.payload, linkPlaces, first + copyPlaces.count, statement, row: copy.key, unit)
+          try decode(link.payload, linkPlaces, values, into: row, key: copy.key, unit)
         }
-        try statement.run()
-        rows.add()
+        try body(row)
       }
     }
     if let links, let extra = try nextRow(links) {
@@ -64,23 +63,25 @@ extension CheckpointRows {
     }
   }
 
-  /// Inserts the rows of a join table's unit. Their keys are running numbers, made anew for each
-  /// unit.
-  mutating func insert(
-    _ table: JoinTablePlan, unit: Int, by statement: Statement, _ rows: inout RowCounter
+  /// Gives the rows of a join table's unit: a place for a key, and then `table.columns`. The keys
+  /// in the checkpoint are running numbers, made anew for each unit.
+  mutating func forEach(
+    of table: JoinTablePlan, unit: Int,
+    _ body: (UnsafeMutablePointer<RawValue>) throws -> Void
   ) throws {
     // The pairs of entity mappings are sorted before they are validated.
     let links = try reader(plan.mapped == nil ? .link : .validate, unit)
-    let places = (1...Int32(max(1, table.columns.count))).map { $0 }
+    let count = table.columns.count
     lastKey = nil
-    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: places.count) { values in
-      values.initialize(repeating: .null)
-      guard let first = values.baseAddress else { return }
-      while let row = try nextRow(links) {
-        try ascend(to: row.key, unit)
-        try bind(row.payload, places, first, statement, row: row.key, unit)
-        try statement.run()
-        rows.add()
+    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: count + 1) { buffer in
+      buffer.initialize(repeating: .null)
+      guard let row = buffer.baseAddress else { return }
+      while let link = try nextRow(links) {
+        try ascend(to: link.key, unit)
+        guard RecordFormat.decode(record: link.payload, into: row + 1, count: count) else {
+          throw CommitError.damagedRow(table: self.table, unit: unit, row: link.key)
+        }
+        try body(row)
       }
     }
   }
@@ -111,22 +112,23 @@ extension CheckpointRows {
     lastKey = key
   }
 
-  private func bind(
-    _ record: UnsafeRawBufferPointer, _ places: [Int32], _ values: UnsafeMutablePointer<RawValue>,
-    _ statement: Statement, row: Int64, _ unit: Int
+  private func decode(
+    _ record: UnsafeRawBufferPointer, _ places: [Int], _ values: UnsafeMutablePointer<RawValue>,
+    into row: UnsafeMutablePointer<RawValue>, key: Int64, _ unit: Int
   ) throws {
     guard RecordFormat.decode(record: record, into: values, count: places.count) else {
-      throw CommitError.damagedRow(table: table, unit: unit, row: row)
+      throw CommitError.damagedRow(table: table, unit: unit, row: key)
     }
-    for index in 0..<places.count { try statement.bind(places[index], values[index]) }
+    for index in 0..<places.count { row[places[index]] = values[index] }
   }
 
-  private func parameters(_ places: [Int], of table: TablePlan) throws -> [Int32] {
+  /// Places in a row that begins with `Z_PK`, `Z_ENT` and `Z_OPT`.
+  private func places(_ places: [Int], of table: TablePlan) throws -> [Int] {
     try places.map { place in
       guard table.columns.indices.contains(place) else {
         throw CommitError.unusablePlan("\(table.name) has no column number \(place)")
       }
-      return Int32(place + 4)
+      return place + 3
     }
   }
 }

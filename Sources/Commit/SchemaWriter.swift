@@ -59,7 +59,8 @@ extension SchemaWriter {
       do {
         try file.execute(index.sql)
       } catch let error as SQLiteError where error.isConstraintUnique {
-        throw CommitError.uniqueness(entity: entity(ofIndex: index.name), index: index.name)
+        throw CommitError.uniqueness(
+          entity: plan.entity(ofUniqueIndex: index.name), index: index.name)
       }
     }
     if !waiting.isEmpty { try restoreOrder() }
@@ -90,11 +91,13 @@ extension SchemaWriter {
     }
     try file.execute("PRAGMA writable_schema = OFF")
   }
+}
 
+extension MigrationPlan {
   /// The entity whose constraint an index keeps: `Z_<Entity>_UNIQUE_<properties>`, format
   /// reference §8. Entities may have underscores, so the longest name that fits is the one.
-  private func entity(ofIndex index: String) -> String? {
-    let destinations = plan.tables.flatMap { table in
+  func entity(ofUniqueIndex index: String) -> String? {
+    let destinations = tables.flatMap { table in
       table.entities.compactMap { $0.destination?.description } + [table.root.description]
     }
     return destinations.filter { index.hasPrefix("Z_\($0)_UNIQUE_") }

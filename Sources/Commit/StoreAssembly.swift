@@ -11,22 +11,28 @@ import SystemPackage
   import Musl
 #endif
 
-/// Writes the destination store, through SQLite, out of the source and the checkpoints.
+/// Writes the destination store out of the source and the checkpoints.
 ///
 /// The file is nobody's until the commit publishes it, so it is written without a journal and
 /// without a sync: a crash leaves a file that the next attempt deletes. Whoever publishes it syncs
 /// it first.
 ///
-/// Carried tables go by SQLite's transfer optimisation: raw records and raw index entries, in
-/// order. Computed tables are inserted in key order, and their indexes are made afterwards by
-/// sorting, which is several times faster than keeping them up to date row by row.
+/// SQLite makes the file and everything that is small. Carried tables go by its transfer
+/// optimisation: raw records and raw index entries, in order. Computed tables and their indexes are
+/// written as pages behind the file that SQLite has closed, see ``PageAssembly``, which takes a
+/// fifth of the time that SQLite takes. Tables that are anything unusual are inserted into through
+/// SQLite in key order, and their indexes made afterwards by sorting.
 public struct StoreAssembly: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
+  let usesPages: Bool
 
-  public init(plan: MigrationPlan, run: RunDirectory) {
+  /// - Parameter usesPages: False to write everything through SQLite, which gives a store of the
+  ///   same content.
+  public init(plan: MigrationPlan, run: RunDirectory, usesPages: Bool = true) {
     self.plan = plan
     self.run = run
+    self.usesPages = usesPages
   }
 }
 
@@ -87,24 +93,29 @@ extension StoreAssembly {
     try file.attachImmutable(plan.readPath, as: "src")
     try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     var rows = RowCounter(progress)
+    var pages = PageAssembly(plan: plan, run: run)
     try file.execute("BEGIN EXCLUSIVE")
     var schema = SchemaWriter(file, plan: plan)
     try schema.makeTables()
     for (number, table) in plan.tables.enumerated() {
+      if usesPages, try pages.takes(table, units(of: .table(number)), in: file) { continue }
       try fill(table, number: number, in: file, &schema, &rows)
     }
     for (number, table) in plan.joinTables.enumerated() {
+      if usesPages, try pages.takes(table, units(of: .joinTable(number)), in: file) { continue }
       try fill(table, number: number, in: file, &schema, &rows)
     }
     try writeControlRows(in: file)
     for table in plan.foreignTables { try carry(table, in: file, &schema, &rows) }
     try schema.finish()
     try file.execute("COMMIT")
-    rows.report()
     try file.execute("DETACH src")
+    try pages.findRoots(in: file)
     // A file whose header says WAL is opened in that mode by whoever opens it next.
-    if plan.control.isWAL { try file.execute("PRAGMA journal_mode = WAL") }
+    if pages.isEmpty, plan.control.isWAL { try file.execute("PRAGMA journal_mode = WAL") }
     try file.close()
+    try pages.write(path, &rows)
+    rows.report()
     try DurableFile.removeIfPresent(FilePath(path.string + "-wal"))
     try DurableFile.removeIfPresent(FilePath(path.string + "-shm"))
   }
@@ -134,8 +145,11 @@ extension StoreAssembly {
       let linkUnits = table.relationshipPlaces.isEmpty ? [] : Set(plan.units(in: .link))
       var source = CheckpointRows(plan: plan, run: run, table: table.name)
       for unit in units(of: .table(index)) {
-        try source.insert(
-          table, unit: unit, hasLinks: linkUnits.contains(unit), by: insert, &rows)
+        try source.forEach(of: table, unit: unit, hasLinks: linkUnits.contains(unit)) { row in
+          for place in 0..<table.columns.count + 3 { try insert.bind(Int32(place + 1), row[place]) }
+          try insert.run()
+          rows.add()
+        }
       }
     }
   }
@@ -155,7 +169,11 @@ extension StoreAssembly {
       let insert = try file.prepare(insertion(into: table.name, table.columns))
       var source = CheckpointRows(plan: plan, run: run, table: table.name)
       for unit in units(of: .joinTable(index)) {
-        try source.insert(table, unit: unit, by: insert, &rows)
+        try source.forEach(of: table, unit: unit) { row in
+          for place in 1...table.columns.count { try insert.bind(Int32(place), row[place]) }
+          try insert.run()
+          rows.add()
+        }
       }
     }
   }

@@ -1,0 +1,111 @@
+import GodwitCheckpoints
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// The computed tables of a store that are written by pages, once SQLite has made all the rest.
+///
+/// SQLite leaves each of them and its indexes as an empty root page. What comes then is a merge of
+/// checkpoints, encoded, sorted and appended: no journal, no cache, no page looked at twice.
+struct PageAssembly {
+  private struct Task {
+    enum Source {
+      case table(TablePlan)
+      case joinTable(JoinTablePlan)
+    }
+
+    var source: Source
+    var table: CoveredTable
+    /// In the order of their keys.
+    var units: [Int]
+  }
+
+  private let plan: MigrationPlan
+  private let run: RunDirectory
+  private var tasks: [Task] = []
+  private var roots: [String: UInt32] = [:]
+
+  init(plan: MigrationPlan, run: RunDirectory) {
+    self.plan = plan
+    self.run = run
+  }
+}
+
+extension PageAssembly {
+  var isEmpty: Bool { tasks.isEmpty }
+
+  /// Takes a table over, unless it is not computed or has something that takes SQLite.
+  mutating func takes(_ table: TablePlan, _ units: [Int], in file: Connection) throws -> Bool {
+    // Rows of several entity mappings need not come in the order of their keys.
+    guard table.way == .computed, plan.mapped == nil,
+      let covered = try CoveredTable(
+        table.name, key: "Z_PK", columns: ["Z_ENT", "Z_OPT"] + table.columns, in: file)
+    else { return false }
+    tasks.append(Task(source: .table(table), table: covered, units: units))
+    return true
+  }
+
+  mutating func takes(_ table: JoinTablePlan, _ units: [Int], in file: Connection) throws -> Bool {
+    guard table.way == .computed,
+      let covered = try CoveredTable(table.name, key: nil, columns: table.columns, in: file)
+    else { return false }
+    tasks.append(Task(source: .joinTable(table), table: covered, units: units))
+    return true
+  }
+
+  /// Finds the root pages, which stay where they are once the schema is whole.
+  mutating func findRoots(in file: Connection) throws {
+    guard !isEmpty else { return }
+    // Pages that dropped indexes left free.
+    try file.execute("PRAGMA incremental_vacuum")
+    for row in try file.rows("SELECT name, rootpage FROM main.sqlite_master WHERE rootpage > 0") {
+      if let name = row[0].text, let page = row[1].integer {
+        roots[name] = UInt32(exactly: page)
+      }
+    }
+  }
+
+  /// Writes all tables behind the file that SQLite has closed.
+  func write(_ path: FilePath, _ rows: inout RowCounter) throws {
+    guard !isEmpty else { return }
+    let file = try PageFile(path)
+    let linkUnits = Set(plan.units(in: .link))
+    for task in tasks {
+      let pages = try TablePages(task.table, roots: roots, in: file, folder: run.path)
+      var source = CheckpointRows(plan: plan, run: run, table: task.table.name)
+      switch task.source {
+      case .table(let table):
+        for unit in task.units {
+          let hasLinks = !table.relationshipPlaces.isEmpty && linkUnits.contains(unit)
+          try source.forEach(of: table, unit: unit, hasLinks: hasLinks) { row in
+            try pages.append(row)
+            rows.add()
+          }
+        }
+      case .joinTable(let table):
+        var key: Int64 = 0
+        for unit in task.units {
+          try source.forEach(of: table, unit: unit) { row in
+            key += 1
+            row[0] = .integer(key)
+            try pages.append(row)
+            rows.add()
+          }
+        }
+      }
+      try pages.finish { violation(of: $0, in: task.table) }
+    }
+    try file.finish(isWAL: plan.control.isWAL)
+  }
+
+  private func violation(of index: CoveredTable.Index, in table: CoveredTable) -> any Error {
+    guard index.isAutomatic else {
+      return CommitError.uniqueness(
+        entity: plan.entity(ofUniqueIndex: index.name), index: index.name)
+    }
+    // As SQLite says it: SQLITE_CONSTRAINT_UNIQUE.
+    return SQLiteError.failed(
+      code: 19 | 8 << 8, message: "UNIQUE constraint failed",
+      statement: "\(index.name) of \(table.name)")
+  }
+}
