@@ -137,7 +137,12 @@ let package = Package(
         ours("Commit"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
       ]),
-    tests("Worker", [ours("Worker"), ours("SQLite"), ours("ObjectModel")]),
+    tests(
+      "Worker",
+      [
+        ours("Worker"), ours("Commit"), ours("Planning"), ours("Mapping"), ours("Checkpoints"),
+        ours("PersistentStore"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures", system,
+      ]),
     tests(
       "Fleet",
       [

@@ -97,6 +97,8 @@ extension StoreAssembly {
     try file.execute("BEGIN EXCLUSIVE")
     var schema = SchemaWriter(file, plan: plan)
     try schema.makeTables()
+    // Rows of entity mappings come in an order of their own.
+    let usesPages = usesPages && plan.mapped == nil
     for (number, table) in plan.tables.enumerated() {
       if usesPages, try pages.takes(table, units(of: .table(number)), in: file) { continue }
       try fill(table, number: number, in: file, &schema, &rows)

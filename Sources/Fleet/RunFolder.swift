@@ -12,11 +12,13 @@ struct RunFolder {
     Set([
       "lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot", "steps",
       "chain.json",
+      "offsets.json", "associations",
     ])
     .union(Stage.allCases.map(\.rawValue))
 
   private static func isOwn(_ name: String) -> Bool {
-    ownNames.contains(name) || name.hasPrefix("assembled.sqlite") || name.hasPrefix(".")
+    ownNames.contains(name) || name.hasPrefix("assembled.sqlite") || name.hasPrefix("edges.sqlite")
+      || name.hasPrefix(".")
   }
 
   /// Makes the folder, or takes the one of an earlier run.

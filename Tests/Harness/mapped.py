@@ -66,6 +66,29 @@ def judged(output, destination):
     return problems
 
 
+def inferred_equals(folder, source, destination, digest):
+    """Whether inference gives the same objects; None where it is refused."""
+    output = folder / "inferred.sqlite"
+    run = tool.run(tool.migrate_command(
+        str(folder / "source.sqlite"), [str(source)], str(destination), str(output), 1))
+    return judge.digest(str(output)) == digest if run.verdict == "migrated" else None
+
+
+def is_automatic(mapping, destination):
+    """True when nothing in the file is written by hand and every property and entity of the
+    destination has a row: what has none keeps its default. Leftovers may hide both."""
+    file = mapping / "xcmapping.xml"
+    if not file.exists():
+        return False
+    text = file.read_text(errors="replace")
+    if re.search(r'name="(valueexpressiondata|sourcefilterpredicatestring|sourcekeypath'
+                 r'|sourcemappingname)"', text):
+        return False
+    model = (destination / "contents").read_text(errors="replace")
+    names = re.findall(r'<(?:entity|attribute|relationship)\s[^>]*?name="([^"]+)"', model)
+    return all(f">{name}<" in text for name in names)
+
+
 def one(name, mapping, source, destination, rows, seed):
     """(class, detail) of one mapping model."""
     if not source.exists() or not destination.exists():
@@ -93,6 +116,7 @@ def one(name, mapping, source, destination, rows, seed):
                 return "BROKEN", run.why()
             problems = judged(output, destination)
             first = judge.digest(str(output))
+            is_whole = not any("no entity mapping" in n for n in run.result.get("notes", []))
             # Renumbering, small shards: the same objects whatever the cut.
             run, output = migrate(folder, mapping, source, destination,
                                   ["--shard-bytes", "4096"])
@@ -103,9 +127,13 @@ def one(name, mapping, source, destination, rows, seed):
                 problems.append(f"--renumber: {run.why()}")
             else:
                 problems += [f"--renumber: {p}" for p in judged(output, destination)]
+            same = inferred_equals(folder, source, destination, first)
+            if same is False and is_whole and is_automatic(mapping, destination):
+                problems.append("automatic, and not what is inferred")
             if problems:
                 return "WRONG", "; ".join(problems)
-            note = "" if nulls else f"with NULLs: {refusal}"
+            note = {True: "= inferred ", False: "not as inferred ", None: ""}[same]
+            note += "" if nulls else f"with NULLs: {refusal}"
             return "migrated", note
     return "rows forbid", refusal
 

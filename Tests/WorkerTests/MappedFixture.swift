@@ -1,0 +1,143 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import StoreFixtures
+import SystemPackage
+
+@testable import GodwitWorker
+
+/// A migration by a mapping model, from the first row to the checked destination, in one process.
+final class MappedFixture {
+  enum Failure: Error { case noPlan(PlanOutcome) }
+
+  let folder: FilePath
+  private let source: ManagedObjectModel
+  private let destination: ManagedObjectModel
+  private var runs = 0
+  private(set) var findings: [StoreFinding] = []
+
+  /// - Parameter rows: SQL that fills the empty store.
+  init(from source: [EntityDescription], to destination: [EntityDescription], rows: String) throws {
+    folder = FilePath(FileManager.default.temporaryDirectory.path)
+      .appending("godwit-mapped-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: true)
+    self.source = ManagedObjectModel(entities: source)
+    self.destination = ManagedObjectModel(entities: destination)
+    let path = folder.appending("source.sqlite").string
+    try StoreGenerator(self.source, options: StoreOptions(rows: 0)).write(to: path)
+    let store = try Connection(path: path, mode: .readWrite)
+    try store.execute(rows)
+    try store.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = 1000 WHERE Z_SUPER = 0")
+    try store.close()
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder.string) }
+
+  func plan(_ mapping: String, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
+    -> MigrationPlan
+  {
+    let document = try MappingDocument(bytes: Array(mapping.utf8), name: "test.yaml")
+    let versions = [("1", source), ("2", destination)].map {
+      ModelVersion(name: $0.0, model: $0.1, isCurrent: $0.0 == "2", path: $0.0)
+    }
+    let request = MigrationRequest(
+      store: folder.appending("source.sqlite"), models: versions, destination: versions[1],
+      output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
+      shardBytes: shardBytes, mappings: [MappingFile(file: "test.yaml", document: document)],
+      renumbersKeys: renumbers)
+    let outcome = try Planner().plan(request)
+    guard case .migrate(let plan) = outcome else { throw Failure.noPlan(outcome) }
+    return plan
+  }
+
+  /// Runs every stage and gives the destination, opened.
+  func migrate(_ mapping: String, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
+    -> Connection
+  {
+    let plan = try plan(mapping, renumbers: renumbers, shardBytes: shardBytes)
+    runs += 1
+    let run = RunDirectory(folder.appending("run\(runs)"))
+    try FileManager.default.createDirectory(
+      atPath: run.path.string, withIntermediateDirectories: true)
+    try run.create()
+    try JSONEncoder().encode(plan).write(to: URL(filePath: run.plan.string))
+    let context = try StageContext(run: run.path)
+    let barrier = MappedBarrier(plan: plan, run: run)
+    findings = []
+    for unit in plan.units(in: .copy) {
+      findings.merge(try MappedCopyStage(context: context).run(unit).findings)
+    }
+    try barrier.associate()
+    for unit in plan.units(in: .link) { _ = try LinkStage(context: context).run(unit) }
+    try barrier.gather()
+    for unit in plan.units(in: .validate) {
+      findings.merge(try ValidateStage(context: context).run(unit).findings)
+    }
+    let path = run.path.appending("assembled.sqlite")
+    try StoreAssembly(plan: plan, run: run).assemble(at: path)
+    try context.openAssembled(path.string)
+    for unit in plan.units(in: .verify) {
+      findings.merge(try VerifyStage(context: context).run(unit).findings)
+    }
+    _ = try StoreVerification(plan: plan, run: run).check(path)
+    return try Connection(path: path.string, mode: .immutable)
+  }
+}
+
+extension Connection {
+  /// Rows as a small text table: values by spaces, rows by line.
+  func table(_ sql: String) throws -> [String] {
+    try rows(sql).map { row in
+      row.map { value in
+        switch value {
+        case .null: "-"
+        case .integer(let number): "\(number)"
+        case .real(let number): "\(number)"
+        case .text(let text): text
+        case .blob(let bytes): "\(bytes.count) bytes"
+        }
+      }.joined(separator: " ")
+    }
+  }
+}
+
+func entity(
+  _ name: EntityName, _ properties: PropertyDescription..., parent: EntityName? = nil
+) -> EntityDescription {
+  EntityDescription(name: name, superentity: parent, properties: properties)
+}
+
+func attribute(
+  _ name: String, _ type: AttributeType = .string, optional: Bool = true,
+  default value: StoredDefault? = nil, _ validation: ValidationRule...
+) -> PropertyDescription {
+  .attribute(
+    AttributeDescription(
+      traits: PropertyTraits(name: name, isOptional: optional), type: type, defaultValue: value,
+      validation: validation))
+}
+
+func toOne(_ name: String, _ destination: EntityName, inverse: String? = nil, optional: Bool = true)
+  -> PropertyDescription
+{
+  .relationship(
+    RelationshipDescription(
+      traits: PropertyTraits(name: name, isOptional: optional), destinationEntity: destination,
+      inverseName: inverse))
+}
+
+func toMany(
+  _ name: String, _ destination: EntityName, inverse: String? = nil, ordered: Bool = false,
+  minimum: Int = 0, maximum: Int = 0
+) -> PropertyDescription {
+  .relationship(
+    RelationshipDescription(
+      traits: PropertyTraits(name: name), destinationEntity: destination, inverseName: inverse,
+      minCount: minimum, maxCount: maximum, isOrdered: ordered))
+}
