@@ -1,0 +1,60 @@
+/// Why a staged migration cannot be planned or run. Messages in quotation marks are Core Data's.
+///
+/// Source: `core-data-migration.md` §1.4, §6.3.
+public enum StagedMigrationError: Error, Sendable, Equatable {
+  /// No model at hand has the checksum that a reference names.
+  case modelReferenceNotFound(name: String, checksum: String)
+  /// The store records no version checksum, as those of frameworks before 2023 do not.
+  case frameworkVersionMismatch
+  /// The store's version comes after the destination's in the order of the stages.
+  case backwardMigration(store: String, destination: String)
+  /// No stage names the version.
+  case unknownVersion(checksum: String)
+  case duplicateChecksum(String)
+  /// A step that has to be inferred and cannot be.
+  case missingMapping(source: String, destination: String, [Reason])
+  /// A handler tried what the model or the store does not allow.
+  case invalidValue(entity: String, property: String, code: Int, message: String)
+}
+
+extension StagedMigrationError {
+  /// Core Data's code, where it has one.
+  public var code: Int? {
+    switch self {
+    case .modelReferenceNotFound: 134_504
+    case .frameworkVersionMismatch: 134_505
+    case .backwardMigration: 134_506
+    case .missingMapping: 134_140
+    case .invalidValue(_, _, let code, _): code
+    case .unknownVersion, .duplicateChecksum: nil
+    }
+  }
+}
+
+extension StagedMigrationError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .modelReferenceNotFound(let name, let checksum):
+      "No model given has the version checksum \(checksum), which the reference \(name) names. "
+        + "Give that version, or correct the checksum: `godwit model hash` prints it."
+    case .frameworkVersionMismatch:
+      "The store records no version checksum, so its place among the stages is not known. "
+        + "Migrate it without stages once."
+    case .backwardMigration(let store, let destination):
+      "\"A store file cannot be migrated backwards with staged migration.\" The store's version "
+        + "\(store) comes after \(destination) in the order of the stages."
+    case .unknownVersion(let checksum):
+      "\"Cannot use staged migration with an unknown model version.\" No stage names the version "
+        + "checksum \(checksum). Add a lightweight stage with it."
+    case .duplicateChecksum(let checksum):
+      "\"Duplicate version checksums across stages detected.\" It is \(checksum). Leave it in one "
+        + "stage."
+    case .missingMapping(let source, let destination, let reasons):
+      "A mapping model from \(source) to \(destination) cannot be inferred: "
+        + reasons.map(\.message).joined(separator: " ")
+        + " Put a custom stage between them."
+    case .invalidValue(let entity, let property, _, let message):
+      "\(entity).\(property): \(message)"
+    }
+  }
+}
