@@ -1,0 +1,73 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+@Suite struct `The folder of a chain` {
+  private func result() -> MigrationResult {
+    MigrationResult(store: "a", verdict: .migrated, ending: .done)
+  }
+
+  /// Writes a step's store and says that it is done.
+  private func finish(_ step: Int, _ folder: ChainFolder, _ fingerprint: String) throws {
+    try folder.prepare(step)
+    try DurableFile.write([1, 2, 3], to: folder.store(of: step).store)
+    let done = ChainFolder.Done(
+      fingerprint: fingerprint, identity: try folder.store(of: step).identity(), obsolete: [],
+      result: result())
+    try folder.finish(step, done)
+  }
+
+  @Test func `discards the steps of another chain and keeps its own`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    #expect(try folder.take("a") == false)
+    try finish(0, folder, "a")
+    #expect(try folder.take("a") == false)
+    #expect(DurableFile.exists(folder.store(of: 0).store))
+    #expect(try folder.take("b") == true)
+    #expect(!DurableFile.exists(folder.store(of: 0).store))
+    #expect(folder.exists)
+  }
+
+  @Test func `trusts no step without the first one's plan`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a")
+    try finish(0, folder, "a")
+    let last = try folder.lastDone(of: 3, "a")
+    #expect(last == nil)
+  }
+
+  @Test func `removes the store of the step before when the next is done`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a")
+    for step in 0..<3 { try finish(step, folder, "a") }
+    #expect((0..<3).map { DurableFile.exists(folder.store(of: $0).store) } == [false, false, true])
+  }
+
+  @Test func `removes what a step wrote and did not vouch for`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a")
+    try folder.prepare(0)
+    try DurableFile.write([1], to: folder.store(of: 0).store)
+    try folder.prepare(0)
+    #expect(!DurableFile.exists(folder.store(of: 0).store))
+  }
+
+  @Test func `leaves what a step's own commit has under way`() throws {
+    let scratch = try Scratch()
+    let folder = ChainFolder(directory: RunDirectory(scratch.path))
+    _ = try folder.take("a")
+    try folder.prepare(0)
+    try DurableFile.write([1], to: folder.store(of: 0).store)
+    try DurableFile.makeFolder(folder.run(of: 0).path)
+    try DurableFile.write([2], to: folder.run(of: 0).journal)
+    try folder.prepare(0)
+    #expect(DurableFile.exists(folder.store(of: 0).store))
+  }
+}
