@@ -50,6 +50,8 @@ struct MappedCopyStage {
     let code = AttributeProgramCode(mapping.attributes)
     let expressions = try RowExpressions(context.mapped, mapping)
     let external = ExternalData(folder: context.plan.externalDataPath)
+    let newFiles = NewExternalFiles(
+      folder: context.run.external, fingerprint: context.fingerprint)
     let columns = Int32(statement.columnCount)
     let row = RowValues(count: Int(columns))
     let output = RowValues(count: 2 + table.attributePlaces.count)
@@ -72,6 +74,7 @@ struct MappedCopyStage {
         scratch.removeAll()
         try external.settle(
           code.operations, from: attributes, to: output.values + 2, scratch: &scratch,
+          newFiles: newFiles,
           entity: mapping.source?.rawValue ?? "", primaryKey: key)
       }
       if !expressions.isEmpty {

@@ -44,6 +44,8 @@ struct CopyStage {
     var scratch = RawBuffer(capacity: 16)
     var tally = FindingTally()
     let external = ExternalData(folder: context.plan.externalDataPath)
+    let newFiles = NewExternalFiles(
+      folder: context.run.external, fingerprint: context.fingerprint)
     while try statement.step() {
       statement.read(into: row.values, from: 0, count: columns)
       let key = row.values[0].bits
@@ -69,7 +71,7 @@ struct CopyStage {
         scratch.removeAll()
         try external.settle(
           code.operations, from: attributes, to: output.values + 2, scratch: &scratch,
-          entity: table.entities[Int(index)].source.rawValue, primaryKey: key)
+          newFiles: newFiles, entity: table.entities[Int(index)].source.rawValue, primaryKey: key)
       }
       record.removeAll()
       RecordFormat.encode(output.values, count: output.count, into: &record)

@@ -17,7 +17,7 @@ struct ExternalData {
   func settle(
     _ operations: UnsafeMutableBufferPointer<AttributeOperation>,
     from source: UnsafeMutablePointer<RawValue>, to output: UnsafeMutablePointer<RawValue>,
-    scratch: inout RawBuffer, entity: String, primaryKey: Int64
+    scratch: inout RawBuffer, newFiles: NewExternalFiles, entity: String, primaryKey: Int64
   ) throws {
     // Values are laid out first and pointed to afterwards: the buffer may move while it grows.
     var extents: [(place: Int, offset: Int, count: Int)] = []
@@ -30,7 +30,11 @@ struct ExternalData {
         continue
       }
       let offset = scratch.count
-      if operation.code == .markedInline {
+      if operation.code == .markedInline, value.count > NewExternalFiles.mostInlineBytes {
+        let name = try newFiles.write(
+          value.buffer, entity: entity, primaryKey: primaryKey, place: place)
+        scratch.append([2] + Array(name.utf8) + [0])
+      } else if operation.code == .markedInline {
         scratch.append(1 as UInt8)
         scratch.append(value.buffer)
       } else if value.count > 0, value.buffer[0] == 2 {
