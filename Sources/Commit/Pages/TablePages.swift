@@ -15,6 +15,11 @@ final class TablePages {
   private let converter = AffinityConverter()
   private var record = RawBuffer(capacity: 1 << 16)
   private let fields: UnsafeMutablePointer<RawValue>
+  /// As ``CoveredTable/recordPlaces``, with -1 for the row's key.
+  private let places: UnsafeMutablePointer<Int>
+  private let affinities: UnsafeMutablePointer<ColumnAffinity>
+  private let columnCount: Int
+  private let rowCount: Int
   private var untilCheck = TablePages.checkInterval
 
   private static let checkInterval = 1024
@@ -37,9 +42,22 @@ final class TablePages {
     entries = table.indexes.map { IndexEntries($0, folder: folder) }
     fields = .allocate(capacity: table.recordPlaces.count)
     fields.initialize(repeating: .null, count: table.recordPlaces.count)
+    // Arrays cost a reference count and a check each time, and this is done for each value.
+    columnCount = table.recordPlaces.count
+    places = .allocate(capacity: columnCount)
+    for (number, place) in table.recordPlaces.enumerated() { places[number] = place ?? -1 }
+    rowCount = table.affinities.count
+    affinities = .allocate(capacity: rowCount)
+    for (place, affinity) in table.affinities.enumerated() {
+      (affinities + place).initialize(to: affinity)
+    }
   }
 
-  deinit { fields.deallocate() }
+  deinit {
+    fields.deallocate()
+    places.deallocate()
+    affinities.deallocate()
+  }
 }
 
 extension TablePages {
@@ -54,14 +72,13 @@ extension TablePages {
   ///   form that SQLite would give them.
   func append(_ row: UnsafeMutablePointer<RawValue>) throws {
     converter.beginRow()
-    for place in 1..<table.affinities.count {
-      try converter.convert(&row[place], table.affinities[place])
-    }
-    for (number, place) in table.recordPlaces.enumerated() {
-      fields[number] = place.map { row[$0] } ?? .null
+    for place in 1..<rowCount { try converter.convert(&row[place], affinities[place]) }
+    for number in 0..<columnCount {
+      let place = places[number]
+      fields[number] = place < 0 ? .null : row[place]
     }
     record.removeAll()
-    let size = RecordFormat.encode(fields, count: table.recordPlaces.count, into: &record)
+    let size = RecordFormat.encode(fields, count: columnCount, into: &record)
     guard size <= TablePages.largestRecord else {
       throw SQLiteError.failed(
         code: 18, message: "string or blob too big", statement: "a row of \(table.name)")
