@@ -198,6 +198,34 @@ import Testing
         atPath: fixture.destination.string, andPath: other.string))
   }
 
+  @Test func `gives the same content by pages and through SQLite`() throws {
+    let fixture = try AssemblyFixture()
+    try fixture.writeCheckpoints()
+    // One computed table has what only SQLite can write.
+    fixture.plan.schema.insert(
+      try statement("CREATE INDEX Z_3PAIR_SOME ON Z_3PAIR (Z_3LEFT) WHERE Z_3LEFT > 3"), at: 11)
+    let other = fixture.scratch.path.appending("other.sqlite")
+    let store = try fixture.assembled()
+    try StoreAssembly(plan: fixture.plan, run: fixture.run, usesPages: false).assemble(at: other)
+    let reference = try Connection(path: other.string, mode: .readOnly)
+    let objects = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY rowid"
+    #expect(try store.rows(objects) == reference.rows(objects))
+    for table in try store.rows("SELECT name FROM sqlite_master WHERE type = 'table'") {
+      let sql = "SELECT rowid, * FROM \(quoted(table[0].text ?? "")) ORDER BY rowid"
+      #expect(try store.rows(sql) == reference.rows(sql))
+    }
+    for sql in [
+      "SELECT ZKEY, rowid FROM ZTHING INDEXED BY ZTHING_ZKEY_INDEX ORDER BY ZKEY",
+      "SELECT ZNAME, rowid FROM ZTHING INDEXED BY Z_Thing_UNIQUE_name ORDER BY ZNAME",
+      "SELECT count(*) FROM Z_3PAIR INDEXED BY Z_3PAIR_SOME WHERE Z_3LEFT > 3",
+    ] {
+      #expect(try store.rows(sql) == reference.rows(sql))
+    }
+    for pragma in ["integrity_check", "journal_mode", "freelist_count", "auto_vacuum"] {
+      #expect(try store.rows("PRAGMA \(pragma)") == reference.rows("PRAGMA \(pragma)"))
+    }
+  }
+
   @Test func `says how many rows are written`() throws {
     let fixture = try AssemblyFixture()
     try fixture.writeCheckpoints()

@@ -76,14 +76,15 @@ extension PageFile {
     guard number < UInt32.max - 2 else {
       throw CommitError.damagedDestination(path: path, finding: "it has too many pages")
     }
-    // Pages between are pointer maps, written at the end, or the lock-byte page, never written.
+    // Pages between are pointer maps, written at the end, or the lock-byte page: zeros for now.
     while last + 1 < number {
-      try put(last + 1).initializeMemory(as: UInt8.self, repeating: 0, count: PageNumbering.pageSize)
+      let place = try put(last + 1)
+      place.initializeMemory(as: UInt8.self, repeating: 0, count: PageNumbering.pageSize)
     }
     return (number, try put(number))
   }
 
-  /// The number that ``append()`` gives next but one.
+  /// The number that the page after this one will have.
   func successor(of page: UInt32) -> UInt32 { numbering.successor(of: page) }
 
   private func put(_ number: UInt32) throws -> UnsafeMutableRawPointer {
