@@ -19,9 +19,9 @@ import SystemPackage
 ///
 /// SQLite makes the file and everything that is small. Carried tables go by its transfer
 /// optimisation: raw records and raw index entries, in order. Computed tables and their indexes are
-/// written as pages behind the file that SQLite has closed, see ``PageAssembly``, which takes a
-/// fifth of the time that SQLite takes. Tables that are anything unusual are inserted into through
-/// SQLite in key order, and their indexes made afterwards by sorting.
+/// written as pages behind the file that SQLite has closed, see ``PageAssembly``. Tables that are
+/// anything unusual are inserted into through SQLite in key order, and their indexes made afterwards
+/// by sorting.
 public struct StoreAssembly: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
