@@ -59,7 +59,8 @@ struct MappedRows {
           table: table, mapping: mapping, units: units, offsets: offsets, run: run,
           fingerprint: fingerprint))
     }
-    let isMerged = streams.count > 1 && streams.count <= Self.mostStreams
+    let isMerged =
+      streams.count > 1 && streams.count <= Self.mostStreams
       && !(plan.mapped?.mappings ?? []).contains { $0.table == index && $0.assignsKeys }
     guard isMerged else {
       for stream in streams {

@@ -27,8 +27,6 @@ public struct MigrationRequest: Sendable {
   /// Gives every destination table new keys, as Core Data does. Otherwise `Z_PK` is kept where one
   /// source object gives one destination object.
   public var renumbersKeys: Bool
-  /// Class names of the entity migration policies at hand.
-  public var registeredPolicies: Set<String>
   /// Whether the versions between the store's and the destination's are gone through.
   public var chain = Chain.direct
 
@@ -40,8 +38,7 @@ public struct MigrationRequest: Sendable {
     store: FilePath, models: [ModelVersion], destination: ModelVersion?,
     infersMapping: Bool = true, migrates: Bool = true, output: FilePath?,
     snapshotFolder: FilePath, shardBytes: Int64 = MigrationRequest.defaultShardBytes,
-    acceptsDamage: Bool = false, mappings: [MappingFile] = [], renumbersKeys: Bool = false,
-    registeredPolicies: Set<String> = []
+    acceptsDamage: Bool = false, mappings: [MappingFile] = [], renumbersKeys: Bool = false
   ) {
     self.store = store
     self.models = models
@@ -54,7 +51,6 @@ public struct MigrationRequest: Sendable {
     self.acceptsDamage = acceptsDamage
     self.mappings = mappings
     self.renumbersKeys = renumbersKeys
-    self.registeredPolicies = registeredPolicies
   }
 }
 

@@ -80,7 +80,7 @@ public struct Planner: Sendable {
     _ request: MigrationRequest, _ store: SourceStore, _ found: SourceModelSearch.Found,
     _ inference: InferredMapping, _ mapped: MappedPlanner
   ) throws -> PlanOutcome {
-    if let (code, reasons) = mapped.obstacles(policies: request.registeredPolicies) {
+    if let (code, reasons) = mapped.obstacles() {
       return .needsMapping(code: code, reasons)
     }
     let binding = StoreBinding(store, found.hierarchy)

@@ -15,7 +15,6 @@ struct MappedBuilder {
   let context: PlanContext
   let members: [Member]
   private let renumbers: Bool
-  private let policies: Set<String>
   private(set) var tables: [TablePlan] = []
   private(set) var joinTables: [JoinTablePlan] = []
   private(set) var mapped = MappedPlan(
@@ -23,11 +22,10 @@ struct MappedBuilder {
   private(set) var notes: [String] = []
 
   init(
-    context: PlanContext, models: [MappingModel], renumbers: Bool, policies: Set<String>
+    context: PlanContext, models: [MappingModel], renumbers: Bool
   ) throws {
     self.context = context
     self.renumbers = renumbers
-    self.policies = policies
     var members: [Member] = []
     for (pass, model) in models.enumerated() {
       for mapping in model.entityMappings {

@@ -89,7 +89,8 @@ struct MappedLinks {
           let isSet = own.contains { expression(of: name, in: $0) != nil }
           let lacks = own.contains { expression(of: name, in: $0) == nil }
           guard (others && lacks) || (isOrdered && (others || isSet)) else { continue }
-          add(Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
+          add(
+            Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
         case .owner(let owner, let name):
           guard makers(of: owner).contains(where: { expression(of: name, in: $0) != nil }) else {
             continue
@@ -260,7 +261,8 @@ struct MappedLinks {
       if place == linkColumns.count { linkColumns.append(column) }
       return .toOne(column: place, mappings: found)
     }
-    return .toMany(sql: context.pairSQL(storage, isOrdered: relationship.isOrdered), mappings: found)
+    return .toMany(
+      sql: context.pairSQL(storage, isOrdered: relationship.isOrdered), mappings: found)
   }
 }
 

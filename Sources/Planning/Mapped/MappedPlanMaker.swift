@@ -19,7 +19,7 @@ struct MappedPlanMaker {
     let triggers = schema.carriedTriggers(from: maker.binding)
     let foreign = try maker.foreignTables()
     let dropped = foreign.tables.map(\.name).filter(Self.isCoreDataOwn)
-    var notes = mapped.notes + mapped.warnings(policies: request.registeredPolicies)
+    var notes = mapped.notes + mapped.warnings()
     notes += maker.found.notes + triggers.notes + context.store.foreignIssues
     if !dropped.isEmpty {
       notes.append(
@@ -27,8 +27,7 @@ struct MappedPlanMaker {
           + dropped.sorted { $0.precedesInBytes($1) }.joined(separator: ", ") + ".")
     }
     var builder = try MappedBuilder(
-      context: context, models: mapped.models, renumbers: request.renumbersKeys,
-      policies: request.registeredPolicies)
+      context: context, models: mapped.models, renumbers: request.renumbersKeys)
     try builder.build()
     notes += builder.notes
     let store = context.store
@@ -49,7 +48,8 @@ struct MappedPlanMaker {
         modelCache: try destination.model.modelCacheBytes(), isWAL: store.header.isWAL),
       tables: builder.tables, joinTables: builder.joinTables,
       foreignTables: foreign.tables.filter { !Self.isCoreDataOwn($0.name) },
-      triggers: triggers.statements, foreignIndexes: foreign.indexes.filter { index in
+      triggers: triggers.statements,
+      foreignIndexes: foreign.indexes.filter { index in
         !dropped.contains { index.contains($0) }
       }, units: [], audits: StoreSoundness.jobs(maker.binding), notes: notes)
     plan.mapped = builder.mapped
@@ -87,7 +87,8 @@ struct MappedPlanMaker {
       else { continue }
       // Rows of other entities lie between: the range is cut by the table's own density.
       let inRange = Self.share(of: keys, in: table.keys)
-      let bytes = table.rows > 0
+      let bytes =
+        table.rows > 0
         ? Int64(Double(table.bytes) * min(1, Double(rows.count) / Double(table.rows))) : 0
       units += try maker.shards(
         .mapping(index), table: name, key: "Z_PK", keys: keys,
@@ -130,11 +131,13 @@ struct MappedPlanMaker {
         let all = mapping.sourceTable.flatMap({ context.census.tables[$0] }), let range = found.keys
       else { continue }
       rows += found.count
-      bytes += all.rows > 0
+      bytes +=
+        all.rows > 0
         ? Int64(Double(all.bytes) * Double(found.count) / Double(all.rows)) : 0
-      keys = keys.map {
-        min($0.lowerBound, range.lowerBound)...max($0.upperBound, range.upperBound)
-      } ?? range
+      keys =
+        keys.map {
+          min($0.lowerBound, range.lowerBound)...max($0.upperBound, range.upperBound)
+        } ?? range
     }
     guard rows > 0, let keys else { return [] }
     let range = first.assignsKeys ? 1...rows : keys

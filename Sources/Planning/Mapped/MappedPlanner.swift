@@ -29,16 +29,18 @@ struct MappedPlanner {
   var isUsed: Bool { !models.isEmpty }
 
   var notes: [String] {
-    mismatches.map(\.description) + (files.count > 1
-      ? ["\(files.count) mapping models are run one after the other into one destination."] : [])
+    mismatches.map(\.description)
+      + (files.count > 1
+        ? ["\(files.count) mapping models are run one after the other into one destination."] : [])
   }
 
-  /// What forbids running the mapping models; the code is that of the first.
-  func obstacles(policies: Set<String>) -> (code: Int, reasons: [Reason])? {
+  /// What forbids running the mapping models; the code is that of the first. Entity migration
+  /// policies are code, which no mapping model brings along: every one of them stands against it.
+  func obstacles() -> (code: Int, reasons: [Reason])? {
     var found: [(MappingFinding, String)] = []
     for (file, model) in zip(files, models) {
       let check = MappingCheck(
-        model, source: source, destination: destination, registeredPolicies: policies)
+        model, source: source, destination: destination, registeredPolicies: [])
       found += check.findings.filter { $0.severity == .error }.map { ($0, file.file) }
     }
     guard !found.isEmpty else { return nil }
@@ -57,11 +59,11 @@ struct MappedPlanner {
   }
 
   /// What a person should know of the mapping models, entities that start empty above all.
-  func warnings(policies: Set<String>) -> [String] {
+  func warnings() -> [String] {
     var notes: [String] = []
     for (file, model) in zip(files, models) {
       let check = MappingCheck(
-        model, source: source, destination: destination, registeredPolicies: policies)
+        model, source: source, destination: destination, registeredPolicies: [])
       for finding in check.findings where finding.severity == .warning {
         // With several passes an entity may be another pass's.
         if models.count > 1,

@@ -178,7 +178,8 @@ extension MappedBarrier {
   private func take(_ groups: [RelationshipGroup], into file: Connection) throws {
     let inserts = try groups.indices.map {
       try file.prepare(
-        "INSERT INTO raw\($0) (side, a, b, entity, position) VALUES (?1, ?2, ?3, ?4, nullif(?5, -1))")
+        "INSERT INTO raw\($0) (side, a, b, entity, position) VALUES (?1, ?2, ?3, ?4, nullif(?5, -1))"
+      )
     }
     for unit in plan.units(in: .link) {
       let reader = try reader(.link, unit)
@@ -284,6 +285,8 @@ struct Edge {
 
   func encode(into buffer: inout RawBuffer) {
     buffer.removeAll()
-    for number in [side, row, other, entity, position] { buffer.append(number: number.littleEndian) }
+    for number in [side, row, other, entity, position] {
+      buffer.append(number: number.littleEndian)
+    }
   }
 }

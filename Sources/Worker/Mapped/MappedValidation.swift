@@ -32,8 +32,9 @@ struct MappedValidation {
     var record = RawBuffer(capacity: 1 << 10)
     while let entry = try copied.next() {
       guard entry.channel == 0 else { continue }
-      guard RecordFormat.decode(
-        record: entry.payload, into: attributes.values, count: attributes.count)
+      guard
+        RecordFormat.decode(
+          record: entry.payload, into: attributes.values, count: attributes.count)
       else { throw mismatch(table, unit, "a row's record is malformed") }
       for place in 0..<relationships.count { relationships.values[place] = .null }
       if let linked { try read(linked, entry.key, into: relationships, table, unit) }
