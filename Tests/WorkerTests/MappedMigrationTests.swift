@@ -6,8 +6,8 @@ import Testing
 @testable import GodwitWorker
 
 @Suite struct `A migration by a mapping model` {
-  private static func measures() throws -> MappedFixture {
-    try MappedFixture(
+  private static func measures() throws -> MigrationFixture {
+    try MigrationFixture(
       from: [entity("Measure", attribute("amount", .integer32), attribute("fahrenheit", .double))],
       to: [
         entity(
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test func `names entity, key and property of a row that cannot be computed`() throws {
-    let fixture = try MappedFixture(
+    let fixture = try MigrationFixture(
       from: [entity("A", attribute("x", .integer64))],
       to: [entity("A", attribute("y", .integer16))],
       rows: "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 1, 1, 5), (4, 1, 1, 424242)")
@@ -81,8 +81,8 @@ import Testing
 
   // MARK: One source, two destinations
 
-  private static func notes() throws -> MappedFixture {
-    try MappedFixture(
+  private static func notes() throws -> MigrationFixture {
+    try MigrationFixture(
       from: [entity("Note", attribute("title"), attribute("image"))],
       to: [
         entity("Attachment", attribute("image"), toOne("note", "Note", inverse: "attachments")),
@@ -131,14 +131,14 @@ import Testing
     VALUES (1, 2, 1, 1, 3072), (2, 2, 1, 1, 2048), (3, 2, 1, 2, 2048), (4, 2, 1, NULL, NULL)
     """
 
-  private static func boxes(_ rows: String = shelves) throws -> MappedFixture {
+  private static func boxes(_ rows: String = shelves) throws -> MigrationFixture {
     let model = { (word: String) in
       [
         entity("Box", toMany("items", "Item", inverse: "box", ordered: true), attribute(word)),
         entity("Item", toOne("box", "Box", inverse: "items")),
       ]
     }
-    return try MappedFixture(from: model("old"), to: model("new"), rows: rows)
+    return try MigrationFixture(from: model("old"), to: model("new"), rows: rows)
   }
 
   /// Which sides have an expression, and what is in the destination all the same.
@@ -181,7 +181,7 @@ import Testing
         entity("Tag", toMany("posts", "Post", inverse: "tags")),
       ]
     }
-    let fixture = try MappedFixture(
+    let fixture = try MigrationFixture(
       from: model("old"), to: model("new"),
       rows: """
         INSERT INTO ZPOST (Z_PK, Z_ENT, Z_OPT) VALUES (5, 1, 1), (6, 1, 1);
@@ -208,7 +208,7 @@ import Testing
         entity("Owner", toOne("car", "Car")),
       ]
     }
-    let fixture = try MappedFixture(
+    let fixture = try MigrationFixture(
       from: model("old"), to: model("new"),
       rows: """
         INSERT INTO ZCAR (Z_PK, Z_ENT, Z_OPT, ZNAME, ZSPEED)
@@ -235,7 +235,7 @@ import Testing
     """
 
   @Test func `evaluates what has no known form, and lets nil lead to nothing`() throws {
-    let fixture = try MappedFixture(
+    let fixture = try MigrationFixture(
       from: [
         entity("City", toOne("country", "Country", inverse: "cities")),
         entity("Continent", toMany("countries", "Country", inverse: "continent")),
@@ -270,7 +270,7 @@ import Testing
   // MARK: Validation
 
   @Test func `finds everything that Core Data's validation does, with its codes`() throws {
-    let fixture = try MappedFixture(
+    let fixture = try MigrationFixture(
       from: [
         entity(
           "A", attribute("name"), attribute("count", .integer32), attribute("day", .date),
@@ -280,7 +280,8 @@ import Testing
       to: [
         entity(
           "A",
-          attribute("name", optional: false, .minimumLength(2), .maximumLength(3), .matches("[a-c]+")),
+          attribute(
+            "name", optional: false, .minimumLength(2), .maximumLength(3), .matches("[a-c]+")),
           attribute("count", .integer32, .minimum(1), .maximum(5)),
           attribute("day", .date, .minimum(0), .maximum(10)),
           toMany("parts", "B", inverse: "whole", minimum: 2, maximum: 2)),

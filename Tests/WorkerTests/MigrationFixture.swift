@@ -11,8 +11,8 @@ import SystemPackage
 
 @testable import GodwitWorker
 
-/// A migration by a mapping model, from the first row to the checked destination, in one process.
-final class MappedFixture {
+/// A migration, inferred or by a mapping model, from the first row to the checked destination, in one process.
+final class MigrationFixture {
   enum Failure: Error { case noPlan(PlanOutcome) }
 
   let folder: FilePath
@@ -24,7 +24,7 @@ final class MappedFixture {
   /// - Parameter rows: SQL that fills the empty store.
   init(from source: [EntityDescription], to destination: [EntityDescription], rows: String) throws {
     folder = FilePath(FileManager.default.temporaryDirectory.path)
-      .appending("godwit-mapped-\(UUID().uuidString)")
+      .appending("godwit-migration-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
       atPath: folder.string, withIntermediateDirectories: true)
     self.source = ManagedObjectModel(entities: source)
@@ -39,27 +39,39 @@ final class MappedFixture {
 
   deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
-  func plan(_ mapping: String, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
+  /// - Parameter mapping: A mapping model as text; nil to have it inferred.
+  func plan(_ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
     -> MigrationPlan
   {
-    let document = try MappingDocument(bytes: Array(mapping.utf8), name: "test.yaml")
+    let outcome = try outcome(mapping, renumbers: renumbers, shardBytes: shardBytes)
+    guard case .migrate(let plan) = outcome else { throw Failure.noPlan(outcome) }
+    return plan
+  }
+
+  func outcome(
+    _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24
+  ) throws -> PlanOutcome {
+    let files = try mapping.map { text in
+      [
+        MappingFile(
+          file: "test.yaml",
+          document: try MappingDocument(bytes: Array(text.utf8), name: "test.yaml"))
+      ]
+    }
     let versions = [("1", source), ("2", destination)].map {
       ModelVersion(name: $0.0, model: $0.1, isCurrent: $0.0 == "2", path: $0.0)
     }
     let request = MigrationRequest(
       store: folder.appending("source.sqlite"), models: versions, destination: versions[1],
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
-      shardBytes: shardBytes, mappings: [MappingFile(file: "test.yaml", document: document)],
-      renumbersKeys: renumbers)
-    let outcome = try Planner().plan(request)
-    guard case .migrate(let plan) = outcome else { throw Failure.noPlan(outcome) }
-    return plan
+      shardBytes: shardBytes, mappings: files ?? [], renumbersKeys: renumbers)
+    return try Planner().plan(request)
   }
 
   /// Runs every stage and gives the destination, opened.
-  func migrate(_ mapping: String, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
-    -> Connection
-  {
+  func migrate(
+    _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24
+  ) throws -> Connection {
     let plan = try plan(mapping, renumbers: renumbers, shardBytes: shardBytes)
     runs += 1
     let run = RunDirectory(folder.appending("run\(runs)"))
@@ -71,11 +83,17 @@ final class MappedFixture {
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []
     for unit in plan.units(in: .copy) {
-      findings.merge(try MappedCopyStage(context: context).run(unit).findings)
+      let summary =
+        plan.isLightweight
+        ? try CopyStage(context: context).run(unit)
+        : try MappedCopyStage(context: context).run(unit)
+      findings.merge(summary.findings)
     }
-    try barrier.associate()
-    for unit in plan.units(in: .link) { _ = try LinkStage(context: context).run(unit) }
-    try barrier.gather()
+    if !plan.isLightweight { try barrier.associate() }
+    for unit in plan.units(in: .link) {
+      findings.merge(try LinkStage(context: context).run(unit).findings)
+    }
+    if !plan.isLightweight { try barrier.gather() }
     for unit in plan.units(in: .validate) {
       findings.merge(try ValidateStage(context: context).run(unit).findings)
     }
