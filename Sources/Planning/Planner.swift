@@ -16,6 +16,14 @@ public struct Planner: Sendable {
   /// - Throws: ``PlanError``, `StoreError`, `ModelError`, `SQLiteError`.
   public func plan(_ request: MigrationRequest) throws -> PlanOutcome {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    do {
+      return try plan(request, for: store)
+    } catch let error as SQLiteError {
+      throw DamageProbe.explained(error, path: store.readPath.string)
+    }
+  }
+
+  private func plan(_ request: MigrationRequest, for store: SourceStore) throws -> PlanOutcome {
     let found = try SourceModelSearch(store: store, models: request.models).find()
     let destination = try destinationHierarchy(request, found)
     if destination.versionHashes == store.metadata.versionHashes {

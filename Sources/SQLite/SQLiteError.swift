@@ -21,10 +21,14 @@ extension SQLiteError {
   /// The low eight bits of ``code``: what kind of failure it is.
   public var primaryCode: Int32 { code & 0xFF }
 
-  /// The file is damaged, or no database at all.
+  /// The file is damaged, or no database at all; or a value claims to be longer than its file.
   public var isCorruption: Bool {
     primaryCode == SQLITE_CORRUPT || primaryCode == SQLITE_NOTADB
+      || primaryCode == SQLITE_TOOBIG
   }
+
+  /// SQLite could not get memory; it says so, too, of a damaged record that claims too much.
+  public var isOutOfMemory: Bool { primaryCode == SQLITE_NOMEM }
 
   /// The volume, or the database's own page limit, is full.
   public var isOutOfSpace: Bool { primaryCode == SQLITE_FULL }

@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -41,7 +42,11 @@ public struct WorkerLoop {
         do {
           if let openFailure { throw openFailure }
           guard let context else { throw StageError.outOfOrder("a task before a run was opened") }
-          reply = .finished(try perform(task, context))
+          do {
+            reply = .finished(try perform(task, context))
+          } catch let error as SQLiteError {
+            throw DamageProbe.explained(error, path: context.plan.readPath)
+          }
         } catch {
           reply = .failed(FailedTask(task: task, error: WorkerFailure(error)))
         }

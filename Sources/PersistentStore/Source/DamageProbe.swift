@@ -1,0 +1,23 @@
+import GodwitSQLite
+
+/// Tells a damaged record from a machine without memory: SQLite reports both as `SQLITE_NOMEM`.
+public enum DamageProbe {
+  /// What a caller should throw in place of `error`: the damage, if the file's own check finds
+  /// any, else the error itself.
+  public static func explained(_ error: SQLiteError, path: String) -> SQLiteError {
+    let original = error
+    guard error.isOutOfMemory, let file = try? Connection(path: path, mode: .immutable) else {
+      return original
+    }
+    do {
+      let answer = try file.rows("PRAGMA quick_check(1)").first?.first?.text
+      guard let answer, answer != "ok" else { return original }
+      // 11 is SQLITE_CORRUPT. The answer names pages and cells, never values.
+      return .failed(code: 11, message: String(answer.prefix(200)), statement: "PRAGMA quick_check")
+    } catch let found as SQLiteError where found.isCorruption {
+      return found
+    } catch {
+      return original
+    }
+  }
+}
