@@ -137,8 +137,9 @@ extension RowRules {
     return marker == 2 && isFileName(bytes)
   }
 
-  @usableFromInline
-  static func isFileName(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  /// True for 38 bytes whose middle is a UUID in capitals, and whose end is a zero byte: only such
+  /// a text may become part of a path. The marker before it is the caller's to look at.
+  public static func isFileName(_ bytes: UnsafeRawBufferPointer) -> Bool {
     guard bytes.count == 38, bytes[37] == 0 else { return false }
     for place in 0..<36 {
       let byte = bytes[place + 1]

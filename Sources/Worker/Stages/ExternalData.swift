@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
@@ -74,13 +75,7 @@ struct ExternalData {
 
   /// The name in a reference, when it is the text of a UUID: nothing else may become a path.
   static func fileName(_ reference: UnsafeRawBufferPointer) -> String? {
-    guard reference.count == 38, reference[0] == 2, reference[37] == 0 else { return nil }
-    let name = UnsafeRawBufferPointer(rebasing: reference[1..<37])
-    for (index, byte) in name.enumerated() {
-      let isDash = index == 8 || index == 13 || index == 18 || index == 23
-      let isHex = (0x30...0x39).contains(byte) || (0x41...0x46).contains(byte)
-      guard isDash ? byte == 0x2D : isHex else { return nil }
-    }
-    return String(decoding: name, as: UTF8.self)
+    guard reference.first == 2, RowRules.isFileName(reference) else { return nil }
+    return String(decoding: reference[1..<37], as: UTF8.self)
   }
 }
