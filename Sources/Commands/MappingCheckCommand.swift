@@ -48,7 +48,7 @@ extension MappingCommand {
       let pair = try ModelPair(models[0], models[1]).inference
       let model = MappingModel(document, source: pair.source, destination: pair.destination)
       return MappingCheck(
-        model, source: pair.source, destination: pair.destination, registeredPolicies: policies
+        model, source: pair.source, destination: pair.destination, promisedPolicies: policies
       ).findings
     }
   }

@@ -69,12 +69,36 @@ public struct Reason: Codable, Sendable, Equatable {
   public var entity: String?
   public var property: String?
   public var message: String
+  /// The error of a policy's own code that is behind it.
+  public var error: OwnError?
 
-  public init(reason: String, entity: String? = nil, property: String? = nil, message: String) {
+  public init(
+    reason: String, entity: String? = nil, property: String? = nil, message: String,
+    error: OwnError? = nil
+  ) {
     self.reason = reason
     self.entity = entity
     self.property = property
     self.message = message
+    self.error = error
+  }
+
+  /// An error of a team's own code, as far as it can leave the process that it was thrown in.
+  public struct OwnError: Codable, Sendable, Equatable {
+    /// The Swift type with its module.
+    public var type: String
+    /// As Foundation bridges the error to `NSError`.
+    public var domain: String
+    public var code: Int
+    /// The error's own words. They are the team's: what they tell is not looked at.
+    public var description: String
+
+    public init(type: String, domain: String, code: Int, description: String) {
+      self.type = type
+      self.domain = domain
+      self.code = code
+      self.description = description
+    }
   }
 }
 

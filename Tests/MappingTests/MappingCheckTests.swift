@@ -39,7 +39,9 @@ import Testing
     let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
     let model = MappingModel(document, source: source, destination: destination)
     let check = MappingCheck(
-      model, source: source, destination: destination, registeredPolicies: ["Known"])
+      model, source: source, destination: destination,
+      registeredPolicies: ["Team.Converting": ["costOf:", "dayOf:in:"]], promisedPolicies: ["Known"]
+    )
     return check.findings.map { "\($0.kind.rawValue): \($0.message)" }
   }
 
@@ -184,6 +186,23 @@ import Testing
     #expect(
       try findings(call, more: "policy: Other").map { $0.prefix(16) } == [
         "missing-policy: ", "missing-policy-s",
+      ])
+  }
+
+  @Test func `knows the selectors of a registered policy`() throws {
+    func call(_ selector: String) -> String {
+      "{ note: 'FUNCTION($entityPolicy, \"\(selector)\", $source.note)' }"
+    }
+    #expect(try findings(call("costOf:"), more: "policy: Team.Converting") == [])
+    #expect(
+      try findings(call("costFo:"), more: "policy: Team.Converting") == [
+        "unknown-selector: the policy Team.Converting has no selector costFo:. "
+          + "Did you mean costOf:?"
+      ])
+    #expect(
+      try findings(call("unheardOf:"), more: "policy: Team.Converting") == [
+        "unknown-selector: the policy Team.Converting has no selector unheardOf:. "
+          + "Name it in the class's selectors"
       ])
   }
 

@@ -10,20 +10,25 @@ public struct MappingCheck: Sendable {
   private let model: MappingModel
   private let source: EntityHierarchy
   private let destination: EntityHierarchy
-  private let policies: Set<String>
+  private let policies: [String: Set<String>]
+  private let promised: Set<String>
   private let byName: [String: EntityMapping]
   private var found: Set<MappingFinding> = []
 
-  /// - Parameter registeredPolicies: The class names of the policies at hand, as mapping models
-  ///   spell them (`Module.Class`).
+  /// - Parameters:
+  ///   - registeredPolicies: The policies at hand, by their class names as the mapping model spells
+  ///     them (`Module.Class`), each with the selectors that `FUNCTION($entityPolicy, …)` may name.
+  ///   - promisedPolicies: Class names of policies that will be there; nothing else is known of
+  ///     them.
   public init(
     _ model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
-    registeredPolicies: Set<String> = []
+    registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = []
   ) {
     self.model = model
     self.source = source
     self.destination = destination
     policies = registeredPolicies
+    promised = promisedPolicies
     byName = Dictionary(model.entityMappings.map { ($0.name, $0) }) { first, _ in first }
     checkNames()
     checkHashes()
@@ -109,7 +114,7 @@ extension MappingCheck {
     let sourceIsKnown = checkEntity(mapping.sourceEntity, in: source, "source", mapping)
     let destinationIsKnown = checkEntity(
       mapping.destinationEntity, in: destination, "destination", mapping)
-    if let policy = mapping.policy, !policies.contains(policy) {
+    if let policy = mapping.policy, policies[policy] == nil, !promised.contains(policy) {
       find(
         .missingPolicy, .error, mapping, nil,
         "the policy \(policy) is not registered. Port it to EntityMigrationPolicy and register it "
@@ -160,15 +165,24 @@ extension MappingCheck {
   }
 
   private mutating func take(_ check: ExpressionCheck) {
-    for finding in check.findings {
-      // With the policy at hand its methods are its own affair.
-      if finding.kind == .missingPolicySelector, let name = finding.mapping,
-        let policy = byName[name]?.policy, policies.contains(policy)
-      {
-        continue
-      }
-      add(finding)
+    for finding in check.findings { if let finding = judged(finding) { add(finding) } }
+  }
+
+  /// What is left of a missing selector when the policy is known.
+  private func judged(_ finding: MappingFinding) -> MappingFinding? {
+    guard finding.kind == .missingPolicySelector, let selector = finding.subject,
+      let policy = finding.mapping.flatMap({ byName[$0]?.policy })
+    else { return finding }
+    guard let selectors = policies[policy] else {
+      return promised.contains(policy) ? nil : finding
     }
+    if selectors.contains(selector) { return nil }
+    let known = selectors.sorted { $0.precedesInBytes($1) }
+    return MappingFinding(
+      .unknownSelector, mapping: finding.mapping, property: finding.property, subject: selector,
+      message: "the policy \(policy) has no selector \(selector)"
+        + (Spelling.closest(to: selector, among: known).map { ". Did you mean \($0)?" }
+          ?? ". Name it in the class's selectors"))
   }
 
   private mutating func checkRows(

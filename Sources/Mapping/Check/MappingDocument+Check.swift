@@ -1,7 +1,7 @@
 extension MappingDocument {
   /// What can be said without the two models: names, and the policies that are needed.
   ///
-  /// - Parameter registeredPolicies: As for ``MappingCheck``.
+  /// - Parameter registeredPolicies: The class names of the policies that are or will be there.
   public func findings(registeredPolicies: Set<String> = []) -> [MappingFinding] {
     var findings: [MappingFinding] = []
     var names: Set<String> = []

@@ -40,7 +40,7 @@ struct MappedPlanner {
     var found: [(MappingFinding, String)] = []
     for (file, model) in zip(files, models) {
       let check = MappingCheck(
-        model, source: source, destination: destination, registeredPolicies: [])
+        model, source: source, destination: destination)
       found += check.findings.filter { $0.severity == .error }.map { ($0, file.file) }
     }
     guard !found.isEmpty else { return nil }
@@ -63,7 +63,7 @@ struct MappedPlanner {
     var notes: [String] = []
     for (file, model) in zip(files, models) {
       let check = MappingCheck(
-        model, source: source, destination: destination, registeredPolicies: [])
+        model, source: source, destination: destination)
       for finding in check.findings where finding.severity == .warning {
         // With several passes an entity may be another pass's.
         if models.count > 1,
