@@ -45,26 +45,59 @@ struct MappedRows {
     return highest
   }
 
+  /// The entity mappings whose rows a table holds, by number.
+  private func makers(of index: Int) -> [(number: Int, mapping: EntityMappingPlan)] {
+    (plan.mapped?.mappings ?? []).enumerated().filter { $0.element.table == index }
+      .map { ($0.offset, $0.element) }
+  }
+
+  private func isMerged(_ index: Int) -> Bool {
+    let makers = makers(of: index)
+    return makers.count > 1 && makers.count <= Self.mostStreams
+      && !makers.contains { $0.mapping.assignsKeys }
+  }
+
+  /// True when ``forEach(table:_:)`` gives the rows by ascending key.
+  func ascends(table index: Int) -> Bool {
+    let makers = makers(of: index)
+    return makers.count <= 1 || isMerged(index) || makers.allSatisfy { $0.mapping.assignsKeys }
+  }
+
   /// Inserts all rows of a table.
   ///
   /// - Parameter statement: Takes `Z_PK`, `Z_ENT`, `Z_OPT` and then the table's columns.
   func insert(table index: Int, by statement: Statement, _ rows: inout RowCounter) throws {
+    let count = plan.tables[index].columns.count + 3
+    try forEach(table: index) { row in
+      for place in 0..<count { try statement.bind(Int32(place + 1), row[place]) }
+      try statement.run()
+      rows.add()
+    }
+  }
+
+  /// Gives all rows of a table: `Z_PK`, `Z_ENT`, `Z_OPT` and then the table's columns. Values are
+  /// valid until the body returns, which may change them.
+  func forEach(
+    table index: Int, _ body: (UnsafeMutablePointer<RawValue>) throws -> Void
+  ) throws {
     let table = plan.tables[index]
+    let row = UnsafeMutablePointer<RawValue>.allocate(capacity: table.columns.count + 3)
+    row.initialize(repeating: .null, count: table.columns.count + 3)
+    defer { row.deallocate() }
     var streams: [Stream] = []
-    for (number, mapping) in (plan.mapped?.mappings ?? []).enumerated()
-    where mapping.table == index {
+    for (number, mapping) in makers(of: index) {
       let units = plan.units.indices.filter { plan.units[$0].subject == .mapping(number) }
       streams.append(
         Stream(
           table: table, mapping: mapping, units: units, offsets: offsets, run: run,
           fingerprint: fingerprint))
     }
-    let isMerged =
-      streams.count > 1 && streams.count <= Self.mostStreams
-      && !(plan.mapped?.mappings ?? []).contains { $0.table == index && $0.assignsKeys }
-    guard isMerged else {
+    guard isMerged(index) else {
       for stream in streams {
-        while try stream.advance() { try write(stream, by: statement, &rows) }
+        while try stream.advance() {
+          stream.fill(row)
+          try body(row)
+        }
       }
       return
     }
@@ -72,15 +105,10 @@ struct MappedRows {
     while !waiting.isEmpty {
       var least = 0
       for place in 1..<waiting.count where waiting[place].key < waiting[least].key { least = place }
-      try write(waiting[least], by: statement, &rows)
+      waiting[least].fill(row)
+      try body(row)
       if try !waiting[least].advance() { waiting.remove(at: least) }
     }
-  }
-
-  private func write(_ stream: Stream, by statement: Statement, _ rows: inout RowCounter) throws {
-    try stream.bind(to: statement)
-    try statement.run()
-    rows.add()
   }
 
   /// The rows of one mapping, shard after shard.
@@ -92,8 +120,9 @@ struct MappedRows {
     private let fingerprint: [UInt8]
     /// Where the finished relationship columns are; nil where all are NULL.
     private let linkStage: Stage?
-    private let copyPlaces: [Int32]
-    private let linkPlaces: [Int32]
+    /// Places in a row that begins with `Z_PK`, `Z_ENT` and `Z_OPT`.
+    private let copyPlaces: [Int]
+    private let linkPlaces: [Int]
     private let copied: UnsafeMutableBufferPointer<RawValue>
     private let linked: UnsafeMutableBufferPointer<RawValue>
     private var next = 0
@@ -112,8 +141,8 @@ struct MappedRows {
       self.run = run
       self.fingerprint = fingerprint
       linkStage = !mapping.fills.isEmpty ? .validate : !mapping.links.isEmpty ? .link : nil
-      copyPlaces = [2, 3] + table.attributePlaces.map { Int32($0 + 4) }
-      linkPlaces = table.relationshipPlaces.map { Int32($0 + 4) }
+      copyPlaces = [1, 2] + table.attributePlaces.map { $0 + 3 }
+      linkPlaces = table.relationshipPlaces.map { $0 + 3 }
       copied = .allocate(capacity: copyPlaces.count)
       copied.initialize(repeating: .null)
       linked = .allocate(capacity: max(1, linkPlaces.count))
@@ -157,10 +186,11 @@ struct MappedRows {
       }
     }
 
-    func bind(to statement: Statement) throws {
-      try statement.bind(1, key)
-      for index in copyPlaces.indices { try statement.bind(copyPlaces[index], copied[index]) }
-      for index in linkPlaces.indices { try statement.bind(linkPlaces[index], linked[index]) }
+    /// Writes the row at hand; see ``MappedRows/forEach(table:_:)``.
+    func fill(_ row: UnsafeMutablePointer<RawValue>) {
+      row[0] = .integer(key)
+      for index in 0..<copyPlaces.count { row[copyPlaces[index]] = copied[index] }
+      for index in 0..<linkPlaces.count { row[linkPlaces[index]] = linked[index] }
     }
 
     private func decode(

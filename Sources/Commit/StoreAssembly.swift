@@ -97,10 +97,14 @@ extension StoreAssembly {
     try file.execute("BEGIN EXCLUSIVE")
     var schema = SchemaWriter(file, plan: plan)
     try schema.makeTables()
-    // Rows of entity mappings come in an order of their own.
-    let usesPages = usesPages && plan.mapped == nil
+    let mapped = try plan.mapped.map { _ in try MappedRows(plan: plan, run: run) }
     for (number, table) in plan.tables.enumerated() {
-      if usesPages, try pages.takes(table, units(of: .table(number)), in: file) { continue }
+      // Rows of many entity mappings need not come in the order of their keys.
+      if usesPages, mapped?.ascends(table: number) ?? true,
+        try pages.takes(table, number: number, units(of: .table(number)), in: file)
+      {
+        continue
+      }
       try fill(table, number: number, in: file, &schema, &rows)
     }
     for (number, table) in plan.joinTables.enumerated() {

@@ -10,7 +10,8 @@ import SystemPackage
 struct PageAssembly {
   private struct Task {
     enum Source {
-      case table(TablePlan)
+      /// With its number in the plan.
+      case table(TablePlan, Int)
       case joinTable(JoinTablePlan)
     }
 
@@ -34,14 +35,16 @@ struct PageAssembly {
 extension PageAssembly {
   var isEmpty: Bool { tasks.isEmpty }
 
-  /// Takes a table over, unless it is not computed or has something that takes SQLite.
-  mutating func takes(_ table: TablePlan, _ units: [Int], in file: Connection) throws -> Bool {
-    // Rows of several entity mappings need not come in the order of their keys.
-    guard table.way == .computed, plan.mapped == nil,
+  /// Takes a table over, unless it is not computed or has something that takes SQLite. Its rows
+  /// must come in the order of their keys.
+  mutating func takes(
+    _ table: TablePlan, number: Int, _ units: [Int], in file: Connection
+  ) throws -> Bool {
+    guard table.way == .computed,
       let covered = try CoveredTable(
         table.name, key: "Z_PK", columns: ["Z_ENT", "Z_OPT"] + table.columns, in: file)
     else { return false }
-    tasks.append(Task(source: .table(table), table: covered, units: units))
+    tasks.append(Task(source: .table(table, number), table: covered, units: units))
     return true
   }
 
@@ -74,7 +77,12 @@ extension PageAssembly {
       let pages = try TablePages(task.table, roots: roots, in: file, folder: run.path)
       var source = CheckpointRows(plan: plan, run: run, table: task.table.name)
       switch task.source {
-      case .table(let table):
+      case .table(_, let number) where plan.mapped != nil:
+        try MappedRows(plan: plan, run: run).forEach(table: number) { row in
+          try pages.append(row)
+          rows.add()
+        }
+      case .table(let table, _):
         for unit in task.units {
           let hasLinks = !table.relationshipPlaces.isEmpty && linkUnits.contains(unit)
           try source.forEach(of: table, unit: unit, hasLinks: hasLinks) { row in
