@@ -36,7 +36,7 @@ struct MigrateCommand: AsyncParsableCommand {
       settings: StoreRun.Settings(
         pool: WorkerPool.Settings(
           executable: Self.executable, workerCount: arguments.workerCount),
-        keepsState: arguments.keepState),
+        keepsState: arguments.keepState, uriTable: arguments.uriTable.map { FilePath($0) }),
       observe: { event in
         display.show(event)
         // A line a unit or step would bury the rest; the run directory's events have them.

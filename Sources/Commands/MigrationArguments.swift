@@ -51,6 +51,12 @@ struct MigrationArguments: ParsableArguments {
       valueName: "dir"))
   var state: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Writes what every source object became: a line for each pair of object URIs, by tabs.",
+      valueName: "file"))
+  var uriTable: String?
+
   @Option(help: "Worker processes. Default: one a processor, at most 8.")
   var workers: Int?
 
@@ -84,6 +90,9 @@ struct MigrationArguments: ParsableArguments {
     }
     if output?.isEmpty == true || state?.isEmpty == true {
       throw ValidationError("--output and --state are paths.")
+    }
+    if let uriTable, uriTable.isEmpty || uriTable.utf8.contains(0) {
+      throw ValidationError("--uri-table is the path of a file.")
     }
   }
 

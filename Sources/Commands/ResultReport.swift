@@ -63,6 +63,9 @@ final class ResultReport: Sendable {
       } else if let output = result.output, output != result.store {
         lines.append("  written to \(output)")
       }
+      if let table = result.uriTable {
+        lines.append("  \(grouped(table.pairs)) pairs of object URIs in \(table.path)")
+      }
     case .refused, .needsMapping, .failed:
       lines.append("\(result.store): \(result.verdict.rawValue)")
     }

@@ -14,6 +14,7 @@ import SystemPackage
 ///     steps/1/run/     the run directory of the first step, kept to the end for its snapshot
 ///     steps/1/store.sqlite, steps/1/.store_SUPPORT/    what it wrote
 ///     steps/1/done.json    that it is finished, what of, and what became of it
+///     steps/1/step-uris.tsv, steps/1/uris.tsv    object URIs from its source, and from the first's
 ///     steps/2/ …       the steps before the last finished one are removed, but for the first's run
 struct ChainFolder {
   let directory: RunDirectory
@@ -24,6 +25,10 @@ struct ChainFolder {
   private func folder(of step: Int) -> FilePath { steps.appending("\(step + 1)") }
   private func doneFile(of step: Int) -> FilePath { folder(of: step).appending("done.json") }
   func run(of step: Int) -> RunDirectory { RunDirectory(folder(of: step).appending("run")) }
+  /// The table of object URIs from the step's source to what it wrote.
+  func stepURIs(of step: Int) -> FilePath { folder(of: step).appending("step-uris.tsv") }
+  /// Likewise from the chain's source.
+  func uris(of step: Int) -> FilePath { folder(of: step).appending("uris.tsv") }
   func store(of step: Int) -> StoreFiles {
     StoreFiles(folder(of: step).appending("store.sqlite"))
   }
@@ -65,13 +70,18 @@ struct ChainFolder {
   }
 
   /// The last finished step whose store is as it was written.
-  func lastDone(of count: Int, _ fingerprint: String) throws -> (step: Int, done: Done)? {
+  ///
+  /// - Parameter needsURIs: A table of object URIs is wanted: a step without one does not count.
+  func lastDone(
+    of count: Int, _ fingerprint: String, needsURIs: Bool = false
+  ) throws -> (step: Int, done: Done)? {
     // Without the first step's plan nobody knows what the source was.
     guard (try? PlanFile(run(of: 0)).read()) != nil else { return nil }
     for step in (0..<count).reversed() {
       guard let data = try? Data(contentsOf: URL(filePath: doneFile(of: step).string)),
         let done = try? JSONDecoder().decode(Done.self, from: data),
-        done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity
+        done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity,
+        !needsURIs || DurableFile.exists(uris(of: step))
       else { continue }
       return (step, done)
     }

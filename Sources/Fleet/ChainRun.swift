@@ -28,7 +28,7 @@ struct ChainRun {
     let start = ContinuousClock.now
     var result: MigrationResult
     do {
-      try StoreRun.checkPaths(request)
+      try run.checkPaths()
       if !directory.exists { try run.checkOutput() }
       switch try await underLock() {
       case .ended(let ended): result = ended
@@ -143,7 +143,8 @@ extension ChainRun {
           + "steps are discarded.")
     }
     let count = chain.path.steps.count
-    var last = try folder.lastDone(of: count, fingerprint)
+    var last = try folder.lastDone(
+      of: count, fingerprint, needsURIs: run.settings.uriTable != nil)
     let isResumed = last != nil
     for step in ((last?.step ?? -1) + 1)..<count {
       let result = try await perform(step, of: chain, after: last?.done, fingerprint)
@@ -167,6 +168,7 @@ extension ChainRun {
     result.source = chain.source(of: 0).name
     result.path = chain.lines
     result.resumed = isResumed || result.resumed == true
+    result.uriTable = try await publishURIs(of: last.step, last.done)
     let journal = try await commit(last.step, last.done, fingerprint, own)
     result.notes = notes + result.notes
     succeed(&result, journal)
@@ -187,6 +189,7 @@ extension ChainRun {
     let written = folder.store(of: step)
     var settings = run.settings
     settings.keepsState = true
+    settings.uriTable = settings.uriTable.map { _ in folder.stepURIs(of: step) }
     var result = await StoreRun(
       chain.request(step, of: request, store: input, output: written.store),
       directory: folder.run(of: step), settings: settings, observe: run.observe
@@ -199,6 +202,7 @@ extension ChainRun {
     let obsolete = try await onOwnThread {
       try StoreSwap.dropObsoleteExternalData(plan, from: written)
     }
+    try await joinURIs(of: step, &result)
     let lines = "Step \(step + 1)"
     result.notes = (earlier?.result.notes ?? []) + result.notes.map { "\(lines): \($0)" }
     result.findings = (earlier?.result.findings ?? []) + result.findings
@@ -208,6 +212,29 @@ extension ChainRun {
       obsolete: (earlier?.obsolete ?? []) + obsolete, result: result)
     try folder.finish(step, done)
     return (result, done)
+  }
+
+  /// Makes the step's table of object URIs the chain's so far.
+  private func joinURIs(of step: Int, _ result: inout MigrationResult) async throws {
+    guard run.settings.uriTable != nil else { return }
+    let folder = folder
+    let own = folder.stepURIs(of: step)
+    guard step > 0 else { return try DurableFile.rename(own, to: folder.uris(of: step)) }
+    let scratch = FilePath(own.string + ".join")
+    result.uriTable?.pairs = try await onOwnThread {
+      try URITable.join(
+        folder.uris(of: step - 1), own, to: folder.uris(of: step), scratch: scratch)
+    }
+  }
+
+  /// Puts the chain's table of object URIs where it is wanted, before the commit.
+  private func publishURIs(
+    of step: Int, _ done: ChainFolder.Done
+  ) async throws -> MigrationResult.URITable? {
+    guard let path = run.settings.uriTable else { return nil }
+    let table = folder.uris(of: step)
+    try await onOwnThread { try URITable.copy(table, to: path) }
+    return MigrationResult.URITable(path: path.string, pairs: done.result.uriTable?.pairs ?? 0)
   }
 
   /// The one commit: what the last step wrote takes the place that the first step's plan names.

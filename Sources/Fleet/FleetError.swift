@@ -16,6 +16,8 @@ public enum FleetError: Error, Sendable, Equatable {
   case outputExists(path: String)
   case noFolder(path: String)
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
+  /// The table of object URIs cannot go where it is wanted.
+  case uriTable(path: String, message: String)
   /// The run directory's own files cannot be read or written.
   case runDirectory(path: String, message: String)
 }
@@ -43,6 +45,9 @@ extension FleetError: CustomStringConvertible {
     case .notEnoughSpace(let folder, let needed, let free):
       "\(folder) has \(free) bytes free and the migration needs about \(needed). "
         + "Free \(needed - free) bytes and run again; finished shards are kept."
+    case .uriTable(let path, let message):
+      "The table of object URIs cannot be written to \(path): \(message). "
+        + "Give another path with --uri-table."
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). "
         + "Give another with --state, or remove it to start anew."

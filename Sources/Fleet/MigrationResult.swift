@@ -48,6 +48,12 @@ public struct MigrationResult: Codable, Sendable {
     public var worker: Int64
   }
 
+  /// The table of object URIs that was written.
+  public struct URITable: Codable, Sendable, Equatable {
+    public var path: String
+    public var pairs: Int64
+  }
+
   public struct Plan: Codable, Sendable, Equatable {
     public var fingerprint: String
     public var sourceVersion: String?
@@ -82,6 +88,7 @@ public struct MigrationResult: Codable, Sendable {
   public var output: String?
   /// The source as it was, kept beside the destination that took its place.
   public var backup: String?
+  public var uriTable: URITable?
   /// True when work of an earlier run was used.
   public var resumed: Bool?
   /// The steps of a chain of versions, each `SOURCE → DESTINATION: inferred` or its mapping models.
@@ -99,9 +106,8 @@ public struct MigrationResult: Codable, Sendable {
   public var ending: Ending
 
   private enum CodingKeys: String, CodingKey {
-    case event, store, verdict, code, reasons, source, destination, output, backup, resumed, path,
-      plan,
-      counts, rows
+    case event, store, verdict, code, reasons, source, destination, output, backup
+    case uriTable, resumed, path, plan, counts, rows
     case seconds, stages, peakRSS, notes, findings
   }
 
@@ -136,6 +142,7 @@ public struct MigrationResult: Codable, Sendable {
     destination = try container.decodeIfPresent(String.self, forKey: .destination)
     output = try container.decodeIfPresent(String.self, forKey: .output)
     backup = try container.decodeIfPresent(String.self, forKey: .backup)
+    uriTable = try container.decodeIfPresent(URITable.self, forKey: .uriTable)
     resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)
     path = try container.decodeIfPresent([String].self, forKey: .path)
     plan = try container.decodeIfPresent(Plan.self, forKey: .plan)

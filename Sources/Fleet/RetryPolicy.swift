@@ -187,7 +187,8 @@ public enum RetryPolicy {
     case .workersLost: return Judgement(.fatal, "workers-lost", "\(error)")
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")
     case .noStore, .notAStore: return Judgement(.badInput, "store", "\(error)")
-    case .outputExists, .noFolder: return Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .outputExists, .noFolder, .uriTable:
+      return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")
     }

@@ -32,7 +32,8 @@ public struct RunEvent: Codable, Sendable, Equatable {
   /// Seconds since 1970-01-01 UTC.
   public var time: Double?
   public var store: String?
-  /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify` or `commit`.
+  /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify`, `uri-table` or
+  /// `commit`.
   public var stage: String?
   public var unit: Int?
   public var units: Int?

@@ -102,6 +102,9 @@ struct StoreAttempt {
       // What the earlier run's commit brought about is this command's result.
       if recovered { return }
       result.verdict = .sameModel
+      if run.settings.uriTable != nil {
+        result.notes.append("Nothing was migrated: there is no table of object URIs to write.")
+      }
       result.ending = .done
     case .refused(let code, let reasons):
       result.refuse(.refused, code, reasons)
@@ -138,6 +141,7 @@ struct StoreAttempt {
         if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
           count(counts)
         }
+        try await writeURITable(plan, written: FilePath(journal.store))
       }
       succeed(journal)
       // In place, another command may want more than that run: it plans anew.

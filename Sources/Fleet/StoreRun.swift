@@ -17,10 +17,13 @@ public struct StoreRun: Sendable {
     public var pool: WorkerPool.Settings
     /// Keeps the run directory of a store that came to its end.
     public var keepsState: Bool
+    /// Where the table of object URIs goes, if one is wanted.
+    public var uriTable: FilePath?
 
-    public init(pool: WorkerPool.Settings, keepsState: Bool = false) {
+    public init(pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil) {
       self.pool = pool
       self.keepsState = keepsState
+      self.uriTable = uriTable
     }
   }
 
@@ -55,7 +58,7 @@ public struct StoreRun: Sendable {
     let start = ContinuousClock.now
     var attempt = StoreAttempt(self)
     do {
-      try Self.checkPaths(request)
+      try checkPaths()
       try await attempt.locked()
     } catch {
       attempt.fail(error)
@@ -71,6 +74,12 @@ public struct StoreRun: Sendable {
   func checkOutput() throws {
     guard let output = request.output, FileKind(at: output) != .none else { return }
     throw FleetError.outputExists(path: output.string)
+  }
+
+  /// What can be said before the store is opened.
+  func checkPaths() throws {
+    try Self.checkPaths(request)
+    if let table = settings.uriTable { try URITablePlace(table).check(request, directory) }
   }
 
   /// What can be said without opening anything.

@@ -70,6 +70,7 @@ extension StoreAttempt {
     try await isSound
     if barrier != nil { try stopAtInvalidRows() }
     count(try await onOwnThread { try verification.compare() })
+    try await writeURITable(plan, written: path)
     try Task.checkCancellation()
     try await commit(swap, path)
   }

@@ -142,6 +142,8 @@ public struct EntityProgram: Codable, Sendable, Equatable {
   public var references: [ReferenceCheck]
   /// The model editor's rules, by place in ``TablePlan/columns``, where they decide.
   public var validation: ValidationRules?
+  /// The inferred entity mapping's name, as Core Data would give it; nil without a successor.
+  public var mapping: String?
 }
 
 /// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``,

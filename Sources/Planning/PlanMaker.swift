@@ -15,7 +15,8 @@ struct PlanMaker {
 
   func plan() throws -> MigrationPlan {
     let store = context.store
-    let tables = TablePlanner(context: context).plans()
+    var tables = TablePlanner(context: context).plans()
+    name(&tables)
     let joins = JoinTablePlanner(context: context).plans()
     let foreign = try foreignTables()
     let schema = DestinationSchema(context.destination)
@@ -40,6 +41,20 @@ struct PlanMaker {
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan
+  }
+
+  /// Tells programs what Core Data calls their entity mappings.
+  private func name(_ tables: inout [TablePlan]) {
+    let names = Dictionary(
+      context.inference.mappingModel.entityMappings.compactMap { mapping in
+        mapping.destinationEntity.map { ($0, mapping.name) }
+      }, uniquingKeysWith: { first, _ in first })
+    for table in tables.indices {
+      for program in tables[table].entities.indices {
+        guard let entity = tables[table].entities[program].destination else { continue }
+        tables[table].entities[program].mapping = names[entity]
+      }
+    }
   }
 
   // MARK: Shards

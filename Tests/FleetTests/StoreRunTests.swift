@@ -20,7 +20,7 @@ struct Scratch: ~Copyable {
 
   func file(_ name: String, _ text: String = "") -> FilePath {
     let file = path.appending(name)
-    FileManager.default.createFile(atPath: file.string, contents: Data(text.utf8))
+    _ = FileManager.default.createFile(atPath: file.string, contents: Data(text.utf8))
     return file
   }
 

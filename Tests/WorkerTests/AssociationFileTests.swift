@@ -35,7 +35,7 @@ import Testing
     var writer = try AssociationWriter(path)
     try writer.append(source: 1, destination: 1)
     #expect(throws: StageError.self) { try writer.append(source: 1, destination: 2) }
-    FileManager.default.createFile(atPath: path.string, contents: Data(count: 17))
+    _ = FileManager.default.createFile(atPath: path.string, contents: Data(count: 17))
     #expect(throws: StageError.self) { try AssociationFile(path) }
   }
 }

@@ -20,6 +20,8 @@ final class MigrationFixture {
   private let destination: ManagedObjectModel
   private var runs = 0
   private(set) var findings: [StoreFinding] = []
+  /// What the last migration was and where it lies.
+  private(set) var latest: (plan: MigrationPlan, run: RunDirectory, store: FilePath)?
 
   /// - Parameter rows: SQL that fills the empty store.
   init(from source: [EntityDescription], to destination: [EntityDescription], rows: String) throws {
@@ -98,6 +100,7 @@ final class MigrationFixture {
       findings.merge(try ValidateStage(context: context).run(unit).findings)
     }
     let path = run.path.appending("assembled.sqlite")
+    latest = (plan, run, path)
     try StoreAssembly(plan: plan, run: run).assemble(at: path)
     try context.openAssembled(path.string)
     for unit in plan.units(in: .verify) {

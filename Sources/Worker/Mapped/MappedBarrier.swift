@@ -75,12 +75,8 @@ extension MappedBarrier {
     _ index: Int, _ mapping: EntityMappingPlan, _ offsets: MappedOffsets
   ) throws {
     var writer = try AssociationWriter(Self.associationPath(index, run))
-    for unit in plan.units.indices where plan.units[unit].subject == .mapping(index) {
-      let offset = offsets.offset(of: unit)
-      let keys = try UnitKeys(reader(.copy, unit), mapping)
-      while let pair = try keys.next() {
-        try writer.append(source: pair.source, destination: pair.destination + offset)
-      }
+    try ObjectPairs.forEach(of: index, mapping, offsets, plan, run) {
+      try writer.append(source: $0, destination: $1)
     }
     try writer.finish()
   }

@@ -1,0 +1,73 @@
+import GodwitCheckpoints
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+/// Where a table of object URIs may be written: to a new file, or over an earlier table.
+struct URITablePlace {
+  let path: FilePath
+
+  init(_ path: FilePath) { self.path = path }
+
+  /// - Throws: ``FleetError/uriTable(path:message:)``.
+  func check(_ request: MigrationRequest, _ directory: RunDirectory) throws {
+    let folder = path.removingLastComponent()
+    guard path.lastComponent != nil, FileKind(at: folder.isEmpty ? "." : folder) == .folder else {
+      throw refusal("its folder does not exist")
+    }
+    let own = path.lexicallyNormalized()
+    let stores = [request.store, request.output].compactMap { $0 }.flatMap { store in
+      let files = StoreFiles(store)
+      return [files.store, files.wal, files.shm, files.journal]
+    }
+    guard !stores.contains(where: { $0.lexicallyNormalized() == own }) else {
+      throw refusal("the store itself goes there")
+    }
+    guard !own.starts(with: directory.path.lexicallyNormalized()) else {
+      throw refusal("the run directory is removed at the end")
+    }
+    switch FileKind(at: path) {
+    case .none: return
+    case .regular where try isTable(): return
+    case .regular: throw refusal("it is another file, which is not overwritten")
+    case .folder, .other: throw refusal("it is not a regular file")
+    }
+  }
+
+  /// True for what an earlier run wrote, by its first line.
+  private func isTable() throws -> Bool {
+    let first = Array((URITable.header + "\n").utf8)
+    let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    return try file.closeAfter {
+      var bytes = [UInt8](repeating: 0, count: first.count)
+      let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+      return Array(bytes.prefix(count)) == first
+    }
+  }
+
+  private func refusal(_ message: String) -> FleetError {
+    .uriTable(path: path.string, message: message)
+  }
+}
+
+extension StoreAttempt {
+  /// Writes the table of object URIs, if one is wanted. It lies on the disk before the commit, so
+  /// that no store is ever published without it.
+  ///
+  /// - Parameter written: The destination, assembled or in its place.
+  mutating func writeURITable(_ plan: MigrationPlan, written: FilePath) async throws {
+    guard let path = run.settings.uriTable else { return }
+    let directory = directory
+    let start = ContinuousClock.now
+    let count = try await onOwnThread {
+      try URITable(plan: plan, run: directory, written: written).write(to: path)
+    }
+    result.uriTable = MigrationResult.URITable(path: path.string, pairs: count)
+    let cost = MigrationResult.StageCost(
+      stage: "uri-table", seconds: (ContinuousClock.now - start).inSeconds, rows: count,
+      bytes: DiskSpace.size(of: path), units: 1, reused: 0)
+    stages.append(cost)
+    finish(cost)
+  }
+}
