@@ -152,6 +152,7 @@ extension ExpressionCheck {
           + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
       return .unknown
     }
+    if arguments.count == 2 { checkPredicate(arguments[1], of: EntityName(name)) }
     return .collection(of: .object(.source, EntityName(name)))
   }
 

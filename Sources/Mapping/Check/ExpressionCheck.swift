@@ -54,8 +54,51 @@ struct ExpressionCheck {
   /// A filter is asked of each source object.
   mutating func checkFilter(_ predicate: PredicateExpression) {
     evaluated = mapping.sourceEntity.map { .object(.source, $0) }
+    variables["destination"] = nil
     text = predicate.description
     check(predicate)
+  }
+
+  /// A source expression yields the objects that there will be one `$source` after the other of.
+  mutating func checkSelection(_ expression: ValueExpression) {
+    for name in ["source", "destination", "propertyMapping"] { variables[name] = nil }
+    text = expression.description
+    var found = type(of: expression)
+    while case .collection(let member) = found { found = member }
+    switch found {
+    case .object(.source, let entity):
+      guard let wanted = mapping.sourceEntity, !source.isKind(entity, of: wanted),
+        !source.isKind(wanted, of: entity)
+      else { return }
+      find(
+        .typeMismatch, .error,
+        "the source expression yields objects of \(entity), and the mapping takes those of "
+          + "\(wanted)")
+    case .object(.destination, _), .someDestinationObjects:
+      find(
+        .typeMismatch, .error,
+        "the source expression yields destination objects, and there are none yet")
+    case .value, .helper, .null:
+      find(.typeMismatch, .error, "the source expression yields no objects")
+    case .collection, .unknown: break
+    }
+  }
+}
+
+extension ExpressionCheck {
+  /// The text of a fetch's predicate, which is asked of each object of the entity.
+  mutating func checkPredicate(_ argument: ValueExpression, of entity: EntityName) {
+    guard case .constant(.string(let text)) = argument else { return }
+    do {
+      let predicate = try PredicateExpression(parsing: text)
+      let outer = (evaluated, variables)
+      evaluated = .object(.source, entity)
+      variables = [:]
+      check(predicate)
+      (evaluated, variables) = outer
+    } catch {
+      find(.badPredicate, .error, "the fetch's predicate cannot be read: \(error)")
+    }
   }
 }
 
@@ -194,6 +237,12 @@ extension ExpressionCheck {
       variables[variable] = hidden
       return found
     case .fetch(let request, let context, let countOnly):
+      if case .keyPath(.variable("manager"), [.key("destinationContext")]) = context {
+        find(
+          .typeMismatch, .error,
+          "nothing can be fetched from the destination while it is being made. Use "
+            + "$manager.sourceContext")
+      }
       _ = type(of: context)
       let found = type(of: request)
       return countOnly ? .value(.number) : found == .unknown ? .collection(of: .unknown) : found
@@ -212,7 +261,11 @@ extension ExpressionCheck {
 
   private mutating func variable(_ name: String) -> ExpressionType {
     if let found = variables[name] { return found }
-    if name == "source" || name == "destination" {
+    if ["source", "destination", "propertyMapping"].contains(name), property == nil {
+      find(
+        .unknownVariable, .error,
+        "there is no $\(name) here: what the mapping takes is decided before it")
+    } else if name == "source" || name == "destination" {
       find(
         .unknownVariable, .error, "there is no $\(name): the entity mapping has no \(name) entity")
     } else {

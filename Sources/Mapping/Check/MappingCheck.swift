@@ -156,10 +156,7 @@ extension MappingCheck {
     case .filter(let predicate):
       check.checkFilter(predicate)
     case .expression(let value):
-      if case .value(let kind) = check.type(of: value), kind != .unknown {
-        find(
-          .typeMismatch, .error, mapping, nil, "the source expression yields no objects")
-      }
+      check.checkSelection(value)
     }
     take(check)
   }

@@ -22,6 +22,7 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     case unknownVariable = "unknown-variable"
     case unknownSelector = "unknown-selector"
     case argumentCount = "argument-count"
+    case badPredicate = "bad-predicate"
     case unknownMapping = "unknown-mapping"
     case typeMismatch = "type-mismatch"
     /// An expression that is legal and never yields an object.

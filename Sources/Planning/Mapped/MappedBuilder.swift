@@ -55,7 +55,7 @@ struct MappedBuilder {
   /// True when some expression is more than a look at the row or a known way to objects.
   private var needsObjects: Bool {
     mapped.mappings.contains { mapping in
-      mapping.filter != nil || !mapping.expressions.isEmpty || mapping.policy != nil
+      !mapping.takesAll || !mapping.expressions.isEmpty || mapping.policy != nil
         || mapping.links.contains { $0.way == .evaluated }
     }
   }
@@ -122,11 +122,7 @@ struct MappedBuilder {
     switch mapping.sourceSelection {
     case .all, .filter(.constant(true)): break
     case .filter(let predicate): plan.filter = predicate.description
-    case .expression:
-      throw PlanError.unsupported(
-        store: context.store.files.store.string,
-        what: "the entity mapping \(mapping.name) has a source expression that is no fetch of one "
-          + "entity's objects. Write it as a filter")
+    case .expression(let expression): plan.selection = expression.description
     }
     guard let source, let destination, let table, place != nil else { return plan }
     var attributes = MappedAttributes(
@@ -136,6 +132,9 @@ struct MappedBuilder {
     plan.copyAttributes = attributes.copyAttributes
     plan.attributes = attributes.programs
     plan.expressions = attributes.expressions
+    plan.destinationAccess = DestinationAccessPlanner(
+      context: context, mapping: mapping, destination: destination
+    ).access(table, derives: attributes.expressions.contains(where: \.isDerived))
     plan.sourceRules = RowRules(of: source, in: context.source, columns: attributes.copyColumns)
     return plan
   }
@@ -181,6 +180,7 @@ struct MappedAttributes {
       programs.append(isOwn ? program(of: column, place) : .null)
       place += 1
     }
+    expressions.sort { $0.order < $1.order }
   }
 
   private mutating func program(of column: Column, _ place: Int) -> AttributeProgram {
@@ -188,6 +188,13 @@ struct MappedAttributes {
     switch column.role {
     case .attribute(_, let name):
       guard let new = hierarchy.property(name, of: destination)?.property.attribute else {
+        return .null
+      }
+      if let derivation = new.ownDerivation(hierarchy, of: destination) {
+        expressions.append(
+          AttributeExpression(
+            property: name, place: place, type: new.type, isExternal: false,
+            expression: derivation.description, order: .max, isDerived: true))
         return .null
       }
       guard let expression = expression(of: name) else {
@@ -199,7 +206,8 @@ struct MappedAttributes {
         AttributeExpression(
           property: name, place: place, type: new.type,
           isExternal: new.type == .binary && new.allowsExternalBinaryDataStorage,
-          expression: expression.description))
+          expression: expression.description,
+          order: mapping.properties.attributes.firstIndex { $0.name == name } ?? 0))
       return .null
     case .leaf(_, let composite, let path):
       guard let key = expression(of: composite)?.plainSourceKey else { return .null }
@@ -267,4 +275,9 @@ extension ValueExpression {
     default: return nil
     }
   }
+}
+
+extension EntityMappingPlan {
+  /// True when no object of the source entity is left out.
+  public var takesAll: Bool { filter == nil && selection == nil }
 }

@@ -38,6 +38,8 @@ public struct EntityMappingPlan: Codable, Sendable, Equatable {
   public var userInfo: [String: String]
   /// The predicate that source objects must fulfil, as text; nil takes all.
   public var filter: String?
+  /// The source expression that yields the source objects, as text; nil takes all.
+  public var selection: String?
   /// True when the destination's keys are given out anew: the copy stage writes ordinals from 1,
   /// and ``MappedOffsets`` says what to add.
   public var assignsKeys: Bool
@@ -51,6 +53,8 @@ public struct EntityMappingPlan: Codable, Sendable, Equatable {
   public var attributes: [AttributeProgram]
   /// Attributes whose program is a place holder: an expression gives them their values.
   public var expressions: [AttributeExpression]
+  /// `$destination`, where expressions of the mapping speak of it.
+  public var destinationAccess: DestinationAccess?
   public var sourceRules: RowRules
   /// To-one columns of the source that the link stage reads after `Z_PK`.
   public var linkColumns: [String]
@@ -77,6 +81,10 @@ public struct AttributeExpression: Codable, Sendable, Equatable {
   /// True when values begin with a storage marker.
   public var isExternal: Bool
   public var expression: String
+  /// Number of the attribute mapping: expressions are evaluated by it, derivations after all.
+  public var order: Int
+  /// True for a derivation: `SELF` is the destination object.
+  public var isDerived = false
 }
 
 /// A relationship that an expression gives its value.

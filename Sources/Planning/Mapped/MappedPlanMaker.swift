@@ -85,6 +85,11 @@ struct MappedPlanMaker {
         let table = context.census.tables[name], let rows = context.census.entities[source],
         let keys = rows.keys, rows.count > 0
       else { continue }
+      if mapping.selection != nil {
+        units.append(
+          Shard(subject: .mapping(index), keys: keys, estimatedBytes: table.bytes))
+        continue
+      }
       // Rows of other entities lie between: the range is cut by the table's own density.
       let inRange = Self.share(of: keys, in: table.keys)
       let bytes =

@@ -140,5 +140,5 @@ final class KeptKeys: Association {
 
 extension EntityMappingPlan {
   /// True when source and destination keys are the same and no object is left out.
-  var keepsEveryKey: Bool { !assignsKeys && filter == nil && policy == nil }
+  var keepsEveryKey: Bool { !assignsKeys && takesAll && policy == nil }
 }

@@ -116,15 +116,27 @@ final class RowExpressions {
   private let compiledFilter: CompiledExpression?
   private var attributes: [Attribute] = []
   private var object: ObjectReference
-  private var extents: [(place: Int, offset: Int, count: Int, isText: Bool)] = []
+  private var extents: [DestinationRow.Extent] = []
+  private let selection: SourceSelectionKeys?
+  /// `$destination`, where expressions speak of it.
+  private let destinationRow: DestinationRow?
 
   init(_ context: MappedContext, _ mapping: EntityMappingPlan) throws {
     self.mapping = mapping
-    objects = SourceObjects(context, mapping, stage: .copy)
+    let objects = SourceObjects(context, mapping, stage: .copy)
+    self.objects = objects
     evaluator = Evaluator(access: objects, runDate: context.runDate)
     object = ObjectReference(mapping.source ?? "", 0, in: .source)
     let filter = try mapping.filter.map { try PredicateExpression(parsing: $0) }
     self.filter = filter
+    selection = try mapping.selection.map {
+      try SourceSelectionKeys($0, mapping, objects, runDate: context.runDate)
+    }
+    let destinationRow = mapping.destinationAccess.map {
+      DestinationRow($0, mapping, context, stage: .copy)
+    }
+    self.destinationRow = destinationRow
+    objects.destinationRow = destinationRow
     // Storage markers are none of a value's bytes: such attributes go the general way.
     var columns: [String: CompiledExpression.Column] = [:]
     for (place, attribute) in mapping.copyAttributes.enumerated() where !attribute.isExternal {
@@ -137,9 +149,9 @@ final class RowExpressions {
       attributes.append(
         Attribute(
           plan: plan, expression: expression,
-          compiled: plan.isExternal
+          compiled: plan.isExternal || plan.isDerived
             ? nil : CompiledExpression(expression, for: plan.type, column: column),
-          scope: scope(of: plan.property),
+          scope: scope(of: plan),
           description: AttributeDescription(
             traits: PropertyTraits(name: plan.property), type: plan.type)))
     }
@@ -147,8 +159,10 @@ final class RowExpressions {
 
   var isEmpty: Bool { attributes.isEmpty }
 
-  private func scope(of property: String?) -> EvaluationScope {
-    var scope = EvaluationScope(entityMapping: mapping.name, property: property)
+  private func scope(of plan: AttributeExpression) -> EvaluationScope {
+    var scope = EvaluationScope(
+      destination: destinationRow?.object, entityMapping: mapping.name, property: plan.property)
+    if plan.isDerived { scope.evaluatedObject = destinationRow.map { .object($0.object) } }
     scope.entityMappingUserInfo = mapping.userInfo
     return scope
   }
@@ -161,6 +175,7 @@ final class RowExpressions {
 
   /// True when the mapping takes the object.
   func accepts(_ values: UnsafePointer<RawValue>) throws -> Bool {
+    if let selection { return selection.contains(object.primaryKey) }
     guard let filter else { return true }
     if let compiledFilter {
       do {
@@ -196,6 +211,9 @@ final class RowExpressions {
         continue
       }
       attributes[index].scope.source = object
+      destinationRow?.settle(
+        on: output, extents, behind: UnsafeRawPointer(bytes.base),
+        before: attributes[index].plan.order)
       let value = try evaluator.attributeValue(
         of: attributes[index].expression, for: attributes[index].description,
         in: attributes[index].scope)
@@ -206,11 +224,15 @@ final class RowExpressions {
       case .real(let number): output[place] = .real(number)
       case .text(var text):
         text.withUTF8 { bytes.append(UnsafeRawBufferPointer($0)) }
-        extents.append((place, start, bytes.count - start, true))
+        extents.append(
+          DestinationRow.Extent(
+            place: place, offset: start, count: bytes.count - start, isText: true))
       case .blob(let data):
         if attributes[index].plan.isExternal { bytes.append(1 as UInt8) }
         bytes.append(data)
-        extents.append((place, start, bytes.count - start, false))
+        extents.append(
+          DestinationRow.Extent(
+            place: place, offset: start, count: bytes.count - start, isText: false))
       case nil:
         throw attributes[index].scope.error(
           .unacceptable(

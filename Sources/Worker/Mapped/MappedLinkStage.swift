@@ -31,8 +31,14 @@ struct MappedLinkStage {
     let links = try mapping.links.map {
       try LinkTargets($0, mapping, context.mapped, evaluator, keys: shard.keys)
     }
-    // Without a filter every object was taken, in this same order.
-    let copied = mapping.filter == nil ? nil : try UnitKeys(context.reader(.copy, unit), mapping)
+    if links.contains(where: \.needsDestination), let access = mapping.destinationAccess {
+      evaluator.destinationRow = DestinationRow(access, mapping, context.mapped, stage: .link)
+    }
+    let attributes =
+      try evaluator.destinationRow == nil
+      ? nil : CopiedAttributes(context.reader(.copy, unit), table, unit: unit)
+    // Where every object was taken, it was in this same order.
+    let copied = mapping.takesAll ? nil : try UnitKeys(context.reader(.copy, unit), mapping)
     var ordinal: Int64 = 0
     let columns = Int32(statement.columnCount)
     let row = RowValues(count: Int(columns))
@@ -54,6 +60,9 @@ struct MappedLinkStage {
         local = mapping.assignsKeys ? ordinal : source
       }
       let key = local + offset
+      if let attributes {
+        evaluator.destinationRow?.settle(on: try attributes.row(local), key: key)
+      }
       for place in 0..<output.count { output.values[place] = .null }
       for link in links {
         try link.find(source, row.values + 1)
@@ -79,6 +88,8 @@ final class LinkEvaluator {
   private let context: MappedContext
   private let mapping: EntityMappingPlan
   private var made: Evaluator?
+  /// `$destination`, where relationship expressions speak of it.
+  var destinationRow: DestinationRow?
   let numbers: [EntityName: Int64]
 
   init(_ context: MappedContext, _ mapping: EntityMappingPlan) {
@@ -93,16 +104,19 @@ final class LinkEvaluator {
   func objects(_ expression: ValueExpression, _ property: String, source key: Int64) throws
     -> [ObjectReference]
   {
-    let evaluator =
-      made
-      ?? Evaluator(
-        access: SourceObjects(context, mapping, stage: .link), runDate: context.runDate)
+    let evaluator = made ?? makeEvaluator()
     made = evaluator
     var scope = EvaluationScope(
       source: ObjectReference(mapping.source ?? "", key, in: .source),
-      entityMapping: mapping.name, property: property)
+      destination: destinationRow?.object, entityMapping: mapping.name, property: property)
     scope.entityMappingUserInfo = mapping.userInfo
     return try evaluator.objects(of: expression, in: scope)
+  }
+
+  private func makeEvaluator() -> Evaluator {
+    let objects = SourceObjects(context, mapping, stage: .link)
+    objects.destinationRow = destinationRow
+    return Evaluator(access: objects, runDate: context.runDate)
   }
 }
 
@@ -155,6 +169,9 @@ final class LinkTargets {
     }
     try readPair()
   }
+
+  /// True when the expression speaks of `$destination`.
+  var needsDestination: Bool { expression?.mentions("destination") ?? false }
 
   /// Finds the targets of an object; rows must come by ascending key.
   func find(_ source: Int64, _ columns: UnsafePointer<RawValue>) throws {

@@ -40,6 +40,8 @@ final class SourceObjects: ObjectAccess {
   private var destinationNames: [Int64: EntityName] = [:]
   /// The values of the object at hand, in the order of its entity's attributes.
   private var current: (object: ObjectReference, values: UnsafePointer<RawValue>)?
+  /// `$destination`, where expressions of the mapping speak of it.
+  var destinationRow: DestinationRow?
 
   init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage) {
     self.context = context
@@ -66,8 +68,11 @@ final class SourceObjects: ObjectAccess {
 
   func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue? {
     guard object.store == .source else {
+      if let destinationRow, object == destinationRow.object {
+        return try destinationRow.value(forKey: key)
+      }
       throw EvaluationProblem.access(
-        "values of destination objects cannot be read by an expression. Use the source's")
+        "of destination objects only $destination can be read by an expression. Use the source's")
     }
     guard let entity = entities[object.entity] else { return nil }
     if let place = entity.attributes[key] {
@@ -137,6 +142,10 @@ final class SourceObjects: ObjectAccess {
   }
 
   func uri(of object: ObjectReference) throws -> String {
+    if stage == .copy, object.store == .destination {
+      throw EvaluationProblem.access(
+        "a new object has no URI yet. Use it in a relationship, or --uri-table")
+    }
     let uuid =
       object.store == .source
       ? context.plan.mapped?.sourceUUID ?? "" : context.plan.control.storeUUID

@@ -1,0 +1,91 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+
+/// What `$destination` is to the expressions of one entity mapping.
+///
+/// Source: `core-data-migration.md` §4.1: in the creation stage it is the new object, which has
+/// the model's defaults and what the attribute mappings before have set; in the relationship
+/// stage all of them have.
+public struct DestinationAccess: Codable, Sendable, Equatable {
+  public struct Attribute: Codable, Sendable, Equatable {
+    public var name: String
+    public var type: AttributeType
+    /// Number among the table's attribute places; nil for an attribute that is not stored.
+    public var place: Int?
+    /// True when values begin with a storage marker.
+    public var isExternal: Bool
+    /// What a new object has.
+    public var initial: StoredDefault?
+    /// Number of the attribute mapping that sets it; nil when none does.
+    public var order: Int?
+  }
+
+  public var attributes: [Attribute]
+  /// Relationships of a new object are empty: true for those to many objects.
+  public var relationships: [String: Bool]
+}
+
+/// Finds out whether a mapping's expressions speak of the destination object, and of what.
+struct DestinationAccessPlanner {
+  let context: PlanContext
+  let mapping: EntityMapping
+  let destination: EntityName
+
+  /// Nil when no expression of the mapping needs it.
+  func access(_ table: EntityTable, derives: Bool) -> DestinationAccess? {
+    let properties = mapping.properties.attributes + mapping.properties.relationships
+    guard derives || properties.contains(where: { $0.expression?.mentions("destination") ?? false })
+    else { return nil }
+    let columns = table.columns.filter(\.isAttribute).map(\.name)
+    let set = mapping.properties.attributes.map { $0.expression == nil ? nil : $0.name }
+    var access = DestinationAccess(attributes: [], relationships: [:])
+    for declared in context.destination.hierarchy.properties(of: destination) {
+      switch declared.property {
+      case .attribute(let attribute):
+        guard attribute.type != .composite else { continue }
+        let column = context.destination.column(of: attribute.name, in: destination)
+        access.attributes.append(
+          DestinationAccess.Attribute(
+            name: attribute.name, type: attribute.type,
+            place: column.flatMap(columns.firstIndex(of:)),
+            isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage,
+            initial: attribute.defaultValue, order: set.firstIndex(of: attribute.name)))
+      case .relationship(let relationship):
+        access.relationships[relationship.name] = relationship.isToMany
+      case .fetchedProperty: break
+      }
+    }
+    return access
+  }
+}
+
+extension AttributeDescription {
+  /// A derivation that needs nothing but the object's own stored attributes: `canonical:(name)`,
+  /// `lowercase:(name)`, `now()` and what they are made of. Nil for any other.
+  func ownDerivation(_ hierarchy: EntityHierarchy, of entity: EntityName) -> ValueExpression? {
+    guard let derivationExpression,
+      let expression = try? ValueExpression(parsing: derivationExpression),
+      expression.needsOnlyAttributes(hierarchy, of: entity)
+    else { return nil }
+    return expression
+  }
+}
+
+extension ValueExpression {
+  fileprivate func needsOnlyAttributes(_ hierarchy: EntityHierarchy, of entity: EntityName) -> Bool
+  {
+    switch self {
+    case .keyPath(.evaluatedObject, let keys):
+      guard keys.count == 1, case .key(let key)? = keys.first,
+        let attribute = hierarchy.property(key, of: entity)?.property.attribute
+      else { return false }
+      return attribute.traits.isTransient == false && attribute.derivationExpression == nil
+    case .call("now", let arguments): return arguments.isEmpty
+    case .call(let name, let arguments):
+      return ["canonical:", "lowercase:", "uppercase:"].contains(name) && arguments.count == 1
+        && arguments[0].needsOnlyAttributes(hierarchy, of: entity)
+    default: return false
+    }
+  }
+}
