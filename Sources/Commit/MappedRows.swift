@@ -11,7 +11,8 @@ import SystemPackage
 /// Puts the rows of entity mappings into one destination table, in the order of their keys.
 ///
 /// Where keys are given out anew, shards follow each other: a plain concatenation. Where they are
-/// kept, rows of several mappings lie between one another and are merged.
+/// kept, rows of several mappings lie between one another and are merged. What policies made beside
+/// their mapping's table has the last keys.
 struct MappedRows {
   /// Mappings that are merged at most: each costs two open checkpoints. Beyond it rows go in
   /// mapping by mapping, and SQLite finds their places.
@@ -84,21 +85,24 @@ struct MappedRows {
     let row = UnsafeMutablePointer<RawValue>.allocate(capacity: table.columns.count + 3)
     row.initialize(repeating: .null, count: table.columns.count + 3)
     defer { row.deallocate() }
-    var streams: [Stream] = []
-    for (number, mapping) in makers(of: index) {
-      let units = plan.units.indices.filter { plan.units[$0].subject == .mapping(number) }
-      streams.append(
-        Stream(
-          table: table, mapping: mapping, units: units, offsets: offsets, run: run,
-          fingerprint: fingerprint))
+    func stream(_ subject: Shard.Subject, _ content: Stream.Content) -> Stream {
+      let units = plan.units.indices.filter { plan.units[$0].subject == subject }
+      return Stream(
+        table: table, content, units: units, offsets: offsets, run: run, fingerprint: fingerprint)
     }
-    guard isMerged(index) else {
-      for stream in streams {
-        while try stream.advance() {
-          stream.fill(row)
-          try body(row)
-        }
+    func take(_ stream: Stream) throws {
+      while try stream.advance() {
+        stream.fill(row)
+        try body(row)
       }
+    }
+    let streams = makers(of: index).map { number, mapping in
+      stream(.mapping(number), Stream.Content(mapping))
+    }
+    let inserted = stream(.inserted(index), .whole)
+    guard isMerged(index) else {
+      for stream in streams { try take(stream) }
+      try take(inserted)
       return
     }
     var waiting = try streams.filter { try $0.advance() }
@@ -109,17 +113,37 @@ struct MappedRows {
       try body(row)
       if try !waiting[least].advance() { waiting.remove(at: least) }
     }
+    try take(inserted)
   }
 
   /// The rows of one mapping, shard after shard.
   private final class Stream {
+    /// Which checkpoints hold the rows.
+    enum Content {
+      /// Attributes in that of the copy stage, relationship columns in another one's; nil where
+      /// all are NULL.
+      case split(links: Stage?)
+      /// Whole rows with their final keys in that of the validate stage: a policy's.
+      case whole
+
+      init(_ mapping: EntityMappingPlan) {
+        self =
+          mapping.policy != nil
+          ? .whole
+          : .split(
+            links: !mapping.fills.isEmpty ? .validate : !mapping.links.isEmpty ? .link : nil)
+      }
+    }
+
     private let table: TablePlan
     private let units: [Int]
     private let offsets: MappedOffsets
     private let run: RunDirectory
     private let fingerprint: [UInt8]
-    /// Where the finished relationship columns are; nil where all are NULL.
+    private let firstStage: Stage
+    /// Where the finished relationship columns are; nil where they are no others.
     private let linkStage: Stage?
+    private let hasFinalKeys: Bool
     /// Places in a row that begins with `Z_PK`, `Z_ENT` and `Z_OPT`.
     private let copyPlaces: [Int]
     private let linkPlaces: [Int]
@@ -132,7 +156,7 @@ struct MappedRows {
     private(set) var key = Int64.min
 
     init(
-      table: TablePlan, mapping: EntityMappingPlan, units: [Int], offsets: MappedOffsets,
+      table: TablePlan, _ content: Content, units: [Int], offsets: MappedOffsets,
       run: RunDirectory, fingerprint: [UInt8]
     ) {
       self.table = table
@@ -140,9 +164,16 @@ struct MappedRows {
       self.offsets = offsets
       self.run = run
       self.fingerprint = fingerprint
-      linkStage = !mapping.fills.isEmpty ? .validate : !mapping.links.isEmpty ? .link : nil
-      copyPlaces = [1, 2] + table.attributePlaces.map { $0 + 3 }
-      linkPlaces = table.relationshipPlaces.map { $0 + 3 }
+      let attributes = [1, 2] + table.attributePlaces.map { $0 + 3 }
+      let relationships = table.relationshipPlaces.map { $0 + 3 }
+      switch content {
+      case .split(let links):
+        (firstStage, linkStage, hasFinalKeys) = (.copy, links, false)
+        (copyPlaces, linkPlaces) = (attributes, relationships)
+      case .whole:
+        (firstStage, linkStage, hasFinalKeys) = (.validate, nil, true)
+        (copyPlaces, linkPlaces) = (attributes + relationships, [])
+      }
       copied = .allocate(capacity: copyPlaces.count)
       copied.initialize(repeating: .null)
       linked = .allocate(capacity: max(1, linkPlaces.count))
@@ -159,7 +190,7 @@ struct MappedRows {
       while true {
         if let copies, let copy = try row(copies) {
           let before = key
-          key = copy.key + offsets.offset(of: unit)
+          key = copy.key + (hasFinalKeys ? 0 : offsets.offset(of: unit))
           try decode(copy.payload, into: copied, copyPlaces.count)
           if let links {
             guard let link = try row(links), link.key == copy.key else {
@@ -181,7 +212,7 @@ struct MappedRows {
         }
         unit = units[next]
         next += 1
-        copies = try reader(.copy)
+        copies = try reader(firstStage)
         links = try linkStage.map(reader)
       }
     }

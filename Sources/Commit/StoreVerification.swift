@@ -160,6 +160,8 @@ extension StoreVerification {
     switch plan.units[unit].subject {
     case .mapping(let number):
       plan.mapped?.mappings[number].table.map { plan.tables[$0].name }
+    case .inserted(let number) where plan.tables.indices.contains(number):
+      plan.tables[number].name
     case .table(let number) where plan.tables.indices.contains(number):
       plan.tables[number].way == .removed ? nil : plan.tables[number].name
     case .joinTable(let number) where plan.joinTables.indices.contains(number):

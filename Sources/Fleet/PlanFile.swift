@@ -86,6 +86,7 @@ extension MigrationResult.Plan {
         case .table(let index): plan.tables[index].name
         case .joinTable(let index): plan.joinTables[index].name
         case .foreignTable(let index): plan.foreignTables[index].name
+        case .inserted(let index): plan.tables[index].name
         case .mapping(let index):
           plan.mapped?.mappings[index].table.map { plan.tables[$0].name } ?? ""
         }

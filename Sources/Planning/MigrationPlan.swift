@@ -275,6 +275,9 @@ public struct Shard: Codable, Sendable, Equatable {
     /// Number in ``MappedPlan/mappings``; keys are those of the source entity's table. In a plan
     /// with mapping models, units of tables are there to be verified only.
     case mapping(Int)
+    /// Number in ``MigrationPlan/tables``: objects that policies made in it beside those of their
+    /// own mapping's table.
+    case inserted(Int)
   }
 
   public var subject: Subject
@@ -300,6 +303,8 @@ extension MigrationPlan {
       switch units[number].subject {
       case .mapping(let index):
         return mappedUnit(index, isIn: stage)
+      case .inserted:
+        return stage == .validate
       case .table where mapped != nil:
         return stage == .verify
       case .joinTable where mapped != nil:
@@ -331,6 +336,10 @@ extension MigrationPlan {
   private func mappedUnit(_ index: Int, isIn stage: PlanStage) -> Bool {
     guard let mapped, mapped.mappings.indices.contains(index) else { return false }
     let mapping = mapped.mappings[index]
+    if mapping.policy != nil {
+      // Verify is when the policy looks at the whole destination.
+      return stage != .validate || mapping.table != nil
+    }
     guard mapping.table != nil else { return false }
     return switch stage {
     case .copy, .validate: true

@@ -29,6 +29,8 @@ public struct MigrationRequest: Sendable {
   public var renumbersKeys: Bool
   /// Whether the versions between the store's and the destination's are gone through.
   public var chain = Chain.direct
+  /// The entity migration policies that mapping models may name.
+  public var policies = RegisteredPolicies.none
 
   /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
   /// a killed worker loses less than a second.

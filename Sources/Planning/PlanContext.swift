@@ -10,6 +10,16 @@ struct PlanContext {
   let destination: StoreLayout
   let inference: InferredMapping
   let census: StoreCensus
+  /// False where ``source`` is a layout that the store at hand does not have.
+  var isOfStore = true
+
+  /// The destination looked at as a source: how the objects that will be written are read.
+  var ofDestination: PlanContext {
+    PlanContext(
+      store: store, source: destination, destination: destination, inference: inference,
+      census: census, isOfStore: false)
+  }
+
   /// Source entity → its successor.
   var successor: [EntityName: EntityName] { inference.successors }
 

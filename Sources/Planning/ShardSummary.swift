@@ -1,4 +1,5 @@
 import GodwitDigests
+import GodwitMapping
 import GodwitPersistentStore
 
 /// What a stage found out about one shard: the summary at the end of its checkpoint.
@@ -15,6 +16,10 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   public var bytes: Int64
   /// The highest key of the shard's rows, where the plan cannot know it.
   public var highestKey: Int64?
+  /// Copy stage of a policy's mapping: objects made, by number in ``MigrationPlan/tables``.
+  public var inserted: [Int: Int64]?
+  /// What a policy left in the manager's `userInfo`.
+  public var userInfo: [String: ExpressionValue]?
 
   public init(
     rows: Int64 = 0, digests: [Int: RowSetDigest] = [:], findings: [StoreFinding] = [],

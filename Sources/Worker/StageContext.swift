@@ -17,11 +17,13 @@ final class StageContext {
   let targets: TargetFinder
   private(set) var assembled: Connection?
   let fingerprint: [UInt8]
+  let policies: PolicyRegistry
   /// Offsets, associations and expressions, where the plan has entity mappings.
   private(set) lazy var mapped = MappedContext(
     plan: plan, run: run, source: source, targets: targets)
 
-  init(run path: FilePath) throws {
+  init(run path: FilePath, policies: PolicyRegistry = PolicyRegistry()) throws {
+    self.policies = policies
     run = RunDirectory(path)
     plan = try Self.readPlan(run.plan)
     guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint), fingerprint.count == 32 else {

@@ -14,6 +14,8 @@ public enum StageError: Error, Sendable, Equatable {
   case association(path: String, reason: String)
   /// An expression gave an object that the relationship may not point to.
   case wrongTarget(entity: String, primaryKey: Int64, relationship: String, found: String)
+  /// The plan was made by an executable that has this policy.
+  case missingPolicy(String, mapping: String)
 }
 
 extension StageError: CustomStringConvertible {
@@ -33,6 +35,9 @@ extension StageError: CustomStringConvertible {
     case .wrongTarget(let entity, let key, let relationship, let found):
       "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
         + "\(found), which the relationship may not point to."
+    case .missingPolicy(let policy, let mapping):
+      "The entity mapping \(mapping) needs the policy \(policy), which is not registered. Run the "
+        + "executable that brings it along."
     }
   }
 }

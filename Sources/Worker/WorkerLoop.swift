@@ -12,8 +12,14 @@ import SystemPackage
 public struct WorkerLoop {
   private let input: FileDescriptor
   private let output: FileDescriptor
+  private let policies: PolicyRegistry
 
-  public init(input: FileDescriptor = .standardInput, output: FileDescriptor = .standardOutput) {
+  /// - Parameter policies: The entity migration policies of the running executable.
+  public init(
+    policies: PolicyRegistry = PolicyRegistry(), input: FileDescriptor = .standardInput,
+    output: FileDescriptor = .standardOutput
+  ) {
+    self.policies = policies
     self.input = input
     self.output = output
   }
@@ -30,7 +36,9 @@ public struct WorkerLoop {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
         do {
-          if context?.run.path != FilePath(run) { context = try StageContext(run: FilePath(run)) }
+          if context?.run.path != FilePath(run) { 
+            context = try StageContext(run: FilePath(run), policies: policies)
+          }
           if let assembled { try context?.openAssembled(assembled) }
           openFailure = nil
         } catch {

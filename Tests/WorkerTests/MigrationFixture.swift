@@ -20,6 +20,7 @@ final class MigrationFixture {
   private let destination: ManagedObjectModel
   private var runs = 0
   private(set) var findings: [StoreFinding] = []
+  var policies = PolicyRegistry()
   /// What the last migration was and where it lies.
   private(set) var latest: (plan: MigrationPlan, run: RunDirectory, store: FilePath)?
 
@@ -63,10 +64,11 @@ final class MigrationFixture {
     let versions = [("1", source), ("2", destination)].map {
       ModelVersion(name: $0.0, model: $0.1, isCurrent: $0.0 == "2", path: $0.0)
     }
-    let request = MigrationRequest(
+    var request = MigrationRequest(
       store: folder.appending("source.sqlite"), models: versions, destination: versions[1],
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
       shardBytes: shardBytes, mappings: files ?? [], renumbersKeys: renumbers)
+    request.policies = policies.registered { "code" }
     return try Planner().plan(request)
   }
 
@@ -81,7 +83,7 @@ final class MigrationFixture {
       atPath: run.path.string, withIntermediateDirectories: true)
     try run.create()
     try JSONEncoder().encode(plan).write(to: URL(filePath: run.plan.string))
-    let context = try StageContext(run: run.path)
+    let context = try StageContext(run: run.path, policies: policies)
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []
     for unit in plan.units(in: .copy) {

@@ -15,6 +15,7 @@ struct MappedBuilder {
   let context: PlanContext
   let members: [Member]
   private let renumbers: Bool
+  private let policies: RegisteredPolicies
   private(set) var tables: [TablePlan] = []
   private(set) var joinTables: [JoinTablePlan] = []
   private(set) var mapped = MappedPlan(
@@ -22,10 +23,12 @@ struct MappedBuilder {
   private(set) var notes: [String] = []
 
   init(
-    context: PlanContext, models: [MappingModel], renumbers: Bool
+    context: PlanContext, models: [MappingModel], renumbers: Bool,
+    policies: RegisteredPolicies = .none
   ) throws {
     self.context = context
     self.renumbers = renumbers
+    self.policies = policies
     var members: [Member] = []
     for (pass, model) in models.enumerated() {
       for mapping in model.entityMappings {
@@ -45,6 +48,11 @@ struct MappedBuilder {
     links.build(&mapped.mappings)
     mapped.groups = links.groups
     joinTables = links.joinTables
+    if hasPolicies {
+      mapped.destinationEntities = links.destinationEntities()
+      mapped.writtenEntities = SourceAccessPlanner(context: context.ofDestination).entities()
+      mapped.policyCode = policies.codeDigest()
+    }
     if needsObjects {
       mapped.sourceEntities = SourceAccessPlanner(context: context).entities()
     }
@@ -60,19 +68,26 @@ struct MappedBuilder {
     }
   }
 
+  /// The code of policies may make objects of any entity.
+  private var hasPolicies: Bool { members.contains { $0.mapping.policy != nil } }
+
   // MARK: Tables and keys
 
   private func makes(_ member: Member, rowsOf table: EntityTable) -> Bool {
     guard let destination = member.mapping.destinationEntity else { return false }
-    return member.mapping.sourceEntity != nil && table.entities.contains(destination)
+    return (member.mapping.sourceEntity != nil || member.mapping.policy != nil)
+      && table.entities.contains(destination)
   }
 
   private func plan(of table: EntityTable, _ makers: [Member]) -> TablePlan {
     let names = table.columns.map(\.name)
-    let numbers = Set(makers.compactMap(\.mapping.destinationEntity)).sorted()
+    let numbers =
+      hasPolicies
+      ? table.entities.filter { context.destination.hierarchy[$0]?.isAbstract == false }
+      : Set(makers.compactMap(\.mapping.destinationEntity)).sorted()
     let empty = RowRules(of: table.root, in: context.destination, columns: [])
     return TablePlan(
-      name: table.name, root: table.root, way: makers.isEmpty ? .empty : .computed,
+      name: table.name, root: table.root, way: makers.isEmpty && !hasPolicies ? .empty : .computed,
       columns: names, sourceTable: nil, carriedColumns: [], copyColumns: [], copyExpressions: [],
       linkColumns: [], pairQueries: [],
       entities: numbers.map { entity in
@@ -109,7 +124,7 @@ struct MappedBuilder {
     let old = source.flatMap(context.source.table(of:))
     let table = destination.flatMap(context.destination.table(of:))
     let place =
-      old != nil && table != nil
+      (old != nil || mapping.policy != nil) && table != nil
       ? tables.firstIndex { $0.name == table?.name && $0.way == .computed } : nil
     var plan = EntityMappingPlan(
       name: mapping.name, pass: member.pass, source: source, destination: destination,
@@ -119,6 +134,7 @@ struct MappedBuilder {
       filter: nil, assignsKeys: table.map(assignsKeys) ?? false, isAskedFor: false,
       copyColumns: [], copyAttributes: [], attributes: [], expressions: [],
       sourceRules: RowRules([]), linkColumns: [], links: [], fills: [])
+    plan.isWhole = mapping.policy.flatMap { policies[$0] }?.seesWholeEntity ?? false
     switch mapping.sourceSelection {
     case .all, .filter(.constant(true)): break
     case .filter(let predicate): plan.filter = predicate.description
@@ -246,12 +262,13 @@ struct MappedAttributes {
 extension PlanContext {
   /// The stored attributes of a source entity, without composites, that its table really has.
   func attributes(ofSource entity: EntityName) -> [SourceAttribute] {
-    let present = Set(
-      source.table(of: entity).map { store.columns(of: $0.name).map(\.name) } ?? [])
+    let present =
+      isOfStore
+      ? source.table(of: entity).map { Set(store.columns(of: $0.name).map(\.name)) } ?? [] : nil
     return source.hierarchy.properties(of: entity).compactMap { declared in
       guard declared.property.isStored, let attribute = declared.property.attribute,
         attribute.type != .composite, let column = source.column(of: attribute.name, in: entity),
-        present.contains(column)
+        present?.contains(column) ?? true
       else { return nil }
       return SourceAttribute(
         name: attribute.name, type: attribute.type, column: column,

@@ -19,6 +19,9 @@ struct MappedLinks {
   let context: PlanContext
   let members: [MappedBuilder.Member]
   let tables: [TablePlan]
+  /// A policy may set any relationship of any object: then every column and join table has a
+  /// group.
+  private let hasPolicies: Bool
   private(set) var groups: [RelationshipGroup] = []
   private(set) var joinTables: [JoinTablePlan] = []
   private var groupNumbers: [Key: Int] = [:]
@@ -29,6 +32,7 @@ struct MappedLinks {
     self.context = context
     self.members = members
     self.tables = tables
+    hasPolicies = members.contains { $0.mapping.policy != nil }
   }
 
   mutating func build(_ plans: inout [EntityMappingPlan]) {
@@ -38,6 +42,7 @@ struct MappedLinks {
       link(member, &plans[index])
     }
     for index in plans.indices {
+      if hasPolicies { plans[index].isAskedFor = true }
       for link in plans[index].links {
         switch link.way {
         case .ownObject(let mappings), .toOne(_, let mappings), .toMany(_, let mappings):
@@ -77,10 +82,16 @@ struct MappedLinks {
       for column in table.columns {
         switch column.role {
         case .toOne(let entity, let name):
-          guard
-            let toOne = hierarchy.property(name, of: entity)?.property.relationship,
-            let inverse = hierarchy.inverse(of: toOne)
-          else { continue }
+          guard let toOne = hierarchy.property(name, of: entity)?.property.relationship else {
+            continue
+          }
+          guard let inverse = hierarchy.inverse(of: toOne) else {
+            if hasPolicies {
+              add(
+                Key(entity: entity, relationship: name), .columns(table: number, isOrdered: false))
+            }
+            continue
+          }
           let isOrdered = inverse.relationship.isToMany && inverse.relationship.isOrdered
           let others = makers(of: inverse.entity).contains {
             expression(of: inverse.relationship.name, in: $0) != nil
@@ -88,13 +99,16 @@ struct MappedLinks {
           let own = makers(of: entity)
           let isSet = own.contains { expression(of: name, in: $0) != nil }
           let lacks = own.contains { expression(of: name, in: $0) == nil }
-          guard (others && lacks) || (isOrdered && (others || isSet)) else { continue }
+          guard hasPolicies || (others && lacks) || (isOrdered && (others || isSet)) else {
+            continue
+          }
           add(
             Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
         case .owner(let owner, let name):
-          guard makers(of: owner).contains(where: { expression(of: name, in: $0) != nil }) else {
-            continue
-          }
+          guard
+            hasPolicies
+              || makers(of: owner).contains(where: { expression(of: name, in: $0) != nil })
+          else { continue }
           add(Key(entity: owner, relationship: name), .columns(table: number, isOrdered: false))
         case .attribute, .leaf, .targetEntity, .order: continue
         }
@@ -110,9 +124,11 @@ struct MappedLinks {
 
   private mutating func makeJoins() {
     for (number, join) in context.destination.joinTables.enumerated() {
-      let isSet = [(join.entity, join.relationship), (join.inverseEntity, join.inverse)].contains {
-        entity, name in makers(of: entity).contains { expression(of: name, in: $0) != nil }
-      }
+      let isSet =
+        hasPolicies
+        || [(join.entity, join.relationship), (join.inverseEntity, join.inverse)].contains {
+          entity, name in makers(of: entity).contains { expression(of: name, in: $0) != nil }
+        }
       joinTables.append(
         JoinTablePlan(
           name: join.name,
@@ -158,8 +174,7 @@ struct MappedLinks {
       var link = LinkProgram(
         property: name, expression: value.description, way: .evaluated,
         isToMany: relationship.isToMany,
-        allowed: hierarchy.concrete(of: relationship.destinationEntity)
-          .map(context.destinationNumber).sorted(),
+        allowed: allowedTargets(of: relationship),
         keyPlace: relationship.isToMany
           ? nil : place(context.destination.column(of: name, in: destination)),
         entityPlace: relationship.isToMany
@@ -168,20 +183,36 @@ struct MappedLinks {
       link.way = way(of: value, source: source, pass: member.pass, &plan.linkColumns)
       plan.links.append(link)
     }
-    // Rows that are members of somebody's to-many relationship without inverse.
-    for column in context.destination.tables[number].columns {
+    plan.fills += ownerFills(of: destination, number)
+  }
+
+  /// `Z_ENT` in the destination of everything that a relationship may point to.
+  func allowedTargets(of relationship: RelationshipDescription) -> [Int64] {
+    hierarchy.concrete(of: relationship.destinationEntity).map(context.destinationNumber).sorted()
+  }
+
+  /// The group that sets the columns of a to-one relationship.
+  func group(of relationship: String, declaredBy entity: EntityName) -> Int? {
+    groupNumbers[Key(entity: entity, relationship: relationship)]
+  }
+
+  /// For rows that are members of somebody's to-many relationship without inverse.
+  func ownerFills(of entity: EntityName, _ number: Int) -> [RelationshipFill] {
+    let table = tables[number]
+    return context.destination.tables[number].columns.compactMap { column in
       guard case .owner(let owner, let name) = column.role,
         let group = groupNumbers[Key(entity: owner, relationship: name)],
-        let key = place(column.name),
-        hierarchy.isKind(destination, of: context.bearer(of: column))
-      else { continue }
-      plan.fills.append(
-        RelationshipFill(
-          group: group, keyPlace: key, entityPlace: nil, orderPlace: nil, keepsOwn: false))
+        let key = table.relationshipPlaces.firstIndex(where: {
+          table.columns[$0] == column.name
+        }),
+        hierarchy.isKind(entity, of: context.bearer(of: column))
+      else { return nil }
+      return RelationshipFill(
+        group: group, keyPlace: key, entityPlace: nil, orderPlace: nil, keepsOwn: false)
     }
   }
 
-  private func emissions(
+  func emissions(
     of relationship: RelationshipDescription, declaredBy entity: EntityName
   ) -> [LinkProgram.Emission] {
     var found: [LinkProgram.Emission] = []

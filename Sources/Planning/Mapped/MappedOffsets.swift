@@ -8,6 +8,8 @@ public struct MappedOffsets: Codable, Sendable, Equatable {
   public var fingerprint: String
   /// Shard → what to add to its keys; only those that give out new ones.
   public var offsets: [Int: Int64]
+  /// Shard of a policy's mapping → table → what to add to the ordinals of its objects there.
+  public var policyOffsets: [Int: [Int: Int64]] = [:]
   /// Number in ``MigrationPlan/tables`` → the highest key given, for `Z_PRIMARYKEY.Z_MAX`.
   public var highest: [Int: Int64]
 
@@ -15,6 +17,12 @@ public struct MappedOffsets: Codable, Sendable, Equatable {
     self.fingerprint = fingerprint
     self.offsets = offsets
     self.highest = highest
+  }
+
+  /// Gives keys to objects that a policy's shard made in a table: after those that are there.
+  public mutating func insert(_ count: Int64, into table: Int, by unit: Int) {
+    policyOffsets[unit, default: [:]][table] = highest[table] ?? 0
+    highest[table, default: 0] += count
   }
 
   public func offset(of unit: Int) -> Int64 { offsets[unit] ?? 0 }

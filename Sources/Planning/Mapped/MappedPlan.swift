@@ -16,6 +16,12 @@ public struct MappedPlan: Codable, Sendable, Equatable {
   public var countRules: [CountRule]
   /// The source store's UUID, for the URIs of its objects.
   public var sourceUUID = ""
+  /// What policies may make; empty where no mapping has one.
+  public var destinationEntities: [DestinationEntityPlan] = []
+  /// How the objects of the written destination are read, by policies that validate it.
+  public var writtenEntities: [SourceEntityAccess] = []
+  /// SHA-256 of the code of the policies, so that another build's checkpoints are not this one's.
+  public var policyCode: String?
 }
 
 /// One entity mapping, with everything that its three stages need.
@@ -35,6 +41,8 @@ public struct EntityMappingPlan: Codable, Sendable, Equatable {
   public var table: Int?
   /// The class of the entity migration policy.
   public var policy: String?
+  /// True when the policy must see the whole entity: one shard.
+  public var isWhole = false
   public var userInfo: [String: String]
   /// The predicate that source objects must fulfil, as text; nil takes all.
   public var filter: String?
@@ -148,6 +156,9 @@ public struct RelationshipFill: Codable, Sendable, Equatable {
   /// True when the mapping itself sets the relationship; then only the place in the owner's list
   /// comes from the group.
   public var keepsOwn: Bool
+  /// True when objects have a word of their own, or none, one by one: the group is asked where
+  /// the column is NULL.
+  public var yieldsToOwn = false
 }
 
 /// How many members a to-many relationship may have.

@@ -27,7 +27,8 @@ struct MappedPlanMaker {
           + dropped.sorted { $0.precedesInBytes($1) }.joined(separator: ", ") + ".")
     }
     var builder = try MappedBuilder(
-      context: context, models: mapped.models, renumbers: request.renumbersKeys)
+      context: context, models: mapped.models, renumbers: request.renumbersKeys,
+      policies: request.policies)
     try builder.build()
     notes += builder.notes
     let store = context.store
@@ -80,7 +81,17 @@ struct MappedPlanMaker {
 
   private func units(of plan: MigrationPlan) throws -> [Shard] {
     var units: [Shard] = []
-    for (index, mapping) in (plan.mapped?.mappings ?? []).enumerated() where mapping.table != nil {
+    let hasPolicies = plan.mapped?.policyCode != nil
+    for (index, mapping) in (plan.mapped?.mappings ?? []).enumerated()
+    where mapping.table != nil || mapping.policy != nil {
+      // A policy's hooks run without source objects, too.
+      if mapping.policy != nil, mapping.isWhole || !hasRows(mapping) {
+        let bytes = mapping.sourceTable.flatMap { context.census.tables[$0]?.bytes } ?? 0
+        units.append(
+          Shard(
+            subject: .mapping(index), keys: Int64.min...Int64.max, estimatedBytes: bytes))
+        continue
+      }
       guard let source = mapping.source, let name = mapping.sourceTable,
         let table = context.census.tables[name], let rows = context.census.entities[source],
         let keys = rows.keys, rows.count > 0
@@ -101,6 +112,10 @@ struct MappedPlanMaker {
     }
     for (index, table) in plan.tables.enumerated() where table.way == .computed {
       units += try verifyUnits(of: index, table, plan)
+      if hasPolicies {
+        units.append(
+          Shard(subject: .inserted(index), keys: Int64.min...Int64.max, estimatedBytes: 1))
+      }
     }
     for (index, join) in plan.joinTables.enumerated() where join.way == .computed {
       units.append(
@@ -115,6 +130,10 @@ struct MappedPlanMaker {
     return units
   }
 
+  private func hasRows(_ mapping: EntityMappingPlan) -> Bool {
+    mapping.source.flatMap { context.census.entities[$0]?.count } ?? 0 > 0
+  }
+
   private static func share(of keys: ClosedRange<Int64>, in all: ClosedRange<Int64>?) -> Double {
     guard let all else { return 1 }
     let whole = Double(all.upperBound) - Double(all.lowerBound) + 1
@@ -127,7 +146,6 @@ struct MappedPlanMaker {
     -> [Shard]
   {
     let mappings = (plan.mapped?.mappings ?? []).filter { $0.table == index }
-    guard let first = mappings.first else { return [] }
     var bytes: Int64 = 0
     var keys: ClosedRange<Int64>?
     var rows: Int64 = 0
@@ -144,7 +162,14 @@ struct MappedPlanMaker {
           min($0.lowerBound, range.lowerBound)...max($0.upperBound, range.upperBound)
         } ?? range
     }
-    guard rows > 0, let keys else { return [] }
+    guard rows > 0, let keys, let first = mappings.first else {
+      // Only a policy may make rows where no source object does.
+      return plan.mapped?.policyCode == nil
+        ? []
+        : [
+          Shard(subject: .table(index), keys: Int64.min...Int64.max, estimatedBytes: 1)
+        ]
+    }
     let range = first.assignsKeys ? 1...rows : keys
     let wanted = max(1, min((bytes + request.shardBytes - 1) / request.shardBytes, rows, 10_000))
     // Whatever the numbers say, every key that a policy may have given is looked at.

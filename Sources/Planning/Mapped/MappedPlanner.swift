@@ -14,6 +14,8 @@ struct MappedPlanner {
   let mismatches: [MappingMismatch]
   let source: EntityHierarchy
   let destination: EntityHierarchy
+  /// The policies that the mapping models name and the executable has.
+  private let policies: [String: Set<String>]
 
   init(_ request: MigrationRequest, source: EntityHierarchy, destination: EntityHierarchy) {
     let choice = MappingChoice(
@@ -24,6 +26,8 @@ struct MappedPlanner {
     mismatches = choice.mismatches
     self.source = source
     self.destination = destination
+    policies = request.policies.known(
+      among: models.flatMap { $0.entityMappings.compactMap(\.policy) })
   }
 
   var isUsed: Bool { !models.isEmpty }
@@ -35,12 +39,13 @@ struct MappedPlanner {
   }
 
   /// What forbids running the mapping models; the code is that of the first. Entity migration
-  /// policies are code, which no mapping model brings along: every one of them stands against it.
+  /// policies are code, which no mapping model brings along: one that is not registered stands
+  /// against it.
   func obstacles() -> (code: Int, reasons: [Reason])? {
     var found: [(MappingFinding, String)] = []
     for (file, model) in zip(files, models) {
       let check = MappingCheck(
-        model, source: source, destination: destination)
+        model, source: source, destination: destination, registeredPolicies: policies)
       found += check.findings.filter { $0.severity == .error }.map { ($0, file.file) }
     }
     guard !found.isEmpty else { return nil }
@@ -63,7 +68,7 @@ struct MappedPlanner {
     var notes: [String] = []
     for (file, model) in zip(files, models) {
       let check = MappingCheck(
-        model, source: source, destination: destination)
+        model, source: source, destination: destination, registeredPolicies: policies)
       for finding in check.findings where finding.severity == .warning {
         // With several passes an entity may be another pass's.
         if models.count > 1,

@@ -2,6 +2,8 @@ import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitMapping
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -50,20 +52,47 @@ extension MappedBarrier {
     try run.discardDerived()
     try DurableFile.makeFolder(run.associations)
     var offsets = MappedOffsets(fingerprint: plan.fingerprint)
+    var inserted: [Int: [Int: Int64]] = [:]
+    var userInfos: [(unit: Int, values: [String: ExpressionValue]?)] = []
     for unit in plan.units(in: .copy) {
       let mapping = try mapping(of: unit)
-      guard let table = mapping.table else { continue }
       let summary = try summary(of: unit)
-      if mapping.assignsKeys {
+      if mapping.policy != nil {
+        inserted[unit] = summary.inserted ?? [:]
+        userInfos.append((unit, summary.userInfo))
+      }
+      guard let table = mapping.table else { continue }
+      if mapping.policy != nil {
+        offsets.insert(summary.inserted?[table] ?? 0, into: table, by: unit)
+      } else if mapping.assignsKeys {
         offsets.offsets[unit] = offsets.highest[table] ?? 0
         offsets.highest[table, default: 0] += summary.rows
       } else {
         offsets.highest[table] = max(offsets.highest[table] ?? 0, summary.highestKey ?? 0)
       }
     }
-    for (index, mapping) in mappings.enumerated()
-    where mapping.table != nil && mapping.isAskedFor && !mapping.keepsEveryKey {
-      try writeAssociation(index, mapping, offsets)
+    // What policies made in other tables than their mapping's comes after everything else there.
+    for (unit, counts) in inserted.sorted(by: { $0.key < $1.key }) {
+      for (table, count) in counts.sorted(by: { $0.key < $1.key })
+      where offsets.policyOffsets[unit]?[table] == nil && count > 0 {
+        offsets.insert(count, into: table, by: unit)
+      }
+    }
+    for (index, mapping) in mappings.enumerated() {
+      if mapping.policy != nil {
+        try writePolicyAssociation(index, offsets)
+      } else if mapping.table != nil, mapping.isAskedFor, !mapping.keepsEveryKey {
+        try writeAssociation(index, mapping, offsets)
+      }
+    }
+    if !userInfos.isEmpty {
+      try CarriedUserInfo(run: run).write(userInfos.map(\.values), after: .copy) {
+        [tables = destinationTables] number, object in
+        guard let table = tables[object.entity],
+          let offset = offsets.policyOffsets[userInfos[number].unit]?[table]
+        else { return object.primaryKey }
+        return object.primaryKey + offset
+      }
     }
     // The last file: where it is, the others are.
     let encoder = JSONEncoder()
@@ -81,15 +110,39 @@ extension MappedBarrier {
     try writer.finish()
   }
 
+  private func writePolicyAssociation(_ index: Int, _ offsets: MappedOffsets) throws {
+    let tables = Dictionary(
+      (plan.mapped?.destinationEntities ?? []).map { ($0.number, $0.table) },
+      uniquingKeysWith: { a, _ in a })
+    try PolicyAssociationWriter(index, run).write { body in
+      for unit in plan.units.indices where plan.units[unit].subject == .mapping(index) {
+        let reader = try reader(.copy, unit)
+        while let entry = try reader.next() {
+          guard var pair = entry.association, let table = tables[pair.destinationEntity] else {
+            continue
+          }
+          pair.destination += offsets.policyOffsets[unit]?[table] ?? 0
+          try body(pair)
+        }
+      }
+    }
+  }
+
+  private var destinationTables: [EntityName: Int] {
+    Dictionary(
+      (plan.mapped?.destinationEntities ?? []).map { ($0.entity, $0.table) },
+      uniquingKeysWith: { a, _ in a })
+  }
+
   private func mapping(of unit: Int) throws -> EntityMappingPlan {
     guard case .mapping(let index) = plan.units[unit].subject, mappings.indices.contains(index)
     else { throw StageError.outOfOrder("unit \(unit), which is no entity mapping") }
     return mappings[index]
   }
 
-  private func summary(of unit: Int) throws -> ShardSummary {
+  private func summary(of unit: Int, _ stage: Stage = .copy) throws -> ShardSummary {
     let bytes = try CheckpointReader.summary(
-      of: run.path(of: CheckpointName(stage: .copy, unit: unit)), fingerprint: fingerprint)
+      of: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
     return try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
   }
 
@@ -134,6 +187,13 @@ extension MappedBarrier {
   public func gather() throws {
     guard let mapped = plan.mapped, !mapped.groups.isEmpty, !DurableFile.exists(run.edges) else {
       return
+    }
+    if mapped.policyCode != nil {
+      let policies = try plan.units(in: .link).filter { try mapping(of: $0).policy != nil }
+      // Keys are final by now.
+      try CarriedUserInfo(run: run).write(
+        try policies.map { try summary(of: $0, .link).userInfo }, after: .link
+      ) { _, object in object.primaryKey }
     }
     let path = FilePath(run.edges.string + ".building")
     try DurableFile.removeIfPresent(path)
@@ -241,48 +301,6 @@ extension MappedBarrier {
                  GROUP BY a, b)
          ORDER BY a, b;
         """
-    }
-  }
-}
-
-/// One pair of a relationship: an entry of a link checkpoint, whose key is the group's number.
-///
-/// Six numbers of eight bytes, little-endian: side, row, other key, other entity, position.
-struct Edge {
-  static let channel: UInt8 = 2
-  static let byteCount = 40
-
-  /// See ``LinkProgram/Emission/side``.
-  var side: Int64
-  /// The row that the group sets; for a join table the first key.
-  var row: Int64
-  var other: Int64
-  /// `Z_ENT` of the other object in the destination.
-  var entity: Int64
-  /// Place in the collection that named it, from 0; −1 where there is none.
-  var position: Int64
-
-  init(side: Int64, row: Int64, other: Int64, entity: Int64, position: Int64) {
-    self.side = side
-    self.row = row
-    self.other = other
-    self.entity = entity
-    self.position = position
-  }
-
-  init?(_ payload: UnsafeRawBufferPointer) {
-    guard payload.count == Self.byteCount else { return nil }
-    func number(_ place: Int) -> Int64 {
-      Int64(littleEndian: payload.loadUnaligned(fromByteOffset: place * 8, as: Int64.self))
-    }
-    self.init(
-      side: number(0), row: number(1), other: number(2), entity: number(3), position: number(4))
-  }
-
-  func encode(into buffer: inout RawBuffer) {
-    buffer.removeAll()
-    for number in [side, row, other, entity, position] {
-      buffer.append(number: number.littleEndian)
     }
   }
 }

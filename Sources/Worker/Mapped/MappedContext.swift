@@ -21,9 +21,23 @@ final class MappedContext {
     self.targets = targets
     self.run = run
     self.source = source
+    mappings = plan.mapped?.mappings ?? []
   }
 
-  var mappings: [EntityMappingPlan] { plan.mapped?.mappings ?? [] }
+  let mappings: [EntityMappingPlan]
+  /// `Z_ENT` and names of the source's entities, where expressions or policies may need them.
+  private(set) lazy var sourceNumbers = Dictionary(
+    (plan.mapped?.sourceEntities ?? []).map { ($0.entity, $0.number) },
+    uniquingKeysWith: { a, _ in a })
+  private(set) lazy var sourceNames = Dictionary(
+    sourceNumbers.map { ($1, $0) }, uniquingKeysWith: { a, _ in a })
+  /// Likewise of the destination's, where policies may need them.
+  private(set) lazy var destinationNumbers = Dictionary(
+    (plan.mapped?.destinationEntities ?? []).map { ($0.entity, $0.number) },
+    uniquingKeysWith: { a, _ in a })
+  private(set) lazy var destinationNames = Dictionary(
+    destinationNumbers.map { ($1, $0) }, uniquingKeysWith: { a, _ in a })
+  private var policyAssociations: [Int: PolicyAssociation] = [:]
 
   /// `now()` of every expression: when the source was last written, so that a rerun gives the
   /// same rows. Seconds since 2001-01-01 UTC.
@@ -71,6 +85,19 @@ final class MappedContext {
     }
     associations[index] = made
     return made
+  }
+
+  /// What a policy's mapping associated.
+  func policyAssociation(_ index: Int) throws -> PolicyAssociation {
+    if let known = policyAssociations[index] { return known }
+    let made = try PolicyAssociation(index, run)
+    policyAssociations[index] = made
+    return made
+  }
+
+  /// What the policies of the stage before left in the manager's `userInfo`.
+  func userInfo(before stage: GodwitCheckpoints.Stage) throws -> [String: ExpressionValue] {
+    try CarriedUserInfo(run: run).read(before: stage)
   }
 
   /// The pairs that all link shards have given, sorted.

@@ -20,6 +20,7 @@ struct MappedCopyStage {
       throw StageError.outOfOrder("a copy of unit \(unit), which is no entity mapping")
     }
     let mapping = try context.mapped.mapping(index)
+    if mapping.policy != nil { return try PolicyCopyStage(context: context).run(index, unit) }
     let table = try context.mapped.table(of: mapping)
     let writer = try context.writer(.copy, unit)
     let statement = try rows(of: mapping, shard.keys)
@@ -110,7 +111,7 @@ final class RowExpressions {
   }
 
   private let mapping: EntityMappingPlan
-  private let objects: SourceObjects
+  let objects: SourceObjects
   private let evaluator: Evaluator
   private let filter: PredicateExpression?
   private let compiledFilter: CompiledExpression?

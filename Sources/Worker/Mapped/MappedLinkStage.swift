@@ -15,6 +15,9 @@ struct MappedLinkStage {
   func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
     let shard = try context.shard(unit)
     let mapping = try context.mapped.mapping(index)
+    if mapping.policy != nil {
+      return try PolicyLinkStage(context: context).run(index, unit, to: writer)
+    }
     let table = try context.mapped.table(of: mapping)
     let offset = try context.mapped.offsets().offset(of: unit)
     let statement = try context.source.prepare(
@@ -87,9 +90,12 @@ struct MappedLinkStage {
 final class LinkEvaluator {
   private let context: MappedContext
   private let mapping: EntityMappingPlan
-  private var made: Evaluator?
+  private let evaluator: Evaluator
+  let objects: SourceObjects
   /// `$destination`, where relationship expressions speak of it.
-  var destinationRow: DestinationRow?
+  var destinationRow: DestinationRow? { didSet { objects.destinationRow = destinationRow } }
+  /// Likewise, where a policy's object is at hand.
+  var destination: ObjectReference?
   let numbers: [EntityName: Int64]
 
   init(_ context: MappedContext, _ mapping: EntityMappingPlan) {
@@ -99,30 +105,24 @@ final class LinkEvaluator {
       context.plan.tables.flatMap(\.entities).compactMap { program in
         program.destination.map { ($0, program.destinationNumber) }
       }, uniquingKeysWith: { first, _ in first })
+    objects = SourceObjects(context, mapping, stage: .link)
+    evaluator = Evaluator(access: objects, runDate: context.runDate)
   }
 
-  func objects(_ expression: ValueExpression, _ property: String, source key: Int64) throws
+  func objects(_ expression: ValueExpression, _ property: String, source: ObjectReference) throws
     -> [ObjectReference]
   {
-    let evaluator = made ?? makeEvaluator()
-    made = evaluator
     var scope = EvaluationScope(
-      source: ObjectReference(mapping.source ?? "", key, in: .source),
-      destination: destinationRow?.object, entityMapping: mapping.name, property: property)
+      source: source, destination: destination ?? destinationRow?.object,
+      entityMapping: mapping.name, property: property)
     scope.entityMappingUserInfo = mapping.userInfo
     return try evaluator.objects(of: expression, in: scope)
-  }
-
-  private func makeEvaluator() -> Evaluator {
-    let objects = SourceObjects(context, mapping, stage: .link)
-    objects.destinationRow = destinationRow
-    return Evaluator(access: objects, runDate: context.runDate)
   }
 }
 
 /// Finds the destination objects of one relationship, for one object after another.
 final class LinkTargets {
-  struct Target {
+  struct Target: Hashable, BitwiseCopyable {
     var entity: Int64
     var key: Int64
   }
@@ -130,9 +130,12 @@ final class LinkTargets {
   private let plan: LinkProgram
   private let mapping: EntityMappingPlan
   private let context: MappedContext
+  private let groups: [RelationshipGroup]
   private let evaluator: LinkEvaluator
   private let expression: ValueExpression?
   private let takers: [(number: Int64, association: any Association)]
+  /// Mappings with policies: any number of objects of any entity for one.
+  private let policies: [(sourceNumber: Int64, association: PolicyAssociation)]
   private let allowed: Set<Int64>
   private var list: Statement?
   private var listed: (owner: Int64, target: Int64)?
@@ -147,6 +150,7 @@ final class LinkTargets {
     self.mapping = mapping
     self.context = context
     self.evaluator = evaluator
+    groups = context.plan.mapped?.groups ?? []
     allowed = Set(plan.allowed)
     var numbers: [Int] = []
     switch plan.way {
@@ -164,8 +168,11 @@ final class LinkTargets {
     } else {
       expression = nil
     }
-    takers = try numbers.map {
+    takers = try numbers.filter { context.mappings[$0].policy == nil }.map {
       (try context.mapping($0).destinationNumber, try context.association($0))
+    }
+    policies = try numbers.filter { context.mappings[$0].policy != nil }.map {
+      (try context.mapping($0).sourceNumber, try context.policyAssociation($0))
     }
     try readPair()
   }
@@ -188,12 +195,24 @@ final class LinkTargets {
       }
     case .evaluated:
       guard let expression else { return }
-      for found in try evaluator.objects(expression, plan.property, source: source) {
-        guard found.store == .destination, let number = evaluator.numbers[found.entity] else {
-          throw wrong(found.store == .destination ? found.entity.rawValue : "the source store")
-        }
-        try append(Target(entity: number, key: found.primaryKey))
+      try add(expression, ObjectReference(mapping.source ?? "", source, in: .source))
+    }
+  }
+
+  /// Finds the targets of any object, whatever came before it.
+  func targets(of expression: ValueExpression, _ source: ObjectReference) throws -> [Target] {
+    object = source.primaryKey
+    targets.removeAll(keepingCapacity: true)
+    try add(expression, source)
+    return targets
+  }
+
+  private func add(_ expression: ValueExpression, _ source: ObjectReference) throws {
+    for found in try evaluator.objects(expression, plan.property, source: source) {
+      guard found.store == .destination, let number = evaluator.numbers[found.entity] else {
+        throw wrong(found.store == .destination ? found.entity.rawValue : "the source store")
       }
+      try append(Target(entity: number, key: found.primaryKey))
     }
   }
 
@@ -201,6 +220,11 @@ final class LinkTargets {
     for taker in takers {
       guard let key = try taker.association.destination(of: source) else { continue }
       try append(Target(entity: taker.number, key: key))
+    }
+    for taker in policies {
+      try taker.association.forEachDestination(of: taker.sourceNumber, source) { entity, key in
+        try append(Target(entity: entity, key: key))
+      }
     }
   }
 
@@ -237,29 +261,11 @@ final class LinkTargets {
     _ key: Int64, _ number: Int64, into buffer: inout RawBuffer, _ writer: CheckpointWriter
   ) throws {
     guard !plan.emissions.isEmpty else { return }
-    let isJoin = plan.isToMany
-    for (position, target) in targets.enumerated() {
-      for emission in plan.emissions {
-        let group = context.plan.mapped?.groups[emission.group]
-        var edge =
-          emission.side == 0
-          ? Edge(
-            side: 0, row: key, other: target.key, entity: target.entity,
-            position: isJoin ? Int64(position) : -1)
-          : Edge(
-            side: 1, row: target.key, other: key, entity: number, position: Int64(position))
-        edge.encode(into: &buffer)
-        try writer.append(channel: Edge.channel, key: Int64(emission.group), buffer.bytes)
-        // A relationship that is its own inverse has each pair both ways round.
-        if case .join(_, _, _, true)? = group?.target {
-          edge = Edge(
-            side: 1 - edge.side, row: edge.other, other: edge.row, entity: number,
-            position: edge.position)
-          edge.encode(into: &buffer)
-          try writer.append(channel: Edge.channel, key: Int64(emission.group), buffer.bytes)
-        }
-      }
-      if !plan.isToMany { break }
+    try Edge.emit(
+      targets, plan.emissions, isToMany: plan.isToMany, key: key, number: number, groups
+    ) { group, edge in
+      edge.encode(into: &buffer)
+      try writer.append(channel: Edge.channel, key: Int64(group), buffer.bytes)
     }
   }
 }

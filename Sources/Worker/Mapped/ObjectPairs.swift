@@ -36,14 +36,33 @@ struct ObjectPairs {
     guard let offsets = try MappedBarrier.readOffsets(run, plan) else {
       throw StageError.outOfOrder("pairs of objects before every shard was copied")
     }
-    for (index, mapping) in mapped.mappings.enumerated() where mapping.table != nil {
+    for (index, mapping) in mapped.mappings.enumerated() {
+      if mapping.policy != nil {
+        try forEachAssociated(by: index, mapping.name, mapped, body)
+        continue
+      }
+      guard mapping.table != nil else { continue }
       guard let source = mapping.source, let destination = mapping.destination else { continue }
       let kind = Kind(mapping: mapping.name, source: source, destination: destination)
       try Self.forEach(of: index, mapping, offsets, plan, run) { try body(kind, $0, $1) }
     }
   }
 
-  /// Gives the pairs of one entity mapping, ascending by both keys.
+  /// Gives what a policy associated, by source object.
+  private func forEachAssociated(
+    by index: Int, _ name: String, _ mapped: MappedPlan, _ body: Body
+  ) throws {
+    let sources = Dictionary(
+      mapped.sourceEntities.map { ($0.number, $0.entity) }, uniquingKeysWith: { a, _ in a })
+    let destinations = Dictionary(
+      mapped.destinationEntities.map { ($0.number, $0.entity) }, uniquingKeysWith: { a, _ in a })
+    try PolicyAssociation(index, run).forEach { entity, source, number, destination in
+      guard let from = sources[entity], let to = destinations[number] else { return }
+      try body(Kind(mapping: name, source: from, destination: to), source, destination)
+    }
+  }
+
+  /// Gives the pairs of one entity mapping without a policy, ascending by both keys.
   static func forEach(
     of index: Int, _ mapping: EntityMappingPlan, _ offsets: MappedOffsets, _ plan: MigrationPlan,
     _ run: RunDirectory, _ body: (_ source: Int64, _ destination: Int64) throws -> Void

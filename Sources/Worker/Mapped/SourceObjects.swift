@@ -35,6 +35,14 @@ final class SourceObjects: ObjectAccess {
   private let pass: Int
   private let source: EntityName?
   private let external: ExternalData
+  private let newExternal: ExternalData
+  /// Where objects are read: the source, or the written destination.
+  private let connection: Connection
+  private let home: ObjectReference.Store
+  /// Reads a destination object that a policy's shard has at hand.
+  var readDestination: ((String, ObjectReference) throws -> ExpressionValue?)?
+  /// Answers `FUNCTION($entityPolicy, …)`; nil for a selector that is not the policy's.
+  var policy: ((String, [ExpressionValue]) throws -> ExpressionValue?)?
   private var entities: [EntityName: Entity] = [:]
   private var names: [Int64: EntityName] = [:]
   private var destinationNames: [Int64: EntityName] = [:]
@@ -43,14 +51,35 @@ final class SourceObjects: ObjectAccess {
   /// `$destination`, where expressions of the mapping speak of it.
   var destinationRow: DestinationRow?
 
-  init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage) {
+  convenience init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage) {
+    self.init(
+      context, mapping, stage: stage, home: .source, context.source,
+      context.plan.mapped?.sourceEntities ?? [])
+  }
+
+  /// Reads the objects of the written destination.
+  convenience init(
+    _ context: MappedContext, _ mapping: EntityMappingPlan, written: Connection
+  ) {
+    self.init(
+      context, mapping, stage: .link, home: .destination, written,
+      context.plan.mapped?.writtenEntities ?? [])
+  }
+
+  private init(
+    _ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage,
+    home: ObjectReference.Store, _ connection: Connection, _ entities: [SourceEntityAccess]
+  ) {
     self.context = context
     self.stage = stage
+    self.home = home
+    self.connection = connection
     pass = mapping.pass
     source = mapping.source
     external = ExternalData(folder: context.plan.externalDataPath)
-    for access in context.plan.mapped?.sourceEntities ?? [] {
-      entities[access.entity] = Entity(access)
+    newExternal = ExternalData(folder: context.run.external.string)
+    for access in entities {
+      self.entities[access.entity] = Entity(access)
       names[access.number] = access.entity
     }
     for mapping in context.mappings {
@@ -64,13 +93,17 @@ final class SourceObjects: ObjectAccess {
     current = (object, values)
   }
 
+  /// Forgets the object at hand, whose row is gone.
+  func unsettle() { current = nil }
+
   // MARK: Values
 
   func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue? {
-    guard object.store == .source else {
+    guard object.store == home else {
       if let destinationRow, object == destinationRow.object {
         return try destinationRow.value(forKey: key)
       }
+      if let readDestination { return try readDestination(key, object) }
       throw EvaluationProblem.access(
         "of destination objects only $destination can be read by an expression. Use the source's")
     }
@@ -104,20 +137,32 @@ final class SourceObjects: ObjectAccess {
   private func value(
     _ raw: RawValue, _ attribute: SourceAttribute, _ object: ObjectReference
   ) throws -> ExpressionValue {
-    if attribute.isExternal, raw.kind == .blob, let marker = raw.buffer.first {
-      if marker == 2 {
-        return .data(
-          try external.file(
-            named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey))
-      }
-      return .data(Array(raw.buffer.dropFirst()))
+    try value(raw, type: attribute.type, isExternal: attribute.isExternal, object)
+  }
+
+  /// A column's value as an attribute's.
+  func value(
+    _ raw: RawValue, type: AttributeType, isExternal: Bool, _ object: ObjectReference
+  ) throws -> ExpressionValue {
+    guard isExternal, raw.kind == .blob, let marker = raw.buffer.first else {
+      return try ExpressionValue(stored: raw, as: type)
     }
-    return try ExpressionValue(stored: raw, as: attribute.type)
+    guard marker == 2 else { return .data(Array(raw.buffer.dropFirst())) }
+    // A destination object's file may be the source's or a new one.
+    if object.store == .destination,
+      let found = try? newExternal.file(
+        named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey)
+    {
+      return .data(found)
+    }
+    return .data(
+      try external.file(
+        named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey))
   }
 
   private func rowStatement(_ entity: Entity) throws -> Statement {
     let columns = entity.access.attributes.map { quoted($0.column) }.joined(separator: ", ")
-    return try context.source.prepare(
+    return try connection.prepare(
       "SELECT \(columns) FROM \(quoted(entity.access.table)) WHERE Z_PK = ?1")
   }
 
@@ -125,14 +170,14 @@ final class SourceObjects: ObjectAccess {
     -> ExpressionValue
   {
     let relationship = entity.access.relationships[place]
-    let statement = try entity.lists[place] ?? context.source.prepare(relationship.sql)
+    let statement = try entity.lists[place] ?? connection.prepare(relationship.sql)
     entity.lists[place] = statement
     try statement.bind(1, object.primaryKey)
     defer { statement.reset() }
     var found: [ExpressionValue] = []
     while try statement.step() {
       guard let name = names[statement.int64(1)] else { continue }
-      found.append(.object(ObjectReference(name, statement.int64(0), in: .source)))
+      found.append(.object(ObjectReference(name, statement.int64(0), in: home)))
       guard found.count <= EvaluationLimits.members else {
         throw EvaluationProblem.tooLarge(what: "members", limit: EvaluationLimits.members)
       }
@@ -188,6 +233,12 @@ final class SourceObjects: ObjectAccess {
     for object in sources {
       for index in mappings {
         let mapping = context.mappings[index]
+        if mapping.policy != nil {
+          try forEachDestination(of: object, mapping: index) {
+            if seen.insert($0).inserted { found.append($0) }
+          }
+          continue
+        }
         guard object.store == .source, mapping.source == object.entity,
           let name = mapping.destination,
           let key = try context.association(index).destination(of: object.primaryKey)
@@ -209,7 +260,13 @@ final class SourceObjects: ObjectAccess {
     try requireLinks()
     var sources: [ObjectReference] = []
     for object in destinationInstances ?? [] where object.store == .destination {
-      for index in found where context.mappings[index].destination == object.entity {
+      for index in found where context.mappings[index].policy != nil {
+        try forEachSource(of: object, mapping: index) { sources.append($0) }
+      }
+      for index in found
+      where context.mappings[index].policy == nil
+        && context.mappings[index].destination == object.entity
+      {
         guard let name = context.mappings[index].source,
           let key = try context.association(index).source(of: object.primaryKey)
         else { continue }
@@ -230,18 +287,143 @@ final class SourceObjects: ObjectAccess {
     of entity: EntityName, where predicate: PredicateExpression,
     holds: (ObjectReference) throws -> Bool
   ) throws -> [ObjectReference]? {
-    guard let found = entities[entity] else { return nil }
-    let statement = try context.source.prepare(
-      "SELECT Z_PK FROM \(quoted(found.access.table)) WHERE Z_ENT = ?1 ORDER BY Z_PK")
-    try statement.bind(1, found.access.number)
     var objects: [ObjectReference] = []
-    while try statement.step() {
-      let object = ObjectReference(entity, statement.int64(0), in: .source)
+    let isKnown = try forEachKey(of: entity) { object in
       if try holds(object) { objects.append(object) }
       guard objects.count <= EvaluationLimits.members else {
         throw EvaluationProblem.tooLarge(what: "members", limit: EvaluationLimits.members)
       }
     }
-    return objects
+    return isKnown ? objects : nil
+  }
+
+  /// Calls the body with every object of an entity, without those of its sub-entities.
+  ///
+  /// - Returns: False when there is no such entity.
+  fileprivate func forEachKey(
+    of entity: EntityName, _ body: (ObjectReference) throws -> Void
+  ) throws -> Bool {
+    guard let found = entities[entity] else { return false }
+    let statement = try connection.prepare(
+      "SELECT Z_PK FROM \(quoted(found.access.table)) WHERE Z_ENT = ?1 ORDER BY Z_PK")
+    try statement.bind(1, found.access.number)
+    while try statement.step() {
+      try body(ObjectReference(entity, statement.int64(0), in: home))
+    }
+    return true
+  }
+}
+
+// MARK: - For policies
+
+extension SourceObjects {
+  func performPolicy(
+    selector: String, arguments: [ExpressionValue], in scope: EvaluationScope
+  ) throws -> ExpressionValue? {
+    try policy?(selector, arguments)
+  }
+
+  /// Calls the body with the objects of an entity that fulfil a predicate, by ascending key.
+  ///
+  /// - Returns: False when there is no such entity.
+  func forEachObject(
+    of entity: EntityName, where predicate: PredicateExpression?,
+    _ body: (ObjectReference) throws -> Void
+  ) throws -> Bool {
+    let evaluator = predicate.map { _ in Evaluator(access: self, runDate: context.runDate) }
+    return try forEachKey(of: entity) { object in
+      if let predicate, let evaluator {
+        guard try evaluator.holds(predicate, in: .filter(of: object)) else { return }
+      }
+      try body(object)
+    }
+  }
+
+  /// As `destinationInstances(forEntityMappingNamed:sourceInstances:)` of a migration manager, for
+  /// which nil means all.
+  func destinations(ofMapping mapping: String, _ sources: [ObjectReference]?) throws
+    -> [ObjectReference]?
+  {
+    if let sources {
+      return try destinationInstances(forEntityMappingNamed: mapping, sourceInstances: sources)
+    }
+    let indexes = mappings(named: mapping)
+    guard !indexes.isEmpty else { return nil }
+    var found: [ObjectReference] = []
+    var seen: Set<ObjectReference> = []
+    for index in indexes {
+      try forEachPair(of: index) { _, destination in
+        if seen.insert(destination).inserted { found.append(destination) }
+      }
+    }
+    return found
+  }
+
+  /// As `sourceInstances(forEntityMappingNamed:destinationInstances:)`; nil means all.
+  func sources(ofMapping mapping: String, _ destinations: [ObjectReference]?) throws
+    -> [ObjectReference]?
+  {
+    if let destinations {
+      return try sourceInstances(
+        forEntityMappingNamed: mapping, destinationInstances: destinations)
+    }
+    let indexes = mappings(named: mapping)
+    guard !indexes.isEmpty else { return nil }
+    var found: [ObjectReference] = []
+    var seen: Set<ObjectReference> = []
+    for index in indexes {
+      try forEachPair(of: index) { source, _ in
+        if seen.insert(source).inserted { found.append(source) }
+      }
+    }
+    return found
+  }
+
+  private func mappings(named name: String) -> [Int] {
+    context.mappings.indices.filter {
+      context.mappings[$0].pass == pass && context.mappings[$0].name == name
+    }
+  }
+
+  private func forEachPair(
+    of index: Int, _ body: (ObjectReference, ObjectReference) throws -> Void
+  ) throws {
+    let mapping = context.mappings[index]
+    guard mapping.policy == nil else {
+      try context.policyAssociation(index).forEach { entity, source, number, key in
+        guard let from = context.sourceNames[entity], let to = context.destinationNames[number]
+        else { return }
+        try body(
+          ObjectReference(from, source, in: .source), ObjectReference(to, key, in: .destination))
+      }
+      return
+    }
+    guard let from = mapping.source, let to = mapping.destination else { return }
+    try context.association(index).forEach { source, key in
+      try body(
+        ObjectReference(from, source, in: .source), ObjectReference(to, key, in: .destination))
+    }
+  }
+
+  /// What a policy's mapping made of a source object.
+  fileprivate func forEachDestination(
+    of object: ObjectReference, mapping index: Int, _ body: (ObjectReference) throws -> Void
+  ) throws {
+    guard object.store == .source, let entity = context.sourceNumbers[object.entity] else { return }
+    try context.policyAssociation(index).forEachDestination(of: entity, object.primaryKey) {
+      guard let name = context.destinationNames[$0] else { return }
+      try body(ObjectReference(name, $1, in: .destination))
+    }
+  }
+
+  /// What a policy's mapping made a destination object of.
+  fileprivate func forEachSource(
+    of object: ObjectReference, mapping index: Int, _ body: (ObjectReference) throws -> Void
+  ) throws {
+    guard let entity = context.destinationNumbers[object.entity] else { return }
+    try context.policyAssociation(index).forEachSource(of: entity, object.primaryKey) {
+      guard let name = context.sourceNames[$0] else { return }
+      try body(ObjectReference(name, $1, in: .source))
+    }
   }
 }

@@ -21,7 +21,7 @@ struct LinkStage {
       try linkPairs(of: context.plan.joinTables[index], shard.keys, to: writer, &summary)
     case .mapping(let index):
       summary = try MappedLinkStage(context: context).run(index, unit, to: writer)
-    case .foreignTable:
+    case .foreignTable, .inserted:
       throw StageError.outOfOrder("links of a foreign table")
     }
     try writer.finish(summary: summary.encoded())

@@ -16,7 +16,13 @@ struct ValidateStage {
     let summary: ShardSummary
     switch shard.subject {
     case .mapping(let index):
-      summary = try MappedValidation(context: context).rows(of: index, unit, to: writer)
+      let mapping = try context.mapped.mapping(index)
+      summary =
+        mapping.policy == nil
+        ? try MappedValidation(context: context).rows(of: index, unit, to: writer)
+        : try PolicyValidation(context: context).rows(of: mapping, unit, to: writer)
+    case .inserted(let table):
+      summary = try PolicyValidation(context: context).inserted(table, to: writer)
     case .joinTable(let index) where context.plan.mapped != nil:
       summary = try MappedValidation(context: context).pairs(of: index, to: writer)
     case .table(let index):
@@ -133,8 +139,10 @@ struct VerifyStage {
       found.findings += try MemberCounts(context.plan, table: index).findings(
         in: assembled, shard.keys)
       summary = found
-    case .mapping:
-      throw StageError.outOfOrder("a verification of an entity mapping")
+    case .mapping(let index):
+      summary = try PolicyCustomValidation(context: context).run(index)
+    case .inserted:
+      throw StageError.outOfOrder("a verification of a policy's objects")
     case .joinTable(let index):
       let join = context.plan.joinTables[index]
       summary = try RowDigester.digest(

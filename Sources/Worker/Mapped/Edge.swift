@@ -1,0 +1,84 @@
+import GodwitPlanning
+import GodwitSQLite
+
+/// One pair of a relationship: an entry of a link checkpoint, whose key is the group's number.
+///
+/// Six numbers of eight bytes, little-endian: side, row, other key, other entity, position.
+struct Edge {
+  static let channel: UInt8 = 2
+  static let byteCount = 40
+
+  /// See ``LinkProgram/Emission/side``.
+  var side: Int64
+  /// The row that the group sets; for a join table the first key.
+  var row: Int64
+  var other: Int64
+  /// `Z_ENT` of the other object in the destination.
+  var entity: Int64
+  /// Place in the collection that named it, from 0; −1 where there is none.
+  var position: Int64
+
+  init(side: Int64, row: Int64, other: Int64, entity: Int64, position: Int64) {
+    self.side = side
+    self.row = row
+    self.other = other
+    self.entity = entity
+    self.position = position
+  }
+
+  init?(_ payload: UnsafeRawBufferPointer) {
+    guard payload.count == Self.byteCount else { return nil }
+    func number(_ place: Int) -> Int64 {
+      Int64(littleEndian: payload.loadUnaligned(fromByteOffset: place * 8, as: Int64.self))
+    }
+    self.init(
+      side: number(0), row: number(1), other: number(2), entity: number(3), position: number(4))
+  }
+
+  func encode(into buffer: inout RawBuffer) {
+    buffer.removeAll()
+    for number in [side, row, other, entity, position] {
+      buffer.append(number: number.littleEndian)
+    }
+  }
+
+  /// Says where the pairs of one object's relationship go beside its own columns.
+  ///
+  /// - Parameters:
+  ///   - key: The object's, in the destination.
+  ///   - number: Its `Z_ENT`.
+  ///   - isOwnWord: True when the object's row has the column of a to-one relationship already;
+  ///     the pair is then needed for the place in an ordered list only.
+  @inline(__always)
+  static func emit(
+    _ targets: [LinkTargets.Target], _ emissions: [LinkProgram.Emission], isToMany: Bool,
+    key: Int64, number: Int64, _ groups: [RelationshipGroup], isOwnWord: Bool = false,
+    _ body: (_ group: Int, Edge) throws -> Void
+  ) throws {
+    for (position, target) in targets.enumerated() {
+      for emission in emissions {
+        let group = groups[emission.group]
+        if isOwnWord, !isToMany, emission.side == 0, case .columns(_, false) = group.target {
+          continue
+        }
+        let edge =
+          emission.side == 0
+          ? Edge(
+            side: 0, row: key, other: target.key, entity: target.entity,
+            position: isToMany ? Int64(position) : -1)
+          : Edge(
+            side: 1, row: target.key, other: key, entity: number, position: Int64(position))
+        try body(emission.group, edge)
+        // A relationship that is its own inverse has each pair both ways round.
+        if case .join(_, _, _, true) = group.target {
+          try body(
+            emission.group,
+            Edge(
+              side: 1 - edge.side, row: edge.other, other: edge.row, entity: number,
+              position: edge.position))
+        }
+      }
+      if !isToMany { break }
+    }
+  }
+}

@@ -1,0 +1,411 @@
+import GodwitCheckpoints
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+
+/// A concrete entity of the destination, ready to be asked by name.
+final class DestinationKind {
+  let plan: DestinationEntityPlan
+  let table: TablePlan
+  let attributes: [String: Int]
+  let relationships: [String: Int]
+  /// The record of a new object: `Z_ENT`, `Z_OPT` and the model's defaults.
+  let template: [UInt8]
+
+  init(_ plan: DestinationEntityPlan, _ table: TablePlan) {
+    self.plan = plan
+    self.table = table
+    attributes = Dictionary(
+      plan.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    relationships = Dictionary(
+      plan.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    let code = AttributeProgramCode(plan.defaults)
+    let row = RowValues(count: 2 + plan.defaults.count)
+    row.values[0] = .integer(plan.number)
+    // Objects of a new store: they have been saved once.
+    row.values[1] = .integer(1)
+    for place in 0..<code.operations.count {
+      row.values[2 + place] = code.operations[place].value
+    }
+    var record = RawBuffer()
+    RecordFormat.encode(row.values, count: row.count, into: &record)
+    template = [UInt8](record.bytes)
+  }
+}
+
+/// The entities of the destination, by name and by number.
+final class DestinationKinds {
+  private let byName: [EntityName: DestinationKind]
+  private let byNumber: [Int64: DestinationKind]
+
+  init(_ plan: MigrationPlan) {
+    var (names, numbers) = ([EntityName: DestinationKind](), [Int64: DestinationKind]())
+    for entity in plan.mapped?.destinationEntities ?? []
+    where plan.tables.indices.contains(entity.table) {
+      let kind = DestinationKind(entity, plan.tables[entity.table])
+      names[entity.entity] = kind
+      numbers[entity.number] = kind
+    }
+    byName = names
+    byNumber = numbers
+  }
+
+  subscript(name: EntityName) -> DestinationKind? { byName[name] }
+  subscript(number: Int64) -> DestinationKind? { byNumber[number] }
+}
+
+/// An object that is being worked on.
+final class WorkingObject {
+  let kind: DestinationKind
+  /// Place among the shard's objects of the same table, from 1.
+  let ordinal: Int64
+  /// `Z_ENT`, `Z_OPT` and the attribute columns, without what ``changes`` say.
+  var record = RawBuffer(capacity: 256)
+  /// Places among the attribute columns, and their new values; the last one counts.
+  var changes: [(place: Int, value: ExpressionValue)] = []
+  /// Values of transient attributes, which no store holds.
+  var transients: [Int: ExpressionValue] = [:]
+  /// Relationships that were set, by their number in the entity.
+  var links: [(relationship: Int, targets: [LinkTargets.Target])] = []
+  var isDirty = true
+
+  init(_ kind: DestinationKind, _ ordinal: Int64) {
+    self.kind = kind
+    self.ordinal = ordinal
+  }
+}
+
+/// The destination objects of one shard of a policy's mapping: made in its copy stage, at hand
+/// again in its link stage.
+///
+/// Those at work are in memory, a few hundred; the others are bytes. An object is told by its
+/// table and its place among the shard's objects there, so that it can be found again without
+/// a search.
+final class DestinationObjects {
+  private struct Key: Hashable {
+    var table: Int
+    var ordinal: Int64
+  }
+
+  /// A to-many relationship of many members, or of members that come one by one.
+  private struct Hub: Hashable {
+    var key: Key
+    var relationship: Int
+  }
+
+  /// As many objects as are kept at hand before they become bytes again.
+  private static let mostWorking = 256
+  /// Members from which on a relationship stays in memory: to write it anew for each further
+  /// member would cost the square of their number.
+  private static let hubMembers = 64
+
+  let kinds: DestinationKinds
+  private let scratch: ScratchRows
+  /// Table → places of its objects in the scratch rows, by ordinal.
+  private var places: [Int: [Int]] = [:]
+  /// Tables in the order in which they came up; the mapping's own is first.
+  private(set) var tables: [Int] = []
+  private var working: [Key: WorkingObject] = [:]
+  private var recent: WorkingObject?
+  private var hubs: [Hub: [LinkTargets.Target]] = [:]
+  /// Whether it is remembered whose attributes change: in the link stage they have been written.
+  var remembersChanges = false
+  private(set) var changed: [Int: Set<Int64>] = [:]
+  private let externalName: String
+  private let newFiles: NewExternalFiles
+  private var bytes = RawBuffer(capacity: 4 << 10)
+  private var output = RawBuffer(capacity: 4 << 10)
+
+  /// - Parameter unit: The shard's number: part of the names of new external files.
+  init(_ context: StageContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int) {
+    self.kinds = kinds
+    scratch = ScratchRows(in: context.run.path)
+    externalName = "unit \(unit)"
+    newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
+    if let ownTable { use(ownTable) }
+  }
+
+  private func use(_ table: Int) {
+    guard places[table] == nil else { return }
+    places[table] = []
+    tables.append(table)
+  }
+
+  func count(of table: Int) -> Int64 { Int64(places[table]?.count ?? 0) }
+
+  // MARK: Objects
+
+  /// A new object with the defaults, or the given record.
+  func insert(_ kind: DestinationKind, _ record: UnsafeRawBufferPointer? = nil) throws
+    -> WorkingObject
+  {
+    if working.count >= Self.mostWorking { try settle() }
+    use(kind.plan.table)
+    places[kind.plan.table]?.append(-1)
+    let object = WorkingObject(kind, count(of: kind.plan.table))
+    if let record { object.record.append(record) } else { object.record.append(kind.template) }
+    return keep(object)
+  }
+
+  private func keep(_ object: WorkingObject) -> WorkingObject {
+    working[Key(table: object.kind.plan.table, ordinal: object.ordinal)] = object
+    recent = object
+    return object
+  }
+
+  /// An object of this shard; nil when it has none of that entity and ordinal.
+  func object(_ kind: DestinationKind, _ ordinal: Int64) throws -> WorkingObject? {
+    let table = kind.plan.table
+    if let recent, recent.ordinal == ordinal, recent.kind.plan.table == table { return recent }
+    let key = Key(table: table, ordinal: ordinal)
+    if let found = working[key] {
+      recent = found
+      return found
+    }
+    guard ordinal >= 1, ordinal <= count(of: table), let place = places[table]?[Int(ordinal) - 1],
+      place >= 0
+    else { return nil }
+    if working.count >= Self.mostWorking { try settle() }
+    let object = try read(place) { record, links -> WorkingObject? in
+      guard let found = Self.kind(of: record, kinds) else { return nil }
+      let object = WorkingObject(found, ordinal)
+      object.record.append(record)
+      object.links = LinkBytes.links(links)
+      object.isDirty = false
+      return object
+    }
+    return object.map(keep)
+  }
+
+  // MARK: Relationships
+
+  /// The members that were set; nil for none so far.
+  func targets(_ object: WorkingObject, _ relationship: Int) -> [LinkTargets.Target]? {
+    if let place = object.links.firstIndex(where: { $0.relationship == relationship }) {
+      return hubs[hub(object, relationship)] ?? object.links[place].targets
+    }
+    return nil
+  }
+
+  func set(_ targets: [LinkTargets.Target], _ object: WorkingObject, _ relationship: Int) {
+    object.isDirty = true
+    object.links.removeAll { $0.relationship == relationship }
+    hubs[hub(object, relationship)] = nil
+    if targets.count >= Self.hubMembers {
+      hubs[hub(object, relationship)] = targets
+      object.links.append((relationship, []))
+    } else {
+      object.links.append((relationship, targets))
+    }
+  }
+
+  func add(_ target: LinkTargets.Target, _ object: WorkingObject, _ relationship: Int) {
+    let key = hub(object, relationship)
+    if hubs[key] != nil {
+      hubs[key]?.append(target)
+      return
+    }
+    set((targets(object, relationship) ?? []) + [target], object, relationship)
+  }
+
+  private func hub(_ object: WorkingObject, _ relationship: Int) -> Hub {
+    Hub(
+      key: Key(table: object.kind.plan.table, ordinal: object.ordinal), relationship: relationship)
+  }
+
+  // MARK: Attributes
+
+  /// The value of a stored attribute.
+  func value(_ object: WorkingObject, _ attribute: DestinationAttribute, _ number: Int) throws
+    -> RawOrValue
+  {
+    guard let place = attribute.place else { return .value(object.transients[number] ?? .null) }
+    if let change = object.changes.last(where: { $0.place == place }) {
+      return .value(change.value)
+    }
+    let row = RowValues(count: 3 + place)
+    guard RecordFormat.decode(record: object.record.bytes, into: row.values, count: row.count)
+    else { return .value(.null) }
+    return .raw(row.values[2 + place])
+  }
+
+  /// - Parameter value: As the attribute's type takes it.
+  func set(
+    _ value: ExpressionValue, _ object: WorkingObject, _ attribute: DestinationAttribute,
+    _ number: Int
+  ) {
+    guard let place = attribute.place else {
+      object.transients[number] = value
+      return
+    }
+    object.isDirty = true
+    if let known = object.changes.firstIndex(where: { $0.place == place }) {
+      object.changes[known].value = value
+    } else {
+      object.changes.append((place, value))
+    }
+  }
+
+  /// A value of a record, valid until its object changes, or one that was set.
+  enum RawOrValue {
+    case raw(RawValue)
+    case value(ExpressionValue)
+  }
+}
+
+// MARK: - Bytes
+
+extension DestinationObjects {
+  /// Turns all objects at work into bytes.
+  func settle() throws {
+    for object in working.values where object.isDirty { try write(object) }
+    working.removeAll(keepingCapacity: true)
+    recent = nil
+  }
+
+  /// Bytes of the whole, bytes of the record, the record, the relationships.
+  private func write(_ object: WorkingObject) throws {
+    if !object.changes.isEmpty {
+      try apply(object)
+      if remembersChanges {
+        changed[object.kind.plan.table, default: []].insert(object.ordinal)
+      }
+    }
+    output.removeAll()
+    output.append(number: UInt32(0))
+    output.append(number: UInt32(object.record.count).littleEndian)
+    output.append(object.record.bytes)
+    LinkBytes.append(object.links, to: &output)
+    output.base.storeBytes(of: UInt32(output.count).littleEndian, as: UInt32.self)
+    let place = try scratch.append(output.bytes)
+    places[object.kind.plan.table]?[Int(object.ordinal) - 1] = place
+  }
+
+  /// Puts the changes into the record.
+  private func apply(_ object: WorkingObject) throws {
+    let kind = object.kind
+    let row = RowValues(count: 2 + kind.plan.defaults.count)
+    guard RecordFormat.decode(record: object.record.bytes, into: row.values, count: row.count)
+    else { throw StageError.outOfOrder("a change of an object without a record") }
+    bytes.removeAll()
+    // Pointers are made afterwards: the buffer may move while it grows.
+    var extents: [(place: Int, offset: Int, count: Int, isText: Bool)] = []
+    for (place, value) in object.changes {
+      guard let attribute = kind.plan.attributes.first(where: { $0.place == place }) else {
+        continue
+      }
+      let start = bytes.count
+      switch value.stored(as: attribute.type) {
+      case .integer(let number): row.values[2 + place] = .integer(number)
+      case .real(let number): row.values[2 + place] = .real(number)
+      case .text(var text):
+        text.withUTF8 { bytes.append(UnsafeRawBufferPointer($0)) }
+        extents.append((place, start, bytes.count - start, true))
+      case .blob(let data):
+        try append(data, attribute, object, place)
+        extents.append((place, start, bytes.count - start, false))
+      case .null, nil: row.values[2 + place] = .null
+      }
+    }
+    for extent in extents {
+      let start = UnsafeRawPointer(bytes.base + extent.offset)
+      row.values[2 + extent.place] =
+        extent.isText ? .text(start, count: extent.count) : .blob(start, count: extent.count)
+    }
+    output.removeAll()
+    RecordFormat.encode(row.values, count: row.count, into: &output)
+    object.record.removeAll()
+    object.record.append(output.bytes)
+    object.changes.removeAll(keepingCapacity: true)
+  }
+
+  private func append(
+    _ data: [UInt8], _ attribute: DestinationAttribute, _ object: WorkingObject, _ place: Int
+  ) throws {
+    guard attribute.isExternal else {
+      bytes.append(data)
+      return
+    }
+    guard data.count > NewExternalFiles.mostInlineBytes else {
+      bytes.append(1 as UInt8)
+      bytes.append(data)
+      return
+    }
+    let name = try data.withUnsafeBytes {
+      try newFiles.write(
+        $0, entity: "\(object.kind.plan.entity) \(externalName)", primaryKey: object.ordinal,
+        place: place)
+    }
+    bytes.append([2] + Array(name.utf8) + [0])
+  }
+
+  private func read<Result>(
+    _ place: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Result
+  ) throws -> Result {
+    let (total, record) = try scratch.read(place, count: 8) { head in
+      (
+        Int(UInt32(littleEndian: head.loadUnaligned(as: UInt32.self))),
+        Int(UInt32(littleEndian: head.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
+      )
+    }
+    return try scratch.read(place, count: total) { bytes in
+      try body(
+        UnsafeRawBufferPointer(rebasing: bytes[8..<(8 + record)]),
+        UnsafeRawBufferPointer(rebasing: bytes[(8 + record)...]))
+    }
+  }
+
+  static func kind(of record: UnsafeRawBufferPointer, _ kinds: DestinationKinds)
+    -> DestinationKind?
+  {
+    var entity = RawValue.null
+    guard RecordFormat.decode(record: record, into: &entity, count: 1) else { return nil }
+    return kinds[entity.bits]
+  }
+}
+
+// MARK: - Whole shards
+
+extension DestinationObjects {
+  /// Calls the body with every object of a table, by ordinal: its record, and its relationships.
+  func forEach(
+    in table: Int,
+    _ body: (
+      _ ordinal: Int64, _ record: UnsafeRawBufferPointer,
+      _ links: [(relationship: Int, targets: [LinkTargets.Target])]
+    ) throws -> Void
+  ) throws {
+    try settle()
+    for (index, place) in (places[table] ?? []).enumerated() where place >= 0 {
+      let ordinal = Int64(index) + 1
+      try read(place) { record, bytes in
+        var links = bytes.isEmpty ? [] : LinkBytes.links(bytes)
+        if !hubs.isEmpty {
+          for number in links.indices {
+            let hub = Hub(
+              key: Key(table: table, ordinal: ordinal), relationship: links[number].relationship)
+            if let members = hubs[hub] { links[number].targets = members }
+          }
+        }
+        try body(ordinal, record, links)
+      }
+    }
+  }
+
+  /// Takes an object over from a checkpoint. Objects come by ascending ordinal.
+  func load(
+    table: Int, record: UnsafeRawBufferPointer,
+    links: [(relationship: Int, targets: [LinkTargets.Target])]
+  ) throws {
+    use(table)
+    guard let kind = Self.kind(of: record, kinds), kind.plan.table == table else {
+      throw StageError.outOfOrder("an object of an entity that its table does not have")
+    }
+    places[table]?.append(-1)
+    let object = WorkingObject(kind, count(of: table))
+    object.record.append(record)
+    for link in links { set(link.targets, object, link.relationship) }
+    try write(object)
+  }
+}

@@ -1,0 +1,81 @@
+public import GodwitMapping
+import GodwitObjectModel
+
+/// An object of the source or of the destination, as a policy sees it.
+///
+/// A value without a row of its own: it may be kept as long as the stage lasts, and everything
+/// that is set is set for all who hold the object. An unknown key or a value of another type
+/// ends the migration when the current hook returns, with an error that names entity, `Z_PK` and
+/// key, as Core Data's exception would; until then such values are nil.
+public struct ManagedObject {
+  let engine: PolicyEngine
+  let reference: ObjectReference
+
+  init(_ engine: PolicyEngine, _ reference: ObjectReference) {
+    self.engine = engine
+    self.reference = reference
+  }
+
+  public var entityName: String { reference.entity.rawValue }
+  public var isSource: Bool { reference.store == .source }
+
+  /// Where the object lives, as a URI representation of its object ID; nil for an object of the
+  /// destination in the copy stage, when keys are not given out yet.
+  public var uriRepresentation: String? { engine.uri(of: reference) }
+
+  /// An attribute's value as `Bool`, `Int`, `Double`, `Decimal`, `String`, `Date`, `Data`, `UUID`
+  /// or `URL`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
+  /// them. Nil for nil.
+  public func value(forKey key: String) -> Any? { engine.value(key, reference)?.native(in: engine) }
+
+  /// The value at the end of a path of to-one relationships; nil where one of them leads nowhere.
+  public func value(forKeyPath path: String) -> Any? {
+    var keys = path.split(separator: ".").map(String.init)[...]
+    var object = self
+    while let key = keys.popFirst() {
+      guard let found = object.engine.value(key, object.reference) else { return nil }
+      if keys.isEmpty { return found.native(in: engine) }
+      guard case .object(let next) = found else {
+        // A composite attribute's elements are keys of their own.
+        let name = ([key] + keys).joined(separator: ".")
+        return found.isNull ? nil : object.engine.value(name, object.reference)?.native(in: engine)
+      }
+      object = ManagedObject(engine, next)
+    }
+    return nil
+  }
+
+  /// Sets an attribute or a relationship of a destination object: a value as ``value(forKey:)``
+  /// gives it, any integer, a collection of objects, or nil.
+  public func setValue(_ value: Any?, forKey key: String) {
+    engine.attempt {
+      try engine.set(try value.map(ExpressionValue.init(native:)) ?? .null, key, reference)
+    }
+  }
+
+  /// A property by its type: `object["name"] as String?`. Faster than ``value(forKey:)``.
+  public subscript<Value: PropertyValue>(key: String) -> Value? {
+    get {
+      guard let found = engine.value(key, reference), !found.isNull else { return nil }
+      if let value = Value(found, in: engine) { return value }
+      engine.fail(
+        .wrongType(
+          entity: entityName, primaryKey: reference.primaryKey, key: key,
+          wanted: "\(Value.self)"))
+      return nil
+    }
+    nonmutating set {
+      engine.attempt { try engine.set(newValue?.expressionValue ?? .null, key, reference) }
+    }
+  }
+
+  /// Adds an object to a to-many relationship, at the end where that is ordered.
+  public func add(_ object: ManagedObject, to relationship: String) {
+    engine.attempt { try engine.add(object.reference, relationship, reference) }
+  }
+}
+
+extension ManagedObject: Hashable {
+  public static func == (a: ManagedObject, b: ManagedObject) -> Bool { a.reference == b.reference }
+  public func hash(into hasher: inout Hasher) { hasher.combine(reference) }
+}

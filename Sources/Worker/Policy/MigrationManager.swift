@@ -1,0 +1,108 @@
+import GodwitMapping
+import GodwitObjectModel
+
+/// What a policy asks of the migration that it is part of. Core Data's `NSMigrationManager`.
+///
+/// Of one stage of one shard. Objects of the source are there at all times; objects of the
+/// destination that other shards and mappings made are known from the link stage on, when every
+/// one of them exists. Source: `core-data-migration.md` §5.1, §5.2.
+public final class MigrationManager {
+  let engine: PolicyEngine
+
+  init(_ engine: PolicyEngine) { self.engine = engine }
+
+  public var currentEntityMapping: CurrentEntityMapping { engine.currentMapping }
+
+  /// How far the stage has come in this shard, from 0 to 1.
+  public var migrationProgress: Float { engine.progress }
+
+  /// What policies tell each other. What is here at the end of a stage is here again in the
+  /// next, for the policies of all mappings; where two shards say different things, the later
+  /// one in the order of the mappings is heard. Within a stage every shard has its own.
+  ///
+  /// Values are those of attributes, objects, and arrays and dictionaries of them; anything else
+  /// ends the migration with an error, since it could not reach the next stage's process.
+  public var userInfo: [String: Any] {
+    get { engine.userInfo.compactMapValues { $0.native(in: engine) } }
+    set {
+      engine.attempt {
+        engine.userInfo = try newValue.mapValues { try ExpressionValue(native: $0) }
+      }
+    }
+  }
+
+  /// One entry of ``userInfo``, without a look at the others.
+  public subscript(userInfo key: String) -> Any? {
+    get { engine.userInfo[key]?.native(in: engine) }
+    set {
+      engine.attempt { engine.userInfo[key] = try newValue.map(ExpressionValue.init(native:)) }
+    }
+  }
+
+  /// Makes an object in the destination: `NSEntityDescription.insertNewObject(forEntityName:into:)`.
+  /// Attributes have the defaults of the model.
+  ///
+  /// - Parameter entity: Any concrete entity of the destination model.
+  /// - Throws: ``PolicyError`` outside the copy stage, or where there is no such entity.
+  public func insertNewObject(forEntityName entity: String) throws -> ManagedObject {
+    ManagedObject(engine, try engine.insert(EntityName(entity)))
+  }
+
+  /// Says that the current mapping has made `destination` of `source`: one becomes several, or
+  /// several become one, by as many calls.
+  ///
+  /// - Parameter mapping: The current one.
+  public func associate(
+    sourceInstance source: ManagedObject, withDestinationInstance destination: ManagedObject,
+    for mapping: CurrentEntityMapping
+  ) throws {
+    try engine.associate(source.reference, destination.reference, mapping)
+  }
+
+  /// What an entity mapping made of these source objects, in their order; of all where they are
+  /// nil. In the copy stage only what the current mapping has made so far is known.
+  public func destinationInstances(
+    forEntityMappingName mapping: String, sourceInstances: [ManagedObject]? = nil
+  ) throws -> [ManagedObject] {
+    try engine.destinations(mapping, sourceInstances?.map(\.reference))
+      .map { ManagedObject(engine, $0) }
+  }
+
+  /// What all mappings of a source relationship's destination entity made of these objects.
+  public func destinationInstances(
+    forSourceRelationshipNamed relationship: String, sourceInstances: [ManagedObject]
+  ) throws -> [ManagedObject] {
+    try engine.destinations(ofRelationship: relationship, sourceInstances.map(\.reference))
+      .map { ManagedObject(engine, $0) }
+  }
+
+  /// The source objects that an entity mapping made these objects of.
+  public func sourceInstances(
+    forEntityMappingName mapping: String, destinationInstances: [ManagedObject]? = nil
+  ) throws -> [ManagedObject] {
+    try engine.sources(mapping, destinationInstances?.map(\.reference))
+      .map { ManagedObject(engine, $0) }
+  }
+
+  /// Calls the body with the source objects of an entity, without those of its sub-entities, by
+  /// ascending `Z_PK`: a fetch of the source context.
+  ///
+  /// - Parameter predicate: A predicate format without arguments, such as `isDraft == NO`.
+  public func forEachSourceObject(
+    ofEntity entity: String, where predicate: String? = nil,
+    _ body: (ManagedObject) throws -> Void
+  ) throws {
+    try engine.forEachSource(EntityName(entity), predicate) { try body(ManagedObject(engine, $0)) }
+  }
+
+  /// Calls the body with the objects of an entity of the whole destination, without those of its
+  /// sub-entities, by ascending `Z_PK`. In `performCustomValidation` and `endEntityMapping` only.
+  public func forEachDestinationObject(
+    ofEntity entity: String, _ body: (ManagedObject) throws -> Void
+  ) throws {
+    try engine.forEachDestination(EntityName(entity)) { try body(ManagedObject(engine, $0)) }
+  }
+
+  /// Ends the migration when the current hook returns; it then fails with exactly this error.
+  public func cancelMigration(with error: any Error) { engine.cancel(with: error) }
+}

@@ -1,0 +1,354 @@
+import GodwitCheckpoints
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+
+/// The copy stage of an entity mapping with a policy. Source: `core-data-migration.md` §5.1.
+struct PolicyCopyStage {
+  let context: StageContext
+
+  func run(_ index: Int, _ unit: Int) throws -> ShardSummary {
+    let shard = try context.shard(unit)
+    let mapping = try context.mapped.mapping(index)
+    let writer = try context.writer(.copy, unit)
+    let engine = try PolicyCopyEngine(context, mapping, unit: unit)
+    let run = try PolicyRun(context, engine)
+    engine.stored.policy = run.selectorAnswer
+    defer { engine.stored.policy = nil }
+    try run.perform("beginEntityMapping") {
+      try run.policy.beginEntityMapping(run.mapping, manager: run.manager)
+    }
+    try create(mapping, shard.keys, engine, run)
+    try run.perform("endInstanceCreation") {
+      try run.policy.endInstanceCreation(forMapping: run.mapping, manager: run.manager)
+    }
+    let summary = try engine.finish(to: writer, ownTable: mapping.table)
+    try writer.finish(summary: summary.encoded())
+    return summary
+  }
+
+  private func create(
+    _ mapping: EntityMappingPlan, _ keys: ClosedRange<Int64>, _ engine: PolicyCopyEngine,
+    _ run: PolicyRun
+  ) throws {
+    guard let source = mapping.source, let table = mapping.sourceTable else { return }
+    let names = (["Z_PK"] + mapping.copyColumns.map(quoted)).joined(separator: ", ")
+    let statement = try context.source.prepare(
+      """
+      SELECT \(names)
+        FROM \(quoted(table))
+       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
+       ORDER BY Z_PK
+      """)
+    try statement.bind(1, keys.lowerBound)
+    try statement.bind(2, keys.upperBound)
+    try statement.bind(3, mapping.sourceNumber)
+    let columns = Int32(statement.columnCount)
+    let row = RowValues(count: Int(columns))
+    let meter = try ProgressMeter(context.source, table, keys)
+    var object = ObjectReference(source, 0, in: .source)
+    while try statement.step() {
+      statement.read(into: row.values, from: 0, count: columns)
+      object.primaryKey = row.values[0].bits
+      guard try engine.begin(object, row.values + 1) else { continue }
+      engine.progress = meter.progress(at: object.primaryKey)
+      try run.perform("createDestinationInstances", for: object) {
+        try run.policy.createDestinationInstances(
+          forSource: ManagedObject(engine, object), in: run.mapping, manager: run.manager)
+      }
+    }
+    engine.progress = 1
+    engine.end()
+  }
+}
+
+/// How far a key lies between a shard's first and last.
+struct ProgressMeter {
+  private let low: Double
+  private let span: Double
+
+  init(_ source: Connection, _ table: String, _ keys: ClosedRange<Int64>) throws {
+    let ends = try source.rows(
+      "SELECT min(Z_PK), max(Z_PK) FROM \(quoted(table)) WHERE Z_PK BETWEEN ?1 AND ?2",
+      [.integer(keys.lowerBound), .integer(keys.upperBound)]
+    ).first
+    low = ends?.first?.number ?? 0
+    span = max(1, (ends?.last?.number ?? 0) - low + 1)
+  }
+
+  func progress(at key: Int64) -> Float { Float(max(0, min(1, (Double(key) - low) / span))) }
+}
+
+/// Makes objects and associations.
+final class PolicyCopyEngine: PolicyEngine {
+  private let objects: DestinationObjects
+  private let expressions: RowExpressions
+  private let code: AttributeProgramCode
+  private let external: ExternalData
+  private let newFiles: NewExternalFiles
+  private let output: RowValues
+  private let unit: Int
+  private var record = RawBuffer(capacity: 4 << 10)
+  private var values = RawBuffer(capacity: 4 << 10)
+  private var scratch = RawBuffer(capacity: 16)
+  private var current: (object: ObjectReference, values: UnsafeMutablePointer<RawValue>)?
+  private var failures = RowFailures()
+  private let pairs: ScratchRows
+  private var pairCount = 0
+  private var last: (entity: Int64, key: Int64) = (.min, .min)
+  private var isAscending = true
+  /// What became of the source object at hand.
+  private var made: [ObjectReference] = []
+
+  init(_ context: StageContext, _ mapping: EntityMappingPlan, unit: Int) throws {
+    self.unit = unit
+    let kinds = DestinationKinds(context.plan)
+    expressions = try RowExpressions(context.mapped, mapping)
+    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
+    code = AttributeProgramCode(mapping.attributes)
+    external = ExternalData(folder: context.plan.externalDataPath)
+    newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
+    output = RowValues(count: 2 + mapping.attributes.count)
+    pairs = ScratchRows(in: context.run.path)
+    super.init(
+      context, mapping, kinds, expressions.objects, userInfo: [:])
+  }
+
+  /// Turns to the next source object.
+  ///
+  /// - Returns: False when the mapping's filter does not take it.
+  func begin(_ object: ObjectReference, _ values: UnsafeMutablePointer<RawValue>) throws -> Bool {
+    expressions.begin(object.primaryKey, values)
+    guard try expressions.accepts(values) else { return false }
+    mapping.sourceRules.check(values, key: object.primaryKey, into: &failures)
+    current = (object, values)
+    made.removeAll(keepingCapacity: true)
+    return true
+  }
+
+  /// After the last source object: its row's memory is gone.
+  func end() {
+    current = nil
+    made = []
+    stored.unsettle()
+  }
+
+  // MARK: Objects
+
+  override func read(_ key: String, _ object: ObjectReference) throws -> ExpressionValue? {
+    guard object.store == .destination else { return try super.read(key, object) }
+    return try read(key, working(object), objects)
+  }
+
+  override func set(_ value: ExpressionValue, _ key: String, _ object: ObjectReference) throws {
+    try set(value, key, working(object), objects, object)
+  }
+
+  override func add(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
+    try add(member, key, working(object), objects, object)
+  }
+
+  private func working(_ object: ObjectReference) throws -> WorkingObject {
+    guard object.store == .destination else {
+      throw PolicyError.notNow("objects of the source cannot be changed")
+    }
+    guard let found = try objects.object(try kind(of: object.entity), object.primaryKey) else {
+      throw PolicyError.notNow("the object is none of this shard's")
+    }
+    return found
+  }
+
+  override func uri(of object: ObjectReference) -> String? {
+    object.store == .source ? super.uri(of: object) : nil
+  }
+
+  override func insert(_ entity: EntityName) throws -> ObjectReference {
+    let made = try objects.insert(try kind(of: entity))
+    return ObjectReference(entity, made.ordinal, in: .destination)
+  }
+
+  override func createByDefault(_ source: ObjectReference) throws {
+    guard let current, current.object == source else {
+      throw PolicyError.notNow(
+        "createDestinationInstances makes objects of the source object at hand only")
+    }
+    guard let destination = mapping.destination else { return }
+    output.values[0] = .integer(mapping.destinationNumber)
+    output.values[1] = .integer(1)
+    CopyStage.run(code.operations, from: current.values, to: output.values + 2)
+    if code.needsScratch {
+      scratch.removeAll()
+      try external.settle(
+        code.operations, from: current.values, to: output.values + 2, scratch: &scratch,
+        newFiles: newFiles, entity: source.entity.rawValue, primaryKey: source.primaryKey)
+    }
+    if !expressions.isEmpty {
+      try expressions.fill(output.values + 2, from: current.values, &values)
+    }
+    record.removeAll()
+    RecordFormat.encode(output.values, count: output.count, into: &record)
+    let object = try objects.insert(try kind(of: destination), record.bytes)
+    try associate(source, ObjectReference(destination, object.ordinal, in: .destination))
+  }
+
+  // MARK: Associations
+
+  override func associate(
+    _ source: ObjectReference, _ destination: ObjectReference, _ mapping: CurrentEntityMapping
+  ) throws {
+    guard mapping.name == self.mapping.name else {
+      throw PolicyError.notNow(
+        "objects can be associated for the current mapping, \(self.mapping.name), only")
+    }
+    guard source.store == .source, destination.store == .destination else {
+      throw PolicyError.notNow("a source object is associated with a destination object")
+    }
+    _ = try working(destination)
+    try associate(source, destination)
+  }
+
+  private func associate(_ source: ObjectReference, _ destination: ObjectReference) throws {
+    guard let from = context.mapped.sourceNumbers[source.entity] else {
+      throw PolicyError.unknownEntity(source.entity.rawValue)
+    }
+    if let current, current.object == source {
+      if made.contains(destination) { return }
+      made.append(destination)
+    }
+    var pair = PolicyPair(
+      sourceEntity: from, source: source.primaryKey,
+      destinationEntity: try kind(of: destination.entity).plan.number,
+      destination: destination.primaryKey)
+    if (pair.sourceEntity, pair.source) < last { isAscending = false }
+    last = (pair.sourceEntity, pair.source)
+    _ = try withUnsafeBytes(of: &pair) { try pairs.append($0) }
+    pairCount += 1
+  }
+
+  private func pair(_ number: Int) throws -> PolicyPair {
+    try pairs.read(number * PolicyPair.byteCount, count: PolicyPair.byteCount) {
+      $0.loadUnaligned(as: PolicyPair.self)
+    }
+  }
+
+  override func destinations(_ mapping: String, _ sources: [ObjectReference]?) throws
+    -> [ObjectReference]
+  {
+    try requireOwn(mapping)
+    if let sources, let current, sources.count == 1, sources[0] == current.object { return made }
+    var found: [ObjectReference] = []
+    var seen: Set<ObjectReference> = []
+    func take(_ pair: PolicyPair) {
+      let target = LinkTargets.Target(entity: pair.destinationEntity, key: pair.destination)
+      if let object = reference(target), seen.insert(object).inserted { found.append(object) }
+    }
+    guard let sources else {
+      for number in 0..<pairCount { take(try pair(number)) }
+      return found
+    }
+    for source in sources {
+      guard let entity = context.mapped.sourceNumbers[source.entity] else { continue }
+      for number in try places(entity, source.primaryKey) {
+        let pair = try pair(number)
+        if pair.sourceEntity == entity, pair.source == source.primaryKey { take(pair) }
+      }
+    }
+    return found
+  }
+
+  /// Where the pairs of a source object may be: where they are, as long as sources have come in
+  /// order, else everywhere.
+  private func places(_ entity: Int64, _ key: Int64) throws -> Range<Int> {
+    guard isAscending else { return 0..<pairCount }
+    var (low, high) = (0, pairCount)
+    while low < high {
+      let middle = (low + high) / 2
+      let pair = try pair(middle)
+      if (pair.sourceEntity, pair.source) < (entity, key) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
+    }
+    var end = low
+    while end < pairCount {
+      let pair = try pair(end)
+      guard pair.sourceEntity == entity, pair.source == key else { break }
+      end += 1
+    }
+    return low..<end
+  }
+
+  override func sources(_ mapping: String, _ destinations: [ObjectReference]?) throws
+    -> [ObjectReference]
+  {
+    try requireOwn(mapping)
+    let wanted = try destinations.map { list in
+      Set(
+        try list.map {
+          LinkTargets.Target(entity: try kind(of: $0.entity).plan.number, key: $0.primaryKey)
+        })
+    }
+    let names = context.mapped.sourceNames
+    var found: [ObjectReference] = []
+    var seen: Set<ObjectReference> = []
+    for number in 0..<pairCount {
+      let pair = try pair(number)
+      let target = LinkTargets.Target(entity: pair.destinationEntity, key: pair.destination)
+      guard wanted?.contains(target) ?? true, let name = names[pair.sourceEntity] else { continue }
+      let object = ObjectReference(name, pair.source, in: .source)
+      if seen.insert(object).inserted { found.append(object) }
+    }
+    return found
+  }
+
+  private func requireOwn(_ mapping: String) throws {
+    guard mapping == self.mapping.name else {
+      throw PolicyError.notNow(
+        "what other entity mappings made is known from createRelationships on, when all is there")
+    }
+  }
+
+  override func destinations(ofRelationship relationship: String, _ sources: [ObjectReference])
+    throws -> [ObjectReference]
+  {
+    try requireOwn("")
+    return []
+  }
+
+  // MARK: The end
+
+  /// Writes everything to the checkpoint.
+  func finish(to writer: CheckpointWriter, ownTable: Int?) throws -> ShardSummary {
+    var summary = ShardSummary()
+    var inserted: [Int: Int64] = [:]
+    let rows = PolicyRowWriter(writer: writer, ownTable: ownTable)
+    var buffer = RawBuffer(capacity: 4 << 10)
+    var blob = RawBuffer(capacity: 1 << 10)
+    for table in objects.tables {
+      inserted[table] = objects.count(of: table)
+      try objects.forEach(in: table) { ordinal, record, links in
+        try rows.append(record, table: table, ordinal: ordinal, &buffer)
+        summary.rows += 1
+        summary.bytes += Int64(record.count)
+        guard !links.isEmpty else { return }
+        blob.removeAll()
+        LinkBytes.append(links, to: &blob)
+        try rows.append(
+          PolicyChannel.links, blob.bytes, table: table, ordinal: ordinal, &buffer)
+      }
+    }
+    for number in 0..<pairCount {
+      let pair = try pair(number)
+      buffer.removeAll()
+      for number in pair.numbers { buffer.append(number: number.littleEndian) }
+      try writer.append(channel: PolicyChannel.association, key: Int64(number), buffer.bytes)
+    }
+    summary.inserted = inserted
+    summary.userInfo = userInfo.isEmpty ? nil : userInfo
+    summary.findings = failures.findings(mapping.sourceRules).filter { $0.kind != .required }
+    return summary
+  }
+}

@@ -1,0 +1,271 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+
+/// What stands behind a policy's ``MigrationManager`` and ``ManagedObject``s in one stage of one
+/// shard. Each stage has a subclass; what this class answers is what no stage allows.
+///
+/// The getters and setters of objects do not throw, as Core Data's do not: their first error is
+/// kept here and thrown when the hook has returned.
+public class PolicyEngine {
+  let context: StageContext
+  let mapping: EntityMappingPlan
+  let currentMapping: CurrentEntityMapping
+  let kinds: DestinationKinds
+  /// The objects that the stage can read by SQL.
+  let stored: SourceObjects
+  var userInfo: [String: ExpressionValue]
+  var progress: Float = 0
+  private var failure: (any Error)?
+  private(set) var cancellation: (any Error)?
+
+  init(
+    _ context: StageContext, _ mapping: EntityMappingPlan, _ kinds: DestinationKinds,
+    _ stored: SourceObjects, userInfo: [String: ExpressionValue]
+  ) {
+    self.context = context
+    self.mapping = mapping
+    self.kinds = kinds
+    self.stored = stored
+    self.userInfo = userInfo
+    currentMapping = CurrentEntityMapping(
+      name: mapping.name, sourceEntityName: mapping.source?.rawValue,
+      destinationEntityName: mapping.destination?.rawValue, userInfo: mapping.userInfo)
+  }
+
+  // MARK: Failures
+
+  final func fail(_ error: PolicyError) { if failure == nil { failure = error } }
+
+  /// Does something whose error is told when the hook returns.
+  final func attempt(_ body: () throws -> Void) {
+    do { try body() } catch { if failure == nil { failure = error } }
+  }
+
+  final func cancel(with error: any Error) { if cancellation == nil { cancellation = error } }
+
+  /// Throws what came up since the last call.
+  final func throwFailure() throws {
+    if let cancellation { throw cancellation }
+    if let failure { throw failure }
+  }
+
+  // MARK: Objects
+
+  /// A property's value; nil after an error.
+  final func value(_ key: String, _ object: ObjectReference) -> ExpressionValue? {
+    do {
+      if let found = try read(key, object) { return found }
+      fail(.unknownKey(entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key))
+    } catch {
+      attempt { throw error }
+    }
+    return nil
+  }
+
+  /// - Returns: nil when the entity has no such property.
+  func read(_ key: String, _ object: ObjectReference) throws -> ExpressionValue? {
+    try stored.value(forKey: key, of: object)
+  }
+
+  func set(_ value: ExpressionValue, _ key: String, _ object: ObjectReference) throws {
+    throw PolicyError.notNow(
+      "objects can be changed in createDestinationInstances and createRelationships only")
+  }
+
+  func add(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
+    try set(.null, key, object)
+  }
+
+  func uri(of object: ObjectReference) -> String? { try? stored.uri(of: object) }
+
+  func insert(_ entity: EntityName) throws -> ObjectReference {
+    throw PolicyError.notNow(
+      "objects can be inserted until endInstanceCreation only: their keys are then given out")
+  }
+
+  // MARK: Associations
+
+  func associate(
+    _ source: ObjectReference, _ destination: ObjectReference, _ mapping: CurrentEntityMapping
+  ) throws {
+    throw PolicyError.notNow("objects can be associated until endInstanceCreation only")
+  }
+
+  func destinations(_ mapping: String, _ sources: [ObjectReference]?) throws -> [ObjectReference] {
+    guard let found = try stored.destinations(ofMapping: mapping, sources) else {
+      throw PolicyError.unknownMapping(mapping)
+    }
+    return found
+  }
+
+  func destinations(ofRelationship relationship: String, _ sources: [ObjectReference]) throws
+    -> [ObjectReference]
+  {
+    guard
+      let found = try stored.destinationInstances(
+        forSourceRelationshipNamed: relationship, sourceInstances: sources)
+    else {
+      throw PolicyError.unknownKey(
+        entity: mapping.source?.rawValue ?? "", primaryKey: 0, key: relationship)
+    }
+    return found
+  }
+
+  func sources(_ mapping: String, _ destinations: [ObjectReference]?) throws -> [ObjectReference] {
+    guard let found = try stored.sources(ofMapping: mapping, destinations) else {
+      throw PolicyError.unknownMapping(mapping)
+    }
+    return found
+  }
+
+  // MARK: Fetches
+
+  func forEachSource(
+    _ entity: EntityName, _ predicate: String?, _ body: (ObjectReference) throws -> Void
+  ) throws {
+    let filter = try predicate.map { try PredicateExpression(parsing: $0) }
+    guard try stored.forEachObject(of: entity, where: filter, body) else {
+      throw PolicyError.unknownEntity(entity.rawValue)
+    }
+  }
+
+  func forEachDestination(
+    _ entity: EntityName, _ body: (ObjectReference) throws -> Void
+  ) throws {
+    throw PolicyError.notNow(
+      "the whole destination is there in performCustomValidation and endEntityMapping only")
+  }
+
+  // MARK: What the hooks of the base class do
+
+  func createByDefault(_ source: ObjectReference) throws {
+    throw PolicyError.notNow("createDestinationInstances can be called by the copy stage only")
+  }
+
+  func linkByDefault(_ destination: ObjectReference) throws {
+    throw PolicyError.notNow("createRelationships can be called by the link stage only")
+  }
+}
+
+// MARK: - Destination objects
+
+extension PolicyEngine {
+  final func kind(of entity: EntityName) throws -> DestinationKind {
+    guard let kind = kinds[entity] else { throw PolicyError.unknownEntity(entity.rawValue) }
+    return kind
+  }
+
+  final func reference(_ target: LinkTargets.Target) -> ObjectReference? {
+    kinds[target.entity].map { ObjectReference($0.plan.entity, target.key, in: .destination) }
+  }
+
+  /// The members of a relationship as an expression's value.
+  final func value(
+    _ targets: [LinkTargets.Target], _ relationship: DestinationRelationship
+  ) -> ExpressionValue {
+    let objects = targets.compactMap(reference).map { ExpressionValue.object($0) }
+    if !relationship.isToMany { return objects.first ?? .null }
+    return relationship.isOrdered ? .orderedSet(of: objects) : .set(of: objects)
+  }
+
+  /// What a policy sets a relationship to.
+  final func targets(
+    _ value: ExpressionValue, _ relationship: DestinationRelationship, _ object: ObjectReference
+  ) throws -> [LinkTargets.Target] {
+    func unacceptable(_ reason: String) -> PolicyError {
+      .unacceptable(
+        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: relationship.name,
+        reason: reason)
+    }
+    var found: [LinkTargets.Target] = []
+    func take(_ member: ExpressionValue) throws {
+      guard case .object(let target) = member else {
+        throw unacceptable("its members are objects")
+      }
+      guard target.store == .destination, let kind = kinds[target.entity] else {
+        throw unacceptable("an object of the source cannot be its member. Take what became of it")
+      }
+      guard relationship.allowed.contains(kind.plan.number) else {
+        throw unacceptable("\(target.entity) is none of its entities")
+      }
+      found.append(LinkTargets.Target(entity: kind.plan.number, key: target.primaryKey))
+    }
+    switch value {
+    case .null: break
+    case .object: try take(value)
+    default:
+      guard relationship.isToMany else { throw unacceptable("a to-one relationship takes one") }
+      guard let members = value.members else { throw unacceptable("its members are objects") }
+      for member in members { try take(member) }
+    }
+    return found
+  }
+
+  /// A value as an attribute takes it.
+  final func assigned(
+    _ value: ExpressionValue, _ attribute: DestinationAttribute, _ object: ObjectReference
+  ) throws -> ExpressionValue {
+    do {
+      return try value.assigned(to: attribute.type)
+    } catch let problem {
+      throw PolicyError.unacceptable(
+        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: attribute.name,
+        reason: "\(problem)")
+    }
+  }
+
+  /// The value of a property that a shard's own objects have.
+  final func read(_ key: String, _ working: WorkingObject, _ objects: DestinationObjects) throws
+    -> ExpressionValue?
+  {
+    let kind = working.kind
+    if let number = kind.attributes[key] {
+      let attribute = kind.plan.attributes[number]
+      switch try objects.value(working, attribute, number) {
+      case .value(let value): return value
+      case .raw(let raw):
+        return try stored.value(
+          raw, type: attribute.type, isExternal: attribute.isExternal,
+          ObjectReference(kind.plan.entity, working.ordinal, in: .destination))
+      }
+    }
+    guard let number = kind.relationships[key] else { return nil }
+    return value(objects.targets(working, number) ?? [], kind.plan.relationships[number])
+  }
+
+  final func set(
+    _ value: ExpressionValue, _ key: String, _ working: WorkingObject,
+    _ objects: DestinationObjects, _ object: ObjectReference
+  ) throws {
+    let kind = working.kind
+    if let number = kind.attributes[key] {
+      let attribute = kind.plan.attributes[number]
+      objects.set(try assigned(value, attribute, object), working, attribute, number)
+    } else if let number = kind.relationships[key] {
+      let relationship = kind.plan.relationships[number]
+      objects.set(try targets(value, relationship, object), working, number)
+    } else {
+      throw PolicyError.unknownKey(
+        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key)
+    }
+  }
+
+  final func add(
+    _ member: ObjectReference, _ key: String, _ working: WorkingObject,
+    _ objects: DestinationObjects, _ object: ObjectReference
+  ) throws {
+    guard let number = working.kind.relationships[key],
+      working.kind.plan.relationships[number].isToMany
+    else {
+      throw PolicyError.unacceptable(
+        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key,
+        reason: "it is no to-many relationship")
+    }
+    let relationship = working.kind.plan.relationships[number]
+    for target in try targets(.object(member), relationship, object) {
+      objects.add(target, working, number)
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// What a policy did that the migration cannot follow.
+public enum PolicyError: Error, Sendable, Equatable {
+  case unknownKey(entity: String, primaryKey: Int64, key: String)
+  /// A typed subscript asked for another type than the property has.
+  case wrongType(entity: String, primaryKey: Int64, key: String, wanted: String)
+  /// A value that the property does not take, with the reason in words.
+  case unacceptable(entity: String, primaryKey: Int64, key: String, reason: String)
+  /// A Swift value of a type that no property has.
+  case unknownValue(type: String)
+  case unknownEntity(String)
+  case unknownMapping(String)
+  /// Something that the stage at hand does not allow, in words.
+  case notNow(String)
+}
+
+extension PolicyError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unknownKey(let entity, let key, let name):
+      "\(entity) with Z_PK \(key) has no key \(name). Check the spelling"
+    case .wrongType(let entity, let key, let name, let wanted):
+      "\(entity) with Z_PK \(key): the value of \(name) is no \(wanted). Ask for its own type"
+    case .unacceptable(let entity, let key, let name, let reason):
+      "\(entity) with Z_PK \(key): \(name) cannot be set: \(reason)"
+    case .unknownValue(let type):
+      "a value of type \(type) is none that a property can have. Convert it"
+    case .unknownEntity(let name): "the model has no concrete entity \(name)"
+    case .unknownMapping(let name): "there is no entity mapping \(name)"
+    case .notNow(let what): what
+    }
+  }
+}
+
+/// An error out of a policy's hook, with the place where it came up. The policy's own error keeps
+/// its identity.
+public struct PolicyFailure: Error, Sendable {
+  public var policy: String
+  public var mapping: String
+  public var hook: String
+  /// The source object that the hook was called for, else the destination object.
+  public var entity: String?
+  public var primaryKey: Int64?
+  /// True for an error of `cancelMigration(with:)`.
+  public var isCancellation: Bool
+  public var error: any Error
+}

@@ -1,0 +1,83 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitMapping
+import GodwitPlanning
+import GodwitSQLite
+
+/// A policy's instance at work in one stage of one shard: calls its hooks, and says where an
+/// error came up.
+struct PolicyRun {
+  let policy: EntityMigrationPolicy
+  let name: String
+  let engine: PolicyEngine
+  let manager: MigrationManager
+
+  var mapping: CurrentEntityMapping { engine.currentMapping }
+
+  init(_ context: StageContext, _ engine: PolicyEngine) throws {
+    name = engine.mapping.policy ?? ""
+    guard let type = context.policies[name] else {
+      throw StageError.missingPolicy(name, mapping: engine.mapping.name)
+    }
+    policy = type.init()
+    self.engine = engine
+    manager = MigrationManager(engine)
+  }
+
+  /// Runs a hook. What the file system or SQLite say keeps its kind, so that a full disk is not
+  /// taken for the policy's refusal; everything else is the policy's error.
+  func perform(
+    _ hook: String, for object: ObjectReference? = nil, _ body: () throws -> Void
+  ) throws {
+    do {
+      do {
+        try body()
+      } catch {
+        try engine.throwFailure()
+        throw error
+      }
+      try engine.throwFailure()
+    } catch {
+      switch error {
+      case is SQLiteError, is DurabilityError, is CheckpointError, is StageError,
+        is EvaluationError, is PolicyFailure:
+        throw error
+      default:
+        throw PolicyFailure(
+          policy: name, mapping: mapping.name, hook: hook, entity: object?.entity.rawValue,
+          primaryKey: object?.primaryKey, isCancellation: engine.cancellation != nil,
+          error: error)
+      }
+    }
+  }
+}
+
+extension PolicyRun {
+  /// Answers `FUNCTION($entityPolicy, "selector:", …)`; nil for a selector that is not the policy's.
+  var selectorAnswer: (String, [ExpressionValue]) throws -> ExpressionValue? {
+    { [policy, manager, unowned engine] selector, arguments in
+      guard type(of: policy).selectors.contains(selector) else { return nil }
+      var found: ExpressionValue?
+      try perform("perform \(selector)") {
+        let value = try policy.perform(
+          selector, with: arguments.map { $0.native(in: engine) }, manager: manager)
+        found = try value.map(ExpressionValue.init(native:)) ?? .null
+      }
+      return found
+    }
+  }
+}
+
+extension PolicyRegistry {
+  /// What planning needs to know.
+  ///
+  /// - Parameter codeDigest: Of the running executable, see ``RegisteredPolicies/codeDigest``.
+  public func registered(codeDigest: @escaping @Sendable () -> String) -> RegisteredPolicies {
+    RegisteredPolicies(codeDigest: codeDigest) { name in
+      self[name].map { type in
+        RegisteredPolicies.Policy(
+          name: name, selectors: type.selectors, seesWholeEntity: type.scope == .entity)
+      }
+    }
+  }
+}

@@ -1,0 +1,219 @@
+public import Foundation
+public import GodwitMapping
+
+/// A type that a property of a ``ManagedObject`` can have.
+public protocol PropertyValue {
+  /// - Returns: nil for a value of another kind, or a number that does not fit.
+  init?(_ value: ExpressionValue, in engine: PolicyEngine)
+  var expressionValue: ExpressionValue { get }
+}
+
+extension Bool: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    switch value {
+    case .boolean(let value): self = value
+    case .integer(let number): self = number != 0
+    default: return nil
+    }
+  }
+  public var expressionValue: ExpressionValue { .boolean(self) }
+}
+
+extension PropertyValue where Self: FixedWidthInteger {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    switch value {
+    case .integer(let number): self.init(exactly: number)
+    case .boolean(let value): self = value ? 1 : 0
+    default: return nil
+    }
+  }
+  /// Integers beyond 64 signed bits stay what they are, and fit no attribute.
+  public var expressionValue: ExpressionValue {
+    if let number = Int64(exactly: self) { return .integer(number) }
+    return DecimalNumber(text: "\(self)").map { .decimal($0) } ?? .null
+  }
+}
+
+extension Int: PropertyValue {}
+extension Int16: PropertyValue {}
+extension Int32: PropertyValue {}
+extension Int64: PropertyValue {}
+
+extension PropertyValue where Self: BinaryFloatingPoint {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    switch value {
+    case .real(let number): self.init(number)
+    case .integer(let number): self.init(number)
+    case .decimal(let number): self.init(number.double)
+    default: return nil
+    }
+  }
+  public var expressionValue: ExpressionValue { .real(Double(self)) }
+}
+
+extension Double: PropertyValue {}
+extension Float: PropertyValue {}
+
+extension Decimal: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    switch value {
+    case .decimal(let number): self.init(string: number.description)
+    case .integer(let number): self.init(number)
+    case .real(let number): self.init(string: number.description)
+    default: return nil
+    }
+  }
+  public var expressionValue: ExpressionValue {
+    DecimalNumber(text: description).map { .decimal($0) } ?? .null
+  }
+}
+
+extension String: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard case .string(let text) = value else { return nil }
+    self = text
+  }
+  public var expressionValue: ExpressionValue { .string(self) }
+}
+
+extension Date: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard case .date(let seconds) = value else { return nil }
+    self.init(timeIntervalSinceReferenceDate: seconds)
+  }
+  public var expressionValue: ExpressionValue { .date(timeIntervalSinceReferenceDate) }
+}
+
+extension Data: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard case .data(let bytes) = value else { return nil }
+    self.init(bytes)
+  }
+  public var expressionValue: ExpressionValue { .data([UInt8](self)) }
+}
+
+extension UUID: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard case .uuid(let bytes) = value else { return nil }
+    self.init(uuidString: bytes.text)
+  }
+  public var expressionValue: ExpressionValue {
+    withUnsafeBytes(of: uuid) { UUIDBytes($0) }.map { .uuid($0) } ?? .null
+  }
+}
+
+extension URL: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard case .url(let text) = value else { return nil }
+    self.init(string: text)
+  }
+  public var expressionValue: ExpressionValue { .url(absoluteString) }
+}
+
+extension ManagedObject: PropertyValue {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard case .object(let reference) = value else { return nil }
+    self.init(engine, reference)
+  }
+  public var expressionValue: ExpressionValue { .object(reference) }
+}
+
+extension Set: PropertyValue where Element == ManagedObject {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard let members = [ManagedObject](value, in: engine) else { return nil }
+    self.init(members)
+  }
+  /// In the order of keys, not of hashes: every run gives the same.
+  public var expressionValue: ExpressionValue {
+    .set(map(\.reference).sorted { $0.precedes($1) }.map { .object($0) })
+  }
+}
+
+extension Array: PropertyValue where Element == ManagedObject {
+  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+    guard let members = value.members else { return nil }
+    self = []
+    for member in members {
+      guard case .object(let reference) = member else { return nil }
+      append(ManagedObject(engine, reference))
+    }
+  }
+  public var expressionValue: ExpressionValue { .orderedSet(of: map { .object($0.reference) }) }
+}
+
+extension ObjectReference {
+  /// A fixed order of objects: by entity, then by key.
+  func precedes(_ other: ObjectReference) -> Bool {
+    entity == other.entity ? primaryKey < other.primaryKey : entity < other.entity
+  }
+}
+
+// MARK: - Without types
+
+extension ExpressionValue {
+  /// The value as a policy's code has it; nil for null.
+  func native(in engine: PolicyEngine) -> Any? {
+    switch self {
+    case .null, .helper: nil
+    case .boolean(let value): value
+    case .integer(let number): Int(number)
+    case .real(let number): number
+    case .decimal: Decimal(self, in: engine)
+    case .string(let text): text
+    case .date: Date(self, in: engine)
+    case .data(let bytes): Data(bytes)
+    case .uuid: UUID(self, in: engine)
+    case .url(let text): URL(string: text)
+    case .object(let reference): ManagedObject(engine, reference)
+    case .set:
+      Set<ManagedObject>(self, in: engine) ?? members?.map { $0.native(in: engine) } as Any
+    case .array(let members), .orderedSet(let members):
+      [ManagedObject](self, in: engine) ?? members.map { $0.native(in: engine) } as Any
+    case .dictionary(let pairs): pairs.compactMapValues { $0.native(in: engine) }
+    }
+  }
+
+  /// A value of a policy's code.
+  ///
+  /// - Throws: ``PolicyError/unknownValue(type:)`` for a type that no property has.
+  init(native value: Any) throws {
+    switch value {
+    case let value as any PropertyValue: self = value.expressionValue
+    case is NSNull: self = .null
+    case let text as Substring: self = .string(String(text))
+    case let number as any BinaryInteger: self = .integer(try Self.integer(number))
+    case let number as NSNumber: self = try Self.number(number)
+    case let text as NSString: self = .string(text as String)
+    case let pairs as [String: Any]: self = .dictionary(try pairs.mapValues(Self.init(native:)))
+    case let members as [Any]: self = .array(try members.map(Self.init(native:)))
+    case let optional as any OptionalValue:
+      self = try optional.wrapped.map(Self.init(native:)) ?? .null
+    default: throw PolicyError.unknownValue(type: "\(type(of: value))")
+    }
+  }
+
+  private static func integer(_ number: any BinaryInteger) throws -> Int64 {
+    guard let found = Int64(exactly: number) else {
+      throw PolicyError.unknownValue(type: "\(type(of: number)) beyond 64 signed bits")
+    }
+    return found
+  }
+
+  private static func number(_ number: NSNumber) throws -> ExpressionValue {
+    if let decimal = number as? NSDecimalNumber { return decimal.decimalValue.expressionValue }
+    return switch UInt8(bitPattern: number.objCType.pointee) {
+    case UInt8(ascii: "c"), UInt8(ascii: "B"): .boolean(number.boolValue)
+    case UInt8(ascii: "d"), UInt8(ascii: "f"): .real(number.doubleValue)
+    default: .integer(number.int64Value)
+    }
+  }
+}
+
+/// An optional that hides in an `Any`.
+private protocol OptionalValue {
+  var wrapped: Any? { get }
+}
+
+extension Optional: OptionalValue {
+  var wrapped: Any? { self }
+}

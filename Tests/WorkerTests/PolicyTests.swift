@@ -1,0 +1,333 @@
+import Foundation
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+import Testing
+
+@testable import GodwitWorker
+
+/// Makes an author of a name that a column holds, one for each name.
+private final class AuthorPolicy: EntityMigrationPolicy {
+  private var authors: [String: ManagedObject] = [:]
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    guard let name = source["authorName"] as String?,
+      let book = try manager.destinationInstances(
+        forEntityMappingName: mapping.name, sourceInstances: [source]
+      ).first
+    else { return }
+    let author: ManagedObject
+    if let known = authors[name] {
+      author = known
+    } else {
+      author = try manager.insertNewObject(forEntityName: "Author")
+      author["name"] = name
+      authors[name] = author
+    }
+    author["works"] = ((author["works"] as Int?) ?? 0) + 1
+    book["author"] = author
+  }
+}
+
+/// Merges tags of one name, whatever its capitals.
+private final class TagPolicy: EntityMigrationPolicy {
+  private var tags: [String: ManagedObject] = [:]
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    let name = (source["name"] as String? ?? "").lowercased()
+    // A tag without a name is dropped.
+    guard !name.isEmpty else { return }
+    let tag = try tags[name] ?? manager.insertNewObject(forEntityName: "Tag")
+    tag.setValue(name, forKey: "name")
+    tags[name] = tag
+    try manager.associate(sourceInstance: source, withDestinationInstance: tag, for: mapping)
+  }
+}
+
+/// Links by a key that both sides have, and reads objects that other mappings made.
+private final class OwnerPolicy: EntityMigrationPolicy {
+  private var people: [Int: ManagedObject] = [:]
+
+  override func resumeEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager)
+    throws
+  {
+    try manager.forEachSourceObject(ofEntity: "Person") { person in
+      if let number = person["number"] as Int? { people[number] = person }
+    }
+  }
+
+  override func createRelationships(
+    forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
+    manager: MigrationManager
+  ) throws {
+    try super.createRelationships(forDestination: destination, in: mapping, manager: manager)
+    guard
+      let pet = try manager.sourceInstances(
+        forEntityMappingName: mapping.name, destinationInstances: [destination]
+      ).first, let number = pet["ownerNumber"] as Int?, let person = people[number],
+      let owner = try manager.destinationInstances(
+        forEntityMappingName: "PersonToPerson", sourceInstances: [person]
+      ).first
+    else { return }
+    destination["owner"] = owner
+    destination["label"] =
+      "\(owner["name"] as String? ?? "?")'s \(destination["name"] as String? ?? "?")"
+  }
+}
+
+private struct TooBad: Error, Equatable, CustomNSError {
+  static let errorDomain = "Test"
+  var errorCode: Int { 77 }
+}
+
+/// Ends in one way or another.
+private final class FailingPolicy: EntityMigrationPolicy {
+  nonisolated(unsafe) static var way = ""
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    guard source["x"] as Int? == 2 else { return }
+    let made = try manager.insertNewObject(forEntityName: "A")
+    switch Self.way {
+    case "throw": throw TooBad()
+    case "cancel": manager.cancelMigration(with: TooBad())
+    case "key": _ = source.value(forKey: "nonsense")
+    case "type": _ = source["x"] as String?
+    case "value": made["x"] = "text"
+    case "range": made["x"] = 1 << 40
+    case "source": source["x"] = 3
+    case "entity": _ = try manager.insertNewObject(forEntityName: "Nobody")
+    default: break
+    }
+  }
+
+  override func performCustomValidation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    if Self.way == "validation" { throw TooBad() }
+    if Self.way == "late" { _ = try manager.insertNewObject(forEntityName: "A") }
+  }
+}
+
+@Suite(.serialized) struct `An entity migration policy` {
+  // MARK: What policies are written for
+
+  private static func books() throws -> MigrationFixture {
+    let fixture = try MigrationFixture(
+      from: [entity("Book", attribute("title"), attribute("authorName"))],
+      to: [
+        entity(
+          "Author", attribute("name"), attribute("works", .integer16),
+          attribute("kind", default: .text("person")), toMany("books", "Book", inverse: "author")),
+        entity("Book", attribute("title"), toOne("author", "Author", inverse: "books")),
+      ],
+      rows: """
+        INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE, ZAUTHORNAME)
+        VALUES (2, 1, 1, 'Emma', 'Austen'), (3, 1, 1, 'Ivanhoe', 'Scott'),
+               (5, 1, 1, 'Persuasion', 'Austen'), (8, 1, 1, 'Beowulf', NULL)
+        """)
+    fixture.policies = PolicyRegistry(["AuthorPolicy": AuthorPolicy.self])
+    return fixture
+  }
+
+  @Test func `makes related objects of a column, one for each value`() throws {
+    let fixture = try Self.books()
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Book, destination: Book, policy: Library.AuthorPolicy }
+      """)
+    #expect(
+      try store.table(
+        """
+        SELECT b.Z_PK, b.ZTITLE, a.Z_PK, a.ZNAME, a.ZWORKS, a.ZKIND
+          FROM ZBOOK AS b LEFT JOIN ZAUTHOR AS a ON a.Z_PK = b.ZAUTHOR
+         ORDER BY b.Z_PK
+        """) == [
+          "1 Emma 1 Austen 2 person", "2 Ivanhoe 2 Scott 1 person",
+          "3 Persuasion 1 Austen 2 person", "4 Beowulf - - - -",
+        ])
+    #expect(try store.table("SELECT Z_NAME, Z_MAX FROM Z_PRIMARYKEY") == ["Author 2", "Book 4"])
+    #expect(fixture.findings.isEmpty)
+  }
+
+  @Test func `merges many objects into one, drops some, and relationships follow`() throws {
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Note", attribute("title"), toMany("tags", "Tag", inverse: "notes")),
+        entity("Tag", attribute("name"), toMany("notes", "Note", inverse: "tags")),
+      ],
+      to: [
+        entity("Note", attribute("title"), toMany("tags", "Tag", inverse: "notes")),
+        entity(
+          "Tag", attribute("name"), attribute("color"), toMany("notes", "Note", inverse: "tags")),
+      ],
+      rows: """
+        INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZTITLE) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b');
+        INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME)
+        VALUES (1, 2, 1, 'Red'), (2, 2, 1, 'red'), (3, 2, 1, ''), (4, 2, 1, 'blue');
+        INSERT INTO Z_1TAGS (Z_1NOTES, Z_2TAGS) VALUES (1, 1), (1, 2), (1, 3), (2, 2), (2, 4)
+        """)
+    fixture.policies = PolicyRegistry(["TagPolicy": TagPolicy.self])
+    // Notes and their tags are mapped by Core Data's own default.
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Note, destination: Note }
+        - { source: Tag, destination: Tag, policy: TagPolicy }
+      """)
+    #expect(
+      try store.table(
+        """
+        SELECT n.Z_PK, n.ZTITLE, t.ZNAME
+          FROM Z_1TAGS AS j JOIN ZNOTE AS n ON n.Z_PK = j.Z_1NOTES JOIN ZTAG AS t ON t.Z_PK = j.Z_2TAGS
+         ORDER BY n.Z_PK, t.ZNAME
+        """) == ["1 a red", "2 b blue", "2 b red"])
+    #expect(try store.table("SELECT count(*) FROM ZTAG") == ["2"])
+  }
+
+  @Test func `links by key, and reads what other mappings made`() throws {
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Person", attribute("name"), attribute("number", .integer32)),
+        entity("Pet", attribute("name"), attribute("ownerNumber", .integer32)),
+      ],
+      to: [
+        entity("Person", attribute("name"), toMany("pets", "Pet", inverse: "owner")),
+        entity(
+          "Pet", attribute("name"), attribute("label"), toOne("owner", "Person", inverse: "pets")),
+      ],
+      rows: """
+        INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT, ZNAME, ZNUMBER)
+        VALUES (7, 1, 1, 'Ann', 100), (9, 1, 1, 'Bob', 200);
+        INSERT INTO ZPET (Z_PK, Z_ENT, Z_OPT, ZNAME, ZOWNERNUMBER)
+        VALUES (1, 2, 1, 'Rex', 200), (2, 2, 1, 'Tom', 100), (3, 2, 1, 'Stray', 5)
+        """)
+    fixture.policies = PolicyRegistry(["OwnerPolicy": OwnerPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Pet, destination: Pet, policy: OwnerPolicy }
+        - { source: Person, destination: Person }
+      """)
+    #expect(
+      try store.table("SELECT Z_PK, ZNAME, ZOWNER, ZLABEL FROM ZPET ORDER BY Z_PK") == [
+        "1 Rex 9 Bob's Rex", "2 Tom 7 Ann's Tom", "3 Stray - -",
+      ])
+  }
+
+  // MARK: Without code of its own
+
+  @Test(arguments: [1 as Int64, 1 << 24])
+  func `that overrides nothing changes nothing but the keys`(shardBytes: Int64) throws {
+    let models = [
+      entity("Note", attribute("title"), toMany("tags", "Tag", inverse: "notes", ordered: true)),
+      entity(
+        "Tag", attribute("name"), toMany("notes", "Note", inverse: "tags"),
+        toOne("parent", "Tag", inverse: "children"),
+        toMany("children", "Tag", inverse: "parent", ordered: true)),
+    ]
+    let next = [
+      entity(
+        "Note", attribute("title"), attribute("words", .integer32),
+        toMany("tags", "Tag", inverse: "notes", ordered: true)),
+      models[1],
+    ]
+    let fixture = try MigrationFixture(
+      from: models, to: next,
+      rows: """
+        INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZTITLE) VALUES (3, 1, 1, 'a'), (4, 1, 1, 'b');
+        INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME, ZPARENT, Z_FOK_PARENT)
+        VALUES (1, 2, 1, 'x', NULL, NULL), (5, 2, 1, 'y', 1, 3072), (6, 2, 1, 'z', 1, 2048);
+        INSERT INTO Z_1TAGS (Z_1NOTES, Z_2TAGS, Z_FOK_2TAGS)
+        VALUES (3, 1, 2048), (3, 6, 3072), (3, 5, 4096), (4, 5, 2048)
+        """)
+    fixture.policies = PolicyRegistry(["Plain": EntityMigrationPolicy.self])
+    func mapping(_ policy: String) -> String {
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Note, destination: Note\(policy), attributes: { words: $source.title.length } }
+        - { source: Tag, destination: Tag\(policy), filter: name != 'w' }
+      """
+    }
+    let without = try fixture.migrate(mapping(""), renumbers: true, shardBytes: shardBytes)
+    let with = try fixture.migrate(mapping(", policy: Plain"), shardBytes: shardBytes)
+    for table in ["ZNOTE", "ZTAG", "Z_1TAGS", "Z_PRIMARYKEY"] {
+      let sql = "SELECT * FROM \(table) ORDER BY 1, 2"
+      #expect(try with.table(sql) == without.table(sql), "\(table)")
+      #expect(try !with.table(sql).isEmpty)
+    }
+  }
+
+  // MARK: Errors
+
+  private static func failing(_ way: String) throws -> any Error {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("x", .integer32))],
+      to: [entity("A", attribute("x", .integer32), attribute("y"))],
+      rows: "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 1, 1, 1), (4, 1, 1, 2)")
+    fixture.policies = PolicyRegistry(["Failing": FailingPolicy.self])
+    FailingPolicy.way = way
+    do {
+      _ = try fixture.migrate(
+        """
+        mapping-model: 1
+        entity-mappings:
+          - { source: A, destination: A, policy: Failing }
+        """)
+    } catch {
+      return error
+    }
+    throw CocoaError(.featureUnsupported)
+  }
+
+  @Test(arguments: ["throw", "cancel", "validation"])
+  func `fails with its own error`(way: String) throws {
+    let error = try Self.failing(way)
+    let failure = try #require(error as? PolicyFailure)
+    #expect(failure.error as? TooBad == TooBad())
+    #expect(failure.isCancellation == (way == "cancel"))
+    #expect(failure.primaryKey == (way == "validation" ? nil : 4))
+    #expect(failure.mapping == "AToA" && failure.policy == "Failing")
+  }
+
+  @Test(arguments: [
+    ("key", "nonsense"), ("type", "x"), ("value", "x"), ("range", "x"), ("source", "source"),
+    ("entity", "Nobody"), ("late", "inserted"),
+  ])
+  func `is told what it did wrong, and where`(way: String, word: String) throws {
+    let error = try Self.failing(way)
+    let failure = try #require(error as? PolicyFailure)
+    #expect(failure.error is PolicyError)
+    #expect("\(failure.error)".contains(word))
+    if way != "late" { #expect(failure.primaryKey == 4 && failure.entity == "A") }
+  }
+
+  @Test func `that is not registered stops the plan`() throws {
+    let fixture = try Self.books()
+    fixture.policies = PolicyRegistry()
+    let outcome = try fixture.outcome(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Book, destination: Book, policy: AuthorPolicy }
+      """)
+    guard case .needsMapping(134_170, let reasons) = outcome else {
+      Issue.record("\(outcome)")
+      return
+    }
+    #expect(reasons.contains { $0.message.contains("AuthorPolicy") })
+  }
+}
