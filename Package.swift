@@ -47,7 +47,8 @@ let package = Package(
         ours("SQLite"),
       ], path: "Tests/StoreFixtures"),
     .executableTarget(
-      name: "godwit-fixtures", dependencies: ["StoreFixtures", argumentParser],
+      name: "godwit-fixtures",
+      dependencies: ["StoreFixtures", ours("ObjectModel"), argumentParser],
       path: "Tests/FixtureTool"),
     tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
 

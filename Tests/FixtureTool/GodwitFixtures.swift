@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GodwitObjectModel
 import StoreFixtures
 
 /// Writes stores for tests, demonstrations and benchmarks.
@@ -62,6 +63,10 @@ struct MakeStore: ParsableCommand {
   @Option(help: "Equal seeds give equal stores.") var seed: UInt64 = 1
   @Option(help: "How many optional values are NULL, 0 to 1.") var nulls = 0.15
   @Option(help: "How many external values lie in files of their own, 0 to 1.") var external = 0.0
+  @Option(help: "A second model whose rules the values keep, too: a migration's destination.")
+  var validFor: String?
+  @Option(help: "The largest integer, and its negative, where the models allow it.")
+  var largest: Int64?
   @Flag(help: "ASCII text only.") var ascii = false
   @Flag(help: "The last rows are only in the write-ahead log.") var wal = false
   @Flag(help: "With the tables of persistent history.") var history = false
@@ -77,6 +82,8 @@ struct MakeStore: ParsableCommand {
     }
     options.nullFraction = nulls
     options.externalFraction = external
+    options.validFor = try validFor.map { try EntityHierarchy(FixtureModels.model(at: $0)) }
+    options.largestInteger = largest.map { max(1, $0) }
     options.unicodeText = !ascii
     options.leavesWAL = wal
     options.history = history

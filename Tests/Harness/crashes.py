@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from . import ground, judge, processes, tool
+from . import ground, judge, ledger, processes, tool
 
 TARGETS = ("coordinator", "worker", "both", "all")
 
@@ -22,17 +22,22 @@ class Subject:
     to: str
     workers: int
     shard_bytes: int
+    mapping: str | None = None
 
     @classmethod
-    def generated(cls, folder, rows, seed, wal=False, workers=2, shard_bytes=64 << 10):
+    def generated(cls, folder, rows, seed, wal=False, workers=2, shard_bytes=64 << 10, mapped=False):
         where = os.path.join(folder, f"fleet-{rows}-{seed}{'-wal' if wal else ''}")
+        if mapped:
+            store = ledger.make_store(where, rows, seed, wal)
+            return cls(store, ledger.MODELS, ledger.NAME, workers, shard_bytes, ledger.MAPPING)
         # With external data files: they, too, must be whole at every moment.
         store = ground.make_fleet(where, 1, rows, seed, wal=wal, external=True)[0]
         return cls(store, ground.MODELS, ground.DESTINATION, workers, shard_bytes)
 
     def command(self, store, output=None, workers=None, shard_bytes=None):
         return tool.migrate_command(store, [self.models], self.to, output, workers or self.workers,
-                                    shard_bytes or self.shard_bytes)
+                                    shard_bytes or self.shard_bytes,
+                                    ["--mapping", self.mapping] if self.mapping else [])
 
     def reference(self, folder):
         """(digest, seconds) of an undisturbed run, judged in full."""
@@ -42,6 +47,11 @@ class Subject:
         run = tool.run(self.command(store, out))
         if run.exit != 0 or run.verdict != "migrated":
             sys.exit(f"The undisturbed run did not migrate: {run.why(2000)}\n{run.stderr[-2000:]}")
+        if self.mapping:
+            found = ledger.problems(store, out)
+            if found:
+                sys.exit(f"The undisturbed run's store is wrong: {found}")
+            return judge.digest(out), run.seconds
         version = os.path.join(self.models, self.to + ".xcdatamodel")
         compared = judge.compare(store, out, "cache:" + store, version)
         if compared["total"] != 0:

@@ -1,12 +1,15 @@
 """Runs every real mapping model on seeded stores of its source model, and lets the oracle judge.
 
-A mapping model without custom code must migrate, or be refused for what the seeded rows
-themselves lack (a required value that the mapping leaves empty): then a store without NULLs is
-tried. One with policies must be refused by name.
+A mapping model without custom code must migrate, at every size, whatever the shards and with new
+keys; where its own rows forbid that (Core Data's 1570, 1610 …), which is shown first, stores with
+values that the destination allows must. What inference would say of the same property is compared
+with what the mapping model gave. One with policies must be refused by name.
 """
 import argparse
 import collections
+import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -14,11 +17,12 @@ import subprocess
 import sys
 import tempfile
 
-from . import ground, judge, tool
+from . import differential, filled, ground, judge, tool
 
 CORPUS = pathlib.Path(ground.SHARED) / "corpus-mappings"
 POLICY = re.compile(r"the policy (\S+) is not registered")
 SELECTOR = re.compile(r"missing-policy-selector in .*?: .*?(\w+:[\w:]*)")
+FAILURES = ("BROKEN", "WRONG", "REFUSED", "EMPTY")
 
 
 def cases(only):
@@ -30,21 +34,30 @@ def cases(only):
         yield folder.name, mapping, folder / "source.xcdatamodel", folder / "destination.xcdatamodel"
 
 
-def make_store(model, path, rows, seed, nulls):
+def kinds_of_values(destination):
+    """How stores are made, until one's rows allow the migration: (words, options)."""
+    valid = ["--valid-for", str(destination)]
+    yield "any values", ["--nulls", "0.15"]
+    yield "valid for the destination", ["--nulls", "0.15", *valid]
+    yield "valid, integers to 1000", ["--nulls", "0.15", "--largest", "1000", *valid]
+    yield "valid, integers to 1000, no NULLs", ["--nulls", "0", "--largest", "1000", *valid]
+
+
+def make_store(model, path, rows, seed, options):
     command = [ground.fixtures(), "make-store", "--model", str(model), "--output", str(path),
-               "--rows", str(rows), "--seed", str(seed), "--nulls", str(nulls)]
+               "--rows", str(rows), "--seed", str(seed), *options]
     made = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    return None if made.returncode == 0 else made.stderr.strip().splitlines()[-1:]
+    return None if made.returncode == 0 else " ".join(made.stderr.strip().splitlines()[-1:])
 
 
-def migrate(folder, mapping, source, destination, extra=()):
-    output = folder / "destination.sqlite"
-    for left in folder.glob("destination.sqlite*"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
+def migrate(folder, name, source, destination, extra=()):
+    """(run, path of its output), the output of an earlier run deleted."""
+    output = folder / name / "destination.sqlite"
+    shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / name).mkdir()
     command = tool.migrate_command(
-        str(folder / "source.sqlite"), [str(source)], str(destination), str(output), 1,
-        extra=["--mapping", str(mapping), *extra])
-    return tool.run(command, timeout=300), output
+        str(folder / "source.sqlite"), [str(source)], str(destination), str(output), 1, extra=extra)
+    return tool.run(command, timeout=600), output
 
 
 def lacking(run):
@@ -66,98 +79,184 @@ def judged(output, destination):
     return problems
 
 
-def inferred_equals(folder, source, destination, digest):
-    """Whether inference gives the same objects; None where it is refused."""
-    output = folder / "inferred.sqlite"
-    run = tool.run(tool.migrate_command(
-        str(folder / "source.sqlite"), [str(source)], str(destination), str(output), 1))
-    return judge.digest(str(output)) == digest if run.verdict == "migrated" else None
+def as_text(*arguments):
+    """What a `godwit mapping` command writes, or None where it refuses."""
+    made = subprocess.run([ground.godwit(), "mapping", *map(str, arguments)], capture_output=True,
+                          text=True, timeout=60)
+    return made.stdout if made.returncode == 0 else None
 
 
-def is_automatic(mapping, destination):
-    """True when nothing in the file is written by hand and every property and entity of the
-    destination has a row: what has none keeps its default. Leftovers may hide both."""
-    file = mapping / "xcmapping.xml"
-    if not file.exists():
-        return False
-    text = file.read_text(errors="replace")
-    if re.search(r'name="(valueexpressiondata|sourcefilterpredicatestring|sourcekeypath'
-                 r'|sourcemappingname)"', text):
-        return False
-    model = (destination / "contents").read_text(errors="replace")
-    names = re.findall(r'<(?:entity|attribute|relationship)\s[^>]*?name="([^"]+)"', model)
-    return all(f">{name}<" in text for name in names)
+def against_inference(folder, mapping, source, destination, output, renumbered):
+    """{class, counts, skipped, problems}: the destination beside the inferred one."""
+    run, inferred = migrate(folder, "inferred", source, destination)
+    if run.verdict == "same-model":
+        return {"class": "nothing to infer: the models are compatible"}
+    if run.verdict != "migrated":
+        return {"class": "inference impossible", "why": run.why(160)}
+    text = folder / "mapping.yaml"
+    text.unlink(missing_ok=True)
+    if as_text("convert", mapping, "--output", text) is None:
+        return {"class": "not compared", "problems": ["mapping convert failed"]}
+    written, inference = text.read_text(), as_text("infer", source, destination)
+    if inference is None:
+        return {"class": "not compared", "problems": ["inferred, and mapping infer refuses"]}
+    # The judge of the inferred destination is the oracle, so that of the mapped one is, too.
+    judged_by = judge.compare(str(folder / "source.sqlite"), str(inferred), str(source), str(destination))
+    problems = [] if judged_by["total"] == 0 else [f"the oracle, of the inferred one: {judged_by}"]
+    others = (str(inferred), str(source), str(destination), written, inference)
+    found = differential.compare(str(output), *others)
+    problems += found.differences[:5]
+    if found.is_whole and found.keeps_keys and judge.digest(str(output)) != judge.digest(str(inferred)):
+        problems.append("everything is automatic, and the digest is not that of the inferred one")
+    again = differential.compare(str(renumbered), *others)
+    problems += [f"--renumber: {d}" for d in again.differences[:5]]
+    return {"class": "all automatic" if found.is_whole else "partly automatic",
+            "counts": dict(found.counts), "skipped": dict(found.skipped), "problems": problems}
 
 
-def one(name, mapping, source, destination, rows, seed):
-    """(class, detail) of one mapping model."""
+def one(case, rows, seed):
+    """The record of one mapping model at one size."""
+    name, mapping, source, destination = case
+    record = {"mapping": name, "rows": rows, "refused first": []}
     if not source.exists() or not destination.exists():
-        return "no model", "the corpus lacks a model of this pair"
-    refusal = ""
-    for nulls in (0.15, 0.0):
-        with tempfile.TemporaryDirectory() as path:
-            folder = pathlib.Path(path)
-            problem = make_store(source, folder / "source.sqlite", rows, seed, nulls)
+        return record | {"class": "no model", "detail": "the corpus lacks a model of this pair"}
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        for words, options in kinds_of_values(destination):
+            for left in folder.glob("source.sqlite*"):
+                left.unlink()
+            problem = make_store(source, folder / "source.sqlite", rows, seed, options)
             if problem:
-                return "no store", " ".join(problem)
-            run, output = migrate(folder, mapping, source, destination)
+                kind = "no source model" if "binary model of Xcode 3" in problem else "BROKEN"
+                return record | {"class": kind, "detail": problem}
+            run, output = migrate(folder, "mapped", source, destination, ["--mapping", str(mapping)])
             problems = tool.contract_problems(run)
             if problems:
-                return "BROKEN", "; ".join(problems)
+                return record | {"class": "BROKEN", "detail": "; ".join(problems)}
             if run.verdict == "needs-mapping":
                 names = lacking(run)
-                return ("needs code", ", ".join(names)) if names else ("REFUSED", run.why())
+                return record | {"class": "needs code" if names else "REFUSED",
+                                 "detail": ", ".join(names) or run.why()}
             if run.verdict == "refused":
-                codes = sorted({f.get("code") for f in run.result.get("findings", [])
-                                if f.get("code")} | {run.result.get("code")})
-                refusal = f"{codes} {run.why(200)}"
+                codes = {f.get("code") for f in run.result.get("findings", [])} | {run.result.get("code")}
+                record["refused first"].append(
+                    {"values": words, "codes": sorted(c for c in codes if c), "why": run.why(200)})
                 continue
             if run.verdict != "migrated":
-                return "BROKEN", run.why()
-            problems = judged(output, destination)
-            first = judge.digest(str(output))
-            is_whole = not any("no entity mapping" in n for n in run.result.get("notes", []))
-            # Renumbering, small shards: the same objects whatever the cut.
-            run, output = migrate(folder, mapping, source, destination,
-                                  ["--shard-bytes", "4096"])
-            if run.verdict != "migrated" or judge.digest(str(output)) != first:
-                problems.append(f"another result with small shards: {run.why()}")
-            run, output = migrate(folder, mapping, source, destination, ["--renumber"])
-            if run.verdict != "migrated":
-                problems.append(f"--renumber: {run.why()}")
-            else:
-                problems += [f"--renumber: {p}" for p in judged(output, destination)]
-            same = inferred_equals(folder, source, destination, first)
-            if same is False and is_whole and is_automatic(mapping, destination):
-                problems.append("automatic, and not what is inferred")
-            if problems:
-                return "WRONG", "; ".join(problems)
-            note = {True: "= inferred ", False: "not as inferred ", None: ""}[same]
-            note += "" if nulls else f"with NULLs: {refusal}"
-            return "migrated", note
-    return "rows forbid", refusal
+                return record | {"class": "BROKEN", "detail": run.why()}
+            return record | {"values": words} | examined(folder, case, output, rows)
+    return record | {"class": "REFUSED", "detail": record["refused first"][-1]["why"]}
+
+
+def examined(folder, case, output, rows):
+    """What is to be said of a destination that was written."""
+    name, mapping, source, destination = case
+    found = {"class": "migrated"}
+    counts, lacks = filled.census(str(folder / "source.sqlite"), str(source))
+    found["census"] = dict(counts)
+    problems = judged(output, destination)
+    first = judge.digest(str(output))
+    # Small shards and the other assembly: the same objects whatever the way. New keys: judged.
+    extra = ["--mapping", str(mapping)]
+    run, other = migrate(folder, "small", source, destination,
+                         [*extra, "--shard-bytes", str(max(4096, rows * 32))])
+    if run.verdict != "migrated" or judge.digest(str(other)) != first:
+        problems.append(f"another result with small shards: {run.why()}")
+    run, renumbered = migrate(folder, "renumbered", source, destination, [*extra, "--renumber"])
+    if run.verdict != "migrated":
+        problems.append(f"--renumber: {run.why()}")
+        renumbered = output
+    else:
+        problems += [f"--renumber: {p}" for p in judged(renumbered, destination)]
+    found["inference"] = against_inference(folder, mapping, source, destination, output, renumbered)
+    problems += found["inference"].pop("problems", [])
+    if problems:
+        return found | {"class": "WRONG", "detail": "; ".join(problems)}
+    if rows >= 50 and lacks:
+        return found | {"class": "EMPTY", "detail": "; ".join(lacks)}
+    return found
+
+
+def told(record):
+    """The line of one record."""
+    detail = record.get("detail", "")
+    if record["class"] in ("migrated", "EMPTY"):
+        inference = record["inference"]
+        detail = (detail and detail + "; ") + inference["class"]
+        counts = inference.get("counts", {})
+        if counts:
+            detail += (f": {counts.get('objects', 0)} objects, {counts.get('values', 0)} values, "
+                       f"{counts.get('pairs', 0)} pairs equal")
+        if inference.get("skipped"):
+            detail += "; not compared: " + "; ".join(
+                f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''} ({reason})"
+                for reason, names in sorted(inference["skipped"].items()))
+        refused = record["refused first"]
+        if refused:
+            codes = sorted({c for r in refused for c in r["codes"]})
+            detail += f"; with {record['values']}, after {codes}"
+    return f"{record['class']:12} {record['rows']:5} {record['mapping']:62} {detail[:400]}"
+
+
+def report(records):
+    """The tables at the end."""
+    sizes = sorted({r["rows"] for r in records})
+    classes = sorted({r["class"] for r in records})
+    count = lambda **wanted: sum(all(r.get(k) == v for k, v in wanted.items()) for r in records)
+    print(ground.table([(c, *(count(**{"class": c, "rows": s}) for s in sizes)) for c in classes],
+                       ("mapping models", *(f"{s} rows" for s in sizes))))
+    done = [r for r in records if "census" in r]
+    print("\nwhat the migrated stores hold, all mapping models together")
+    print(ground.table([(k, *(sum(r["census"].get(k, 0) for r in done if r["rows"] == s) for s in sizes))
+                        for k in filled.KINDS], ("", *(f"{s} rows" for s in sizes))))
+    print("\nbeside the inferred migration (the oracle's `lightweight` judges that one)")
+    kinds = sorted({r["inference"]["class"] for r in done})
+    rows = [(k, *(sum(r["inference"]["class"] == k for r in done if r["rows"] == s) for s in sizes)) for k in kinds]
+    for part in ("objects", "properties", "values", "pairs", "ordered lists"):
+        rows.append((f"  {part} equal", *(sum(r["inference"].get("counts", {}).get(part, 0)
+                                              for r in done if r["rows"] == s) for s in sizes)))
+    reasons = sorted({w for r in done for w in r["inference"].get("skipped", {})})
+    for reason in reasons:
+        rows.append((f"  not compared: {reason}", *(sum(len(r["inference"].get("skipped", {}).get(reason, ()))
+                                                         for r in done if r["rows"] == s) for s in sizes)))
+    print(ground.table(rows, ("mapping models", *(f"{s} rows" for s in sizes))))
+    refused = collections.Counter((c, r["rows"]) for r in records
+                                  for c in {c for f in r["refused first"] for c in f["codes"]})
+    if refused:
+        print("\nrefused first, for rows that Core Data would refuse")
+        print(ground.table([(code, *(refused[code, s] for s in sizes))
+                            for code in sorted({c for c, _ in refused})],
+                           ("code", *(f"{s} rows" for s in sizes))))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=60)
+    parser = argparse.ArgumentParser(prog="scripts/mapped", description=__doc__)
+    parser.add_argument("--rows", nargs="+", type=int, default=[3, 60, 2000])
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--json")
-    arguments = parser.parse_args()
+    options = parser.parse_args()
     if not ground.load_oracle() or not CORPUS.is_dir():
         print("skipped: ../shared/corpus-mappings or the oracle is not there")
         return 0
-    counts, table = collections.Counter(), []
-    for name, mapping, source, destination in cases(arguments.only):
-        kind, detail = one(name, mapping, source, destination, arguments.rows, arguments.seed)
-        counts[kind] += 1
-        table.append({"mapping": name, "class": kind, "detail": detail})
-        print(f"{kind:12} {name:62} {detail[:400]}", flush=True)
-    print(", ".join(f"{k}: {v}" for k, v in sorted(counts.items())))
-    if arguments.json:
-        pathlib.Path(arguments.json).write_text(json.dumps(table, indent=1))
-    return 1 if any(k in counts for k in ("BROKEN", "WRONG", "REFUSED")) else 0
+    os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()
+    records = []
+    with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+        # A size at a time; what was refused for its policies is refused at any size.
+        left = list(cases(options.only))
+        for rows in options.rows:
+            for record in pool.map(one, left, [rows] * len(left), [options.seed] * len(left)):
+                records.append(record)
+                print(told(record), flush=True)
+            left = [c for c in left if any(r["mapping"] == c[0] and "values" in r for r in records)]
+    print()
+    report(records)
+    if options.json:
+        ground.write_json(options.json, records)
+    bad = [r for r in records if r["class"] in FAILURES]
+    print(f"\n{len(records)} trials, {len(bad)} failed")
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from . import crashes, ground, judge, processes, tool
+from . import crashes, ground, judge, ledger, processes, tool
 
 MEBIBYTE = 1 << 20
 WORKER_LIMIT, COORDINATOR_LIMIT = 128 * MEBIBYTE, 256 * MEBIBYTE
@@ -17,27 +17,33 @@ def determinism(arguments=None):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
     parser.add_argument("--shard-bytes", nargs="+", type=int, default=[16 << 10, 256 << 10, 16 << 20])
+    parser.add_argument("--mapped", action="store_true", help="migrate by a mapping model")
     options = parser.parse_args(arguments)
     ground.skip_unless_shared("determinism")
     rows, digests, problems = [], set(), []
     with ground.workspace("matrix") as folder:
-        subject = crashes.Subject.generated(folder, options.rows, options.seed)
+        subject = crashes.Subject.generated(folder, options.rows, options.seed, mapped=options.mapped)
         for workers in options.workers:
             for size in options.shard_bytes:
                 out = os.path.join(folder, f"{workers}-{size}", "out.sqlite")
                 os.makedirs(os.path.dirname(out))
-                run = tool.run(subject.command(subject.store, out, workers, size))
+                # The largest shards go through the other assembly.
+                env = {"GODWIT_ASSEMBLY": "sqlite"} if size == max(options.shard_bytes) else {}
+                run = tool.run(subject.command(subject.store, out, workers, size), env=tool.environment(**env))
                 problems += [f"{workers} workers, {size} bytes: {p}" for p in tool.contract_problems(run)]
                 digest = judge.digest(out) if run.exit == 0 and os.path.exists(out) else run.why()
                 units = sum(stage["units"] for stage in (run.result or {}).get("stages", []))
-                rows.append((workers, size, units, f"{run.seconds:.2f}", digest[:64]))
+                rows.append((workers, size, env.get("GODWIT_ASSEMBLY", "pages"), units, f"{run.seconds:.2f}",
+                             digest[:64]))
                 digests.add(digest)
                 if run.exit:
                     problems.append(f"{workers} workers, {size} bytes: {run.why()}")
+        if options.mapped and not problems:
+            problems += ledger.problems(subject.store, out)
         # The same cuts everywhere would prove nothing.
-        if len({r[2] for r in rows}) < 2:
+        if len({r[3] for r in rows}) < 2:
             problems.append("every run had the same number of units: use more --rows")
-    print(ground.table(rows, ("workers", "shard bytes", "units", "seconds", "logical digest")))
+    print(ground.table(rows, ("workers", "shard bytes", "assembly", "units", "seconds", "logical digest")))
     for text in problems:
         print(text)
     if len(digests) != 1:
@@ -64,16 +70,23 @@ def memory(arguments=None):
     parser.add_argument("--rows", nargs="+", type=int, default=[50_000, 2_000_000])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--mapped", action="store_true", help="migrate by a mapping model")
     options = parser.parse_args(arguments)
     rows, problems = [], []
     for number in options.rows:
         with ground.workspace("memory") as folder:
-            where = os.path.join(folder, "fleet")
-            store = ground.make_fleet(where, 1, number, options.seed)[0]
-            out = os.path.join(folder, "out.sqlite")
-            command = tool.migrate_command(store, [ground.MODELS], ground.DESTINATION, out, options.workers)
+            where, out = os.path.join(folder, "fleet"), os.path.join(folder, "out.sqlite")
+            if options.mapped:
+                store, what = ledger.make_store(where, number, options.seed), (ledger.MODELS, ledger.NAME)
+            else:
+                store = ground.make_fleet(where, 1, number, options.seed)[0]
+                what = (ground.MODELS, ground.DESTINATION)
+            command = tool.migrate_command(store, [what[0]], what[1], out, options.workers,
+                                           extra=["--mapping", ledger.MAPPING] if options.mapped else [])
             run, coordinator, workers = watched(command)
             size = os.path.getsize(store)
+            if options.mapped and not run.exit and os.path.isdir(ground.SHARED):
+                problems += [f"{number} rows: {p}" for p in ledger.problems(store, out)]
         highest = max(workers.values(), default=0)
         if run.exit:
             problems.append(f"{number} rows: {run.why()}")

@@ -42,6 +42,7 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--short", action="store_true", help="20 kills of a small store, and every fifth step")
+    parser.add_argument("--mapped", action="store_true", help="migrate by a mapping model")
     parser.add_argument("--no-steps", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args(arguments)
@@ -53,7 +54,8 @@ def main(arguments=None):
         pairs = []
         for wal in (False, True):
             # About forty shards, so that a kill finds some done, some at work and some waiting.
-            subject = crashes.Subject.generated(folder, rows, options.seed, wal, shard_bytes=16 << 10)
+            subject = crashes.Subject.generated(folder, rows, options.seed, wal, shard_bytes=16 << 10,
+                                                mapped=options.mapped)
             pairs.append((subject, crashes.facts_of(subject, os.path.join(folder, f"reference-{wal}"))))
         ground.say(f"undisturbed: {', '.join(f'{f.seconds:.2f} s' for _, f in pairs)}")
         with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:

@@ -1,9 +1,12 @@
 """The harness's own judgement: what it must not let pass."""
 import os
+import shutil
+import sqlite3
+import subprocess
 import tempfile
 import unittest
 
-from . import corpus, crashes, ground, tool
+from . import corpus, crashes, differential, ground, tool
 
 
 def ran(code, *lines, stderr=b"", hung=False):
@@ -85,6 +88,52 @@ class RunDirectory(unittest.TestCase):
             with open(os.path.join(folder, "events.jsonl"), "w") as file:
                 file.write('{"event":"unit-finished","stage":"copy","unit":1}\n{"event":"unit-fin')
             self.assertEqual(dict(crashes.finished_units(folder)), {("copy", 1): 1})
+
+
+@unittest.skipUnless(ground.load_oracle(), "the oracle is not there: skipped")
+class TheDifferential(unittest.TestCase):
+    """Two copies of one store are equal, and each way in which they could differ is seen."""
+    TEXT = "entity-mappings:\n" + "".join(
+        f"- source: {n}\n  destination: {n}\n" for n in ("Account", "Entry", "Label", "Sheet"))
+
+    def found(self, change, text=TEXT):
+        model = os.path.join(ground.ROOT, "Fixtures", "Ledger.xcdatamodeld", "Ledger.xcdatamodel")
+        with tempfile.TemporaryDirectory() as folder:
+            one, two = (os.path.join(folder, n) for n in ("one.sqlite", "two.sqlite"))
+            subprocess.run([ground.fixtures(), "make-store", "--model", model, "--rows", "30", "--output", one],
+                           check=True, stdout=subprocess.DEVNULL)
+            shutil.copyfile(one, two)
+            database = sqlite3.connect(one)
+            database.executescript(change)
+            database.close()
+            return differential.compare(one, two, model, model, text, self.TEXT)
+
+    def test_equal_stores_are_equal_as_a_whole(self):
+        found = self.found("")
+        self.assertTrue(found.is_whole and found.keeps_keys, (found.differences, found.skipped))
+        self.assertEqual(found.counts["objects"], 120)
+        self.assertGreater(found.counts["pairs"], 50)
+
+    def test_each_difference_is_found(self):
+        for change, word in (
+                ("UPDATE ZENTRY SET ZMEMO = 'x' WHERE Z_PK = 5", "Entry.memo"),
+                ("UPDATE ZENTRY SET ZKIND = CAST(ZKIND AS TEXT) || '.5' WHERE Z_PK = 5", "Entry.kind"),
+                ("DELETE FROM ZENTRY WHERE Z_PK = 5", "Entry: 29 objects"),
+                ("UPDATE ZENTRY SET ZACCOUNT = (SELECT max(Z_PK) FROM ZACCOUNT WHERE Z_PK <> ZACCOUNT) "
+                 "WHERE Z_PK = 5", "Account.entries"),
+                ("UPDATE ZENTRY SET Z_FOK_SHEET = -Z_FOK_SHEET", "Sheet.entries"),
+                ("DELETE FROM Z_1LABELS WHERE rowid = 1", "labels")):
+            differences = self.found(change).differences
+            self.assertTrue(any(word in d for d in differences), (change, differences))
+
+    def test_what_is_said_otherwise_is_not_compared_and_counted(self):
+        text = self.TEXT.replace("  destination: Label\n",
+                                 '  destination: Label\n  attributes:\n    text: uppercase:($source.text)\n')
+        found = self.found("UPDATE ZLABEL SET ZTEXT = 'X'", text)
+        self.assertEqual(found.differences, [])
+        self.assertEqual(sum(found.skipped.values(), []), ["Label.text"])
+        text = self.TEXT.replace("  destination: Label\n", "  destination: Label\n  filter: color != 3\n")
+        self.assertIn("Label.color", sum(self.found("DELETE FROM ZLABEL WHERE ZCOLOR = 3", text).skipped.values(), []))
 
 
 class Tables(unittest.TestCase):

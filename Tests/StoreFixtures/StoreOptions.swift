@@ -29,6 +29,12 @@ public struct StoreOptions: Sendable {
   public var history = false
   /// The last rows are only in the write-ahead log, as when an application was killed.
   public var leavesWAL = false
+  /// A second model whose rules the values keep, too, where it has an entity and a property of the
+  /// same name: that of the destination, whose rules a migration by a mapping model enforces.
+  public var validFor: EntityHierarchy?
+  /// Integers lie between this number and its negative, where the models allow it; nil for the
+  /// whole range of their type.
+  public var largestInteger: Int64?
   /// Application metadata of its own kind, added to the standard keys.
   public var metadata: [String: PropertyList] = [:]
   public var frameworkVersion = 1447

@@ -88,7 +88,8 @@ final class TableWriter {
       else { return .null }
       return .attribute(
         ValueSource(
-          attribute, isUnique: unique.contains(name, of: declaring), options: options))
+          options.narrowed(attribute, of: entity), isUnique: unique.contains(name, of: declaring),
+          options: options))
     case .leaf(let declaring, let composite, let path):
       guard hierarchy.isKind(entity, of: declaring),
         let attribute = hierarchy.property(composite, of: declaring)?.property.attribute,

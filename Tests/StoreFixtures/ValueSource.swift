@@ -16,6 +16,7 @@ struct ValueSource: Sendable {
   private let countsUnits: Bool
   private let pattern: SimplePattern?
   private let isUnique: Bool
+  private let largest: Int64?
   /// What every object gets where a rule is not understood.
   private let constant: StoredDefault?
   private let allowsExternal: Bool
@@ -25,6 +26,7 @@ struct ValueSource: Sendable {
   init(_ attribute: AttributeDescription, isUnique: Bool, options: StoreOptions) {
     type = attribute.type
     self.isUnique = isUnique
+    largest = options.largestInteger
     var low: Double?
     var high: Double?
     var shortest = attribute.type == .string ? options.textBytes.lowerBound : 0
@@ -81,7 +83,7 @@ struct ValueSource: Sendable {
     case .uuid: return uuid(tools)
     case .uri: return uri(ordinal, tools)
     case .transformable: return archive(tools)
-    case .binary: return try binary(tools)
+    case .binary: return try binary(ordinal, tools)
     case .undefined, .objectID, .composite: return .null
     }
   }
@@ -115,9 +117,10 @@ struct ValueSource: Sendable {
       return overflow ? most : min(sum, top ?? most)
     }
     let random = tools.random.next()
-    if bottom != nil || top != nil {
-      let from = bottom ?? min(least, top ?? 0)
-      let to = max(from, top ?? most)
+    let (first, last) = bounded(bottom, top)
+    if first != nil || last != nil {
+      let from = first ?? min(least, last ?? 0)
+      let to = max(from, last ?? most)
       let width = to.subtractingReportingOverflow(from)
       guard !width.overflow, width.partialValue < .max else { return from }
       return from + Int64(random % UInt64(width.partialValue + 1))
@@ -128,6 +131,13 @@ struct ValueSource: Sendable {
       return max(least, min(most, Int64(bitPattern: random) >> Int64(random >> 58)))
     default: return Int64(random >> 32 & 1023) - 64
     }
+  }
+
+  /// The rules' bounds, and those of ``StoreOptions/largestInteger`` inside them.
+  private func bounded(_ bottom: Int64?, _ top: Int64?) -> (Int64?, Int64?) {
+    guard let largest else { return (bottom, top) }
+    let least = max(bottom ?? -largest, min(-largest, top ?? -largest))
+    return (least, max(least, min(top ?? largest, largest)))
   }
 
   private func number(_ ordinal: Int, _ tools: ValueTools) -> Double {
@@ -222,7 +232,7 @@ struct ValueSource: Sendable {
   }
 
   /// Source for the markers: `core-data-sqlite-format.md` §5.1.
-  private func binary(_ tools: ValueTools) throws -> RawValue {
+  private func binary(_ ordinal: Int, _ tools: ValueTools) throws -> RawValue {
     if allowsExternal, externalThreshold > 0, tools.random.next() < externalThreshold {
       let name = try tools.writeExternalFile(bytes: tools.random.within(externalBytes))
       let place = tools.arena.allocate(name.count + 2)
@@ -233,7 +243,7 @@ struct ValueSource: Sendable {
       place.storeBytes(of: 0, toByteOffset: name.count + 1, as: UInt8.self)
       return .blob(place, count: name.count + 2)
     }
-    let count = tools.random.within(bytes)
+    let count = max(isUnique ? 8 : 0, tools.random.within(bytes))
     let marker = allowsExternal ? 1 : 0
     let place = tools.arena.allocate(count + marker + 8)
     if allowsExternal { place.storeBytes(of: 1, as: UInt8.self) }
@@ -241,6 +251,9 @@ struct ValueSource: Sendable {
     while offset < count + marker {
       place.storeBytes(of: tools.random.next().littleEndian, toByteOffset: offset, as: UInt64.self)
       offset += 8
+    }
+    if isUnique {
+      place.storeBytes(of: ordinal.littleEndian, toByteOffset: marker, as: Int.self)
     }
     return .blob(place, count: count + marker)
   }
