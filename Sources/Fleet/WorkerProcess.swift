@@ -23,8 +23,11 @@ enum WorkerProcess {
   ) async throws -> String {
     var options = PlatformOptions()
     options.teardownSequence = [.gracefulShutDown(allowedDurationToNextStep: .seconds(2))]
+    // The code of policies goes over dictionaries and sets: in every run in the same order.
+    let environment = Environment.inherit.updating(["SWIFT_DETERMINISTIC_HASHING": "1"])
     let result = try await Subprocess.run(
-      .path(executable), arguments: Arguments(arguments), platformOptions: options,
+      .path(executable), arguments: Arguments(arguments), environment: environment,
+      platformOptions: options,
       input: .inputWriter, output: .sequence, error: .currentStandardError
     ) { execution in
       let writer = execution.standardInputWriter

@@ -81,6 +81,47 @@ private final class OwnerPolicy: EntityMigrationPolicy {
   }
 }
 
+/// Says which hooks were called.
+private final class Recorder: EntityMigrationPolicy {
+  nonisolated(unsafe) static var calls: [String] = []
+
+  private func call(_ mapping: CurrentEntityMapping, _ what: String) {
+    Self.calls.append("\(mapping.name) \(what)")
+  }
+
+  override func beginEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager) {
+    call(mapping, "begin")
+  }
+  override func resumeEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager) {
+    call(mapping, "resume")
+  }
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    call(mapping, "create \(source.uriRepresentation?.last.map(String.init) ?? "")")
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+  }
+  override func endInstanceCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) { call(mapping, "endCreation") }
+  override func createRelationships(
+    forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
+    manager: MigrationManager
+  ) throws {
+    call(mapping, "link \(destination.uriRepresentation?.last.map(String.init) ?? "")")
+    try super.createRelationships(forDestination: destination, in: mapping, manager: manager)
+  }
+  override func endRelationshipCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) { call(mapping, "endLinks") }
+  override func performCustomValidation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) { call(mapping, "validate") }
+  override func endEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager) {
+    call(mapping, "end")
+  }
+}
+
 private struct TooBad: Error, Equatable, CustomNSError {
   static let errorDomain = "Test"
   var errorCode: Int { 77 }
@@ -269,6 +310,35 @@ private final class FailingPolicy: EntityMigrationPolicy {
       #expect(try with.table(sql) == without.table(sql), "\(table)")
       #expect(try !with.table(sql).isEmpty)
     }
+  }
+
+  @Test func `runs its hooks in Core Data's order, for every kind of mapping`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("x", .integer32)), entity("Gone", attribute("x"))],
+      to: [entity("A", attribute("x", .integer32), attribute("y")), entity("New", attribute("x"))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 1, 1, 1), (4, 1, 1, 2);
+        INSERT INTO ZGONE (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 2, 1, 'x')
+        """)
+    fixture.policies = PolicyRegistry(["Recorder": Recorder.self])
+    Recorder.calls = []
+    _ = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { name: first, source: A, destination: A, policy: Recorder }
+        - { name: added, destination: New, policy: Recorder }
+        - { name: removed, type: remove, source: Gone, policy: Recorder }
+      """)
+    #expect(
+      Recorder.calls == [
+        "first begin", "first create 1", "first create 4", "first endCreation",
+        "added begin", "added endCreation", "removed begin", "removed endCreation",
+        "first resume", "first link 1", "first link 2", "first endLinks",
+        "added resume", "added endLinks", "removed resume", "removed endLinks",
+        "first resume", "first validate", "first end", "added resume", "added validate",
+        "added end", "removed resume", "removed validate", "removed end",
+      ])
   }
 
   // MARK: Errors

@@ -33,14 +33,18 @@ private struct MappingCompiler {
   }
 
   func entityMapping(_ entry: MappingDocument.Entry) -> EntityMapping {
-    EntityMapping(
+    // A remove mapping creates nothing: its policy's hooks run without source objects.
+    let takesNone = entry.kind == .remove && entry.policy != nil
+    return EntityMapping(
       name: entry.effectiveName, type: type(of: entry), sourceHash: entry.sourceHash,
-      destinationHash: entry.destinationHash, sourceSelection: entry.selection,
+      destinationHash: entry.destinationHash,
+      sourceSelection: takesNone ? .filter(.constant(false)) : entry.selection,
       userInfo: entry.userInfo)
   }
 
   private func type(of entry: MappingDocument.Entry) -> EntityMapping.MappingType {
-    if entry.kind == .custom || entry.kind == nil, let policy = entry.policy {
+    // Whatever type a file gives, a policy that it names is run. Source: §5.1.
+    if let policy = entry.policy {
       return .custom(
         source: entry.source, destination: entry.destination, policy: policy, properties(of: entry))
     }

@@ -17,6 +17,8 @@ public class PolicyEngine {
   let stored: SourceObjects
   var userInfo: [String: ExpressionValue]
   var progress: Float = 0
+  /// What the hook at hand was called for.
+  var atHand: ObjectReference?
   private var failure: (any Error)?
   private(set) var cancellation: (any Error)?
 

@@ -29,6 +29,7 @@ struct PolicyRun {
   func perform(
     _ hook: String, for object: ObjectReference? = nil, _ body: () throws -> Void
   ) throws {
+    engine.atHand = object
     do {
       do {
         try body()
@@ -58,7 +59,8 @@ extension PolicyRun {
     { [policy, manager, unowned engine] selector, arguments in
       guard type(of: policy).selectors.contains(selector) else { return nil }
       var found: ExpressionValue?
-      try perform("perform \(selector)") {
+      // It is called by a hook, for that one's object.
+      try perform("perform \(selector)", for: engine.atHand) {
         let value = try policy.perform(
           selector, with: arguments.map { $0.native(in: engine) }, manager: manager)
         found = try value.map(ExpressionValue.init(native:)) ?? .null
