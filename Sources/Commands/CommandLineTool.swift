@@ -79,6 +79,7 @@ struct Root: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
-      MigrateCommand.self, VerifyCommand.self, DoctorCommand.self, WorkerCommand.self,
+      MigrateCommand.self, RunCommand.self, VerifyCommand.self, DoctorCommand.self,
+      WorkerCommand.self,
     ])
 }

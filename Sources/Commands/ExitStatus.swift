@@ -36,6 +36,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
       case .locked: .locked
       case .engineUnavailable: .engineUnavailable
       case .usage: .usage
+      case .configuration: .configuration
       case .fatal: .fatal
       }
   }

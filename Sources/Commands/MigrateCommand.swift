@@ -35,7 +35,7 @@ struct MigrateCommand: AsyncParsableCommand {
       request, directory: RunDirectory(arguments.runDirectoryPath),
       settings: StoreRun.Settings(
         pool: WorkerPool.Settings(
-          executable: Self.executable, workerCount: arguments.workerCount),
+          executable: OwnProgram.path, workerCount: arguments.workerCount),
         keepsState: arguments.keepState, uriTable: arguments.uriTable.map { FilePath($0) }),
       observe: { event in
         display.show(event)
@@ -62,11 +62,5 @@ struct MigrateCommand: AsyncParsableCommand {
     ticks.cancel()
     display.end()
     return result
-  }
-
-  /// The running program itself, so that coordinator and workers can never be of two versions.
-  private static var executable: FilePath {
-    let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-    return FilePath(own ?? CommandLine.arguments.first ?? "godwit")
   }
 }

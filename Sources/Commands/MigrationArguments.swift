@@ -96,13 +96,20 @@ struct MigrationArguments: ParsableArguments {
     }
   }
 
+  /// Whether anything was said that a pipeline says itself.
+  var isMoreThanAStore: Bool {
+    !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != .direct
+      || output != nil || state != nil || workers != nil
+      || shardBytes.bytes != MigrationRequest.defaultShardBytes || noInfer || noMigrate
+      || acceptDamage || keepState
+  }
+
   var runDirectoryPath: FilePath {
     if let state { return FilePath(state) }
     return FilePath((output ?? store) + ".godwit")
   }
 
-  /// 8 at most by default: more workers than that wait for the disk.
-  var workerCount: Int { workers ?? min(8, max(1, ProcessInfo.processInfo.activeProcessorCount)) }
+  var workerCount: Int { workers ?? OwnProgram.suggestedWorkers }
 
   /// - Throws: ``ModelError``, `CommandError` for a version that none of the models has.
   func request(snapshotFolder: FilePath) throws -> MigrationRequest {

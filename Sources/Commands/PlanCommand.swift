@@ -9,11 +9,14 @@ struct PlanCommand: AsyncParsableCommand {
     discussion: """
       Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move.
+
+      In place of STORE may stand a pipeline; then only --json and --quiet go with it.
       """)
 
   @OptionGroup var arguments: MigrationArguments
 
   func run() async throws {
+    if let file = Pipeline.file(at: arguments.store) { return try await plan(file.string) }
     let report = ResultReport(arguments, isPlan: true)
     let result: MigrationResult
     do {
@@ -23,6 +26,24 @@ struct PlanCommand: AsyncParsableCommand {
     }
     report.end(result)
     let status = ExitStatus(result.ending)
+    if status != .success { throw status.exit }
+  }
+
+  private func plan(_ path: String) async throws {
+    guard !arguments.isMoreThanAStore else {
+      throw ValidationError(
+        "A pipeline says everything itself; only --json and --quiet go with it.")
+    }
+    let job = try PipelineJob(path: path)
+    let report = PipelineReport(
+      name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: true)
+    let summary = try await PipelineRun(
+      job.pipeline, job.request,
+      pool: WorkerPool.Settings(executable: OwnProgram.path, workerCount: job.workerCount),
+      observe: report.take
+    ).plan()
+    report.end(summary)
+    let status = ExitStatus(summary)
     if status != .success { throw status.exit }
   }
 }

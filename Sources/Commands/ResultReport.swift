@@ -10,10 +10,14 @@ final class ResultReport: Sendable {
   private let isPlan: Bool
   private let isSaid = Mutex(false)
 
-  init(_ arguments: MigrationArguments, isPlan: Bool = false) {
-    asJSON = arguments.json
-    isQuiet = arguments.quiet
+  init(asJSON: Bool, isQuiet: Bool, isPlan: Bool) {
+    self.asJSON = asJSON
+    self.isQuiet = isQuiet
     self.isPlan = isPlan
+  }
+
+  convenience init(_ arguments: MigrationArguments, isPlan: Bool = false) {
+    self.init(asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: isPlan)
   }
 
   /// The result of a store whose command failed before there was a run.

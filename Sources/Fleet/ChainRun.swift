@@ -63,7 +63,10 @@ struct ChainRun {
     do {
       try directory.removeLeftovers()
       let decision = try await decide(own)
-      if case .ended(let result) = decision { try clear(after: result) }
+      if case .ended(let result) = decision {
+        try run.settings.record(result)
+        try clear(after: result)
+      }
       outcome = .success(decision)
     } catch {
       if !DurableFile.exists(directory.plan), !folder.exists { try? directory.remove() }
@@ -190,6 +193,7 @@ extension ChainRun {
     var settings = run.settings
     settings.keepsState = true
     settings.uriTable = settings.uriTable.map { _ in folder.stepURIs(of: step) }
+    settings.record = { _ in }
     var result = await StoreRun(
       chain.request(step, of: request, store: input, output: written.store),
       directory: folder.run(of: step), settings: settings, observe: run.observe

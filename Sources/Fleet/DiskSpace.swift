@@ -21,6 +21,14 @@ enum DiskSpace {
     return isLarge ? .max : Int64(clamping: bytes)
   }
 
+  /// Bytes of a regular file, behind a link too; nil for anything else.
+  static func fileSize(_ path: FilePath) -> Int64? {
+    var status = stat()
+    guard path.withPlatformString({ stat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG
+    else { return nil }
+    return Int64(status.st_size)
+  }
+
   /// Size of a file, or of all regular files of a folder; links are not followed.
   static func size(of path: FilePath) -> Int64 {
     var status = stat()

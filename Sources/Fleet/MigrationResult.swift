@@ -27,6 +27,8 @@ public struct MigrationResult: Codable, Sendable {
     /// Workers cannot be had.
     case engineUnavailable
     case usage
+    /// A pipeline's file says what cannot be done.
+    case configuration
     /// A mistake of ours.
     case fatal
   }

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
 
@@ -17,6 +18,13 @@ struct PlanFile {
     guard FileKind(at: path) != .none else { return nil }
     let data = try Data(contentsOf: URL(filePath: path.string))
     return try JSONDecoder().decode(MigrationPlan.self, from: data)
+  }
+
+  /// The state in which the store of a run directory was when its plan, or that of a chain's first
+  /// step, was made; nil without a plan.
+  static func sourceIdentity(of directory: RunDirectory) throws -> StoreIdentity? {
+    let first = ChainFolder(directory: directory).run(of: 0)
+    return try PlanFile(first).read()?.sourceIdentity ?? PlanFile(directory).read()?.sourceIdentity
   }
 
   func write(_ plan: MigrationPlan) throws {

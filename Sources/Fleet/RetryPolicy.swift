@@ -76,6 +76,7 @@ public enum RetryPolicy {
       judgement.verdict = .refused
       return judgement
     case let error as FleetError: return judgement(of: error)
+    case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
     case let error as DurabilityError: return judgement(of: error)
     case let error as CheckpointError: return judgement(of: error)
     case let error as CommitError: return judgement(of: error)

@@ -68,6 +68,13 @@ struct StoreAttempt {
     }
     log?.close()
     log = nil
+    do {
+      try run.settings.record(result)
+    } catch {
+      // The run directory stays: the next run finds the end again, and records it.
+      fail(error)
+      return
+    }
     if isFinal || !DurableFile.exists(directory.plan) { clear() }
     _ = consume lock
   }

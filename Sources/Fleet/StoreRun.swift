@@ -19,11 +19,18 @@ public struct StoreRun: Sendable {
     public var keepsState: Bool
     /// Where the table of object URIs goes, if one is wanted.
     public var uriTable: FilePath?
+    /// Called once with the result, before the run directory of a store that came to its end is
+    /// removed: what it has written down holds if a crash comes between.
+    public var record: @Sendable (MigrationResult) throws -> Void
 
-    public init(pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil) {
+    public init(
+      pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil,
+      record: @escaping @Sendable (MigrationResult) throws -> Void = { _ in }
+    ) {
       self.pool = pool
       self.keepsState = keepsState
       self.uriTable = uriTable
+      self.record = record
     }
   }
 

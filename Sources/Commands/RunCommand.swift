@@ -1,0 +1,135 @@
+import ArgumentParser
+import Foundation
+import GodwitFleet
+import GodwitObjectModel
+import GodwitPlanning
+import SystemPackage
+
+struct RunCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run",
+    abstract: "Migrates all stores of a pipeline; running it again goes on where it ended.",
+    discussion: """
+      PIPELINE is a pipeline.yaml, or the folder that it lies in. What is finished is known from \
+      state/ beside it. With --json there is a result line for each store, and a summary at the end.
+      """)
+
+  @Argument(help: "The pipeline's file, or its folder.")
+  var pipeline: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Where the run keeps its state. Default: state/ beside it.", valueName: "dir"))
+  var state: String?
+
+  @Option(
+    help: "Worker processes. Default: what the pipeline says, else one a processor, at most 8.")
+  var workers: Int?
+
+  @Flag(help: "JSON Lines on standard output; the last one is the summary.")
+  var json = false
+
+  @Flag(help: "Silent about stores that end well.")
+  var quiet = false
+
+  func validate() throws {
+    if let workers, !(1...256).contains(workers) {
+      throw ValidationError("--workers is a number from 1 to 256.")
+    }
+    if pipeline.isEmpty || state?.isEmpty == true {
+      throw ValidationError("PIPELINE and --state are paths.")
+    }
+  }
+
+  func run() async throws {
+    let job = try PipelineJob(path: pipeline)
+    let report = PipelineReport(name: job.pipeline.name, asJSON: json, isQuiet: quiet)
+    let run = PipelineRun(
+      job.pipeline, job.request,
+      pool: WorkerPool.Settings(
+        executable: OwnProgram.path, workerCount: workers ?? job.workerCount),
+      state: state.map { FilePath($0) }, observe: report.take)
+    let task = Task { try await run.run() }
+    StopSignals.install(
+      stop: {
+        Output.say("Stopping; a second signal ends at once. Run the same command to go on.")
+        task.cancel()
+      },
+      end: { _exit(ExitStatus.resumable.rawValue) })
+    let ticks = Task { await report.tick() }
+    let outcome = await task.result
+    ticks.cancel()
+    let summary = try outcome.get()
+    report.end(summary)
+    let status = ExitStatus(summary)
+    if status != .success { throw status.exit }
+  }
+}
+
+/// What `run` and `plan` make of a pipeline's file before a store is looked for.
+struct PipelineJob {
+  let pipeline: Pipeline
+  /// What every store is to become; its paths are filled in later.
+  let request: MigrationRequest
+
+  /// - Throws: ``PipelineError``, ``ModelError``, `MappingError`; `CommandError` for a version that
+  ///   none of the models has.
+  init(path: String) throws {
+    guard let file = Pipeline.file(at: path) else {
+      throw PipelineError.unreadable(
+        file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
+    }
+    pipeline = try Pipeline(file: file)
+    let catalog = try ModelCatalog(pipeline.models)
+    let destination: ModelVersion?
+    if let name = pipeline.destination {
+      destination =
+        try catalog.versions.last { $0.name == name }
+        ?? catalog.destination(named: pipeline.resolve(name))
+    } else {
+      destination = catalog.current
+    }
+    guard destination != nil else {
+      throw CommandError(
+        .badInput, "model",
+        "\(file) does not say which version is the destination, and its models have no current "
+          + "one. Add the key destination.")
+    }
+    var request = MigrationRequest(
+      store: "", models: catalog.versions, destination: destination,
+      infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
+      snapshotFolder: "", shardBytes: pipeline.shardBytes,
+      mappings: try pipeline.mappings.map(MappingFile.init(path:)))
+    request.chain = pipeline.chain
+    self.request = request
+  }
+
+  var workerCount: Int { pipeline.workers ?? OwnProgram.suggestedWorkers }
+}
+
+/// The running program itself.
+enum OwnProgram {
+  /// What workers are started as, so that coordinator and workers can never be of two versions.
+  static var path: FilePath {
+    let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    return FilePath(own ?? CommandLine.arguments.first ?? "godwit")
+  }
+
+  /// 8 at most: more workers than that wait for the disk.
+  static var suggestedWorkers: Int {
+    min(8, max(1, ProcessInfo.processInfo.activeProcessorCount))
+  }
+}
+
+extension ExitStatus {
+  init(_ summary: PipelineSummary) {
+    self =
+      if summary.lacksWorkers == true {
+        .engineUnavailable
+      } else if summary.pending > 0 {
+        .resumable
+      } else {
+        summary.notDone > 0 ? .someFailed : .success
+      }
+  }
+}

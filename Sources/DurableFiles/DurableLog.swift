@@ -1,0 +1,53 @@
+private import Glibc
+public import SystemPackage
+
+/// A file of lines that grows at its end; each line is on the disk when the call returns.
+///
+/// A crash may leave a part of the last line: whoever reads leaves out what is no whole line, and
+/// whoever goes on writing begins a new one.
+public struct DurableLog: ~Copyable {
+  public let path: FilePath
+  private let descriptor: FileDescriptor
+  private var needsLineFeed: Bool
+
+  /// Opens the file, or makes it.
+  public init(at path: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
+    if !DurableFile.exists(path) {
+      try DurableFile.write([], to: path, permissions: permissions)
+    }
+    let file = try failing("open", path) {
+      try FileDescriptor.open(path, .readWrite, options: [.append, .closeOnExec])
+    }
+    do {
+      needsLineFeed = try failing("read", path) { try Self.isInsideLine(file) }
+    } catch {
+      try? file.close()  // the first error is the one to tell
+      throw error
+    }
+    self.path = path
+    descriptor = file
+  }
+
+  private static func isInsideLine(_ file: FileDescriptor) throws -> Bool {
+    let size = try file.seek(offset: 0, from: .end)
+    guard size > 0 else { return false }
+    var last: UInt8 = 0
+    let count = try withUnsafeMutableBytes(of: &last) {
+      try file.read(fromAbsoluteOffset: size - 1, into: $0)
+    }
+    return count == 1 && last != UInt8(ascii: "\n")
+  }
+
+  deinit { try? descriptor.close() }
+
+  /// Adds a line, given without its line feed.
+  public mutating func append(_ line: String) throws {
+    let text = (needsLineFeed ? "\n" : "") + line + "\n"
+    // Whatever comes of it, a line that is not whole must not be gone on with.
+    needsLineFeed = true
+    try Array(text.utf8).withUnsafeBytes { try writeAll($0, to: descriptor, path) }
+    needsLineFeed = false
+    try DurableSteps.passed(.written, path)
+    try DurableFile.syncFile(descriptor, path)
+  }
+}

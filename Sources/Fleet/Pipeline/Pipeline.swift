@@ -1,0 +1,85 @@
+import GodwitMapping
+import GodwitPlanning
+import SystemPackage
+
+/// What a pipeline file says: which stores are brought to which version of their model, and how.
+///
+/// Paths are whole or begin where the process stands: those of the file are relative to the file.
+public struct Pipeline: Sendable, Equatable {
+  /// Where the destination of each store goes.
+  public enum Commit: Sendable, Equatable {
+    /// Into the source's place; the source is kept as a backup.
+    case replace
+    /// Beside the source, under its name with `suffix` before the extension. The source stays.
+    case beside(suffix: String)
+  }
+
+  /// Which stores there are.
+  public struct Stores: Sendable, Equatable {
+    /// Nothing outside of these folders is ever opened.
+    public var roots: [FilePath]
+    /// Relative to each root.
+    public var include: [PathPattern]
+    public var exclude: [PathPattern]
+  }
+
+  public var file: FilePath
+  public var name: String
+  public var stores: Stores
+  /// Each is a MODEL.
+  public var models: [String]
+  /// As it is written: a version's name, or a MODEL relative to the file. Nil: the current version.
+  public var destination: String?
+  public var mappings: [String] = []
+  /// Core Data's `NSMigratePersistentStoresAutomaticallyOption`.
+  public var migrates = true
+  /// Core Data's `NSInferMappingModelAutomaticallyOption`.
+  public var infersMapping = true
+  public var chain = Chain.direct
+  /// Worker processes of all stores together; nil: as many as the machine suggests.
+  public var workers: Int?
+  /// Row bytes that one shard should hold.
+  public var shardBytes = MigrationRequest.defaultShardBytes
+  public var commit = Commit.replace
+
+  /// The folder of the file, from which its paths lead.
+  public var folder: FilePath {
+    let folder = file.removingLastComponent()
+    return folder.isEmpty ? "." : folder
+  }
+
+  /// A path as the file has it, from where the process stands.
+  public func resolve(_ path: String) -> String {
+    let path = FilePath(path)
+    return path.isAbsolute ? path.string : folder.pushing(path).string
+  }
+
+  /// Where a run keeps its state, unless told otherwise.
+  public var stateFolder: FilePath { folder.appending("state") }
+}
+
+/// Why a pipeline cannot be run. No store was opened.
+public enum PipelineError: Error, Sendable, Equatable {
+  case unreadable(file: String, reason: String)
+  /// A key or value that pipeline files do not have.
+  case badText(file: String, line: Int, problem: String, suggestion: String?)
+  /// A key that pipeline files have, of something that this version does not do.
+  case notSupported(file: String, line: Int, key: String)
+  case noRoot(file: String, path: String, reason: String)
+}
+
+extension PipelineError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .unreadable(let file, let reason):
+      "\(file) cannot be read as a pipeline: \(reason)."
+    case .badText(let file, let line, let problem, let suggestion):
+      "\(file), line \(line): \(problem)." + (suggestion.map { " Did you mean \($0)?" } ?? "")
+    case .notSupported(let file, let line, let key):
+      "\(file), line \(line): \(key) is not supported by this version. Remove the key to run "
+        + "without it."
+    case .noRoot(let file, let path, let reason):
+      "\(path), a root of \(file), cannot be searched: \(reason). Make it, or correct the path."
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import Foundation
+import GodwitMapping
+import GodwitPlanning
+import SystemPackage
+
+/// The text form of a pipeline: `Pipelines/NAME/pipeline.yaml`.
+///
+///     name: recipes-2.0                  # else the folder's
+///     stores:
+///       roots: [/srv/recipes]
+///       include: ["*/Recipes.sqlite"]    # else **/*.sqlite
+///       exclude: ["*/trash/**"]
+///     models: Recipes.xcdatamodeld       # a MODEL, or a list of them
+///     destination: Recipes 2             # else the current version
+///     mappings: [a.xcmappingmodel, b.yaml]
+///     migrate: true
+///     infer: true
+///     chain: direct                      # or progressive
+///     workers: 2
+///     shard: { bytes: 16MiB }
+///     commit: replace                    # or { beside: SUFFIX }
+///
+/// `Pipelines/pipeline.schema.json` says the same to editors.
+enum PipelineFile {
+  /// 1 MiB; people write these.
+  static let byteLimit = 1 << 20
+  static let name = "pipeline.yaml"
+
+  enum Key: String, CaseIterable {
+    case name, stores, models, destination, mappings, migrate, infer, chain, workers, shard, commit
+    // Of the format, and not of this version.
+    case invalid, backups, limits, canary, report, engine
+
+    static let unsupported: Set<Key> = [.invalid, .backups, .limits, .canary, .report, .engine]
+  }
+
+  enum StoresKey: String, CaseIterable { case roots, include, exclude }
+  enum ShardKey: String, CaseIterable { case bytes }
+  enum CommitKey: String, CaseIterable { case beside }
+
+  /// YAML has many words for these; one each is enough.
+  fileprivate enum Choice: String, CaseIterable { case `true`, `false` }
+  fileprivate enum CommitWord: String, CaseIterable { case replace }
+}
+
+extension Pipeline {
+  /// The file that a path stands for: itself, or `pipeline.yaml` of a folder; nil for a path that
+  /// is plainly no pipeline, such as a store's.
+  public static func file(at path: String) -> FilePath? {
+    var path = FilePath(path)
+    if FileKind(at: path) == .folder {
+      path.append(PipelineFile.name)
+      return FileKind(at: path) == .none ? nil : path
+    }
+    return ["yaml", "yml"].contains(path.extension?.lowercased()) ? path : nil
+  }
+
+  /// Reads a pipeline file.
+  ///
+  /// - Throws: ``PipelineError``.
+  public init(file: FilePath) throws {
+    guard FileKind(at: file) == .regular, let size = DiskSpace.fileSize(file),
+      size <= PipelineFile.byteLimit
+    else {
+      let reason =
+        FileKind(at: file) == .none
+        ? "it does not exist" : "it is no file of at most \(PipelineFile.byteLimit) bytes"
+      throw PipelineError.unreadable(file: file.string, reason: reason)
+    }
+    guard let data = FileManager.default.contents(atPath: file.string) else {
+      throw PipelineError.unreadable(file: file.string, reason: "it may not be read")
+    }
+    try self.init(bytes: [UInt8](data), file: file)
+  }
+
+  /// - Parameter file: Where the bytes come from; relative paths lead from its folder.
+  /// - Throws: ``PipelineError``.
+  public init(bytes: [UInt8], file: FilePath) throws {
+    do {
+      let root = try YAMLValue(bytes: bytes, byteLimit: PipelineFile.byteLimit)
+      try self.init(root, file: file)
+    } catch let problem as YAMLProblem {
+      guard let line = problem.line else {
+        throw PipelineError.unreadable(file: file.string, reason: problem.problem)
+      }
+      throw PipelineError.badText(
+        file: file.string, line: line, problem: problem.problem, suggestion: problem.suggestion)
+    }
+  }
+
+  private init(_ root: YAMLValue, file: FilePath) throws {
+    let fields = try root.fields(PipelineFile.Key.self, of: "a pipeline")
+    for key in PipelineFile.Key.allCases where PipelineFile.Key.unsupported.contains(key) {
+      guard let value = fields[key] else { continue }
+      throw PipelineError.notSupported(
+        file: file.string, line: value.problem("").line ?? 1, key: key.rawValue)
+    }
+    guard let stores = fields[.stores], let models = fields[.models] else {
+      throw root.problem("a pipeline needs the keys stores and models")
+    }
+    self.init(
+      file: file, name: "", stores: try Self.stores(stores), models: try Self.texts(models))
+    name = try fields[.name]?.text() ?? Self.folderName(of: file)
+    for place in self.stores.roots.indices {
+      self.stores.roots[place] = FilePath(resolve(self.stores.roots[place].string))
+    }
+    self.models = self.models.map(resolve)
+    destination = try fields[.destination]?.text()
+    mappings = try fields[.mappings].map(Self.texts)?.map(resolve) ?? []
+    migrates = try fields[.migrate]?.word(PipelineFile.Choice.self) != .false
+    infersMapping = try fields[.infer]?.word(PipelineFile.Choice.self) != .false
+    chain = try fields[.chain]?.word(Chain.self) ?? .direct
+    workers = try fields[.workers].map(Self.workers)
+    shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
+    commit = try fields[.commit].map(Self.commit) ?? .replace
+  }
+
+  private static func folderName(of file: FilePath) -> String {
+    let whole =
+      file.isAbsolute
+      ? file
+      : FilePath(FileManager.default.currentDirectoryPath)
+        .pushing(file).lexicallyNormalized()
+    return whole.removingLastComponent().lastComponent?.string ?? "pipeline"
+  }
+
+  private static func stores(_ value: YAMLValue) throws -> Stores {
+    let fields = try value.fields(PipelineFile.StoresKey.self, of: "stores")
+    guard let roots = fields[.roots] else { throw value.problem("stores need the key roots") }
+    return Stores(
+      roots: try texts(roots).map { FilePath($0) },
+      include: try fields[.include].map(patterns) ?? [PathPattern("**/*.sqlite")].compactMap { $0 },
+      exclude: try fields[.exclude].map(patterns) ?? [])
+  }
+
+  private static func patterns(_ value: YAMLValue) throws -> [PathPattern] {
+    try (value.list ?? [value]).map { item in
+      let text = try item.text()
+      guard let pattern = PathPattern(text) else {
+        throw item.problem("\(text) is no path below a root, such as */Recipes.sqlite")
+      }
+      return pattern
+    }
+  }
+
+  /// One text, or a list of at least one.
+  private static func texts(_ value: YAMLValue) throws -> [String] {
+    let texts = try (value.list ?? [value]).map { item in
+      let text = try item.text()
+      guard !text.utf8.contains(0) else { throw item.problem("a path holds no zero byte") }
+      return text
+    }
+    guard !texts.isEmpty else { throw value.problem("at least one is needed here") }
+    return texts
+  }
+
+  private static func workers(_ value: YAMLValue) throws -> Int {
+    guard let count = Int(try value.text()), (1...256).contains(count) else {
+      throw value.problem("workers is a number from 1 to 256")
+    }
+    return count
+  }
+
+  private static func shardBytes(_ value: YAMLValue) throws -> Int64 {
+    guard let bytes = try value.fields(PipelineFile.ShardKey.self, of: "shard")[.bytes] else {
+      throw value.problem("shard needs the key bytes")
+    }
+    guard let size = ByteSize(try bytes.text()) else {
+      throw bytes.problem("the bytes of a shard are a number such as 16MiB")
+    }
+    return size.bytes
+  }
+
+  private static func commit(_ value: YAMLValue) throws -> Commit {
+    guard value.pairs != nil else {
+      _ = try value.word(PipelineFile.CommitWord.self)
+      return .replace
+    }
+    let fields = try value.fields(PipelineFile.CommitKey.self, of: "commit")
+    guard let beside = fields[.beside] else { throw value.problem("commit is empty") }
+    let suffix = try beside.text()
+    // A dot first could give the source's own support folder to the destination.
+    guard !suffix.hasPrefix("."), suffix.utf8.count <= 100,
+      suffix.utf8.allSatisfy({ $0 > 0x20 && $0 != UInt8(ascii: "/") && $0 != 0x7F })
+    else {
+      throw beside.problem(
+        "the suffix is a part of a file name, such as -2.0, and begins with no dot")
+    }
+    return .beside(suffix: suffix)
+  }
+}

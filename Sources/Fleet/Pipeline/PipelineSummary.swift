@@ -1,0 +1,72 @@
+/// What became of a pipeline's stores: the last line of `godwit run --json`.
+///
+/// `found` is the sum of the counts from `migrated` to `pending`. Fields may be added to and never
+/// change meaning.
+public struct PipelineSummary: Codable, Sendable, Equatable {
+  public private(set) var event = "summary"
+  public var pipeline: String
+  /// The run's name; a run that was interrupted keeps it. Nil for a plan.
+  public var run: String?
+  public var resumed: Bool?
+  public var found = 0
+  public var migrated = 0
+  public var sameModel = 0
+  public var refused = 0
+  public var needsMapping = 0
+  public var failed = 0
+  /// Not done yet, or not done because of something that passes: run again.
+  public var pending = 0
+  /// Of those migrated, how many were so before this start.
+  public var earlier: Int?
+  public var seconds: Double?
+  /// True where no worker can be had, and no store was tried any more.
+  public var lacksWorkers: Bool?
+
+  init(pipeline: String) { self.pipeline = pipeline }
+
+  private enum CodingKeys: String, CodingKey {
+    case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
+    case needsMapping = "needs-mapping", failed, pending, earlier, seconds, lacksWorkers
+  }
+
+  mutating func count(_ result: MigrationResult) {
+    switch result.ending {
+    case .resumable, .locked, .engineUnavailable: pending += 1
+    default:
+      switch result.verdict {
+      case .migrated: migrated += 1
+      case .sameModel: sameModel += 1
+      case .refused: refused += 1
+      case .needsMapping: needsMapping += 1
+      case .failed: failed += 1
+      }
+    }
+    if result.ending == .engineUnavailable { lacksWorkers = true }
+  }
+
+  /// The stores that ended well.
+  public var done: Int { migrated + sameModel }
+  /// The stores that ended otherwise.
+  public var notDone: Int { refused + needsMapping + failed }
+}
+
+/// What happens in a pipeline's run, for whoever watches.
+public enum PipelineEvent: Sendable {
+  /// The stores are known.
+  case found(PipelineStart)
+  case store(FoundStore, RunEvent)
+  case result(FoundStore?, MigrationResult)
+}
+
+/// The first line of `godwit run --json`.
+public struct PipelineStart: Codable, Sendable {
+  public private(set) var event = "pipeline"
+  public var pipeline: String
+  public var run: String?
+  public var resumed: Bool?
+  public var stores: Int
+  /// Of the stores' files.
+  public var bytes: Int64
+  /// Symbolic links that could lead to stores, and that are not followed.
+  public var links: Int
+}

@@ -1,0 +1,199 @@
+import Foundation
+import GodwitPersistentStore
+import SystemPackage
+
+/// A store that a pipeline found.
+public struct FoundStore: Sendable, Hashable {
+  public var path: FilePath
+  /// The root it lies in, with every link on the way to it resolved.
+  public var root: FilePath
+  /// Of the main file and its WAL.
+  public var bytes: Int64
+}
+
+/// Finds the stores of a pipeline.
+///
+/// Nothing outside of a root is looked at: symbolic links are never followed, but those on the way
+/// to a root. What is no regular file is no store. Backups, logs and run directories of Godwit are
+/// left out, whatever the patterns say.
+struct StoreSearch {
+  /// What was found.
+  struct Findings: Sendable {
+    /// In the byte order of their paths.
+    var stores: [FoundStore] = []
+    /// Folders that could not be read: stores may be in them.
+    var unreadable: [(path: FilePath, reason: String)] = []
+    /// Symbolic links that a pattern means, or that may lead to something that it means.
+    var links = 0
+  }
+
+  private let pipeline: Pipeline
+  private let state: FilePath?
+
+  /// - Parameter state: The state folder of the run, which is not searched.
+  init(_ pipeline: Pipeline, state: FilePath?) {
+    self.pipeline = pipeline
+    self.state = state.flatMap(Self.resolved)
+  }
+
+  /// - Throws: ``PipelineError/noRoot(file:path:reason:)``; nothing is searched then.
+  func run() throws -> Findings {
+    let roots = try pipeline.stores.roots.map { root in
+      guard let resolved = Self.resolved(root), FileKind(at: resolved) == .folder else {
+        throw PipelineError.noRoot(
+          file: pipeline.file.string, path: root.string,
+          reason: FileKind(at: root) == .none ? "it does not exist" : "it is not a folder")
+      }
+      return resolved
+    }
+    var findings = Findings()
+    var known: Set<FilePath> = []
+    for root in roots { search(root, &findings, &known) }
+    findings.stores.sort { $0.path.string.utf8.lexicographicallyPrecedes($1.path.string.utf8) }
+    // What an earlier run wrote beside a store.
+    if case .beside = pipeline.commit {
+      let outputs = Set(findings.stores.compactMap { pipeline.output(of: $0.path) })
+      findings.stores.removeAll { outputs.contains($0.path) }
+    }
+    return findings
+  }
+
+  private struct Folder {
+    var path: FilePath
+    var include: [PathPattern.Cursor]
+    var exclude: [PathPattern.Cursor]
+  }
+
+  private func search(_ root: FilePath, _ findings: inout Findings, _ known: inout Set<FilePath>) {
+    var waiting = [
+      Folder(
+        path: root, include: pipeline.stores.include.map(\.start),
+        exclude: pipeline.stores.exclude.map(\.start))
+    ]
+    while let folder = waiting.popLast() {
+      let entries: [(name: FilePath.Component, kind: Kind)]
+      do {
+        entries = try Self.entries(of: folder.path)
+      } catch {
+        findings.unreadable.append((folder.path, "\(error)"))
+        continue
+      }
+      for (component, kind) in entries where !Self.isOurs(component.string) {
+        let name = component.string
+        let include = folder.include.map { $0.advanced(by: name) }.filter { !$0.isOver }
+        let exclude = folder.exclude.map { $0.advanced(by: name, meetsHidden: true) }
+          .filter { !$0.isOver }
+        guard !include.isEmpty, !exclude.contains(where: \.isMatch) else { continue }
+        let path = folder.path.appending(component)
+        switch kind {
+        case .folder:
+          if path != state {
+            waiting.append(Folder(path: path, include: include, exclude: exclude))
+          }
+        case .file(let bytes):
+          guard include.contains(where: \.isMatch), known.insert(path).inserted else { continue }
+          let log = DiskSpace.size(of: StoreFiles(path).wal)
+          findings.stores.append(FoundStore(path: path, root: root, bytes: bytes + log))
+        case .link: findings.links += 1
+        case .other: continue
+        }
+      }
+    }
+  }
+
+  /// Files that SQLite keeps beside a store, and what Godwit itself makes.
+  private static func isOurs(_ name: String) -> Bool {
+    name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
+      || name.hasSuffix(".godwit") || name.contains(".godwit-backup-")
+  }
+}
+
+// Looking at files.
+extension StoreSearch {
+  private enum Kind {
+    case folder
+    case file(bytes: Int64)
+    case link
+    case other
+  }
+
+  /// A path without links.
+  private static func resolved(_ path: FilePath) -> FilePath? {
+    guard let found = path.withPlatformString({ realpath($0, nil) }) else { return nil }
+    defer { free(found) }
+    return FilePath(platformString: found)
+  }
+
+  /// The names in a folder with what they stand for. A folder that has become a link since its name
+  /// was read is not opened.
+  private static func entries(
+    of folder: FilePath
+  ) throws -> [(name: FilePath.Component, kind: Kind)] {
+    let descriptor = folder.withPlatformString {
+      open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+    }
+    guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+    guard let stream = fdopendir(descriptor) else {
+      let error = Errno(rawValue: errno)
+      close(descriptor)
+      throw error
+    }
+    defer { closedir(stream) }
+    var entries: [(name: FilePath.Component, kind: Kind)] = []
+    while true {
+      errno = 0
+      guard let entry = readdir(stream) else { break }
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+        bytes.baseAddress.flatMap {
+          FilePath(platformString: $0.assumingMemoryBound(to: CChar.self)).lastComponent
+        }
+      }
+      // The two of every folder have no last component, or a special one.
+      guard let name, name.kind == .regular else { continue }
+      var status = stat()
+      guard
+        name.withPlatformString({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0
+      else { continue }  // gone since
+      let kind: Kind =
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: .file(bytes: Int64(status.st_size))
+        case S_IFDIR: .folder
+        case S_IFLNK: .link
+        default: .other
+        }
+      entries.append((name, kind))
+    }
+    guard errno == 0 else { throw Errno(rawValue: errno) }
+    return entries
+  }
+}
+
+extension FoundStore {
+  /// Why the store must not be opened after all: some name on the way to it, or one of its files,
+  /// is a symbolic link, which may lead out of the root. Looked at again just before it is opened,
+  /// since a search over many stores takes its time.
+  var wayOut: FilePath? {
+    let files = StoreFiles(path)
+    var places = [path, files.wal, files.shm, files.journal, files.supportFolder]
+    places.append(files.externalDataFolder)
+    var folder = path.removingLastComponent()
+    while folder != root, !folder.components.isEmpty {
+      places.append(folder)
+      folder.removeLastComponent()
+    }
+    return places.first { place in
+      var status = stat()
+      return place.withPlatformString { lstat($0, &status) } == 0
+        && status.st_mode & S_IFMT == S_IFLNK
+    }
+  }
+}
+
+extension Pipeline {
+  /// Where the destination of a store goes; nil for into its place.
+  public func output(of store: FilePath) -> FilePath? {
+    guard case .beside(let suffix) = commit, let name = store.lastComponent else { return nil }
+    let extended = name.extension.map { "." + $0 } ?? ""
+    return store.removingLastComponent().appending(name.stem + suffix + extended)
+  }
+}

@@ -1,0 +1,308 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPlanning
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+@Suite struct `A pipeline file` {
+  private func read(_ text: String) throws -> Pipeline {
+    try Pipeline(bytes: Array(text.utf8), file: "/srv/Pipelines/nightly/pipeline.yaml")
+  }
+
+  @Test func `says everything with few keys`() throws {
+    let pipeline = try read("stores: { roots: /data }\nmodels: Recipes.xcdatamodeld")
+    #expect(pipeline.name == "nightly")
+    #expect(pipeline.stores.roots == ["/data"])
+    #expect(pipeline.stores.include == [PathPattern("**/*.sqlite")])
+    #expect(pipeline.stores.exclude == [])
+    #expect(pipeline.models == ["/srv/Pipelines/nightly/Recipes.xcdatamodeld"])
+    #expect(pipeline.destination == nil && pipeline.mappings == [] && pipeline.workers == nil)
+    #expect(pipeline.migrates && pipeline.infersMapping && pipeline.chain == .direct)
+    #expect(pipeline.shardBytes == 16 << 20 && pipeline.commit == .replace)
+    #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
+  }
+
+  @Test func `may say more`() throws {
+    let pipeline = try read(
+      """
+      # yaml-language-server: $schema=../pipeline.schema.json
+      name: recipes-2.0
+      stores:
+        roots: [/srv/recipes, local]
+        include: ["*/Recipes.sqlite"]
+        exclude: ["*/trash/**"]
+      models: [A.mom, "/m/B.momd:B 2"]
+      destination: Recipes 2
+      mappings: [RecipesV1toV2.xcmappingmodel, units.mapping.yaml]
+      migrate: false
+      infer: false
+      chain: progressive
+      workers: 2
+      shard: { bytes: 4MiB }
+      commit: { beside: -2.0 }
+      """)
+    #expect(pipeline.name == "recipes-2.0")
+    #expect(pipeline.stores.roots == ["/srv/recipes", "/srv/Pipelines/nightly/local"])
+    #expect(pipeline.models == ["/srv/Pipelines/nightly/A.mom", "/m/B.momd:B 2"])
+    #expect(pipeline.destination == "Recipes 2")
+    #expect(pipeline.mappings.last == "/srv/Pipelines/nightly/units.mapping.yaml")
+    #expect(!pipeline.migrates && !pipeline.infersMapping && pipeline.chain == .progressive)
+    #expect(pipeline.workers == 2 && pipeline.shardBytes == 4 << 20)
+    #expect(pipeline.commit == .beside(suffix: "-2.0"))
+  }
+
+  @Test(arguments: [
+    ("worker: 2", "Did you mean workers?"),
+    ("stores: { root: /a }", "Did you mean roots?"),
+    ("chain: progresive", "Did you mean progressive?"),
+    ("commit: replaced", "Did you mean replace?"),
+    ("commit: { besides: x }", "Did you mean beside?"),
+    ("commit: { beside: .new }", "begins with no dot"),
+    ("commit: { beside: a/b }", "part of a file name"),
+    ("migrate: yes", "none of true, false"),
+    ("workers: 0", "from 1 to 256"), ("workers: two", "from 1 to 256"),
+    ("shard: { bytes: 16 parsecs }", "such as 16MiB"), ("shard: {}", "needs the key bytes"),
+    ("models: []", "at least one"), ("mappings: ''", "a text is missing"),
+    ("stores: { roots: a, include: /etc/passwd }", "no path below a root"),
+    ("stores: { roots: a, include: ../b }", "no path below a root"),
+  ])
+  func `is refused with its line and what was meant`(text: String, said: String) throws {
+    let lines = ["stores: { roots: /a }", "models: m"].filter {
+      $0.prefix(6) != text.prefix(6)
+    }
+    let error = #expect(throws: PipelineError.self) {
+      try read((lines + [text]).joined(separator: "\n"))
+    }
+    let message = "\(error.map(String.init(describing:)) ?? "")"
+    #expect(message.contains(said) && message.contains("line \(lines.count + 1)"), "\(message)")
+  }
+
+  @Test(arguments: ["invalid", "backups", "limits", "canary", "report", "engine"])
+  func `never ignores a key of what is not done yet`(key: String) throws {
+    let error = #expect(throws: PipelineError.self) {
+      try read("stores: { roots: /a }\nmodels: m\n\(key): x")
+    }
+    #expect(
+      error
+        == .notSupported(file: "/srv/Pipelines/nightly/pipeline.yaml", line: 3, key: key))
+    #expect(
+      "\(error.map(String.init(describing:)) ?? "")".contains("not supported by this version"))
+  }
+
+  @Test func `has the keys of its published schema`() throws {
+    let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent()
+    let data = try Data(
+      contentsOf: root.appendingPathComponent("Pipelines/pipeline.schema.json"))
+    let schema = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    #expect(schema["$schema"] as? String == "https://json-schema.org/draft/2020-12/schema")
+    let properties = try #require(schema["properties"] as? [String: Any])
+    let supported = Set(PipelineFile.Key.allCases).subtracting(PipelineFile.Key.unsupported)
+    #expect(Set(properties.keys) == Set(supported.map(\.rawValue)))
+    func keys(_ name: String) -> Set<String> {
+      let property = properties[name] as? [String: Any]
+      let object =
+        (property?["oneOf"] as? [[String: Any]])?.first { $0["properties"] != nil } ?? property
+      return Set((object?["properties"] as? [String: Any] ?? [:]).keys)
+    }
+    #expect(keys("stores") == Set(PipelineFile.StoresKey.allCases.map(\.rawValue)))
+    #expect(keys("shard") == Set(PipelineFile.ShardKey.allCases.map(\.rawValue)))
+    #expect(keys("commit") == Set(PipelineFile.CommitKey.allCases.map(\.rawValue)))
+    let chain = properties["chain"] as? [String: Any]
+    #expect(Set(chain?["enum"] as? [String] ?? []) == Set(Chain.allCases.map(\.rawValue)))
+  }
+
+  @Test(arguments: [
+    ("a/Recipes.sqlite", "a/Recipes-2.0.sqlite"), ("a/store", "a/store-2.0"),
+    ("a/b.c.sqlite", "a/b.c-2.0.sqlite"),
+  ])
+  func `writes beside a store under a name of its own`(store: String, output: String) throws {
+    let pipeline = try read("stores: { roots: a }\nmodels: m\ncommit: { beside: -2.0 }")
+    #expect(pipeline.output(of: FilePath(store)) == FilePath(output))
+  }
+}
+
+@Suite struct `A path pattern` {
+  @Test(arguments: [
+    ("*/Recipes.sqlite", "ada/Recipes.sqlite", true),
+    ("*/Recipes.sqlite", "Recipes.sqlite", false),
+    ("*/Recipes.sqlite", "ada/b/Recipes.sqlite", false),
+    ("**/*.sqlite", "a.sqlite", true),  // ** is any number of folders, none as well
+    ("**/*.sqlite", "a/b/c/d.sqlite", true),
+    ("**/*.sqlite", "a/b/c/d.sqlite-wal", false),
+    ("a/**/b/*.db", "a/b/x.db", true), ("a/**/b/*.db", "a/b/c/b/x.db", true),
+    ("a/**/b/*.db", "a/b/c/x.db", false),
+    ("*/trash/**", "ada/trash/x", true), ("*/trash/**", "ada/trash", false),
+    ("store-????.sqlite", "store-0001.sqlite", true),
+    ("store-????.sqlite", "store-1.sqlite", false),
+    ("*", ".hidden", false), (".*", ".hidden", true), ("**/a", ".git/a", false),
+    ("a*b*c", "aXbYbZc", true), ("a*b*c", "aXbYbZ", false), ("*", "", false),
+    ("[ab].sqlite", "[ab].sqlite", true), ("[ab].sqlite", "a.sqlite", false),
+    ("Cre\u{301}me", "Cr\u{E9}me", true),  // a Mac writes accents apart
+  ])
+  func `means these paths and no others`(pattern: String, path: String, matches: Bool) throws {
+    #expect(try #require(PathPattern(pattern)).matches(path) == matches)
+  }
+
+  @Test(arguments: ["", "/a", "a//b", "a/", "../a", "./a", "a/../b", "a\0b"])
+  func `is never one that leads out`(text: String) {
+    #expect(PathPattern(text) == nil)
+  }
+
+  @Test func `takes no longer for many stars`() throws {
+    let pattern = try #require(PathPattern(String(repeating: "*a", count: 100) + "b"))
+    #expect(!pattern.matches(String(repeating: "a", count: 250)))
+  }
+}
+
+@Suite struct `A search for stores` {
+  private func pipeline(
+    _ scratch: borrowing Scratch, include: String = "**/*.sqlite", exclude: String = "nothing",
+    commit: String = "replace"
+  ) throws -> Pipeline {
+    let text = """
+      stores: { roots: ["\(scratch.path)"], include: "\(include)", exclude: "\(exclude)" }
+      models: m
+      commit: \(commit)
+      """
+    return try Pipeline(bytes: Array(text.utf8), file: scratch.path.appending("pipeline.yaml"))
+  }
+
+  private func found(_ findings: StoreSearch.Findings, _ root: FilePath) -> [String] {
+    findings.stores.map { store in
+      var path = store.path
+      return path.removePrefix(root) ? path.string : store.path.string
+    }
+  }
+
+  private func fill(_ scratch: borrowing Scratch, _ names: [String]) throws {
+    for name in names {
+      let path = scratch.path.pushing(FilePath(name))
+      try FileManager.default.createDirectory(
+        atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
+      #expect(FileManager.default.createFile(atPath: path.string, contents: Data(name.utf8)))
+    }
+  }
+
+  @Test func `is in order, and leaves out what Godwit and SQLite keep beside them`() throws {
+    let scratch = try Scratch()
+    try fill(
+      scratch,
+      [
+        "b/s.sqlite", "b/s.sqlite-wal", "b/s.sqlite-shm", "a/s.sqlite", "a/s.sqlite-journal",
+        "a/s.sqlite.godwit-backup-2026/x.sqlite", "a/s.sqlite.godwit/run.sqlite",
+        ".hidden/s.sqlite", "a/trash/s.sqlite", "state/stores/1/snapshot/s.sqlite", "a/text.txt",
+      ])
+    let pipeline = try pipeline(scratch, include: "**", exclude: "*/trash/**")
+    let search = StoreSearch(pipeline, state: scratch.path.appending("state"))
+    #expect(found(try search.run(), scratch.path) == ["a/s.sqlite", "a/text.txt", "b/s.sqlite"])
+  }
+
+  @Test func `counts a store once, however many roots lead to it`() throws {
+    let scratch = try Scratch()
+    try fill(scratch, ["a/s.sqlite"])
+    var pipeline = try pipeline(scratch)
+    pipeline.stores.roots += [scratch.path.appending("a"), scratch.path]
+    #expect(try StoreSearch(pipeline, state: nil).run().stores.count == 1)
+  }
+
+  @Test func `leaves out what it wrote beside a store`() throws {
+    let scratch = try Scratch()
+    try fill(scratch, ["a.sqlite", "a-2.sqlite", "b-2.sqlite"])
+    let pipeline = try pipeline(scratch, commit: "{ beside: -2 }")
+    #expect(
+      found(try StoreSearch(pipeline, state: nil).run(), scratch.path)
+        == ["a.sqlite", "b-2.sqlite"])
+  }
+
+  @Test func `adds the write-ahead log to a store's bytes`() throws {
+    let scratch = try Scratch()
+    try fill(scratch, ["a.sqlite", "a.sqlite-wal"])
+    let stores = try StoreSearch(try pipeline(scratch), state: nil).run().stores
+    #expect(stores.map(\.bytes) == [Int64("a.sqlite".utf8.count + "a.sqlite-wal".utf8.count)])
+  }
+
+  @Test func `wants its roots to be there`() throws {
+    let scratch = try Scratch()
+    var pipeline = try pipeline(scratch)
+    pipeline.stores.roots.append(scratch.path.appending("nowhere"))
+    #expect(throws: PipelineError.self) { try StoreSearch(pipeline, state: nil).run() }
+  }
+
+  @Test func `tells of folders that cannot be read`() throws {
+    let scratch = try Scratch()
+    try fill(scratch, ["a/s.sqlite"])
+    // Deeper than any path may be long, since root reads what modes forbid.
+    let name = String(repeating: "d", count: 200)
+    var folder = open(scratch.path.string, O_RDONLY | O_DIRECTORY)
+    for _ in 0..<25 {
+      try #require(mkdirat(folder, name, 0o700) == 0)
+      let next = openat(folder, name, O_RDONLY | O_DIRECTORY)
+      close(folder)
+      folder = next
+    }
+    close(folder)
+    defer { removeDeep(scratch.path.appending(name)) }
+    let findings = try StoreSearch(try pipeline(scratch), state: nil).run()
+    #expect(findings.stores.count == 1)
+    #expect(findings.unreadable.count == 1)
+    #expect(findings.unreadable.first?.reason.isEmpty == false)
+  }
+
+  private func removeDeep(_ path: FilePath) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/rm")
+    process.arguments = ["-rf", path.string]
+    try? process.run()
+    process.waitUntilExit()
+  }
+}
+
+@Suite struct `A pipeline's ledger` {
+  private func entry(_ store: String, run: String, backup: String? = nil) -> PipelineLedger.Entry {
+    PipelineLedger.Entry(
+      run: run, store: store, verdict: .migrated, time: 1, settings: "s", identity: "i",
+      backup: backup)
+  }
+
+  @Test func `goes on with a run that has not finished, under its name`() throws {
+    let scratch = try Scratch()
+    let first = try PipelineLedger(folder: scratch.path, now: 1_800_000_000)
+    #expect(!first.isResumed)
+    try first.record(entry("/a", run: first.run, backup: "/a.backup"))
+    let second = try PipelineLedger(folder: scratch.path, now: 1_900_000_000)
+    #expect(second.isResumed && second.run == first.run)
+    #expect(second.entry(of: "/a") == entry("/a", run: first.run, backup: "/a.backup"))
+    try second.finish()
+    let third = try PipelineLedger(folder: scratch.path, now: 1_900_000_000)
+    #expect(!third.isResumed && third.run != first.run)
+  }
+
+  @Test func `keeps only outputs beside their stores for the next run`() throws {
+    let scratch = try Scratch()
+    let first = try PipelineLedger(folder: scratch.path, now: 1)
+    try first.record(entry("/replaced", run: first.run, backup: "/b"))
+    try first.record(entry("/beside", run: first.run))
+    try first.finish()
+    let second = try PipelineLedger(folder: scratch.path, now: 2)
+    #expect(second.entry(of: "/replaced") == nil)
+    #expect(second.entry(of: "/beside") != nil)
+  }
+
+  @Test func `reads past a line that a crash cut, and begins a new one`() throws {
+    let scratch = try Scratch()
+    let first = try PipelineLedger(folder: scratch.path, now: 1)
+    try first.record(entry("/a", run: first.run))
+    let path = scratch.path.appending("ledger.jsonl").string
+    var data = try #require(FileManager.default.contents(atPath: path))
+    data.append(Data(#"{"run":"x","store":"/b","verd"#.utf8))
+    try data.write(to: URL(fileURLWithPath: path))
+    let second = try PipelineLedger(folder: scratch.path, now: 2)
+    #expect(second.entry(of: "/a") != nil && second.entry(of: "/b") == nil)
+    try second.record(entry("/c", run: second.run))
+    let third = try PipelineLedger(folder: scratch.path, now: 3)
+    #expect(third.entry(of: "/a") != nil && third.entry(of: "/c") != nil)
+  }
+}
