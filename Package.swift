@@ -151,6 +151,12 @@ let package = Package(
         ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), system,
       ]),
     tests(
+      "Pipeline",
+      [
+        "GodwitTool", "StoreFixtures", ours("ObjectModel"), ours("SQLite"),
+        ours("KeyedArchive"),
+      ]),
+    tests(
       "Commands",
       [
         ours("Commands"), ours("Fleet"), ours("Planning"), ours("ObjectModel"), argumentParser,

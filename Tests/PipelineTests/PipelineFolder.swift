@@ -1,0 +1,179 @@
+import Foundation
+import GodwitObjectModel
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+/// A copy of one folder of `Pipelines`, with stores of its own, gone when the test is over.
+///
+/// The models of `Fixtures` lie where the pipelines look for them.
+final class PipelineFolder {
+  static let pipelines = FixtureModels.packageRoot.appendingPathComponent("Pipelines")
+
+  /// Every folder that is a pipeline and needs no program of its own.
+  static let names: [String] = {
+    let files = FileManager.default
+    let found = (try? files.contentsOfDirectory(atPath: pipelines.path)) ?? []
+    return found.sorted().filter { name in
+      let folder = pipelines.appendingPathComponent(name).path
+      return files.fileExists(atPath: folder + "/pipeline.yaml")
+        && !files.fileExists(atPath: folder + "/Package.swift")
+    }
+  }()
+
+  /// The temporary folder with everything.
+  let root: URL
+  /// The copy of the pipeline's folder.
+  let url: URL
+
+  init(_ name: String) throws {
+    let files = FileManager.default
+    root = files.temporaryDirectory.appendingPathComponent("godwit-pipeline-\(UUID().uuidString)")
+    url = root.appendingPathComponent("Pipelines").appendingPathComponent(name)
+    try files.createDirectory(at: url, withIntermediateDirectories: true)
+    let original = Self.pipelines.appendingPathComponent(name)
+    // A state of somebody's own run stays where it is.
+    for entry in try files.contentsOfDirectory(atPath: original.path)
+    where entry != "state" && entry != "stores" {
+      try files.copyItem(
+        at: original.appendingPathComponent(entry), to: url.appendingPathComponent(entry))
+    }
+    try files.copyItem(at: FixtureModels.folder, to: root.appendingPathComponent("Fixtures"))
+    try files.createDirectory(
+      at: url.appendingPathComponent("stores"), withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(at: root) }
+
+  /// A path below the pipeline's folder.
+  func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+
+  /// Writes a store of one of the pipeline's own models, its rows given as SQL.
+  ///
+  /// - Parameter model: Such as `Orders.xcdatamodeld/Orders`.
+  func write(_ store: String, _ model: String, _ rows: String) throws {
+    let version = try FixtureModels.model(at: path("\(model).xcdatamodel"))
+    try DrawnStore(version).write(to: path(store), rows: rows)
+  }
+
+  /// A query's rows as a small text table.
+  func table(_ store: String, _ sql: String) throws -> [String] {
+    let connection = try Connection(path: path(store), mode: .immutable)
+    return try connection.drawn(sql)
+  }
+
+  /// The names in a folder, but for hidden ones.
+  func names(in folder: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path(folder))
+      .filter { !$0.hasPrefix(".") }.sorted()
+  }
+
+  func bytes(_ name: String) throws -> Data {
+    try Data(contentsOf: URL(fileURLWithPath: path(name)))
+  }
+
+  /// Every file below `stores`, as paths relative to it, in order.
+  func storeFiles() -> [String] {
+    let walk = FileManager.default.enumerator(atPath: path("stores"))
+    return (walk?.compactMap { $0 as? String } ?? []).filter { name in
+      var isFolder: ObjCBool = false
+      return FileManager.default.fileExists(atPath: path("stores/" + name), isDirectory: &isFolder)
+        && !isFolder.boolValue
+    }.sorted()
+  }
+
+  /// Everything in a store but the bytes of its pages: each table with its rows in order. Only the
+  /// UUID is left out, which a mapping model's destination gets anew for every source file.
+  func content(_ store: String) throws -> [String] {
+    let connection = try Connection(path: path(store), mode: .immutable)
+    let tables = try connection.drawn(
+      "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    return try tables.flatMap { table in
+      let columns = try connection.drawn(
+        "SELECT name FROM pragma_table_info('\(table)') WHERE name <> 'Z_UUID'")
+      let list = columns.map { "quote(\"\($0)\")" }.joined(separator: ", ")
+      return [table] + (try connection.drawn("SELECT \(list) FROM \"\(table)\"")).sorted()
+    }
+  }
+}
+
+/// The tool under test: `GODWIT`, or what was built together with these tests.
+enum Godwit {
+  struct Run {
+    /// Negative: the signal that ended it.
+    var status: Int32
+    var output: String
+    var messages: String
+
+    /// The lines of `--json`.
+    var lines: [[String: Any]] {
+      output.split(separator: "\n").compactMap {
+        (try? JSONSerialization.jsonObject(with: Data($0.utf8))) as? [String: Any]
+      }
+    }
+
+    /// What became of each store, by its path.
+    var results: [String: [String: Any]] {
+      var results: [String: [String: Any]] = [:]
+      for line in lines where line["event"] as? String == "result" {
+        results[line["store"] as? String ?? ""] = line
+      }
+      return results
+    }
+
+    var summary: [String: Any] { lines.last ?? [:] }
+
+    /// The counts of the summary that are not 0, by name.
+    var counts: String {
+      ["found", "migrated", "same-model", "refused", "needs-mapping", "failed", "pending"]
+        .compactMap { name in
+          let count = summary[name] as? Int ?? -1
+          return count == 0 ? nil : "\(count) \(name)"
+        }.joined(separator: ", ")
+    }
+  }
+
+  private static let path: String = {
+    if let given = ProcessInfo.processInfo.environment["GODWIT"] { return given }
+    let beside = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+      .deletingLastPathComponent().appendingPathComponent("godwit").path
+    return beside
+  }()
+
+  /// Runs the tool to its end.
+  ///
+  /// - Parameter step: The durable step after which the coordinator is killed.
+  static func run(_ arguments: [String], killAfter step: Int? = nil) throws -> Run {
+    try #require(
+      FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = arguments
+    var environment = ProcessInfo.processInfo.environment
+    environment["SWIFT_BACKTRACE"] = "enable=no"
+    environment["GODWIT_KILL_AFTER_STEP"] = step.map(String.init)
+    process.environment = environment
+    let output = Pipe()
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    // A file: of two pipes, the tool could fill the one that is not being read.
+    let messages = FileManager.default.temporaryDirectory
+      .appendingPathComponent("godwit-messages-\(UUID().uuidString)")
+    try Data().write(to: messages)
+    defer { try? FileManager.default.removeItem(at: messages) }
+    process.standardError = try FileHandle(forWritingTo: messages)
+    try process.run()
+    let text = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    let said = String(decoding: try Data(contentsOf: messages), as: UTF8.self)
+    let isKilled = process.terminationReason == .uncaughtSignal
+    return Run(
+      status: isKilled ? -process.terminationStatus : process.terminationStatus,
+      output: String(decoding: text, as: UTF8.self), messages: said)
+  }
+
+  /// Runs a pipeline with `--json`.
+  static func run(_ folder: PipelineFolder, killAfter step: Int? = nil) throws -> Run {
+    try run(["run", folder.url.path, "--json"], killAfter: step)
+  }
+}

@@ -1,0 +1,220 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `godwit run` {
+  /// Two stores of one order each.
+  private func orders(_ stores: [String] = ["a", "b"]) throws -> PipelineFolder {
+    let folder = try PipelineFolder("total-cost")
+    for name in stores { try writeOrder(to: "stores/\(name).sqlite", in: folder) }
+    return folder
+  }
+
+  private func writeOrder(to store: String, in folder: PipelineFolder) throws {
+    try folder.write(
+      store, "Orders.xcdatamodeld/Orders",
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+  }
+
+  private func write(_ pipeline: String, to folder: PipelineFolder) throws {
+    try pipeline.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+  }
+
+  @Test func `says a result line for each store, and a summary that adds up`() throws {
+    let folder = try orders(["a", "b", "c"])
+    try Data("no store".utf8).write(to: URL(fileURLWithPath: folder.path("stores/b.sqlite")))
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3, "one bad store does not stop the others")
+    #expect(run.counts == "3 found, 2 migrated, 1 failed")
+    #expect(run.results.count == 3)
+    #expect(run.lines.first?["event"] as? String == "pipeline")
+    #expect(run.lines.first?["stores"] as? Int == 3)
+    #expect(run.summary["event"] as? String == "summary")
+    let stages = run.lines.filter { $0["event"] as? String == "stage" }
+    #expect(!stages.isEmpty && stages.allSatisfy { ($0["store"] as? String)?.isEmpty == false })
+    #expect(try folder.bytes("stores/b.sqlite") == Data("no store".utf8))
+  }
+
+  @Test func `does nothing twice`() throws {
+    let folder = try orders()
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+    let after = folder.storeFiles()
+    let again = try Godwit.run(folder)
+    #expect(again.status == 0)
+    #expect(again.counts == "2 found, 2 same-model")
+    #expect(folder.storeFiles() == after)
+  }
+
+  @Test func `goes on with an interrupted run, and counts what was done before`() throws {
+    let folder = try orders(["a", "b", "c", "d"])
+    // One worker, so that one store comes after the other.
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try write(text + "workers: 1\n", to: folder)
+    var step = 200
+    var killed = try Godwit.run(folder, killAfter: step)
+    while killed.status == -SIGKILL, !killed.results.values.contains(where: isMigrated) {
+      step += 40
+      killed = try Godwit.run(folder, killAfter: step)
+    }
+    try #require(killed.status == -SIGKILL, "there must be something left to do")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0)
+    #expect(run.counts == "4 found, 4 migrated")
+    #expect(run.summary["resumed"] as? Bool == true)
+    #expect((run.summary["earlier"] as? Int ?? 0) > 0)
+    #expect(killed.lines.first?["run"] as? String == run.summary["run"] as? String)
+  }
+
+  private func isMigrated(_ result: [String: Any]) -> Bool {
+    result["verdict"] as? String == "migrated"
+  }
+
+  @Test func `knows an output beside its store as its own, until the store changes`() throws {
+    let folder = try PipelineFolder("celsius")
+    try folder.write(
+      "stores/w.sqlite", "Weather.xcdatamodeld/Weather",
+      """
+      INSERT INTO ZREADING (Z_PK, Z_ENT, Z_OPT, ZPLACE, ZTEMPERATURE) VALUES (1, 1, 1, 'Imst', 50)
+      """)
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+    let output = try folder.bytes("stores/w-celsius.sqlite")
+    let again = try Godwit.run(folder)
+    #expect(again.status == 0)
+    #expect(again.counts == "1 found, 1 migrated", "the output is no store of the pipeline's")
+    #expect(again.summary["earlier"] as? Int == 1)
+
+    let store = try Connection(path: folder.path("stores/w.sqlite"), mode: .readWrite)
+    try store.execute("UPDATE ZREADING SET ZTEMPERATURE = 60")
+    try store.close()
+    let later = try Godwit.run(folder)
+    #expect(later.status == 3, "an output is never overwritten")
+    #expect("\(later.results)".contains("exists already"))
+    #expect(try folder.bytes("stores/w-celsius.sqlite") == output)
+  }
+
+  @Test func `does not take a stranger's file for its output`() throws {
+    let folder = try PipelineFolder("celsius")
+    try folder.write("stores/w.sqlite", "Weather.xcdatamodeld/Weather", "SELECT 1")
+    // Not of the pipeline's making, so not known to it.
+    try Data("precious".utf8).write(
+      to: URL(fileURLWithPath: folder.path("stores/w-celsius.sqlite")))
+    #expect(try Godwit.run(folder).status == 3)
+    #expect(try folder.bytes("stores/w-celsius.sqlite") == Data("precious".utf8))
+  }
+
+  @Test func `follows no link, and opens nothing outside a root`() throws {
+    let folder = try orders(["a"])
+    let files = FileManager.default
+    try writeOrder(to: "elsewhere/b.sqlite", in: folder)
+    let before = try folder.bytes("elsewhere/b.sqlite")
+    try files.createSymbolicLink(
+      atPath: folder.path("stores/folder"), withDestinationPath: folder.path("elsewhere"))
+    try files.createSymbolicLink(
+      atPath: folder.path("stores/b.sqlite"), withDestinationPath: folder.path("elsewhere/b.sqlite")
+    )
+    // A store whose write-ahead log leads outside.
+    try writeOrder(to: "stores/c.sqlite", in: folder)
+    try Data("log".utf8).write(to: URL(fileURLWithPath: folder.path("elsewhere/log")))
+    try files.createSymbolicLink(
+      atPath: folder.path("stores/c.sqlite-wal"), withDestinationPath: folder.path("elsewhere/log"))
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3)
+    #expect(run.counts == "2 found, 1 migrated, 1 failed")
+    #expect(run.lines.first?["links"] as? Int == 2)
+    #expect("\(run.results)".contains("symbolic link"))
+    #expect(try folder.bytes("elsewhere/b.sqlite") == before)
+    #expect(try folder.names(in: "elsewhere") == ["b.sqlite", "log"])
+  }
+
+  @Test func `gives way to a run in the same state folder`() throws {
+    let folder = try orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let lock = open(folder.path("state/lock"), O_RDWR)
+    try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+    defer { close(lock) }
+    let run = try Godwit.run(folder)
+    #expect(run.status == 11)
+    #expect(run.messages.contains("Another run"))
+  }
+
+  @Test(arguments: [
+    (text: "stores: { roots: stores }\nmodels: Orders.xcdatamodeld\nmapings: x", said: "line 3"),
+    (text: "stores: { roots: stores }", said: "models"),
+    (text: "stores: { roots: stores }\nmodels: Orders.xcdatamodeld\ncanary: [1]", said: "canary"),
+    (text: "stores: { roots: nowhere }\nmodels: Orders.xcdatamodeld", said: "nowhere"),
+    (text: "", said: "empty"),
+  ])
+  func `ends with 78 where the file cannot be run`(text: String, said: String) throws {
+    let folder = try orders()
+    let files = folder.storeFiles()
+    try write(text, to: folder)
+    for command in ["run", "plan"] {
+      let run = try Godwit.run([command, folder.url.path])
+      #expect(run.status == 78)
+      #expect(run.messages.contains(said), "\(run.messages)")
+    }
+    #expect(folder.storeFiles() == files)
+  }
+
+  @Test(arguments: [
+    (text: "models: Nowhere.xcdatamodeld", said: "Nowhere"),
+    (text: "models: Orders.xcdatamodeld\ndestination: Orders 3", said: "Orders 3"),
+    (text: "models: Orders.xcdatamodeld\nmappings: nowhere.yaml", said: "nowhere.yaml"),
+  ])
+  func `ends with 65 where a model or mapping model is not good enough`(
+    text: String, said: String
+  ) throws {
+    let folder = try orders()
+    try write("stores: { roots: stores }\n" + text, to: folder)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 65)
+    #expect(run.messages.contains(said), "\(run.messages)")
+  }
+
+  @Test func `finds no store and says so`() throws {
+    let folder = try orders([])
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0)
+    #expect(run.counts == "0 found" || run.counts.isEmpty)
+  }
+
+  @Test func `has a plan that changes nothing`() throws {
+    let folder = try orders()
+    let before = try folder.bytes("stores/a.sqlite")
+    let run = try Godwit.run(["plan", folder.url.path, "--json"])
+    #expect(run.status == 0)
+    #expect(run.counts == "2 found, 2 migrated")
+    #expect(try folder.bytes("stores/a.sqlite") == before)
+    #expect(folder.storeFiles() == ["a.sqlite", "b.sqlite"])
+    #expect(!FileManager.default.fileExists(atPath: folder.path("state")))
+    #expect(try Godwit.run(["plan", folder.url.path, "--to", "Orders 2"]).status == 64)
+  }
+
+  @Test func `says which stores need a mapping model when it may not infer one`() throws {
+    let folder = try orders()
+    try write(
+      """
+      stores: { roots: stores }
+      models: Orders.xcdatamodeld
+      infer: false
+      """, to: folder)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3)
+    #expect(run.counts == "2 found, 2 needs-mapping")
+    #expect(run.results.values.allSatisfy { $0["code"] as? Int == 134_140 })
+  }
+
+  @Test func `reports stores of another version when it may not migrate`() throws {
+    let folder = try orders()
+    try write(
+      """
+      stores: { roots: stores }
+      models: Orders.xcdatamodeld
+      migrate: false
+      """, to: folder)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3)
+    #expect(run.results.values.allSatisfy { $0["code"] as? Int == 134_100 })
+  }
+}
