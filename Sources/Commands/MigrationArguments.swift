@@ -101,7 +101,7 @@ struct MigrationArguments: ParsableArguments {
     !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != .direct
       || output != nil || state != nil || workers != nil
       || shardBytes.bytes != MigrationRequest.defaultShardBytes || noInfer || noMigrate
-      || acceptDamage || keepState
+      || acceptDamage || keepState || uriTable != nil
   }
 
   var runDirectoryPath: FilePath {
