@@ -104,7 +104,7 @@ let package = Package(
       [
         ours("Fleet"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
-        argumentParser, system,
+        ours("Digests"), argumentParser, system,
       ]),
     .target(
       name: "Godwit",

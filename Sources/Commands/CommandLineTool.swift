@@ -5,10 +5,15 @@ import GodwitFleet
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
 public enum CommandLineTool {
+  /// What the executable brings along; the same for as long as the process lasts.
+  @TaskLocal static var code = OwnCode()
+
   /// Runs the command that the process's arguments name, and ends the process.
-  public static func main() async -> Never {
+  ///
+  /// - Parameter code: What mapping models may call for.
+  public static func main(_ code: OwnCode = OwnCode()) async -> Never {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    exit(await run(arguments).rawValue)
+    exit(await $code.withValue(code) { await run(arguments) }.rawValue)
   }
 
   /// Runs a command and says what went wrong with it, in text or as the last line of `--json`.

@@ -8,8 +8,8 @@ extension MappingCommand {
       commandName: "check",
       abstract: "Checks a mapping model before a row is read (exit code 65 when it has errors).",
       discussion: """
-        Names, types, coverage, version hashes, expressions, policies. Without the two models, \
-        only what the file itself says.
+        Names, types, coverage, version hashes, expressions, policies: those of the executable \
+        that is called. Without the two models, only what the file itself says.
         """)
 
     @Argument(help: "A mapping model: .xcmappingmodel, .cdm or text.")
@@ -20,7 +20,8 @@ extension MappingCommand {
 
     @Option(
       help: ArgumentHelp(
-        "The class name of a policy that will be registered; may repeat.", valueName: "name"))
+        "The class name of a policy that will be registered; its selectors are not checked. "
+          + "May repeat.", valueName: "name"))
     var policy: [String] = []
 
     @Flag(help: "JSON Lines: one object a finding; the last one is the result.")
@@ -43,12 +44,16 @@ extension MappingCommand {
     }
 
     private func findings(_ document: MappingDocument) throws -> [MappingFinding] {
-      let policies = Set(policy)
-      guard !models.isEmpty else { return document.findings(registeredPolicies: policies) }
+      let registered = CommandLineTool.code.registeredPolicies.known(
+        among: document.entityMappings.compactMap(\.policy))
+      guard !models.isEmpty else {
+        return document.findings(registeredPolicies: Set(registered.keys).union(policy))
+      }
       let pair = try ModelPair(models[0], models[1]).inference
       let model = MappingModel(document, source: pair.source, destination: pair.destination)
       return MappingCheck(
-        model, source: pair.source, destination: pair.destination, promisedPolicies: policies
+        model, source: pair.source, destination: pair.destination, registeredPolicies: registered,
+        promisedPolicies: Set(policy)
       ).findings
     }
   }

@@ -121,6 +121,7 @@ struct MigrationArguments: ParsableArguments {
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
       mappings: try mapping.map(MappingFile.init(path:)), renumbersKeys: renumber)
     request.chain = chain
+    CommandLineTool.code.bring(to: &request)
     return request
   }
 }

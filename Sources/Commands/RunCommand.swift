@@ -101,6 +101,7 @@ struct PipelineJob {
       snapshotFolder: "", shardBytes: pipeline.shardBytes,
       mappings: try pipeline.mappings.map(MappingFile.init(path:)))
     request.chain = pipeline.chain
+    CommandLineTool.code.bring(to: &request)
     self.request = request
   }
 

@@ -11,6 +11,6 @@ struct WorkerCommand: ParsableCommand {
 
   func run() throws {
     CoordinatorWatch.install()
-    try WorkerLoop().run()
+    try WorkerLoop(policies: CommandLineTool.code.policies).run()
   }
 }

@@ -8,4 +8,19 @@ import GodwitCommands
 public enum GodwitTool {
   /// Does what the process's arguments say, and ends the process.
   public static func main() async -> Never { await CommandLineTool.main() }
+
+  /// The same, with entity migration policies at hand.
+  ///
+  /// All of a team's executable, which its coordinator starts again as worker:
+  ///
+  ///     import Godwit
+  ///
+  ///     await GodwitTool.main(policies: [
+  ///       "MyApp.BookPolicy": BookPolicy.self
+  ///     ])
+  ///
+  /// - Parameter policies: Classes by the names that mapping models give them.
+  public static func main(policies: [String: EntityMigrationPolicy.Type]) async -> Never {
+    await CommandLineTool.main(OwnCode(policies: PolicyRegistry(policies)))
+  }
 }
