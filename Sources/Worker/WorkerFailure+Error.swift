@@ -10,6 +10,8 @@ extension WorkerFailure {
     switch error {
     case let failure as WorkerFailure:
       self = failure
+    case let failure as PolicyFailure:
+      self.init(failure)
     case let error as SQLiteError:
       if error.isOutOfSpace {
         self.init(kind: .outOfSpace, code: 134_180, message: "\(error)")
