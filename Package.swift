@@ -113,7 +113,14 @@ let package = Package(
       ], path: "Sources/Godwit"),
     .executableTarget(
       name: "GodwitTool", dependencies: ["Godwit"], path: "Sources/GodwitTool"),
+    // The sources of the example package, built with ours for its tests.
+    .executableTarget(
+      name: "example-policies", dependencies: ["Godwit"],
+      path: "Pipelines/Policies/Sources/LibraryMigrator"),
 
+    tests(
+      "PolicyExample",
+      ["example-policies", "GodwitTool", "StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
     tests("SQLite", [ours("SQLite")]),
     tests("Digests", [ours("Digests")]),
     tests("DurableFiles", [ours("DurableFiles"), "CLinux", system]),
