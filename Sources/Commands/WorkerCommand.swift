@@ -1,6 +1,8 @@
 import ArgumentParser
+@preconcurrency import Foundation
 import GodwitFleet
 import GodwitWorker
+import SystemPackage
 
 /// What the coordinator starts: serves tasks from standard input until it ends.
 struct WorkerCommand: ParsableCommand {
@@ -11,6 +13,16 @@ struct WorkerCommand: ParsableCommand {
 
   func run() throws {
     CoordinatorWatch.install()
-    try WorkerLoop(policies: CommandLineTool.code.policies).run()
+    let answers = try Self.takeStandardOutput()
+    try WorkerLoop(policies: CommandLineTool.code.policies, output: answers).run()
+  }
+
+  /// Keeps the pipe to the coordinator for its messages. What a policy prints goes to standard
+  /// error from here on, each line when it ends: a worker may be killed at any moment.
+  private static func takeStandardOutput() throws -> FileDescriptor {
+    let pipe = try FileDescriptor.standardOutput.duplicate()
+    _ = try FileDescriptor.standardError.duplicate(as: .standardOutput)
+    setvbuf(stdout, nil, _IOLBF, 0)
+    return pipe
   }
 }

@@ -24,12 +24,8 @@ import Testing
 
   private func journal(_ arguments: String...) throws -> [String] {
     let library = try LibraryFixture(Self.rows)
-    let mapping = library.scratch.appendingPathComponent("journal.yaml").path
-    try Self.mapping.write(toFile: mapping, atomically: true, encoding: .utf8)
     let journal = library.scratch.appendingPathComponent("journal.txt").path
-    let migrated = try library.migrate(
-      arguments, mapping: mapping, environment: ["LIBRARY_JOURNAL": journal])
-    #expect(migrated.status == 0, "\(migrated.errors)")
+    let migrated = try migrate(library, arguments, environment: ["LIBRARY_JOURNAL": journal])
     // `super` did what it does without a policy.
     let made = try migrated.table(
       "book", "series",
@@ -41,6 +37,16 @@ import Testing
         """)
     return try String(contentsOfFile: journal, encoding: .utf8)
       .split(separator: "\n").map(String.init)
+  }
+
+  private func migrate(
+    _ library: LibraryFixture, _ arguments: [String], environment: [String: String] = [:]
+  ) throws -> LibraryFixture.Outcome {
+    let mapping = library.scratch.appendingPathComponent("journal.yaml").path
+    try Self.mapping.write(toFile: mapping, atomically: true, encoding: .utf8)
+    let migrated = try library.migrate(arguments, mapping: mapping, environment: environment)
+    #expect(migrated.status == 0, "\(migrated.errors)")
+    return migrated
   }
 
   private static let order = """
@@ -104,6 +110,13 @@ import Testing
     ["createRelationships", "endRelationshipCreation"],
     ["performCustomValidation", "endEntityMapping"],
   ]
+
+  @Test func `may print, and what they print comes to standard error`() throws {
+    let migrated = try migrate(LibraryFixture(Self.rows), ["--workers", "1"])
+    let lines = migrated.errors.split(separator: "\n").map(String.init)
+    #expect(lines.filter(Self.order.contains) == Self.order)
+    #expect(!migrated.lines.contains(where: Self.order.contains))
+  }
 
   @Test func `of a later stage follow a resumption`() throws {
     let journal = try journal("--workers", "1").filter { $0.hasPrefix("TagToTag ") }

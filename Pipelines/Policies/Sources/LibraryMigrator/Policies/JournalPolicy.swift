@@ -1,8 +1,8 @@
 import Foundation
 import Godwit
 
-/// Writes down every hook that is called, in the file that `LIBRARY_JOURNAL` names: for whoever
-/// wants to see the order of events. Everything is left to `super`.
+/// Writes down every hook that is called, in the file that `LIBRARY_JOURNAL` names, else on
+/// standard error: for whoever wants to see the order of events. Everything is left to `super`.
 final class JournalPolicy: EntityMigrationPolicy {
   override func beginEntityMapping(
     _ mapping: CurrentEntityMapping, manager: MigrationManager
@@ -65,9 +65,12 @@ final class JournalPolicy: EntityMigrationPolicy {
   private func note(
     _ hook: String, _ mapping: CurrentEntityMapping, _ object: ManagedObject? = nil
   ) throws {
-    guard let path = ProcessInfo.processInfo.environment["LIBRARY_JOURNAL"] else { return }
     let name: String? = object?["name"]
     let line = [mapping.name, hook, name].compactMap(\.self).joined(separator: " ") + "\n"
+    guard let path = ProcessInfo.processInfo.environment["LIBRARY_JOURNAL"] else {
+      print(line, terminator: "")
+      return
+    }
     // Appended in one write: lines of several worker processes do not mix.
     let file = open(path, O_WRONLY | O_APPEND | O_CREAT, 0o644)
     guard file >= 0 else { throw POSIXError(.EACCES) }

@@ -13,9 +13,7 @@ final class PublisherPolicy: EntityMigrationPolicy {
     let made = try manager.destinationInstances(
       forEntityMappingName: mapping.name, sourceInstances: [source])
     // The source objects, not what becomes of them: those may not exist yet.
-    let book: ManagedObject? = source["book"]
-    let series: ManagedObject? = book?["series"]
-    let publisher: String? = series?["publisher"]
-    for edition in made { edition["publisher"] = publisher }
+    let publisher = source.value(forKeyPath: "book.series.publisher")
+    for edition in made { edition.setValue(publisher, forKey: "publisher") }
   }
 }
