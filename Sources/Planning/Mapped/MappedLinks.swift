@@ -99,11 +99,13 @@ struct MappedLinks {
           let own = makers(of: entity)
           let isSet = own.contains { expression(of: name, in: $0) != nil }
           let lacks = own.contains { expression(of: name, in: $0) == nil }
-          guard hasPolicies || (others && lacks) || (isOrdered && (others || isSet)) else {
-            continue
-          }
+          let isOneToOne = !inverse.relationship.isToMany
+          guard
+            hasPolicies || (others && lacks) || ((isOrdered || isOneToOne) && (others || isSet))
+          else { continue }
           add(
             Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
+          groups[groups.count - 1].isOneToOne = isOneToOne
         case .owner(let owner, let name):
           guard
             hasPolicies
@@ -168,7 +170,8 @@ struct MappedLinks {
             group: group, keyPlace: key,
             entityPlace: place(context.destination.entityColumn(of: name, in: destination)),
             orderPlace: place(context.destination.orderColumn(of: name, in: destination)),
-            keepsOwn: value != nil))
+            keepsOwn: value != nil && !groups[group].isOneToOne,
+            isDecided: groups[group].isOneToOne))
       }
       guard let value else { continue }
       var link = LinkProgram(

@@ -144,6 +144,9 @@ public struct RelationshipGroup: Codable, Sendable, Equatable {
   public var entity: EntityName
   public var relationship: String
   public var target: Target
+  /// True when the inverse is to-one, too: who takes an object over takes it from another. The
+  /// pairs are then set one after the other, in Core Data's order.
+  public var isOneToOne = false
 }
 
 /// A column that a ``RelationshipGroup`` sets, as the objects of one mapping have it. Places are
@@ -159,6 +162,8 @@ public struct RelationshipFill: Codable, Sendable, Equatable {
   /// True when objects have a word of their own, or none, one by one: the group is asked where
   /// the column is NULL.
   public var yieldsToOwn = false
+  /// True when the group alone decides, whatever the mapping has set.
+  public var isDecided = false
 }
 
 /// How many members a to-many relationship may have.

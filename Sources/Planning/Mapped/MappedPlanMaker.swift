@@ -118,8 +118,7 @@ struct MappedPlanMaker {
       }
     }
     for (index, join) in plan.joinTables.enumerated() where join.way == .computed {
-      units.append(
-        Shard(subject: .joinTable(index), keys: Int64.min...Int64.max, estimatedBytes: 1 << 20))
+      units += try joinUnits(of: index, plan)
     }
     for (index, table) in plan.foreignTables.enumerated() {
       let size = try maker.extent(ofForeign: table)
@@ -138,6 +137,24 @@ struct MappedPlanMaker {
     guard let all else { return 1 }
     let whole = Double(all.upperBound) - Double(all.lowerBound) + 1
     return min(1, (Double(keys.upperBound) - Double(keys.lowerBound) + 1) / whole)
+  }
+
+  /// Ranges of a join table's first keys: those of the objects that they are keys of.
+  private func joinUnits(of index: Int, _ plan: MigrationPlan) throws -> [Shard] {
+    let owner = (plan.mapped?.groups ?? []).first {
+      if case .join(index, _, _, _) = $0.target { true } else { false }
+    }
+    let name = owner.flatMap { context.destination.table(of: $0.entity)?.name }
+    let table = plan.tables.firstIndex { $0.name == name }
+    let ranges = try table.map { try verifyUnits(of: $0, plan.tables[$0], plan) } ?? []
+    guard ranges.count > 1 else {
+      return [
+        Shard(subject: .joinTable(index), keys: Int64.min...Int64.max, estimatedBytes: 1 << 20)
+      ]
+    }
+    return ranges.map {
+      Shard(subject: .joinTable(index), keys: $0.keys, estimatedBytes: 1 << 20)
+    }
   }
 
   /// Ranges of destination keys in which the written file is read back: those of the source where
@@ -173,8 +190,11 @@ struct MappedPlanMaker {
     let range = first.assignsKeys ? 1...rows : keys
     let wanted = max(1, min((bytes + request.shardBytes - 1) / request.shardBytes, rows, 10_000))
     // Whatever the numbers say, every key that a policy may have given is looked at.
+    // Equal ranges will do: where keys are sparse some hold fewer rows.
+    let width = UInt64(bitPattern: range.upperBound) &- UInt64(bitPattern: range.lowerBound)
     let cut = ShardPlan(
-      keys: range, rows: rows, bytes: wanted, budgetBytes: 1, boundary: { _ in nil })
+      keys: range, rows: max(rows, Int64(clamping: width)), bytes: wanted, budgetBytes: 1,
+      boundary: { _ in nil })
     return cut.ranges.enumerated().map { place, part in
       Shard(
         subject: .table(index),

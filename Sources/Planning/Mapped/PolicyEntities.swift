@@ -134,7 +134,8 @@ extension MappedLinks {
           RelationshipFill(
             group: group, keyPlace: key, entityPlace: description.entityPlace,
             orderPlace: place(context.destination.orderColumn(of: name, in: plan.entity)),
-            keepsOwn: false, yieldsToOwn: true))
+            keepsOwn: false, yieldsToOwn: !groups[group].isOneToOne,
+            isDecided: groups[group].isOneToOne))
       }
     }
     plan.relationships.append(description)

@@ -3,10 +3,12 @@ import GodwitSQLite
 
 /// One pair of a relationship: an entry of a link checkpoint, whose key is the group's number.
 ///
-/// Six numbers of eight bytes, little-endian: side, row, other key, other entity, position.
+/// Five numbers of eight bytes, little-endian: side, row, other key, other entity, position.
 struct Edge {
   static let channel: UInt8 = 2
   static let byteCount = 40
+  /// Stands for the other object where a one-to-one relationship is set to nil. No row's key.
+  static let nobody = Int64.min
 
   /// See ``LinkProgram/Emission/side``.
   var side: Int64
@@ -55,10 +57,13 @@ struct Edge {
     key: Int64, number: Int64, _ groups: [RelationshipGroup], isOwnWord: Bool = false,
     _ body: (_ group: Int, Edge) throws -> Void
   ) throws {
+    if targets.isEmpty, !isToMany { try emitNil(emissions, key: key, groups, body) }
     for (position, target) in targets.enumerated() {
       for emission in emissions {
         let group = groups[emission.group]
-        if isOwnWord, !isToMany, emission.side == 0, case .columns(_, false) = group.target {
+        if isOwnWord, !isToMany, !group.isOneToOne, emission.side == 0,
+          case .columns(_, false) = group.target
+        {
           continue
         }
         let edge =
@@ -79,6 +84,20 @@ struct Edge {
         }
       }
       if !isToMany { break }
+    }
+  }
+
+  /// Nil takes an object from its partner, where the relationship is one-to-one.
+  private static func emitNil(
+    _ emissions: [LinkProgram.Emission], key: Int64, _ groups: [RelationshipGroup],
+    _ body: (_ group: Int, Edge) throws -> Void
+  ) throws {
+    for emission in emissions where groups[emission.group].isOneToOne {
+      try body(
+        emission.group,
+        Edge(
+          side: Int64(emission.side), row: emission.side == 0 ? key : nobody,
+          other: emission.side == 0 ? nobody : key, entity: 0, position: -1))
     }
   }
 }

@@ -224,7 +224,11 @@ extension MappedBarrier {
     }
     try take(groups, into: file)
     for (number, group) in groups.enumerated() {
-      try file.execute(Self.sorting(number, group))
+      if group.isOneToOne {
+        try match(number, in: file)
+      } else {
+        try file.execute(Self.sorting(number, group))
+      }
       try file.execute("DROP TABLE raw\(number)")
     }
     try file.execute("COMMIT")
@@ -253,6 +257,30 @@ extension MappedBarrier {
         try insert.bind(5, edge.position)
         try insert.run()
       }
+    }
+  }
+
+  /// Pairs up the objects of a one-to-one relationship.
+  ///
+  /// Assignments follow each other as in Core Data: by entity mapping, then by object. Each takes
+  /// both objects from whom they belonged to, and nil takes an object from its partner.
+  private func match(_ number: Int, in file: Connection) throws {
+    try file.execute(
+      """
+      CREATE TABLE edges\(number)
+        (a INTEGER PRIMARY KEY, b INTEGER NOT NULL UNIQUE, entity INTEGER, place INTEGER)
+      """)
+    let raw = try file.prepare("SELECT a, b, entity FROM raw\(number) ORDER BY seq")
+    let set = try file.prepare(
+      "INSERT OR REPLACE INTO edges\(number) (a, b, entity) VALUES (?1, ?2, ?3)")
+    let clear = try file.prepare("DELETE FROM edges\(number) WHERE a = ?1 OR b = ?2")
+    while try raw.step() {
+      let (a, b) = (raw.int64(0), raw.int64(1))
+      let statement = a == Edge.nobody || b == Edge.nobody ? clear : set
+      try statement.bind(1, a)
+      try statement.bind(2, b)
+      if statement === set { try statement.bind(3, raw.int64(2)) }
+      try statement.run()
     }
   }
 

@@ -77,7 +77,11 @@ struct MappedValidation {
   }
 
   /// The pairs of a join table, as they will be written.
-  func pairs(of index: Int, to writer: CheckpointWriter) throws -> ShardSummary {
+  ///
+  /// - Parameter keys: Those of the first column, both ends included.
+  func pairs(of index: Int, _ keys: ClosedRange<Int64>, to writer: CheckpointWriter) throws
+    -> ShardSummary
+  {
     guard context.plan.joinTables.indices.contains(index) else {
       throw StageError.outOfOrder("pairs of join table \(index)")
     }
@@ -93,7 +97,14 @@ struct MappedValidation {
     }
     let columns = ["a", "b"] + (first ? ["place0"] : []) + (second ? ["place1"] : [])
     let statement = try context.mapped.edges().prepare(
-      "SELECT \(columns.joined(separator: ", ")) FROM edges\(number) ORDER BY a, b")
+      """
+      SELECT \(columns.joined(separator: ", "))
+        FROM edges\(number)
+       WHERE a BETWEEN ?1 AND ?2
+       ORDER BY a, b
+      """)
+    try statement.bind(1, keys.lowerBound)
+    try statement.bind(2, keys.upperBound)
     let row = RowValues(count: columns.count)
     var record = RawBuffer(capacity: 256)
     while try statement.step() {
@@ -126,6 +137,10 @@ final class FillCursor {
   /// Sets the columns of a row. Its own word counts, where it has one; the place in the owner's
   /// list is then taken over if the owner is the same.
   func apply(to columns: UnsafeMutablePointer<RawValue>, key: Int64) throws {
+    if plan.isDecided {
+      columns[plan.keyPlace] = .null
+      if let place = plan.entityPlace { columns[place] = .null }
+    }
     if !isStarted {
       isStarted = true
       try statement.bind(1, key)
@@ -134,10 +149,9 @@ final class FillCursor {
     while !isAtEnd, statement.int64(0) < key { isAtEnd = try !statement.step() }
     guard !isAtEnd, statement.int64(0) == key else { return }
     let owner = statement.int64(1)
-    if plan.keepsOwn {
-      guard columns[plan.keyPlace].kind == .integer, columns[plan.keyPlace].bits == owner else {
-        return
-      }
+    let hasOwn = columns[plan.keyPlace].kind == .integer
+    if plan.keepsOwn || (plan.yieldsToOwn && hasOwn) {
+      guard hasOwn, columns[plan.keyPlace].bits == owner else { return }
     } else {
       columns[plan.keyPlace] = .integer(owner)
       if let place = plan.entityPlace { columns[place] = .integer(statement.int64(2)) }

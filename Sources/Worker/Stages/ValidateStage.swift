@@ -24,7 +24,7 @@ struct ValidateStage {
     case .inserted(let table):
       summary = try PolicyValidation(context: context).inserted(table, to: writer)
     case .joinTable(let index) where context.plan.mapped != nil:
-      summary = try MappedValidation(context: context).pairs(of: index, to: writer)
+      summary = try MappedValidation(context: context).pairs(of: index, shard.keys, to: writer)
     case .table(let index):
       let table = context.plan.tables[index]
       summary =
