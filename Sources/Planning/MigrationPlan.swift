@@ -160,6 +160,9 @@ public enum AttributeProgram: Codable, Sendable, Equatable {
   case markedInline(Int)
   /// Binary data that no longer allows external storage: the marker goes, a file's data comes inline.
   case unmarked(Int)
+  /// Binary data that another attribute takes over as it is: a file is copied under a new name,
+  /// since Core Data removes a file with the one value that refers to it.
+  case refiled(Int)
 }
 
 /// What gives one relationship column its value. Numbers are places in ``TablePlan/linkColumns``.

@@ -5,7 +5,7 @@ import GodwitSQLite
 /// An ``AttributeProgram`` made ready for the row loop: trivial, without ownership.
 struct AttributeOperation: BitwiseCopyable {
   enum Code: UInt8, BitwiseCopyable {
-    case constant, source, sourceOr, converted, markedInline, unmarked
+    case constant, source, sourceOr, converted, markedInline, unmarked, refiled
   }
 
   var code: Code
@@ -62,6 +62,10 @@ final class AttributeProgramCode {
         needsScratch = true
       case .unmarked(let place):
         operation.code = .unmarked
+        operation.source = Int32(place)
+        needsScratch = true
+      case .refiled(let place):
+        operation.code = .refiled
         operation.source = Int32(place)
         needsScratch = true
       }

@@ -46,7 +46,14 @@ final class MigrationFixture {
   func plan(_ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
     -> MigrationPlan
   {
-    let outcome = try outcome(mapping, renumbers: renumbers, shardBytes: shardBytes)
+    try plan(passes: mapping.map { [$0] } ?? [], renumbers: renumbers, shardBytes: shardBytes)
+  }
+
+  /// - Parameter passes: Mapping models as text, run in order; none to have it inferred.
+  func plan(passes: [String], renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
+    -> MigrationPlan
+  {
+    let outcome = try outcome(passes: passes, renumbers: renumbers, shardBytes: shardBytes)
     guard case .migrate(let plan) = outcome else { throw Failure.noPlan(outcome) }
     return plan
   }
@@ -54,12 +61,17 @@ final class MigrationFixture {
   func outcome(
     _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24
   ) throws -> PlanOutcome {
-    let files = try mapping.map { text in
-      [
-        MappingFile(
-          file: "test.yaml",
-          document: try MappingDocument(bytes: Array(text.utf8), name: "test.yaml"))
-      ]
+    try outcome(
+      passes: mapping.map { [$0] } ?? [], renumbers: renumbers, shardBytes: shardBytes)
+  }
+
+  func outcome(passes: [String], renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
+    -> PlanOutcome
+  {
+    let files = try passes.map { text in
+      MappingFile(
+        file: "test.yaml",
+        document: try MappingDocument(bytes: Array(text.utf8), name: "test.yaml"))
     }
     let versions = [("1", source), ("2", destination)].map {
       ModelVersion(name: $0.0, model: $0.1, isCurrent: $0.0 == "2", path: $0.0)
@@ -67,7 +79,7 @@ final class MigrationFixture {
     var request = MigrationRequest(
       store: folder.appending("source.sqlite"), models: versions, destination: versions[1],
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
-      shardBytes: shardBytes, mappings: files ?? [], renumbersKeys: renumbers)
+      shardBytes: shardBytes, mappings: files, renumbersKeys: renumbers)
     request.policies = policies.registered { "code" }
     return try Planner().plan(request)
   }
@@ -76,7 +88,15 @@ final class MigrationFixture {
   func migrate(
     _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24
   ) throws -> Connection {
-    let plan = try plan(mapping, renumbers: renumbers, shardBytes: shardBytes)
+    try migrate(
+      passes: mapping.map { [$0] } ?? [], renumbers: renumbers, shardBytes: shardBytes)
+  }
+
+  /// Likewise, by several mapping models one after the other.
+  func migrate(passes: [String], renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
+    -> Connection
+  {
+    let plan = try plan(passes: passes, renumbers: renumbers, shardBytes: shardBytes)
     runs += 1
     let run = RunDirectory(folder.appending("run\(runs)"))
     try FileManager.default.createDirectory(

@@ -143,6 +143,7 @@ struct MappedBuilder {
     guard let source, let destination, let table, place != nil else { return plan }
     var attributes = MappedAttributes(
       context: context, mapping: mapping, source: source, destination: destination)
+    attributes.takenOver = files(takenBefore: member.index, from: source)
     attributes.build(table)
     plan.copyColumns = attributes.copyColumns
     plan.copyAttributes = attributes.copyAttributes
@@ -156,6 +157,25 @@ struct MappedBuilder {
   }
 }
 
+extension MappedBuilder {
+  /// Source attributes whose external files an earlier mapping may give to its own objects.
+  private func files(takenBefore index: Int, from source: EntityName) -> Set<String> {
+    var keys: Set<String> = []
+    for member in members[..<index] where member.mapping.sourceEntity == source {
+      guard let destination = member.mapping.destinationEntity else { continue }
+      for row in member.mapping.properties.attributes {
+        if let key = row.expression?.plainSourceKey,
+          context.destination.hierarchy.property(row.name, of: destination)?.property.attribute?
+            .allowsExternalBinaryDataStorage == true
+        {
+          keys.insert(key)
+        }
+      }
+    }
+    return keys
+  }
+}
+
 /// Plans the attributes of one entity mapping.
 ///
 /// A plain `$source.name` of the same type moves unchanged; everything else is an expression for
@@ -165,6 +185,8 @@ struct MappedAttributes {
   let mapping: EntityMapping
   let source: EntityName
   let destination: EntityName
+  /// Source attributes whose files belong to another value already.
+  var takenOver: Set<String> = []
   private(set) var copyColumns: [String] = []
   private(set) var copyAttributes: [SourceAttribute] = []
   private(set) var programs: [AttributeProgram] = []
@@ -244,7 +266,7 @@ struct MappedAttributes {
   }
 
   /// The value of a source attribute as it is, where the destination's type holds it unchanged.
-  private func moved(_ expression: ValueExpression, to new: AttributeDescription)
+  private mutating func moved(_ expression: ValueExpression, to new: AttributeDescription)
     -> AttributeProgram?
   {
     guard let key = expression.plainSourceKey,
@@ -253,8 +275,11 @@ struct MappedAttributes {
       let place = copyColumns.firstIndex(of: column), was.type.keepsValues(as: new.type)
     else { return nil }
     guard new.type == .binary,
-      was.allowsExternalBinaryDataStorage != new.allowsExternalBinaryDataStorage
+      was.allowsExternalBinaryDataStorage || new.allowsExternalBinaryDataStorage
     else { return .source(place) }
+    if was.allowsExternalBinaryDataStorage == new.allowsExternalBinaryDataStorage {
+      return takenOver.insert(key).inserted ? .source(place) : .refiled(place)
+    }
     return new.allowsExternalBinaryDataStorage ? .markedInline(place) : .unmarked(place)
   }
 }

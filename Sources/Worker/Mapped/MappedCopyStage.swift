@@ -25,7 +25,7 @@ struct MappedCopyStage {
     let writer = try context.writer(.copy, unit)
     let statement = try rows(of: mapping, shard.keys)
     var summary = ShardSummary()
-    try copyRows(of: mapping, to: table, from: statement, writer, &summary)
+    try copyRows(of: mapping, index, to: table, from: statement, writer, &summary)
     try writer.finish(summary: summary.encoded())
     return summary
   }
@@ -45,14 +45,15 @@ struct MappedCopyStage {
   }
 
   private func copyRows(
-    of mapping: EntityMappingPlan, to table: TablePlan, from statement: Statement,
+    of mapping: EntityMappingPlan, _ index: Int, to table: TablePlan, from statement: Statement,
     _ writer: CheckpointWriter, _ summary: inout ShardSummary
   ) throws {
     let code = AttributeProgramCode(mapping.attributes)
-    let expressions = try RowExpressions(context.mapped, mapping)
     let external = ExternalData(folder: context.plan.externalDataPath)
     let newFiles = NewExternalFiles(
-      folder: context.run.external, fingerprint: context.fingerprint)
+      folder: context.run.external, fingerprint: context.fingerprint, mapping: index)
+    let expressions = try RowExpressions(context.mapped, mapping)
+    expressions.newFiles = newFiles
     let columns = Int32(statement.columnCount)
     let row = RowValues(count: Int(columns))
     let output = RowValues(count: 2 + table.attributePlaces.count)
@@ -119,6 +120,8 @@ final class RowExpressions {
   private var object: ObjectReference
   private var extents: [DestinationRow.Extent] = []
   private let selection: SourceSelectionKeys?
+  /// Where large external values go; without it all are inline.
+  var newFiles: NewExternalFiles?
   /// `$destination`, where expressions speak of it.
   private let destinationRow: DestinationRow?
 
@@ -191,6 +194,20 @@ final class RowExpressions {
     return try evaluator.holds(filter, in: scope)
   }
 
+  /// Binary data with its storage marker. What Core Data would not keep inline becomes a file.
+  private func append(external data: [UInt8], of place: Int, to bytes: inout RawBuffer) throws {
+    guard data.count > NewExternalFiles.mostInlineBytes, let newFiles else {
+      bytes.append(1 as UInt8)
+      bytes.append(data)
+      return
+    }
+    let name = try data.withUnsafeBytes {
+      try newFiles.write(
+        $0, entity: object.entity.rawValue, primaryKey: object.primaryKey, place: place)
+    }
+    bytes.append([2] + Array(name.utf8) + [0])
+  }
+
   /// Gives every attribute with an expression its value. Texts and data lie in `bytes` until the
   /// next row.
   func fill(
@@ -229,8 +246,11 @@ final class RowExpressions {
           DestinationRow.Extent(
             place: place, offset: start, count: bytes.count - start, isText: true))
       case .blob(let data):
-        if attributes[index].plan.isExternal { bytes.append(1 as UInt8) }
-        bytes.append(data)
+        if attributes[index].plan.isExternal {
+          try append(external: data, of: place, to: &bytes)
+        } else {
+          bytes.append(data)
+        }
         extents.append(
           DestinationRow.Extent(
             place: place, offset: start, count: bytes.count - start, isText: false))

@@ -106,7 +106,7 @@ struct CopyStage {
         output[place] =
           value.kind == .null
           ? operation.value : NumericConversion.convert(value, to: operation.type)
-      case .markedInline, .unmarked:
+      case .markedInline, .unmarked, .refiled:
         output[place] = .null  // settled afterwards, since it needs memory or a file
       }
     }

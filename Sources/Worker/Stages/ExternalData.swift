@@ -24,14 +24,26 @@ struct ExternalData {
     var extents: [(place: Int, offset: Int, count: Int)] = []
     for place in 0..<operations.count {
       let operation = operations[place]
-      guard operation.code == .markedInline || operation.code == .unmarked else { continue }
+      switch operation.code {
+      case .markedInline, .unmarked, .refiled: break
+      case .constant, .source, .sourceOr, .converted: continue
+      }
       let value = source[Int(operation.source)]
       guard value.kind == .blob else {
         output[place] = value
         continue
       }
       let offset = scratch.count
-      if operation.code == .markedInline, value.count > NewExternalFiles.mostInlineBytes {
+      if operation.code == .refiled {
+        guard value.buffer.first == 2 else {
+          output[place] = value
+          continue
+        }
+        let name = try newFiles.copy(
+          try path(of: value, entity: entity, primaryKey: primaryKey), entity: entity,
+          primaryKey: primaryKey, place: place)
+        scratch.append([2] + Array(name.utf8) + [0])
+      } else if operation.code == .markedInline, value.count > NewExternalFiles.mostInlineBytes {
         let name = try newFiles.write(
           value.buffer, entity: entity, primaryKey: primaryKey, place: place)
         scratch.append([2] + Array(name.utf8) + [0])
@@ -51,12 +63,16 @@ struct ExternalData {
     }
   }
 
-  func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
+  private func path(of value: RawValue, entity: String, primaryKey: Int64) throws -> String {
     guard let name = Self.fileName(value.buffer) else {
       throw StageError.externalData(
         entity: entity, primaryKey: primaryKey, reason: "the reference is not a file name")
     }
-    let path = folder + "/" + name
+    return folder + "/" + name
+  }
+
+  func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
+    let path = try path(of: value, entity: entity, primaryKey: primaryKey)
     do {
       let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
       guard size <= Self.mostBytes else {
