@@ -109,7 +109,10 @@ final class PolicyCopyEngine: PolicyEngine {
     objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
     code = AttributeProgramCode(mapping.attributes)
     external = ExternalData(folder: context.plan.externalDataPath)
-    newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
+    var files = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
+    if case .mapping(let index) = context.plan.units[unit].subject { files.mapping = index }
+    newFiles = files
+    expressions.newFiles = files
     output = RowValues(count: 2 + mapping.attributes.count)
     pairs = ScratchRows(in: context.run.path)
     super.init(
