@@ -318,7 +318,9 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
             # and an output is never overwritten.
             if attempt and out and run.exit == 73 and os.path.exists(out) and not os.path.isdir(directory):
                 break
-            killed = run.exit == -signal.SIGKILL and bool(hit)
+            # On a busy machine SIGTERM may come before the process has said, or heard, anything.
+            early = target == "term" and run.exit == -signal.SIGTERM and not run.lines
+            killed = (run.exit == -signal.SIGKILL or early) and bool(hit)
             # A run that lost workers, or was asked to stop, may end early, and must say so with 75.
             if not killed and not (hit and run.exit == 75):
                 problems.append(f"attempt {attempt + 1}{' (disturbed)' if hit else ''}: {run.why()}")

@@ -311,6 +311,65 @@ private struct NumericDraw {
   }
 
   @Test(arguments: [
+    ("uppercase:($source.text)", AttributeType.string), ("lowercase:($source.text)", .string),
+    ("length:($source.text)", .integer16), ("lowercase:(uppercase:($source.text))", .string),
+    (
+      "TERNARY(length:($source.text) > 4, uppercase:($source.text), lowercase:($source.text))",
+      .string
+    ),
+    ("TERNARY($source.text == nil, -1, length:(uppercase:($source.text)) * 2)", .integer64),
+  ])
+  func `changes texts as the evaluator does`(text: String, type: AttributeType) throws {
+    let expression = try ValueExpression(parsing: text)
+    let compiled = try #require(CompiledExpression(expression, for: type, column: Self.column))
+    let object = ObjectReference("Row", 1, in: .source)
+    let place = try #require(Row.types.firstIndex { $0.name == "text" })
+    var random = Seeded(seed: 41)
+    var row = Row(&random)
+    // Every scalar there is, a hundred at a time, among ASCII of every length.
+    let scalars = (0...0x10_FFFF).compactMap { Unicode.Scalar($0 as UInt32) }
+    var start = 0
+    while start < scalars.count {
+      var word = String(repeating: "xY", count: start / 100 % 11)
+      word.unicodeScalars.append(contentsOf: scalars[start..<min(start + 100, scalars.count)])
+      row.values[place] = start % 900 == 0 ? .null : .text(word)
+      let evaluator = Evaluator(access: RowAccess(row), runDate: 0)
+      let general = try evaluator.value(of: expression, in: EvaluationScope(source: object))
+        .assigned(to: type).stored(as: type)
+      let fast = try Self.withRaw(row) { raw in
+        Result { () throws(EvaluationProblem) in SQLiteValue(try compiled.evaluate(raw)) }
+      }.get()
+      #expect(fast == general, "scalars from \(start)")
+      start += start < 0x3000 ? 10 : 100
+    }
+  }
+
+  @Test(
+    arguments: [
+      [0xC3], [0x61, 0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82],
+      [0xFF, 0x41], [0xF0, 0x80, 0x80, 0x80, 0x42], [0xE0, 0x9F, 0xBF], [0x80],
+    ] as [[UInt8]])
+  func `repairs texts that are no UTF-8 before it changes them`(bytes: [UInt8]) throws {
+    let repaired = String(decoding: bytes, as: UTF8.self)
+    for (text, expected) in [
+      ("uppercase:($source.text)", SQLiteValue.text(repaired.uppercased())),
+      ("lowercase:($source.text)", .text(repaired.lowercased())),
+      ("length:($source.text)", .integer(Int64(repaired.utf16.count))),
+    ] {
+      let compiled = try #require(
+        CompiledExpression(
+          try ValueExpression(parsing: text), for: text.hasPrefix("length") ? .integer64 : .string,
+          column: { $0 == "text" ? .init(place: 0, type: .string) : nil }))
+      let found = try bytes.withUnsafeBytes { buffer in
+        try withUnsafePointer(to: RawValue.text(buffer.baseAddress, count: buffer.count)) {
+          SQLiteValue(try compiled.evaluate($0))
+        }
+      }
+      #expect(found == expected)
+    }
+  }
+
+  @Test(arguments: [
     ("$source.employer.name", AttributeType.string), ("$source.text.length", .integer16),
     ("$source.money * 2", .decimal), ("$source.text", .integer16),
     ("godwit.string($source.i64)", .string),

@@ -7,9 +7,10 @@ public import GodwitSQLite
 /// included; a text that is no valid UTF-8 keeps its bytes here, where the evaluator repairs it.
 /// One thread at a time: the registers belong to the instance.
 ///
-/// It takes constants, `$source.attribute`, arithmetic, `CAST` between numbers and dates, and
-/// `TERNARY` with comparisons of those; attributes of other types are copied or compared with
-/// nil. Decimals are copied; reckoning with them is the evaluator's.
+/// It takes constants, `$source.attribute`, arithmetic, `CAST` between numbers and dates,
+/// `TERNARY` with comparisons of those, and the case and length of texts; attributes of other
+/// types are copied or compared with nil. Decimals are copied; reckoning with them is the
+/// evaluator's.
 public final class CompiledExpression {
   /// Where the row holds an attribute, and of which type it is.
   public struct Column: Sendable, Equatable {
@@ -27,6 +28,8 @@ public final class CompiledExpression {
   private let result: Int
   /// Texts of constants; registers point into them.
   private let texts: [UnsafeMutableRawBufferPointer]
+  /// One for each instruction that changes a text.
+  private let changes: [CompiledText]
 
   /// - Parameters:
   ///   - type: The type of the attribute that the value is assigned to.
@@ -73,6 +76,7 @@ public final class CompiledExpression {
       }
     }
     self.texts = texts
+    changes = builder.textOperations.map(CompiledText.init)
     self.result = result.place(behind: constants)
   }
 
@@ -83,7 +87,7 @@ public final class CompiledExpression {
   }
 
   /// The value as the attribute's column holds it. Texts and data point into the row, or into
-  /// this instance.
+  /// this instance, until the next row.
   public func evaluate(
     _ row: UnsafePointer<RawValue>
   ) throws(EvaluationProblem) -> RawValue {
@@ -107,6 +111,8 @@ public final class CompiledExpression {
         registers[Int(instruction.target)] = .integer(
           CompiledArithmetic.compare(instruction.comparison, a, registers[Int(instruction.b)])
             ? 1 : 0)
+      case .text:
+        registers[Int(instruction.target)] = try changes[Int(instruction.place)].apply(a)
       case .assign:
         registers[Int(instruction.target)] = try CompiledArithmetic.assign(
           a, to: instruction.type)
@@ -190,6 +196,8 @@ struct CompiledInstruction: BitwiseCopyable {
     case date
     /// target ← a, the operation or comparison, b
     case arithmetic, compare
+    /// target ← the text a, changed as the operation number `place` does.
+    case text
     /// target ← a as a column of the type holds it.
     case assign
   }

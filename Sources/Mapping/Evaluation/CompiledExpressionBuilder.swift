@@ -55,6 +55,8 @@ struct CompiledExpressionBuilder {
   let evaluatesObject: Bool
   private(set) var code: [Draft] = []
   private(set) var constants: [Constant] = []
+  /// What the instructions that change texts do, by number.
+  private(set) var textOperations: [CompiledTextOperation] = []
   /// The highest temporary in use at any time.
   private(set) var highest = 0
   private var free = 0
@@ -85,6 +87,9 @@ struct CompiledExpressionBuilder {
       else { return nil }
       return load(name)
     case .call(let name, let arguments):
+      if arguments.count == 1, let operation = CompiledTextOperation(function: name) {
+        return text(operation, of: arguments[0])
+      }
       guard arguments.count == 2, let operation = Number.Operation(function: name) else {
         return nil
       }
@@ -150,6 +155,19 @@ struct CompiledExpressionBuilder {
     let target = temporary()
     emit(.arithmetic, operation: operation, target: target, a: a.register, b: b.register)
     return (target, .number)
+  }
+
+  private mutating func text(
+    _ operation: CompiledTextOperation, of argument: ValueExpression
+  ) -> Value? {
+    let start = free
+    guard let found = value(argument), found.kind == .other(.string), textOperations.count < 1000
+    else { return nil }
+    free = start
+    let target = temporary()
+    emit(.text, target: target, a: found.register, place: Int32(textOperations.count))
+    textOperations.append(operation)
+    return (target, operation == .length ? .number : .other(.string))
   }
 
   private mutating func cast(_ operand: ValueExpression, to type: String) -> Value? {
