@@ -46,10 +46,12 @@ public enum FixtureModels {
     public func model() throws -> ManagedObjectModel { try FixtureModels.model(at: path) }
   }
 
-  /// The pair of the migration benchmark.
+  /// The versions of the migration benchmark.
   public enum Bench: String, Sendable, CaseIterable {
     case one = "Bench"
     case two = "Bench 2"
+    /// Without one attribute of ``one``: for mapping models of copies and of expressions.
+    case three = "Bench 3"
 
     public static var bundlePath: String {
       FixtureModels.folder.appendingPathComponent("Bench.xcdatamodeld").path
