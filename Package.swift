@@ -50,6 +50,9 @@ let package = Package(
       name: "godwit-fixtures",
       dependencies: ["StoreFixtures", ours("ObjectModel"), argumentParser],
       path: "Tests/FixtureTool"),
+    // The executable of a team with policies, for trials and the benchmark.
+    .executableTarget(
+      name: "godwit-trial", dependencies: ["Godwit"], path: "Tests/TrialTool"),
     tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
 
     // The ground: system libraries.

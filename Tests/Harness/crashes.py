@@ -25,11 +25,11 @@ class Subject:
     mapping: str | None = None
 
     @classmethod
-    def generated(cls, folder, rows, seed, wal=False, workers=2, shard_bytes=64 << 10, mapped=False):
+    def generated(cls, folder, rows, seed, wal=False, workers=2, shard_bytes=64 << 10, mapped=None):
         where = os.path.join(folder, f"fleet-{rows}-{seed}{'-wal' if wal else ''}")
         if mapped:
             store = ledger.make_store(where, rows, seed, wal)
-            return cls(store, ledger.MODELS, ledger.NAME, workers, shard_bytes, ledger.MAPPING)
+            return cls(store, ledger.MODELS, ledger.NAME, workers, shard_bytes, mapped)
         # With external data files: they, too, must be whole at every moment.
         store = ground.make_fleet(where, 1, rows, seed, wal=wal, external=True)[0]
         return cls(store, ground.MODELS, ground.DESTINATION, workers, shard_bytes)
@@ -48,7 +48,7 @@ class Subject:
         if run.exit != 0 or run.verdict != "migrated":
             sys.exit(f"The undisturbed run did not migrate: {run.why(2000)}\n{run.stderr[-2000:]}")
         if self.mapping:
-            found = ledger.problems(store, out)
+            found = ledger.problems(store, out, self.mapping)
             if found:
                 sys.exit(f"The undisturbed run's store is wrong: {found}")
             return judge.digest(out), run.seconds

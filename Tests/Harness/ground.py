@@ -66,6 +66,12 @@ def fixtures():
     return _built("godwit-fixtures", "GODWIT_FIXTURES")
 
 
+def use_policies():
+    """From here on the executable under trial is the one with policies; `GODWIT_TRIAL` names another."""
+    os.environ["GODWIT"] = _built("godwit-trial", "GODWIT_TRIAL")
+    godwit.cache_clear()
+
+
 def make_fleet(directory, stores, rows, seed, version=None, wal=False, external=False):
     """Seeded Recipes stores in `directory`; gives their paths in order."""
     command = [fixtures(), "make-fleet", "--directory", directory, "--stores", str(stores),

@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 
-from . import ground, judge
+from . import ground, judge, tool
 
 if judge.ground.load_oracle():
     from oraclelib import logical
@@ -13,11 +13,24 @@ if judge.ground.load_oracle():
 
 MODELS = os.path.join(ground.ROOT, "Fixtures", "Ledger.xcdatamodeld")
 MAPPING = os.path.join(ground.ROOT, "Fixtures", "Ledger.yaml")
+POLICIES = os.path.join(ground.ROOT, "Fixtures", "Ledger.policies.yaml")
 SOURCE = os.path.join(MODELS, "Ledger.xcdatamodel")
 NAME = "Ledger 2"
 DESTINATION = os.path.join(MODELS, NAME + ".xcdatamodel")
 # Percent of the objects.
 SHARES = {"Account": 30, "Entry": 45, "Label": 10, "Sheet": 15}
+
+
+def add_options(parser):
+    """`mapped` becomes the path of a mapping model, or None for an inferred mapping."""
+    parser.add_argument("--mapped", action="store_const", const=MAPPING, help="migrate by a mapping model")
+    parser.add_argument("--policies", dest="mapped", action="store_const", const=POLICIES,
+                        help="migrate by a mapping model with entity migration policies")
+
+
+def prepare(mapping):
+    if mapping == POLICIES:
+        ground.use_policies()
 
 
 def make_store(folder, rows, seed, wal=False):
@@ -121,9 +134,20 @@ def _lists(side):
     return found
 
 
-def problems(source, destination):
+def unlike_expressions(source, destination):
+    """What the policies did must be what the expressions do when they, too, give new keys."""
+    expected = destination + ".expressions"
+    run = tool.run(tool.migrate_command(source, [MODELS], NAME, expected, extra=["--mapping", MAPPING, "--renumber"]))
+    if run.exit:
+        return [f"the migration by expressions: {run.why()}"]
+    digests = [judge.digest(path) for path in (destination, expected)]
+    os.remove(expected)
+    return [] if digests[0] == digests[1] else ["the objects are not those of the migration by expressions"]
+
+
+def problems(source, destination, mapping=MAPPING):
     """Everything that is to be said against a destination of the trials."""
-    found = wrong(source, destination)
+    found = (wrong if mapping == MAPPING else unlike_expressions)(source, destination)
     kind, ordered, differs = judge.schema(destination, DESTINATION)
     if kind != "exact" or not ordered:
         found.append(f"ddl {kind}: {differs[:2]}")

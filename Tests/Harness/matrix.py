@@ -17,9 +17,10 @@ def determinism(arguments=None):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
     parser.add_argument("--shard-bytes", nargs="+", type=int, default=[16 << 10, 256 << 10, 16 << 20])
-    parser.add_argument("--mapped", action="store_true", help="migrate by a mapping model")
+    ledger.add_options(parser)
     options = parser.parse_args(arguments)
     ground.skip_unless_shared("determinism")
+    ledger.prepare(options.mapped)
     rows, digests, problems = [], set(), []
     with ground.workspace("matrix") as folder:
         subject = crashes.Subject.generated(folder, options.rows, options.seed, mapped=options.mapped)
@@ -39,7 +40,7 @@ def determinism(arguments=None):
                 if run.exit:
                     problems.append(f"{workers} workers, {size} bytes: {run.why()}")
         if options.mapped and not problems:
-            problems += ledger.problems(subject.store, out)
+            problems += ledger.problems(subject.store, out, options.mapped)
         # The same cuts everywhere would prove nothing.
         if len({r[3] for r in rows}) < 2:
             problems.append("every run had the same number of units: use more --rows")
@@ -70,8 +71,9 @@ def memory(arguments=None):
     parser.add_argument("--rows", nargs="+", type=int, default=[50_000, 2_000_000])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--mapped", action="store_true", help="migrate by a mapping model")
+    ledger.add_options(parser)
     options = parser.parse_args(arguments)
+    ledger.prepare(options.mapped)
     rows, problems = [], []
     for number in options.rows:
         with ground.workspace("memory") as folder:
@@ -82,11 +84,11 @@ def memory(arguments=None):
                 store = ground.make_fleet(where, 1, number, options.seed)[0]
                 what = (ground.MODELS, ground.DESTINATION)
             command = tool.migrate_command(store, [what[0]], what[1], out, options.workers,
-                                           extra=["--mapping", ledger.MAPPING] if options.mapped else [])
+                                           extra=["--mapping", options.mapped] if options.mapped else [])
             run, coordinator, workers = watched(command)
             size = os.path.getsize(store)
             if options.mapped and not run.exit and os.path.isdir(ground.SHARED):
-                problems += [f"{number} rows: {p}" for p in ledger.problems(store, out)]
+                problems += [f"{number} rows: {p}" for p in ledger.problems(store, out, options.mapped)]
         highest = max(workers.values(), default=0)
         if run.exit:
             problems.append(f"{number} rows: {run.why()}")

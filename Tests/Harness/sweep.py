@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 
-from . import crashes, ground
+from . import crashes, ground, ledger
 
 
 def steps_of(subject, facts, replace, folder, stride, limit):
@@ -42,12 +42,13 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--short", action="store_true", help="20 kills of a small store, and every fifth step")
-    parser.add_argument("--mapped", action="store_true", help="migrate by a mapping model")
+    ledger.add_options(parser)
     parser.add_argument("--no-steps", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args(arguments)
     ground.skip_unless_shared("crash sweep")
     kills, rows, stride = (20, 3_000, 5) if options.short else (options.kills, options.rows, 1)
+    ledger.prepare(options.mapped)
     os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()
     began, records = time.monotonic(), []
     with ground.workspace("crash") as folder:

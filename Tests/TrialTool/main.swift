@@ -1,0 +1,12 @@
+import Godwit
+
+// An executable of a team's own, with policies: what the trials and the benchmark drive.
+
+await GodwitTool.main(policies: [
+  "AccountPolicy": AccountPolicy.self,
+  "DebitPolicy": DebitPolicy.self,
+  "LabelPolicy": LabelPolicy.self,
+  "ProfilePolicy": ProfilePolicy.self,
+  "SheetPolicy": SheetPolicy.self,
+  "ThreeAttributesPolicy": ThreeAttributesPolicy.self,
+])
