@@ -122,6 +122,56 @@ private final class Recorder: EntityMigrationPolicy {
   }
 }
 
+/// Puts everything on one shelf, and tells the later stages of it.
+private final class ShelfPolicy: EntityMigrationPolicy {
+  private var shelf: ManagedObject?
+  private var count = 0
+
+  override func beginEntityMapping(
+    _ mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    shelf = try manager.insertNewObject(forEntityName: "Shelf")
+  }
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    for book in try manager.destinationInstances(
+      forEntityMappingName: mapping.name, sourceInstances: [source])
+    {
+      shelf?.add(book, to: "books")
+    }
+    count += 1
+  }
+
+  override func endInstanceCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) {
+    manager.userInfo = ["count": count, "shelf": shelf as Any]
+  }
+
+  override func createRelationships(
+    forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
+    manager: MigrationManager
+  ) {
+    destination["siblings"] = manager[userInfo: "count"] as? Int
+    if let shelf = manager[userInfo: "shelf"] as? ManagedObject { shelf["width"] = 7 }
+  }
+
+  override func performCustomValidation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    var shelves: [(Int, Int?)] = []
+    try manager.forEachDestinationObject(ofEntity: "Shelf") { shelf in
+      shelves.append(((shelf["books"] as [ManagedObject]? ?? []).count, shelf["width"] as Int?))
+    }
+    guard shelves.count == 1, shelves[0] == (manager.userInfo["count"] as? Int ?? -1, 7) else {
+      throw TooBad()
+    }
+  }
+}
+
 private struct TooBad: Error, Equatable, CustomNSError {
   static let errorDomain = "Test"
   var errorCode: Int { 77 }
@@ -266,6 +316,45 @@ private final class FailingPolicy: EntityMigrationPolicy {
       try store.table("SELECT Z_PK, ZNAME, ZOWNER, ZLABEL FROM ZPET ORDER BY Z_PK") == [
         "1 Rex 9 Bob's Rex", "2 Tom 7 Ann's Tom", "3 Stray - -",
       ])
+  }
+
+  @Test func `gathers more members than stay at hand, in order, and passes on what it knows`()
+    throws
+  {
+    let fixture = try MigrationFixture(
+      from: [entity("Book", attribute("title"))],
+      to: [
+        entity(
+          "Book", attribute("title"), attribute("siblings", .integer32),
+          toOne("shelf", "Shelf", inverse: "books")),
+        entity(
+          "Shelf", attribute("width", .integer16),
+          toMany("books", "Book", inverse: "shelf", ordered: true)),
+      ],
+      rows: """
+        INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE)
+        SELECT value * 2, 1, 1, 'book ' || value FROM generate_series(1, 1000)
+        """.replacingOccurrences(
+          of: "generate_series(1, 1000)",
+          with: """
+            (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 1000)
+             SELECT value FROM n)
+            """))
+    fixture.policies = PolicyRegistry(["ShelfPolicy": ShelfPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Book, destination: Book, policy: ShelfPolicy }
+      """)
+    #expect(
+      try store.table(
+        """
+        SELECT count(*), count(DISTINCT ZSHELF), min(ZSIBLINGS), max(ZSIBLINGS),
+               sum(Z_FOK_SHELF = 1024 + 1024 * Z_PK), sum(ZTITLE = 'book ' || Z_PK)
+          FROM ZBOOK
+        """) == ["1000 1 1000 1000 1000 1000"])
+    #expect(try store.table("SELECT Z_PK, ZWIDTH FROM ZSHELF") == ["1 7"])
   }
 
   // MARK: Without code of its own

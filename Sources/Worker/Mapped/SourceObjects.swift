@@ -29,10 +29,10 @@ final class SourceObjects: ObjectAccess {
   /// The relationship stage: what became of objects is known.
   enum Stage { case copy, link }
 
-  private let context: MappedContext
+  let context: MappedContext
   private let stage: Stage
   /// The mapping at hand: mappings find each other within its pass.
-  private let pass: Int
+  let pass: Int
   private let source: EntityName?
   private let external: ExternalData
   private let newExternal: ExternalData
@@ -300,7 +300,7 @@ final class SourceObjects: ObjectAccess {
   /// Calls the body with every object of an entity, without those of its sub-entities.
   ///
   /// - Returns: False when there is no such entity.
-  fileprivate func forEachKey(
+  func forEachKey(
     of entity: EntityName, _ body: (ObjectReference) throws -> Void
   ) throws -> Bool {
     guard let found = entities[entity] else { return false }
@@ -311,119 +311,5 @@ final class SourceObjects: ObjectAccess {
       try body(ObjectReference(entity, statement.int64(0), in: home))
     }
     return true
-  }
-}
-
-// MARK: - For policies
-
-extension SourceObjects {
-  func performPolicy(
-    selector: String, arguments: [ExpressionValue], in scope: EvaluationScope
-  ) throws -> ExpressionValue? {
-    try policy?(selector, arguments)
-  }
-
-  /// Calls the body with the objects of an entity that fulfil a predicate, by ascending key.
-  ///
-  /// - Returns: False when there is no such entity.
-  func forEachObject(
-    of entity: EntityName, where predicate: PredicateExpression?,
-    _ body: (ObjectReference) throws -> Void
-  ) throws -> Bool {
-    let evaluator = predicate.map { _ in Evaluator(access: self, runDate: context.runDate) }
-    return try forEachKey(of: entity) { object in
-      if let predicate, let evaluator {
-        guard try evaluator.holds(predicate, in: .filter(of: object)) else { return }
-      }
-      try body(object)
-    }
-  }
-
-  /// As `destinationInstances(forEntityMappingNamed:sourceInstances:)` of a migration manager, for
-  /// which nil means all.
-  func destinations(ofMapping mapping: String, _ sources: [ObjectReference]?) throws
-    -> [ObjectReference]?
-  {
-    if let sources {
-      return try destinationInstances(forEntityMappingNamed: mapping, sourceInstances: sources)
-    }
-    let indexes = mappings(named: mapping)
-    guard !indexes.isEmpty else { return nil }
-    var found: [ObjectReference] = []
-    var seen: Set<ObjectReference> = []
-    for index in indexes {
-      try forEachPair(of: index) { _, destination in
-        if seen.insert(destination).inserted { found.append(destination) }
-      }
-    }
-    return found
-  }
-
-  /// As `sourceInstances(forEntityMappingNamed:destinationInstances:)`; nil means all.
-  func sources(ofMapping mapping: String, _ destinations: [ObjectReference]?) throws
-    -> [ObjectReference]?
-  {
-    if let destinations {
-      return try sourceInstances(
-        forEntityMappingNamed: mapping, destinationInstances: destinations)
-    }
-    let indexes = mappings(named: mapping)
-    guard !indexes.isEmpty else { return nil }
-    var found: [ObjectReference] = []
-    var seen: Set<ObjectReference> = []
-    for index in indexes {
-      try forEachPair(of: index) { source, _ in
-        if seen.insert(source).inserted { found.append(source) }
-      }
-    }
-    return found
-  }
-
-  private func mappings(named name: String) -> [Int] {
-    context.mappings.indices.filter {
-      context.mappings[$0].pass == pass && context.mappings[$0].name == name
-    }
-  }
-
-  private func forEachPair(
-    of index: Int, _ body: (ObjectReference, ObjectReference) throws -> Void
-  ) throws {
-    let mapping = context.mappings[index]
-    guard mapping.policy == nil else {
-      try context.policyAssociation(index).forEach { entity, source, number, key in
-        guard let from = context.sourceNames[entity], let to = context.destinationNames[number]
-        else { return }
-        try body(
-          ObjectReference(from, source, in: .source), ObjectReference(to, key, in: .destination))
-      }
-      return
-    }
-    guard let from = mapping.source, let to = mapping.destination else { return }
-    try context.association(index).forEach { source, key in
-      try body(
-        ObjectReference(from, source, in: .source), ObjectReference(to, key, in: .destination))
-    }
-  }
-
-  /// What a policy's mapping made of a source object.
-  fileprivate func forEachDestination(
-    of object: ObjectReference, mapping index: Int, _ body: (ObjectReference) throws -> Void
-  ) throws {
-    guard object.store == .source, let entity = context.sourceNumbers[object.entity] else { return }
-    try context.policyAssociation(index).forEachDestination(of: entity, object.primaryKey) {
-      guard let name = context.destinationNames[$0] else { return }
-      try body(ObjectReference(name, $1, in: .destination))
-    }
-  }
-
-  /// What a policy's mapping made a destination object of.
-  fileprivate func forEachSource(
-    of object: ObjectReference, mapping index: Int, _ body: (ObjectReference) throws -> Void
-  ) throws {
-    guard let entity = context.destinationNumbers[object.entity] else { return }
-    try context.policyAssociation(index).forEachSource(of: entity, object.primaryKey) {
-      guard let name = context.sourceNames[$0] else { return }
-      try body(ObjectReference(name, $1, in: .source))
-    }
   }
 }

@@ -1,4 +1,4 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// Code of a team's own for one entity mapping: what Core Data calls an entity migration policy.
 ///

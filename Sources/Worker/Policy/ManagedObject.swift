@@ -1,4 +1,4 @@
-public import GodwitMapping
+import GodwitMapping
 import GodwitObjectModel
 
 /// An object of the source or of the destination, as a policy sees it.

@@ -64,23 +64,6 @@ struct PolicyCopyStage {
   }
 }
 
-/// How far a key lies between a shard's first and last.
-struct ProgressMeter {
-  private let low: Double
-  private let span: Double
-
-  init(_ source: Connection, _ table: String, _ keys: ClosedRange<Int64>) throws {
-    let ends = try source.rows(
-      "SELECT min(Z_PK), max(Z_PK) FROM \(quoted(table)) WHERE Z_PK BETWEEN ?1 AND ?2",
-      [.integer(keys.lowerBound), .integer(keys.upperBound)]
-    ).first
-    low = ends?.first?.number ?? 0
-    span = max(1, (ends?.last?.number ?? 0) - low + 1)
-  }
-
-  func progress(at key: Int64) -> Float { Float(max(0, min(1, (Double(key) - low) / span))) }
-}
-
 /// Makes objects and associations.
 final class PolicyCopyEngine: PolicyEngine {
   private let objects: DestinationObjects

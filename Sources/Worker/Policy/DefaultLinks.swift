@@ -1,0 +1,78 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+
+/// What the relationship mappings of an entity mapping give, for one source object after another.
+final class DefaultLinks {
+  private let context: MappedContext
+  private let mapping: EntityMappingPlan
+  private let evaluator: LinkEvaluator
+  private let links: [LinkTargets]
+  private let rows: Statement?
+  private let row: RowValues
+  private var last = Int64.min
+  private var expressions: [Int: ValueExpression] = [:]
+
+  var objects: SourceObjects { evaluator.objects }
+
+  init(
+    _ context: MappedContext, _ mapping: EntityMappingPlan, _ keys: ClosedRange<Int64>
+  ) throws {
+    self.context = context
+    self.mapping = mapping
+    evaluator = LinkEvaluator(context, mapping)
+    links = try mapping.links.map { [evaluator] in
+      try LinkTargets($0, mapping, context, evaluator, keys: keys)
+    }
+    row = RowValues(count: 1 + mapping.linkColumns.count)
+    guard let table = mapping.sourceTable, !mapping.links.isEmpty else {
+      rows = nil
+      return
+    }
+    let names = (["Z_PK"] + mapping.linkColumns.map(quoted)).joined(separator: ", ")
+    let statement = try context.source.prepare(
+      """
+      SELECT \(names)
+        FROM \(quoted(table))
+       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
+       ORDER BY Z_PK
+      """)
+    try statement.bind(1, keys.lowerBound)
+    try statement.bind(2, keys.upperBound)
+    try statement.bind(3, mapping.sourceNumber)
+    rows = statement
+  }
+
+  /// Calls the body with every relationship that has an expression.
+  func find(
+    _ source: ObjectReference, for destination: ObjectReference,
+    _ body: (String, [LinkTargets.Target]) throws -> Void
+  ) throws {
+    evaluator.destination = destination
+    // Source objects that come in order are met by going on; others are looked up.
+    guard source.entity == mapping.source, source.primaryKey > last, try advance(source.primaryKey)
+    else {
+      for (number, link) in mapping.links.enumerated() {
+        let expression = try expressions[number] ?? ValueExpression(parsing: link.expression)
+        expressions[number] = expression
+        try body(link.property, links[number].targets(of: expression, source))
+      }
+      return
+    }
+    for (number, link) in links.enumerated() {
+      try link.find(source.primaryKey, row.values + 1)
+      try body(mapping.links[number].property, link.targets)
+    }
+  }
+
+  private func advance(_ key: Int64) throws -> Bool {
+    guard let rows else { return true }
+    while last < key {
+      guard try rows.step() else { return false }
+      rows.read(into: row.values, from: 0, count: Int32(row.count))
+      last = row.values[0].bits
+    }
+    return last == key
+  }
+}

@@ -1,0 +1,76 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPlanning
+import GodwitSQLite
+
+/// A concrete entity of the destination, ready to be asked by name.
+final class DestinationKind {
+  let plan: DestinationEntityPlan
+  let table: TablePlan
+  let attributes: [String: Int]
+  let relationships: [String: Int]
+  /// The record of a new object: `Z_ENT`, `Z_OPT` and the model's defaults.
+  let template: [UInt8]
+
+  init(_ plan: DestinationEntityPlan, _ table: TablePlan) {
+    self.plan = plan
+    self.table = table
+    attributes = Dictionary(
+      plan.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    relationships = Dictionary(
+      plan.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    let code = AttributeProgramCode(plan.defaults)
+    let row = RowValues(count: 2 + plan.defaults.count)
+    row.values[0] = .integer(plan.number)
+    // Objects of a new store: they have been saved once.
+    row.values[1] = .integer(1)
+    for place in 0..<code.operations.count {
+      row.values[2 + place] = code.operations[place].value
+    }
+    var record = RawBuffer()
+    RecordFormat.encode(row.values, count: row.count, into: &record)
+    template = [UInt8](record.bytes)
+  }
+}
+
+/// The entities of the destination, by name and by number.
+final class DestinationKinds {
+  private let byName: [EntityName: DestinationKind]
+  private let byNumber: [Int64: DestinationKind]
+
+  init(_ plan: MigrationPlan) {
+    var (names, numbers) = ([EntityName: DestinationKind](), [Int64: DestinationKind]())
+    for entity in plan.mapped?.destinationEntities ?? []
+    where plan.tables.indices.contains(entity.table) {
+      let kind = DestinationKind(entity, plan.tables[entity.table])
+      names[entity.entity] = kind
+      numbers[entity.number] = kind
+    }
+    byName = names
+    byNumber = numbers
+  }
+
+  subscript(name: EntityName) -> DestinationKind? { byName[name] }
+  subscript(number: Int64) -> DestinationKind? { byNumber[number] }
+}
+
+/// An object that is being worked on.
+final class WorkingObject {
+  let kind: DestinationKind
+  /// Place among the shard's objects of the same table, from 1.
+  let ordinal: Int64
+  /// `Z_ENT`, `Z_OPT` and the attribute columns, without what ``changes`` say.
+  var record = RawBuffer(capacity: 256)
+  /// Places among the attribute columns, and their new values; the last one counts.
+  var changes: [(place: Int, value: ExpressionValue)] = []
+  /// Values of transient attributes, which no store holds.
+  var transients: [Int: ExpressionValue] = [:]
+  /// Relationships that were set, by their number in the entity.
+  var links: [(relationship: Int, targets: [LinkTargets.Target])] = []
+  var isDirty = true
+
+  init(_ kind: DestinationKind, _ ordinal: Int64) {
+    self.kind = kind
+    self.ordinal = ordinal
+  }
+}

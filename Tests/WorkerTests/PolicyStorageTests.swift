@@ -1,0 +1,120 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitMapping
+import GodwitSQLite
+import SystemPackage
+import Testing
+
+@testable import GodwitWorker
+
+/// A folder of its own, gone with the value.
+private final class Folder {
+  let path = FilePath(FileManager.default.temporaryDirectory.path)
+    .appending("godwit-policy-\(UUID().uuidString)")
+
+  init() throws {
+    try FileManager.default.createDirectory(
+      atPath: path.string, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path.string) }
+}
+
+@Suite struct `Scratch rows` {
+  // 4 MiB stay in memory: the larger ones go through the file, some of them in one piece.
+  @Test(arguments: [(count: 100, most: 50), (count: 3_000, most: 9_000), (count: 6, most: 3 << 20)])
+  func `come back as they were, in any order, and leave no file`(count: Int, most: Int) throws {
+    let folder = try Folder()
+    let scratch = ScratchRows(in: folder.path)
+    var generator = SystemRandomNumberGenerator()
+    var rows: [(place: Int, bytes: [UInt8])] = []
+    for number in 0..<count {
+      let bytes = [UInt8](
+        repeating: UInt8(truncatingIfNeeded: number), count: Int.random(in: 0...most))
+      rows.append((try bytes.withUnsafeBytes { try scratch.append($0) }, bytes))
+      // Reading between writes must not disturb either.
+      if let row = rows.randomElement(using: &generator) {
+        #expect(try scratch.read(row.place, count: row.bytes.count) { Array($0) } == row.bytes)
+      }
+    }
+    for row in rows.shuffled() {
+      #expect(try scratch.read(row.place, count: row.bytes.count) { Array($0) } == row.bytes)
+    }
+    #expect(scratch.count == rows.reduce(0) { $0 + $1.bytes.count })
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path.string) == [])
+  }
+}
+
+@Suite struct `A policy's associations` {
+  @Test(arguments: [true, false])
+  func `answer both ways, several to several, whatever their order`(isSorted: Bool) throws {
+    let folder = try Folder()
+    let run = RunDirectory(folder.path)
+    try FileManager.default.createDirectory(
+      atPath: run.associations.string, withIntermediateDirectories: true)
+    var generator = SystemRandomNumberGenerator()
+    var pairs: [PolicyPair] = []
+    for number in 0..<2_000 {
+      let key = isSorted ? Int64(number) : Int64.random(in: 0..<300, using: &generator)
+      let other = isSorted ? Int64(number) : Int64.random(in: 1..<300, using: &generator)
+      pairs.append(
+        PolicyPair(
+          sourceEntity: isSorted ? 1 : key % 3, source: key,
+          destinationEntity: isSorted ? 4 : other % 2, destination: other))
+    }
+    try PolicyAssociationWriter(0, run).write { body in for pair in pairs { try body(pair) } }
+    let association = try PolicyAssociation(0, run)
+    for key in Int64(0)..<320 {
+      for entity in Int64(0)..<5 {
+        var found: [[Int64]] = []
+        try association.forEachDestination(of: entity, key) { found.append([$0, $1]) }
+        let made = pairs.filter { $0.sourceEntity == entity && $0.source == key }
+        #expect(found == made.map { [$0.destinationEntity, $0.destination] })
+        found = []
+        try association.forEachSource(of: entity, key) { found.append([$0, $1]) }
+        let sources = pairs.filter { $0.destinationEntity == entity && $0.destination == key }
+        #expect(found == sources.map { [$0.sourceEntity, $0.source] })
+      }
+    }
+    var count = 0
+    try association.forEach { _, _, _, _ in count += 1 }
+    #expect(count == pairs.count)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: run.associations.string).sorted() == [
+        "0.forward", "0.reverse",
+      ])
+  }
+}
+
+@Suite struct `A value that policies pass on` {
+  @Test(arguments: [
+    ExpressionValue.null, .boolean(true), .integer(.min), .real(0.1), .real(-0.0),
+    .real(.greatestFiniteMagnitude), .date(-1.5), .string("ü\u{0}\u{1F600}"), .data([0, 255]),
+    .decimal(DecimalNumber(text: "-12345678901234567890.123") ?? .zero), .url("x:y?z"),
+    .object(ObjectReference("A", 7, in: .destination)), .array([.null, .array([.integer(1)])]),
+    .set([.string("a")]), .orderedSet([.integer(2), .integer(1)]),
+    .dictionary(["k": .dictionary(["l": .data([])])]),
+  ])
+  func `comes back as it was`(value: ExpressionValue) throws {
+    let bytes = try JSONEncoder().encode(["v": value])
+    let back = try JSONDecoder().decode([String: ExpressionValue].self, from: bytes)["v"]
+    #expect(back == value)
+    #expect("\(back.map { "\($0)" } ?? "")" == "\(value)", "kinds differ where numbers are equal")
+  }
+
+  @Test func `comes back as it was, a UUID too`() throws {
+    let uuid = try #require(UUIDBytes(text: "E621E1F8-C36C-495A-93FC-0C247A3E6E5F"))
+    try `comes back as it was`(value: .uuid(uuid))
+  }
+
+  @Test func `is refused where it is none`() {
+    for text in [
+      "{\"k\":\"helper\"}", "{\"k\":\"uuid\",\"v\":\"x\"}", "{\"k\":\"decimal\",\"v\":\"x\"}",
+      "{\"k\":\"object\",\"v\":1,\"e\":\"A\",\"s\":\"elsewhere\"}", "{}", "7",
+    ] {
+      #expect(throws: DecodingError.self) {
+        try JSONDecoder().decode(ExpressionValue.self, from: Data(text.utf8))
+      }
+    }
+  }
+}
