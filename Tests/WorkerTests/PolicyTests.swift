@@ -333,13 +333,11 @@ private final class FailingPolicy: EntityMigrationPolicy {
       ],
       rows: """
         INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE)
-        SELECT value * 2, 1, 1, 'book ' || value FROM generate_series(1, 1000)
-        """.replacingOccurrences(
-          of: "generate_series(1, 1000)",
-          with: """
-            (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 1000)
-             SELECT value FROM n)
-            """))
+        SELECT value, 1, 1, 'book ' || value
+          FROM (WITH RECURSIVE n(value) AS
+                  (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 1000)
+                SELECT value FROM n)
+        """)
     fixture.policies = PolicyRegistry(["ShelfPolicy": ShelfPolicy.self])
     let store = try fixture.migrate(
       """
