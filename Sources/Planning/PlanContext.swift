@@ -61,70 +61,12 @@ struct PlanContext {
   }
 }
 
-/// Where the source store keeps the pairs of a relationship.
-///
-/// Source: `core-data-sqlite-format.md` §4.3, §4.4, §6, §7.
-struct PairStorage: Equatable {
-  var table: String
-  var ownerColumn: String
-  var targetColumn: String
-  /// The target's place in the owner's list.
-  var orderColumn: String?
-  /// The owner's place in the target's list, where the inverse is ordered, too.
-  var inverseOrderColumn: String?
-  var ownerTable: String
-  var targetTable: String
-  var isJoinTable: Bool
-
-  var swapped: PairStorage {
-    PairStorage(
-      table: table, ownerColumn: targetColumn, targetColumn: ownerColumn,
-      orderColumn: inverseOrderColumn, inverseOrderColumn: orderColumn, ownerTable: targetTable,
-      targetTable: ownerTable, isJoinTable: isJoinTable)
-  }
-}
-
 extension PlanContext {
   /// The storage of a relationship that `declaring` declares; nil where the store lacks it.
   func storage(of relationship: RelationshipDescription, declaredBy declaring: EntityName)
     -> PairStorage?
   {
-    guard let ownerTable = source.table(of: declaring)?.name,
-      let targetTable = source.table(of: relationship.destinationEntity)?.name
-    else { return nil }
-    if let join = source.join(of: relationship.name, in: declaring) {
-      let table = join.table
-      let first = PairStorage(
-        table: table.name, ownerColumn: table.firstColumn, targetColumn: table.secondColumn,
-        orderColumn: table.secondOrderColumn, inverseOrderColumn: table.firstOrderColumn,
-        ownerTable: join.isFirst ? ownerTable : targetTable,
-        targetTable: join.isFirst ? targetTable : ownerTable, isJoinTable: true)
-      return join.isFirst ? first : first.swapped
-    }
-    if !relationship.isToMany {
-      guard let column = source.column(of: relationship.name, in: declaring) else { return nil }
-      return PairStorage(
-        table: ownerTable, ownerColumn: "Z_PK", targetColumn: column, orderColumn: nil,
-        inverseOrderColumn: source.orderColumn(of: relationship.name, in: declaring),
-        ownerTable: ownerTable, targetTable: targetTable, isJoinTable: false)
-    }
-    guard let inverse = source.hierarchy.inverse(of: relationship) else {
-      guard let column = source.ownerColumn(of: relationship.name, in: declaring) else {
-        return nil
-      }
-      return PairStorage(
-        table: targetTable, ownerColumn: column, targetColumn: "Z_PK", orderColumn: nil,
-        inverseOrderColumn: nil, ownerTable: ownerTable, targetTable: targetTable,
-        isJoinTable: false)
-    }
-    guard let column = source.column(of: inverse.relationship.name, in: inverse.entity) else {
-      return nil
-    }
-    return PairStorage(
-      table: targetTable, ownerColumn: column, targetColumn: "Z_PK",
-      orderColumn: source.orderColumn(of: inverse.relationship.name, in: inverse.entity),
-      inverseOrderColumn: nil, ownerTable: ownerTable, targetTable: targetTable,
-      isJoinTable: false)
+    source.pairStorage(of: relationship, declaredBy: declaring)
   }
 
   /// The source relationship that a destination relationship comes from, and the source entities

@@ -97,3 +97,10 @@ extension RowQuestions {
     return (name, "(SELECT \(name) FROM \(quoted(table.name)) WHERE \(name) IS NOT NULL)")
   }
 }
+
+extension AttributeDescription {
+  /// The relationship whose members a derived attribute counts; nil for every other attribute.
+  public var countedRelationship: String? {
+    derivationExpression.flatMap(RowQuestions.countedRelationship)
+  }
+}

@@ -1,32 +1,3 @@
-import GodwitObjectModel
-
-/// One version of a model, by its version checksum.
-///
-/// Plays the part of Core Data's `NSManagedObjectModelReference`: a model counts as found only
-/// when its own checksum is the one that the reference names.
-public struct ModelReference: Sendable, Hashable {
-  /// For people; never compared.
-  public var name: String
-  /// As Xcode records it, base64.
-  public var versionChecksum: String
-
-  public init(name: String, versionChecksum: String) {
-    self.name = name
-    self.versionChecksum = versionChecksum
-  }
-
-  /// The version among those at hand that has the checksum.
-  ///
-  /// - Throws: ``StagedMigrationError/modelReferenceNotFound(name:checksum:)``, `ModelError`.
-  public func resolved(among models: [ModelVersion]) throws -> ModelVersion {
-    for model in models
-    where try EntityHierarchy(model.model).versionChecksum == versionChecksum {
-      return model
-    }
-    throw StagedMigrationError.modelReferenceNotFound(name: name, checksum: versionChecksum)
-  }
-}
-
 /// Versions that lie one lightweight migration after the other. `NSLightweightMigrationStage`.
 public struct LightweightMigrationStage: Sendable {
   public var versionChecksums: [String]
@@ -42,7 +13,8 @@ public struct LightweightMigrationStage: Sendable {
 /// A lightweight migration with code of the team's own before and after it.
 /// `NSCustomMigrationStage`.
 public struct CustomMigrationStage: Sendable {
-  public typealias Handler = @Sendable (any StageStoreAccess) throws -> Void
+  /// Code over a store. What it throws ends the migration, and the store is as it was.
+  public typealias Handler = @Sendable (StageContext) throws -> Void
 
   public var source: ModelReference
   public var destination: ModelReference

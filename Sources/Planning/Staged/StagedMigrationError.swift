@@ -1,3 +1,5 @@
+import GodwitPersistentStore
+
 /// Why a staged migration cannot be planned or run. Messages in quotation marks are Core Data's.
 ///
 /// Source: `core-data-migration.md` §1.4, §6.3.
@@ -15,6 +17,8 @@ public enum StagedMigrationError: Error, Sendable, Equatable {
   case missingMapping(source: String, destination: String, [Reason])
   /// A handler tried what the model or the store does not allow.
   case invalidValue(entity: String, property: String, code: Int, message: String)
+  /// What a handler left breaks the model's rules. Not empty.
+  case invalidObjects([StoreFinding])
 }
 
 extension StagedMigrationError {
@@ -26,6 +30,8 @@ extension StagedMigrationError {
     case .backwardMigration: 134_506
     case .missingMapping: 134_140
     case .invalidValue(_, _, let code, _): code
+    // Several are one error with parts, `NSValidationMultipleErrorsError`.
+    case .invalidObjects(let findings): findings.count == 1 ? findings.first?.code : 1560
     case .unknownVersion, .duplicateChecksum: nil
     }
   }
@@ -39,7 +45,7 @@ extension StagedMigrationError: CustomStringConvertible {
         + "Give that version, or correct the checksum: `godwit model hash` prints it."
     case .frameworkVersionMismatch:
       "The store records no version checksum, so its place among the stages is not known. "
-        + "Migrate it without stages once."
+        + "Migrate it without stages once (--chain direct)."
     case .backwardMigration(let store, let destination):
       "\"A store file cannot be migrated backwards with staged migration.\" The store's version "
         + "\(store) comes after \(destination) in the order of the stages."
@@ -54,7 +60,40 @@ extension StagedMigrationError: CustomStringConvertible {
         + reasons.map(\.message).joined(separator: " ")
         + " Put a custom stage between them."
     case .invalidValue(let entity, let property, _, let message):
-      "\(entity).\(property): \(message)"
+      "\([entity, property].filter { !$0.isEmpty }.joined(separator: ".")): \(message)"
+    case .invalidObjects(let findings):
+      "The handler left objects that the model does not allow: "
+        + findings.map(\.description).joined(separator: "; ") + ". Correct them in the handler."
     }
+  }
+}
+
+/// What a handler of a custom stage threw: the error itself with its place.
+public struct StageHandlerError: Error {
+  /// Which of a stage's two handlers.
+  public enum Phase: String, Sendable, Codable {
+    /// Under the source model, before the migration.
+    case willMigrate
+    /// Under the destination model, after it.
+    case didMigrate
+  }
+
+  public let phase: Phase
+  /// The stage's label, or its two versions.
+  public let stage: String
+  /// As it was thrown.
+  public let error: any Error
+
+  public init(_ error: any Error, in phase: Phase, of stage: String) {
+    self.error = error
+    self.phase = phase
+    self.stage = stage
+  }
+}
+
+extension StageHandlerError: CustomStringConvertible {
+  public var description: String {
+    "The \(phase.rawValue) handler of the stage \(stage) threw "
+      + "\(String(reflecting: type(of: error))): \(error)"
   }
 }

@@ -161,9 +161,9 @@ final class FillCursor {
 }
 
 /// ICU's regular expressions, as the model editor's patterns are.
-enum RegularExpression {
+public enum RegularExpression {
   /// A test whether a pattern matches a whole text; nil for a pattern that is none.
-  static func matcher(_ pattern: String) -> ((String) -> Bool)? {
+  public static func matcher(_ pattern: String) -> ((String) -> Bool)? {
     guard let expression = try? NSRegularExpression(pattern: "^(?:\(pattern))\\z") else {
       return nil
     }
