@@ -53,6 +53,9 @@ let package = Package(
     // The executable of a team with policies, for trials and the benchmark.
     .executableTarget(
       name: "godwit-trial", dependencies: ["Godwit"], path: "Tests/TrialTool"),
+    // An executable with stages of its own, for crash trials of real processes.
+    .executableTarget(
+      name: "staged-tool", dependencies: ["Godwit"], path: "Tests/StagedTool"),
     tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
 
     // The ground: system libraries.
@@ -92,8 +95,8 @@ let package = Package(
     room(
       "Commit",
       [
-        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Digests"),
-        ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
+        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
       ]),
     room(
       "Fleet",
@@ -112,7 +115,7 @@ let package = Package(
     .target(
       name: "Godwit",
       dependencies: [
-        ours("Commands"), ours("Worker"), ours("Mapping"), ours("ObjectModel"),
+        ours("Commands"), ours("Worker"), ours("Planning"), ours("Mapping"), ours("ObjectModel"),
       ], path: "Sources/Godwit"),
     .executableTarget(
       name: "GodwitTool", dependencies: ["Godwit"], path: "Sources/GodwitTool"),
@@ -146,7 +149,8 @@ let package = Package(
       "Commit",
       [
         ours("Commit"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
-        ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
+        ours("Mapping"), ours("Digests"), ours("SQLite"), ours("DurableFiles"),
+        ours("ObjectModel"), system,
       ]),
     tests(
       "Worker",

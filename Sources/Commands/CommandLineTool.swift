@@ -10,7 +10,7 @@ public enum CommandLineTool {
 
   /// Runs the command that the process's arguments name, and ends the process.
   ///
-  /// - Parameter code: What mapping models may call for.
+  /// - Parameter code: What mapping models and stores may call for.
   public static func main(_ code: OwnCode = OwnCode()) async -> Never {
     let arguments = Array(CommandLine.arguments.dropFirst())
     exit(await $code.withValue(code) { await run(arguments) }.rawValue)

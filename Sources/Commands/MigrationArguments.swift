@@ -36,10 +36,11 @@ struct MigrationArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "direct, in one step; or progressive, by the cheapest safe way through the versions between "
-        + "(in the order of --models).",
+      "direct, in one step; progressive, by the cheapest safe way through the versions between "
+        + "(in the order of --models); or staged, through the stages that the executable registers. "
+        + "Default: staged where there are stages, else direct.",
       valueName: "way"))
-  var chain = Chain.direct
+  var chain: Chain?
 
   @Option(
     help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
@@ -85,6 +86,7 @@ struct MigrationArguments: ParsableArguments {
     if let workers, !(1...256).contains(workers) {
       throw ValidationError("--workers is a number from 1 to 256.")
     }
+    _ = try CommandLineTool.code.chain(chain, mappings: mapping.count)
     if store.isEmpty || store.utf8.contains(0) {
       throw ValidationError("STORE is the path of a file.")
     }
@@ -98,7 +100,7 @@ struct MigrationArguments: ParsableArguments {
 
   /// Whether anything was said that a pipeline says itself.
   var isMoreThanAStore: Bool {
-    !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != .direct
+    !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != nil
       || output != nil || state != nil || workers != nil
       || shardBytes.bytes != MigrationRequest.defaultShardBytes || noInfer || noMigrate
       || acceptDamage || keepState || uriTable != nil
@@ -120,7 +122,7 @@ struct MigrationArguments: ParsableArguments {
       infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
       mappings: try mapping.map(MappingFile.init(path:)), renumbersKeys: renumber)
-    request.chain = chain
+    request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
     CommandLineTool.code.bring(to: &request)
     return request
   }

@@ -1,14 +1,20 @@
+import ArgumentParser
 import Foundation
 import GodwitDigests
-import GodwitPlanning
+public import GodwitPlanning
 public import GodwitWorker
 import SystemPackage
 
 /// The code that an executable of a team's own brings along; none in `godwit` itself.
 public struct OwnCode: Sendable {
   public var policies: PolicyRegistry
+  /// What stores go through, unless told otherwise.
+  public var stages: StagedMigration?
 
-  public init(policies: PolicyRegistry = PolicyRegistry()) { self.policies = policies }
+  public init(policies: PolicyRegistry = PolicyRegistry(), stages: StagedMigration? = nil) {
+    self.policies = policies
+    self.stages = stages
+  }
 }
 
 extension OwnCode {
@@ -16,7 +22,31 @@ extension OwnCode {
   var registeredPolicies: RegisteredPolicies { policies.registered { Self.digest } }
 
   /// Every request of this process may call for it.
-  func bring(to request: inout MigrationRequest) { request.policies = registeredPolicies }
+  func bring(to request: inout MigrationRequest) {
+    request.policies = registeredPolicies
+    request.stages = stages
+  }
+
+  /// How a store comes over several versions. Core Data goes by stages wherever it is given some,
+  /// so that is the default here, too.
+  ///
+  /// - Parameters:
+  ///   - wanted: What was asked for; nil for nothing.
+  ///   - mappings: How many mapping models were given.
+  func chain(_ wanted: Chain?, mappings: Int) throws -> Chain {
+    let chain = wanted ?? (stages == nil ? .direct : .staged)
+    guard chain == .staged else { return chain }
+    guard stages != nil else {
+      throw ValidationError(
+        "The chain staged wants stages, which are code: call the executable that registers them.")
+    }
+    guard mappings == 0 else {
+      throw ValidationError(
+        "A stage has no mapping model. Leave mapping models out, or take the chain direct or "
+          + "progressive.")
+    }
+    return .staged
+  }
 
   /// Of the running executable, hexadecimal: what an older build has made is made anew.
   ///

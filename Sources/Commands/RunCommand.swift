@@ -100,7 +100,8 @@ struct PipelineJob {
       infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
       snapshotFolder: "", shardBytes: pipeline.shardBytes,
       mappings: try pipeline.mappings.map(MappingFile.init(path:)))
-    request.chain = pipeline.chain
+    request.chain = try CommandLineTool.code.chain(
+      pipeline.chain, mappings: pipeline.mappings.count)
     CommandLineTool.code.bring(to: &request)
     self.request = request
   }

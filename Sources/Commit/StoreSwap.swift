@@ -18,22 +18,33 @@ import SystemPackage
 ///
 /// Source: https://sqlite.org/walformat.html, https://sqlite.org/lockingv3.html §6.
 public struct StoreSwap: Sendable {
-  let plan: MigrationPlan
+  let ends: CommitEnds
+  /// Nil for a chain of versions, where no one plan leads from the source to the destination.
+  let plan: MigrationPlan?
   let run: RunDirectory
   let name: String
 
   /// - Parameter name: The run's name, which becomes a part of file names.
   public init(plan: MigrationPlan, run: RunDirectory, name: String) {
+    ends = CommitEnds(plan)
     self.plan = plan
+    self.run = run
+    self.name = name
+  }
+
+  /// The commit of a chain of versions, see ``commit(chain:obsolete:)``.
+  public init(chain ends: CommitEnds, run: RunDirectory, name: String) {
+    self.ends = ends
+    plan = nil
     self.run = run
     self.name = name
   }
 }
 
 extension StoreSwap {
-  private var destination: FilePath { FilePath(plan.destinationPath) }
-  private var isInPlace: Bool { plan.destinationPath == plan.sourcePath }
-  private var source: StoreFiles { StoreFiles(FilePath(plan.sourcePath)) }
+  private var destination: FilePath { FilePath(ends.destinationPath) }
+  private var isInPlace: Bool { ends.destinationPath == ends.sourcePath }
+  private var source: StoreFiles { StoreFiles(FilePath(ends.sourcePath)) }
 
   /// Where the destination is to be assembled, so that one rename publishes it: in the run
   /// directory, or under a hidden name beside the destination when that is another volume.
@@ -52,9 +63,9 @@ extension StoreSwap {
     var needed = assembledBytes
     if isInPlace {
       // The clone. The backup is made of links.
-      if plan.sourceIdentity.hasPendingChanges { needed += plan.sourceIdentity.size }
+      if ends.sourceIdentity.hasPendingChanges { needed += ends.sourceIdentity.size }
     } else {
-      needed += try bytes(in: FilePath(plan.externalDataPath))
+      needed += try bytes(in: FilePath(ends.externalDataPath))
     }
     needed += try bytes(in: run.external)
     // A file system at its very last block is slow and other people's trouble.
@@ -98,7 +109,7 @@ extension StoreSwap {
   ///
   /// - Throws: ``CommitError/destinationExists(path:)`` when something is there.
   func publish(_ assembled: FilePath, external: FilePath? = nil) throws -> CommitJournal {
-    guard try source.identity() == plan.sourceIdentity else {
+    guard try source.identity() == ends.sourceIdentity else {
       throw CommitError.sourceChanged(store: source.store)
     }
     let target = StoreFiles(destination)
@@ -107,7 +118,7 @@ extension StoreSwap {
     where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.publish, assembled)
-    let sources = [run.external, external ?? FilePath(plan.externalDataPath)]
+    let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: target)
     journal.makesExternalFolder = !FileMark.isFolder(target.externalDataFolder)
@@ -129,7 +140,7 @@ extension StoreSwap {
   private func replaceLocked(
     with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?
   ) throws -> CommitJournal {
-    guard try source.identity() == plan.sourceIdentity, let main = FileMark(source.store) else {
+    guard try source.identity() == ends.sourceIdentity, let main = FileMark(source.store) else {
       throw CommitError.sourceChanged(store: source.store)
     }
     try DurableFile.copyAttributes(from: source.store, to: assembled)
@@ -137,8 +148,8 @@ extension StoreSwap {
     journal.main = main
     journal.wal = FileMark(source.wal)
     journal.rollbackJournal = FileMark(source.journal)
-    if plan.readPath != plan.sourcePath { journal.settledSource = plan.readPath }
-    guard journal.settledSource != nil || !plan.sourceIdentity.hasPendingChanges else {
+    if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
+    guard journal.settledSource != nil || !ends.sourceIdentity.hasPendingChanges else {
       throw CommitError.unusablePlan("\(source.store) has a WAL and no clone was read")
     }
     for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
@@ -146,9 +157,12 @@ extension StoreSwap {
     let sources = [run.external] + (external.map { [$0] } ?? [])
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: source)
-    journal.removed =
-      try obsolete
-      ?? ObsoleteExternalData(plan).names(in: source.externalDataFolder, assembled: assembled)
+    if let obsolete {
+      journal.removed = obsolete
+    } else if let plan {
+      journal.removed = try ObsoleteExternalData(plan).names(
+        in: source.externalDataFolder, assembled: assembled)
+    }
     journal.makesExternalFolder = !FileMark.isFolder(source.externalDataFolder)
     try journal.write(in: run)
     try CommitSteps(run: run, holdsLock: true).goForward(&journal)
@@ -162,7 +176,7 @@ extension StoreSwap {
       throw CommitError.unusablePlan("\(assembled) was not assembled")
     }
     return CommitJournal(
-      kind: kind, run: name, fingerprint: plan.fingerprint, store: destination.string,
+      kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark)
   }
 

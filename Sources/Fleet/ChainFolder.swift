@@ -1,16 +1,13 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitCommit
-import GodwitDigests
 import GodwitDurableFiles
-import GodwitObjectModel
 import GodwitPersistentStore
-import GodwitPlanning
 import SystemPackage
 
-/// The part of a run directory that a chain of versions has: every step but the commit.
+/// The part of a run directory that a run of several steps has: everything but the commit.
 ///
-///     chain.json       which chain it is: the fingerprint of its source, steps and options
+///     chain.json       which run it is: the fingerprint of its source, steps and options
 ///     steps/1/run/     the run directory of the first step, kept to the end for its snapshot
 ///     steps/1/store.sqlite, steps/1/.store_SUPPORT/    what it wrote
 ///     steps/1/done.json    that it is finished, what of, and what became of it
@@ -40,6 +37,8 @@ struct ChainFolder {
     var fingerprint: String
     /// Of the store that the step wrote.
     var identity: StoreIdentity
+    /// The chain's source, as the first step read it.
+    var ends: CommitEnds
     /// External data of the chain's source that no row refers to any more, of all steps so far.
     var obsolete: [String]
     var result: MigrationResult
@@ -75,13 +74,13 @@ struct ChainFolder {
   func lastDone(
     of count: Int, _ fingerprint: String, needsURIs: Bool = false
   ) throws -> (step: Int, done: Done)? {
-    // Without the first step's plan nobody knows what the source was.
-    guard (try? PlanFile(run(of: 0)).read()) != nil else { return nil }
     for step in (0..<count).reversed() {
       guard let data = try? Data(contentsOf: URL(filePath: doneFile(of: step).string)),
         let done = try? JSONDecoder().decode(Done.self, from: data),
         done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity,
-        !needsURIs || DurableFile.exists(uris(of: step))
+        !needsURIs || DurableFile.exists(uris(of: step)),
+        // The commit needs the clone of a source with a WAL.
+        FileKind(at: FilePath(done.ends.readPath)) == .regular
       else { continue }
       return (step, done)
     }
@@ -116,30 +115,5 @@ struct ChainFolder {
       try DurableFile.removeIfPresent(path)
     }
     try DurableFile.removeTree(files.supportFolder)
-  }
-}
-
-extension VersionChain {
-  /// SHA-256 in hexadecimal over everything that the chain's steps depend on.
-  func fingerprint(_ request: MigrationRequest) throws -> String {
-    var digest = SHA256()
-    func add(_ text: String) {
-      digest.update(Array(text.utf8))
-      digest.update([0])
-    }
-    add("chain 1")
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys]
-    digest.update([UInt8](try encoder.encode(try StoreFiles(request.store).identity())))
-    add(request.output?.string ?? "")
-    add("\(request.acceptsDamage) \(request.renumbersKeys)")
-    for step in path.steps.indices {
-      // Hashes do not cover defaults and renaming identifiers; the whole models do.
-      digest.update(try source(of: step).model.modelCacheBytes())
-      digest.update(try destination(of: step).model.modelCacheBytes())
-      for file in mappings(of: step) { add(try file.document.text()) }
-      add("step")
-    }
-    return Hexadecimal.text(of: digest.finish())
   }
 }

@@ -9,20 +9,21 @@ import SystemPackage
 
 /// One store through several versions, with one commit at the end.
 ///
-/// Every step is a store's run of its own, that writes into the run directory and resumes by
-/// itself. No intermediate store is ever at the store's place: whoever looks there sees the source
+/// Every migration is a store's run of its own, that writes into the run directory and resumes by
+/// itself; a stage's handler works on a private copy of what the step before has left. No
+/// intermediate store is ever at the store's place: whoever looks there sees the source
 /// until the last step's store is whole, and then that one.
 struct ChainRun {
-  private let run: StoreRun
-  private let folder: ChainFolder
+  let run: StoreRun
+  let folder: ChainFolder
 
   init(_ run: StoreRun) {
     self.run = run
     folder = ChainFolder(directory: run.directory)
   }
 
-  private var request: MigrationRequest { run.request }
-  private var directory: RunDirectory { run.directory }
+  var request: MigrationRequest { run.request }
+  var directory: RunDirectory { run.directory }
 
   func run() async -> MigrationResult {
     let start = ContinuousClock.now
@@ -32,13 +33,13 @@ struct ChainRun {
       if !directory.exists { try run.checkOutput() }
       switch try await underLock() {
       case .ended(let ended): result = ended
-      case .direct(let request, let chain):
+      case .direct(let request, let route):
         // The one step there is, or the words why there is none.
         result = await StoreRun(
           request, directory: directory, settings: run.settings, observe: run.observe
         ).run()
-        result.path = chain.map(\.lines)
-        result.notes = (chain?.notes ?? []) + result.notes
+        result.path = route.map(\.lines)
+        result.notes = (route?.notes ?? []) + result.notes
       }
     } catch {
       result = MigrationResult(failing: request.store.string, with: error)
@@ -51,7 +52,7 @@ struct ChainRun {
 
   private enum Decision {
     case ended(MigrationResult)
-    case direct(MigrationRequest, VersionChain?)
+    case direct(MigrationRequest, ChainRoute?)
   }
 
   /// Everything under the lock of the run directory.
@@ -105,25 +106,18 @@ struct ChainRun {
     }
     try run.checkOutput()
     let request = request
-    guard let chain = try await onOwnThread({ try VersionChain(request) }) else {
+    switch try await onOwnThread({ try Self.decide(request) }) {
+    case .direct:
       if let committed { return .ended(committed) }
       return .direct(directly(request), nil)
-    }
-    switch chain.path.steps.count {
-    case 0:
-      var result = MigrationResult(
-        store: request.store.string, verdict: .needsMapping, ending: .badInput)
-      result.refuse(
-        .needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
-      result.notes = chain.notes
-      return .ended(result)
-    case 1:
+    case .ended(let ended):
+      return .ended(committed ?? ended)
+    case .through(let route):
+      guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
+        return .ended(try await through(route, own))
+      }
       try folder.discard()
-      var request = directly(request)
-      request.mappings = chain.mappings(of: 0)
-      return .direct(request, chain)
-    default:
-      return .ended(try await through(chain, own))
+      return .direct(request.leg(leg, store: request.store, output: request.output), route)
     }
   }
 
@@ -134,31 +128,66 @@ struct ChainRun {
   }
 }
 
+// Which steps.
+extension ChainRun {
+  enum Way {
+    /// There is nothing to choose: planning the store says the rest.
+    case direct
+    case through(ChainRoute)
+    case ended(MigrationResult)
+  }
+
+  /// What a request comes to, by the models and the store's metadata alone.
+  static func decide(_ request: MigrationRequest) throws -> Way {
+    switch request.chain {
+    case .direct:
+      return .direct
+    case .progressive:
+      guard let chain = try VersionChain(request) else { return .direct }
+      guard chain.path.steps.isEmpty else { return .through(ChainRoute(chain)) }
+      var result = MigrationResult(
+        store: request.store.string, verdict: .needsMapping, ending: .badInput)
+      result.refuse(.needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
+      result.notes = chain.notes
+      return .ended(result)
+    case .staged:
+      guard let stages = request.stages else { throw FleetError.noStages }
+      let path = try StagedPath(request, stages)
+      guard !path.steps.isEmpty else {
+        return .ended(
+          MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done))
+      }
+      guard request.migrates else { return .direct }
+      return .through(ChainRoute(path))
+    }
+  }
+}
+
 // The steps.
 extension ChainRun {
-  private func through(_ chain: VersionChain, _ own: RunFolder) async throws -> MigrationResult {
-    let fingerprint = try chain.fingerprint(request)
+  private func through(_ route: ChainRoute, _ own: RunFolder) async throws -> MigrationResult {
+    let fingerprint = try route.fingerprint(request)
     if DurableFile.exists(directory.plan) { try own.discardPlan() }
-    var notes = chain.notes
+    var notes = route.notes
     if try folder.take(fingerprint) {
       notes.append(
-        "The store, a model, a mapping model or an option has changed since an earlier run; its "
-          + "steps are discarded.")
+        "The store, a model, a mapping model, an option or the program has changed since an "
+          + "earlier run; its steps are discarded.")
     }
-    let count = chain.path.steps.count
+    let count = route.steps.count
     var last = try folder.lastDone(
       of: count, fingerprint, needsURIs: run.settings.uriTable != nil)
     let isResumed = last != nil
     for step in ((last?.step ?? -1) + 1)..<count {
-      let result = try await perform(step, of: chain, after: last?.done, fingerprint)
+      let result = try await perform(step, of: route, after: last?.done, fingerprint)
       guard let done = result.done else {
         var failed = result.result
         failed.store = request.store.string
-        failed.path = chain.lines
+        failed.path = route.lines
         failed.notes = notes + failed.notes
         failed.output = nil
         failed.notes.append(
-          "Step \(step + 1) of \(count), \(chain.lines[step]), did not succeed; the store is as "
+          "Step \(step + 1) of \(count), \(route.lines[step]), did not succeed; the store is as "
             + "it was.")
         return failed
       }
@@ -168,8 +197,9 @@ extension ChainRun {
     try Task.checkCancellation()
     var result = last.done.result
     result.store = request.store.string
-    result.source = chain.source(of: 0).name
-    result.path = chain.lines
+    result.source = route.source
+    result.destination = route.destination
+    result.path = route.lines
     result.resumed = isResumed || result.resumed == true
     result.uriTable = try await publishURIs(of: last.step, last.done)
     let journal = try await commit(last.step, last.done, fingerprint, own)
@@ -178,16 +208,31 @@ extension ChainRun {
     return result
   }
 
-  /// One step, as a run of its own.
+  /// What a step came to; `done` when it is finished.
+  struct StepResult {
+    var result: MigrationResult
+    var done: ChainFolder.Done?
+  }
+
   private func perform(
-    _ step: Int, of chain: VersionChain, after earlier: ChainFolder.Done?, _ fingerprint: String
-  ) async throws -> (result: MigrationResult, done: ChainFolder.Done?) {
+    _ step: Int, of route: ChainRoute, after earlier: ChainFolder.Done?, _ fingerprint: String
+  ) async throws -> StepResult {
     try Task.checkCancellation()
     try folder.prepare(step)
     var begin = RunEvent(.note)
-    begin.message = "Step \(step + 1) of \(chain.path.steps.count): \(chain.lines[step])"
+    begin.message = "Step \(step + 1) of \(route.steps.count): \(route.lines[step])"
     begin.time = Date().timeIntervalSince1970
     run.observe(begin)
+    switch route.steps[step].work {
+    case .migration(let leg): return try await migrate(leg, step, after: earlier, fingerprint)
+    case .handler(let call): return try await handle(call, step, after: earlier, fingerprint)
+    }
+  }
+
+  /// One migration, as a run of its own.
+  private func migrate(
+    _ leg: ChainLeg, _ step: Int, after earlier: ChainFolder.Done?, _ fingerprint: String
+  ) async throws -> StepResult {
     let input = step == 0 ? request.store : folder.store(of: step - 1).store
     let written = folder.store(of: step)
     var settings = run.settings
@@ -195,10 +240,12 @@ extension ChainRun {
     settings.uriTable = settings.uriTable.map { _ in folder.stepURIs(of: step) }
     settings.record = { _ in }
     var result = await StoreRun(
-      chain.request(step, of: request, store: input, output: written.store),
+      request.leg(leg, store: input, output: written.store),
       directory: folder.run(of: step), settings: settings, observe: run.observe
     ).run()
-    guard result.verdict == .migrated, result.ending == .done else { return (result, nil) }
+    guard result.verdict == .migrated, result.ending == .done else {
+      return StepResult(result: result)
+    }
     guard let plan = try PlanFile(folder.run(of: step)).read() else {
       throw FleetError.runDirectory(
         path: folder.run(of: step).path.string, message: "the plan of a finished step is gone")
@@ -213,13 +260,14 @@ extension ChainRun {
     result.stages = (earlier?.result.stages ?? []) + (result.stages ?? [])
     let done = ChainFolder.Done(
       fingerprint: fingerprint, identity: try written.identity(),
-      obsolete: (earlier?.obsolete ?? []) + obsolete, result: result)
+      ends: earlier?.ends ?? CommitEnds(plan), obsolete: (earlier?.obsolete ?? []) + obsolete,
+      result: result)
     try folder.finish(step, done)
-    return (result, done)
+    return StepResult(result: result, done: done)
   }
 
   /// Makes the step's table of object URIs the chain's so far.
-  private func joinURIs(of step: Int, _ result: inout MigrationResult) async throws {
+  func joinURIs(of step: Int, _ result: inout MigrationResult) async throws {
     guard run.settings.uriTable != nil else { return }
     let folder = folder
     let own = folder.stepURIs(of: step)
@@ -241,20 +289,21 @@ extension ChainRun {
     return MigrationResult.URITable(path: path.string, pairs: done.result.uriTable?.pairs ?? 0)
   }
 
-  /// The one commit: what the last step wrote takes the place that the first step's plan names.
+  /// The one commit: what the last step wrote takes the place that the first step's source names.
   private func commit(
     _ step: Int, _ done: ChainFolder.Done, _ fingerprint: String, _ own: RunFolder
   ) async throws -> CommitJournal {
-    guard var plan = try PlanFile(folder.run(of: 0)).read() else {
-      throw FleetError.runDirectory(
-        path: directory.path.string, message: "the plan of the first step is gone")
-    }
-    plan.destinationPath = request.output?.string ?? plan.sourcePath
-    plan.fingerprint = fingerprint
+    var ends = done.ends
+    ends.destinationPath = request.output?.string ?? ends.sourcePath
+    ends.fingerprint = fingerprint
     let swap = StoreSwap(
-      plan: plan, run: directory, name: try own.name(now: Date().timeIntervalSince1970))
+      chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970))
     let written = folder.store(of: step)
-    return try await onOwnThread { try swap.commit(chain: written, obsolete: done.obsolete) }
+    // A handler may have brought back the very file that a step before had let go.
+    let obsolete = done.obsolete.filter {
+      FileKind(at: written.externalDataFolder.appending($0)) == .none
+    }
+    return try await onOwnThread { try swap.commit(chain: written, obsolete: obsolete) }
   }
 
   private func succeed(_ result: inout MigrationResult, _ journal: CommitJournal) {

@@ -18,6 +18,8 @@ public enum FleetError: Error, Sendable, Equatable {
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
   /// The table of object URIs cannot go where it is wanted.
   case uriTable(path: String, message: String)
+  /// A staged migration was asked for, and nobody registered stages.
+  case noStages
   /// The run directory's own files cannot be read or written.
   case runDirectory(path: String, message: String)
 }
@@ -48,6 +50,9 @@ extension FleetError: CustomStringConvertible {
     case .uriTable(let path, let message):
       "The table of object URIs cannot be written to \(path): \(message). "
         + "Give another path with --uri-table."
+    case .noStages:
+      "There are no stages to go by. They are code: call the executable that registers them, or "
+        + "use --chain direct."
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). "
         + "Give another with --state, or remove it to start anew."

@@ -89,6 +89,8 @@ public enum RetryPolicy {
       return judgement(of: error)
     case let error as ModelError:
       return judgement(of: error)
+    case let error as StagedMigrationError: return judgement(of: error)
+    case let error as StageHandlerError: return judgement(of: error)
     case let error as MappingError:
       return Judgement(.badInput, "mapping", "\(error)", code: error.code)
     case let error as Errno:
@@ -187,6 +189,7 @@ public enum RetryPolicy {
       return judgement
     case .workersLost: return Judgement(.fatal, "workers-lost", "\(error)")
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")
+    case .noStages: return Judgement(.usage, "usage", "\(error)")
     case .noStore, .notAStore: return Judgement(.badInput, "store", "\(error)")
     case .outputExists, .noFolder, .uriTable:
       return Judgement(.cannotCreateOutput, "output", "\(error)")

@@ -40,20 +40,24 @@ public struct StoreRehearsal: Sendable {
     request.snapshotFolder = folder
     var result = MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done)
     var end: String?
-    if request.chain == .progressive, let chain = try VersionChain(request) {
-      end = chain.versions.last?.name
-      result.path = chain.lines
-      result.notes = chain.notes
-      guard !chain.path.steps.isEmpty else {
-        result.refuse(
-          .needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
+    switch try ChainRun.decide(request) {
+    case .direct: break
+    case .ended(let ended): return ended
+    case .through(let route):
+      end = route.destination
+      result.path = route.lines
+      result.notes = route.notes
+      result.source = route.source
+      result.destination = route.destination
+      guard case .migration(let leg) = route.steps.first?.work else {
+        // What a handler leaves is not known before it has run.
+        result.verdict = .migrated
         return result
       }
-      if chain.path.steps.count > 1 {
+      if route.steps.count > 1 {
         result.notes.append("What follows is of the first step; the others are planned in turn.")
       }
-      request = chain.request(
-        0, of: request, store: request.store, output: request.output ?? request.store)
+      request = request.leg(leg, store: request.store, output: request.output ?? request.store)
     }
     switch try Planner().plan(request) {
     case .sameModel(let notes): result.notes += notes

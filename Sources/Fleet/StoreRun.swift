@@ -61,7 +61,7 @@ public struct StoreRun: Sendable {
 
   /// Migrates the store. Cancelling the task stops the run within seconds, resumable.
   public func run() async -> MigrationResult {
-    if request.chain == .progressive { return await ChainRun(self).run() }
+    if request.chain != .direct { return await ChainRun(self).run() }
     let start = ContinuousClock.now
     var attempt = StoreAttempt(self)
     do {

@@ -31,6 +31,8 @@ public struct MigrationRequest: Sendable {
   public var chain = Chain.direct
   /// The entity migration policies that mapping models may name.
   public var policies = RegisteredPolicies.none
+  /// What ``Chain/staged`` goes by.
+  public var stages: StagedMigration?
 
   /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
   /// a killed worker loses less than a second.
@@ -56,12 +58,28 @@ public struct MigrationRequest: Sendable {
   }
 }
 
+extension MigrationRequest {
+  /// SHA-256 of the team's own code, in hexadecimal, where the destination depends on it: by
+  /// stages, or by policies that a mapping model names. Nobody can see what code does, so another
+  /// build of it counts as another.
+  public var ownCodeDigest: String? {
+    let namesPolicy = mappings.contains { file in
+      file.document.entityMappings.contains { $0.policy != nil }
+    }
+    guard namesPolicy || (chain == .staged && stages != nil) else { return nil }
+    return policies.codeDigest()
+  }
+}
+
 /// How a store comes over several versions.
 public enum Chain: String, Codable, Sendable, CaseIterable {
   /// In one step, as Core Data does. Source: `core-data-migration.md` §1.3.
   case direct
   /// By the cheapest safe way through the versions between, see ``VersionPath``.
   case progressive
+  /// Through the stages of a ``StagedMigration``, as Core Data does where a store is opened with
+  /// one.
+  case staged
 }
 
 /// Why a store is not migrated, in the words of the contract's `reasons`.

@@ -77,11 +77,11 @@ public struct URITable: Sendable {
   static let bufferBytes = 64 << 10
 
   /// A URI without its number.
-  private static func uri(_ store: String, _ entity: String) -> String {
+  static func uri(_ store: String, _ entity: String) -> String {
     "x-coredata://\(store)/\(entity)/p"
   }
 
-  private static func field(_ text: String) -> String {
+  static func field(_ text: String) -> String {
     var field = ""
     for scalar in text.unicodeScalars {
       switch scalar {

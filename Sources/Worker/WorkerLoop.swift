@@ -36,7 +36,7 @@ public struct WorkerLoop {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
         do {
-          if context?.run.path != FilePath(run) { 
+          if context?.run.path != FilePath(run) {
             context = try StageContext(run: FilePath(run), policies: policies)
           }
           if let assembled { try context?.openAssembled(assembled) }

@@ -1,5 +1,7 @@
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDurableFiles
+import GodwitPersistentStore
 import SystemPackage
 import Testing
 
@@ -10,13 +12,23 @@ import Testing
     MigrationResult(store: "a", verdict: .migrated, ending: .done)
   }
 
+  /// As if the first step had read a clone in its run directory.
+  private func ends(_ folder: ChainFolder) throws -> CommitEnds {
+    let clone = folder.run(of: 0).snapshot.appending("clone.sqlite")
+    try DurableFile.makeFolder(folder.run(of: 0).snapshot)
+    try DurableFile.write([1], to: clone)
+    return CommitEnds(
+      sourcePath: "a", sourceIdentity: try StoreFiles(clone).identity(), readPath: clone.string,
+      externalDataPath: "", destinationPath: "a", fingerprint: "")
+  }
+
   /// Writes a step's store and says that it is done.
   private func finish(_ step: Int, _ folder: ChainFolder, _ fingerprint: String) throws {
     try folder.prepare(step)
     try DurableFile.write([1, 2, 3], to: folder.store(of: step).store)
     let done = ChainFolder.Done(
-      fingerprint: fingerprint, identity: try folder.store(of: step).identity(), obsolete: [],
-      result: result())
+      fingerprint: fingerprint, identity: try folder.store(of: step).identity(),
+      ends: try ends(folder), obsolete: [], result: result())
     try folder.finish(step, done)
   }
 
@@ -32,13 +44,17 @@ import Testing
     #expect(folder.exists)
   }
 
-  @Test func `trusts no step without the first one's plan`() throws {
+  @Test func `trusts no step without what was read of the source`() throws {
     let scratch = try Scratch()
     let folder = ChainFolder(directory: RunDirectory(scratch.path))
     _ = try folder.take("a")
     try finish(0, folder, "a")
-    let last = try folder.lastDone(of: 3, "a")
-    #expect(last == nil)
+    let (own, other) = (try folder.lastDone(of: 3, "a"), try folder.lastDone(of: 3, "b"))
+    #expect(own?.step == 0)
+    #expect(other == nil)
+    try DurableFile.removeTree(folder.run(of: 0).snapshot)
+    let without = try folder.lastDone(of: 3, "a")
+    #expect(without == nil)
   }
 
   @Test func `removes the store of the step before when the next is done`() throws {

@@ -19,7 +19,7 @@ import Testing
     #expect(pipeline.stores.exclude == [])
     #expect(pipeline.models == ["/srv/Pipelines/nightly/Recipes.xcdatamodeld"])
     #expect(pipeline.destination == nil && pipeline.mappings == [] && pipeline.workers == nil)
-    #expect(pipeline.migrates && pipeline.infersMapping && pipeline.chain == .direct)
+    #expect(pipeline.migrates && pipeline.infersMapping && pipeline.chain == nil)
     #expect(pipeline.shardBytes == 16 << 20 && pipeline.commit == .replace)
     #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
   }

@@ -72,6 +72,12 @@ def use_policies():
     godwit.cache_clear()
 
 
+@functools.cache
+def staged_tool():
+    """An executable with stages of its own; `GODWIT_STAGED` names another one."""
+    return _built("staged-tool", "GODWIT_STAGED")
+
+
 def make_fleet(directory, stores, rows, seed, version=None, wal=False, external=False):
     """Seeded Recipes stores in `directory`; gives their paths in order."""
     command = [fixtures(), "make-fleet", "--directory", directory, "--stores", str(stores),

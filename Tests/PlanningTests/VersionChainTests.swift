@@ -113,7 +113,7 @@ private func lines(
     var whole = MigrationRequest(
       store: "s", models: [a, b, c], destination: nil, output: nil, snapshotFolder: "")
     whole.chain = .progressive
-    let request = chain.request(1, of: whole, store: "in", output: "out")
+    let request = whole.leg(chain.leg(1), store: "in", output: "out")
     #expect(request.chain == .direct)
     #expect(request.models.map(\.name) == ["B", "C"])
     #expect(request.destination?.name == "C")

@@ -35,7 +35,8 @@ public struct Pipeline: Sendable, Equatable {
   public var migrates = true
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.
   public var infersMapping = true
-  public var chain = Chain.direct
+  /// Nil: through the stages that the executable registers, else direct.
+  public var chain: Chain?
   /// Worker processes of all stores together; nil: as many as the machine suggests.
   public var workers: Int?
   /// Row bytes that one shard should hold.

@@ -15,7 +15,7 @@ import SystemPackage
 ///     mappings: [a.xcmappingmodel, b.yaml]
 ///     migrate: true
 ///     infer: true
-///     chain: direct                      # or progressive
+///     chain: direct                      # or progressive, or staged
 ///     workers: 2
 ///     shard: { bytes: 16MiB }
 ///     commit: replace                    # or { beside: SUFFIX }
@@ -109,7 +109,7 @@ extension Pipeline {
     mappings = try fields[.mappings].map(Self.texts)?.map(resolve) ?? []
     migrates = try fields[.migrate]?.word(PipelineFile.Choice.self) != .false
     infersMapping = try fields[.infer]?.word(PipelineFile.Choice.self) != .false
-    chain = try fields[.chain]?.word(Chain.self) ?? .direct
+    chain = try fields[.chain]?.word(Chain.self)
     workers = try fields[.workers].map(Self.workers)
     shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
     commit = try fields[.commit].map(Self.commit) ?? .replace

@@ -260,6 +260,7 @@ extension PipelineRun {
       digest.update(try version.model.modelCacheBytes())
     }
     for mapping in template.mappings { add(try mapping.document.text()) }
+    if let digest = template.ownCodeDigest { add(digest) }
     return Hexadecimal.text(of: digest.finish())
   }
 }

@@ -100,22 +100,9 @@ extension VersionChain {
     path.steps[step].mappings.map { mappings[$0] }
   }
 
-  /// The request of one step.
-  ///
-  /// - Parameters:
-  ///   - store: The chain's own store for the first step, else what the step before has written.
-  ///   - output: Where this step writes.
-  public func request(
-    _ step: Int, of whole: MigrationRequest, store: FilePath, output: FilePath
-  ) -> MigrationRequest {
-    var request = whole
-    request.store = store
-    request.models = [source(of: step), destination(of: step)]
-    request.destination = destination(of: step)
-    request.mappings = mappings(of: step)
-    request.output = output
-    request.chain = .direct
-    return request
+  public func leg(_ step: Int) -> ChainLeg {
+    ChainLeg(
+      source: source(of: step), destination: destination(of: step), mappings: mappings(of: step))
   }
 
   /// A line for each step: `Shop → Shop 2: inferred`.

@@ -1,0 +1,107 @@
+import Foundation
+import GodwitDigests
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import SystemPackage
+
+/// The steps of a run that takes several, whoever chose them: a chain of versions, or the stages
+/// of a staged migration.
+struct ChainRoute: Sendable {
+  struct Step: Sendable {
+    /// For people: `Shop → Shop 2: inferred`.
+    var line: String
+    var work: Work
+  }
+
+  enum Work: Sendable {
+    case migration(ChainLeg)
+    case handler(HandlerCall)
+  }
+
+  /// A call of a stage's handler.
+  struct HandlerCall: Sendable {
+    var phase: StageHandlerError.Phase
+    /// The stage's name, for messages.
+    var stage: String
+    var model: ModelVersion
+    var handler: CustomMigrationStage.Handler
+  }
+
+  var steps: [Step]
+  var notes: [String]
+  /// Names of the versions at both ends.
+  var source: String
+  var destination: String
+  /// What tells it from a route of another kind in one run directory.
+  private let kind: String
+
+  var lines: [String] { steps.map(\.line) }
+
+  init(_ chain: VersionChain) {
+    kind = "chain 1"
+    let lines = chain.lines
+    steps = chain.path.steps.indices.map { step in
+      Step(
+        line: lines[step],
+        work: .migration(chain.leg(step)))
+    }
+    notes = chain.notes
+    source = chain.versions.first?.name ?? ""
+    destination = chain.versions.last?.name ?? ""
+  }
+
+  init(_ path: StagedPath) {
+    kind = "staged 1"
+    steps = zip(path.lines, path.steps).compactMap { line, step in
+      switch step {
+      case .migration(let source, let destination):
+        return Step(
+          line: line, work: .migration(ChainLeg(source: source, destination: destination)))
+      case .handler(let phase, let stage, let model):
+        guard let handler = path.handler(phase, ofStage: stage) else { return nil }
+        return Step(
+          line: line,
+          work: .handler(
+            HandlerCall(
+              phase: phase, stage: path.name(ofStage: stage), model: model, handler: handler)))
+      }
+    }
+    notes = []
+    source = path.source.name
+    destination = path.destination.name
+  }
+}
+
+extension ChainRoute {
+  /// SHA-256 in hexadecimal over everything that the steps depend on.
+  func fingerprint(_ request: MigrationRequest) throws -> String {
+    var digest = SHA256()
+    func add(_ text: String) {
+      digest.update(Array(text.utf8))
+      digest.update([0])
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys]
+    add(kind)
+    digest.update([UInt8](try encoder.encode(try StoreFiles(request.store).identity())))
+    add(request.output?.string ?? "")
+    add("\(request.acceptsDamage) \(request.renumbersKeys)")
+    for step in steps {
+      // Hashes do not cover defaults and renaming identifiers; the whole models do.
+      switch step.work {
+      case .migration(let leg):
+        digest.update(try leg.source.model.modelCacheBytes())
+        digest.update(try leg.destination.model.modelCacheBytes())
+        for file in leg.mappings { add(try file.document.text()) }
+      case .handler(let call):
+        digest.update(try call.model.model.modelCacheBytes())
+        add("\(call.phase.rawValue) \(call.stage)")
+      }
+      add("step")
+    }
+    if let code = request.ownCodeDigest { add(code) }
+    return Hexadecimal.text(of: digest.finish())
+  }
+}

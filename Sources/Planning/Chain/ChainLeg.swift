@@ -1,0 +1,35 @@
+import GodwitObjectModel
+import SystemPackage
+
+/// One migration of several: from one version of a model to another.
+public struct ChainLeg: Sendable {
+  public var source: ModelVersion
+  public var destination: ModelVersion
+  /// Empty where the mapping is inferred.
+  public var mappings: [MappingFile]
+
+  public init(source: ModelVersion, destination: ModelVersion, mappings: [MappingFile] = []) {
+    self.source = source
+    self.destination = destination
+    self.mappings = mappings
+  }
+}
+
+extension MigrationRequest {
+  /// The request of one step.
+  ///
+  /// - Parameters:
+  ///   - store: The run's own store for the first step, else what the step before has written.
+  ///   - output: Where this step writes.
+  public func leg(_ leg: ChainLeg, store: FilePath, output: FilePath?) -> MigrationRequest {
+    var request = self
+    request.store = store
+    request.models = [leg.source, leg.destination]
+    request.destination = leg.destination
+    request.mappings = leg.mappings
+    request.output = output
+    request.chain = .direct
+    request.stages = nil
+    return request
+  }
+}

@@ -1,0 +1,151 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import SystemPackage
+
+/// How a store goes through the stages of a staged migration: the models on its way, and where
+/// handlers are called.
+///
+/// Source: `core-data-migration.md` §6.3.
+public struct StagedPath: Sendable {
+  public enum Step: Sendable {
+    /// A lightweight migration.
+    case migration(source: ModelVersion, destination: ModelVersion)
+    /// A handler of the custom stage of that place, under the model.
+    case handler(StageHandlerError.Phase, stage: Int, model: ModelVersion)
+  }
+
+  /// In order; empty when the store is of the destination's version.
+  public let steps: [Step]
+  public let stages: StagedMigration
+  /// The store's own version.
+  public let source: ModelVersion
+  public let destination: ModelVersion
+
+  /// Looks at the store's metadata and finds every model that is needed, before anything is done.
+  ///
+  /// The destination is the request's, as it is the model that Core Data is given beside its
+  /// stages; else the newest version of the stages.
+  ///
+  /// - Throws: ``StagedMigrationError``, ``PlanError``, `StoreError`, `ModelError`.
+  public init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
+    let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    let wanted = try request.destination.map { try EntityHierarchy($0.model).versionChecksum }
+    let planned = try stages.steps(from: store.metadata.checksum, to: wanted)
+    let found = try SourceModelSearch(store: store, models: request.models).find()
+    let own = ModelVersion(
+      name: found.versionName ?? String(found.hierarchy.versionChecksum.prefix(8)),
+      model: found.hierarchy.model, isCurrent: false, path: request.store.string)
+    var models = StageModels(
+      stages, own: own, given: request.models + [request.destination].compactMap { $0 })
+    var steps: [Step] = []
+    for step in planned {
+      switch step {
+      case .inferred(let from, let to):
+        steps.append(
+          .migration(
+            source: try models.version(of: from), destination: try models.version(of: to)))
+      case .custom(let place, let from, let to):
+        guard case .custom(let stage) = stages.stages[place] else { continue }
+        let (old, new) = (try models.version(of: from), try models.version(of: to))
+        if stage.willMigrate != nil {
+          steps.append(.handler(.willMigrate, stage: place, model: old))
+        }
+        steps.append(.migration(source: old, destination: new))
+        if stage.didMigrate != nil {
+          steps.append(.handler(.didMigrate, stage: place, model: new))
+        }
+      }
+    }
+    self.steps = steps
+    self.stages = stages
+    source = own
+    destination =
+      try planned.last.map { try models.version(of: $0.destination) } ?? request.destination ?? own
+    try checkMappings(request)
+  }
+
+  /// Every mapping is inferred, so what cannot be is said before a handler is called.
+  private func checkMappings(_ request: MigrationRequest) throws {
+    for case .migration(let source, let destination) in steps {
+      guard request.infersMapping else {
+        throw StagedMigrationError.missingMapping(
+          source: source.name, destination: destination.name,
+          [
+            Reason(
+              reason: "missing-mapping",
+              message: "inferring is not permitted, and a stage has no mapping model.")
+          ])
+      }
+      let inference = InferredMapping(
+        source: try EntityHierarchy(source.model),
+        destination: try EntityHierarchy(destination.model))
+      guard inference.isPossible else {
+        throw StagedMigrationError.missingMapping(
+          source: source.name, destination: destination.name,
+          inference.refusals.map(Reason.init(refusal:)))
+      }
+    }
+  }
+}
+
+extension StagedPath {
+  /// The label of a custom stage, or its two versions.
+  public func name(ofStage place: Int) -> String {
+    guard case .custom(let stage) = stages.stages[place] else { return "\(place + 1)" }
+    return stage.label ?? "\(stage.source.name) → \(stage.destination.name)"
+  }
+
+  public func handler(_ phase: StageHandlerError.Phase, ofStage place: Int)
+    -> CustomMigrationStage.Handler?
+  {
+    guard case .custom(let stage) = stages.stages[place] else { return nil }
+    return phase == .willMigrate ? stage.willMigrate : stage.didMigrate
+  }
+
+  /// A line for each step: `Shop: willMigrate of fill titles`, `Shop → Shop 2: inferred`.
+  public var lines: [String] {
+    steps.map { step in
+      switch step {
+      case .migration(let source, let destination):
+        "\(source.name) → \(destination.name): inferred"
+      case .handler(let phase, let stage, let model):
+        "\(model.name): \(phase.rawValue) of \(name(ofStage: stage))"
+      }
+    }
+  }
+}
+
+extension StagedMigration.Step {
+  /// The checksum of the version that the step leads to.
+  fileprivate var destination: String {
+    switch self {
+    case .inferred(_, let destination), .custom(_, _, let destination): destination
+    }
+  }
+}
+
+/// The models of a staged migration by their checksums.
+private struct StageModels {
+  private let candidates: [ModelVersion]
+  private let references: [ModelReference]
+  private var known: [String: ModelVersion] = [:]
+
+  init(_ stages: StagedMigration, own: ModelVersion, given: [ModelVersion]) {
+    candidates = given + [own]
+    references = stages.stages.flatMap { stage -> [ModelReference] in
+      guard case .custom(let stage) = stage else { return [] }
+      return [stage.source, stage.destination]
+    }
+  }
+
+  mutating func version(of checksum: String) throws -> ModelVersion {
+    if let version = known[checksum] { return version }
+    let reference =
+      references.first { $0.versionChecksum == checksum }
+      ?? ModelReference(name: "of a lightweight stage", versionChecksum: checksum)
+    let version = try reference.resolved(among: candidates)
+    known[checksum] = version
+    return version
+  }
+}
