@@ -109,6 +109,48 @@ import Testing
     }
   }
 
+  /// The find step of Apple's guide: by the name of the mapping that made the objects.
+  @Test(arguments: [1 << 24, 1] as [Int64])
+  func `find again what earlier ones have made`(shardBytes: Int64) throws {
+    let found = { (mapping: String, objects: String) in
+      #"'FUNCTION($manager, "destinationInstancesForEntityMappingNamed:sourceInstances:", "\#(mapping)", \#(objects))'"#
+    }
+    let pass = { (pattern: String) in
+      """
+      mapping-model: 1
+      entity-mappings:
+        - source: Book
+          destination: Book
+          filter: title MATCHES '\(pattern)'
+          relationships:
+            author: \(found("AuthorToAuthor", "$source.author"))
+            tags: \(found("TagToTag", "SUBQUERY($source.tags, $t, $t.word != 'q')".replacingOccurrences(of: "'", with: "\"")))
+      """
+    }
+    let store = try Self.fixture().migrate(
+      passes: [Self.passes[0], pass("[a-hA-H].*"), pass("[i-zI-Z].*")], shardBytes: shardBytes)
+    #expect(
+      try store.table(
+        """
+        SELECT b.ZTITLE, a.ZNAME, group_concat(t.ZWORD, '+')
+          FROM ZBOOK AS b JOIN ZAUTHOR AS a ON a.Z_PK = b.ZAUTHOR
+          LEFT JOIN Z_2TAGS AS j ON j.Z_2BOOKS = b.Z_PK
+          LEFT JOIN ZTAG AS t ON t.Z_PK = j.Z_3TAGS
+         GROUP BY b.Z_PK
+         ORDER BY b.Z_PK
+        """) == ["beta Xa t+u", "Alpha Yb t", "Zeta Yb u", "zz Xa -"])
+  }
+
+  @Test func `find nothing of later ones`() throws {
+    let author =
+      #"'FUNCTION($manager, "destinationInstancesForEntityMappingNamed:sourceInstances:", "AuthorToAuthor", $source.author)'"#
+    let outcome = try Self.fixture().outcome(
+      passes: [
+        "mapping-model: 1\nentity-mappings:\n" + Self.books(".*", author), Self.passes[0],
+      ])
+    #expect("\(outcome)".contains("there is no entity mapping AuthorToAuthor"))
+  }
+
   @Test func `may have entity mappings of one name`() throws {
     let fixture = try Self.fixture()
     _ = try fixture.migrate(passes: Self.passes)

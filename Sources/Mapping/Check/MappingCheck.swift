@@ -20,16 +20,20 @@ public struct MappingCheck: Sendable {
   ///     them (`Module.Class`), each with the selectors that `FUNCTION($entityPolicy, …)` may name.
   ///   - promisedPolicies: Class names of policies that will be there; nothing else is known of
   ///     them.
+  ///   - earlierModels: Mapping models that are run before into the same destination: expressions
+  ///     may name their entity mappings where the model has none of the name.
   public init(
     _ model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
-    registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = []
+    registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = [],
+    earlierModels: [MappingModel] = []
   ) {
     self.model = model
     self.source = source
     self.destination = destination
     policies = registeredPolicies
     promised = promisedPolicies
-    byName = Dictionary(model.entityMappings.map { ($0.name, $0) }) { first, _ in first }
+    let known = model.entityMappings + earlierModels.flatMap(\.entityMappings)
+    byName = Dictionary(known.map { ($0.name, $0) }) { first, _ in first }
     checkNames()
     checkHashes()
     for mapping in model.entityMappings { check(mapping) }

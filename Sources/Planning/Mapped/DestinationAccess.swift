@@ -37,7 +37,7 @@ struct DestinationAccessPlanner {
     let properties = mapping.properties.attributes + mapping.properties.relationships
     guard derives || properties.contains(where: { $0.expression?.mentions("destination") ?? false })
     else { return nil }
-    let columns = table.columns.filter(\.isAttribute).map(\.name)
+    let columns = context.copiedColumns(of: table).map(\.name)
     let set = mapping.properties.attributes.map { $0.expression == nil ? nil : $0.name }
     var access = DestinationAccess(attributes: [], relationships: [:])
     for declared in context.destination.hierarchy.properties(of: destination) {

@@ -102,8 +102,8 @@ struct MappedBuilder {
       expectedRows: makers.reduce(0) {
         $0 + ($1.mapping.sourceEntity.map(context.rows(ofSource:)) ?? 0)
       },
-      attributePlaces: table.columns.indices.filter { table.columns[$0].isAttribute },
-      relationshipPlaces: table.columns.indices.filter { !table.columns[$0].isAttribute })
+      attributePlaces: table.columns.indices.filter { context.isCopied(table.columns[$0]) },
+      relationshipPlaces: table.columns.indices.filter { !context.isCopied(table.columns[$0]) })
   }
 
   /// Keys are kept when all rows come from one source table and no source object gives two.
@@ -213,7 +213,7 @@ struct MappedAttributes {
 
   mutating func build(_ table: EntityTable) {
     var place = 0
-    for column in table.columns where column.isAttribute {
+    for column in context.copiedColumns(of: table) {
       let isOwn = context.destination.hierarchy.isKind(destination, of: context.bearer(of: column))
       programs.append(isOwn ? program(of: column, place) : .null)
       place += 1

@@ -38,6 +38,7 @@ struct MappedLinks {
   mutating func build(_ plans: inout [EntityMappingPlan]) {
     makeGroups()
     makeJoins()
+    makeCounts()
     for (index, member) in members.enumerated() where plans[index].table != nil {
       link(member, &plans[index])
     }
@@ -48,7 +49,7 @@ struct MappedLinks {
         case .ownObject(let mappings), .toOne(_, let mappings), .toMany(_, let mappings):
           for mapping in mappings { plans[mapping].isAskedFor = true }
         case .evaluated:
-          for other in plans.indices where plans[other].pass == plans[index].pass {
+          for other in plans.indices where plans[other].pass <= plans[index].pass {
             plans[other].isAskedFor = true
           }
         }
@@ -100,12 +101,15 @@ struct MappedLinks {
           let isSet = own.contains { expression(of: name, in: $0) != nil }
           let lacks = own.contains { expression(of: name, in: $0) == nil }
           let isOneToOne = !inverse.relationship.isToMany
-          guard
-            hasPolicies || (others && lacks) || ((isOrdered || isOneToOne) && (others || isSet))
-          else { continue }
+          let isCounted = context.isCounted(name, declaredBy: entity)
+          let isAlways = isOrdered || isOneToOne || isCounted
+          guard hasPolicies || (others && lacks) || (isAlways && (others || isSet)) else {
+            continue
+          }
           add(
             Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
           groups[groups.count - 1].isOneToOne = isOneToOne
+          groups[groups.count - 1].isCounted = isCounted
         case .owner(let owner, let name):
           guard
             hasPolicies
@@ -148,6 +152,49 @@ struct MappedLinks {
     }
   }
 
+  /// Derived attributes count what the groups before have sorted.
+  private mutating func makeCounts() {
+    for table in context.destination.tables {
+      for column in table.columns {
+        guard case .attribute(let bearer, let name) = column.role,
+          let counted = context.countedRelationship(of: column)
+        else { continue }
+        add(Key(entity: bearer, relationship: name), pairs(of: counted))
+      }
+    }
+  }
+
+  private func pairs(
+    of counted: (relationship: RelationshipDescription, entity: EntityName)
+  ) -> RelationshipGroup.Target {
+    let name = counted.relationship.name
+    if let join = context.destination.join(of: name, in: counted.entity) {
+      let key = Key(entity: join.table.entity, relationship: join.table.relationship)
+      return .count(of: groupNumbers[key], side: join.isFirst ? 0 : 1)
+    }
+    let inverse = hierarchy.inverse(of: counted.relationship)
+    let key = Key(
+      entity: inverse?.entity ?? counted.entity, relationship: inverse?.relationship.name ?? name)
+    return .count(of: groupNumbers[key], side: 1)
+  }
+
+  /// For attributes that count, 0 where there is nothing to count.
+  func countFills(of entity: EntityName, _ number: Int) -> [RelationshipFill] {
+    let table = tables[number]
+    return context.destination.tables[number].columns.compactMap { column in
+      guard case .attribute(let bearer, let name) = column.role,
+        context.countedRelationship(of: column) != nil, hierarchy.isKind(entity, of: bearer),
+        let group = groupNumbers[Key(entity: bearer, relationship: name)],
+        let place = table.relationshipPlaces.firstIndex(where: {
+          table.columns[$0] == column.name
+        })
+      else { return nil }
+      return RelationshipFill(
+        group: group, keyPlace: place, entityPlace: nil, orderPlace: nil, keepsOwn: false,
+        otherwise: 0)
+    }
+  }
+
   // MARK: One entity mapping
 
   private mutating func link(_ member: MappedBuilder.Member, _ plan: inout EntityMappingPlan) {
@@ -186,7 +233,7 @@ struct MappedLinks {
       link.way = way(of: value, source: source, pass: member.pass, &plan.linkColumns)
       plan.links.append(link)
     }
-    plan.fills += ownerFills(of: destination, number)
+    plan.fills += ownerFills(of: destination, number) + countFills(of: destination, number)
   }
 
   /// `Z_ENT` in the destination of everything that a relationship may point to.
@@ -261,6 +308,10 @@ struct MappedLinks {
     switch selector {
     case ManagerSelector.instancesForMapping:
       takers = members.filter { $0.pass == pass && $0.mapping.name == name }
+      // A later pass finds again what an earlier one has made.
+      if takers.isEmpty {
+        takers = members.filter { $0.pass < pass && $0.mapping.name == name }
+      }
       if takers.isEmpty { return .evaluated }
     case ManagerSelector.instancesForRelationship:
       guard let relationship = own.property(name, of: source)?.property.relationship else {

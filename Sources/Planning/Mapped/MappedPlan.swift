@@ -139,6 +139,9 @@ public struct RelationshipGroup: Codable, Sendable, Equatable {
     case columns(table: Int, isOrdered: Bool)
     /// Number in ``MigrationPlan/joinTables``.
     case join(Int, firstIsOrdered: Bool, secondIsOrdered: Bool, isReflexive: Bool)
+    /// A derived attribute's column: how often an object stands in the pairs of another group, on
+    /// side 0 or 1, the row that it sets or the other one; nil where there are no pairs.
+    case count(of: Int?, side: Int)
   }
 
   public var entity: EntityName
@@ -147,6 +150,8 @@ public struct RelationshipGroup: Codable, Sendable, Equatable {
   /// True when the inverse is to-one, too: who takes an object over takes it from another. The
   /// pairs are then set one after the other, in Core Data's order.
   public var isOneToOne = false
+  /// True when its pairs are counted: then all of them must be here, and what is set to nil.
+  public var isCounted = false
 }
 
 /// A column that a ``RelationshipGroup`` sets, as the objects of one mapping have it. Places are
@@ -164,6 +169,8 @@ public struct RelationshipFill: Codable, Sendable, Equatable {
   public var yieldsToOwn = false
   /// True when the group alone decides, whatever the mapping has set.
   public var isDecided = false
+  /// The value where the group has none; NULL otherwise.
+  public var otherwise: Int64?
 }
 
 /// How many members a to-many relationship may have.

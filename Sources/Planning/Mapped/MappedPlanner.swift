@@ -38,14 +38,20 @@ struct MappedPlanner {
         ? ["\(files.count) mapping models are run one after the other into one destination."] : [])
   }
 
+  private func checks() -> [MappingCheck] {
+    models.indices.map { pass in
+      MappingCheck(
+        models[pass], source: source, destination: destination, registeredPolicies: policies,
+        earlierModels: Array(models[..<pass]))
+    }
+  }
+
   /// What forbids running the mapping models; the code is that of the first. Entity migration
   /// policies are code, which no mapping model brings along: one that is not registered stands
   /// against it.
   func obstacles() -> (code: Int, reasons: [Reason])? {
     var found: [(MappingFinding, String)] = []
-    for (file, model) in zip(files, models) {
-      let check = MappingCheck(
-        model, source: source, destination: destination, registeredPolicies: policies)
+    for (file, check) in zip(files, checks()) {
       found += check.findings.filter { $0.severity == .error }.map { ($0, file.file) }
     }
     guard !found.isEmpty else { return nil }
@@ -66,9 +72,7 @@ struct MappedPlanner {
   /// What a person should know of the mapping models, entities that start empty above all.
   func warnings() -> [String] {
     var notes: [String] = []
-    for (file, model) in zip(files, models) {
-      let check = MappingCheck(
-        model, source: source, destination: destination, registeredPolicies: policies)
+    for (file, check) in zip(files, checks()) {
       for finding in check.findings where finding.severity == .warning {
         // With several passes an entity may be another pass's.
         if models.count > 1,

@@ -63,7 +63,7 @@ extension MappedLinks {
         }
         describe(relationship, declaredBy: declared.entity, &plan)
       }
-      plan.fills += ownerFills(of: entity, number)
+      plan.fills += ownerFills(of: entity, number) + countFills(of: entity, number)
       return plan
     }
   }
@@ -71,7 +71,7 @@ extension MappedLinks {
   private func describeAttributes(_ layout: EntityTable, _ plan: inout DestinationEntityPlan) {
     let hierarchy = context.destination.hierarchy
     var place = -1
-    for column in layout.columns where column.isAttribute {
+    for column in context.copiedColumns(of: layout) {
       place += 1
       var value = AttributeProgram.null
       defer { plan.defaults.append(value) }

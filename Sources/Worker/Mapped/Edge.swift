@@ -61,7 +61,7 @@ struct Edge {
     for (position, target) in targets.enumerated() {
       for emission in emissions {
         let group = groups[emission.group]
-        if isOwnWord, !isToMany, !group.isOneToOne, emission.side == 0,
+        if isOwnWord, !isToMany, !group.isOneToOne, !group.isCounted, emission.side == 0,
           case .columns(_, false) = group.target
         {
           continue
@@ -87,12 +87,15 @@ struct Edge {
     }
   }
 
-  /// Nil takes an object from its partner, where the relationship is one-to-one.
+  /// Nil takes an object from its partner, where the relationship is one-to-one, and is a word of
+  /// its own, where it is counted.
   private static func emitNil(
     _ emissions: [LinkProgram.Emission], key: Int64, _ groups: [RelationshipGroup],
     _ body: (_ group: Int, Edge) throws -> Void
   ) throws {
-    for emission in emissions where groups[emission.group].isOneToOne {
+    for emission in emissions {
+      let group = groups[emission.group]
+      guard group.isOneToOne || (group.isCounted && emission.side == 0) else { continue }
       try body(
         emission.group,
         Edge(

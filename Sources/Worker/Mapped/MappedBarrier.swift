@@ -298,7 +298,7 @@ extension MappedBarrier {
           FROM (SELECT a, b, entity, max(position) OVER (PARTITION BY a, b) AS p,
                        row_number() OVER (PARTITION BY a ORDER BY side, seq DESC) AS n
                   FROM raw\(number))
-         WHERE n = 1
+         WHERE n = 1 AND b <> \(Edge.nobody)
         """
       let place =
         isOrdered
@@ -328,6 +328,17 @@ extension MappedBarrier {
                   FROM raw\(number)
                  GROUP BY a, b)
          ORDER BY a, b;
+        """
+    case .count(let group, let side):
+      let key = side == 0 ? "a" : "b"
+      let counted = group.map {
+        "INSERT INTO edges\(number) SELECT \(key), count(*), NULL, NULL FROM edges\($0) "
+          + "GROUP BY \(key) ORDER BY \(key);"
+      }
+      return """
+        CREATE TABLE edges\(number)
+          (a INTEGER PRIMARY KEY, b INTEGER, entity INTEGER, place INTEGER);
+        \(counted ?? "")
         """
     }
   }

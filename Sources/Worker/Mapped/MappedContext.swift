@@ -45,6 +45,14 @@ final class MappedContext {
     Double(plan.sourceIdentity.modificationSeconds) - 978_307_200
   }
 
+  /// The entity mappings of a name: those of the pass at hand, else of the passes before, whose
+  /// objects a later pass finds again by them.
+  func mappings(named name: String, pass: Int) -> [Int] {
+    let named = mappings.indices.filter { mappings[$0].name == name }
+    let own = named.filter { mappings[$0].pass == pass }
+    return own.isEmpty ? named.filter { mappings[$0].pass < pass } : own
+  }
+
   func mapping(_ index: Int) throws -> EntityMappingPlan {
     guard mappings.indices.contains(index) else {
       throw StageError.outOfOrder("entity mapping \(index) of \(mappings.count)")

@@ -137,6 +137,7 @@ final class FillCursor {
   /// Sets the columns of a row. Its own word counts, where it has one; the place in the owner's
   /// list is then taken over if the owner is the same.
   func apply(to columns: UnsafeMutablePointer<RawValue>, key: Int64) throws {
+    if let value = plan.otherwise { columns[plan.keyPlace] = .integer(value) }
     if plan.isDecided {
       columns[plan.keyPlace] = .null
       if let place = plan.entityPlace { columns[place] = .null }

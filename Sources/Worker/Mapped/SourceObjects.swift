@@ -202,9 +202,7 @@ final class SourceObjects: ObjectAccess {
   func destinationInstances(
     forEntityMappingNamed mapping: String, sourceInstances: [ObjectReference]?
   ) throws -> [ObjectReference]? {
-    let found = context.mappings.indices.filter {
-      context.mappings[$0].pass == pass && context.mappings[$0].name == mapping
-    }
+    let found = context.mappings(named: mapping, pass: pass)
     return found.isEmpty ? nil : try instances(of: found, sourceInstances)
   }
 
@@ -253,9 +251,7 @@ final class SourceObjects: ObjectAccess {
   func sourceInstances(
     forEntityMappingNamed mapping: String, destinationInstances: [ObjectReference]?
   ) throws -> [ObjectReference]? {
-    let found = context.mappings.indices.filter {
-      context.mappings[$0].pass == pass && context.mappings[$0].name == mapping
-    }
+    let found = context.mappings(named: mapping, pass: pass)
     guard !found.isEmpty else { return nil }
     try requireLinks()
     var sources: [ObjectReference] = []

@@ -33,7 +33,7 @@ extension SourceObjects {
     if let sources {
       return try destinationInstances(forEntityMappingNamed: mapping, sourceInstances: sources)
     }
-    let indexes = mappings(named: mapping)
+    let indexes = context.mappings(named: mapping, pass: pass)
     guard !indexes.isEmpty else { return nil }
     var found: [ObjectReference] = []
     var seen: Set<ObjectReference> = []
@@ -53,7 +53,7 @@ extension SourceObjects {
       return try sourceInstances(
         forEntityMappingNamed: mapping, destinationInstances: destinations)
     }
-    let indexes = mappings(named: mapping)
+    let indexes = context.mappings(named: mapping, pass: pass)
     guard !indexes.isEmpty else { return nil }
     var found: [ObjectReference] = []
     var seen: Set<ObjectReference> = []
@@ -63,12 +63,6 @@ extension SourceObjects {
       }
     }
     return found
-  }
-
-  private func mappings(named name: String) -> [Int] {
-    context.mappings.indices.filter {
-      context.mappings[$0].pass == pass && context.mappings[$0].name == name
-    }
   }
 
   private func forEachPair(
