@@ -56,6 +56,10 @@ let package = Package(
     // An executable with stages of its own, for crash trials of real processes.
     .executableTarget(
       name: "staged-tool", dependencies: ["Godwit"], path: "Tests/StagedTool"),
+    .executableTarget(
+      name: "godwit-benchmarks",
+      dependencies: ["StoreFixtures", ours("KeyedArchive"), ours("SQLite"), argumentParser],
+      path: "Tests/Benchmarks"),
     tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
 
     // The ground: system libraries.

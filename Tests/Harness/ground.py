@@ -78,6 +78,12 @@ def staged_tool():
     return _built("staged-tool", "GODWIT_STAGED")
 
 
+@functools.cache
+def benchmarks():
+    """The executable that measures; `GODWIT_BENCHMARKS` names another one."""
+    return _built("godwit-benchmarks", "GODWIT_BENCHMARKS")
+
+
 def make_fleet(directory, stores, rows, seed, version=None, wal=False, external=False):
     """Seeded Recipes stores in `directory`; gives their paths in order."""
     command = [fixtures(), "make-fleet", "--directory", directory, "--stores", str(stores),
