@@ -142,8 +142,12 @@ enum Godwit {
 
   /// Runs the tool to its end.
   ///
-  /// - Parameter step: The durable step after which the coordinator is killed.
-  static func run(_ arguments: [String], killAfter step: Int? = nil) throws -> Run {
+  /// - Parameters:
+  ///   - step: The durable step after which the coordinator is killed.
+  ///   - words: As soon as the output has them, the tool gets SIGTERM.
+  static func run(
+    _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil
+  ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
     let process = Process()
@@ -163,7 +167,14 @@ enum Godwit {
     defer { try? FileManager.default.removeItem(at: messages) }
     process.standardError = try FileHandle(forWritingTo: messages)
     try process.run()
-    let text = output.fileHandleForReading.readDataToEndOfFile()
+    var text = Data()
+    while let words, text.range(of: Data(words.utf8)) == nil {
+      let more = output.fileHandleForReading.availableData
+      if more.isEmpty { break }
+      text += more
+    }
+    if words != nil { process.terminate() }
+    text += output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     let said = String(decoding: try Data(contentsOf: messages), as: UTF8.self)
     let isKilled = process.terminationReason == .uncaughtSignal

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitObjectModel
 import GodwitSQLite
 import StoreFixtures
 import Testing
@@ -64,6 +65,70 @@ import Testing
     #expect(run.summary["resumed"] as? Bool == true)
     #expect((run.summary["earlier"] as? Int ?? 0) > 0)
     #expect(killed.lines.first?["run"] as? String == run.summary["run"] as? String)
+  }
+
+  @Test func `stops early at a signal, and goes on when run again`() throws {
+    let names = (1...12).map { "store-\($0)" }
+    let folder = try orders(names)
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try write(text + "workers: 1\n", to: folder)
+    let stopped = try Godwit.run(
+      ["run", folder.url.path, "--json"], stopAt: #""verdict":"migrated""#)
+    #expect(stopped.status == 75)
+    let left = stopped.summary["pending"] as? Int ?? 0
+    #expect(left > 0 && stopped.summary["failed"] as? Int == 0)
+    #expect(stopped.summary["migrated"] as? Int == 12 - left)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0)
+    #expect(run.counts == "12 found, 12 migrated")
+    #expect(run.summary["earlier"] as? Int == 12 - left)
+  }
+
+  @Test(arguments: ["replace", "{ beside: -2 }"])
+  func `goes through versions between, and is killed on the way`(commit: String) throws {
+    let folder = try orders()
+    // A third version, inferred from the second, which only the mapping model leads to.
+    let second = try folder.bytes("Orders.xcdatamodeld/Orders 2.xcdatamodel/contents")
+    let third = String(decoding: second, as: UTF8.self).replacingOccurrences(
+      of: "</entity>",
+      with: #"<attribute name="remark" optional="YES" attributeType="String"/></entity>"#)
+    let model = folder.path("Orders.xcdatamodeld/Orders 3.xcdatamodel")
+    try FileManager.default.createDirectory(atPath: model, withIntermediateDirectories: true)
+    try third.write(toFile: model + "/contents", atomically: true, encoding: .utf8)
+    // Names alone would fit the second step, too.
+    let first = try FixtureModels.model(at: folder.path("Orders.xcdatamodeld/Orders.xcdatamodel"))
+    let hash = try #require(try EntityHierarchy(first).versionHashes["Order"])
+    let mapping = String(decoding: try folder.bytes("orders.mapping.yaml"), as: UTF8.self)
+      .replacingOccurrences(
+        of: "source: Order\n",
+        with: "source: Order\n    source-hash: \(Data(hash.bytes).base64EncodedString())\n")
+    try mapping.write(
+      toFile: folder.path("orders.mapping.yaml"), atomically: true, encoding: .utf8)
+    try write(
+      """
+      stores: { roots: stores }
+      models: Orders.xcdatamodeld
+      destination: Orders 3
+      mappings: orders.mapping.yaml
+      chain: progressive
+      commit: \(commit)
+      """, to: folder)
+    var (kills, step) = (0, 11)
+    var run = try Godwit.run(folder, killAfter: step)
+    while run.status == -SIGKILL {
+      (kills, step) = (kills + 1, step + 40 + step / 6)
+      run = try Godwit.run(folder, killAfter: step)
+    }
+    #expect(kills > 0)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == "2 found, 2 migrated")
+    for name in commit == "replace" ? ["a", "b"] : ["a-2", "b-2"] {
+      #expect(
+        try folder.table("stores/\(name).sqlite", "SELECT ZNUMBER, ZTOTALCOST, ZREMARK FROM ZORDER")
+          == ["A 5.0 -"])
+    }
+    let again = try Godwit.run(folder)
+    #expect(again.counts == (commit == "replace" ? "2 found, 2 same-model" : "2 found, 2 migrated"))
   }
 
   private func isMigrated(_ result: [String: Any]) -> Bool {
