@@ -31,8 +31,12 @@ extension FleetError: CustomStringConvertible {
       failed.error.message
     case .workersLost(let task, let how):
       "\(RetryPolicy.attempts) workers in a row were lost at \(task.stage) unit \(task.unit); the "
-        + "last one \(how). Nothing was changed. Look for the kernel's out-of-memory killer, then "
-        + "run again; finished shards are kept."
+        + "last one \(how). Nothing was changed. "
+        // SIGKILL comes from outside; anything else is code that stopped, and says where.
+        + (how.hasSuffix("signal 9")
+          ? "Look for the kernel's out-of-memory killer, then run again; "
+          : "What it wrote before says why, above all where policies of your own run. Mend that "
+            + "and run again; ") + "finished shards are kept."
     case .workersDie(let executable, let how):
       "\(executable) does not work as a worker: it \(how). Check the installation with "
         + "`godwit doctor` and run again; finished shards are kept."

@@ -53,6 +53,16 @@ import Testing
     }
   }
 
+  /// A trap in a policy is no lack of memory.
+  @Test(arguments: [("was killed by signal 9", true), ("was killed by signal 4", false)])
+  func `looks for what killed a worker where it is to be found`(how: String, isKernel: Bool) {
+    let task = WorkerTask(stage: .copy, unit: 3)
+    let message = "\(FleetError.workersLost(task, how: how))"
+    #expect(message.contains("copy unit 3; the last one \(how)"))
+    #expect(message.contains("out-of-memory killer") == isKernel)
+    #expect(message.contains("policies of your own") != isKernel)
+  }
+
   @Test(arguments: [
     (WorkerFailure.Kind.io, 1, true),
     (.io, 2, true),
