@@ -5,6 +5,8 @@ import Godwit
 await GodwitTool.main(policies: [
   "AccountPolicy": AccountPolicy.self,
   "DebitPolicy": DebitPolicy.self,
+  "DefaultPolicy": EntityMigrationPolicy.self,
+  "DefaultShardPolicy": DefaultShardPolicy.self,
   "LabelPolicy": LabelPolicy.self,
   "ProfilePolicy": ProfilePolicy.self,
   "SheetPolicy": SheetPolicy.self,
