@@ -5,12 +5,13 @@ import Synchronization
 /// Says what becomes of a pipeline's stores as it happens: a few lines a store, and how far it is.
 final class PipelineReport: Sendable {
   private struct State {
-    var stores = 0
     var bytes: Int64 = 0
     var storesDone = 0
     var bytesDone: Int64 = 0
-    var notDone = 0
+    /// What is known so far.
+    var summary: PipelineSummary
     var isDrawn = false
+    var isSaid = false
   }
 
   private let name: String
@@ -19,20 +20,25 @@ final class PipelineReport: Sendable {
   private let isPlan: Bool
   private let isTerminal = isatty(STDERR_FILENO) == 1
   private let start = ContinuousClock.now
-  private let state = Mutex(State())
+  private let state: Mutex<State>
 
   init(name: String, asJSON: Bool, isQuiet: Bool, isPlan: Bool = false) {
     self.name = name
     self.asJSON = asJSON
     self.isQuiet = isQuiet
     self.isPlan = isPlan
+    state = Mutex(State(summary: PipelineSummary(pipeline: name)))
   }
 
   /// Takes an event of the run, on any thread.
   @Sendable func take(_ event: PipelineEvent) {
     switch event {
     case .found(let found):
-      state.withLock { ($0.stores, $0.bytes) = (found.stores, found.bytes) }
+      state.withLock {
+        $0.bytes = found.bytes
+        ($0.summary.found, $0.summary.run) = (found.stores, found.run)
+        $0.summary.resumed = found.resumed
+      }
       if asJSON { Output.result(json: found) }
       if found.links > 0 {
         say("\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
@@ -50,7 +56,8 @@ final class PipelineReport: Sendable {
       state.withLock {
         $0.storesDone += 1
         $0.bytesDone += store?.bytes ?? 0
-        if result.ending != .done { $0.notDone += 1 }
+        if store == nil { $0.summary.found += 1 }
+        $0.summary.count(result)
       }
       clear()
       ResultReport(asJSON: asJSON, isQuiet: isQuiet, isPlan: isPlan).end(result)
@@ -74,7 +81,20 @@ final class PipelineReport: Sendable {
     }
   }
 
+  /// Says what is known, of a run that does not come to its own end.
+  func endEarly() {
+    var summary = state.withLock { $0.summary }
+    summary.countTheRest()
+    end(summary)
+  }
+
+  /// The first call counts: a run that ends while a second signal ends it says one thing.
   func end(_ summary: PipelineSummary) {
+    let isFirst = state.withLock { state in
+      defer { state.isSaid = true }
+      return !state.isSaid
+    }
+    guard isFirst else { return }
     clear()
     if asJSON {
       Output.result(json: summary)
@@ -106,10 +126,10 @@ final class PipelineReport: Sendable {
   }
 
   private func line(_ state: State) -> String {
-    guard state.stores > 0 else { return "\(name): looking for stores" }
-    var line =
-      "\(name): \(grouped(Int64(state.storesDone))) of \(grouped(Int64(state.stores))) stores"
-    if state.notDone > 0 { line += ", \(grouped(Int64(state.notDone))) not done" }
+    let (found, notDone) = (state.summary.found, state.summary.notDone)
+    guard found > 0 else { return "\(name): looking for stores" }
+    var line = "\(name): \(grouped(Int64(state.storesDone))) of \(grouped(Int64(found))) stores"
+    if notDone > 0 { line += ", \(grouped(Int64(notDone))) not migrated" }
     let seconds = (ContinuousClock.now - start).inSeconds
     if state.bytesDone > 0, seconds > 2 {
       let left = Double(state.bytes - state.bytesDone) / (Double(state.bytesDone) / seconds)

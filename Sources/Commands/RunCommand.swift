@@ -55,7 +55,11 @@ struct RunCommand: AsyncParsableCommand {
         Output.say("Stopping; a second signal ends at once. Run the same command to go on.")
         task.cancel()
       },
-      end: { _exit(ExitStatus.resumable.rawValue) })
+      end: {
+        // Too late for the run's own summary; what lies on the disk is as safe as ever.
+        report.endEarly()
+        _exit(ExitStatus.resumable.rawValue)
+      })
     let ticks = Task { await report.tick() }
     let outcome = await task.result
     ticks.cancel()

@@ -145,8 +145,10 @@ enum Godwit {
   /// - Parameters:
   ///   - step: The durable step after which the coordinator is killed.
   ///   - words: As soon as the output has them, the tool gets SIGTERM.
+  ///   - signals: How often.
   static func run(
-    _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil
+    _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
+    signals: Int = 1
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
@@ -173,7 +175,7 @@ enum Godwit {
       if more.isEmpty { break }
       text += more
     }
-    if words != nil { process.terminate() }
+    if words != nil { for _ in 0..<signals { process.terminate() } }
     text += output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     let said = String(decoding: try Data(contentsOf: messages), as: UTF8.self)

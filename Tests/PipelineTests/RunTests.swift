@@ -67,21 +67,24 @@ import Testing
     #expect(killed.lines.first?["run"] as? String == run.summary["run"] as? String)
   }
 
-  @Test func `stops early at a signal, and goes on when run again`() throws {
+  @Test(arguments: [1, 2])
+  func `stops early at a signal, and goes on when run again`(signals: Int) throws {
     let names = (1...12).map { "store-\($0)" }
     let folder = try orders(names)
     let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
     try write(text + "workers: 1\n", to: folder)
     let stopped = try Godwit.run(
-      ["run", folder.url.path, "--json"], stopAt: #""verdict":"migrated""#)
+      ["run", folder.url.path, "--json"], stopAt: #""verdict":"migrated""#, signals: signals)
     #expect(stopped.status == 75)
+    #expect(stopped.summary["event"] as? String == "summary")
+    #expect(stopped.lines.count { $0["event"] as? String == "summary" } == 1)
     let left = stopped.summary["pending"] as? Int ?? 0
     #expect(left > 0 && stopped.summary["failed"] as? Int == 0)
     #expect(stopped.summary["migrated"] as? Int == 12 - left)
     let run = try Godwit.run(folder)
     #expect(run.status == 0)
     #expect(run.counts == "12 found, 12 migrated")
-    #expect(run.summary["earlier"] as? Int == 12 - left)
+    #expect((run.summary["earlier"] as? Int ?? 0) >= 12 - left)
   }
 
   @Test(arguments: ["replace", "{ beside: -2 }"])

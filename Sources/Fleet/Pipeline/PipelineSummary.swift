@@ -22,14 +22,15 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   /// True where no worker can be had, and no store was tried any more.
   public var lacksWorkers: Bool?
 
-  init(pipeline: String) { self.pipeline = pipeline }
+  public init(pipeline: String) { self.pipeline = pipeline }
 
   private enum CodingKeys: String, CodingKey {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
     case needsMapping = "needs-mapping", failed, pending, earlier, seconds, lacksWorkers
   }
 
-  mutating func count(_ result: MigrationResult) {
+  /// Counts what became of a store.
+  public mutating func count(_ result: MigrationResult) {
     switch result.ending {
     case .resumable, .locked, .engineUnavailable: pending += 1
     default:
@@ -48,6 +49,9 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   public var done: Int { migrated + sameModel }
   /// The stores that ended otherwise.
   public var notDone: Int { refused + needsMapping + failed }
+
+  /// Counts every store that was found and not counted as one that is not done yet.
+  public mutating func countTheRest() { pending += found - done - notDone - pending }
 }
 
 /// What happens in a pipeline's run, for whoever watches.
