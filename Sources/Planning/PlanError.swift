@@ -8,6 +8,8 @@ public enum PlanError: Error, Sendable {
   case missingSourceModel(store: String, differing: [Reason])
   /// No destination was named and the models given have no current version.
   case noDestination(models: [String])
+  /// A mapping model says nothing of its versions and fits several steps of a chain.
+  case ambiguousMapping(file: String, steps: [String])
   /// The store breaks rules that Core Data's own stores keep.
   case damaged(store: String, [StoreFinding])
   /// The store uses something that cannot be carried faithfully.
@@ -19,7 +21,7 @@ extension PlanError {
   public var code: Int? {
     switch self {
     case .missingSourceModel: 134_130
-    case .noDestination: nil
+    case .noDestination, .ambiguousMapping: nil
     case .damaged: 134_150
     case .unsupported: 134_110
     }
@@ -28,7 +30,7 @@ extension PlanError {
   public var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing
-    case .noDestination: []
+    case .noDestination, .ambiguousMapping: []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
     }
@@ -53,6 +55,11 @@ extension PlanError: CustomStringConvertible {
     case .noDestination(let models):
       "\(models.isEmpty ? "No model was given" : models.joined(separator: ", ") + " has no current version")"
         + ". Name the destination with --to."
+    case .ambiguousMapping(let file, let steps):
+      "\(file) has neither version hashes nor the names of its models, and fits "
+        + steps.joined(separator: " and ")
+        + ". Write source-model and destination-model into it, or give the versions hashes with "
+        + "`godwit mapping new`."
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")

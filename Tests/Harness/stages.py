@@ -14,7 +14,7 @@ import sys
 import time
 
 from . import ground, tool
-from .chains import HEAD, digest, external
+from .chains import HEAD, digest, external, judged
 
 NAME = '<attribute name="name" optional="YES" attributeType="String"/>'
 NOTE = '<attribute name="note" optional="YES" attributeType="String"/>'
@@ -59,20 +59,6 @@ def write_models(folder):
     if run.exit != 0:
         sys.exit(f"the current version could not be set: {run.why()}")
     return bundle
-
-
-def judged(store, model):
-    """What the oracle has against a store: [problem]."""
-    if not os.path.isdir(ground.ORACLE):
-        ground.say("the oracle is not there: the destination is not judged")
-        return []
-    found = []
-    for words in (["ddl"], ["check", "--validation"]):
-        done = subprocess.run([sys.executable, os.path.join(ground.ORACLE, "oracle"), words[0], store, "--model", model,
-                               *words[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode:
-            found.append(f"the oracle's {words[0]}: {done.stdout.decode(errors='replace')[:600]}")
-    return found
 
 
 def effects(store):

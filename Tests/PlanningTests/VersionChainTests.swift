@@ -93,6 +93,18 @@ private func lines(
     #expect(try lines([b, c, d], mappings: [file]) == ["B → C: BtoC.yaml", "C → D: inferred"])
   }
 
+  @Test func `does a mapping model without versions at one step only`() throws {
+    var document = MappingDocument(entityMappings: [
+      MappingDocument.Entry(name: nil, source: "Item", destination: "Item")
+    ])
+    func file() -> MappingFile { MappingFile(file: "any.yaml", document: document) }
+    let error = #expect(throws: PlanError.self) { try lines([a, b, c], mappings: [file()]) }
+    #expect(error?.description.contains("fits A → B and B → C") == true)
+    document.sourceModelPath = "Shop.xcdatamodeld/B.xcdatamodel"
+    document.destinationModelPath = "C"
+    #expect(try lines([a, b, c], mappings: [file()]) == ["A → B: inferred", "B → C: any.yaml"])
+  }
+
   @Test func `is not for two versions that open each other's stores`() throws {
     #expect(try lines([a, b, a]) == ["none"])
   }

@@ -5,7 +5,7 @@ import GodwitObjectModel
 ///
 ///     # yaml-language-server: $schema=../mapping.schema.json
 ///     mapping-model: 1                    # the format's version
-///     source-model: V1.xcdatamodel        # where the models were; not used
+///     source-model: V1.xcdatamodel        # which versions it is for, in a chain
 ///     destination-model: V2.xcdatamodel
 ///     entity-mappings:                    # in order
 ///       - name: NoteToNote                # else SourceToDestination

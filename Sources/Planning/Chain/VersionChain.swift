@@ -90,6 +90,18 @@ public struct VersionChain: Sendable {
           + "one step.")
     }
     self.notes = notes
+    try requireOneStep(each: mappings.indices.filter { !edges.isBound($0) })
+  }
+
+  /// A mapping model is written for one step. Done at two, it would change values twice.
+  private func requireOneStep(each files: [Int]) throws {
+    for place in files {
+      let steps = path.steps.filter { $0.mappings.contains(place) }
+      guard steps.count > 1 else { continue }
+      throw PlanError.ambiguousMapping(
+        file: mappings[place].file,
+        steps: steps.map { "\(versions[$0.source].name) → \(versions[$0.destination].name)" })
+    }
   }
 }
 
@@ -175,6 +187,19 @@ private struct ChainEdges {
     return stepwise == InferredTerms(whole)
   }
 
+  /// Whether a mapping model says which versions it was made for, by hashes or by names.
+  func isBound(_ place: Int) -> Bool {
+    let document = mappings[place].document
+    if hasHashes(document) { return true }
+    return [document.sourceModelPath, document.destinationModelPath].allSatisfy {
+      Self.version($0).map(names.contains) ?? false
+    }
+  }
+
+  private func hasHashes(_ document: MappingDocument) -> Bool {
+    document.entityMappings.contains { $0.sourceHash != nil || $0.destinationHash != nil }
+  }
+
   /// The mapping models that are for two versions.
   ///
   /// Xcode's source form has no hashes, so a file of one pair may fit another by its names alone.
@@ -186,11 +211,7 @@ private struct ChainEdges {
       destination: hierarchies[destination])
     return choice.matching.filter { place in
       let document = mappings[place].document
-      if document.entityMappings.contains(where: {
-        $0.sourceHash != nil || $0.destinationHash != nil
-      }) {
-        return true
-      }
+      if hasHashes(document) { return true }
       let recorded = (
         Self.version(document.sourceModelPath), Self.version(document.destinationModelPath)
       )
