@@ -144,11 +144,18 @@ extension ChainRun {
       return .direct
     case .progressive:
       guard let chain = try VersionChain(request) else { return .direct }
-      guard chain.path.steps.isEmpty else { return .through(ChainRoute(chain)) }
       var result = MigrationResult(
         store: request.store.string, verdict: .needsMapping, ending: .badInput)
-      result.refuse(.needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
       result.notes = chain.notes
+      if chain.path.steps.isEmpty {
+        result.refuse(.needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
+      } else if request.migrates, let (code, reasons) = try chain.obstacles(request) {
+        // A later step's, too: nothing is begun that cannot be finished.
+        result.path = chain.lines
+        result.refuse(.needsMapping, code, reasons)
+      } else {
+        return .through(ChainRoute(chain))
+      }
       return .ended(result)
     case .staged:
       guard let stages = request.stages else { throw FleetError.noStages }

@@ -56,10 +56,10 @@ extension PlanError: CustomStringConvertible {
       "\(models.isEmpty ? "No model was given" : models.joined(separator: ", ") + " has no current version")"
         + ". Name the destination with --to."
     case .ambiguousMapping(let file, let steps):
-      "\(file) has neither version hashes nor the names of its models, and fits "
-        + steps.joined(separator: " and ")
-        + ". Write source-model and destination-model into it, or give the versions hashes with "
-        + "`godwit mapping new`."
+      "\(file) fits " + steps.joined(separator: " and ")
+        + " and does not say which it is for: it has no version hashes, and names no two of the "
+        + "models given. Give the versions that it was made for, or write source-model and "
+        + "destination-model into it."
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")

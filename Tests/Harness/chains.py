@@ -174,6 +174,17 @@ def trial(name, folder, options, versions, path, effects, mapping=None):
         shutil.copyfile(original + suffix, settled + suffix)
     sqlite3.connect(settled).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     problems += effects(store, settled) + judged(store, os.path.join(bundle, "Shop 10.xcdatamodel"))
+    if mapping:
+        # What a later step lacks is said before the first one is begun.
+        fresh()
+        with open(file, "w") as out:
+            out.write(mapping.replace("    destination: Part\n", "    destination: Part\n    policy: Nobodys\n"))
+        run = tool.run(command)
+        if (run.exit, run.verdict) != (65, "needs-mapping") or run.result.get("path") != path \
+                or digest(store) != before or sorted(os.listdir(here)) != sorted(os.listdir(os.path.dirname(original))):
+            problems.append(f"a policy that nobody registered: {run.why()}, left {os.listdir(here)}")
+        with open(file, "w") as out:
+            out.write(mapping)
     number = 1
     while True:
         fresh()

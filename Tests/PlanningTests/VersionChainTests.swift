@@ -103,6 +103,11 @@ private func lines(
     document.sourceModelPath = "Shop.xcdatamodeld/B.xcdatamodel"
     document.destinationModelPath = "C"
     #expect(try lines([a, b, c], mappings: [file()]) == ["A → B: inferred", "B → C: any.yaml"])
+    // A store that is past those versions has no use for it.
+    let d = version("D", attribute("name"), attribute("rank", .integer16))
+    let chain = try VersionChain(
+      source: c, destination: d, models: [a, b, c, d], mappings: [file()])
+    #expect(chain?.lines == ["C → D: inferred"])
   }
 
   @Test func `is not for two versions that open each other's stores`() throws {

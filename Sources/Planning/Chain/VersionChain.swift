@@ -77,8 +77,8 @@ public struct VersionChain: Sendable {
     let first = places.source.map { known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
     let edges = ChainEdges(
-      names: chain.map(\.version.name), hierarchies: chain.map(\.hierarchy), mappings: mappings,
-      infersMapping: infersMapping)
+      names: chain.map(\.version.name), given: Set((models + chain.map(\.version)).map(\.name)),
+      hierarchies: chain.map(\.hierarchy), mappings: mappings, infersMapping: infersMapping)
     versions = chain.map(\.version)
     path = VersionPath(count: chain.count) { edges.edge($0, $1) }
     self.mappings = mappings
@@ -117,6 +117,23 @@ extension VersionChain {
       source: source(of: step), destination: destination(of: step), mappings: mappings(of: step))
   }
 
+  /// What is wrong with the mapping models of any step, before the first of them is run.
+  ///
+  /// - Returns: Core Data's code and the reasons, those of the first step that has any; nil where
+  ///   nothing is wrong.
+  public func obstacles(_ request: MigrationRequest) throws -> (code: Int, reasons: [Reason])? {
+    for step in path.steps.indices where !path.steps[step].mappings.isEmpty {
+      let leg = leg(step)
+      let planner = MappedPlanner(
+        request.leg(leg, store: request.store, output: nil),
+        source: try EntityHierarchy(leg.source.model),
+        destination: try EntityHierarchy(leg.destination.model))
+      guard planner.isUsed, let (code, reasons) = planner.obstacles() else { continue }
+      return (code, reasons)
+    }
+    return nil
+  }
+
   /// A line for each step: `Shop → Shop 2: inferred`.
   public var lines: [String] {
     path.steps.indices.map { step in
@@ -143,6 +160,8 @@ extension VersionChain {
 /// What there is between every two versions of a chain.
 private struct ChainEdges {
   let names: [String]
+  /// Names of every version at hand, those that the chain does not come by included.
+  let given: Set<String>
   let hierarchies: [EntityHierarchy]
   let mappings: [MappingFile]
   let infersMapping: Bool
@@ -150,9 +169,11 @@ private struct ChainEdges {
   private let neighbours: [InferredMapping]
 
   init(
-    names: [String], hierarchies: [EntityHierarchy], mappings: [MappingFile], infersMapping: Bool
+    names: [String], given: Set<String>, hierarchies: [EntityHierarchy], mappings: [MappingFile],
+    infersMapping: Bool
   ) {
     self.names = names
+    self.given = given
     self.hierarchies = hierarchies
     self.mappings = mappings
     self.infersMapping = infersMapping
@@ -192,7 +213,7 @@ private struct ChainEdges {
     let document = mappings[place].document
     if hasHashes(document) { return true }
     return [document.sourceModelPath, document.destinationModelPath].allSatisfy {
-      Self.version($0).map(names.contains) ?? false
+      Self.version($0).map(given.contains) ?? false
     }
   }
 
@@ -215,7 +236,7 @@ private struct ChainEdges {
       let recorded = (
         Self.version(document.sourceModelPath), Self.version(document.destinationModelPath)
       )
-      if let from = recorded.0, let to = recorded.1, names.contains(from), names.contains(to) {
+      if let from = recorded.0, let to = recorded.1, given.contains(from), given.contains(to) {
         return from == names[source] && to == names[destination]
       }
       return destination == source + 1
