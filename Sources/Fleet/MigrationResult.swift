@@ -42,6 +42,8 @@ public struct MigrationResult: Codable, Sendable {
     public var units: Int
     /// Units whose checkpoints were there already.
     public var reused: Int
+    /// Of all workers together; nil for what the coordinator does.
+    public var processorSeconds: Double?
   }
 
   public struct Memory: Codable, Sendable, Equatable {

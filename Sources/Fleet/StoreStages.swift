@@ -174,6 +174,9 @@ extension StoreAttempt {
     for try await finished in await pool.perform(tasks) {
       cost.rows += finished.rows
       cost.bytes += finished.bytes
+      if let seconds = finished.processorSeconds {
+        cost.processorSeconds = (cost.processorSeconds ?? 0) + seconds
+      }
       var event = RunEvent(.unitFinished, stage: stage.rawValue, unit: finished.unit)
       event.rows = finished.rows
       event.bytes = finished.bytes

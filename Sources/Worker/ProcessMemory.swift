@@ -9,3 +9,13 @@ public enum ProcessMemory {
     return Int64(usage.ru_maxrss) * 1024
   }
 }
+
+/// Time of this process, as the kernel counts it.
+enum ProcessTime {
+  /// Seconds for which a processor has worked for it: no others count, however busy the machine.
+  static var processorSeconds: Double {
+    var time = timespec()
+    guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else { return 0 }
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+  }
+}

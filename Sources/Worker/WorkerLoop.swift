@@ -67,7 +67,7 @@ public struct WorkerLoop {
 
   private func perform(_ task: WorkerTask, _ context: StageContext) throws -> FinishedTask {
     let clock = ContinuousClock()
-    let start = clock.now
+    let (start, processorStart) = (clock.now, ProcessTime.processorSeconds)
     let summary =
       switch task.stage {
       case .copy where context.plan.mapped != nil:
@@ -82,6 +82,7 @@ public struct WorkerLoop {
     return FinishedTask(
       task: task, rows: summary.rows, bytes: summary.bytes,
       seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
+      processorSeconds: ProcessTime.processorSeconds - processorStart,
       peakRSS: ProcessMemory.peakResidentBytes, findings: summary.findings)
   }
 }

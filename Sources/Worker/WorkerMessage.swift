@@ -38,6 +38,8 @@ public struct FinishedTask: Codable, Sendable, Equatable {
   /// Bytes of row data that went through.
   public var bytes: Int64
   public var seconds: Double
+  /// How long a processor worked for it: less than ``seconds`` where others had it.
+  public var processorSeconds: Double?
   /// The most memory that the worker has held so far, in bytes.
   public var peakRSS: Int64
   /// What the summary of the checkpoint says, so that nobody needs to open it. Nil for nothing.
@@ -46,14 +48,15 @@ public struct FinishedTask: Codable, Sendable, Equatable {
   public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
 
   public init(
-    task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double, peakRSS: Int64,
-    findings: [StoreFinding] = []
+    task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double,
+    processorSeconds: Double? = nil, peakRSS: Int64, findings: [StoreFinding] = []
   ) {
     stage = task.stage
     unit = task.unit
     self.rows = rows
     self.bytes = bytes
     self.seconds = seconds
+    self.processorSeconds = processorSeconds
     self.peakRSS = peakRSS
     self.findings = findings.isEmpty ? nil : findings
   }
