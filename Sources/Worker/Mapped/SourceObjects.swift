@@ -44,6 +44,7 @@ final class SourceObjects: ObjectAccess {
   /// Answers `FUNCTION($entityPolicy, …)`; nil for a selector that is not the policy's.
   var policy: ((String, [ExpressionValue]) throws -> ExpressionValue?)?
   private var entities: [EntityName: Entity] = [:]
+  private var recent: Entity?
   private var names: [Int64: EntityName] = [:]
   private var destinationNames: [Int64: EntityName] = [:]
   /// The values of the object at hand, in the order of its entity's attributes.
@@ -107,7 +108,7 @@ final class SourceObjects: ObjectAccess {
       throw EvaluationProblem.access(
         "of destination objects only $destination can be read by an expression. Use the source's")
     }
-    guard let entity = entities[object.entity] else { return nil }
+    guard let entity = entity(object.entity) else { return nil }
     if let place = entity.attributes[key] {
       return try attribute(place, of: object, entity)
     }
@@ -115,6 +116,13 @@ final class SourceObjects: ObjectAccess {
       return try objects(place, of: object, entity)
     }
     return entity.unstored.contains(key) ? .null : nil
+  }
+
+  /// Most questions are about the same entity as the one before.
+  private func entity(_ name: EntityName) -> Entity? {
+    if let recent, recent.access.entity == name { return recent }
+    recent = entities[name]
+    return recent
   }
 
   private func attribute(_ place: Int, of object: ObjectReference, _ entity: Entity) throws

@@ -11,6 +11,8 @@ final class DestinationKind {
   let relationships: [String: Int]
   /// The record of a new object: `Z_ENT`, `Z_OPT` and the model's defaults.
   let template: [UInt8]
+  /// Room for one row, for changing its record.
+  let row: RowValues
 
   init(_ plan: DestinationEntityPlan, _ table: TablePlan) {
     self.plan = plan
@@ -20,7 +22,7 @@ final class DestinationKind {
     relationships = Dictionary(
       plan.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
     let code = AttributeProgramCode(plan.defaults)
-    let row = RowValues(count: 2 + plan.defaults.count)
+    row = RowValues(count: 2 + plan.defaults.count)
     row.values[0] = .integer(plan.number)
     // Objects of a new store: they have been saved once.
     row.values[1] = .integer(1)
@@ -54,11 +56,12 @@ final class DestinationKinds {
   subscript(number: Int64) -> DestinationKind? { byNumber[number] }
 }
 
-/// An object that is being worked on.
+/// An object that is being worked on, until others need the room: nobody keeps one beyond the next
+/// question for an object.
 final class WorkingObject {
-  let kind: DestinationKind
+  private(set) var kind: DestinationKind
   /// Place among the shard's objects of the same table, from 1.
-  let ordinal: Int64
+  private(set) var ordinal: Int64
   /// `Z_ENT`, `Z_OPT` and the attribute columns, without what ``changes`` say.
   var record = RawBuffer(capacity: 256)
   /// Places among the attribute columns, and their new values; the last one counts.
@@ -72,5 +75,16 @@ final class WorkingObject {
   init(_ kind: DestinationKind, _ ordinal: Int64) {
     self.kind = kind
     self.ordinal = ordinal
+  }
+
+  /// Becomes another object, and keeps its memory.
+  func renew(_ kind: DestinationKind, _ ordinal: Int64) {
+    self.kind = kind
+    self.ordinal = ordinal
+    record.removeAll()
+    changes.removeAll(keepingCapacity: true)
+    if !transients.isEmpty { transients = [:] }
+    if !links.isEmpty { links = [] }
+    isDirty = true
   }
 }

@@ -35,6 +35,8 @@ final class DestinationObjects {
   /// Tables in the order in which they came up; the mapping's own is first.
   private(set) var tables: [Int] = []
   private var working: [Key: WorkingObject] = [:]
+  /// Objects that became bytes: their memory is used again.
+  private var spare: [WorkingObject] = []
   private var recent: WorkingObject?
   private var hubs: [Hub: [LinkTargets.Target]] = [:]
   /// Whether it is remembered whose attributes change: in the link stage they have been written.
@@ -71,9 +73,15 @@ final class DestinationObjects {
     if working.count >= Self.mostWorking { try settle() }
     use(kind.plan.table)
     places[kind.plan.table]?.append(-1)
-    let object = WorkingObject(kind, count(of: kind.plan.table))
+    let object = fresh(kind, count(of: kind.plan.table))
     if let record { object.record.append(record) } else { object.record.append(kind.template) }
     return keep(object)
+  }
+
+  private func fresh(_ kind: DestinationKind, _ ordinal: Int64) -> WorkingObject {
+    guard let object = spare.popLast() else { return WorkingObject(kind, ordinal) }
+    object.renew(kind, ordinal)
+    return object
   }
 
   private func keep(_ object: WorkingObject) -> WorkingObject {
@@ -97,7 +105,7 @@ final class DestinationObjects {
     if working.count >= Self.mostWorking { try settle() }
     let object = try read(place) { record, links -> WorkingObject? in
       guard let found = Self.kind(of: record, kinds) else { return nil }
-      let object = WorkingObject(found, ordinal)
+      let object = fresh(found, ordinal)
       object.record.append(record)
       object.links = LinkBytes.links(links)
       object.isDirty = false
@@ -187,7 +195,10 @@ final class DestinationObjects {
 extension DestinationObjects {
   /// Turns all objects at work into bytes.
   func settle() throws {
-    for object in working.values where object.isDirty { try write(object) }
+    for object in working.values {
+      if object.isDirty { try write(object) }
+      spare.append(object)
+    }
     working.removeAll(keepingCapacity: true)
     recent = nil
   }
@@ -200,21 +211,25 @@ extension DestinationObjects {
         changed[object.kind.plan.table, default: []].insert(object.ordinal)
       }
     }
+    places[object.kind.plan.table]?[Int(object.ordinal) - 1] = try append(
+      object.record.bytes, object.links)
+  }
+
+  private func append(_ record: UnsafeRawBufferPointer, _ links: LinkBytes.Links) throws -> Int {
     output.removeAll()
     output.append(number: UInt32(0))
-    output.append(number: UInt32(object.record.count).littleEndian)
-    output.append(object.record.bytes)
-    LinkBytes.append(object.links, to: &output)
+    output.append(number: UInt32(record.count).littleEndian)
+    output.append(record)
+    LinkBytes.append(links, to: &output)
     output.base.storeBytes(of: UInt32(output.count).littleEndian, as: UInt32.self)
-    let place = try scratch.append(output.bytes)
-    places[object.kind.plan.table]?[Int(object.ordinal) - 1] = place
+    return try scratch.append(output.bytes)
   }
 
   /// Puts the changes into the record.
   private func apply(_ object: WorkingObject) throws {
     let kind = object.kind
-    let row = RowValues(count: 2 + kind.plan.defaults.count)
-    guard RecordFormat.decode(record: object.record.bytes, into: row.values, count: row.count)
+    let values = kind.row.values
+    guard RecordFormat.decode(record: object.record.bytes, into: values, count: kind.row.count)
     else { throw StageError.outOfOrder("a change of an object without a record") }
     bytes.removeAll()
     // Pointers are made afterwards: the buffer may move while it grows.
@@ -225,24 +240,24 @@ extension DestinationObjects {
       }
       let start = bytes.count
       switch value.stored(as: attribute.type) {
-      case .integer(let number): row.values[2 + place] = .integer(number)
-      case .real(let number): row.values[2 + place] = .real(number)
+      case .integer(let number): values[2 + place] = .integer(number)
+      case .real(let number): values[2 + place] = .real(number)
       case .text(var text):
         text.withUTF8 { bytes.append(UnsafeRawBufferPointer($0)) }
         extents.append((place, start, bytes.count - start, true))
       case .blob(let data):
         try append(data, attribute, object, place)
         extents.append((place, start, bytes.count - start, false))
-      case .null, nil: row.values[2 + place] = .null
+      case .null, nil: values[2 + place] = .null
       }
     }
     for extent in extents {
       let start = UnsafeRawPointer(bytes.base + extent.offset)
-      row.values[2 + extent.place] =
+      values[2 + extent.place] =
         extent.isText ? .text(start, count: extent.count) : .blob(start, count: extent.count)
     }
     output.removeAll()
-    RecordFormat.encode(row.values, count: row.count, into: &output)
+    RecordFormat.encode(values, count: kind.row.count, into: &output)
     object.record.removeAll()
     object.record.append(output.bytes)
     object.changes.removeAll(keepingCapacity: true)
@@ -327,13 +342,17 @@ extension DestinationObjects {
     links: [(relationship: Int, targets: [LinkTargets.Target])]
   ) throws {
     use(table)
-    guard let kind = Self.kind(of: record, kinds), kind.plan.table == table else {
+    guard Self.kind(of: record, kinds)?.plan.table == table else {
       throw StageError.outOfOrder("an object of an entity that its table does not have")
     }
-    places[table]?.append(-1)
-    let object = WorkingObject(kind, count(of: table))
-    object.record.append(record)
-    for link in links { set(link.targets, object, link.relationship) }
-    try write(object)
+    let ordinal = count(of: table) + 1
+    let links = links.map { link in
+      guard link.targets.count >= Self.hubMembers else { return link }
+      hubs[Hub(key: Key(table: table, ordinal: ordinal), relationship: link.relationship)] =
+        link.targets
+      return (link.relationship, [])
+    }
+    let place = try append(record, links)
+    places[table]?.append(place)
   }
 }

@@ -187,12 +187,16 @@ final class PolicyLinkEngine: PolicyEngine {
   // MARK: Relationships by mapping
 
   override func linkByDefault(_ destination: ObjectReference) throws {
-    guard let own = try working(destination) else {
+    guard !mapping.links.isEmpty else { return }
+    guard try working(destination) != nil else {
       throw PolicyError.notNow("createRelationships sets those of the object at hand only")
     }
     guard let source = try source(of: destination) else { return }
     try defaults.find(source, for: destination) { property, targets in
-      guard let number = own.kind.relationships[property] else { return }
+      // Anew each time: an expression may have asked for other objects, and this one made room.
+      guard let own = try working(destination), let number = own.kind.relationships[property] else {
+        return
+      }
       let relationship = own.kind.plan.relationships[number]
       objects.set(relationship.isToMany ? targets : Array(targets.prefix(1)), own, number)
     }
