@@ -89,7 +89,7 @@ final class ResultReport: Sendable {
 
   private static func planLines(_ plan: MigrationResult.Plan) -> [String] {
     var lines = [
-      "  \(plan.shards) shards, \(ByteSize.text(plan.bytes)) of rows"
+      "  \(plan.shards) \(plan.shards == 1 ? "shard" : "shards"), \(ByteSize.text(plan.bytes)) of rows"
         + (plan.diskBytes.map { ", \(ByteSize.text($0)) of free space needed" } ?? "")
     ]
     let tables = plan.tables ?? []
@@ -102,7 +102,26 @@ final class ResultReport: Sendable {
         : "  \(table.shards) \(table.shards == 1 ? "shard" : "shards"), \(ByteSize.text(table.bytes))"
       lines.append("  \(name)  \(table.way)\(size)")
     }
-    return lines
+    return lines + mappingLines(plan)
+  }
+
+  /// Which mapping models are run, and what becomes of what.
+  private static func mappingLines(_ plan: MigrationResult.Plan) -> [String] {
+    guard let models = plan.mappingModels else { return [] }
+    guard !models.isEmpty else { return ["  the mapping is inferred"] }
+    let mappings = plan.mappings ?? []
+    let width = mappings.map(\.name.count).max() ?? 0
+    return ["  by \(models.joined(separator: ", then "))"]
+      + mappings.map { mapping in
+        let name = mapping.name + String(repeating: " ", count: width - mapping.name.count)
+        var words = [
+          "    \(name)  \(mapping.source ?? "nothing") → \(mapping.destination ?? "nothing")"
+        ]
+        if let takes = mapping.takes { words.append("where \(takes)") }
+        if let policy = mapping.policy { words.append("policy \(policy)") }
+        if mapping.hasNewKeys { words.append("new keys") }
+        return words.joined(separator: ", ")
+      }
   }
 }
 

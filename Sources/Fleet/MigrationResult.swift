@@ -71,6 +71,21 @@ public struct MigrationResult: Codable, Sendable {
     public var diskBytes: Int64?
     /// Only where a plan was asked for.
     public var tables: [Table]?
+    /// Likewise: the files of the mapping models; none where the mapping was inferred.
+    public var mappingModels: [String]?
+    /// Likewise: the entity mappings of such files, in the order in which they are run.
+    public var mappings: [Mapping]?
+
+    public struct Mapping: Codable, Sendable, Equatable {
+      public var name: String
+      public var source: String?
+      public var destination: String?
+      /// The filter or source expression; nil for one that takes every object.
+      public var takes: String?
+      public var policy: String?
+      /// True when objects get new keys.
+      public var hasNewKeys: Bool
+    }
 
     public struct Table: Codable, Sendable, Equatable {
       public var name: String

@@ -87,6 +87,13 @@ extension MigrationResult.Plan {
     bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
     self.diskBytes = diskBytes
     guard withTables else { return }
+    mappingModels = plan.mapped?.files ?? []
+    mappings = plan.mapped?.mappings.map { mapping in
+      Mapping(
+        name: mapping.name, source: mapping.source?.rawValue,
+        destination: mapping.destination?.rawValue, takes: mapping.filter ?? mapping.selection,
+        policy: mapping.policy, hasNewKeys: mapping.table != nil && mapping.assignsKeys)
+    }
     var costs: [String: (shards: Int, bytes: Int64)] = [:]
     for unit in plan.units {
       let name =

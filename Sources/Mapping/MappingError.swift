@@ -1,5 +1,7 @@
 /// Why a mapping model cannot be read or used.
-public enum MappingError: Error, Sendable, Equatable {
+public indirect enum MappingError: Error, Sendable, Equatable {
+  /// What is wrong in a file of several.
+  case inFile(String, MappingError)
   /// The file is no mapping model of any known form.
   case unreadable(file: String, reason: String)
   /// An expression of a mapping does not parse; `property` is nil for a filter.
@@ -17,17 +19,25 @@ public enum MappingError: Error, Sendable, Equatable {
 extension MappingError {
   /// Core Data's code where it has one. Source: `core-data-migration.md` §1.4.
   public var code: Int? {
-    if case .noneMatches = self { 134140 } else { nil }
+    switch self {
+    case .inFile(_, let error): error.code
+    case .noneMatches: 134140
+    default: nil
+    }
   }
 }
 
 extension MappingError: CustomStringConvertible {
   public var description: String {
     switch self {
+    case .inFile(let file, let error): "\(file): \(error)"
     case .unreadable(let file, let reason):
       "\(file) cannot be read as a mapping model: \(reason)."
     case .badExpression(let mapping, let property, let error):
       "In the entity mapping \(mapping), \(property ?? "the filter"): \(error)"
+        + (error.isCutOff
+          ? ". In { … } a comma ends a YAML value: put the whole expression in quotation marks"
+          : "")
     case .unknownExpressionClass(let mapping, let property, let className):
       "In the entity mapping \(mapping), \(property ?? "the source expression"): archived "
         + "expressions of class \(className) are not known. Write the expression as text."
@@ -40,5 +50,13 @@ extension MappingError: CustomStringConvertible {
       "Several mapping models are for these two models: \(files.joined(separator: ", ")). "
         + "Name the one to use."
     }
+  }
+}
+
+extension ExpressionError {
+  /// True when the text ends within a bracket, as one does whose rest YAML took for something else.
+  fileprivate var isCutOff: Bool {
+    guard case .unexpected(found: "the end", _) = problem else { return false }
+    return text.count { $0 == "(" } > text.count { $0 == ")" }
   }
 }

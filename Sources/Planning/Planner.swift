@@ -76,7 +76,9 @@ public struct Planner: Sendable {
     }
     var known = found
     if !mapped.mismatches.isEmpty {
-      known.notes.append("No mapping model is for this pair of models; the mapping was inferred.")
+      known.notes.append(
+        "The mapping was inferred, since no mapping model given is for this pair of models. "
+          + "--no-infer forbids that.")
       known.notes += mapped.notes
     }
     return .migrate(

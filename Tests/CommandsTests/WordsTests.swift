@@ -1,3 +1,4 @@
+import Foundation
 import GodwitFleet
 import GodwitPlanning
 import Testing
@@ -72,6 +73,32 @@ import Testing
         "a.sqlite: migrated from Recipes to Recipes 2, 12 345 rows in 2.0 s",
         "  the source is kept as a.sqlite.godwit-backup-1",
       ])
+  }
+
+  @Test func `of a plan tells what becomes of what`() throws {
+    let plan = """
+      {"bytes": 10, "destinationChecksum": "", "fingerprint": "", "mappingModels": ["a.yaml"],
+       "mappings": [
+         {"destination": "Image", "hasNewKeys": true, "name": "NoteToImage", "source": "Note",
+          "takes": "image != nil"},
+         {"destination": "Note", "hasNewKeys": false, "name": "Notes", "policy": "P",
+          "source": "Note"},
+         {"hasNewKeys": false, "name": "Old", "source": "Old"}],
+       "shards": 1, "sourceChecksum": "", "tables": []}
+      """
+    var result = MigrationResult(store: "a.sqlite", verdict: .migrated, ending: .done)
+    result.plan = try JSONDecoder().decode(MigrationResult.Plan.self, from: Data(plan.utf8))
+    #expect(
+      ResultReport.lines(result, isPlan: true) == [
+        "a.sqlite: would be migrated",
+        "  1 shard, 10 bytes of rows",
+        "  by a.yaml",
+        "    NoteToImage  Note → Image, where image != nil, new keys",
+        "    Notes        Note → Note, policy P",
+        "    Old          Old → nothing",
+      ])
+    result.plan?.mappingModels = []
+    #expect(ResultReport.lines(result, isPlan: true).last == "  the mapping is inferred")
   }
 
   @Test func `names the entity where a message does not`() {

@@ -270,6 +270,13 @@ import Testing
       ], source: models, destination: models)
     #expect(try choice.single() == 2)
     #expect(choice.mismatches.map(\.reason) == [.unknownEntity, .unknownProperty("y")])
+    #expect(
+      choice.mismatches.map(\.description) == [
+        "entity is not used: it names the destination entity C (C), which the model does not have. "
+          + "Did you mean A?",
+        "property is not used: it names A.y (A), which the destination model does not have. "
+          + "Did you mean x?",
+      ])
   }
 }
 

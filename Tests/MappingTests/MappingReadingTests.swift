@@ -172,6 +172,10 @@ import Testing
       "mapping-model: 1\nentity-mappings:\n  - attributes: { a: '&source.b' }",
       "did you mean $source?"
     ),
+    (
+      "mapping-model: 1\nentity-mappings:\n  - attributes: { a: abs:(1), b: max:(1, 2) }",
+      "a comma ends a YAML value"
+    ),
     ("mapping-model: 1\nmapping-model: 1", "mapping-model"),
     ("[", "cannot be read"),
     ("a: [b", "cannot be read"),
@@ -179,6 +183,16 @@ import Testing
   func `is refused with the line and a suggestion`(text: String, part: String) {
     let error = #expect(throws: MappingError.self) { try read(text) }
     #expect(error?.description.contains(part) == true, "\(String(describing: error))")
+  }
+
+  @Test func `is named where it lies, whatever is wrong in it`() throws {
+    let path = NSTemporaryDirectory() + "godwit-\(UUID().uuidString).yaml"
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    for text in ["", "mapping-model: 1\nentity-mapings: []"] {
+      try Data(text.utf8).write(to: URL(filePath: path))
+      let error = #expect(throws: MappingError.self) { try MappingDocument(path: path) }
+      #expect(error?.description.hasPrefix(path) == true, "\(String(describing: error))")
+    }
   }
 
   @Test func `refuses aliases that would grow without bound`() {

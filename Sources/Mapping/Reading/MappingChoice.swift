@@ -20,26 +20,34 @@ public struct MappingMismatch: Sendable, Equatable {
   public var side: Side
   public var entity: EntityName
   public var reason: Reason
+  /// A name that the model has and that is spelled much like the one it does not have.
+  public var suggestion: String?
 
-  public init(file: String, mapping: String, side: Side, entity: EntityName, reason: Reason) {
+  public init(
+    file: String, mapping: String, side: Side, entity: EntityName, reason: Reason,
+    suggestion: String? = nil
+  ) {
     self.file = file
     self.mapping = mapping
     self.side = side
     self.entity = entity
     self.reason = reason
+    self.suggestion = suggestion
   }
 }
 
 extension MappingMismatch: CustomStringConvertible {
   public var description: String {
-    switch reason {
+    let hint = suggestion.map { " Did you mean \($0)?" } ?? ""
+    return switch reason {
     case .otherVersion:
-      "\(file) was made for another version of the \(side.rawValue) entity \(entity) (\(mapping))."
+      "\(file) is not used: it was made for another version of the \(side.rawValue) entity \(entity) (\(mapping))."
     case .unknownEntity:
-      "\(file) names the \(side.rawValue) entity \(entity) (\(mapping)), which the model does not "
-        + "have."
+      "\(file) is not used: it names the \(side.rawValue) entity \(entity) (\(mapping)), which the "
+        + "model does not have." + hint
     case .unknownProperty(let name):
-      "\(file) names \(entity).\(name) (\(mapping)), which the \(side.rawValue) model does not have."
+      "\(file) is not used: it names \(entity).\(name) (\(mapping)), which the \(side.rawValue) model "
+        + "does not have." + hint
     }
   }
 }
@@ -93,7 +101,20 @@ public struct MappingChoice: Sendable {
       _ side: MappingMismatch.Side, _ entity: EntityName, _ reason: MappingMismatch.Reason
     ) -> MappingMismatch {
       MappingMismatch(
-        file: file, mapping: entry.effectiveName, side: side, entity: entity, reason: reason)
+        file: file, mapping: entry.effectiveName, side: side, entity: entity, reason: reason,
+        suggestion: suggestion(side, entity, reason))
+    }
+    func suggestion(
+      _ side: MappingMismatch.Side, _ entity: EntityName, _ reason: MappingMismatch.Reason
+    ) -> String? {
+      let model = side == .source ? source : destination
+      return switch reason {
+      case .otherVersion: nil
+      case .unknownEntity:
+        Spelling.closest(to: entity.rawValue, among: model.order.map(\.rawValue))
+      case .unknownProperty(let name):
+        Spelling.closest(to: name, among: model.properties(of: entity).map(\.property.name))
+      }
     }
     if let entity = entry.source {
       guard let actual = hashes.0[entity] else { return mismatch(.source, entity, .unknownEntity) }

@@ -43,7 +43,12 @@ extension MappingDocument {
     guard let data = FileManager.default.contents(atPath: file) else {
       throw MappingError.unreadable(file: path, reason: "it cannot be read")
     }
-    try self.init(bytes: Array(data), name: path)
+    do {
+      try self.init(bytes: Array(data), name: path)
+    } catch let error as MappingError {
+      if case .unreadable = error { throw error }
+      throw MappingError.inFile(path, error)
+    }
   }
 
   public static func form(of bytes: [UInt8]) -> Form {

@@ -16,6 +16,8 @@ public struct MappedPlan: Codable, Sendable, Equatable {
   public var countRules: [CountRule]
   /// The source store's UUID, for the URIs of its objects.
   public var sourceUUID = ""
+  /// The mapping models, by the last parts of their paths, in the order in which they are run.
+  public var files: [String] = []
   /// What policies may make; empty where no mapping has one.
   public var destinationEntities: [DestinationEntityPlan] = []
   /// How the objects of the written destination are read, by policies that validate it.

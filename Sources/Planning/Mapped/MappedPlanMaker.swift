@@ -3,6 +3,7 @@ import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
+import SystemPackage
 
 /// Puts the plan of a migration by mapping models together.
 ///
@@ -54,6 +55,9 @@ struct MappedPlanMaker {
         !dropped.contains { index.contains($0) }
       }, units: [], audits: StoreSoundness.jobs(maker.binding), notes: notes)
     plan.mapped = builder.mapped
+    plan.mapped?.files = mapped.files.map {
+      FilePath($0.file).lastComponent?.string ?? $0.file
+    }
     plan.units = try units(of: plan)
     plan.control.storeUUID = Self.uuid(of: try maker.fingerprint(of: plan), store.metadata.uuid)
     plan.fingerprint = try maker.fingerprint(of: plan)
