@@ -39,9 +39,11 @@ struct Edge {
 
   func encode(into buffer: inout RawBuffer) {
     buffer.removeAll()
-    for number in [side, row, other, entity, position] {
-      buffer.append(number: number.littleEndian)
-    }
+    buffer.append(number: side.littleEndian)
+    buffer.append(number: row.littleEndian)
+    buffer.append(number: other.littleEndian)
+    buffer.append(number: entity.littleEndian)
+    buffer.append(number: position.littleEndian)
   }
 
   /// Says where the pairs of one object's relationship go beside its own columns.

@@ -183,7 +183,7 @@ final class UnitKeys {
 extension MappedBarrier {
   /// Sorts the pairs that the link shards have given by the rows that they set.
   ///
-  /// SQLite does it, on disk, in flat memory: pairs are appended as they come, and sorted once.
+  /// In flat memory, see ``EdgeGathering``. SQLite's file is what shards look their rows up in.
   public func gather() throws {
     guard let mapped = plan.mapped, !mapped.groups.isEmpty, !DurableFile.exists(run.edges) else {
       return
@@ -214,132 +214,27 @@ extension MappedBarrier {
       PRAGMA temp_store = FILE;
       BEGIN;
       """)
-    for number in groups.indices {
-      try file.execute(
-        """
-        CREATE TABLE raw\(number)
-          (seq INTEGER PRIMARY KEY, side INTEGER, a INTEGER, b INTEGER, entity INTEGER,
-           position INTEGER)
-        """)
-    }
     try take(groups, into: file)
-    for (number, group) in groups.enumerated() {
-      if group.isOneToOne {
-        try match(number, in: file)
-      } else {
-        try file.execute(Self.sorting(number, group))
-      }
-      try file.execute("DROP TABLE raw\(number)")
-    }
     try file.execute("COMMIT")
     try file.close()
   }
 
+  /// On return no statement is left that would keep the file open.
   private func take(_ groups: [RelationshipGroup], into file: Connection) throws {
-    let inserts = try groups.indices.map {
-      try file.prepare(
-        "INSERT INTO raw\($0) (side, a, b, entity, position) VALUES (?1, ?2, ?3, ?4, nullif(?5, -1))"
-      )
+    let gatherings = try groups.enumerated().map { number, group in
+      try EdgeGathering(group, number: number, of: groups.count, in: file, folder: run.path)
     }
     for unit in plan.units(in: .link) {
       let reader = try reader(.link, unit)
       while let entry = try reader.next() {
         guard entry.channel == Edge.channel else { continue }
-        guard let edge = Edge(entry.payload), inserts.indices.contains(Int(entry.key)) else {
+        guard let edge = Edge(entry.payload), gatherings.indices.contains(Int(entry.key)) else {
           throw StageError.checkpointMismatch(
             table: "edges", unit: unit, what: "a pair is malformed")
         }
-        let insert = inserts[Int(entry.key)]
-        try insert.bind(1, edge.side)
-        try insert.bind(2, edge.row)
-        try insert.bind(3, edge.other)
-        try insert.bind(4, edge.entity)
-        try insert.bind(5, edge.position)
-        try insert.run()
+        try gatherings[Int(entry.key)].take(edge)
       }
     }
-  }
-
-  /// Pairs up the objects of a one-to-one relationship.
-  ///
-  /// Assignments follow each other as in Core Data: by entity mapping, then by object. Each takes
-  /// both objects from whom they belonged to, and nil takes an object from its partner.
-  private func match(_ number: Int, in file: Connection) throws {
-    try file.execute(
-      """
-      CREATE TABLE edges\(number)
-        (a INTEGER PRIMARY KEY, b INTEGER NOT NULL UNIQUE, entity INTEGER, place INTEGER)
-      """)
-    let raw = try file.prepare("SELECT a, b, entity FROM raw\(number) ORDER BY seq")
-    let set = try file.prepare(
-      "INSERT OR REPLACE INTO edges\(number) (a, b, entity) VALUES (?1, ?2, ?3)")
-    let clear = try file.prepare("DELETE FROM edges\(number) WHERE a = ?1 OR b = ?2")
-    while try raw.step() {
-      let (a, b) = (raw.int64(0), raw.int64(1))
-      let statement = a == Edge.nobody || b == Edge.nobody ? clear : set
-      try statement.bind(1, a)
-      try statement.bind(2, b)
-      if statement === set { try statement.bind(3, raw.int64(2)) }
-      try statement.run()
-    }
-  }
-
-  /// How the pairs of a group become its sorted table `edges<n>`.
-  ///
-  /// For columns: one owner for each row; the row's own word counts before the other side's, and
-  /// of several owners the last one, who took the object from the others. Places go by the
-  /// position in the owner's collection, members that it does not list at the end by key.
-  /// For join tables: each pair once.
-  static func sorting(_ number: Int, _ group: RelationshipGroup) -> String {
-    switch group.target {
-    case .columns(_, let isOrdered):
-      let chosen = """
-        SELECT a, b, entity, p
-          FROM (SELECT a, b, entity, max(position) OVER (PARTITION BY a, b) AS p,
-                       row_number() OVER (PARTITION BY a ORDER BY side, seq DESC) AS n
-                  FROM raw\(number))
-         WHERE n = 1 AND b <> \(Edge.nobody)
-        """
-      let place =
-        isOrdered
-        ? "2048 + 1024 * (row_number() OVER (PARTITION BY b ORDER BY p IS NULL, p, a) - 1)" : "NULL"
-      return """
-        CREATE TABLE edges\(number)
-          (a INTEGER PRIMARY KEY, b INTEGER, entity INTEGER, place INTEGER);
-        INSERT INTO edges\(number)
-        SELECT a, b, entity, \(place) AS place FROM (\(chosen)) ORDER BY a;
-        """
-    case .join(_, let firstIsOrdered, let secondIsOrdered, _):
-      let first =
-        firstIsOrdered
-        ? "2048 + 1024 * (row_number() OVER (PARTITION BY b ORDER BY p1 IS NULL, p1, a) - 1)"
-        : "NULL"
-      let second =
-        secondIsOrdered
-        ? "2048 + 1024 * (row_number() OVER (PARTITION BY a ORDER BY p0 IS NULL, p0, b) - 1)"
-        : "NULL"
-      return """
-        CREATE TABLE edges\(number)
-          (a INTEGER, b INTEGER, place0 INTEGER, place1 INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID;
-        INSERT INTO edges\(number)
-        SELECT a, b, \(first) AS place0, \(second) AS place1
-          FROM (SELECT a, b, min(CASE side WHEN 0 THEN position END) AS p0,
-                       min(CASE side WHEN 1 THEN position END) AS p1
-                  FROM raw\(number)
-                 GROUP BY a, b)
-         ORDER BY a, b;
-        """
-    case .count(let group, let side):
-      let key = side == 0 ? "a" : "b"
-      let counted = group.map {
-        "INSERT INTO edges\(number) SELECT \(key), count(*), NULL, NULL FROM edges\($0) "
-          + "GROUP BY \(key) ORDER BY \(key);"
-      }
-      return """
-        CREATE TABLE edges\(number)
-          (a INTEGER PRIMARY KEY, b INTEGER, entity INTEGER, place INTEGER);
-        \(counted ?? "")
-        """
-    }
+    for gathering in gatherings { try gathering.finish() }
   }
 }
