@@ -1,0 +1,69 @@
+import GodwitPersistentStore
+import GodwitPlanning
+import Testing
+
+@testable import GodwitFleet
+
+/// An error as a team's handler may throw it.
+private enum NestError: Error, CustomStringConvertible {
+  case storm, tooHigh
+  var description: String { "the nest is out of reach" }
+}
+
+@Suite struct `An error of a staged migration` {
+  private func judgement(_ error: any Error) -> RetryPolicy.Judgement {
+    RetryPolicy.judgement(of: StageHandlerError(error, in: .didMigrate, of: "nests"))
+  }
+
+  @Test func `keeps what a handler threw`() throws {
+    let judgement = judgement(NestError.tooHigh)
+    #expect(judgement.ending == .badInput)
+    #expect(judgement.verdict == .failed)
+    #expect(judgement.code == 134_110)
+    let reason = try #require(judgement.reasons.first)
+    #expect(
+      reason.message
+        == "The didMigrate handler of the stage nests failed: the nest is out of reach")
+    let error = try #require(reason.error)
+    #expect(error.type.hasSuffix("NestError"))
+    #expect(error.code == 1)
+    #expect(error.description == "the nest is out of reach")
+  }
+
+  @Test func `tells of every object that a handler left invalid`() {
+    let findings = [1570, 1610].map {
+      StoreFinding(
+        kind: .validation, entity: "Nest", property: "height", message: "is wrong", examples: [3],
+        code: $0)
+    }
+    let several = judgement(StagedMigrationError.invalidObjects(findings))
+    #expect(several.verdict == .refused)
+    #expect(several.code == 1560)
+    #expect(several.reasons.count == 2)
+    #expect(several.reasons.allSatisfy { $0.message.hasPrefix("The didMigrate handler of") })
+    #expect(judgement(StagedMigrationError.invalidObjects([findings[0]])).code == 1570)
+  }
+
+  @Test func `says what must be inferred and cannot be`() {
+    let reasons = [Reason(reason: "attribute-type", entity: "Nest", message: "no.")]
+    let judgement = RetryPolicy.judgement(
+      of: StagedMigrationError.missingMapping(source: "1", destination: "2", reasons))
+    #expect(judgement.verdict == .needsMapping)
+    #expect(judgement.code == 134_140)
+    #expect(judgement.reasons.map(\.message) == ["From 1 to 2: no."])
+    #expect(judgement.reasons.map(\.entity) == ["Nest"])
+  }
+
+  @Test(arguments: [
+    (StagedMigrationError.frameworkVersionMismatch, 134_505 as Int?),
+    (.backwardMigration(store: "2", destination: "1"), 134_506),
+    (.modelReferenceNotFound(name: "1", checksum: "x"), 134_504),
+    (.unknownVersion(checksum: "x"), nil),
+  ])
+  func `ends the run with Core Data's code`(error: StagedMigrationError, code: Int?) {
+    let judgement = RetryPolicy.judgement(of: error)
+    #expect(judgement.ending == .badInput)
+    #expect(judgement.code == code)
+    #expect(judgement.reasons.map(\.message) == ["\(error)"])
+  }
+}
