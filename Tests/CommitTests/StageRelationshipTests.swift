@@ -189,6 +189,12 @@ private struct Dice: RandomNumberGenerator {
         let possible = graph.objects.filter { model.isKind($0.entity, of: form.target) }
           .shuffled(using: &dice)
         let count = Int.random(in: 0...(form.isMany ? 4 : 1), using: &dice)
+        if form.isMany, chance < 8, let member = possible.first {
+          let all = graph.get(object, name)
+          graph.set(object, name, all.contains(member) ? all : all + [member])
+          try store.object(object).add(store.object(member), toKey: name)
+          continue
+        }
         let targets = Array(possible.prefix(count))
         graph.set(object, name, targets)
         let value: ExpressionValue =
@@ -260,6 +266,7 @@ private struct Dice: RandomNumberGenerator {
     #expect(code { _, plant in try plant.setObjects([plant], forKey: "parent") } == 1550)
     #expect(code { _, plant in try plant.setObject(plant, forKey: "likes") } == 1550)
     #expect(code { _, plant in try plant.setValue(1, forKey: "bed") } == 1550)
+    #expect(code { _, plant in try plant.add(plant, toKey: "mate") } == 1550)
     #expect(
       code { store, plant in
         try plant.setObjects([store.object(gone)], forKey: "tags")

@@ -24,7 +24,7 @@ final class StageRelationship {
   private var statements: [Use: Statement] = [:]
 
   private enum Use: Hashable {
-    case members, owners, connect, disconnect, lastPlace, move
+    case members, owners, pair, connect, disconnect, lastPlace, ownLastPlace, move
   }
 
   init(
@@ -93,6 +93,38 @@ extension StageRelationship {
          ORDER BY \(order)y.Z_PK
         """
       }, owner, store)
+  }
+
+  func has(_ owner: ObjectReference, _ member: ObjectReference) throws -> Bool {
+    let statement = try statement(.pair) {
+      """
+      SELECT 1
+        FROM \(quoted(storage.table))
+       WHERE \(quoted(storage.ownerColumn)) = ?1 AND \(quoted(storage.targetColumn)) = ?2
+      """
+    }
+    try statement.bind(1, owner.primaryKey)
+    try statement.bind(2, member.primaryKey)
+    defer { statement.reset() }
+    return try statement.step()
+  }
+
+  /// The place behind the last member of an owner's list; nil where members have none.
+  func nextPlace(of owner: ObjectReference) throws -> Int64? {
+    guard let order = storage.orderColumn else { return nil }
+    let statement = try statement(.ownLastPlace) {
+      """
+      SELECT max(\(quoted(order)))
+        FROM \(quoted(storage.table))
+       WHERE \(quoted(storage.ownerColumn)) = ?1
+      """
+    }
+    try statement.bind(1, owner.primaryKey)
+    defer { statement.reset() }
+    guard try statement.step(), let last = statement.value(0).integer else {
+      return StageOrder.place(0)
+    }
+    return max(StageOrder.step, last) + StageOrder.step
   }
 
   /// Who has the member; one at most unless it is a relationship of many to many.

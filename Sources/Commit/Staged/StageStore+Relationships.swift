@@ -89,6 +89,22 @@ extension StageStore {
     try note(object)
   }
 
+  public func add(
+    _ member: ObjectReference, toKey key: String, of object: ObjectReference
+  ) throws {
+    guard case .relationship(let relationship) = try place(of: key, in: object.entity),
+      relationship.description.isToMany
+    else { throw refused(object.entity, key, "it is no to-many relationship") }
+    for target in try targets(.array([.object(member)]), relationship, object)
+    where try !relationship.has(object, target) {
+      try takeFromOthers(target, relationship, object)
+      try relationship.connect(
+        object, target, place: try relationship.nextPlace(of: object), self)
+      try note(target)
+      try note(object)
+    }
+  }
+
   /// The place that goes into a pair's order column: the target's in an ordered to-many, the
   /// object's own in its target's list where the inverse is one.
   private func place(

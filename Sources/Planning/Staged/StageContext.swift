@@ -135,9 +135,10 @@ extension StageObject {
     try setValue(.array(objects.map { .object($0.reference) }), forKey: key)
   }
 
-  /// Adds an object to a to-many relationship, at the end of an ordered one.
+  /// Adds an object to a to-many relationship, at the end of an ordered one. The other members
+  /// are not read; one that is a member already keeps its place.
   public func add(_ object: StageObject, toKey key: String) throws {
-    try setObjects(try objects(forKey: key) + [object], forKey: key)
+    try access.add(object.reference, toKey: key, of: reference)
   }
 }
 

@@ -24,6 +24,9 @@ public protocol StageStoreAccess: AnyObject {
   /// Sets what ``value(forKey:of:)`` gives. The inverse of a relationship is kept.
   func setValue(_ value: ExpressionValue, forKey key: String, of object: ObjectReference) throws
 
+  /// Adds an object to a to-many relationship, at the end of an ordered one.
+  func add(_ member: ObjectReference, toKey key: String, of object: ObjectReference) throws
+
   /// Makes an object with the model's default values.
   func insert(_ entity: EntityName) throws -> ObjectReference
 
