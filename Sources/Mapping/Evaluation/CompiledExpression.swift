@@ -225,47 +225,14 @@ enum CompiledArithmetic {
   ) throws(EvaluationProblem) -> RawValue {
     if a.kind == .null || b.kind == .null { return .null }
     guard a.kind == .integer, b.kind == .integer else {
-      return .real(try apply(operation, real(a).real, real(b).real))
+      return .real(try Number.real(operation, real(a).real, real(b).real))
     }
-    let (x, y) = (a.bits, b.bits)
-    let result: (partialValue: Int64, overflow: Bool)
-    switch operation {
-    case .add: result = x.addingReportingOverflow(y)
-    case .subtract: result = x.subtractingReportingOverflow(y)
-    case .multiply: result = x.multipliedReportingOverflow(by: y)
-    case .divide:
-      guard y != 0 else { throw .divisionByZero }
-      result = x.dividedReportingOverflow(by: y)
-    case .modulus:
-      guard y != 0 else { throw .divisionByZero }
-      result = (y == -1 ? 0 : x % y, false)
-    case .power:
-      switch try Number.integer(.power, x, y) {
-      case .integer(let integer): return .integer(integer)
-      case let other: return .real(Number.double(other))
-      }
+    if let whole = try Number.whole(operation, a.bits, b.bits) { return .integer(whole) }
+    // A power may leave the integers.
+    return switch try Number.integer(operation, a.bits, b.bits) {
+    case .integer(let integer): .integer(integer)
+    case let other: .real(Number.double(other))
     }
-    guard !result.overflow else { throw .overflow }
-    return .integer(result.partialValue)
-  }
-
-  @inline(__always)
-  private static func apply(
-    _ operation: Number.Operation, _ a: Double, _ b: Double
-  ) throws(EvaluationProblem) -> Double {
-    let result: Double
-    switch operation {
-    case .add: result = a + b
-    case .subtract: result = a - b
-    case .multiply: result = a * b
-    case .divide:
-      guard b != 0 else { throw .divisionByZero }
-      result = a / b
-    case .modulus: return try Number.real(.modulus, a, b)
-    case .power: return try Number.real(.power, a, b)
-    }
-    guard result.isFinite else { throw .overflow }
-    return result
   }
 
   @inline(__always)

@@ -54,6 +54,16 @@ enum Number {
   static func integer(
     _ operation: Operation, _ a: Int64, _ b: Int64
   ) throws(EvaluationProblem) -> ExpressionValue {
+    if let whole = try whole(operation, a, b) { return .integer(whole) }
+    guard b >= 0 else { return .real(try real(.power, Double(a), Double(b))) }
+    return .integer(try power(a, b))
+  }
+
+  /// What stays whole whatever the operands; nil for a power, which may not.
+  @inline(__always)
+  static func whole(
+    _ operation: Operation, _ a: Int64, _ b: Int64
+  ) throws(EvaluationProblem) -> Int64? {
     let result: (partialValue: Int64, overflow: Bool)
     switch operation {
     case .add: result = a.addingReportingOverflow(b)
@@ -64,13 +74,11 @@ enum Number {
       result = a.dividedReportingOverflow(by: b)
     case .modulus:
       guard b != 0 else { throw .divisionByZero }
-      return .integer(b == -1 ? 0 : a % b)
-    case .power:
-      guard b >= 0 else { return .real(try real(.power, Double(a), Double(b))) }
-      return .integer(try power(a, b))
+      return b == -1 ? 0 : a % b
+    case .power: return nil
     }
     guard !result.overflow else { throw .overflow }
-    return .integer(result.partialValue)
+    return result.partialValue
   }
 
   private static func power(_ base: Int64, _ exponent: Int64) throws(EvaluationProblem) -> Int64 {
@@ -90,6 +98,7 @@ enum Number {
     return result
   }
 
+  @inline(__always)
   static func real(
     _ operation: Operation, _ a: Double, _ b: Double
   ) throws(EvaluationProblem) -> Double {
