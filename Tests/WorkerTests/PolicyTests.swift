@@ -154,6 +154,29 @@ import Testing
     #expect(try store.table("SELECT Z_PK, ZWIDTH FROM ZSHELF") == ["1 7"])
   }
 
+  @Test func `tells expressions what it knows, by the manager's userInfo`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Book", attribute("title"))],
+      to: [
+        entity(
+          "Book", attribute("title"), attribute("siblings", .integer32),
+          toOne("shelf", "Shelf", inverse: "books")),
+        entity(
+          "Shelf", attribute("width", .integer16),
+          toMany("books", "Book", inverse: "shelf", ordered: true)),
+      ],
+      rows: "INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b')")
+    fixture.policies = PolicyRegistry(["ShelfPolicy": ShelfPolicy.self, "Begin": BeginPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Book, destination: Book, policy: Begin, attributes: { siblings: $manager.userInfo.start + 1 } }
+      """)
+    #expect(
+      try store.table("SELECT ZTITLE, ZSIBLINGS FROM ZBOOK ORDER BY Z_PK") == ["a 42", "b 42"])
+  }
+
   // MARK: Without code of its own
 
   @Test(arguments: [1 as Int64, 1 << 24])

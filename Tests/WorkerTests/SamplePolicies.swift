@@ -202,3 +202,10 @@ final class FailingPolicy: EntityMigrationPolicy {
     if Self.way == "late" { _ = try manager.insertNewObject(forEntityName: "A") }
   }
 }
+
+/// Leaves a number for expressions.
+final class BeginPolicy: EntityMigrationPolicy {
+  override func beginEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager) {
+    manager.userInfo["start"] = 41
+  }
+}

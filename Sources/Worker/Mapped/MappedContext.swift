@@ -68,6 +68,23 @@ final class MappedContext {
     return plan.tables[index]
   }
 
+  /// The source rows of a shard of an entity mapping, by ascending key: `Z_PK` and some columns.
+  func rows(
+    of mapping: EntityMappingPlan, _ columns: [String], _ keys: ClosedRange<Int64>
+  ) throws -> Statement {
+    let statement = try source.prepare(
+      """
+      SELECT \((["Z_PK"] + columns.map(quoted)).joined(separator: ", "))
+        FROM \(quoted(mapping.sourceTable ?? ""))
+       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
+       ORDER BY Z_PK
+      """)
+    try statement.bind(1, keys.lowerBound)
+    try statement.bind(2, keys.upperBound)
+    try statement.bind(3, mapping.sourceNumber)
+    return statement
+  }
+
   func offsets() throws -> MappedOffsets {
     if let known { return known }
     guard let found = try MappedBarrier.readOffsets(run, plan) else {

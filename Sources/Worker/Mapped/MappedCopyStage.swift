@@ -23,25 +23,11 @@ struct MappedCopyStage {
     if mapping.policy != nil { return try PolicyCopyStage(context: context).run(index, unit) }
     let table = try context.mapped.table(of: mapping)
     let writer = try context.writer(.copy, unit)
-    let statement = try rows(of: mapping, shard.keys)
+    let statement = try context.mapped.rows(of: mapping, mapping.copyColumns, shard.keys)
     var summary = ShardSummary()
     try copyRows(of: mapping, index, to: table, from: statement, writer, &summary)
     try writer.finish(summary: summary.encoded())
     return summary
-  }
-
-  private func rows(of mapping: EntityMappingPlan, _ keys: ClosedRange<Int64>) throws -> Statement {
-    let statement = try context.source.prepare(
-      """
-      SELECT \((["Z_PK"] + mapping.copyColumns.map(quoted)).joined(separator: ", "))
-        FROM \(quoted(mapping.sourceTable ?? ""))
-       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
-       ORDER BY Z_PK
-      """)
-    try statement.bind(1, keys.lowerBound)
-    try statement.bind(2, keys.upperBound)
-    try statement.bind(3, mapping.sourceNumber)
-    return statement
   }
 
   private func copyRows(

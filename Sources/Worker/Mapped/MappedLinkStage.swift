@@ -20,16 +20,7 @@ struct MappedLinkStage {
     }
     let table = try context.mapped.table(of: mapping)
     let offset = try context.mapped.offsets().offset(of: unit)
-    let statement = try context.source.prepare(
-      """
-      SELECT \((["Z_PK"] + mapping.linkColumns.map(quoted)).joined(separator: ", "))
-        FROM \(quoted(mapping.sourceTable ?? ""))
-       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
-       ORDER BY Z_PK
-      """)
-    try statement.bind(1, shard.keys.lowerBound)
-    try statement.bind(2, shard.keys.upperBound)
-    try statement.bind(3, mapping.sourceNumber)
+    let statement = try context.mapped.rows(of: mapping, mapping.linkColumns, shard.keys)
     let evaluator = LinkEvaluator(context.mapped, mapping)
     let links = try mapping.links.map {
       try LinkTargets($0, mapping, context.mapped, evaluator, keys: shard.keys)

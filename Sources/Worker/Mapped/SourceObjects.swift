@@ -41,6 +41,11 @@ final class SourceObjects: ObjectAccess {
   private let home: ObjectReference.Store
   /// Reads a destination object that a policy's shard has at hand.
   var readDestination: ((String, ObjectReference) throws -> ExpressionValue?)?
+  /// `$manager.userInfo` as the policy at hand has it.
+  var readUserInfo: (() -> [String: ExpressionValue])?
+  /// What policies left in it, for mappings without one: known from the link stage on.
+  private lazy var carriedUserInfo =
+    stage == .link ? (try? context.userInfo(before: .link)) ?? [:] : [:]
   /// Answers `FUNCTION($entityPolicy, …)`; nil for a selector that is not the policy's.
   var policy: ((String, [ExpressionValue]) throws -> ExpressionValue?)?
   private var entities: [EntityName: Entity] = [:]
@@ -96,6 +101,8 @@ final class SourceObjects: ObjectAccess {
 
   /// Forgets the object at hand, whose row is gone.
   func unsettle() { current = nil }
+
+  var managerUserInfo: [String: ExpressionValue] { readUserInfo?() ?? carriedUserInfo }
 
   // MARK: Values
 

@@ -26,22 +26,9 @@ final class DefaultLinks {
       try LinkTargets($0, mapping, context, evaluator, keys: keys)
     }
     row = RowValues(count: 1 + mapping.linkColumns.count)
-    guard let table = mapping.sourceTable, !mapping.links.isEmpty else {
-      rows = nil
-      return
-    }
-    let names = (["Z_PK"] + mapping.linkColumns.map(quoted)).joined(separator: ", ")
-    let statement = try context.source.prepare(
-      """
-      SELECT \(names)
-        FROM \(quoted(table))
-       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
-       ORDER BY Z_PK
-      """)
-    try statement.bind(1, keys.lowerBound)
-    try statement.bind(2, keys.upperBound)
-    try statement.bind(3, mapping.sourceNumber)
-    rows = statement
+    rows =
+      mapping.sourceTable == nil || mapping.links.isEmpty
+      ? nil : try context.rows(of: mapping, mapping.linkColumns, keys)
   }
 
   /// Calls the body with every relationship that has an expression.

@@ -34,17 +34,7 @@ struct PolicyCopyStage {
     _ run: PolicyRun
   ) throws {
     guard let source = mapping.source, let table = mapping.sourceTable else { return }
-    let names = (["Z_PK"] + mapping.copyColumns.map(quoted)).joined(separator: ", ")
-    let statement = try context.source.prepare(
-      """
-      SELECT \(names)
-        FROM \(quoted(table))
-       WHERE Z_PK BETWEEN ?1 AND ?2 AND Z_ENT = ?3
-       ORDER BY Z_PK
-      """)
-    try statement.bind(1, keys.lowerBound)
-    try statement.bind(2, keys.upperBound)
-    try statement.bind(3, mapping.sourceNumber)
+    let statement = try context.mapped.rows(of: mapping, mapping.copyColumns, keys)
     let columns = Int32(statement.columnCount)
     let row = RowValues(count: Int(columns))
     let meter = try ProgressMeter(context.source, table, keys)

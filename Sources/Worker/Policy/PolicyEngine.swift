@@ -34,6 +34,7 @@ public class PolicyEngine {
     currentMapping = CurrentEntityMapping(
       name: mapping.name, sourceEntityName: mapping.source?.rawValue,
       destinationEntityName: mapping.destination?.rawValue, userInfo: mapping.userInfo)
+    stored.readUserInfo = { [unowned self] in self.userInfo }
   }
 
   // MARK: Failures
