@@ -18,7 +18,7 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   public var highestKey: Int64?
   /// Copy stage of a policy's mapping: objects made, by number in ``MigrationPlan/tables``.
   public var inserted: [Int: Int64]?
-  /// What a policy left in the manager's `userInfo`.
+  /// What a policy has changed in the manager's `userInfo`; null for an entry that it removed.
   public var userInfo: [String: ExpressionValue]?
 
   public init(

@@ -177,6 +177,31 @@ import Testing
       try store.table("SELECT ZTITLE, ZSIBLINGS FROM ZBOOK ORDER BY Z_PK") == ["a 42", "b 42"])
   }
 
+  @Test func `passes on what it changes, whatever others leave as it was`() throws {
+    let model = { (extra: [PropertyDescription]) in
+      ["A", "B"].map { name in
+        EntityDescription(
+          name: EntityName(name), superentity: nil, properties: [attribute("x")] + extra)
+      }
+    }
+    let fixture = try MigrationFixture(
+      from: model([]), to: model([attribute("y")]),
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 1, 1, 'a');
+        INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (1, 2, 1, 'b')
+        """)
+    fixture.policies = PolicyRegistry(["Counting": CountingPolicy.self])
+    CountingPolicy.seen = []
+    _ = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: A, destination: A, policy: Counting }
+        - { source: B, destination: B, policy: Counting }
+      """)
+    #expect(CountingPolicy.seen == ["AToA linked", "BToB linked"])
+  }
+
   // MARK: Without code of its own
 
   @Test(arguments: [1 as Int64, 1 << 24])

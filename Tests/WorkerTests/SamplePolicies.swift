@@ -209,3 +209,32 @@ final class BeginPolicy: EntityMigrationPolicy {
     manager.userInfo["start"] = 41
   }
 }
+
+/// The first mapping begins with a word, changes it when it links, and every mapping reads it at
+/// the end; the second leaves it alone.
+final class CountingPolicy: EntityMigrationPolicy {
+  nonisolated(unsafe) static var seen: [String] = []
+
+  override func beginEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager) {
+    if mapping.name == "AToA" {
+      manager.userInfo["word"] = "begun"
+      manager.userInfo["gone"] = true
+    }
+  }
+
+  override func endRelationshipCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) {
+    if mapping.name == "AToA" {
+      manager[userInfo: "word"] = "linked"
+      manager[userInfo: "gone"] = nil
+    }
+  }
+
+  override func performCustomValidation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) {
+    let word = manager[userInfo: "word"] as? String ?? "nothing"
+    Self.seen.append("\(mapping.name) \(word)" + (manager[userInfo: "gone"] == nil ? "" : "!"))
+  }
+}

@@ -185,9 +185,7 @@ extension MappedBarrier {
   ///
   /// In flat memory, see ``EdgeGathering``. SQLite's file is what shards look their rows up in.
   public func gather() throws {
-    guard let mapped = plan.mapped, !mapped.groups.isEmpty, !DurableFile.exists(run.edges) else {
-      return
-    }
+    guard let mapped = plan.mapped else { return }
     if mapped.policyCode != nil {
       let policies = try plan.units(in: .link).filter { try mapping(of: $0).policy != nil }
       // Keys are final by now.
@@ -195,6 +193,7 @@ extension MappedBarrier {
         try policies.map { try summary(of: $0, .link).userInfo }, after: .link
       ) { _, object in object.primaryKey }
     }
+    if mapped.groups.isEmpty || DurableFile.exists(run.edges) { return }
     let path = FilePath(run.edges.string + ".building")
     try DurableFile.removeIfPresent(path)
     try fill(path, mapped.groups)

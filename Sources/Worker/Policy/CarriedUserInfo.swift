@@ -30,14 +30,14 @@ struct CarriedUserInfo {
     }
   }
 
-  /// Puts together what the shards left, those in front first: the last word counts.
+  /// Puts together what the shards have changed, those in front first: the last word counts.
   ///
   /// - Parameter finalKey: The key of a destination object, as the shard of this number knew it.
   func write(
     _ shards: [[String: ExpressionValue]?], after stage: Stage,
     finalKey: (Int, ObjectReference) -> Int64
   ) throws {
-    var merged: [String: ExpressionValue] = [:]
+    var merged = try read(before: stage)
     for (number, values) in shards.enumerated() {
       for (key, value) in values ?? [:] {
         merged[key] = value.mapObjects { object in

@@ -323,7 +323,7 @@ final class PolicyCopyEngine: PolicyEngine {
       try writer.append(channel: PolicyChannel.association, key: Int64(number), buffer.bytes)
     }
     summary.inserted = inserted
-    summary.userInfo = userInfo.isEmpty ? nil : userInfo
+    summary.userInfo = changedUserInfo
     summary.findings = failures.findings(mapping.sourceRules).filter { $0.kind != .required }
     return summary
   }

@@ -16,6 +16,7 @@ public class PolicyEngine {
   /// The objects that the stage can read by SQL.
   let stored: SourceObjects
   var userInfo: [String: ExpressionValue]
+  private let earlierUserInfo: [String: ExpressionValue]
   var progress: Float = 0
   /// What the hook at hand was called for.
   var atHand: ObjectReference?
@@ -31,10 +32,18 @@ public class PolicyEngine {
     self.kinds = kinds
     self.stored = stored
     self.userInfo = userInfo
+    earlierUserInfo = userInfo
     currentMapping = CurrentEntityMapping(
       name: mapping.name, sourceEntityName: mapping.source?.rawValue,
       destinationEntityName: mapping.destination?.rawValue, userInfo: mapping.userInfo)
     stored.readUserInfo = { [unowned self] in self.userInfo }
+  }
+
+  /// What the next stage has to be told: only that, since other shards change other entries.
+  final var changedUserInfo: [String: ExpressionValue]? {
+    var changed = userInfo.filter { earlierUserInfo[$0.key] != $0.value }
+    for key in earlierUserInfo.keys where userInfo[key] == nil { changed[key] = .null }
+    return changed.isEmpty ? nil : changed
   }
 
   // MARK: Failures

@@ -254,7 +254,7 @@ final class PolicyLinkEngine: PolicyEngine {
       }
     }
     for (group, edge) in foreign { try append(group, edge) }
-    summary.userInfo = userInfo.isEmpty ? nil : userInfo
+    summary.userInfo = changedUserInfo
     return summary
   }
 }
