@@ -18,13 +18,29 @@ final class PolicyAssociation {
     )
   }
 
-  private let forward: NumberFile
-  private let reverse: NumberFile
+  /// One direction: the file, and what the first line of each block asks for.
+  private struct Direction {
+    let file: NumberFile
+    var entities: [Int64] = []
+    var keys: [Int64] = []
+
+    init(_ path: FilePath) throws {
+      file = try NumberFile(path, width: 4)
+      for place in stride(from: 0, to: file.count, by: NumberFile.blockLines) {
+        let line = try file.read(lines: 1, at: place)
+        entities.append(line[0])
+        keys.append(line[1])
+      }
+    }
+  }
+
+  private let forward: Direction
+  private let reverse: Direction
 
   init(_ mapping: Int, _ run: RunDirectory) throws {
     let paths = Self.paths(mapping, run)
-    forward = try NumberFile(paths.forward, width: 4)
-    reverse = try NumberFile(paths.reverse, width: 4)
+    forward = try Direction(paths.forward)
+    reverse = try Direction(paths.reverse)
   }
 
   /// Calls the body with the objects that a source object became: entity and key.
@@ -43,15 +59,29 @@ final class PolicyAssociation {
 
   /// Calls the body with every pair, by source object: entity, key, entity, key.
   func forEach(_ body: (Int64, Int64, Int64, Int64) throws -> Void) throws {
-    for place in 0..<forward.count {
-      try forward.withLine(place) { try body($0[0], $0[1], $0[2], $0[3]) }
+    for place in 0..<forward.file.count {
+      try forward.file.withLine(place) { try body($0[0], $0[1], $0[2], $0[3]) }
     }
   }
 
   private static func find(
-    _ file: NumberFile, _ entity: Int64, _ key: Int64, _ body: (Int64, Int64) throws -> Void
+    _ direction: Direction, _ entity: Int64, _ key: Int64,
+    _ body: (Int64, Int64) throws -> Void
   ) throws {
-    var (low, high) = (0, file.count)
+    let file = direction.file
+    // The lines of an object may begin in the block before the first that begins with it: blocks
+    // are found in memory, so that a look-up reads one of them, seldom two.
+    var (first, end) = (0, direction.keys.count)
+    while first < end {
+      let middle = (first + end) / 2
+      if (direction.entities[middle], direction.keys[middle]) < (entity, key) {
+        first = middle + 1
+      } else {
+        end = middle
+      }
+    }
+    var low = max(0, first - 1) * NumberFile.blockLines
+    var high = min(file.count, first * NumberFile.blockLines)
     while low < high {
       let middle = (low + high) / 2
       let isBefore = try file.withLine(middle) { ($0[0], $0[1]) < (entity, key) }
