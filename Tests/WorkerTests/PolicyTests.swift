@@ -117,10 +117,9 @@ import Testing
       ])
   }
 
-  @Test func `gathers more members than stay at hand, in order, and passes on what it knows`()
-    throws
-  {
-    let fixture = try MigrationFixture(
+  /// Books that come to stand on a shelf.
+  private static func shelves(rows: String) throws -> MigrationFixture {
+    try MigrationFixture(
       from: [entity("Book", attribute("title"))],
       to: [
         entity(
@@ -130,6 +129,13 @@ import Testing
           "Shelf", attribute("width", .integer16),
           toMany("books", "Book", inverse: "shelf", ordered: true)),
       ],
+      rows: rows)
+  }
+
+  @Test func `gathers more members than stay at hand, in order, and passes on what it knows`()
+    throws
+  {
+    let fixture = try Self.shelves(
       rows: """
         INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE)
         SELECT value, 1, 1, 'book ' || value
@@ -155,16 +161,7 @@ import Testing
   }
 
   @Test func `tells expressions what it knows, by the manager's userInfo`() throws {
-    let fixture = try MigrationFixture(
-      from: [entity("Book", attribute("title"))],
-      to: [
-        entity(
-          "Book", attribute("title"), attribute("siblings", .integer32),
-          toOne("shelf", "Shelf", inverse: "books")),
-        entity(
-          "Shelf", attribute("width", .integer16),
-          toMany("books", "Book", inverse: "shelf", ordered: true)),
-      ],
+    let fixture = try Self.shelves(
       rows: "INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b')")
     fixture.policies = PolicyRegistry(["ShelfPolicy": ShelfPolicy.self, "Begin": BeginPolicy.self])
     let store = try fixture.migrate(

@@ -79,7 +79,6 @@ struct MappedLinkStage {
 
 /// Evaluates the relationship expressions that have no known form.
 final class LinkEvaluator {
-  private let context: MappedContext
   private let mapping: EntityMappingPlan
   private let evaluator: Evaluator
   let objects: SourceObjects
@@ -90,7 +89,6 @@ final class LinkEvaluator {
   let numbers: [EntityName: Int64]
 
   init(_ context: MappedContext, _ mapping: EntityMappingPlan) {
-    self.context = context
     self.mapping = mapping
     numbers = Dictionary(
       context.plan.tables.flatMap(\.entities).compactMap { program in

@@ -10,15 +10,11 @@ import GodwitSQLite
 /// at a time.
 final class CopiedRows {
   private final class Unit {
-    let number: Int
     let rows: ScratchRows
     var keys: [Int64] = []
     var places: [(start: Int, count: Int)] = []
 
-    init(_ number: Int, _ rows: ScratchRows) {
-      self.number = number
-      self.rows = rows
-    }
+    init(_ rows: ScratchRows) { self.rows = rows }
   }
   private struct Name: Hashable {
     var unit: Int
@@ -30,8 +26,12 @@ final class CopiedRows {
 
   private let context: StageContext
   private var units: [Name: Unit] = [:]
+  private let copyUnits: [Int]
 
-  init(_ context: StageContext) { self.context = context }
+  init(_ context: StageContext) {
+    self.context = context
+    copyUnits = context.plan.units(in: .copy)
+  }
 
   func value(
     of object: ObjectReference, _ kind: DestinationKind, _ attribute: DestinationAttribute,
@@ -39,7 +39,7 @@ final class CopiedRows {
   ) throws -> ExpressionValue {
     guard let place = attribute.place else { return .null }
     let offsets = try context.mapped.offsets()
-    for number in context.plan.units(in: .copy) {
+    for number in copyUnits {
       guard let offset = offset(of: number, object, kind, offsets) else { continue }
       let unit = try unit(number, kind.plan.table)
       guard let found = Self.search(unit.keys, object.primaryKey - offset) else { continue }
@@ -81,7 +81,7 @@ final class CopiedRows {
     let name = Name(unit: number, table: table)
     if let known = units[name] { return known }
     if units.count >= Self.mostUnits { units.removeAll() }
-    let unit = Unit(number, ScratchRows(in: context.run.path))
+    let unit = Unit(ScratchRows(in: context.run.path))
     guard case .mapping(let index) = context.plan.units[number].subject else { return unit }
     let cursor = PolicyRowCursor(
       try context.reader(.copy, number), table: table,

@@ -5,7 +5,6 @@ import GodwitSQLite
 
 /// What the relationship mappings of an entity mapping give, for one source object after another.
 final class DefaultLinks {
-  private let context: MappedContext
   private let mapping: EntityMappingPlan
   private let evaluator: LinkEvaluator
   private let links: [LinkTargets]
@@ -19,7 +18,6 @@ final class DefaultLinks {
   init(
     _ context: MappedContext, _ mapping: EntityMappingPlan, _ keys: ClosedRange<Int64>
   ) throws {
-    self.context = context
     self.mapping = mapping
     evaluator = LinkEvaluator(context, mapping)
     links = try mapping.links.map { [evaluator] in

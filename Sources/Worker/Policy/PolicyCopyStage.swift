@@ -62,7 +62,6 @@ final class PolicyCopyEngine: PolicyEngine {
   private let external: ExternalData
   private let newFiles: NewExternalFiles
   private let output: RowValues
-  private let unit: Int
   private var record = RawBuffer(capacity: 4 << 10)
   private var values = RawBuffer(capacity: 4 << 10)
   private var scratch = RawBuffer(capacity: 16)
@@ -76,7 +75,6 @@ final class PolicyCopyEngine: PolicyEngine {
   private var made: [ObjectReference] = []
 
   init(_ context: StageContext, _ mapping: EntityMappingPlan, unit: Int) throws {
-    self.unit = unit
     let kinds = DestinationKinds(context.plan)
     expressions = try RowExpressions(context.mapped, mapping)
     objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
