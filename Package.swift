@@ -10,12 +10,12 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 /// A target of this package: the folder's name with the package's before it.
 func ours(_ folder: String) -> Target.Dependency { .target(name: "Godwit" + folder) }
 
-/// A room of the house: one target, one folder, and the rooms below it that it may import.
-func room(_ folder: String, _ dependencies: [Target.Dependency]) -> Target {
+/// A library target: one folder, and the targets below it that it may import.
+func library(_ folder: String, _ dependencies: [Target.Dependency]) -> Target {
   .target(name: "Godwit" + folder, dependencies: dependencies, path: "Sources/" + folder)
 }
 
-/// The tests of one room. Files that are read in place, such as golden ones, are excluded.
+/// The tests of one target. Files that are read in place, such as golden ones, are excluded.
 func tests(
   _ folder: String, _ dependencies: [Target.Dependency], exclude: [String] = []
 ) -> Target {
@@ -62,54 +62,54 @@ let package = Package(
       path: "Tests/Benchmarks"),
     tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
 
-    // The ground: system libraries.
+    // System libraries.
     .systemLibrary(name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3"),
     .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd"),
     .systemLibrary(name: "CZlib", path: "Sources/CZlib", pkgConfig: "zlib"),
     .systemLibrary(name: "CCrypto", path: "Sources/CCrypto", pkgConfig: "libcrypto"),
     .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
 
-    room("KeyedArchive", []),
-    room("Digests", ["CCrypto"]),
-    room("DurableFiles", ["CLinux", system]),
-    room("SQLite", ["CSQLite"]),
-    room(
+    library("KeyedArchive", []),
+    library("Digests", ["CCrypto"]),
+    library("DurableFiles", ["CLinux", system]),
+    library("SQLite", ["CSQLite"]),
+    library(
       "ObjectModel",
       [ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"), "CZlib", system]),
-    room("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite"), yams]),
-    room(
+    library("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite"), yams]),
+    library(
       "PersistentStore",
       [
         ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"),
         ours("SQLite"), system,
       ]),
-    room("Checkpoints", [ours("DurableFiles"), ours("Digests"), "CZstd", system]),
-    room(
+    library("Checkpoints", [ours("DurableFiles"), ours("Digests"), "CZstd", system]),
+    library(
       "Planning",
       [
         ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"), ours("Digests"),
         ours("SQLite"), system,
       ]),
-    room(
+    library(
       "Worker",
       [
         ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
         ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
-    room(
+    library(
       "Commit",
       [
         ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
       ]),
-    room(
+    library(
       "Fleet",
       [
         ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
         ours("SQLite"), ours("Digests"), "CZlib", "CZstd", subprocess, system,
       ]),
-    room(
+    library(
       "Commands",
       [
         ours("Fleet"), ours("Worker"), ours("Planning"), ours("Checkpoints"),

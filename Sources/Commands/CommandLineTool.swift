@@ -6,12 +6,12 @@ import GodwitFleet
 /// The words and numbers of the shell: what `godwit` does with its arguments.
 public enum CommandLineTool {
   /// What the executable brings along; the same for as long as the process lasts.
-  @TaskLocal static var code = OwnCode()
+  @TaskLocal static var code = Customizations()
 
   /// Runs the command that the process's arguments name, and ends the process.
   ///
   /// - Parameter code: What mapping models and stores may call for.
-  public static func main(_ code: OwnCode = OwnCode()) async -> Never {
+  public static func main(_ code: Customizations = Customizations()) async -> Never {
     let arguments = Array(CommandLine.arguments.dropFirst())
     exit(await $code.withValue(code) { await run(arguments) }.rawValue)
   }

@@ -23,14 +23,14 @@ struct InspectCommand: ParsableCommand {
     var status = ExitStatus.success
     for store in stores {
       do {
-        let inspection = try StoreLook.inspect(store, catalog.versions, readsRows: true)
+        let inspection = try StoreInspector.inspect(store, catalog.versions, readsRows: true)
         if json {
           Output.result(json: inspection)
         } else {
-          for line in StoreLook.lines(inspection) { Output.result(line) }
+          for line in StoreInspector.lines(inspection) { Output.result(line) }
         }
       } catch {
-        status = StoreLook.report(error, store: store, asJSON: json)
+        status = StoreInspector.report(error, store: store, asJSON: json)
       }
     }
     if status != .success { throw status.exit }
@@ -55,10 +55,10 @@ struct VerifyCommand: ParsableCommand {
   func run() throws {
     let inspection: StoreInspection
     do {
-      inspection = try StoreLook.inspect(
+      inspection = try StoreInspector.inspect(
         store, try ModelCatalog(models).versions, readsRows: true)
     } catch {
-      throw StoreLook.report(error, store: store, asJSON: json).exit
+      throw StoreInspector.report(error, store: store, asJSON: json).exit
     }
     if json {
       Output.result(json: inspection)
@@ -74,7 +74,7 @@ struct VerifyCommand: ParsableCommand {
 }
 
 /// What `inspect` and `verify` have in common.
-enum StoreLook {
+enum StoreInspector {
   static func inspect(
     _ store: String, _ models: [ModelVersion], readsRows: Bool
   ) throws -> StoreInspection {

@@ -35,7 +35,7 @@ struct MigrateCommand: AsyncParsableCommand {
       request, directory: RunDirectory(arguments.runDirectoryPath),
       settings: StoreRun.Settings(
         pool: WorkerPool.Settings(
-          executable: OwnProgram.path, workerCount: arguments.workerCount),
+          executable: Executable.path, workerCount: arguments.workerCount),
         keepsState: arguments.keepState, uriTable: arguments.uriTable.map { FilePath($0) }),
       observe: { event in
         display.show(event)

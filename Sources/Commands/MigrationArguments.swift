@@ -111,7 +111,7 @@ struct MigrationArguments: ParsableArguments {
     return FilePath((output ?? store) + ".godwit")
   }
 
-  var workerCount: Int { workers ?? OwnProgram.suggestedWorkers }
+  var workerCount: Int { workers ?? Executable.suggestedWorkers }
 
   /// - Throws: ``ModelError``, `CommandError` for a version that none of the models has.
   func request(snapshotFolder: FilePath) throws -> MigrationRequest {

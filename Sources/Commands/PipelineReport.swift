@@ -11,7 +11,7 @@ final class PipelineReport: Sendable {
     /// What is known so far.
     var summary: PipelineSummary
     var isDrawn = false
-    var isSaid = false
+    var isReported = false
   }
 
   private let name: String
@@ -91,8 +91,8 @@ final class PipelineReport: Sendable {
   /// The first call counts: a run that ends while a second signal ends it says one thing.
   func end(_ summary: PipelineSummary) {
     let isFirst = state.withLock { state in
-      defer { state.isSaid = true }
-      return !state.isSaid
+      defer { state.isReported = true }
+      return !state.isReported
     }
     guard isFirst else { return }
     clear()

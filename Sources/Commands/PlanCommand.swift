@@ -20,7 +20,7 @@ struct PlanCommand: AsyncParsableCommand {
     let report = ResultReport(arguments, isPlan: true)
     let result: MigrationResult
     do {
-      result = await StoreRehearsal(try arguments.request(snapshotFolder: "")).run()
+      result = await DryRun(try arguments.request(snapshotFolder: "")).run()
     } catch {
       result = ResultReport.failure(of: arguments.store, error)
     }
@@ -39,7 +39,7 @@ struct PlanCommand: AsyncParsableCommand {
       name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: true)
     let summary = try await PipelineRun(
       job.pipeline, job.request,
-      pool: WorkerPool.Settings(executable: OwnProgram.path, workerCount: job.workerCount),
+      pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
       observe: report.take
     ).plan()
     report.end(summary)

@@ -8,7 +8,7 @@ final class ResultReport: Sendable {
   private let asJSON: Bool
   private let isQuiet: Bool
   private let isPlan: Bool
-  private let isSaid = Mutex(false)
+  private let isReported = Mutex(false)
 
   init(asJSON: Bool, isQuiet: Bool, isPlan: Bool) {
     self.asJSON = asJSON
@@ -32,7 +32,7 @@ final class ResultReport: Sendable {
 
   /// The first call counts: a run that ends while a second signal ends it says one thing.
   func end(_ result: MigrationResult) {
-    let isFirst = isSaid.withLock { said in
+    let isFirst = isReported.withLock { said in
       defer { said = true }
       return !said
     }

@@ -47,7 +47,7 @@ struct RunCommand: AsyncParsableCommand {
     let run = PipelineRun(
       job.pipeline, job.request,
       pool: WorkerPool.Settings(
-        executable: OwnProgram.path, workerCount: workers ?? job.workerCount),
+        executable: Executable.path, workerCount: workers ?? job.workerCount),
       state: state.map { FilePath($0) }, observe: report.take)
     let task = Task { try await run.run() }
     StopSignals.install(
@@ -110,11 +110,11 @@ struct PipelineJob {
     self.request = request
   }
 
-  var workerCount: Int { pipeline.workers ?? OwnProgram.suggestedWorkers }
+  var workerCount: Int { pipeline.workers ?? Executable.suggestedWorkers }
 }
 
 /// The running program itself.
-enum OwnProgram {
+enum Executable {
   /// What workers are started as, so that coordinator and workers can never be of two versions.
   static var path: FilePath {
     let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")

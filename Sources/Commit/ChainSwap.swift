@@ -34,7 +34,7 @@ extension StoreSwap {
   ) throws -> [String] {
     let names = try ObsoleteExternalData(plan).names(
       in: FilePath(plan.externalDataPath), assembled: written.store)
-    try ExternalData.remove(names, from: written.externalDataFolder)
+    try ExternalDataFolder.remove(names, from: written.externalDataFolder)
     return names
   }
 }

@@ -62,7 +62,7 @@ extension CommitSteps {
     }
     journal.state = .replaced
     try journal.write(in: run)
-    try ExternalData.remove(journal.removed, from: files.externalDataFolder)
+    try ExternalDataFolder.remove(journal.removed, from: files.externalDataFolder)
   }
 
   private func exchange(_ journal: inout CommitJournal) throws {
@@ -124,7 +124,7 @@ extension CommitSteps {
       try DurableFile.link(from, to: to)
     }
     // What this commit added, before a crash, is no part of the source.
-    try ExternalData.link(
+    try ExternalDataFolder.link(
       from: files.externalDataFolder, to: backup.externalDataFolder, except: journal.added)
   }
 
@@ -132,7 +132,7 @@ extension CommitSteps {
     guard !journal.added.isEmpty else { return }
     let folder = journal.files.externalDataFolder
     try DurableFile.makeFolder(folder)
-    try ExternalData.copy(
+    try ExternalDataFolder.copy(
       journal.added, from: journal.externalSources.map { FilePath($0) }, to: folder)
   }
 
@@ -209,7 +209,7 @@ extension CommitSteps {
   /// Removes everything the commit made beside the store. The store itself is the source, perhaps
   /// with its WAL's content already in it, perhaps with what others wrote to it since.
   func takeBack(_ journal: CommitJournal) throws {
-    try ExternalData.remove(journal.added, from: journal.files.externalDataFolder)
+    try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
     if journal.makesExternalFolder {
       try removeIfEmpty(journal.files.externalDataFolder)
       try removeIfEmpty(journal.files.supportFolder)
@@ -219,8 +219,8 @@ extension CommitSteps {
       for path in [backup.store, backup.wal, backup.journal] {
         try DurableFile.removeIfPresent(path)
       }
-      let names = try ExternalData.names(in: journal.files.externalDataFolder)
-      try ExternalData.remove(names, from: backup.externalDataFolder)
+      let names = try ExternalDataFolder.names(in: journal.files.externalDataFolder)
+      try ExternalDataFolder.remove(names, from: backup.externalDataFolder)
       try removeIfEmpty(backup.externalDataFolder)
       try removeIfEmpty(backup.supportFolder)
     }
@@ -235,8 +235,8 @@ extension CommitSteps {
     let beside = [
       journal.clonePath, journal.backup.store, journal.backup.wal, journal.backup.journal,
     ].compactMap { $0.lastComponent?.string }
-    try ExternalData.removePartial(beside, from: journal.storePath.parent)
-    try ExternalData.removePartial(journal.added, from: journal.files.externalDataFolder)
+    try ExternalDataFolder.removePartial(beside, from: journal.storePath.parent)
+    try ExternalDataFolder.removePartial(journal.added, from: journal.files.externalDataFolder)
   }
 
   private func removeIfEmpty(_ folder: FilePath) throws {

@@ -16,7 +16,7 @@ struct ObsoleteExternalData {
   func names(in folder: FilePath, assembled: FilePath) throws -> [String] {
     let before = sourceColumns()
     guard !before.isEmpty else { return [] }
-    let present = Set(try ExternalData.names(in: folder))
+    let present = Set(try ExternalDataFolder.names(in: folder))
     guard !present.isEmpty else { return [] }
     let file = try Connection(path: assembled.string, mode: .immutable)
     try file.attachImmutable(plan.readPath, as: "src")
@@ -31,7 +31,9 @@ struct ObsoleteExternalData {
     let statement = try file.prepare("SELECT name FROM reference ORDER BY name")
     var names: [String] = []
     while try statement.step() {
-      if let name = statement.value(0).text, present.contains(name), ExternalData.isSound(name) {
+      if let name = statement.value(0).text, present.contains(name),
+        ExternalDataFolder.isSound(name)
+      {
         names.append(name)
       }
     }

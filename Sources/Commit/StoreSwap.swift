@@ -78,7 +78,7 @@ extension StoreSwap {
   }
 
   private func bytes(in folder: FilePath) throws -> Int64 {
-    try ExternalData.names(in: folder).reduce(0) {
+    try ExternalDataFolder.names(in: folder).reduce(0) {
       $0 + (FileMark(folder.appending($1))?.size ?? 0)
     }
   }
@@ -184,11 +184,11 @@ extension StoreSwap {
   private func newExternalData(from folders: [FilePath], in target: StoreFiles) throws -> [String] {
     var added: [String] = []
     for folder in folders {
-      for name in try ExternalData.names(in: folder) where !added.contains(name) {
+      for name in try ExternalDataFolder.names(in: folder) where !added.contains(name) {
         let place = target.externalDataFolder.appending(name)
         if !DurableFile.exists(place) {
           added.append(name)
-        } else if try !ExternalData.areEqual(folder.appending(name), place) {
+        } else if try !ExternalDataFolder.areEqual(folder.appending(name), place) {
           throw CommitError.externalDataConflict(path: place)
         }
       }

@@ -16,7 +16,7 @@ struct ChainRoute: Sendable {
   }
 
   enum Work: Sendable {
-    case migration(ChainLeg)
+    case migration(MigrationStep)
     case handler(HandlerCall)
   }
 
@@ -58,7 +58,7 @@ struct ChainRoute: Sendable {
       switch step {
       case .migration(let source, let destination):
         return Step(
-          line: line, work: .migration(ChainLeg(source: source, destination: destination)))
+          line: line, work: .migration(MigrationStep(source: source, destination: destination)))
       case .handler(let phase, let stage, let model):
         guard let handler = path.handler(phase, ofStage: stage) else { return nil }
         return Step(

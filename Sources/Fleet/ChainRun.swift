@@ -238,7 +238,7 @@ extension ChainRun {
 
   /// One migration, as a run of its own.
   private func migrate(
-    _ leg: ChainLeg, _ step: Int, after earlier: ChainFolder.Done?, _ fingerprint: String
+    _ leg: MigrationStep, _ step: Int, after earlier: ChainFolder.Done?, _ fingerprint: String
   ) async throws -> StepResult {
     let input = step == 0 ? request.store : folder.store(of: step - 1).store
     let written = folder.store(of: step)

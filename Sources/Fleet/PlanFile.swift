@@ -63,7 +63,7 @@ extension StoreAttempt {
     result.notes.append(text)
     var event = RunEvent(.planDiscarded)
     event.message = text
-    tell(event)
+    emit(event)
   }
 }
 
@@ -111,7 +111,7 @@ extension MigrationResult.Plan {
     let ways =
       plan.tables.map { ($0.name, $0.way.rawValue) }
       + plan.joinTables.map { ($0.name, $0.way.rawValue) }
-      + plan.foreignTables.map { ($0.name, TableWay.carried.rawValue) }
+      + plan.foreignTables.map { ($0.name, TableStrategy.carried.rawValue) }
     tables = ways.map { name, way in
       Table(name: name, way: way, shards: costs[name]?.shards ?? 0, bytes: costs[name]?.bytes ?? 0)
     }

@@ -26,10 +26,10 @@ struct StoreAttempt {
     ledger = FindingLedger(acceptsDamage: run.request.acceptsDamage)
   }
 
-  func tell(_ event: RunEvent) { teller(event) }
+  func emit(_ event: RunEvent) { eventSink(event) }
 
   /// Tells of an event from any thread.
-  var teller: @Sendable (RunEvent) -> Void {
+  var eventSink: @Sendable (RunEvent) -> Void {
     let (log, observe) = (log, run.observe)
     return { event in
       var event = event
@@ -167,7 +167,7 @@ struct StoreAttempt {
     result.notes.append(text)
     var event = RunEvent(.note)
     event.message = text
-    tell(event)
+    emit(event)
   }
 
   mutating func succeed(_ journal: CommitJournal) {

@@ -27,7 +27,7 @@ extension StoreAttempt {
     event.bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
     event.fingerprint = plan.fingerprint
     event.resumed = isResumed
-    tell(event)
+    emit(event)
     result.resumed = isResumed
 
     var attempt = self
@@ -81,7 +81,7 @@ extension StoreAttempt {
     _ plan: MigrationPlan, at path: FilePath, _ pool: WorkerPool
   ) async throws {
     let start = ContinuousClock.now
-    let tell = teller
+    let emit = eventSink
     // For comparing the two assemblies, and for a day on which the faster one is in doubt.
     let usesPages = ProcessInfo.processInfo.environment["GODWIT_ASSEMBLY"] != "sqlite"
     let assembly = StoreAssembly(plan: plan, run: directory, usesPages: usesPages)
@@ -89,12 +89,12 @@ extension StoreAttempt {
     // Validate went over everything that is now written.
     let rows = stages.last { $0.stage == Stage.validate.rawValue }?.rows ?? 0
     begin.rows = rows
-    tell(begin)
+    emit(begin)
     async let assembled: Void = onOwnThread {
       try assembly.assemble(at: path) { rows in
         var event = RunEvent(.assembly, stage: "assemble")
         event.rows = rows
-        tell(event)
+        emit(event)
       }
     }
     do {
@@ -115,16 +115,16 @@ extension StoreAttempt {
 
   private mutating func commit(_ swap: StoreSwap, _ path: FilePath) async throws {
     let start = ContinuousClock.now
-    let tell = teller
+    let emit = eventSink
     var begin = RunEvent(.stage, stage: "commit")
     begin.units = 1
-    tell(begin)
+    emit(begin)
     let journal = try await onOwnThread {
       try DurableSteps.observing(
         with: { step, path in
           var event = RunEvent(.commitStep, stage: "commit")
           event.step = "\(step.rawValue) \(path.lastComponent?.string ?? "")"
-          tell(event)
+          emit(event)
         }
       ) { try swap.commit(path) }
     }
@@ -159,14 +159,14 @@ extension StoreAttempt {
     begin.units = units.count
     begin.reused = reused.count
     begin.bytes = stage == .audit ? 0 : units.reduce(0) { $0 + plan.units[$1].estimatedBytes }
-    tell(begin)
+    emit(begin)
     for unit in reused {
       ledger.add(unit.summary.findings)
       cost.reused += 1
       var event = RunEvent(.unitReused, stage: stage.rawValue, unit: unit.unit)
       event.rows = unit.summary.rows
       event.bytes = unit.summary.bytes
-      tell(event)
+      emit(event)
     }
     try stopAtDamage()
     let done = Set(reused.map(\.unit))
@@ -181,7 +181,7 @@ extension StoreAttempt {
       event.rows = finished.rows
       event.bytes = finished.bytes
       event.seconds = finished.seconds
-      tell(event)
+      emit(event)
       if let found = finished.findings {
         ledger.add(found)
         try stopAtDamage()
@@ -201,7 +201,7 @@ extension StoreAttempt {
     event.rows = cost.rows
     event.bytes = cost.bytes
     event.seconds = cost.seconds
-    tell(event)
+    emit(event)
   }
 
   /// A migration by a mapping model saves its objects, and saving validates them.
@@ -244,7 +244,7 @@ extension StoreAttempt {
         try directory.discard(name)
         var event = RunEvent(.note, stage: stage.rawValue, unit: unit)
         event.message = "The checkpoint \(name) cannot be used and is done again: \(error)"
-        tell(event)
+        emit(event)
         return nil
       }
     }

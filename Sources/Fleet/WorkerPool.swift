@@ -182,7 +182,7 @@ extension WorkerPool {
 extension WorkerPool {
   /// Keeps one process alive while there is work, and replaces it when it dies.
   private func serve(_ slot: Int) async {
-    var barren = 0
+    var consecutiveFailures = 0
     while await waitForWork(slot) {
       slots[slot].opening = 0
       slots[slot].isEnding = false
@@ -200,9 +200,9 @@ extension WorkerPool {
       stopFeeding(slot)
       if isClosed { return }
       lostWorkers += 1
-      barren = finishedCount == finishedBefore ? barren + 1 : 0
+      consecutiveFailures = finishedCount == finishedBefore ? consecutiveFailures + 1 : 0
       putBack(slot, how)
-      if barren >= RetryPolicy.attempts {
+      if consecutiveFailures >= RetryPolicy.attempts {
         fail(.workersDie(executable: settings.executable.string, how: how))
         return
       }

@@ -21,6 +21,6 @@ public enum GodwitTool {
   ///
   /// - Parameter policies: Classes by the names that mapping models give them.
   public static func main(policies: [String: EntityMigrationPolicy.Type]) async -> Never {
-    await CommandLineTool.main(OwnCode(policies: PolicyRegistry(policies)))
+    await CommandLineTool.main(Customizations(policies: PolicyRegistry(policies)))
   }
 }

@@ -26,6 +26,6 @@ extension GodwitTool {
   public static func main(
     stages: StagedMigration, policies: [String: EntityMigrationPolicy.Type] = [:]
   ) async -> Never {
-    await CommandLineTool.main(OwnCode(policies: PolicyRegistry(policies), stages: stages))
+    await CommandLineTool.main(Customizations(policies: PolicyRegistry(policies), stages: stages))
   }
 }

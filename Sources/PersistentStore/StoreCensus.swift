@@ -25,7 +25,7 @@ public struct StoreCensus: Sendable, Equatable {
   /// By the name of the table.
   public private(set) var tables: [String: Table] = [:]
   /// Rows whose `Z_ENT` is no concrete entity of their table: one finding a table.
-  public private(set) var strangers: [StoreFinding] = []
+  public private(set) var unknownEntityRows: [StoreFinding] = []
   /// Rows of each join table.
   public private(set) var joinRows: [String: Int64] = [:]
 
@@ -60,7 +60,7 @@ public struct StoreCensus: Sendable, Equatable {
         }
       }
       if unknown > 0 {
-        strangers.append(
+        unknownEntityRows.append(
           StoreFinding(
             kind: .rows, entity: table.root.rawValue,
             message: "\(table.name) has rows whose Z_ENT is no concrete entity of this table",

@@ -77,7 +77,7 @@ public struct ControlRows: Codable, Sendable, Equatable {
 }
 
 /// How the rows of one destination table come to be.
-public enum TableWay: String, Codable, Sendable {
+public enum TableStrategy: String, Codable, Sendable {
   /// Nothing in any row changes: the rows move unread by the copy stage.
   case carried
   /// Rows are computed by the entity programs.
@@ -93,7 +93,7 @@ public struct TablePlan: Codable, Sendable, Equatable {
   /// The destination's table; the source's for a removed one.
   public var name: String
   public var root: EntityName
-  public var way: TableWay
+  public var way: TableStrategy
   /// Columns after `Z_PK`, `Z_ENT` and `Z_OPT`.
   public var columns: [String]
   /// Nil only for an empty table.
@@ -221,7 +221,7 @@ public struct JoinTablePlan: Codable, Sendable, Equatable {
   public var name: String
   /// First key, second key, then the order columns there are.
   public var columns: [String]
-  public var way: TableWay
+  public var way: TableStrategy
   /// For a carried one: the source's table and its columns in the order of ``columns``.
   public var sourceTable: String?
   public var carriedColumns: [String]

@@ -139,8 +139,8 @@ public struct Planner: Sendable {
   private func requireKnownRows(
     _ context: PlanContext, _ binding: StoreBinding, _ request: MigrationRequest
   ) throws {
-    guard !context.census.strangers.isEmpty, !request.acceptsDamage else { return }
-    throw PlanError.damaged(store: request.store.string, context.census.strangers)
+    guard !context.census.unknownEntityRows.isEmpty, !request.acceptsDamage else { return }
+    throw PlanError.damaged(store: request.store.string, context.census.unknownEntityRows)
   }
 }
 

@@ -10,12 +10,14 @@ struct TablePlanner {
   /// The plans of the destination's tables, then of the source's tables without successor.
   func plans() -> [TablePlan] {
     var plans: [TablePlan] = []
-    var caredFor: Set<EntityName> = []
+    var handledEntities: Set<EntityName> = []
     for table in context.destination.tables {
-      plans.append(plan(of: table, caredFor: &caredFor))
+      plans.append(plan(of: table, handledEntities: &handledEntities))
     }
     for table in context.source.tables {
-      let left = table.entities.filter { !caredFor.contains($0) && context.rows(ofSource: $0) > 0 }
+      let left = table.entities.filter {
+        !handledEntities.contains($0) && context.rows(ofSource: $0) > 0
+      }
       guard !left.isEmpty, !plans.contains(where: { $0.sourceTable == table.name }) else {
         continue
       }
@@ -26,7 +28,7 @@ struct TablePlanner {
 
   // MARK: One destination table
 
-  private func plan(of table: EntityTable, caredFor: inout Set<EntityName>) -> TablePlan {
+  private func plan(of table: EntityTable, handledEntities: inout Set<EntityName>) -> TablePlan {
     let pairs = table.entities.compactMap { name -> (EntityName, EntityName)? in
       guard context.destination.hierarchy[name]?.isAbstract == false else { return nil }
       return context.predecessor(of: name).map { (name, $0) }
@@ -38,7 +40,7 @@ struct TablePlanner {
     var builder = TableBuilder(context: context, old: old)
     for (name, predecessor) in pairs {
       builder.add(destination: name, source: predecessor, table: table)
-      caredFor.insert(predecessor)
+      handledEntities.insert(predecessor)
     }
     // The first table that takes rows from a source table also looks at the rows that nobody takes.
     let isFirst =

@@ -30,14 +30,14 @@ public struct WorkerLoop {
   /// nobody is left to report to.
   public func run() throws {
     var lines = LineReader(input)
-    var context: StageContext?
+    var context: ShardContext?
     var openFailure: WorkerFailure?
     while let line = try lines.next() {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
         do {
           if context?.run.path != FilePath(run) {
-            context = try StageContext(run: FilePath(run), policies: policies)
+            context = try ShardContext(run: FilePath(run), policies: policies)
           }
           if let assembled { try context?.openAssembled(assembled) }
           openFailure = nil
@@ -65,7 +65,7 @@ public struct WorkerLoop {
     }
   }
 
-  private func perform(_ task: WorkerTask, _ context: StageContext) throws -> FinishedTask {
+  private func perform(_ task: WorkerTask, _ context: ShardContext) throws -> FinishedTask {
     let clock = ContinuousClock()
     let (start, processorStart) = (clock.now, ProcessTime.processorSeconds)
     let summary =

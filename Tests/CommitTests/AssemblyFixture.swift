@@ -110,7 +110,8 @@ final class AssemblyFixture {
   }
 
   private func table(
-    _ name: String, _ root: EntityName, _ way: TableWay, _ columns: [String], from source: String?,
+    _ name: String, _ root: EntityName, _ way: TableStrategy, _ columns: [String],
+    from source: String?,
     _ carried: [String]
   ) -> TablePlan {
     TablePlan(

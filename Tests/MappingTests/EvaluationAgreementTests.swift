@@ -108,7 +108,7 @@ private let python = ["/usr/bin/python3", "/usr/local/bin/python3"].first {
     case .decimal(let value): ["d", value.description]
     case .string(let text): ["s", text]
     case .date(let seconds): ["t", seconds.description]
-    case .data(let bytes): ["x", Hexadecimal.text(bytes)]
+    case .data(let bytes): ["x", HexadecimalText.text(bytes)]
     case .uuid(let uuid): ["u", uuid.text]
     case .url(let text): ["l", text]
     case .object(let object): ["o", object.entity.rawValue, object.primaryKey]

@@ -24,7 +24,7 @@ extension StageStore {
     case 1: return Array(bytes.dropFirst())
     case 2:
       let name = String(decoding: bytes.dropFirst().dropLast(), as: UTF8.self)
-      guard ExternalData.isSound(name) else {
+      guard ExternalDataFolder.isSound(name) else {
         throw refused(object.entity, key, "the name of its external data is damaged")
       }
       let path = files.externalDataFolder.appending(name)
@@ -86,7 +86,7 @@ extension StageStore {
         """)
     }
     return try connection.rows("SELECT name FROM temp.dropped ORDER BY name")
-      .compactMap { $0[0].text }.filter(ExternalData.isSound)
+      .compactMap { $0[0].text }.filter(ExternalDataFolder.isSound)
   }
 
   /// Every column of an attribute that allows external storage.

@@ -124,7 +124,7 @@ public final class StageStore: StageStoreAccess {
     if wasWAL { _ = try connection.rows("PRAGMA journal_mode = WAL") }
     try connection.close()
     try DurableFile.syncFile(path)
-    try ExternalData.remove(outcome.obsolete, from: store.files.externalDataFolder)
+    try ExternalDataFolder.remove(outcome.obsolete, from: store.files.externalDataFolder)
     return outcome
   }
 

@@ -90,7 +90,7 @@ public struct PipelineRun: Sendable {
       if let refusal = Self.refusal(of: store) {
         result = refusal
       } else {
-        result = await StoreRehearsal(request(for: store)).run()
+        result = await DryRun(request(for: store)).run()
       }
       summary.count(result)
       observe(.result(store, result))
@@ -221,7 +221,7 @@ extension PipelineRun {
   }
 
   private static func refusal(of store: FoundStore) -> MigrationResult? {
-    guard let link = store.wayOut else { return nil }
+    guard let link = store.escapingSymlink else { return nil }
     return MigrationResult(
       store: store.path.string, verdict: .failed, ending: .badInput,
       reasons: [

@@ -172,7 +172,7 @@ extension FoundStore {
   /// Why the store must not be opened after all: some name on the way to it, or one of its files,
   /// is a symbolic link, which may lead out of the root. Looked at again just before it is opened,
   /// since a search over many stores takes its time.
-  var wayOut: FilePath? {
+  var escapingSymlink: FilePath? {
     let files = StoreFiles(path)
     var places = [path, files.wal, files.shm, files.journal, files.supportFolder]
     places.append(files.externalDataFolder)

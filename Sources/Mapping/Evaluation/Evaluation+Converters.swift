@@ -134,8 +134,8 @@ enum TextEncoding {
       var result: [UInt8] = []
       result.reserveCapacity(units.count / 2)
       for place in stride(from: 0, to: units.count, by: 2) {
-        guard let high = Hexadecimal.digit(units[place]),
-          let low = Hexadecimal.digit(units[place + 1])
+        guard let high = HexadecimalText.digit(units[place]),
+          let low = HexadecimalText.digit(units[place + 1])
         else { throw .notConvertible(to: "hexadecimal bytes") }
         result.append(high << 4 | low)
       }
@@ -154,7 +154,7 @@ enum TextEncoding {
       }
       return text
     case .base64: return Data(bytes).base64EncodedString()
-    case .hexadecimal: return Hexadecimal.text(bytes)
+    case .hexadecimal: return HexadecimalText.text(bytes)
     }
   }
 }

@@ -76,7 +76,7 @@ public struct UUIDBytes: Sendable, Hashable {
         guard unit == UInt8(ascii: "-") else { return nil }
         continue
       }
-      guard let digit = Hexadecimal.digit(unit) else { return nil }
+      guard let digit = HexadecimalText.digit(unit) else { return nil }
       digits.append(digit)
     }
     self.init(stride(from: 0, to: 32, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
@@ -90,7 +90,7 @@ public struct UUIDBytes: Sendable, Hashable {
 
   /// Capital letters, as `-[NSUUID UUIDString]` writes them.
   public var text: String {
-    let digits = Hexadecimal.text(bytes, capital: true)
+    let digits = HexadecimalText.text(bytes, capital: true)
     var result = ""
     for (place, digit) in digits.enumerated() {
       if [8, 12, 16, 20].contains(place) { result.append("-") }
@@ -100,7 +100,7 @@ public struct UUIDBytes: Sendable, Hashable {
   }
 }
 
-enum Hexadecimal {
+enum HexadecimalText {
   static func digit(_ unit: UInt8) -> UInt8? {
     switch unit {
     case UInt8(ascii: "0")...UInt8(ascii: "9"): unit - UInt8(ascii: "0")

@@ -104,9 +104,9 @@ extension InferredMapping {
   }
 
   private mutating func matchProperties(of name: EntityName, from old: EntityName) {
-    var byKey: [PropertyKey: EntityHierarchy.Declared] = [:]
+    var byKey: [QualifiedProperty: EntityHierarchy.Declared] = [:]
     for declared in source.properties(of: old) where declared.property.isStored {
-      let key = PropertyKey(declared.property)
+      let key = QualifiedProperty(declared.property)
       if byKey.updateValue(declared, forKey: key) != nil {
         refuse(
           Refusal(
@@ -120,7 +120,7 @@ extension InferredMapping {
     var used: Set<String> = []
     for declared in destination.properties(of: name) where declared.property.isStored {
       let property = declared.property
-      guard let hit = byKey[PropertyKey(property)] else {
+      guard let hit = byKey[QualifiedProperty(property)] else {
         noteUnmatched(property, of: name, from: old)
         continue
       }
@@ -147,10 +147,10 @@ extension InferredMapping {
   private mutating func noteUnmatched(
     _ property: PropertyDescription, of name: EntityName, from old: EntityName
   ) {
-    let kind = PropertyKey.Kind(property)
+    let kind = QualifiedProperty.Kind(property)
     let key = property.traits.mappingKey
     if key != property.name, let named = source.property(key, of: old)?.property,
-      named.isStored, PropertyKey.Kind(named) == kind
+      named.isStored, QualifiedProperty.Kind(named) == kind
     {
       note(
         .intermediateIdentifier, name, property.name,
@@ -159,7 +159,7 @@ extension InferredMapping {
           + "Repeat \(named.traits.mappingKey) as the identifier to keep the values")
     }
     if let same = source.property(property.name, of: old)?.property, same.isStored,
-      PropertyKey.Kind(same) == kind
+      QualifiedProperty.Kind(same) == kind
     {
       note(
         .differentIdentifiers, name, property.name,
@@ -246,7 +246,7 @@ extension InferredMapping {
 }
 
 /// What two properties must agree on to correspond: an attribute never becomes a relationship.
-struct PropertyKey: Hashable {
+struct QualifiedProperty: Hashable {
   enum Kind: Hashable {
     case attribute, relationship, fetchedProperty
 

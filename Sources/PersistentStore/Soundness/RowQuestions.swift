@@ -12,7 +12,7 @@ struct RowQuestions {
   // MARK: Rows by themselves
 
   /// Rows of no concrete entity of their table.
-  func strangers(_ table: EntityTable) -> [Question] {
+  func unknownEntityRows(_ table: EntityTable) -> [Question] {
     let concrete = binding.numbers(of: binding.hierarchy.concrete(of: table.root))
     let source = "\(quoted(table.name)) AS a"
     return [

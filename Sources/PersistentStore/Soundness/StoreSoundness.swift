@@ -45,7 +45,7 @@ public enum StoreSoundness {
     scans.append([whole])
     if let aspects {
       for table in binding.layout.tables where binding.table(of: table.root) != nil {
-        scans.append(questions.strangers(table))
+        scans.append(questions.unknownEntityRows(table))
         for entity in binding.hierarchy.concrete(of: table.root) {
           scans.append(questions.ofEntity(entity, in: table))
         }

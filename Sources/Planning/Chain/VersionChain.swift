@@ -112,8 +112,8 @@ extension VersionChain {
     path.steps[step].mappings.map { mappings[$0] }
   }
 
-  public func leg(_ step: Int) -> ChainLeg {
-    ChainLeg(
+  public func leg(_ step: Int) -> MigrationStep {
+    MigrationStep(
       source: source(of: step), destination: destination(of: step), mappings: mappings(of: step))
   }
 

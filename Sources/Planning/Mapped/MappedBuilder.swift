@@ -131,7 +131,7 @@ struct MappedBuilder {
       sourceNumber: source.map(context.sourceNumber) ?? 0,
       destinationNumber: destination.map(context.destinationNumber) ?? 0,
       sourceTable: old?.name, table: place, policy: mapping.policy, userInfo: mapping.userInfo,
-      filter: nil, assignsKeys: table.map(assignsKeys) ?? false, isAskedFor: false,
+      filter: nil, assignsKeys: table.map(assignsKeys) ?? false, isReferenced: false,
       copyColumns: [], copyAttributes: [], attributes: [], expressions: [],
       sourceRules: RowRules([]), linkColumns: [], links: [], fills: [])
     plan.isWhole = mapping.policy.flatMap { policies[$0] }?.seesWholeEntity ?? false

@@ -43,14 +43,14 @@ struct MappedLinks {
       link(member, &plans[index])
     }
     for index in plans.indices {
-      if hasPolicies { plans[index].isAskedFor = true }
+      if hasPolicies { plans[index].isReferenced = true }
       for link in plans[index].links {
         switch link.way {
         case .ownObject(let mappings), .toOne(_, let mappings), .toMany(_, let mappings):
-          for mapping in mappings { plans[mapping].isAskedFor = true }
+          for mapping in mappings { plans[mapping].isReferenced = true }
         case .evaluated:
           for other in plans.indices where plans[other].pass <= plans[index].pass {
-            plans[other].isAskedFor = true
+            plans[other].isReferenced = true
           }
         }
       }
@@ -304,20 +304,20 @@ struct MappedLinks {
       arguments.count == 2, case .constant(.string(let name)) = arguments[0]
     else { return .evaluated }
     let own = context.source.hierarchy
-    var takers: [MappedBuilder.Member]
+    var candidateMappings: [MappedBuilder.Member]
     switch selector {
     case ManagerSelector.instancesForMapping:
-      takers = members.filter { $0.pass == pass && $0.mapping.name == name }
+      candidateMappings = members.filter { $0.pass == pass && $0.mapping.name == name }
       // A later pass finds again what an earlier one has made.
-      if takers.isEmpty {
-        takers = members.filter { $0.pass < pass && $0.mapping.name == name }
+      if candidateMappings.isEmpty {
+        candidateMappings = members.filter { $0.pass < pass && $0.mapping.name == name }
       }
-      if takers.isEmpty { return .evaluated }
+      if candidateMappings.isEmpty { return .evaluated }
     case ManagerSelector.instancesForRelationship:
       guard let relationship = own.property(name, of: source)?.property.relationship else {
         return .evaluated
       }
-      takers = members.filter { member in
+      candidateMappings = members.filter { member in
         member.pass == pass
           && member.mapping.sourceEntity.map {
             own.isKind($0, of: relationship.destinationEntity)
@@ -325,14 +325,18 @@ struct MappedLinks {
       }
     default: return .evaluated
     }
-    takers = takers.filter { $0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil }
+    candidateMappings = candidateMappings.filter {
+      $0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil
+    }
     func mappings(below entity: EntityName) -> [Int] {
-      takers.filter { own.root(of: $0.mapping.sourceEntity ?? entity) == own.root(of: entity) }
-        .map(\.index)
+      candidateMappings.filter {
+        own.root(of: $0.mapping.sourceEntity ?? entity) == own.root(of: entity)
+      }
+      .map(\.index)
     }
     if case .variable("source") = arguments[1] {
       return .ownObject(
-        mappings: takers.filter { $0.mapping.sourceEntity == source }.map(\.index))
+        mappings: candidateMappings.filter { $0.mapping.sourceEntity == source }.map(\.index))
     }
     guard let key = arguments[1].plainSourceKey,
       let declared = own.property(key, of: source),

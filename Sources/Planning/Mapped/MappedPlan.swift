@@ -54,7 +54,7 @@ public struct EntityMappingPlan: Codable, Sendable, Equatable {
   /// and ``MappedOffsets`` says what to add.
   public var assignsKeys: Bool
   /// True when somebody asks what became of this mapping's source objects.
-  public var isAskedFor: Bool
+  public var isReferenced: Bool
   /// The source columns that are read after `Z_PK`.
   public var copyColumns: [String]
   /// What attributes the places of ``copyColumns`` hold, for compiling expressions.

@@ -81,7 +81,7 @@ extension MappedBarrier {
     for (index, mapping) in mappings.enumerated() {
       if mapping.policy != nil {
         try writePolicyAssociation(index, offsets)
-      } else if mapping.table != nil, mapping.isAskedFor, !mapping.keepsEveryKey {
+      } else if mapping.table != nil, mapping.isReferenced, !mapping.keepsEveryKey {
         try writeAssociation(index, mapping, offsets)
       }
     }

@@ -12,7 +12,7 @@ import GodwitSQLite
 /// checkpoint; others count from 1, and an entry of ``UnitKeys/associations`` before each says
 /// which source object it is. Source: `core-data-migration.md` §5.1.
 struct MappedCopyStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ unit: Int) throws -> ShardSummary {
     let shard = try context.shard(unit)

@@ -10,7 +10,7 @@ import GodwitSQLite
 /// tables goes out as pairs, for ``MappedBarrier/gather()`` to sort.
 /// Source: `core-data-migration.md` §5.1, §5.3 ("Inverses").
 struct MappedLinkStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
     let shard = try context.shard(unit)
@@ -122,7 +122,7 @@ final class LinkTargets {
   private let groups: [RelationshipGroup]
   private let evaluator: LinkEvaluator
   private let expression: ValueExpression?
-  private let takers: [(number: Int64, association: any Association)]
+  private let candidateMappings: [(number: Int64, association: any Association)]
   /// Mappings with policies: any number of objects of any entity for one.
   private let policies: [(sourceNumber: Int64, association: PolicyAssociation)]
   private let allowed: Set<Int64>
@@ -157,7 +157,7 @@ final class LinkTargets {
     } else {
       expression = nil
     }
-    takers = try numbers.filter { context.mappings[$0].policy == nil }.map {
+    candidateMappings = try numbers.filter { context.mappings[$0].policy == nil }.map {
       (try context.mapping($0).destinationNumber, try context.association($0))
     }
     policies = try numbers.filter { context.mappings[$0].policy != nil }.map {
@@ -206,7 +206,7 @@ final class LinkTargets {
   }
 
   private func add(_ source: Int64) throws {
-    for taker in takers {
+    for taker in candidateMappings {
       guard let key = try taker.association.destination(of: source) else { continue }
       try append(Target(entity: taker.number, key: key))
     }

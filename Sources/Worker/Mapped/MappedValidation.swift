@@ -12,7 +12,7 @@ import GodwitSQLite
 /// stage's checkpoint: the commit then needs no third source.
 /// Source: `core-data-migration.md` §5.3.
 struct MappedValidation {
-  let context: StageContext
+  let context: ShardContext
 
   func rows(of index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
     let mapping = try context.mapped.mapping(index)

@@ -27,10 +27,10 @@ final class SourceObjects: ObjectAccess {
   }
 
   /// The relationship stage: what became of objects is known.
-  enum Stage { case copy, link }
+  enum Pass { case copy, link }
 
   let context: MappedContext
-  private let stage: Stage
+  private let stage: Pass
   /// The mapping at hand: mappings find each other within its pass.
   let pass: Int
   private let source: EntityName?
@@ -57,7 +57,7 @@ final class SourceObjects: ObjectAccess {
   /// `$destination`, where expressions of the mapping speak of it.
   var destinationRow: DestinationRow?
 
-  convenience init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage) {
+  convenience init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Pass) {
     self.init(
       context, mapping, stage: stage, home: .source, context.source,
       context.plan.mapped?.sourceEntities ?? [])
@@ -73,7 +73,7 @@ final class SourceObjects: ObjectAccess {
   }
 
   private init(
-    _ context: MappedContext, _ mapping: EntityMappingPlan, stage: Stage,
+    _ context: MappedContext, _ mapping: EntityMappingPlan, stage: Pass,
     home: ObjectReference.Store, _ connection: Connection, _ entities: [SourceEntityAccess]
   ) {
     self.context = context

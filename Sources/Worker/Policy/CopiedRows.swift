@@ -24,11 +24,11 @@ final class CopiedRows {
   /// Shards at hand at a time.
   private static let mostUnits = 8
 
-  private let context: StageContext
+  private let context: ShardContext
   private var units: [Name: Unit] = [:]
   private let copyUnits: [Int]
 
-  init(_ context: StageContext) {
+  init(_ context: ShardContext) {
     self.context = context
     copyUnits = context.plan.units(in: .copy)
   }

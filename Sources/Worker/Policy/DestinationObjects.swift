@@ -48,7 +48,7 @@ final class DestinationObjects {
   private var output = RawBuffer(capacity: 4 << 10)
 
   /// - Parameter unit: The shard's number: part of the names of new external files.
-  init(_ context: StageContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int) {
+  init(_ context: ShardContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int) {
     self.kinds = kinds
     scratch = ScratchRows(in: context.run.path)
     externalName = "unit \(unit)"

@@ -7,7 +7,7 @@ import GodwitSQLite
 
 /// The copy stage of an entity mapping with a policy. Source: `core-data-migration.md` §5.1.
 struct PolicyCopyStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ index: Int, _ unit: Int) throws -> ShardSummary {
     let shard = try context.shard(unit)
@@ -74,7 +74,7 @@ final class PolicyCopyEngine: PolicyEngine {
   /// What became of the source object at hand.
   private var made: [ObjectReference] = []
 
-  init(_ context: StageContext, _ mapping: EntityMappingPlan, unit: Int) throws {
+  init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
     let kinds = DestinationKinds(context.plan)
     expressions = try RowExpressions(context.mapped, mapping)
     objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)

@@ -9,7 +9,7 @@ import GodwitSQLite
 /// The getters and setters of objects do not throw, as Core Data's do not: their first error is
 /// kept here and thrown when the hook has returned.
 public class PolicyEngine {
-  let context: StageContext
+  let context: ShardContext
   let mapping: EntityMappingPlan
   let currentMapping: CurrentEntityMapping
   let kinds: DestinationKinds
@@ -24,7 +24,7 @@ public class PolicyEngine {
   private(set) var cancellation: (any Error)?
 
   init(
-    _ context: StageContext, _ mapping: EntityMappingPlan, _ kinds: DestinationKinds,
+    _ context: ShardContext, _ mapping: EntityMappingPlan, _ kinds: DestinationKinds,
     _ stored: SourceObjects, userInfo: [String: ExpressionValue]
   ) {
     self.context = context

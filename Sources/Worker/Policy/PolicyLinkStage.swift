@@ -6,7 +6,7 @@ import GodwitSQLite
 
 /// The link stage of an entity mapping with a policy. Source: `core-data-migration.md` §5.1.
 struct PolicyLinkStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
     let mapping = try context.mapped.mapping(index)
@@ -45,7 +45,7 @@ final class PolicyLinkEngine: PolicyEngine {
   /// The first source object of the object at hand.
   private var current: (object: ObjectReference, source: ObjectReference)?
 
-  init(_ context: StageContext, _ mapping: EntityMappingPlan, unit: Int) throws {
+  init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
     self.unit = unit
     let kinds = DestinationKinds(context.plan)
     offsets = try context.mapped.offsets().policyOffsets[unit] ?? [:]

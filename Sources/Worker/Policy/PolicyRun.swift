@@ -14,7 +14,7 @@ struct PolicyRun {
 
   var mapping: CurrentEntityMapping { engine.currentMapping }
 
-  init(_ context: StageContext, _ engine: PolicyEngine) throws {
+  init(_ context: ShardContext, _ engine: PolicyEngine) throws {
     name = engine.mapping.policy ?? ""
     guard let type = context.policies[name] else {
       throw StageError.missingPolicy(name, mapping: engine.mapping.name)

@@ -8,7 +8,7 @@ import GodwitSQLite
 /// The validate stage of objects that policies made: whole rows, judged by the destination model's
 /// rules, and written whole, since the commit then needs nothing else.
 struct PolicyValidation {
-  let context: StageContext
+  let context: ShardContext
 
   /// Objects of a mapping's own table, of one shard.
   func rows(of mapping: EntityMappingPlan, _ unit: Int, to writer: CheckpointWriter) throws
@@ -84,7 +84,7 @@ private final class PolicyRowJudge {
   private let merge: RowMerge
   private var record = RawBuffer(capacity: 4 << 10)
 
-  init(_ context: StageContext, table index: Int) throws {
+  init(_ context: ShardContext, table index: Int) throws {
     table = context.plan.tables[index]
     digester = RowDigester(table, judges: true)
     attributes = RowValues(count: 2 + table.attributePlaces.count)
@@ -142,7 +142,7 @@ private final class PolicyRowJudge {
 /// They run when it has been written, and after the model's own rules: objects are then read with
 /// all their relationships. Source: `core-data-migration.md` §5.1, §5.3.
 struct PolicyCustomValidation {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ index: Int) throws -> ShardSummary {
     let mapping = try context.mapped.mapping(index)

@@ -8,7 +8,7 @@ import GodwitSQLite
 /// Validation is off, as in Core Data's own copy; only the source's own soundness is looked at,
 /// since the row is at hand. Rows keep `Z_PK` and `Z_OPT`.
 struct CopyStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ unit: Int) throws -> ShardSummary {
     let (shard, table) = try context.table(unit)

@@ -8,7 +8,7 @@ import GodwitSQLite
 /// Keys are kept, so a to-one column is its source column; what this stage adds is the look at
 /// the target: whether it exists, what entity it is, and what number that entity has now.
 struct LinkStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ unit: Int) throws -> ShardSummary {
     let shard = try context.shard(unit)

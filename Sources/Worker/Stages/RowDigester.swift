@@ -42,7 +42,7 @@ final class RowDigester {
   private let numbers: [Int64]
   private let programs: ProgramTable
   private var digests: [RowSetDigest]
-  private var strangers = RowSetDigest()
+  private var unknownEntityRows = RowSetDigest()
   private var rows: Int64 = 0
   private var bytes: Int64 = 0
   private var record = RawBuffer(capacity: 64 << 10)
@@ -70,7 +70,7 @@ final class RowDigester {
       summary.digests[Int(number), default: RowSetDigest()] += digest
     }
     // Rows of no known entity: they can never agree with what was planned.
-    if strangers.count > 0 { summary.digests[-1] = strangers }
+    if unknownEntityRows.count > 0 { summary.digests[-1] = unknownEntityRows }
     return summary
   }
 
@@ -106,7 +106,7 @@ final class RowDigester {
     RecordFormat.encode(row, count: count, into: &record)
     rows += 1
     bytes += Int64(record.count)
-    if index >= 0 { digests[index].add(record.bytes) } else { strangers.add(record.bytes) }
+    if index >= 0 { digests[index].add(record.bytes) } else { unknownEntityRows.add(record.bytes) }
   }
 
   /// The digest of everything a query gives.

@@ -8,7 +8,7 @@ import GodwitSQLite
 ///
 /// Computed rows are read from the checkpoints of copy and link, carried ones from the source.
 struct ValidateStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ unit: Int) throws -> ShardSummary {
     let shard = try context.shard(unit)
@@ -121,7 +121,7 @@ struct ValidateStage {
 
 /// Reads the assembled destination back: the same digests, from the file that will be published.
 struct VerifyStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ unit: Int) throws -> ShardSummary {
     guard let assembled = context.assembled else {
@@ -167,7 +167,7 @@ struct VerifyStage {
 
 /// Checks that go across the rows of the source, each a piece of SQL.
 struct AuditStage {
-  let context: StageContext
+  let context: ShardContext
 
   func run(_ number: Int) throws -> ShardSummary {
     guard context.plan.audits.indices.contains(number) else {

@@ -6,7 +6,7 @@ public import GodwitWorker
 import SystemPackage
 
 /// The code that an executable of a team's own brings along; none in `godwit` itself.
-public struct OwnCode: Sendable {
+public struct Customizations: Sendable {
   public var policies: PolicyRegistry
   /// What stores go through, unless told otherwise.
   public var stages: StagedMigration?
@@ -17,7 +17,7 @@ public struct OwnCode: Sendable {
   }
 }
 
-extension OwnCode {
+extension Customizations {
   /// The policies as planning knows them.
   var registeredPolicies: RegisteredPolicies { policies.registered { Self.digest } }
 

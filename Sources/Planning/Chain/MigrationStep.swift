@@ -2,7 +2,7 @@ import GodwitObjectModel
 import SystemPackage
 
 /// One migration of several: from one version of a model to another.
-public struct ChainLeg: Sendable {
+public struct MigrationStep: Sendable {
   public var source: ModelVersion
   public var destination: ModelVersion
   /// Empty where the mapping is inferred.
@@ -21,7 +21,7 @@ extension MigrationRequest {
   /// - Parameters:
   ///   - store: The run's own store for the first step, else what the step before has written.
   ///   - output: Where this step writes.
-  public func leg(_ leg: ChainLeg, store: FilePath, output: FilePath?) -> MigrationRequest {
+  public func leg(_ leg: MigrationStep, store: FilePath, output: FilePath?) -> MigrationRequest {
     var request = self
     request.store = store
     request.models = [leg.source, leg.destination]

@@ -5,7 +5,7 @@ import SystemPackage
 ///
 /// Each is written once and never changed, under a name that no other value gets. So a file may
 /// have names in two stores' folders, and copying stops at names that are there.
-enum ExternalData {
+enum ExternalDataFolder {
   /// The names of a folder's files, in byte order; none when there is no folder.
   ///
   /// Symbolic links and folders are left out, and so are names that begin with a dot: Core Data

@@ -7,7 +7,7 @@ import SystemPackage
 ///
 /// Everything is opened read-only. The private clone of a store with a WAL goes to a temporary
 /// folder, gone afterwards.
-public struct StoreRehearsal: Sendable {
+public struct DryRun: Sendable {
   public let request: MigrationRequest
 
   public init(_ request: MigrationRequest) { self.request = request }

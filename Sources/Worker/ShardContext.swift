@@ -9,7 +9,7 @@ import SystemPackage
 /// What every stage of one run works with: the plan, the source, and where checkpoints go.
 ///
 /// The source is opened so that SQLite can write nothing beside it.
-final class StageContext {
+final class ShardContext {
   let plan: MigrationPlan
   let run: RunDirectory
   let source: Connection
