@@ -35,14 +35,14 @@ final class DestinationRow {
   private let defaults: AttributeProgramCode
   private let external: ExternalData
   private let newFiles: FilePath
-  private let stage: SourceObjects.Stage
+  private let stage: SourceObjects.Pass
   private var values: Values?
   /// The object. Its key is 0 as long as it has none.
   private(set) var object: ObjectReference
 
   init(
     _ access: DestinationAccess, _ mapping: EntityMappingPlan, _ context: MappedContext,
-    stage: SourceObjects.Stage
+    stage: SourceObjects.Pass
   ) {
     self.access = access
     self.stage = stage
