@@ -103,7 +103,7 @@ final class MigrationFixture {
       atPath: run.path.string, withIntermediateDirectories: true)
     try run.create()
     try JSONEncoder().encode(plan).write(to: URL(filePath: run.plan.string))
-    let context = try StageContext(run: run.path, policies: policies)
+    let context = try ShardContext(run: run.path, policies: policies)
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []
     for unit in plan.units(in: .copy) {
