@@ -70,7 +70,7 @@ final class ResultReport: Sendable {
       if let table = result.uriTable {
         lines.append("  \(grouped(table.pairs)) pairs of object URIs in \(table.path)")
       }
-    case .refused, .needsMapping, .failed:
+    case .refused, .needsMapping, .pending, .failed:
       lines.append("\(result.store): \(result.verdict.rawValue)")
     }
     for (number, step) in (result.path ?? []).enumerated() where result.path?.count != 1 {

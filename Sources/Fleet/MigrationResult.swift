@@ -10,6 +10,8 @@ public struct MigrationResult: Codable, Sendable {
     case sameModel = "same-model"
     case refused
     case needsMapping = "needs-mapping"
+    /// Not migrated for a reason that passes: the same command may succeed later.
+    case pending
     case failed
   }
 
@@ -120,6 +122,8 @@ public struct MigrationResult: Codable, Sendable {
   public var stages: [StageCost]?
   public var peakRSS: Memory?
   public var notes: [String]
+  /// What the source has and the destination has not, or would not have.
+  public var losses: [Loss] = []
   /// Damage that was there before and is carried, or that ended the run.
   public var findings: [StoreFinding]
   public var ending: Ending
@@ -127,7 +131,7 @@ public struct MigrationResult: Codable, Sendable {
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup
     case uriTable, resumed, path, plan, counts, rows
-    case seconds, stages, peakRSS, notes, findings
+    case seconds, stages, peakRSS, notes, losses, findings
   }
 
   public init(
@@ -171,6 +175,7 @@ public struct MigrationResult: Codable, Sendable {
     stages = try container.decodeIfPresent([StageCost].self, forKey: .stages)
     peakRSS = try container.decodeIfPresent(Memory.self, forKey: .peakRSS)
     notes = try container.decode([String].self, forKey: .notes)
+    losses = try container.decodeIfPresent([Loss].self, forKey: .losses) ?? []
     findings = try container.decode([StoreFinding].self, forKey: .findings)
     ending = verdict == .migrated || verdict == .sameModel ? .done : .badInput
   }

@@ -29,6 +29,8 @@ public struct MigrationRequest: Sendable {
   public var renumbersKeys: Bool
   /// Whether the versions between the store's and the destination's are gone through.
   public var chain = Chain.direct
+  /// What is done about rows, values and references that would be dropped.
+  public var losses = LossPolicy.warn
   /// The entity migration policies that mapping models may name.
   public var policies = RegisteredPolicies.none
   /// What ``Chain/staged`` goes by.
@@ -88,18 +90,27 @@ public struct Reason: Codable, Sendable, Equatable {
   public var reason: String
   public var entity: String?
   public var property: String?
+  /// `Z_PK` of the first rows that are the reason, ``mostPrimaryKeys`` at most; nil where no row is.
+  public var primaryKeys: [Int64]?
+  /// How many rows are the reason; nil where no row is.
+  public var count: Int64?
   public var message: String
   /// The error of a policy's own code that is behind it.
   public var error: OwnError?
 
+  /// How many primary keys a reason or a loss names.
+  public static let mostPrimaryKeys = 10
+
   public init(
     reason: String, entity: String? = nil, property: String? = nil, message: String,
-    error: OwnError? = nil
+    primaryKeys: [Int64]? = nil, count: Int64? = nil, error: OwnError? = nil
   ) {
     self.reason = reason
     self.entity = entity
     self.property = property
     self.message = message
+    self.primaryKeys = primaryKeys
+    self.count = count
     self.error = error
   }
 

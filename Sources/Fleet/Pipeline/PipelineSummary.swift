@@ -39,6 +39,7 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
       case .sameModel: sameModel += 1
       case .refused: refused += 1
       case .needsMapping: needsMapping += 1
+      case .pending: pending += 1
       case .failed: failed += 1
       }
     }

@@ -1,0 +1,52 @@
+/// What is done about rows, values and references that a migration would drop.
+public enum LossPolicy: String, Codable, Sendable, CaseIterable {
+  /// Migrates, and counts every loss, references without room included.
+  case allow
+  /// Migrates, counts and reports every loss; references without room are refused.
+  case warn
+  /// Refuses a migration that loses anything.
+  case refuse
+}
+
+/// Rows, values or references of the source that have no successor in the destination.
+public struct Loss: Codable, Sendable, Hashable {
+  public enum Kind: String, Codable, Sendable, CaseIterable {
+    /// An entity with rows that has no successor: its objects are dropped.
+    case entity
+    /// An attribute with values that has no successor.
+    case attribute
+    /// A relationship with references that has no successor.
+    case relationship
+    /// A to-one reference that becomes NULL because its object is dropped.
+    case reference
+    /// A reference without room: several owners share a target that can keep one of them.
+    case sharedTarget = "shared-target"
+    /// A number that its narrower type cannot hold and that changes.
+    case narrowing
+    /// Persistent history that is not carried.
+    case history
+  }
+
+  public var kind: Kind
+  /// Of the source model; nil for history.
+  public var entity: String?
+  public var property: String?
+  /// Rows, values, references or transactions that are lost.
+  public var count: Int64
+  /// `Z_PK` of some of the rows, ``Reason/mostPrimaryKeys`` at most.
+  public var primaryKeys: [Int64]
+  /// Without row data.
+  public var message: String
+
+  public init(
+    _ kind: Kind, entity: String? = nil, property: String? = nil, count: Int64,
+    primaryKeys: [Int64] = [], message: String
+  ) {
+    self.kind = kind
+    self.entity = entity
+    self.property = property
+    self.count = count
+    self.primaryKeys = primaryKeys
+    self.message = message
+  }
+}
