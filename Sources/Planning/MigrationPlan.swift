@@ -47,6 +47,8 @@ public struct MigrationPlan: Codable, Sendable, Equatable {
   public var audits: [StoreSoundness.Job]
   /// What a person should know: renames, narrowing, triggers that could not be carried.
   public var notes: [String]
+  /// Rows, values and references of the source that the migration drops, counted while planning.
+  public var losses: [Loss] = []
   /// The entity mappings, where mapping models were given.
   public var mapped: MappedPlan?
 }
