@@ -10,6 +10,9 @@ from . import ground
 if ground.load_oracle():
     from oraclelib import check, ddl, lightweight, logical, model as m, mutate, untouched
     from oraclelib.archive import ArchiveError
+    from oraclelib.binding import Binding
+    from oraclelib.command_line import verdict
+    from oraclelib.inference import infer as inferred, judge_data
     from oraclelib.store import Store, StoreError
     UNREADABLE = (StoreError, m.ModelError, ArchiveError, OSError, sqlite3.Error, MemoryError,
                   OverflowError)
@@ -85,6 +88,22 @@ def compare(source, destination, source_spec, destination_spec, anyway=False):
     return {"refusals": refusals, "total": found.differences.total,
             "kinds": found.differences.kinds, "first": found.differences.first,
             "notes": sorted(set(found.notes + found.inference.notes))}
+
+
+@timed
+def infer(source, source_spec, destination_spec):
+    """`oracle infer`: the verdict, the refusals, and the places of which Apple's text says nothing."""
+    with Store(source) as store:
+        a, b = check.fit(model(source_spec), store), model(destination_spec)
+        found = judge_data(inferred(a, b), Binding(store, a))
+        word = verdict(found, a.version_hashes() == b.version_hashes())
+    places = {r.where for r in found.refusals if r.certainty == "unspecified"}
+    places |= {n.split(":")[0] for n in found.notes if "unspecified" in n}
+    inherited = any(b.properties(name)[p][0] != name for name, e in b.entities.items() for c in e.unique for p in c)
+    return {"verdict": word, "refusals": found.refusals, "shares an entity": bool(found.entity),
+            "inherited constraint": inherited,
+            "reasons": [f"{r.reason} {r.where}: {r.message} ({r.by}, {r.certainty})" for r in found.refusals],
+            "unspecified": sorted(places)}
 
 
 @timed

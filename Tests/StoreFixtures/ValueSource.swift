@@ -117,7 +117,7 @@ struct ValueSource: Sendable {
       return overflow ? most : min(sum, top ?? most)
     }
     let random = tools.random.next()
-    let (first, last) = bounded(bottom, top)
+    let (first, last) = bounded(bottom, top, within: least...most)
     if first != nil || last != nil {
       let from = first ?? min(least, last ?? 0)
       let to = max(from, last ?? most)
@@ -134,8 +134,10 @@ struct ValueSource: Sendable {
   }
 
   /// The rules' bounds, and those of ``StoreOptions/largestInteger`` inside them.
-  private func bounded(_ bottom: Int64?, _ top: Int64?) -> (Int64?, Int64?) {
-    guard let largest else { return (bottom, top) }
+  private func bounded(
+    _ bottom: Int64?, _ top: Int64?, within type: ClosedRange<Int64>
+  ) -> (Int64?, Int64?) {
+    guard let largest = largest.map({ min($0, type.upperBound) }) else { return (bottom, top) }
     let least = max(bottom ?? -largest, min(-largest, top ?? -largest))
     return (least, max(least, min(top ?? largest, largest)))
   }

@@ -53,6 +53,14 @@ import Testing
     #expect(found.low == -10 && found.high == 10)
   }
 
+  @Test func `stay within their type when larger ones are allowed`() throws {
+    var options = StoreOptions(seed: 1, rows: 400)
+    options.largestInteger = 1 << 40
+    let found = try numbers(options)
+    #expect(try #require(found.low) >= -0x8000_0000)
+    #expect(try #require(found.high) <= 0x7FFF_FFFF)
+  }
+
   @Test func `of a unique binary attribute differ`() throws {
     let scratch = try Scratch()
     try StoreGenerator(

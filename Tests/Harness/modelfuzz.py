@@ -1,0 +1,286 @@
+"""Random model pairs and chains, migrated and judged.
+
+Each trial draws a model, changes it, fills a store of the first version and migrates it. Verdicts are compared
+with the oracle's; an output is judged by the oracle (`lightweight`, `ddl`, `check`) and by `godwit verify`; a
+second run with another number of workers, shard size, assembly and place, killed or not, must give the same
+objects. Chains of versions: `--chain progressive` must give what migrating step by step gives.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+from . import corpus, fuzzstore, ground, judge, modelchanges, modelxml, processes, tool
+
+SAME, DIFFERENT, UNTRIED = "agreed", "FAILED", "not tried"
+TIMEOUT = 60
+
+
+class Trial:
+    """One pair or chain, in a folder of its own."""
+
+    def __init__(self, seed, number, folder):
+        self.rng = random.Random(f"{seed}/{number}")
+        self.folder, self.counts, self.problems, self.commands = folder, collections.Counter(), [], []
+
+    # -- running
+
+    def godwit(self, word, store, *more, env=None):
+        command = [ground.godwit(), word, store, *more, "--json"]
+        run = tool.run(command, TIMEOUT, env=env)
+        self.note(command, run, env)
+        return run
+
+    def note(self, command, run, env=None):
+        words = [f"{k}={v}" for k, v in (env or {}).items() if k.startswith("GODWIT_")] + command
+        self.commands.append(f"{' '.join(map(fuzzstore.shell, words))}\n# exit {run.exit}, {run.verdict or ''} {run.why(600)}")
+
+    def problem(self, text):
+        self.problems.append(text)
+
+    def migrate(self, store, models, to, output=None, more=(), env=None):
+        words = [w for model in models for w in ("--models", model)]
+        words += ["--to", to] + (["--output", output] if output else []) + list(more)
+        run = self.godwit("migrate", store, *words, env=env)
+        for text in tool.contract_problems(run):
+            self.problem(f"migrate: {text}")
+        return run
+
+    # -- the trial
+
+    def run(self):
+        self.counts["chains" if (is_chain := self.rng.random() < .15) else "pairs"] += 1
+        models, self.changes = modelchanges.chain(self.rng, self.rng.randint(3, 5) if is_chain else 2, 4 if is_chain else 12)
+        if is_chain:
+            fuzzstore.tell_apart(models)
+        self.paths = modelxml.write_bundle(self.folder, models)
+        store, words = fuzzstore.make(self.rng, self.folder, self.paths[0])
+        self.commands.append(words)
+        if store is None:
+            return self.unmade(words)
+        found = fuzzstore.unsound(store, self.paths[0])
+        if found:
+            self.problem(f"the source store is not sound before anything was done: {found}")
+            return
+        self.changes += fuzzstore.disturb(self.rng, store, self.paths[0])
+        before = judge.state(store)
+        self.chain(store) if is_chain else self.pair(store)
+        for text in judge.changes(before, judge.state(store), ("out", "again", "steps")):
+            self.problem(f"the source was touched: {text}")
+
+    def unmade(self, words):
+        """No store can be made of a model whose tables would have one name."""
+        self.counts["without a store: tables of one name"] += 1
+        if "one name" not in words and "same name" not in words and "both" not in words:
+            self.problem(f"no store could be made: {words}")
+
+    def pair(self, store):
+        a, b = self.paths
+        wanted = judge.infer(store, a, b)
+        plan = self.godwit("plan", store, "--models", a, "--models", b, "--to", b)
+        for text in tool.contract_problems(plan):
+            self.problem(f"plan: {text}")
+        out = self.place("out")
+        run = self.migrate(store, [a, b], b, out)
+        self.verdicts(run, plan, wanted)
+        if run.verdict == "migrated":
+            self.judged(store, out, a, b, wanted)
+            self.again(store, a, b, judge.digest(out, b))
+        elif os.path.exists(out):
+            self.problem(f"{run.verdict}, and there is an output")
+
+    def verdicts(self, run, plan, wanted):
+        self.counts[f"{run.verdict}"] += 1
+        if run.verdict not in allowed_verdicts(wanted):
+            self.problem(f"verdict {run.verdict}, the oracle says {wanted['verdict']} {wanted['reasons'][:2]}: {run.why()}")
+        if plan.verdict != run.verdict:
+            self.problem(f"plan says {plan.verdict}, migrate {run.verdict}: {plan.why()} / {run.why()}")
+
+    def judged(self, store, output, a, b, wanted):
+        """The oracle's opinion of an output, and our own."""
+        if not os.path.exists(output):
+            return self.problem("migrated, and there is no output")
+        problems, exceptions = corpus.judge_output(store, output, a, b, wanted["unspecified"] or ())
+        for text in problems:
+            self.problem(text)
+        self.counts["outputs judged"] += 1
+        verify = self.godwit("verify", output, "--models", b)
+        if verify.exit == 0:
+            return
+        # What the source had is carried.
+        own = self.godwit("verify", store, "--models", a)
+        known = collections.Counter(f["kind"] for f in findings(own))
+        fresh = collections.Counter(f["kind"] for f in findings(verify)) - known
+        if verify.exit != 65 or own.exit == 0 or fresh:
+            self.problem(f"verify of the output: exit {verify.exit}, {findings(verify)[:3] or verify.stderr[-300:]}")
+
+    def again(self, store, a, b, digest):
+        """The same migration another way: workers, shards, assembly, in place, killed and run again."""
+        more = ["--workers", str(self.rng.randint(1, 4)), "--shard-bytes", str(self.rng.choice([4096, 16384, 1 << 20]))]
+        env = {"GODWIT_ASSEMBLY": "sqlite"} if self.rng.random() < .5 else {}
+        copy = ground.copy_store(store, self.place("again", ""))
+        in_place = self.rng.random() < .5
+        output = None if in_place else self.place("out again")
+        killed = self.rng.random()
+        if killed < .15:
+            self.counts["killed after a step"] += 1
+            step = str(self.rng.randint(1, 40))
+            self.tried(copy, a, b, output, more, tool.environment(**env, GODWIT_KILL_AFTER_STEP=step))
+        elif killed < .25:
+            self.counts["killed at a moment"] += 1
+            self.kill(copy, a, b, output, more, tool.environment(**env))
+        run = self.migrate(copy, [a, b], b, output, more, tool.environment(**env))
+        how = f"again with {' '.join(more)} {env}{' in place' if in_place else ''}{', killed' if killed < .25 else ''}"
+        if run.verdict not in ("migrated", "same-model" if in_place and killed < .25 else "migrated"):
+            return self.problem(f"{how}: {run.why()}")
+        self.counts["runs in place" if in_place else "runs beside"] += 1
+        result = output or copy
+        if judge.digest(result, b) != digest:
+            self.problem(f"{how}: other objects than the first run's")
+        if in_place:
+            self.backup(store, copy, a)
+
+    def tried(self, store, a, b, output, more, env):
+        words = ["--models", a, "--models", b, "--to", b] + (["--output", output] if output else []) + more
+        return self.godwit("migrate", store, *words, env=env)
+
+    def kill(self, store, a, b, output, more, env):
+        """kill -9 of the run and of its workers at a random moment."""
+        command = tool.migrate_command(store, [a, b], b, output, extra=more)
+        process = tool.start(command, env=env)
+        time.sleep(self.rng.random() * .15)
+        held = processes.handles([process.pid, *processes.descendants(process.pid)])
+        for handle in held:
+            handle.send(9)
+        process.communicate()
+        processes.wait_gone(held, 10)
+        for handle in held:
+            handle.close()
+
+    def backup(self, store, copy, a):
+        """What was in place before is beside it now, with every object."""
+        folder = os.path.dirname(copy)
+        kept = [n for n in os.listdir(folder) if ".godwit-backup-" in n and not n.startswith(".")
+                and not n.endswith(("-wal", "-shm", "-journal"))]
+        if len(kept) != 1:
+            self.problem(f"in place: {len(kept)} backups: {sorted(os.listdir(folder))}")
+        elif judge.digest(os.path.join(folder, kept[0]), a) != judge.digest(store, a):
+            self.problem("in place: the backup has other objects than the source")
+
+    def chain(self, store):
+        """Step by step, each step judged; then all of it at once."""
+        here, digest = store, None
+        for number, (a, b) in enumerate(zip(self.paths, self.paths[1:]), 2):
+            out = self.place("steps", f"{number}.sqlite")
+            wanted = judge.infer(here, a, b)
+            run = self.migrate(here, [a, b], b, out)
+            if run.verdict not in allowed_verdicts(wanted):
+                return self.problem(f"step {number}: verdict {run.verdict}, the oracle says {wanted['verdict']} "
+                                    f"{wanted['reasons'][:2]}: {run.why()}")
+            if run.verdict != "migrated":
+                self.counts["chains that stop at a step"] += 1
+                digest = None
+                break
+            self.judged(here, out, a, b, wanted)
+            here, digest = out, judge.digest(out, b)
+        out = self.place("out")
+        bundle = os.path.dirname(self.paths[0])
+        name = os.path.splitext(os.path.basename(self.paths[-1]))[0]
+        run = self.migrate(store, [bundle], name, out, ["--chain", "progressive", "--workers", str(self.rng.randint(1, 3))])
+        if digest is None:
+            return
+        self.counts["chains compared"] += 1
+        if run.verdict != "migrated":
+            self.problem(f"step by step it is migrated, progressive {run.verdict}: {run.why()}")
+        elif judge.digest(out, self.paths[-1]) != digest:
+            self.problem(f"progressive gives other objects than step by step; path {(run.result or {}).get('path')}")
+
+    def place(self, name, file="store.sqlite"):
+        os.makedirs(os.path.join(self.folder, name), exist_ok=True)
+        return os.path.join(self.folder, name, file) if file else os.path.join(self.folder, name)
+
+
+def findings(run):
+    """What `godwit verify` says that is no note."""
+    found = [line.get("findings") for line in run.lines if isinstance(line, dict) and isinstance(line.get("findings"), list)]
+    return [f for f in (found[-1] if found else []) if f.get("kind") != "note"]
+
+
+def allowed_verdicts(wanted):
+    """What the tool may answer, by what `judge.infer` says. Where Apple says nothing it may refuse."""
+    if wanted["verdict"] == "same-model":
+        return {"same-model"}
+    documented = {r.by for r in wanted["refusals"] if r.certainty == "documented"}
+    words = {"model": "needs-mapping", "data": "refused"}
+    allowed = {words[r.by] for r in wanted["refusals"]} | (set() if documented else {"migrated"})
+    if not wanted["shares an entity"]:      # a store of another application
+        allowed |= {"refused"}
+    if wanted["inherited constraint"]:      # its index holds the rows of every entity of the table
+        allowed |= {"refused"}
+    return allowed
+
+
+def trial(seed, number, keep):
+    """Runs one trial in this process; gives its counts, and what is wrong."""
+    began = time.monotonic()
+    folder = tempfile.mkdtemp(prefix=f"{number}-", dir=os.environ.get("GODWIT_TRIAL_FOLDER"))
+    here = Trial(seed, number, folder)
+    try:
+        here.run()
+    except Exception as error:      # one broken trial must not hide the others
+        here.problem(f"the trial itself failed: {type(error).__name__}: {error} at line {error.__traceback__.tb_next.tb_lineno}"
+                     if error.__traceback__.tb_next else repr(error))
+    kept = None
+    if here.problems:
+        kept = os.path.join(keep, f"{seed}-{number}")
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(folder, kept, symlinks=True)
+        with open(os.path.join(kept, "problems.txt"), "w") as file:
+            lines = [f"scripts/model-fuzz --seed {seed} --only {number}", "", *here.problems, "", *map(str, getattr(here, "changes", [])),
+                     "", *here.commands]
+            file.write("\n".join(lines).replace(folder, kept) + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    return number, here.counts, here.problems, kept, time.monotonic() - began
+
+
+def report(done, counts, failed, elapsed, jobs):
+    print(ground.table(sorted(counts.items()), ("what", "number")))
+    print(f"{done} random pairs and chains, {failed} failed, {elapsed:.0f} s with {jobs} jobs ({done / max(elapsed, .001):.1f} a second)")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="scripts/model-fuzz", description=__doc__)
+    parser.add_argument("--pairs", type=int, default=1000, metavar="N")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", nargs="+", type=int, metavar="NUMBER", help="these trials of the seed")
+    parser.add_argument("--keep", default=os.path.join(ground.ROOT, ".build", "model-fuzz"), metavar="FOLDER",
+                        help="where failed trials are kept")
+    options = parser.parse_args(arguments)
+    ground.skip_unless_shared("random models")
+    os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()    # built once
+    numbers = options.only or range(options.pairs)
+    counts, failed, began = collections.Counter(), 0, time.monotonic()
+    with ground.fast_workspace("models") as folder:
+        os.environ["GODWIT_TRIAL_FOLDER"] = folder
+        with concurrent.futures.ProcessPoolExecutor(options.jobs, max_tasks_per_child=500) as pool:
+            waiting = [pool.submit(trial, options.seed, n, options.keep) for n in numbers]
+            for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
+                number, found, problems, kept, _ = future.result()
+                counts.update(found)
+                if problems:
+                    failed += 1
+                    print(f"{number}: {problems[0][:600]}\n  kept in {kept}", flush=True)
+                if done % 500 == 0:
+                    ground.say(f"{done} of {len(waiting)}, {failed} failed, {time.monotonic() - began:.0f} s")
+    report(len(waiting), counts, failed, time.monotonic() - began, options.jobs)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
