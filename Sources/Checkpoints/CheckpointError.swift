@@ -79,5 +79,5 @@ extension CheckpointError: CustomStringConvertible {
     }
   }
 
-  private var discard: String { "Remove it and run again; only its work is done anew." }
+  private var discard: String { "Remove it and run again; only that unit is redone." }
 }

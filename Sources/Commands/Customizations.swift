@@ -38,7 +38,7 @@ extension Customizations {
     guard chain == .staged else { return chain }
     guard stages != nil else {
       throw ValidationError(
-        "The chain staged wants stages, which are code: call the executable that registers them.")
+        "--chain staged requires an executable that registers stages. Run that executable.")
     }
     guard mappings == 0 else {
       throw ValidationError(

@@ -5,9 +5,9 @@ import SystemPackage
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Looks at limits, file systems, free space, clock and libraries.")
+    abstract: "Checks limits, file systems, free space, clock and libraries.")
 
-  @Argument(help: "The folder where stores lie.")
+  @Argument(help: "The folder that holds the stores.")
   var folder = "."
 
   @Flag(help: "JSON Lines: one object a check.")

@@ -6,13 +6,14 @@ import SystemPackage
 struct InspectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "inspect",
-    abstract: "Says what a store is: version, entities, rows, features, whether it is sound.")
+    abstract: "Describes stores: version, entities, rows, features, and whether they are sound.")
 
   @Argument(help: "Stores: their main SQLite files.")
   var stores: [String]
 
   @Option(
-    help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
+    help: ArgumentHelp(
+      "Versions among which the store's own is found; may repeat.", valueName: "model"))
   var models: [String] = []
 
   @Flag(help: "JSON Lines: one object a store.")
@@ -46,7 +47,8 @@ struct VerifyCommand: ParsableCommand {
   var store: String
 
   @Option(
-    help: ArgumentHelp("Versions to look for the store's own in; may repeat.", valueName: "model"))
+    help: ArgumentHelp(
+      "Versions among which the store's own is found; may repeat.", valueName: "model"))
   var models: [String] = []
 
   @Flag(help: "JSON Lines; the last one is the result.")

@@ -8,7 +8,7 @@ import SystemPackage
 struct MigrateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate",
-    abstract: "Migrates one store; running the same command again goes on where it ended.")
+    abstract: "Migrates one store. Run the same command again to resume.")
 
   @OptionGroup var arguments: MigrationArguments
 
@@ -49,7 +49,7 @@ struct MigrateCommand: AsyncParsableCommand {
     let store = arguments.store
     StopSignals.install(
       stop: {
-        Output.say("Stopping; a second signal ends at once. Run the same command to go on.")
+        Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
         migration.cancel()
       },
       end: {

@@ -14,7 +14,7 @@ struct MigrationArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Versions to look in for the store's own and for the destination; may repeat.",
+      "Versions among which the store's own and the destination are found; may repeat.",
       valueName: "model"))
   var models: [String] = []
 
@@ -36,10 +36,10 @@ struct MigrationArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "direct, in one step; progressive, by the cheapest safe way through the versions between "
+      "direct, in one step; progressive, by the cheapest safe path through the versions between "
         + "(in the order of --models); or staged, through the stages that the executable registers. "
         + "Default: staged where there are stages, else direct.",
-      valueName: "way"))
+      valueName: "chain"))
   var chain: Chain?
 
   @Option(
@@ -54,7 +54,7 @@ struct MigrationArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Writes what every source object became: a line for each pair of object URIs, by tabs.",
+      "Writes what every source object became: tab-separated, one line a pair of object URIs.",
       valueName: "file"))
   var uriTable: String?
 
@@ -76,7 +76,9 @@ struct MigrationArguments: ParsableArguments {
   @Flag(help: "Silent on success.")
   var quiet = false
 
-  @Flag(help: "Carries on with a damaged store: what can be rebuilt is, the rest is carried.")
+  @Flag(
+    help: "Migrates a damaged store: rebuilds what can be rebuilt, carries the rest and reports it."
+  )
   var acceptDamage = false
 
   @Flag(help: "Keeps the run directory of a finished store.")

@@ -5,7 +5,7 @@ import GodwitObjectModel
 struct ModelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "model",
-    abstract: "Managed object models: their versions, and what tells them apart.",
+    abstract: "Managed object models: their versions and differences.",
     subcommands: [
       ListCommand.self, ShowCommand.self, DiffCommand.self, HashCommand.self,
       AddVersionCommand.self, SetCurrentCommand.self,

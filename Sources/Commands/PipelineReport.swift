@@ -43,7 +43,7 @@ final class PipelineReport: Sendable {
       if found.links > 0 {
         say("\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
       }
-      if found.resumed == true { say("An interrupted run is gone on with.") }
+      if found.resumed == true { say("Resuming an interrupted run.") }
     case .store(let store, var event):
       // A line a unit or step would bury the rest; the run directory's events have them.
       switch event.event {
@@ -103,8 +103,8 @@ final class PipelineReport: Sendable {
     }
     if summary.pending > 0, !isPlan {
       Output.say(
-        "\(grouped(Int64(summary.pending))) of them are not done yet. Run the same command to go "
-          + "on.")
+        "\(grouped(Int64(summary.pending))) of them are not done yet. Run the same command to "
+          + "resume.")
     }
   }
 
@@ -114,7 +114,7 @@ final class PipelineReport: Sendable {
         ([summary.migrated, summary.sameModel, summary.refused][place], word)
       }
     parts += [
-      (summary.needsMapping, "in need of a mapping model"), (summary.failed, "failed"),
+      (summary.needsMapping, "need a mapping model"), (summary.failed, "failed"),
       (summary.pending, "not done yet"),
     ]
     let said = parts.enumerated().filter { $0.element.0 > 0 || $0.offset == 0 }

@@ -5,7 +5,7 @@ import SystemPackage
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "plan",
-    abstract: "Says what `migrate` would do, and changes nothing.",
+    abstract: "Shows what `migrate` would do. Changes nothing.",
     discussion: """
       Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move.

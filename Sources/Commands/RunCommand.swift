@@ -8,7 +8,7 @@ import SystemPackage
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
-    abstract: "Migrates all stores of a pipeline; running it again goes on where it ended.",
+    abstract: "Migrates all stores of a pipeline. Run the same command again to resume.",
     discussion: """
       PIPELINE is a pipeline.yaml, or the folder that it lies in. What is finished is known from \
       state/ beside it. With --json there is a result line for each store, and a summary at the end.
@@ -52,7 +52,7 @@ struct RunCommand: AsyncParsableCommand {
     let task = Task { try await run.run() }
     StopSignals.install(
       stop: {
-        Output.say("Stopping; a second signal ends at once. Run the same command to go on.")
+        Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
         task.cancel()
       },
       end: {

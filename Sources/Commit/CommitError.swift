@@ -63,12 +63,12 @@ extension CommitError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .notAFile(let store):
-      "\(store) is a symbolic link or no regular file. Give the path of the file itself."
+      "\(store) is a symbolic link or not a regular file. Give the path of the file itself."
     case .storeInUse(let store):
       "\(store) is open in another process. Close it and run again; finished shards are kept."
     case .sourceChanged(let store):
       "\(store) was changed after the migration had been planned, so the new store would lack "
-        + "the change. Nothing was replaced. Run again; the plan is made anew."
+        + "the change. Nothing was replaced. Run again; the plan is made again."
     case .notEnoughSpace(let volume, let needed, let free):
       "\(volume) has \(free) bytes free and the commit needs \(needed). "
         + "Free \(needed - free) bytes and run again; only the commit is left to do."
@@ -76,7 +76,7 @@ extension CommitError: CustomStringConvertible {
       "The volume is full while \(path) is written. Free some space and run again; finished "
         + "shards are kept."
     case .destinationExists(let path):
-      "\(path) exists already and is not this run's. Move it away or name another output."
+      "\(path) already exists and does not belong to this run. Move it away or name another output."
     case .uniqueness(let entity, let index):
       "Two objects of \(entity ?? "an entity") have the same values in the uniqueness constraint "
         + "\(index) (Core Data error 134111). Make the values of the source unique, or drop the "
@@ -102,12 +102,12 @@ extension CommitError: CustomStringConvertible {
         + "\(entity.map { " for \($0)" } ?? ""). The source is untouched; run again, and check "
         + "memory and disk if it happens twice."
     case .externalDataConflict(let path):
-      "\(path) exists already with other content. Move it away or name another output."
+      "\(path) already exists with other content. Move it away or name another output."
     case .unreadableJournal(let path):
       "\(path) is not a commit journal of this version. Finish the commit with the version of "
         + "godwit that began it."
     case .storeMissing(let store, let backup):
-      "There is no file at \(store), where a commit was under way. The source as it was is kept "
+      "There is no file at \(store), where a commit was under way. The source is kept "
         + "at \(backup); nothing was deleted."
     }
   }

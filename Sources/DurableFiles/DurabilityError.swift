@@ -34,7 +34,7 @@ extension DurabilityError: CustomStringConvertible {
     case .locked(let path):
       "\(path) is locked by another process. Wait for it to end, or stop it, and run again."
     case .alreadyExists(let path):
-      "\(path) is there already and is not replaced. Move it away and run again."
+      "\(path) already exists and is not replaced. Move it away and run again."
     case .failed(let call, let path, let errno):
       "\(path): \(call) failed, \(errno) (errno \(errno.rawValue)). \(advice)"
     }
@@ -48,7 +48,7 @@ extension DurabilityError: CustomStringConvertible {
     case .noSuchFileOrDirectory, .notDirectory:
       return "Check the path and run again."
     case .ioError:
-      return "Do not trust the volume: check it, or take another, before the next run."
+      return "Check the volume, or use another one, before the next run."
     default:
       return "Check the volume and run again."
     }

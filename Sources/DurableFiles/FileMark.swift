@@ -11,7 +11,7 @@ public struct FileMark: Codable, Sendable, Equatable {
   public var modificationSeconds: Int64
   public var modificationNanoseconds: Int64
 
-  /// The file at the path; nil when there is none, or something that is no regular file.
+  /// The file at the path; nil when there is none, or something that is not a regular file.
   /// Symbolic links are not followed.
   public init?(_ path: FilePath) {
     var status = stat()

@@ -255,7 +255,7 @@ extension ChainRun {
     }
     guard let plan = try PlanFile(folder.run(of: step)).read() else {
       throw FleetError.runDirectory(
-        path: folder.run(of: step).path.string, message: "the plan of a finished step is gone")
+        path: folder.run(of: step).path.string, message: "the plan of a finished step is missing")
     }
     let obsolete = try await onOwnThread {
       try StoreSwap.dropObsoleteExternalData(plan, from: written)

@@ -88,13 +88,13 @@ public struct Doctor: Sendable {
   private func space(_ folder: FilePath, _ name: String) -> Finding {
     guard let free = DiskSpace.free(at: folder) else {
       return Finding(
-        name: name, value: "\(folder) cannot be looked at", isGood: false,
+        name: name, value: "\(folder) cannot be read", isGood: false,
         advice: "Check that it exists and may be read.")
     }
     let isGood = free >= 64 << 20
     return Finding(
       name: name, value: "\(ByteCount.text(free)) in \(folder)", isGood: isGood,
-      advice: isGood ? nil : "A migration wants 2.2 times the store's size.")
+      advice: isGood ? nil : "A migration needs about 2.2 times the store's size.")
   }
 
   private var fileSystem: Finding {
@@ -106,7 +106,8 @@ public struct Doctor: Sendable {
     return Finding(
       name: "file system", value: name, isGood: !isRemote,
       advice: isRemote
-        ? "Locks of SQLite are not to be relied on there; copy stores here first." : nil)
+        ? "SQLite's locks are not reliable there. Copy the stores to a local file system first."
+        : nil)
   }
 
   /// The type of the mount that the folder lies on. See `proc_pid_mountinfo(5)`.
@@ -142,7 +143,7 @@ public struct Doctor: Sendable {
     } catch {
       return Finding(
         name: "durable write", value: "\(error)", isGood: false,
-        advice: "Nothing can be written here; give run directories with --state elsewhere.")
+        advice: "This folder is not writable. Place run directories elsewhere with --state.")
     }
   }
 }

@@ -74,7 +74,7 @@ public struct DryRun: Sendable {
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(
           "\(place.isEmpty ? "." : place.string) has \(ByteCount.text(free)) free and the "
-            + "migration wants \(ByteCount.text(needed)).")
+            + "migration needs \(ByteCount.text(needed)).")
       }
     }
     return result

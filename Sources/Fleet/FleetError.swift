@@ -11,7 +11,7 @@ public enum FleetError: Error, Sendable, Equatable {
   /// Workers end without doing anything.
   case workersDie(executable: String, how: String)
   case noStore(path: String)
-  /// The source is there and is no regular file.
+  /// The source is there and is not a regular file.
   case notAStore(path: String)
   case outputExists(path: String)
   case noFolder(path: String)
@@ -35,7 +35,7 @@ extension FleetError: CustomStringConvertible {
         // SIGKILL comes from outside; anything else is code that stopped, and says where.
         + (how.hasSuffix("signal 9")
           ? "Look for the kernel's out-of-memory killer, then run again; "
-          : "What it wrote before says why, above all where policies of your own run. Mend that "
+          : "See its output above, fix the cause, "
             + "and run again; ") + "finished shards are kept."
     case .workersDie(let executable, let how):
       "\(executable) does not work as a worker: it \(how). Check the installation with "
@@ -45,7 +45,7 @@ extension FleetError: CustomStringConvertible {
     case .notAStore(let path):
       "\(path) is not a regular file. Give the path of a store's main SQLite file."
     case .outputExists(let path):
-      "\(path) exists already and is not overwritten. Remove it or give another --output."
+      "\(path) already exists and is not overwritten. Remove it or give another --output."
     case .noFolder(let path):
       "\(path) is not a folder. Make it, or give another path."
     case .notEnoughSpace(let folder, let needed, let free):
@@ -55,11 +55,11 @@ extension FleetError: CustomStringConvertible {
       "The table of object URIs cannot be written to \(path): \(message). "
         + "Give another path with --uri-table."
     case .noStages:
-      "There are no stages to go by. They are code: call the executable that registers them, or "
+      "This executable registers no stages. Run the executable that registers them, or "
         + "use --chain direct."
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). "
-        + "Give another with --state, or remove it to start anew."
+        + "Give another with --state, or remove it to start again."
     }
   }
 }

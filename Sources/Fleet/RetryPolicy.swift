@@ -63,7 +63,7 @@ public enum RetryPolicy {
     case is CancellationError:
       return Judgement(
         .resumable, "stopped",
-        "The run was stopped. Run the same command again to go on; finished shards are kept.")
+        "The run was stopped. Run the same command again to resume; finished shards are kept.")
     case let error as StoreDamage:
       var judgement = Judgement(.badInput, "damaged", "", code: coreDataCorruption)
       judgement.reasons = error.findings.map(Reason.init(finding:))

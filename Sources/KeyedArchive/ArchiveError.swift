@@ -22,7 +22,7 @@ extension ArchiveError: CustomStringConvertible {
     case .malformed(let offset, let reason): "it is damaged at byte \(offset): \(reason)"
     case .tooLarge(let what, let limit): "it has more than \(limit) \(what)"
     case .circular: "a container holds itself"
-    case .notAKeyedArchive(let reason): "it is no keyed archive: \(reason)"
+    case .notAKeyedArchive(let reason): "it is not a keyed archive: \(reason)"
     case .malformedXML(let line, let reason):
       "the XML is not well formed at line \(line): \(reason)"
     }

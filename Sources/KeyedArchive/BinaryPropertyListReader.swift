@@ -197,7 +197,7 @@ struct BinaryPropertyListReader {
     try claim(1, at: place + 1)
     let marker = bytes[place + 1]
     guard marker >> 4 == 1, marker & 15 <= 3 else {
-      throw ArchiveError.malformed(offset: place + 1, reason: "a size is no integer")
+      throw ArchiveError.malformed(offset: place + 1, reason: "a size is not an integer")
     }
     let width = 1 << Int(marker & 15)
     let count = try number(at: place + 2, size: width, end: offsetTable)
@@ -247,7 +247,7 @@ struct BinaryPropertyListReader {
     var result = PropertyListDictionary()
     for (key, value) in zip(keys, values) {
       guard case .string(let name) = key else {
-        throw ArchiveError.malformed(offset: start, reason: "a dictionary key is no string")
+        throw ArchiveError.malformed(offset: start, reason: "a dictionary key is not a string")
       }
       result[name] = value
     }

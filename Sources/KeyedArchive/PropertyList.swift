@@ -61,7 +61,7 @@ extension PropertyList {
     }
   }
 
-  /// A value of a dictionary; nil where this is no dictionary or has no such key.
+  /// A value of a dictionary; nil where this is not a dictionary or has no such key.
   public subscript(key: String) -> PropertyList? { dictionary?[key] }
 
   /// Reads a binary or an XML property list; the first bytes decide which.

@@ -63,7 +63,7 @@ public struct StoreCensus: Sendable, Equatable {
         unknownEntityRows.append(
           StoreFinding(
             kind: .rows, entity: table.root.rawValue,
-            message: "\(table.name) has rows whose Z_ENT is no concrete entity of this table",
+            message: "\(table.name) has rows whose Z_ENT is not a concrete entity of this table",
             count: unknown, examples: examples))
       }
       whole.bytes = try Self.estimate(whole, binding)

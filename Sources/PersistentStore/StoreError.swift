@@ -55,19 +55,19 @@ extension StoreError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .notFound(let path): "\(path) does not exist. Check the path."
-    case .notAFile(let path): "\(path) is no regular file. Give the path of a store."
+    case .notAFile(let path): "\(path) is not a regular file. Give the path of a store."
     case .empty(let path):
       "\(path) has no bytes: no store was ever written there, or it was lost. "
         + "Restore it from a backup."
     case .notSQLite(let path, let mayBeEncrypted):
       mayBeEncrypted
-        ? "\(path) does not begin as an SQLite file and looks encrypted. "
+        ? "\(path) has no SQLite header and looks encrypted. "
           + "Decrypt it with the application that wrote it and run again."
-        : "\(path) is no SQLite file. Give a Core Data store of the SQLite type."
+        : "\(path) is not an SQLite file. Give a Core Data store of the SQLite type."
     case .impossibleHeader(let path, let reason):
       "\(path) has a damaged file header: \(reason). Restore it from a backup."
     case .truncated(let path, let expected, let found):
-      "\(path) is cut short: it has \(found) bytes and its header counts \(expected). "
+      "\(path) is truncated: it has \(found) bytes and its header counts \(expected). "
         + "Restore it from a backup."
     case .damaged(let path, let reason):
       "\(path) is damaged: \(reason). Restore it from a backup, or save its rows with "
@@ -82,7 +82,7 @@ extension StoreError: CustomStringConvertible {
       "\(path) cannot be read: \(Errno(rawValue: errno)). Check its permissions and run again."
     case .cannotCopy(let path, let target, let errno):
       "\(path) cannot be copied to \(target): \(Errno(rawValue: errno)). "
-        + "See to that folder's space and permissions and run again."
+        + "Check that folder's space and permissions and run again."
     case .modelCache(let path, let reason):
       "The model cached in \(path) cannot be used: \(reason). Give the model with --models."
     case .layout(let problem): problem.description

@@ -63,9 +63,9 @@ extension PlanError: CustomStringConvertible {
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")
-        + ". The source is as it was. Restore it from a backup, or carry on with --accept-damage."
+        + ". The source is unchanged. Restore it from a backup, or carry on with --accept-damage."
     case .unsupported(let store, let what):
-      "\(store): \(what). The source is as it was."
+      "\(store): \(what). The source is unchanged."
     }
   }
 }

@@ -45,7 +45,7 @@ final class ShardContext {
   func table(_ unit: Int) throws -> (Shard, TablePlan) {
     let shard = try shard(unit)
     guard case .table(let index) = shard.subject, plan.tables.indices.contains(index) else {
-      throw StageError.outOfOrder("unit \(unit), which is no table")
+      throw StageError.outOfOrder("unit \(unit), which is not a table")
     }
     return (shard, plan.tables[index])
   }

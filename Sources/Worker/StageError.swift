@@ -24,8 +24,8 @@ extension StageError: CustomStringConvertible {
     case .outOfOrder(let what):
       "The worker was asked for \(what). This is a fault of Godwit; run the same command again."
     case .checkpointMismatch(let table, let unit, let what):
-      "The checkpoints of \(table), shard \(unit), do not fit together: \(what). "
-        + "Delete the run directory and run again; the source is as it was."
+      "The checkpoints of \(table), shard \(unit), disagree: \(what). "
+        + "Delete the run directory and run again; the source is unchanged."
     case .unreadablePlan(let path, let reason):
       "\(path) cannot be read as a plan: \(reason). Delete the run directory and run again."
     case .externalData(let entity, let key, let reason):
@@ -34,10 +34,10 @@ extension StageError: CustomStringConvertible {
       "\(path) cannot be used: \(reason). Delete the run directory and run again."
     case .wrongTarget(let entity, let key, let relationship, let found):
       "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
-        + "\(found), which the relationship may not point to."
+        + "\(found), which is not the relationship's destination entity."
     case .missingPolicy(let policy, let mapping):
       "The entity mapping \(mapping) needs the policy \(policy), which is not registered. Run the "
-        + "executable that brings it along."
+        + "executable that registers it."
     }
   }
 }

@@ -120,7 +120,7 @@ extension URITable {
   }
 
   private static func malformed(_ path: FilePath) -> StageError {
-    .association(path: path.string, reason: "it is no table of object URIs")
+    .association(path: path.string, reason: "it is not a table of object URIs")
   }
 
   private static func forEachPiece(

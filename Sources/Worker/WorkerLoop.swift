@@ -60,7 +60,7 @@ public struct WorkerLoop {
         }
         try output.writeAll(reply.line())
       case .finished, .failed, nil:
-        throw StageError.outOfOrder("something that is no request")
+        throw StageError.outOfOrder("something that is not a request")
       }
     }
   }

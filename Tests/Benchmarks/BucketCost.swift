@@ -129,7 +129,7 @@ extension BucketCost {
 
   private func decoded(_ value: SQLiteValue) throws -> PropertyListDictionary {
     guard case .blob(let bytes) = value, let bucket = try PropertyList(bytes: bytes).dictionary
-    else { throw Failure.differs("a bucket is no dictionary") }
+    else { throw Failure.differs("a bucket is not a dictionary") }
     return bucket
   }
 }

@@ -65,8 +65,8 @@ import Testing
     ("workers: 0", "from 1 to 256"), ("workers: two", "from 1 to 256"),
     ("shard: { bytes: 16 parsecs }", "such as 16MiB"), ("shard: {}", "needs the key bytes"),
     ("models: []", "at least one"), ("mappings: ''", "a text is missing"),
-    ("stores: { roots: a, include: /etc/passwd }", "no path below a root"),
-    ("stores: { roots: a, include: ../b }", "no path below a root"),
+    ("stores: { roots: a, include: /etc/passwd }", "not a path below a root"),
+    ("stores: { roots: a, include: ../b }", "not a path below a root"),
   ])
   func `is refused with its line and what was meant`(text: String, said: String) throws {
     let lines = ["stores: { roots: /a }", "models: m"].filter {

@@ -149,7 +149,7 @@ struct Scratch: ~Copyable {
     result.seconds = 1.5
     #expect(
       result.jsonLine()
-        == #"{"code":134190,"event":"result","findings":[],"notes":[],"reasons":[{"entity":"Recipe","#
+        == #"{"code":134190,"event":"result","findings":[],"losses":[],"notes":[],"reasons":[{"entity":"Recipe","#
         + #""message":"no","property":"x","reason":"attribute-type"}],"seconds":1.5,"#
         + #""store":"/a/b.sqlite","verdict":"needs-mapping"}"#)
   }

@@ -75,22 +75,22 @@ import Testing
     ),
     (
       "{ totalCost: $source.note }",
-      "type-mismatch: a text does not become a number by itself. Convert it, for instance with "
+      "type-mismatch: a text is not converted to a number automatically. Convert it, for instance with "
         + "godwit.integer(…) or godwit.double(…)"
     ),
     (
       "{ note: $source.amount }",
-      "type-mismatch: a number does not become a text by itself. Convert it, for instance with "
+      "type-mismatch: a number is not converted to a text automatically. Convert it, for instance with "
         + "godwit.string(…) or godwit.dateString(…, format)"
     ),
     (
       "{ day: $source.day + 3600 }",
-      "type-mismatch: a date cannot be reckoned with. Use CAST(…, \"NSNumber\") and "
+      "type-mismatch: a date does not support arithmetic. Use CAST(…, \"NSNumber\") and "
         + "CAST(…, \"NSDate\")"
     ),
     (
       "{ note: abc }",
-      "unknown-key: abc stands alone: write $source.abc, or \"abc\" for a text"
+      "unknown-key: abc needs a $source. prefix: write $source.abc, or \"abc\" for a string"
     ),
     (
       "{ note: $source.note.lenght }",

@@ -117,7 +117,7 @@ import Testing
     ),
     ("an unknown superentity", Samples.text("<entity name='A' parentEntity='B'/>")),
     (
-      "a count that is no number",
+      "a count that is not a number",
       Samples.text("<entity name='A'><relationship name='r' maxCount='many'/></entity>")
     ),
     (

@@ -157,7 +157,7 @@ import Testing
     try store.close()
     let later = try Godwit.run(folder)
     #expect(later.status == 3, "an output is never overwritten")
-    #expect("\(later.results)".contains("exists already"))
+    #expect("\(later.results)".contains("already exists"))
     #expect(try folder.bytes("stores/w-celsius.sqlite") == output)
   }
 

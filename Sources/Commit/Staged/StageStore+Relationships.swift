@@ -94,7 +94,7 @@ extension StageStore {
   ) throws {
     guard case .relationship(let relationship) = try place(of: key, in: object.entity),
       relationship.description.isToMany
-    else { throw refused(object.entity, key, "it is no to-many relationship") }
+    else { throw refused(object.entity, key, "it is not a to-many relationship") }
     for target in try targets(.array([.object(member)]), relationship, object)
     where try !relationship.has(object, target) {
       try takeFromOthers(target, relationship, object)

@@ -64,7 +64,7 @@ extension Pipeline {
     else {
       let reason =
         FileKind(at: file) == .none
-        ? "it does not exist" : "it is no file of at most \(PipelineFile.byteLimit) bytes"
+        ? "it does not exist" : "it is not a file of at most \(PipelineFile.byteLimit) bytes"
       throw PipelineError.unreadable(file: file.string, reason: reason)
     }
     guard let data = FileManager.default.contents(atPath: file.string) else {
@@ -137,7 +137,7 @@ extension Pipeline {
     try (value.list ?? [value]).map { item in
       let text = try item.text()
       guard let pattern = PathPattern(text) else {
-        throw item.problem("\(text) is no path below a root, such as */Recipes.sqlite")
+        throw item.problem("\(text) is not a path below a root, such as */Recipes.sqlite")
       }
       return pattern
     }

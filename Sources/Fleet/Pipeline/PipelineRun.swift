@@ -175,15 +175,17 @@ extension PipelineRun {
     if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
     let request = request(for: store)
     let known = ledger.entry(of: store.path).flatMap { $0.verdict == .migrated ? $0 : nil }
+    let directory = RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
     if let output = request.output, FileKind(at: output) == .regular, let known,
       known.settings == settings, known.output == output.string,
       known.identity == (try? StoreFiles(store.path).identity().name)
     {
+      // A run that was killed between the record and the end leaves its directory.
+      if directory.exists { try? directory.remove() }
       return Outcome(
         store: store, result: Self.earlier(known, "Its output was written before"),
         isEarlier: true)
     }
-    let directory = RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
     let before = try? StoreFiles(store.path).identity()
     var pool = pool
     pool.workerCount = workers

@@ -183,7 +183,7 @@ extension ExpressionCheck {
       for case .value(let kind) in types where kind != .number && kind != .unknown {
         find(
           .typeMismatch, .error,
-          "\(kind.description) cannot be reckoned with"
+          "\(kind.description) does not support arithmetic"
             + (kind == .date
               ? ". Use CAST(…, \"NSNumber\") and CAST(…, \"NSDate\")"
               : kind == .string ? ". Texts are joined by stringByAppendingString:" : ""))

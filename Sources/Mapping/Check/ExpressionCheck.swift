@@ -128,7 +128,7 @@ extension ExpressionCheck {
       if case .composite = kind, case .composite = wanted { return }
       find(
         .typeMismatch, .error,
-        "\(kind.description) does not become \(wanted.description) by itself. Convert it, for "
+        "\(kind.description) is not converted to \(wanted.description) automatically. Convert it, for "
           + "instance with \(converter(from: kind, to: wanted))")
     case .object, .someDestinationObjects:
       find(.typeMismatch, .error, "an object cannot be the value of an attribute")
@@ -208,7 +208,7 @@ extension ExpressionCheck {
       if case .evaluatedObject = base, evaluated == nil, case .key(let key)? = keys.first {
         find(
           .unknownKey, .error,
-          "\(key) stands alone: write $source.\(key), or \"\(key)\" for a text")
+          "\(key) needs a $source. prefix: write $source.\(key), or \"\(key)\" for a string")
         return .unknown
       }
       return follow(keys[...], from: type(of: base))

@@ -69,7 +69,7 @@ extension ArchiveError {
     case .malformed(let offset, _): "it is damaged at byte \(offset)"
     case .tooLarge(let what, let limit): "it has more than \(limit) \(what)"
     case .circular: "a container holds itself"
-    case .notAKeyedArchive: "it is no keyed archive"
+    case .notAKeyedArchive: "it is not a keyed archive"
     case .malformedXML(let line, _): "the XML is not well formed at line \(line)"
     }
   }

@@ -123,11 +123,11 @@ extension EvaluationProblem: CustomStringConvertible {
     case .badIndex: "the index is outside the collection or text"
     case .badPattern(let what): "this is no \(what)"
     case .badPredicate(let error): "the fetch's predicate cannot be read: \(error)"
-    case .damagedPropertyList(let reason): "the data is no property-list dictionary: \(reason)"
+    case .damagedPropertyList(let reason): "the data is not a property-list dictionary: \(reason)"
     case .tooDeep: "the expression is nested deeper than \(ExpressionLimits.depth) levels"
     case .tooLarge(let what, let limit): "the expression needs more than \(limit) \(what)"
     case .unacceptable(let found, let type):
-      "unacceptable type of value: \(found) does not become \(type.xmlName) by itself. Convert it"
+      "unacceptable type of value: \(found) is not converted to \(type.xmlName) automatically. Convert it"
     case .outOfRange(let type, let isTooLarge):
       "the number is too \(isTooLarge ? "large" : "small") for \(type.xmlName)"
     case .unexpectedStorage(let type):

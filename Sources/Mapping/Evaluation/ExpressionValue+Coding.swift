@@ -80,7 +80,7 @@ extension ExpressionValue: Codable {
     case .dictionary(let pairs): try put(.dictionary, pairs)
     case .helper:
       throw EncodingError.invalidValue(
-        self, .init(codingPath: encoder.codingPath, debugDescription: "This is no value."))
+        self, .init(codingPath: encoder.codingPath, debugDescription: "This is not a value."))
     }
   }
 

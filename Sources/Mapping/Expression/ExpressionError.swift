@@ -55,15 +55,15 @@ extension ExpressionError.Problem: CustomStringConvertible {
     case .ampersand(let name): "A variable begins with $: did you mean $\(name)?"
     case .openString: "The text is not closed: its quotation mark is missing"
     case .badEscape(let escape):
-      "\(escape) is no escape. Write \\\\, \\\", \\', \\n, \\t, \\r or \\uXXXX"
-    case .badNumber(let number): "\(number) is no number"
+      "\(escape) is not an escape. Write \\\\, \\\", \\', \\n, \\t, \\r or \\uXXXX"
+    case .badNumber(let number): "\(number) is not a number"
     case .unknownFunction(let name, let suggestion):
       "There is no function \(name)" + (suggestion.map { ": did you mean \($0)?" } ?? "")
     case .wrongArgumentCount(let function, let found, let expected):
       "\(function) takes \(expected) argument(s) and was given \(found)"
     case .notAValue: "A condition stands where a value must. Use TERNARY(condition, YES, NO)"
     case .notAPredicate: "A value stands where a condition must. Compare it, as in \u{2026} == YES"
-    case .unknownOption(let option): "[\(option)] is no option of an operator. Use c, d, n or l"
+    case .unknownOption(let option): "[\(option)] is not an option of an operator. Use c, d, n or l"
     case .tooDeep: "The expression is nested deeper than \(ExpressionLimits.depth) levels"
     case .tooLong: "The expression is longer than \(ExpressionLimits.length) characters"
     }

@@ -139,13 +139,13 @@ enum UserInfo {
   ) throws(MappingError) -> [String: String] {
     guard let value, value != .null else { return [:] }
     guard let entries = value.entries else {
-      throw .unreadable(file: file, reason: "a user info is no dictionary")
+      throw .unreadable(file: file, reason: "a user info is not a dictionary")
     }
     try budget.take(rows: entries.count)
     var result: [String: String] = [:]
     for (key, value) in entries {
       guard let name = key.string else {
-        throw .unreadable(file: file, reason: "a user info has a key that is no text")
+        throw .unreadable(file: file, reason: "a user info has a key that is not a string")
       }
       if let text = value.string {
         result[name] = text

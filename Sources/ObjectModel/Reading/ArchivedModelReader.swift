@@ -40,7 +40,7 @@ struct ArchivedModelReader {
     return ManagedObjectModel(
       versionIdentifiers: root.elements("NSVersionIdentifiers").compactMap(\.string),
       entities: try entities.map { name, value in
-        guard let entity = value.object else { throw odd("entity \(name) is no object") }
+        guard let entity = value.object else { throw odd("entity \(name) is not an object") }
         return try self.entity(entity, inherited: &inherited)
       }, configurations: configurations,
       fetchRequestTemplates: templates.sorted { $0.name.precedesInBytes($1.name) })

@@ -23,7 +23,7 @@ enum ModelBytes {
     defer { close(descriptor) }
     var status = stat()
     guard fstat(descriptor, &status) == 0 else { throw systemFailure() }
-    guard status.st_mode & S_IFMT == S_IFREG else { throw failure("it is no regular file") }
+    guard status.st_mode & S_IFMT == S_IFREG else { throw failure("it is not a regular file") }
     guard status.st_size <= byteLimit else {
       throw failure("it has more than \(byteLimit >> 20) MiB")
     }

@@ -18,13 +18,13 @@ struct RowQuestions {
     return [
       Question(
         kind: .rows, entity: table.root.rawValue,
-        message: "\(table.name) has rows whose Z_ENT is no concrete entity of this table",
+        message: "\(table.name) has rows whose Z_ENT is not a concrete entity of this table",
         form: .rows(
           source: source, condition: "a.Z_ENT IS NULL OR a.Z_ENT NOT IN (\(concrete))",
           key: "a.Z_PK")),
       Question(
         kind: .note, entity: table.root.rawValue,
-        message: "\(table.name) has rows whose Z_OPT is no positive integer",
+        message: "\(table.name) has rows whose Z_OPT is not a positive integer",
         form: .rows(
           source: source, condition: "typeof(a.Z_OPT) <> 'integer' OR a.Z_OPT < 1", key: "a.Z_PK")),
     ]
@@ -94,7 +94,7 @@ struct RowQuestions {
         form: .rows(source: source, condition: condition, key: "a.Z_PK"))
     }
     var questions = [
-      ask(.type, "has a key that is no integer", "typeof(\(key)) NOT IN ('integer', 'null')"),
+      ask(.type, "has a key that is not an integer", "typeof(\(key)) NOT IN ('integer', 'null')"),
       ask(
         .dangling, "points to an object that does not exist",
         "\(key) IS NOT NULL AND b.Z_PK IS NULL"),

@@ -136,7 +136,7 @@ extension MappedBarrier {
 
   private func mapping(of unit: Int) throws -> EntityMappingPlan {
     guard case .mapping(let index) = plan.units[unit].subject, mappings.indices.contains(index)
-    else { throw StageError.outOfOrder("unit \(unit), which is no entity mapping") }
+    else { throw StageError.outOfOrder("unit \(unit), which is not an entity mapping") }
     return mappings[index]
   }
 

@@ -17,7 +17,7 @@ struct MappedCopyStage {
   func run(_ unit: Int) throws -> ShardSummary {
     let shard = try context.shard(unit)
     guard case .mapping(let index) = shard.subject else {
-      throw StageError.outOfOrder("a copy of unit \(unit), which is no entity mapping")
+      throw StageError.outOfOrder("a copy of unit \(unit), which is not an entity mapping")
     }
     let mapping = try context.mapped.mapping(index)
     if mapping.policy != nil { return try PolicyCopyStage(context: context).run(index, unit) }

@@ -273,7 +273,7 @@ extension PolicyEngine {
     else {
       throw PolicyError.unacceptable(
         entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key,
-        reason: "it is no to-many relationship")
+        reason: "it is not a to-many relationship")
     }
     let relationship = working.kind.plan.relationships[number]
     for target in try targets(.object(member), relationship, object) {

@@ -54,7 +54,7 @@ struct CopyStage {
         if index == ProgramTable.unknown {
           tally.add(
             .rows, entity: table.root.rawValue,
-            message: "Z_ENT is no concrete entity of \(table.sourceTable ?? table.name)",
+            message: "Z_ENT is not a concrete entity of \(table.sourceTable ?? table.name)",
             primaryKey: key)
         }
         continue

@@ -95,7 +95,7 @@ final class EntityLinks {
           reference.keeps = true
         }
       case .real, .text, .blob:
-        report(.type, "the key is no integer", index, primaryKey, &tally)
+        report(.type, "the key is not an integer", index, primaryKey, &tally)
       }
       references[index] = reference
     }
