@@ -155,7 +155,15 @@ public enum RetryPolicy {
       case .versionExists: .cannotCreateOutput
       default: .badInput
       }
-    return Judgement(ending, "model", "\(error)")
+    var judgement = Judgement(ending, "model", "\(error)")
+    if case .invalid(let path, _) = error {
+      judgement.reasons = error.problems.map {
+        Reason(
+          reason: "model", entity: $0.entity?.rawValue, property: $0.property,
+          message: "\(path) is not a valid model. \($0.message)")
+      }
+    }
+    return judgement
   }
 
   private static func judgement(of error: StoreError) -> Judgement {

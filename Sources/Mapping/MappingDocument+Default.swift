@@ -50,7 +50,7 @@ extension MappingDocument {
         if sameName?.attribute != nil { entry.attributes.append(Row(new.name, .unset)) }
         return
       }
-      if attribute.name != new.name {
+      if !attribute.name.isSameName(as: new.name) {
         entry.attributes.append(Row(new.name, .expression(.sourceKeyPath(attribute.name))))
       }
     case .relationship(let new):
@@ -58,7 +58,7 @@ extension MappingDocument {
         if sameName?.relationship != nil { entry.relationships.append(Row(new.name, .unset)) }
         return
       }
-      if relationship.name != new.name {
+      if !relationship.name.isSameName(as: new.name) {
         entry.relationships.append(Row(new.name, .along(.sourceKeyPath(relationship.name))))
       }
     case .fetchedProperty: break

@@ -27,7 +27,7 @@ public struct EntityHierarchy: Sendable {
   private let subtrees: [EntityName: [EntityName]]
   private let rootOf: [EntityName: EntityName]
   private let allProperties: [EntityName: [Declared]]
-  private let propertyIndex: [EntityName: [String: Int]]
+  private let propertyIndex: [EntityName: [NameKey: Int]]
 
   /// 4 million. Properties of all entities with inherited ones, and places in all subtrees: what
   /// grows with the square of a hostile model. The largest model seen has a few thousand.
@@ -87,7 +87,7 @@ public struct EntityHierarchy: Sendable {
       subtrees[name] = Array(order[index..<(index + (sizes[name] ?? 1))])
     }
     var all: [EntityName: [Declared]] = [:]
-    var indexes: [EntityName: [String: Int]] = [:]
+    var indexes: [EntityName: [NameKey: Int]] = [:]
     var listedCount = 0
     for name in order {
       guard let entity = descriptions[name] else { continue }
@@ -95,10 +95,10 @@ public struct EntityHierarchy: Sendable {
       var index = entity.superentity.flatMap { indexes[$0] } ?? [:]
       for property in entity.properties {
         let declared = Declared(entity: name, property: property)
-        if let place = index[property.name] {
+        if let place = index[NameKey(property.name)] {
           listed[place] = declared
         } else {
-          index[property.name] = listed.count
+          index[NameKey(property.name)] = listed.count
           listed.append(declared)
         }
       }
@@ -152,7 +152,7 @@ extension EntityHierarchy {
   public func properties(of name: EntityName) -> [Declared] { allProperties[name] ?? [] }
 
   public func property(_ property: String, of name: EntityName) -> Declared? {
-    guard let place = propertyIndex[name]?[property] else { return nil }
+    guard let place = propertyIndex[name]?[NameKey(property)] else { return nil }
     return allProperties[name]?[place]
   }
 

@@ -1,12 +1,18 @@
 /// The name of an entity, as the model spells it.
 ///
 /// A type of its own, so that no call can take a table (`ZTRADE`) for an entity (`Trade`).
-/// Names are compared byte by byte in UTF-8: Core Data's orders are byte orders, and Swift's
-/// `String` order is not.
+/// Names are compared byte by byte in UTF-8, and so are equal only where their scalars are: Core
+/// Data compares and orders them so, and Swift's `String` does not.
 public struct EntityName: RawRepresentable, Hashable, Sendable {
   public let rawValue: String
   public init(rawValue: String) { self.rawValue = rawValue }
   public init(_ name: String) { rawValue = name }
+
+  public static func == (a: EntityName, b: EntityName) -> Bool {
+    a.rawValue.isSameName(as: b.rawValue)
+  }
+
+  public func hash(into hasher: inout Hasher) { rawValue.hashScalars(into: &hasher) }
 }
 
 extension EntityName: Comparable {

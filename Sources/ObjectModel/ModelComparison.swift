@@ -7,29 +7,51 @@ struct ModelComparison {
   private let destination: EntityHierarchy
   private let sourceHashes: [EntityName: VersionHash]
   private let destinationHashes: [EntityName: VersionHash]
-  /// Mapping key → entity.
-  private let sourceByKey: [String: EntityName]
-  private let destinationByKey: [String: EntityName]
+  /// Destination entity → source entity, and back.
+  private let predecessors: [EntityName: EntityName]
+  private let successors: [EntityName: EntityName]
 
   init(source: EntityHierarchy, destination: EntityHierarchy) {
     self.source = source
     self.destination = destination
     sourceHashes = source.versionHashes
     destinationHashes = destination.versionHashes
-    func byKey(_ hierarchy: EntityHierarchy) -> [String: EntityName] {
-      Dictionary(hierarchy.model.entities.map { ($0.mappingKey, $0.name) }) { first, _ in first }
+    let (old, new) = (source.model.entities, destination.model.entities)
+    let pairs = Self.pairs(
+      old.map { ($0.name.rawValue, NameKey($0.mappingKey)) },
+      new.map { ($0.name.rawValue, NameKey($0.mappingKey)) }
+    ).map { (old[$0].name, new[$1].name) }
+    predecessors = Dictionary(pairs.map { ($1, $0) }) { a, _ in a }
+    successors = Dictionary(pairs) { a, _ in a }
+  }
+
+  /// The places of items that correspond: those with one key. Of several, those of one name first,
+  /// so that a model is equal to itself, then the others in their order.
+  private static func pairs<Key: Hashable>(
+    _ before: [(name: String, key: Key)], _ after: [(name: String, key: Key)]
+  ) -> [(Int, Int)] {
+    var left: [Key: [Int]] = [:]
+    for (place, item) in before.enumerated() { left[item.key, default: []].append(place) }
+    var found: [(Int, Int)] = []
+    var others: [Int] = []
+    for (place, item) in after.enumerated() {
+      let same = left[item.key]?.firstIndex { before[$0].name.isSameName(as: item.name) }
+      if let same, let old = left[item.key]?.remove(at: same) {
+        found.append((old, place))
+      } else {
+        others.append(place)
+      }
     }
-    sourceByKey = byKey(source)
-    destinationByKey = byKey(destination)
+    for place in others where left[after[place].key]?.isEmpty == false {
+      if let old = left[after[place].key]?.removeFirst() { found.append((old, place)) }
+    }
+    return found
   }
 
   func entities() -> [ModelDifference.EntityDifference] {
     var found: [ModelDifference.EntityDifference] = []
-    var matched: Set<EntityName> = []
     for entity in destination.model.entities {
-      guard let name = sourceByKey[entity.mappingKey], matched.insert(name).inserted,
-        let before = source[name]
-      else {
+      guard let before = predecessors[entity.name].flatMap({ source[$0] }) else {
         found.append(whole(entity, .added))
         continue
       }
@@ -37,7 +59,7 @@ struct ModelComparison {
       let properties = properties(before, entity)
       // An ancestor's change is in the hash as well; then the entity counts as changed too.
       let hashChanged =
-        before.name != entity.name || sourceHashes[name] != destinationHashes[entity.name]
+        before.name != entity.name || sourceHashes[before.name] != destinationHashes[entity.name]
       if !changes.isEmpty || !properties.isEmpty || hashChanged {
         found.append(
           .init(
@@ -45,7 +67,7 @@ struct ModelComparison {
             properties: properties, hashChanged: hashChanged))
       }
     }
-    for entity in source.model.entities where !matched.contains(entity.name) {
+    for entity in source.model.entities where successors[entity.name] == nil {
       found.append(whole(entity, .removed))
     }
     return found.sorted {
@@ -76,8 +98,7 @@ struct ModelComparison {
   /// The source entity's name in the destination, so that renaming an entity does not show
   /// again at everything that leads to it.
   private func translated(_ name: EntityName?) -> String? {
-    guard let name, let entity = source[name] else { return name?.rawValue }
-    return (destinationByKey[entity.mappingKey] ?? name).rawValue
+    name.map { (successors[$0] ?? $0).rawValue }
   }
 
   private func changes(_ before: EntityDescription, _ after: EntityDescription) -> [Change] {
@@ -107,41 +128,31 @@ struct ModelComparison {
   }
 
   static func differing(_ aspects: [(Aspect, String?, String?)]) -> [Change] {
-    aspects.filter { $0.1 != $0.2 }.map { Change(aspect: $0.0, before: $0.1, after: $0.2) }
+    aspects.filter { !$0.1.isSameName(as: $0.2) }.map {
+      Change(aspect: $0.0, before: $0.1, after: $0.2)
+    }
   }
 
   /// Own properties of the two; one that is inherited on the other side corresponds too.
   private func properties(
     _ before: EntityDescription, _ after: EntityDescription
   ) -> [ModelDifference.PropertyDifference] {
-    func keyed(_ declared: [EntityHierarchy.Declared]) -> [String: EntityHierarchy.Declared] {
-      Dictionary(declared.map { ($0.property.traits.mappingKey, $0) }) { a, _ in a }
+    let (old, new) = (source.properties(of: before.name), destination.properties(of: after.name))
+    func keyed(_ declared: [EntityHierarchy.Declared]) -> [(String, PropertyKey)] {
+      declared.map { ($0.property.name, PropertyKey($0.property)) }
     }
-    let all = keyed(source.properties(of: before.name))
-    let allAfter = keyed(destination.properties(of: after.name))
+    let pairs = Self.pairs(keyed(old), keyed(new))
     var found: [ModelDifference.PropertyDifference] = []
-    for property in after.properties {
-      guard let old = all[property.traits.mappingKey],
-        old.property.isSameKind(as: property)
-      else {
-        found.append(whole(property, .added))
-        continue
-      }
-      let changes = changes(old, .init(entity: after.name, property: property))
-      if !changes.isEmpty { found.append(changed(old.property, property, changes)) }
+    for (a, b) in pairs where old[a].entity == before.name || new[b].entity == after.name {
+      let changes = changes(old[a], new[b])
+      if !changes.isEmpty { found.append(changed(old[a].property, new[b].property, changes)) }
     }
-    for property in before.properties {
-      let old = EntityHierarchy.Declared(entity: before.name, property: property)
-      guard let new = allAfter[property.traits.mappingKey],
-        new.property.isSameKind(as: property)
-      else {
-        found.append(whole(property, .removed))
-        continue
-      }
-      // Own here, inherited there: it moved up. Both own was told above.
-      guard new.entity != after.name else { continue }
-      let changes = changes(old, new)
-      if !changes.isEmpty { found.append(changed(property, new.property, changes)) }
+    let (known, made) = (Set(pairs.map(\.0)), Set(pairs.map(\.1)))
+    for place in new.indices where new[place].entity == after.name && !made.contains(place) {
+      found.append(whole(new[place].property, .added))
+    }
+    for place in old.indices where old[place].entity == before.name && !known.contains(place) {
+      found.append(whole(old[place].property, .removed))
     }
     return found.sorted {
       let (a, b) = ($0.destination ?? $0.source ?? "", $1.destination ?? $1.source ?? "")
@@ -184,15 +195,14 @@ struct ModelComparison {
   }
 }
 
-extension PropertyDescription {
-  /// An attribute and a relationship of one name do not correspond.
-  fileprivate func isSameKind(as other: PropertyDescription) -> Bool {
-    switch (self, other) {
-    case (.attribute, .attribute), (.relationship, .relationship),
-      (.fetchedProperty, .fetchedProperty):
-      true
-    default: false
-    }
+/// What two properties must agree on to correspond: an attribute never becomes a relationship.
+private struct PropertyKey: Hashable {
+  let kind: String
+  let identifier: NameKey
+
+  init(_ property: PropertyDescription) {
+    kind = property.kindName
+    identifier = NameKey(property.traits.mappingKey)
   }
 }
 

@@ -33,7 +33,9 @@ public struct ModelDifference: Sendable, Equatable, Codable {
     public let summary: String?
     public let changes: [Change]
 
-    public var isRenamed: Bool { source != nil && destination != nil && source != destination }
+    public var isRenamed: Bool {
+      source != nil && destination != nil && !source.isSameName(as: destination)
+    }
   }
 
   public struct EntityDifference: Sendable, Equatable, Codable {

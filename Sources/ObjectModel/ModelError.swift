@@ -6,6 +6,8 @@ public enum ModelError: Error, Sendable, Equatable {
   /// A model of Xcode 3: `elements` and `layout` instead of `contents`.
   case oldBinaryModel(path: String)
   case unreadable(path: String, reason: String)
+  /// The file can be read, and what it says is not a model that Core Data opens.
+  case invalid(path: String, problems: [ModelProblem])
   /// No version of the given name in a bundle of versions.
   case noSuchVersion(path: String, version: String, known: [String])
   /// A bundle of several versions that does not say which one is current.
@@ -37,6 +39,11 @@ extension ModelError: CustomStringConvertible {
         + "Save it again with Xcode 4 or later, or give a store or a .mom of this version."
     case .unreadable(let path, let reason):
       "\(path) cannot be read as a managed object model: \(reason)."
+    case .invalid(let path, let problems):
+      "\(path) is not a valid model. "
+        + problems.prefix(ModelRules.mostProblems).map(\.message).joined(separator: " ")
+        + (problems.count > ModelRules.mostProblems
+          ? " And \(problems.count - ModelRules.mostProblems) more." : "")
     case .noSuchVersion(let path, let version, let known):
       "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
     case .noCurrentVersion(let path, let known):
@@ -53,6 +60,17 @@ extension ModelError: CustomStringConvertible {
         + "Give the model as a file; the store itself may be sound."
     case .tooLarge(let what, let limit):
       "The model has more than \(limit) \(what), so it is refused. Check where it is from."
+    }
+  }
+}
+
+extension ModelError {
+  /// What is wrong with which entity and property, the first ten; empty for every other error.
+  public var problems: [ModelProblem] {
+    if case .invalid(_, let problems) = self {
+      Array(problems.prefix(ModelRules.mostProblems))
+    } else {
+      []
     }
   }
 }

@@ -27,23 +27,23 @@ public enum RenamingLint {
       for entity in later.model.entities {
         let expected = intermediate(
           entity.renamingIdentifier,
-          keyOfName: entity.renamingIdentifier.flatMap { before[$0]?.mappingKey },
-          isKey: { beforeByKey[$0] != nil })
+          keyOfName: entity.renamingIdentifier.flatMap { before[NameKey($0)]?.mappingKey },
+          isKey: { beforeByKey[NameKey($0)] != nil })
         if let expected {
           findings.append(
             Finding(
               version: later.name, previousVersion: earlier.name, entity: entity.name,
               property: nil, identifier: entity.renamingIdentifier ?? "", expected: expected))
         }
-        guard let source = beforeByKey[expected ?? entity.mappingKey] else { continue }
+        guard let source = beforeByKey[NameKey(expected ?? entity.mappingKey)] else { continue }
         findings += properties(of: entity, source, later.name, earlier.name)
       }
     }
     return findings
   }
 
-  private static func index<Item>(_ items: [Item], name: (Item) -> String) -> [String: Item] {
-    Dictionary(items.map { (name($0), $0) }) { first, _ in first }
+  private static func index<Item>(_ items: [Item], name: (Item) -> String) -> [NameKey: Item] {
+    Dictionary(items.map { (NameKey(name($0)), $0) }) { first, _ in first }
   }
 
   private static func properties(
@@ -55,8 +55,8 @@ public enum RenamingLint {
     return entity.properties.map(\.traits).compactMap { traits in
       let expected = intermediate(
         traits.renamingIdentifier,
-        keyOfName: traits.renamingIdentifier.flatMap { named[$0]?.mappingKey },
-        isKey: { keyed[$0] != nil })
+        keyOfName: traits.renamingIdentifier.flatMap { named[NameKey($0)]?.mappingKey },
+        isKey: { keyed[NameKey($0)] != nil })
       return expected.map {
         Finding(
           version: version, previousVersion: previous, entity: entity.name,
@@ -69,7 +69,8 @@ public enum RenamingLint {
   private static func intermediate(
     _ identifier: String?, keyOfName: String?, isKey: (String) -> Bool
   ) -> String? {
-    guard let identifier, let keyOfName, keyOfName != identifier, !isKey(identifier) else {
+    guard let identifier, let keyOfName, !keyOfName.isSameName(as: identifier), !isKey(identifier)
+    else {
       return nil
     }
     return keyOfName

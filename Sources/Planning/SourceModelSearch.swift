@@ -92,14 +92,15 @@ struct SourceModelSearch {
     var notes: [String] = []
     for name in given.order {
       guard let a = given[name], let b = own[name] else { continue }
-      if a.mappingKey != b.mappingKey {
+      if !a.mappingKey.isSameName(as: b.mappingKey) {
         notes.append(
           "\(name): the given model's renaming identifier is \(a.mappingKey), the store's own model says \(b.mappingKey); the given one is used"
         )
       }
       for property in a.properties {
-        guard let other = b.properties.first(where: { $0.name == property.name }) else { continue }
-        if property.traits.mappingKey != other.traits.mappingKey {
+        guard let other = b.properties.first(where: { $0.name.isSameName(as: property.name) })
+        else { continue }
+        if !property.traits.mappingKey.isSameName(as: other.traits.mappingKey) {
           notes.append(
             "\(name).\(property.name): the given model's renaming identifier is \(property.traits.mappingKey), the store's own model says \(other.traits.mappingKey); the given one is used"
           )

@@ -7,6 +7,8 @@ extension InferredMapping {
     var conditions: [RowCondition] = []
     for name in destination.order {
       guard let old = entityPairs[name], let entity = destination[name] else { continue }
+      // An abstract entity has no objects, whatever becomes of it.
+      guard source[old]?.isAbstract == false else { continue }
       if entity.isAbstract {
         conditions.append(
           RowCondition(
@@ -108,6 +110,44 @@ extension InferredMapping {
     }
     return conditions
   }
+
+  /// Whether the source's own constraints keep the destination's rows apart, so that no row can
+  /// break the condition: the same properties under one constraint, with the same values.
+  private func isKept(_ condition: RowCondition) -> Bool {
+    guard case .unique(let parts) = condition.question else { return false }
+    let name = condition.refusal.entity
+    var names: Set<Set<NameKey>> = []
+    for (property, place) in zip(condition.refusal.properties, 0...) {
+      for below in destination.concrete(of: name) where entityPairs[below] != nil {
+        guard let old = correspondence(of: property, in: below)?.property.attribute?.type,
+          let new = destination.property(property, of: below)?.property.attribute?.type
+        else { continue }
+        // A narrower type may make two values one.
+        guard old == new || old.widens(to: new) else { return false }
+      }
+      for part in parts {
+        guard case .source(_, default: nil) = part.terms[place] else { return false }
+      }
+    }
+    for part in parts {
+      names.insert(
+        Set(
+          part.terms.compactMap { term in
+            if case .source(let property, _) = term { NameKey(property) } else { nil }
+          }))
+    }
+    guard names.count == 1, let columns = names.first, columns.count == parts[0].terms.count else {
+      return false
+    }
+    return source.order.contains { owner in
+      (source[owner]?.uniquenessConstraints ?? []).contains { Set($0.map(NameKey.init)) == columns }
+        && parts.allSatisfy { source.isKind($0.entity, of: owner) }
+    }
+  }
+
+  /// ``rowConditions`` without those that the source's own uniqueness constraints fulfil: what a
+  /// change of the model may make rows break.
+  public var changedRowConditions: [RowCondition] { rowConditions.filter { !isKept($0) } }
 
   private func term(of property: String, in entity: EntityName) -> UniquePart.Term {
     let new = destination.property(property, of: entity)?.property

@@ -21,7 +21,7 @@ public struct InferredMapping: Sendable {
   public private(set) var refusals: [Refusal] = []
   public private(set) var notes: [InferenceNote] = []
 
-  private var matches: [EntityName: [String: EntityHierarchy.Declared]] = [:]
+  private var matches: [EntityName: [NameKey: EntityHierarchy.Declared]] = [:]
 
   public init(source: EntityHierarchy, destination: EntityHierarchy) {
     self.source = source
@@ -54,7 +54,7 @@ extension InferredMapping {
   public func correspondence(
     of property: String, in entity: EntityName
   ) -> EntityHierarchy.Declared? {
-    matches[entity]?[property]
+    matches[entity]?[NameKey(property)]
   }
 
   private mutating func note(
@@ -68,9 +68,9 @@ extension InferredMapping {
   }
 
   private mutating func matchEntities() {
-    var byKey: [String: EntityName] = [:]
+    var byKey: [NameKey: EntityName] = [:]
     for entity in source.model.entities {
-      if let other = byKey.updateValue(entity.name, forKey: entity.mappingKey) {
+      if let other = byKey.updateValue(entity.name, forKey: NameKey(entity.mappingKey)) {
         refuse(
           Refusal(
             .duplicateIdentifier, entity: entity.name,
@@ -81,7 +81,7 @@ extension InferredMapping {
       }
     }
     for entity in destination.model.entities {
-      guard let old = byKey[entity.mappingKey] else { continue }
+      guard let old = byKey[NameKey(entity.mappingKey)] else { continue }
       if let other = successors[old] {
         refuse(
           Refusal(
@@ -111,20 +111,20 @@ extension InferredMapping {
         refuse(
           Refusal(
             .duplicateIdentifier, entity: old, properties: [declared.property.name],
-            message: "two source properties share the renaming identifier \(key.identifier)",
+            message: "two source properties share the renaming identifier \(key.identifier.name)",
             advice: "Give each its own identifier, or write a mapping model.",
             certainty: .unspecified))
       }
     }
-    var found: [String: EntityHierarchy.Declared] = [:]
-    var used: Set<String> = []
+    var found: [NameKey: EntityHierarchy.Declared] = [:]
+    var used: Set<NameKey> = []
     for declared in destination.properties(of: name) where declared.property.isStored {
       let property = declared.property
       guard let hit = byKey[QualifiedProperty(property)] else {
         noteUnmatched(property, of: name, from: old)
         continue
       }
-      if !used.insert(hit.property.name).inserted {
+      if !used.insert(NameKey(hit.property.name)).inserted {
         refuse(
           Refusal(
             .duplicateIdentifier, entity: name, properties: [property.name],
@@ -133,8 +133,8 @@ extension InferredMapping {
               + "value twice.",
             certainty: .unspecified))
       }
-      found[property.name] = hit
-      if hit.property.name != property.name {
+      found[NameKey(property.name)] = hit
+      if !hit.property.name.isSameName(as: property.name) {
         note(
           .renamedProperty, name, property.name,
           "\(old).\(hit.property.name) becomes \(name).\(property.name)")
@@ -149,7 +149,7 @@ extension InferredMapping {
   ) {
     let kind = QualifiedProperty.Kind(property)
     let key = property.traits.mappingKey
-    if key != property.name, let named = source.property(key, of: old)?.property,
+    if !key.isSameName(as: property.name), let named = source.property(key, of: old)?.property,
       named.isStored, QualifiedProperty.Kind(named) == kind
     {
       note(
@@ -260,11 +260,11 @@ struct QualifiedProperty: Hashable {
   }
 
   let kind: Kind
-  let identifier: String
+  let identifier: NameKey
 
   init(_ property: PropertyDescription) {
     kind = Kind(property)
-    identifier = property.traits.mappingKey
+    identifier = NameKey(property.traits.mappingKey)
   }
 }
 

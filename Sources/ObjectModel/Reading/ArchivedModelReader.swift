@@ -32,7 +32,7 @@ struct ArchivedModelReader {
         $0.object?.string("NSEntityName").map { EntityName($0) }
       }
     }
-    var inherited: [ArchivedObject: Set<String>] = [:]
+    var inherited: [ArchivedObject: [NameKey: ArchivedObject]] = [:]
     let templates = root.entries("NSFetchRequestTemplates").compactMap { name, value in
       value.object.map { Self.fetchRequest($0, name: name) }
     }
@@ -47,22 +47,23 @@ struct ArchivedModelReader {
   }
 
   private func entity(
-    _ entity: ArchivedObject, inherited: inout [ArchivedObject: Set<String>]
+    _ entity: ArchivedObject, inherited: inout [ArchivedObject: [NameKey: ArchivedObject]]
   ) throws -> EntityDescription {
     guard let name = entity.string("NSEntityName") else { throw odd("an entity has no name") }
     let superentity = entity.object("NSSuperentity")
-    var inheritedNames: Set<String> = []
+    var inheritedObjects: [NameKey: ArchivedObject] = [:]
     if let superentity {
       // Kept, since a thousand entities may have one superentity with a thousand properties.
-      inheritedNames =
-        try inherited[superentity]
-        ?? Set(budget.items(superentity.entries("NSProperties")).map(\.key))
-      inherited[superentity] = inheritedNames
+      inheritedObjects = try inherited[superentity] ?? propertyObjects(of: superentity)
+      inherited[superentity] = inheritedObjects
     }
     var properties: [PropertyDescription] = []
-    for (key, value) in try budget.items(entity.entries("NSProperties"))
-    where !inheritedNames.contains(key) {
+    for (key, value) in try budget.items(entity.entries("NSProperties")) {
       guard let object = value.object else { continue }
+      if let original = inheritedObjects[NameKey(key)] {
+        try requireSame(object, original, name: key, entity: name)
+        continue
+      }
       guard let property = try property(object, name: key, entity: name) else { continue }
       properties.append(property)
     }
@@ -72,13 +73,44 @@ struct ArchivedModelReader {
       superentity: superentity?.string("NSEntityName").map { EntityName($0) },
       isAbstract: entity.boolean("NSIsAbstract"),
       renamingIdentifier: entity.string("NSRenamingIdentifier")?.nonEmpty
-        .flatMap { $0 == name ? nil : $0 },
+        .flatMap { $0.isSameName(as: name) ? nil : $0 },
       versionHashModifier: entity.string("NSVersionHashModifier")?.nonEmpty,
       userInfo: try userInfo(entity), properties: properties,
       uniquenessConstraints: try names(entity.elements("NSUniqueTuples")),
       fetchIndexes: try budget.items(entity.elements("NSFetchIndexDescriptions"))
         .compactMap(\.object).map(fetchIndex),
       compoundIndexes: try names(entity.elements("NSCompoundIndexes")))
+  }
+
+  private func propertyObjects(
+    of entity: ArchivedObject
+  ) throws -> [NameKey: ArchivedObject] {
+    let pairs = try budget.items(entity.entries("NSProperties")).compactMap { key, value in
+      value.object.map { (NameKey(key), $0) }
+    }
+    return Dictionary(pairs) { first, _ in first }
+  }
+
+  /// What an entity lists under an inherited name must be the inherited property itself or a copy:
+  /// a property of its own would have no column, and its values would disappear.
+  private func requireSame(
+    _ object: ArchivedObject, _ original: ArchivedObject, name: String, entity: String
+  ) throws {
+    guard object != original, let own = try property(object, name: name, entity: entity),
+      let inherited = try property(original, name: name, entity: entity)
+    else { return }
+    guard own.isSameKind(as: inherited),
+      VersionHashRecipe.hash(of: own) == VersionHashRecipe.hash(of: inherited)
+    else {
+      throw ModelError.invalid(
+        path: path,
+        problems: [
+          ModelProblem(
+            entity: EntityName(entity), property: name,
+            message: "Entity \(entity) declares \(name), which it inherits. "
+              + "Remove or rename one of the two.")
+        ])
+    }
   }
 
   /// Lists of lists of properties, each by its name or by itself.
@@ -124,7 +156,7 @@ struct ArchivedModelReader {
       name: name, isOptional: object.boolean("NSIsOptional"),
       isTransient: object.boolean("NSIsTransient"),
       renamingIdentifier: object.string("NSRenamingIdentifier")?.nonEmpty
-        .flatMap { $0 == name ? nil : $0 },
+        .flatMap { $0.isSameName(as: name) ? nil : $0 },
       versionHashModifier: object.string("NSVersionHashModifier")?.nonEmpty,
       userInfo: try userInfo(object), isIndexed: object.boolean("NSIsIndexed"),
       isIndexedBySpotlight: object.boolean("NSIndexedBySpotlight"))

@@ -94,7 +94,7 @@ extension ManagedObjectModel {
   /// - Throws: ``ModelError``.
   public init(archive bytes: [UInt8], path: String) throws {
     self = try ArchivedModelReader.read(bytes, path: path)
-    _ = try EntityHierarchy(self)
+    try ModelRules.require(self, path: path)
   }
 
   /// Reads a `contents` file of an `.xcdatamodel`.
@@ -103,6 +103,6 @@ extension ManagedObjectModel {
   /// - Throws: ``ModelError``.
   public init(xml bytes: [UInt8], path: String) throws {
     self = try XMLModelReader.read(bytes, path: path)
-    _ = try EntityHierarchy(self)
+    try ModelRules.require(self, path: path)
   }
 }

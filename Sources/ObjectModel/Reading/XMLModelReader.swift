@@ -57,24 +57,22 @@ struct XMLModelReader {
 
   private func entity(_ element: MarkupElement) throws -> EntityDescription {
     let entityName = try name(of: element)
-    var properties: [String: PropertyDescription] = [:]
+    var properties: [PropertyDescription] = []
     var declared: [FetchIndexDescription] = []
     var compound: [[String]] = []
     var constraints: [[String]] = []
     for child in element.children {
       switch child.name {
       case "attribute":
-        let attribute = try attribute(child, entity: entityName)
-        properties[attribute.name] = .attribute(attribute)
+        properties.append(.attribute(try attribute(child, entity: entityName)))
       case "relationship":
-        let relationship = try relationship(child, entity: entityName)
-        properties[relationship.name] = .relationship(relationship)
+        properties.append(.relationship(try relationship(child, entity: entityName)))
       case "fetchedProperty":
         var traits = try traits(child)
         traits.isTransient = true
         let request = try child.children(named: "fetchRequest").first.map(fetchRequest)
-        properties[traits.name] = .fetchedProperty(
-          FetchedPropertyDescription(traits: traits, fetchRequest: request))
+        properties.append(
+          .fetchedProperty(FetchedPropertyDescription(traits: traits, fetchRequest: request)))
       case "fetchIndex": declared.append(try fetchIndex(child))
       case "compoundIndexes":
         compound = child.children(named: "compoundIndex").map { index in
@@ -92,12 +90,14 @@ struct XMLModelReader {
       managedObjectClassName: element["representedClassName"].flatMap(\.className),
       superentity: element["parentEntity"]?.nonEmpty.map { EntityName($0) },
       isAbstract: element.yes("isAbstract"),
-      renamingIdentifier: element["elementID"]?.nonEmpty.flatMap { $0 == entityName ? nil : $0 },
+      renamingIdentifier: element["elementID"]?.nonEmpty.flatMap {
+        $0.isSameName(as: entityName) ? nil : $0
+      },
       versionHashModifier: element["versionHashModifier"]?.nonEmpty,
-      userInfo: userInfo(element), properties: Array(properties.values),
+      userInfo: userInfo(element), properties: properties,
       uniquenessConstraints: constraints,
       fetchIndexes: CompiledIndexes.indexes(
-        declared: declared, properties: Array(properties.values), compound: compound),
+        declared: declared, properties: properties, compound: compound),
       compoundIndexes: compound)
   }
 
@@ -105,7 +105,9 @@ struct XMLModelReader {
     let name = try name(of: element)
     return PropertyTraits(
       name: name, isOptional: element.yes("optional"), isTransient: element.yes("transient"),
-      renamingIdentifier: element["elementID"]?.nonEmpty.flatMap { $0 == name ? nil : $0 },
+      renamingIdentifier: element["elementID"]?.nonEmpty.flatMap {
+        $0.isSameName(as: name) ? nil : $0
+      },
       versionHashModifier: element["versionHashModifier"]?.nonEmpty,
       userInfo: userInfo(element), isIndexed: element.yes("indexed"),
       isIndexedBySpotlight: element.yes("spotlightIndexingEnabled"))
@@ -181,7 +183,19 @@ extension XMLModelReader {
     var elements: [AttributeDescription]?
     if type == .composite {
       elements = []
-      for part in element["elements"].flatMap({ composites[$0] }) ?? [] {
+      let name = element["elements"]?.nonEmpty
+      let parts = name.flatMap { composites[$0] }
+      if let name, parts == nil {
+        throw ModelError.invalid(
+          path: path,
+          problems: [
+            ModelProblem(
+              entity: EntityName(entity), property: traits.name,
+              message: "The composite type \(name) of the attribute \(entity).\(traits.name) is "
+                + "not in the model. Add it, or choose another.")
+          ])
+      }
+      for part in parts ?? [] {
         elements?.append(
           try attribute(part, entity: entity, depth: depth + 1))
       }

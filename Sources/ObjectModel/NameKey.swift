@@ -1,0 +1,37 @@
+/// A name of a model as a key: compared by its Unicode scalars.
+///
+/// Swift takes canonically equal texts for one: `é` as one scalar and as `e` with an accent. Core
+/// Data does not: `NSString` compares code units, and the version hash is made of bytes. Keys of
+/// dictionaries and sets are therefore of this type wherever names of two models, or of a model and
+/// a file beside it, meet. Within one model there are no two such names: see ``ModelRules``.
+public struct NameKey: Hashable, Sendable {
+  public let name: String
+
+  public init(_ name: String) { self.name = name }
+
+  public static func == (a: NameKey, b: NameKey) -> Bool { a.name.isSameName(as: b.name) }
+
+  public func hash(into hasher: inout Hasher) { name.hashScalars(into: &hasher) }
+}
+
+extension String {
+  /// Whether two names have the same Unicode scalars.
+  public func isSameName(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+
+  /// Feeds the scalars to a hasher. `String.hash(into:)` feeds those of the normal form.
+  func hashScalars(into hasher: inout Hasher) {
+    for byte in utf8 { hasher.combine(byte) }
+    hasher.combine(0xFF as UInt8)
+  }
+}
+
+extension String? {
+  /// Whether both are missing, or have the same Unicode scalars.
+  public func isSameName(as other: String?) -> Bool {
+    switch (self, other) {
+    case (nil, nil): true
+    case (let a?, let b?): a.isSameName(as: b)
+    default: false
+    }
+  }
+}
