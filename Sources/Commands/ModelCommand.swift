@@ -105,7 +105,12 @@ extension ModelCommand {
 
     static let configuration = CommandConfiguration(
       commandName: "diff",
-      abstract: "What changed between two versions; lightweight or not, and why.")
+      abstract: "What changed between two versions; lightweight or not, and why.",
+      discussion: """
+        With --check the exit code is 65 where a mapping model cannot be inferred, or where an \
+        entity or an attribute has no successor, so that values would be lost; else 0. Only the \
+        two models are judged.
+        """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
     var source: String
@@ -119,6 +124,9 @@ extension ModelCommand {
     @Flag(help: "The same as --format json.")
     var json = false
 
+    @Flag(help: "Exits with 65 where the change is not lightweight or values would be lost.")
+    var check = false
+
     func run() throws {
       let pair = try ModelPair(source, destination)
       let record = DifferenceRecord(pair)
@@ -126,6 +134,9 @@ extension ModelCommand {
         Output.result(json: record)
       } else {
         for line in record.lines { Output.result(line) }
+      }
+      if check, !record.isLightweight || !record.losses.isEmpty {
+        throw ExitStatus.badInput.exit
       }
     }
   }
@@ -155,51 +166,5 @@ struct VersionRecord: Encodable {
       hierarchy.versionHashes.map { ($0.key.rawValue, $0.value.hexadecimal) },
       uniquingKeysWith: { first, _ in first })
     disagreements = version.disagreements(with: hierarchy)?.map(\.rawValue)
-  }
-}
-
-/// What `model diff` says.
-struct DifferenceRecord: Encodable {
-  var event = "diff"
-  var source: String
-  var destination: String
-  /// Stores of one open under the other.
-  var isCompatible: Bool
-  /// A mapping model can be inferred, as far as the models decide.
-  var isLightweight: Bool
-  var code: Int?
-  var difference: ModelDifference
-  var reasons: [Refusal]
-  /// What only the rows of a store can tell.
-  var conditions: [Refusal]
-  var notes: [InferenceNote]
-
-  init(_ pair: ModelPair) {
-    source = pair.source.name
-    destination = pair.destination.name
-    isCompatible = pair.isCompatible
-    isLightweight = isCompatible || pair.inference.isPossible
-    difference = ModelDifference(
-      source: pair.inference.source, destination: pair.inference.destination)
-    reasons = isCompatible ? [] : pair.inference.refusals
-    code = isLightweight ? nil : 134_190
-    conditions = isCompatible ? [] : pair.inference.rowConditions.map(\.refusal)
-    notes = pair.inference.notes
-  }
-
-  var lines: [String] {
-    var lines: [String] = []
-    if !difference.isEmpty { lines.append(difference.description) }
-    lines += notes.map { "note: \($0.message)" }
-    if isCompatible {
-      lines.append("\(destination) is compatible with \(source): nothing to migrate.")
-    } else if isLightweight {
-      lines.append("Lightweight: a mapping model from \(source) to \(destination) is inferred.")
-      lines += conditions.map { "unless the rows forbid it (\($0.code)): \($0.message)" }
-    } else {
-      lines.append("Not lightweight (Core Data 134190):")
-      lines += reasons.map { "  \($0.place): \($0.message) \($0.advice)" }
-    }
-    return lines
   }
 }

@@ -111,3 +111,45 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     #expect(diagram.dot.contains(#""A<\"&{|" [label="{A\<\"&\{\||"#))
   }
 }
+
+@Suite struct `The check of a model's changes` {
+  /// The version that something becomes, and how the check ends.
+  @Test(arguments: [
+    ("Recipes.xcdatamodel", "Recipes.xcdatamodel", GodwitCommands.ExitStatus.success),
+    ("Recipes.xcdatamodel", "Recipes 1.1.xcdatamodel", .success),  // a class name only
+  ])
+  func `ends with an exit code`(
+    source: String, destination: String, status: GodwitCommands.ExitStatus
+  ) async {
+    let found = await CommandLineTool.run(
+      ["model", "diff", recipes + "/" + source, recipes + "/" + destination, "--check"])
+    #expect(found == status)
+  }
+
+  @Test(arguments: [
+    (
+      "title", "<attribute name=\"title\" attributeType=\"String\"/>",
+      GodwitCommands.ExitStatus.success
+    ),
+    ("renamed", "<attribute name=\"t\" elementID=\"title\" attributeType=\"String\"/>", .success),
+    ("number", "<attribute name=\"title\" attributeType=\"Integer 16\"/>", .badInput),
+    ("nothing", "", .badInput),
+  ])
+  func `fails where values would be lost`(
+    name: String, attribute: String, status: GodwitCommands.ExitStatus
+  ) async throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/check-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    func model(_ name: String, _ attribute: String) throws -> String {
+      let path = "\(folder)/\(name).xcdatamodel"
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try Data("<model><entity name=\"Book\">\(attribute)</entity></model>".utf8).write(
+        to: URL(fileURLWithPath: path + "/contents"))
+      return path
+    }
+    let old = try model("old", "<attribute name=\"title\" attributeType=\"String\"/>")
+    let found = await CommandLineTool.run(
+      ["model", "diff", old, try model(name, attribute), "--check"])
+    #expect(found == status)
+  }
+}

@@ -263,6 +263,44 @@ struct Change: Sendable, CustomStringConvertible {
     #expect(conditions.contains { $0.question == .unique(parts) })
   }
 
+  /// What `A.p` and the constraint on it become, and whether rows can break the constraint.
+  @Test(arguments: [
+    (AttributeType.integer32, [["p"]], AttributeType.integer32, [["p"]], false),
+    (.integer16, [["p"]], .integer32, [["p"]], false),  // wider
+    (.integer32, [["p"]], .integer16, [["p"]], true),  // narrower: two values may become one
+    (.integer32, [["p", "q"]], .integer32, [["q", "p"]], false),
+    (.integer32, [["p", "q"]], .integer32, [["p"]], true),
+    (.integer32, [["q"]], .integer32, [["p"]], true),
+    (.integer32, [], .integer32, [["p"]], true),
+  ])
+  func `leaves constraints open that are new or count more`(
+    old: AttributeType, before: [[String]], new: AttributeType, after: [[String]], isOpen: Bool
+  ) throws {
+    func side(_ type: AttributeType, _ unique: [[String]]) throws -> EntityHierarchy {
+      try model(
+        entity("A", attribute("p", type), attribute("q"), unique: unique), entity("B", parent: "A"))
+    }
+    let inferred = InferredMapping(source: try side(old, before), destination: try side(new, after))
+    #expect(inferred.rowConditions.count == 1)
+    #expect(inferred.changedRowConditions.isEmpty == !isOpen)
+  }
+
+  @Test func `asks nothing of the rows of an abstract entity, which has none`() throws {
+    let side = try model(
+      entity("P", attribute("p", optional: false), isAbstract: true), entity("A", parent: "P"))
+    #expect(InferredMapping(source: side, destination: side).rowConditions == [])
+  }
+
+  @Test func `names entities and attributes without a successor`() throws {
+    let inferred = InferredMapping(
+      source: try model(
+        entity("A", attribute("gone"), attribute("kept"), attribute("old"), toOne("r", "A")),
+        entity("B", attribute("p")), entity("C", attribute("p"), isAbstract: true)),
+      destination: try model(entity("A", attribute("kept"), attribute("new", id: "old"))))
+    #expect(
+      inferred.losses.map { [$0.entity.rawValue, $0.property] } == [["A", "gone"], ["B", nil]])
+  }
+
   @Test func `amounts to a mapping model with Core Data's names`() throws {
     let mapping = InferredMapping(
       source: try model(

@@ -1,0 +1,55 @@
+import GodwitMapping
+import GodwitObjectModel
+
+/// What `model diff` says.
+struct DifferenceRecord: Encodable {
+  var event = "diff"
+  var source: String
+  var destination: String
+  /// Stores of one open under the other.
+  var isCompatible: Bool
+  /// A mapping model can be inferred, as far as the models decide.
+  var isLightweight: Bool
+  var code: Int?
+  var difference: ModelDifference
+  var reasons: [Refusal]
+  /// What only the rows of a store can tell.
+  var conditions: [Refusal]
+  var notes: [InferenceNote]
+  /// What has no successor in the destination.
+  var losses: [InferredLoss]
+
+  init(_ pair: ModelPair) {
+    source = pair.source.name
+    destination = pair.destination.name
+    isCompatible = pair.isCompatible
+    isLightweight = isCompatible || pair.inference.isPossible
+    difference = ModelDifference(
+      source: pair.inference.source, destination: pair.inference.destination)
+    reasons = isCompatible ? [] : pair.inference.refusals
+    code = isLightweight ? nil : 134_190
+    conditions = isCompatible ? [] : pair.inference.changedRowConditions.map(\.refusal)
+    // Nothing is migrated, so nothing can be said of it.
+    notes = isCompatible ? [] : pair.inference.notes
+    losses = isCompatible ? [] : pair.inference.losses
+  }
+
+  var lines: [String] {
+    var lines: [String] = []
+    if !difference.isEmpty { lines.append(difference.description) }
+    lines += notes.map { "note: \($0.message)" }
+    if isCompatible {
+      lines.append("\(destination) is compatible with \(source): nothing to migrate.")
+    } else if isLightweight {
+      lines.append("Lightweight: a mapping model from \(source) to \(destination) is inferred.")
+      lines += conditions.map {
+        "unless the rows forbid it (\($0.code)): \($0.place): \($0.message)"
+      }
+    } else {
+      lines.append("Not lightweight (Core Data 134190):")
+      lines += reasons.map { "  \($0.place): \($0.message) \($0.advice)" }
+    }
+    lines += losses.map { "lost: \($0.message)" }
+    return lines
+  }
+}
