@@ -140,7 +140,9 @@ extension StoreSwap {
   private func replaceLocked(
     with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?
   ) throws -> CommitJournal {
-    guard try source.identity() == ends.sourceIdentity, let main = FileMark(source.store) else {
+    guard try source.identity(hasWriter: false) == ends.sourceIdentity,
+      let main = FileMark(source.store)
+    else {
       throw CommitError.sourceChanged(store: source.store)
     }
     try DurableFile.copyAttributes(from: source.store, to: assembled)

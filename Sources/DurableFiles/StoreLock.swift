@@ -1,4 +1,4 @@
-private import Glibc
+internal import Glibc
 public import SystemPackage
 
 /// Keeps SQLite out of a database file, held until the value goes away.
@@ -18,26 +18,22 @@ public struct StoreLock: ~Copyable {
   ///
   /// - Throws: ``DurabilityError/locked(_:)`` when somebody else has the file in use.
   public init(excludingOthersFrom path: FilePath) throws {
-    var command = setLock
+    var command = ownedSetLock
     let file: FileDescriptor
     do {
       file = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
     } catch Errno.permissionDenied, Errno.readOnlyFileSystem {
-      command = getLock
+      command = ownedGetLock
       file = try failing("open", path) {
         try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
       }
     } catch let errno as Errno {
       throw DurabilityError.failed(call: "open", path: path, errno)
     }
-    var range = flock()
-    range.l_type = Int16(F_WRLCK)
-    range.l_whence = Int16(SEEK_SET)
     // The pending byte, the reserved byte and 510 shared ones.
-    range.l_start = 0x4000_0000
-    range.l_len = 512
+    var range = byteRange(0x4000_0000, 512, F_WRLCK)
     let code = fcntl(file.rawValue, command, &range) < 0 ? errno : 0
-    if code == 0, command == setLock || range.l_type == Int16(F_UNLCK) {
+    if code == 0, command == ownedSetLock || range.l_type == Int16(F_UNLCK) {
       descriptor = file
       return
     }
@@ -50,5 +46,15 @@ public struct StoreLock: ~Copyable {
 }
 
 // F_OFD_GETLK and F_OFD_SETLK; glibc declares them for _GNU_SOURCE only.
-private let getLock: Int32 = 36
-private let setLock: Int32 = 37
+let ownedGetLock: Int32 = 36
+let ownedSetLock: Int32 = 37
+
+/// A range of bytes for fcntl(2).
+func byteRange(_ start: Int, _ length: Int, _ type: Int32) -> flock {
+  var range = flock()
+  range.l_type = Int16(type)
+  range.l_whence = Int16(SEEK_SET)
+  range.l_start = off_t(start)
+  range.l_len = off_t(length)
+  return range
+}

@@ -19,8 +19,10 @@ public enum StoreError: Error, Sendable, Equatable {
   case damaged(FilePath, reason: String)
   /// An SQLite database without any of Core Data's control tables.
   case notCoreData(FilePath)
-  /// Another process wrote to the store while it was copied.
-  case changedWhileCopying(FilePath)
+  /// Another process keeps the store locked.
+  case inUse(FilePath)
+  /// Another process wrote to the store while it was read or copied.
+  case changed(FilePath)
   case cannotRead(FilePath, errno: Int32)
   case cannotCopy(FilePath, to: FilePath, errno: Int32)
   /// `Z_MODELCACHE` is there and cannot be used.
@@ -34,7 +36,7 @@ extension StoreError {
   public var code: Int {
     switch self {
     case .notFound, .notAFile, .empty, .notSQLite, .impossibleHeader, .notCoreData, .cannotRead,
-      .cannotCopy, .changedWhileCopying:
+      .cannotCopy, .inUse, .changed:
       134_080
     case .truncated, .damaged: 134_150
     case .modelCache: 134_130
@@ -75,9 +77,10 @@ extension StoreError: CustomStringConvertible {
     case .notCoreData(let path):
       "\(path) is an SQLite database without Z_METADATA and Z_PRIMARYKEY, so not a Core Data store. "
         + "Give the path of a store."
-    case .changedWhileCopying(let path):
-      "\(path) was written by another process while it was being copied. "
-        + "Close that process and run again."
+    case .inUse(let path):
+      "\(path) is locked by another process. Run again when it is not in use."
+    case .changed(let path):
+      "\(path) was changed by another process while it was read. Run again."
     case .cannotRead(let path, let errno):
       "\(path) cannot be read: \(Errno(rawValue: errno)). Check its permissions and run again."
     case .cannotCopy(let path, let target, let errno):

@@ -267,5 +267,6 @@ private func uri(ofPath path: String, isImmutable: Bool) -> String {
       uri.unicodeScalars.append(digits[Int(byte & 15)])
     }
   }
-  return isImmutable ? uri + "?immutable=1" : uri
+  // An attached file is opened as the connection's own file is, unless its URI says otherwise.
+  return isImmutable ? uri + "?immutable=1&mode=ro" : uri
 }

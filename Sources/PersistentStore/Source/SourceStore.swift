@@ -39,8 +39,7 @@ public final class SourceStore {
     let head = try FileFacts.firstBytes(of: path, count: 100)
     var header = try FileHeader(path, bytes: head, size: identity.size)
     if identity.hasPendingChanges {
-      (readPath, identity) = try StoreSnapshot(folder: snapshotFolder)
-        .clone(of: files, identity: identity)
+      (readPath, identity) = try StoreSnapshot(folder: snapshotFolder).clone(of: files)
       header = try FileHeader(
         path, bytes: try FileFacts.firstBytes(of: readPath, count: 100),
         size: try FileFacts(readPath).size)

@@ -1,5 +1,4 @@
 import Glibc
-import GodwitDigests
 import SystemPackage
 
 /// The files that make up one store.
@@ -30,61 +29,6 @@ public struct StoreFiles: Sendable, Hashable {
 
   private func beside(_ suffix: String) -> FilePath {
     FilePath(store.string + suffix)
-  }
-}
-
-/// What tells later that a store is still the one that was looked at.
-public struct StoreIdentity: Codable, Sendable, Hashable {
-  public var size: Int64
-  public var modificationSeconds: Int64
-  public var modificationNanoseconds: Int64
-  public var inode: UInt64
-  /// SHA-256 of the first 100 bytes, in hexadecimal. They hold SQLite's change counter.
-  public var headerDigest: String
-  /// 0 where there is none.
-  public var walSize: Int64
-  /// The 32 bytes of the WAL's header in hexadecimal, its two salts among them: they change when
-  /// the WAL begins anew.
-  public var walHeader: String
-  /// 0 where there is none.
-  public var journalSize: Int64
-
-  /// True when the newest rows are not, or not only, in the main file.
-  public var hasPendingChanges: Bool { walSize > 0 || journalSize > 0 }
-
-  /// A short name for this state of this store.
-  public var name: String {
-    let text =
-      "\(size) \(modificationSeconds) \(modificationNanoseconds) \(inode) \(headerDigest) "
-      + "\(walSize) \(walHeader) \(journalSize)"
-    return String(Hexadecimal.text(of: SHA256.digest(of: Array(text.utf8))).prefix(32))
-  }
-}
-
-extension StoreFiles {
-  /// Looks at the files as they are now. Nothing is written, and no lock is taken.
-  ///
-  /// - Throws: ``StoreError``.
-  public func identity() throws -> StoreIdentity {
-    let main = try FileFacts(store)
-    guard main.isRegular else { throw StoreError.notAFile(store) }
-    let head = try FileFacts.firstBytes(of: store, count: 100)
-    let log = try? FileFacts(wal)
-    let walSize = log.map { $0.isRegular ? $0.size : 0 } ?? 0
-    let walHead = walSize > 0 ? try FileFacts.firstBytes(of: wal, count: 32) : []
-    return StoreIdentity(
-      size: main.size, modificationSeconds: main.modificationSeconds,
-      modificationNanoseconds: main.modificationNanoseconds, inode: main.inode,
-      headerDigest: Hexadecimal.text(of: SHA256.digest(of: head)), walSize: walSize,
-      walHeader: Hexadecimal.text(of: walHead), journalSize: try hotJournalSize())
-  }
-
-  /// The size of the rollback journal; 0 where it is absent or was made invalid after a commit,
-  /// which zeroes its first bytes. Source: https://sqlite.org/atomiccommit.html §7.6.
-  private func hotJournalSize() throws -> Int64 {
-    guard let facts = try? FileFacts(journal), facts.isRegular, facts.size > 0 else { return 0 }
-    let first = try FileFacts.firstBytes(of: journal, count: 1)
-    return first.first == 0 ? 0 : facts.size
   }
 }
 

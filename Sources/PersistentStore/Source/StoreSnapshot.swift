@@ -14,23 +14,28 @@ struct StoreSnapshot {
   /// How often a store that is being written is copied anew before giving up.
   private static let attempts = 3
 
-  /// The clone of this state of the store, made now if it is not there.
-  func clone(of files: StoreFiles, identity: StoreIdentity) throws -> (FilePath, StoreIdentity) {
-    var identity = identity
+  /// The clone of the store as it is now, made unless it is there, and the state that it is of.
+  ///
+  /// - Throws: ``StoreError/changed(_:)`` where no lock can be had and somebody wrote.
+  func clone(of files: StoreFiles) throws -> (FilePath, StoreIdentity) {
     for _ in 0..<Self.attempts {
+      let lock = try files.readLock()
+      let identity = try files.identity(hasWriter: lock.hasWriter)
       let target = folder.appending("store-\(identity.name).sqlite")
       if (try? FileFacts(target))?.isRegular == true { return (target, identity) }
       let work = folder.appending("store-\(identity.name).partial")
       try writing(files.store, to: target) {
         try DurableFile.makeFolder(folder)
-        try copy(files, to: StoreFiles(work))
+        try copy(files, identity, to: StoreFiles(work))
       }
-      let after = try files.identity()
-      guard after == identity else {
+      // Shared memory that appeared meanwhile belongs to somebody whom no lock kept out.
+      let wasKept =
+        lock.isHeld && (lock.hasSharedMemory || (try? FileFacts(files.shm)) == nil)
+      guard try wasKept || files.identity(hasWriter: lock.hasWriter) == identity else {
         remove(StoreFiles(work))
-        identity = after
         continue
       }
+      _ = consume lock
       try settle(work, of: files.store)
       // The name is the promise that the bytes are there, so they go first.
       try writing(files.store, to: target) {
@@ -39,7 +44,7 @@ struct StoreSnapshot {
       }
       return (target, identity)
     }
-    throw StoreError.changedWhileCopying(files.store)
+    throw StoreError.changed(files.store)
   }
 
   private func writing(_ source: FilePath, to target: FilePath, _ body: () throws -> Void) throws {
@@ -50,21 +55,23 @@ struct StoreSnapshot {
     }
   }
 
-  private func copy(_ files: StoreFiles, to target: StoreFiles) throws {
+  /// Copies what counts: of the WAL what is committed, and a journal only if it is hot.
+  private func copy(
+    _ files: StoreFiles, _ identity: StoreIdentity, to target: StoreFiles
+  ) throws {
     remove(target)
-    // The log first: a WAL checkpoint of another process in between is noticed by its new header.
-    for (from, to) in [
-      (files.wal, target.wal), (files.journal, target.journal), (files.store, target.store),
-    ] {
-      do {
-        try DurableFile.copy(from, to: to)
-      } catch let error as DurabilityError where error.isNotFound && from != files.store {
-        continue
-      }
+    var pairs = [(files.store, target.store)]
+    if identity.walSize > 0 { pairs.append((files.wal, target.wal)) }
+    if identity.journalSize > 0 { pairs.append((files.journal, target.journal)) }
+    for (from, to) in pairs {
+      try DurableFile.copy(from, to: to)
       // The source may be read-only; the clone belongs to the run.
       guard chmod(to.string, 0o600) == 0 else {
         throw DurabilityError.failed(call: "chmod", path: to, Errno(rawValue: errno))
       }
+    }
+    if identity.walSize > 0, truncate(target.wal.string, off_t(identity.walSize)) != 0 {
+      throw DurabilityError.failed(call: "truncate", path: target.wal, Errno(rawValue: errno))
     }
   }
 

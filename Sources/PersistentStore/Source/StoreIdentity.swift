@@ -1,0 +1,112 @@
+import Glibc
+import GodwitDigests
+import GodwitDurableFiles
+import SystemPackage
+
+/// Which state of a store was read: it changes with every commit to the store.
+///
+/// In rollback mode a commit raises the change counter in the file header, at least once for all
+/// that an application commits between two looks under SQLite's locks. In WAL mode a commit adds
+/// frames to the WAL, whose chain of checksums it continues. A WAL checkpoint writes to the main file
+/// and may leave its header as it was, so the modification time counts, too: it is only taken once
+/// it lies in the past, and a later write gets a later one.
+public struct StoreIdentity: Codable, Sendable, Hashable {
+  public var size: Int64
+  public var modificationSeconds: Int64
+  public var modificationNanoseconds: Int64
+  public var inode: UInt64
+  /// SHA-256 of the first 100 bytes, in hexadecimal. They hold SQLite's change counter.
+  public var headerDigest: String
+  /// Bytes of the WAL up to its last commit; 0 where nothing is committed in it.
+  public var walSize: Int64
+  /// The salts of the WAL and the checksums of its last committed frame, in hexadecimal.
+  public var walSeal: String
+  /// Bytes of a rollback journal that is to be played back; else 0.
+  public var journalSize: Int64
+  /// SHA-256 of that journal's first 512 bytes, in hexadecimal: they hold a random number.
+  public var journalDigest: String
+
+  /// True when the newest rows are not, or not only, in the main file.
+  public var hasPendingChanges: Bool { walSize > 0 || journalSize > 0 }
+
+  /// A short name for this state of this store.
+  public var name: String {
+    let text =
+      "\(size) \(modificationSeconds) \(modificationNanoseconds) \(inode) \(headerDigest) "
+      + "\(walSize) \(walSeal) \(journalSize) \(journalDigest)"
+    return String(Hexadecimal.text(of: SHA256.digest(of: Array(text.utf8))).prefix(32))
+  }
+}
+
+extension StoreFiles {
+  /// Looks at the files as they are now, under SQLite's own lock. Nothing is written.
+  ///
+  /// - Throws: ``StoreError``, among them ``StoreError/inUse(_:)``.
+  public func identity() throws -> StoreIdentity {
+    let lock = try readLock()
+    return try identity(hasWriter: lock.hasWriter)
+  }
+
+  /// Keeps the store as it is while it is copied or looked at.
+  func readLock() throws -> StoreReadLock {
+    let main = try FileFacts(store)
+    guard main.isRegular else { throw StoreError.notAFile(store) }
+    do {
+      return try StoreReadLock(store, sharedMemory: shm)
+    } catch DurabilityError.locked {
+      throw StoreError.inUse(store)
+    } catch let error as DurabilityError {
+      guard let errno = error.errno else { throw error }
+      throw StoreError.cannotRead(store, errno: errno.rawValue)
+    }
+  }
+
+  /// Looks at the files without a lock of its own, for a caller who holds one.
+  ///
+  /// - Parameter hasWriter: Another process is in a transaction, so that the journal is its own.
+  public func identity(hasWriter: Bool) throws -> StoreIdentity {
+    var main = try FileFacts(store)
+    guard main.isRegular else { throw StoreError.notAFile(store) }
+    try waitForLaterTime(than: main)
+    if let log = try? FileFacts(wal) { try waitForLaterTime(than: log) }
+    main = try FileFacts(store)
+    let head = try FileFacts.firstBytes(of: store, count: 100)
+    let log = try CommittedLog(wal)
+    let journal = hasWriter ? (size: 0, digest: "") : try hotJournal()
+    return StoreIdentity(
+      size: main.size, modificationSeconds: main.modificationSeconds,
+      modificationNanoseconds: main.modificationNanoseconds, inode: main.inode,
+      headerDigest: Hexadecimal.text(of: SHA256.digest(of: head)), walSize: log.size,
+      walSeal: log.seal, journalSize: journal.size, journalDigest: journal.digest)
+  }
+
+  /// The rollback journal; nothing where it is absent or was made invalid after a commit, which
+  /// zeroes its first bytes. Source: https://sqlite.org/atomiccommit.html §7.6.
+  private func hotJournal() throws -> (size: Int64, digest: String) {
+    guard let facts = try? FileFacts(journal), facts.isRegular, facts.size > 0 else {
+      return (0, "")
+    }
+    let first = try FileFacts.firstBytes(of: journal, count: 512)
+    guard let start = first.first, start != 0 else { return (0, "") }
+    return (facts.size, Hexadecimal.text(of: SHA256.digest(of: first)))
+  }
+
+  /// Returns when a write from now on gets another modification time than the file has.
+  ///
+  /// The kernel takes that time from a clock that moves every few milliseconds
+  /// (`CLOCK_REALTIME_COARSE`): two writes within one tick have the same. File systems that keep
+  /// whole seconds need up to two of them.
+  private func waitForLaterTime(than file: FileFacts) throws {
+    let tick: Int64 = file.modificationNanoseconds == 0 ? 2_000_000_000 : 0
+    // A time further ahead than that is no clock's tick, and waiting does not help.
+    for _ in 0..<2_500 {
+      var now = timespec()
+      clock_gettime(CLOCK_REALTIME_COARSE, &now)
+      let age =
+        (Int64(now.tv_sec) - file.modificationSeconds) * 1_000_000_000
+        + Int64(now.tv_nsec) - file.modificationNanoseconds
+      if age > tick || age < -3_000_000_000 { return }
+      usleep(1_000)
+    }
+  }
+}
