@@ -139,6 +139,15 @@ extension ChainRun {
 
   /// What a request comes to, by the models and the store's metadata alone.
   static func decide(_ request: MigrationRequest) throws -> Way {
+    let watch = SourceWatch(request.store)
+    let way = try watch.reading { try choose(request) }
+    if case .ended(let result) = way, result.isAboutStore, let error = watch.interference() {
+      throw error
+    }
+    return way
+  }
+
+  private static func choose(_ request: MigrationRequest) throws -> Way {
     switch request.chain {
     case .direct:
       return .direct

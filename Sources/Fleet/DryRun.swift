@@ -17,7 +17,12 @@ public struct DryRun: Sendable {
     var result: MigrationResult
     do {
       let request = request
-      result = try await onOwnThread { try rehearse(request) }
+      result = try await onOwnThread {
+        let watch = SourceWatch(request.store)
+        let result = try watch.reading { try rehearse(request) }
+        if result.isAboutStore, let error = watch.interference() { throw error }
+        return result
+      }
     } catch {
       result = MigrationResult(failing: request.store.string, with: error)
     }

@@ -151,7 +151,7 @@ public struct MigrationResult: Codable, Sendable {
   public init(failing store: String, with error: any Error) {
     let judgement = RetryPolicy.judgement(of: error)
     self.init(
-      store: store, verdict: .failed, ending: judgement.ending, code: judgement.code,
+      store: store, verdict: judgement.verdict, ending: judgement.ending, code: judgement.code,
       reasons: judgement.reasons, findings: judgement.findings)
   }
 

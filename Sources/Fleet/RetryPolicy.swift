@@ -56,6 +56,13 @@ public enum RetryPolicy {
       self.code = code
       reasons = [Reason(reason: reason, entity: entity, message: message)]
     }
+
+    /// What passes without anybody's doing: the same command may succeed later.
+    static func pending(_ reason: String, _ message: String) -> Judgement {
+      var judgement = Judgement(.resumable, reason, message)
+      judgement.verdict = .pending
+      return judgement
+    }
   }
 
   static func judgement(of error: any Error) -> Judgement {
@@ -133,12 +140,17 @@ public enum RetryPolicy {
   }
 
   private static func judgement(of error: CommitError) -> Judgement {
+    switch error {
+    case .storeInUse: return .pending("in-use", "\(error)")
+    case .sourceChanged: return .pending("changed", "\(error)")
+    default: break
+    }
     if error.isResumable { return Judgement(.resumable, "commit", "\(error)", code: error.code) }
     return switch error {
     case .uniqueness(let entity, _):
       Judgement(.badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
     // Planning again, or doing a unit again, is all that it takes.
-    case .sourceChanged, .missingCheckpoint, .unequalStages, .damagedRow:
+    case .missingCheckpoint, .unequalStages, .damagedRow:
       Judgement(.resumable, "commit", "\(error)")
     case .destinationExists, .externalDataConflict, .unreadableJournal:
       Judgement(.cannotCreateOutput, "output", "\(error)")
@@ -168,7 +180,11 @@ public enum RetryPolicy {
 
   private static func judgement(of error: StoreError) -> Judgement {
     if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
-    return Judgement(.badInput, "store", "\(error)", code: error.code)
+    return switch error {
+    case .inUse: .pending("in-use", "\(error)")
+    case .changed: .pending("changed", "\(error)")
+    default: Judgement(.badInput, "store", "\(error)", code: error.code)
+    }
   }
 
   private static func judgement(of error: SQLiteError) -> Judgement {

@@ -14,6 +14,8 @@ struct StoreAttempt {
   var ledger: FindingLedger
   var workerPeakRSS: Int64 = 0
   var stages: [MigrationResult.StageCost] = []
+  /// Set while the source is read; the commit looks for itself.
+  var watch: SourceWatch?
   private var log: EventLog?
 
   var request: MigrationRequest { run.request }
@@ -66,6 +68,10 @@ struct StoreAttempt {
     } catch {
       fail(error)
     }
+    if result.isAboutStore, let error = await interference() {
+      ledger = FindingLedger(acceptsDamage: request.acceptsDamage)
+      fail(error)
+    }
     log?.close()
     log = nil
     do {
@@ -77,6 +83,11 @@ struct StoreAttempt {
     }
     if isFinal || !DurableFile.exists(directory.plan) { clear() }
     _ = consume lock
+  }
+
+  private func interference() async -> StoreError? {
+    guard let watch else { return nil }
+    return try? await onOwnThread { watch.interference() }
   }
 
   /// Removes the run directory. One that is kept says nothing of a commit any more, so that the
@@ -101,6 +112,7 @@ struct StoreAttempt {
     if recovered, request.output != nil { return }
     try run.checkOutput()
     let request = request
+    watch = try await onOwnThread { SourceWatch(request.store) }
     let outcome = try await onOwnThread { try Planner().plan(request) }
     try Task.checkCancellation()
     switch outcome {

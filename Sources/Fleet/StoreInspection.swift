@@ -38,8 +38,21 @@ public struct StoreInspection: Codable, Sendable {
   ///   - models: Versions among which the store's own is looked for, before its cached model.
   ///   - snapshotFolder: For the private clone of a store with a WAL.
   ///   - readsRows: Whether every row is looked at, not only control tables and schema.
+  /// - Throws: `StoreError.changed` where another process wrote to the store, so that what was
+  ///   found says nothing about it.
   public init(
     _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
+  ) throws {
+    let watch = SourceWatch(path)
+    self = try watch.reading {
+      try StoreInspection(
+        reading: path, models: models, snapshotFolder: snapshotFolder, readsRows: readsRows)
+    }
+    if !isSound, let error = watch.interference() { throw error }
+  }
+
+  private init(
+    reading path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
   ) throws {
     let source = try SourceStore(path: path, snapshotFolder: snapshotFolder)
     let metadata = source.metadata

@@ -114,6 +114,7 @@ extension StoreAttempt {
   }
 
   private mutating func commit(_ swap: StoreSwap, _ path: FilePath) async throws {
+    watch = nil
     let start = ContinuousClock.now
     let emit = eventSink
     var begin = RunEvent(.stage, stage: "commit")

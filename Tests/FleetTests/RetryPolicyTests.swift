@@ -25,6 +25,8 @@ import Testing
     (FleetError.notEnoughSpace(folder: "/a", neededBytes: 2, freeBytes: 1), .resumable),
     (CommitError.storeInUse(store: "/a"), .resumable),
     (CommitError.sourceChanged(store: "/a"), .resumable),  // planning again is all it takes
+    (StoreError.inUse("/a"), .resumable),
+    (StoreError.changed("/a"), .resumable),
     (CheckpointError.unreadable("/a", .noSpace), .resumable),
     // Another run of ours is not a failure of this one.
     (DurabilityError.locked("/a/lock"), .locked),
@@ -51,6 +53,17 @@ import Testing
       #expect(judgement.reasons.allSatisfy { !$0.message.isEmpty })
       #expect(!judgement.reasons.isEmpty)
     }
+  }
+
+  @Test(arguments: [
+    (CommitError.storeInUse(store: "/a") as any Error, "in-use"),
+    (StoreError.inUse("/a"), "in-use"),
+    (CommitError.sourceChanged(store: "/a"), "changed"), (StoreError.changed("/a"), "changed"),
+  ])
+  func `calls a store pending that another process uses`(error: any Error, reason: String) {
+    let result = MigrationResult(failing: "/a", with: error)
+    #expect(result.verdict == .pending && result.ending == .resumable)
+    #expect(result.reasons.map(\.reason) == [reason])
   }
 
   /// A trap in a policy is no lack of memory.
