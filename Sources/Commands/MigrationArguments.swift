@@ -6,6 +6,16 @@ import GodwitPlanning
 import SystemPackage
 
 extension Chain: ExpressibleByArgument {}
+extension LossPolicy: ExpressibleByArgument {}
+
+extension LossPolicy {
+  static let help: ArgumentHelp =
+    """
+    Rows, values and references that the destination has no place for: allow counts them; warn \
+    reports them, too, and refuses references that several objects would have to share; refuse \
+    refuses a migration that loses anything.
+    """
+}
 
 /// What `plan` and `migrate` are told: the same words, so that one rehearses the other.
 struct MigrationArguments: ParsableArguments {
@@ -41,6 +51,9 @@ struct MigrationArguments: ParsableArguments {
         + "Default: staged where there are stages, else direct.",
       valueName: "chain"))
   var chain: Chain?
+
+  @Option(help: LossPolicy.help)
+  var losses: LossPolicy?
 
   @Option(
     help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
@@ -125,6 +138,7 @@ struct MigrationArguments: ParsableArguments {
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
       mappings: try mapping.map(MappingFile.init(path:)), renumbersKeys: renumber)
     request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
+    request.losses = losses ?? .warn
     CommandLineTool.code.bring(to: &request)
     return request
   }

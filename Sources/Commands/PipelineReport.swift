@@ -1,5 +1,6 @@
 import Foundation
 import GodwitFleet
+import GodwitPlanning
 import Synchronization
 
 /// Says what becomes of a pipeline's stores as it happens: a few lines a store, and how far it is.
@@ -18,15 +19,17 @@ final class PipelineReport: Sendable {
   private let asJSON: Bool
   private let isQuiet: Bool
   private let isPlan: Bool
+  private let losses: LossPolicy
   private let isTerminal = isatty(STDERR_FILENO) == 1
   private let start = ContinuousClock.now
   private let state: Mutex<State>
 
-  init(name: String, asJSON: Bool, isQuiet: Bool, isPlan: Bool = false) {
+  init(name: String, asJSON: Bool, isQuiet: Bool, isPlan: Bool = false, losses: LossPolicy) {
     self.name = name
     self.asJSON = asJSON
     self.isQuiet = isQuiet
     self.isPlan = isPlan
+    self.losses = losses
     state = Mutex(State(summary: PipelineSummary(pipeline: name)))
   }
 
@@ -60,7 +63,7 @@ final class PipelineReport: Sendable {
         $0.summary.count(result)
       }
       clear()
-      ResultReport(asJSON: asJSON, isQuiet: isQuiet, isPlan: isPlan).end(result)
+      ResultReport(asJSON: asJSON, isQuiet: isQuiet, isPlan: isPlan, losses: losses).end(result)
     }
   }
 

@@ -10,7 +10,7 @@ struct PlanCommand: AsyncParsableCommand {
       Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move.
 
-      In place of STORE may stand a pipeline; then only --json and --quiet go with it.
+      STORE may be a pipeline; then the only other options are --losses, --json and --quiet.
       """)
 
   @OptionGroup var arguments: MigrationArguments
@@ -32,11 +32,12 @@ struct PlanCommand: AsyncParsableCommand {
   private func plan(_ path: String) async throws {
     guard !arguments.isMoreThanAStore else {
       throw ValidationError(
-        "A pipeline says everything itself; only --json and --quiet go with it.")
+        "With a pipeline, the only other options are --losses, --json and --quiet.")
     }
-    let job = try PipelineJob(path: path)
+    let job = try PipelineJob(path: path, losses: arguments.losses)
     let report = PipelineReport(
-      name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: true)
+      name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: true,
+      losses: job.request.losses)
     let summary = try await PipelineRun(
       job.pipeline, job.request,
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),

@@ -8,16 +8,20 @@ final class ResultReport: Sendable {
   private let asJSON: Bool
   private let isQuiet: Bool
   private let isPlan: Bool
+  private let losses: LossPolicy
   private let isReported = Mutex(false)
 
-  init(asJSON: Bool, isQuiet: Bool, isPlan: Bool) {
+  init(asJSON: Bool, isQuiet: Bool, isPlan: Bool, losses: LossPolicy) {
     self.asJSON = asJSON
     self.isQuiet = isQuiet
     self.isPlan = isPlan
+    self.losses = losses
   }
 
   convenience init(_ arguments: MigrationArguments, isPlan: Bool = false) {
-    self.init(asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: isPlan)
+    self.init(
+      asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: isPlan,
+      losses: arguments.losses ?? .warn)
   }
 
   /// The result of a store whose command failed before there was a run.
@@ -42,6 +46,9 @@ final class ResultReport: Sendable {
       Output.result(result.jsonLine())
     } else if !isQuiet || result.ending != .done {
       for line in Self.lines(result, isPlan: isPlan) { Output.result(line) }
+    } else if losses != .allow {
+      // A migration that loses something is no success to be silent about.
+      for loss in result.losses { Output.say("\(result.store): loss: \(loss.message)") }
     }
   }
 
@@ -77,6 +84,8 @@ final class ResultReport: Sendable {
       lines.append("  \(number + 1). \(step)")
     }
     if isPlan, let plan = result.plan { lines += planLines(plan) }
+    // Of a refused migration, the reasons name them.
+    if result.verdict != .refused { lines += result.losses.map { "  loss: \($0.message)" } }
     lines += result.notes.map { "  note: \($0)" }
     if result.ending == .done { lines += result.findings.map { "  found: \($0.description)" } }
     return lines

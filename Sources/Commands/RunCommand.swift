@@ -26,6 +26,9 @@ struct RunCommand: AsyncParsableCommand {
     help: "Worker processes. Default: what the pipeline says, else one a processor, at most 8.")
   var workers: Int?
 
+  @Option(help: LossPolicy.help)
+  var losses: LossPolicy?
+
   @Flag(help: "JSON Lines on standard output; the last one is the summary.")
   var json = false
 
@@ -42,8 +45,9 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try PipelineJob(path: pipeline)
-    let report = PipelineReport(name: job.pipeline.name, asJSON: json, isQuiet: quiet)
+    let job = try PipelineJob(path: pipeline, losses: losses)
+    let report = PipelineReport(
+      name: job.pipeline.name, asJSON: json, isQuiet: quiet, losses: job.request.losses)
     let run = PipelineRun(
       job.pipeline, job.request,
       pool: WorkerPool.Settings(
@@ -76,9 +80,10 @@ struct PipelineJob {
   /// What every store is to become; its paths are filled in later.
   let request: MigrationRequest
 
+  /// - Parameter losses: What the command line says; nil for what the pipeline's file says.
   /// - Throws: ``PipelineError``, ``ModelError``, `MappingError`; `CommandError` for a version that
   ///   none of the models has.
-  init(path: String) throws {
+  init(path: String, losses: LossPolicy? = nil) throws {
     guard let file = Pipeline.file(at: path) else {
       throw PipelineError.unreadable(
         file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
@@ -106,6 +111,7 @@ struct PipelineJob {
       mappings: try pipeline.mappings.map(MappingFile.init(path:)))
     request.chain = try CommandLineTool.code.chain(
       pipeline.chain, mappings: pipeline.mappings.count)
+    request.losses = losses ?? pipeline.losses
     CommandLineTool.code.bring(to: &request)
     self.request = request
   }

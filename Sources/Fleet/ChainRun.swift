@@ -273,6 +273,7 @@ extension ChainRun {
     let lines = "Step \(step + 1)"
     result.notes = (earlier?.result.notes ?? []) + result.notes.map { "\(lines): \($0)" }
     result.findings = (earlier?.result.findings ?? []) + result.findings
+    result.losses = (earlier?.result.losses ?? []) + result.losses
     result.stages = (earlier?.result.stages ?? []) + (result.stages ?? [])
     let done = ChainFolder.Done(
       fingerprint: fingerprint, identity: try written.identity(),

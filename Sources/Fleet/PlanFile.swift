@@ -73,6 +73,7 @@ extension MigrationResult {
     source = plan.source.versionName ?? plan.source.checksum
     destination = plan.destination.versionName ?? plan.destination.checksum
     notes += plan.notes
+    losses += plan.losses
   }
 }
 

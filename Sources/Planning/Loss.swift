@@ -8,6 +8,23 @@ public enum LossPolicy: String, Codable, Sendable, CaseIterable {
   case refuse
 }
 
+extension LossPolicy {
+  /// Why a migration with these losses is not carried out; none where it is.
+  func refusals(of losses: [Loss]) -> [Reason] {
+    self == .refuse ? losses.map(Reason.init(loss:)) : []
+  }
+}
+
+extension Reason {
+  /// A loss that ``LossPolicy/refuse`` forbids: `lost-entity`, `lost-attribute` and so on.
+  init(loss: Loss) {
+    self.init(
+      reason: "lost-\(loss.kind.rawValue)", entity: loss.entity, property: loss.property,
+      message: "\(loss.message) --losses refuse forbids that.",
+      primaryKeys: loss.primaryKeys.isEmpty ? nil : loss.primaryKeys, count: loss.count)
+  }
+}
+
 /// Rows, values or references of the source that have no successor in the destination.
 public struct Loss: Codable, Sendable, Hashable {
   public enum Kind: String, Codable, Sendable, CaseIterable {

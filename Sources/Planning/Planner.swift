@@ -81,9 +81,19 @@ public struct Planner: Sendable {
           + "--no-infer forbids that.")
       known.notes += mapped.notes
     }
-    return .migrate(
-      try PlanMaker(request: request, found: known, context: context, binding: binding).plan())
+    return accepted(
+      try PlanMaker(request: request, found: known, context: context, binding: binding).plan(),
+      request)
   }
+
+  /// A plan whose losses the request allows.
+  private func accepted(_ plan: MigrationPlan, _ request: MigrationRequest) -> PlanOutcome {
+    let refusals = request.losses.refusals(of: plan.losses)
+    return refusals.isEmpty ? .migrate(plan) : .refused(code: Self.lossCode, refusals)
+  }
+
+  /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
+  static let lossCode = 134_110
 
   /// By mapping models.
   private func plan(
@@ -101,11 +111,11 @@ public struct Planner: Sendable {
       store: store, source: binding.layout, destination: destinationLayout,
       inference: inference, census: try StoreCensus(binding))
     try requireKnownRows(context, binding, request)
-    return .migrate(
+    return accepted(
       try MappedPlanMaker(
         maker: PlanMaker(request: request, found: found, context: context, binding: binding),
         mapped: mapped
-      ).plan())
+      ).plan(), request)
   }
 
   private func destinationHierarchy(

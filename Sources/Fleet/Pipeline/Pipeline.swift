@@ -37,6 +37,8 @@ public struct Pipeline: Sendable, Equatable {
   public var infersMapping = true
   /// Nil: through the stages that the executable registers, else direct.
   public var chain: Chain?
+  /// What is done about rows, values and references that would be dropped.
+  public var losses = LossPolicy.warn
   /// Worker processes of all stores together; nil: as many as the machine suggests.
   public var workers: Int?
   /// Row bytes that one shard should hold.

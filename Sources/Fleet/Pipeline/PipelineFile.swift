@@ -16,6 +16,7 @@ import SystemPackage
 ///     migrate: true
 ///     infer: true
 ///     chain: direct                      # or progressive, or staged
+///     losses: warn                       # or allow, refuse
 ///     workers: 2
 ///     shard: { bytes: 16MiB }
 ///     commit: replace                    # or { beside: SUFFIX }
@@ -27,7 +28,8 @@ enum PipelineFile {
   static let name = "pipeline.yaml"
 
   enum Key: String, CaseIterable {
-    case name, stores, models, destination, mappings, migrate, infer, chain, workers, shard, commit
+    case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
+    case commit
     // Of the format, and not of this version.
     case invalid, backups, limits, canary, report, engine
 
@@ -110,6 +112,7 @@ extension Pipeline {
     migrates = try fields[.migrate]?.word(PipelineFile.Choice.self) != .false
     infersMapping = try fields[.infer]?.word(PipelineFile.Choice.self) != .false
     chain = try fields[.chain]?.word(Chain.self)
+    losses = try fields[.losses]?.word(LossPolicy.self) ?? losses
     workers = try fields[.workers].map(Self.workers)
     shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
     commit = try fields[.commit].map(Self.commit) ?? .replace
