@@ -31,6 +31,8 @@ struct ChainRoute: Sendable {
 
   var steps: [Step]
   var notes: [String]
+  /// What the whole way drops; nil where only the steps know, each when it is planned.
+  var losses: [Loss]?
   /// Names of the versions at both ends.
   var source: String
   var destination: String
@@ -48,6 +50,7 @@ struct ChainRoute: Sendable {
         work: .migration(chain.leg(step)))
     }
     notes = chain.notes
+    losses = chain.losses
     source = chain.versions.first?.name ?? ""
     destination = chain.versions.last?.name ?? ""
   }
@@ -69,6 +72,7 @@ struct ChainRoute: Sendable {
       }
     }
     notes = []
+    losses = path.losses
     source = path.source.name
     destination = path.destination.name
   }
@@ -103,5 +107,22 @@ extension ChainRoute {
     }
     if let code = request.ownCodeDigest { add(code) }
     return Hexadecimal.text(of: digest.finish())
+  }
+}
+
+extension ChainRoute {
+  /// The request of one step. What the whole way loses was judged before the first one, so that a
+  /// step may drop what was added on the way.
+  func request(
+    of leg: MigrationStep, _ request: MigrationRequest, store: FilePath, output: FilePath?
+  ) -> MigrationRequest {
+    var step = request.leg(leg, store: store, output: output)
+    if losses != nil, request.losses == .refuse { step.losses = .warn }
+    return step
+  }
+
+  /// Of a step's losses, those that ``losses`` does not count.
+  func losses(ofStep found: [Loss]) -> [Loss] {
+    losses == nil ? found : found.filter { $0.kind == .sharedTarget }
   }
 }

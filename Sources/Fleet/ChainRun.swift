@@ -163,7 +163,7 @@ extension ChainRun {
         result.path = chain.lines
         result.refuse(.needsMapping, code, reasons)
       } else {
-        return .through(ChainRoute(chain))
+        return refused(ChainRoute(chain), request) ?? .through(ChainRoute(chain))
       }
       return .ended(result)
     case .staged:
@@ -174,8 +174,21 @@ extension ChainRun {
           MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done))
       }
       guard request.migrates else { return .direct }
-      return .through(ChainRoute(path))
+      return refused(ChainRoute(path), request) ?? .through(ChainRoute(path))
     }
+  }
+
+  /// The end of a run that would lose what the request does not allow to be lost.
+  private static func refused(_ route: ChainRoute, _ request: MigrationRequest) -> Way? {
+    let losses = route.losses ?? []
+    let refusals = request.losses.refusals(of: losses)
+    guard !refusals.isEmpty else { return nil }
+    var result = MigrationResult(
+      store: request.store.string, verdict: .refused, ending: .badInput, notes: route.notes)
+    result.refuse(.refused, LossPolicy.refusalCode, refusals)
+    result.losses = losses
+    result.path = route.lines
+    return .ended(result)
   }
 }
 
@@ -240,14 +253,16 @@ extension ChainRun {
     begin.time = Date().timeIntervalSince1970
     run.observe(begin)
     switch route.steps[step].work {
-    case .migration(let leg): return try await migrate(leg, step, after: earlier, fingerprint)
+    case .migration(let leg):
+      return try await migrate(leg, step, of: route, after: earlier, fingerprint)
     case .handler(let call): return try await handle(call, step, after: earlier, fingerprint)
     }
   }
 
   /// One migration, as a run of its own.
   private func migrate(
-    _ leg: MigrationStep, _ step: Int, after earlier: ChainFolder.Done?, _ fingerprint: String
+    _ leg: MigrationStep, _ step: Int, of route: ChainRoute, after earlier: ChainFolder.Done?,
+    _ fingerprint: String
   ) async throws -> StepResult {
     let input = step == 0 ? request.store : folder.store(of: step - 1).store
     let written = folder.store(of: step)
@@ -256,7 +271,7 @@ extension ChainRun {
     settings.uriTable = settings.uriTable.map { _ in folder.stepURIs(of: step) }
     settings.record = { _ in }
     var result = await StoreRun(
-      request.leg(leg, store: input, output: written.store),
+      route.request(of: leg, request, store: input, output: written.store),
       directory: folder.run(of: step), settings: settings, observe: run.observe
     ).run()
     guard result.verdict == .migrated, result.ending == .done else {
@@ -273,7 +288,13 @@ extension ChainRun {
     let lines = "Step \(step + 1)"
     result.notes = (earlier?.result.notes ?? []) + result.notes.map { "\(lines): \($0)" }
     result.findings = (earlier?.result.findings ?? []) + result.findings
-    result.losses = (earlier?.result.losses ?? []) + result.losses
+    result.losses =
+      (earlier?.result.losses ?? route.losses ?? [])
+      + route.losses(ofStep: result.losses).map { loss in
+        var loss = loss
+        loss.message = "\(lines): \(loss.message)"
+        return loss
+      }
     result.stages = (earlier?.result.stages ?? []) + (result.stages ?? [])
     let done = ChainFolder.Done(
       fingerprint: fingerprint, identity: try written.identity(),

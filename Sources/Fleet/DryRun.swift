@@ -44,12 +44,12 @@ public struct DryRun: Sendable {
     var request = request
     request.snapshotFolder = folder
     var result = MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done)
-    var end: String?
+    var end: ChainRoute?
     switch try ChainRun.decide(request) {
     case .direct: break
     case .ended(let ended): return ended
     case .through(let route):
-      end = route.destination
+      end = route
       result.path = route.lines
       result.notes = route.notes
       result.source = route.source
@@ -57,12 +57,14 @@ public struct DryRun: Sendable {
       guard case .migration(let leg) = route.steps.first?.work else {
         // What a handler leaves is not known before it has run.
         result.verdict = .migrated
+        result.losses = route.losses ?? []
         return result
       }
       if route.steps.count > 1 {
         result.notes.append("What follows is of the first step; the others are planned in turn.")
       }
-      request = request.leg(leg, store: request.store, output: request.output ?? request.store)
+      request = route.request(
+        of: leg, request, store: request.store, output: request.output ?? request.store)
     }
     switch try Planner().plan(request) {
     case .sameModel(let notes): result.notes += notes
@@ -74,7 +76,10 @@ public struct DryRun: Sendable {
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
         externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
       result.take(plan, diskBytes: needed, withTables: true)
-      result.destination = end ?? result.destination
+      if let end {
+        result.destination = end.destination
+        result.losses = (end.losses ?? []) + end.losses(ofStep: result.losses)
+      }
       let place = (request.output ?? request.store).removingLastComponent()
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(

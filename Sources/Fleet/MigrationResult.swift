@@ -33,6 +33,14 @@ public struct MigrationResult: Codable, Sendable {
     case configuration
     /// A mistake of ours.
     case fatal
+
+    /// True when the same command may succeed later, with nothing changed but the time.
+    public var passes: Bool {
+      switch self {
+      case .resumable, .locked, .engineUnavailable: true
+      default: false
+      }
+    }
   }
 
   /// What one stage did.

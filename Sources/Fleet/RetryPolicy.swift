@@ -46,7 +46,8 @@ public enum RetryPolicy {
     var code: Int?
     var reasons: [Reason]
     var findings: [StoreFinding] = []
-    var verdict = MigrationResult.Verdict.failed
+    /// Follows from ``ending``, but where the rows or the models are to blame.
+    var verdict: MigrationResult.Verdict
 
     init(
       _ ending: MigrationResult.Ending, _ reason: String, _ message: String, code: Int? = nil,
@@ -55,13 +56,7 @@ public enum RetryPolicy {
       self.ending = ending
       self.code = code
       reasons = [Reason(reason: reason, entity: entity, message: message)]
-    }
-
-    /// What passes without anybody's doing: the same command may succeed later.
-    static func pending(_ reason: String, _ message: String) -> Judgement {
-      var judgement = Judgement(.resumable, reason, message)
-      judgement.verdict = .pending
-      return judgement
+      verdict = ending.passes ? .pending : .failed
     }
   }
 
@@ -141,22 +136,22 @@ public enum RetryPolicy {
 
   private static func judgement(of error: CommitError) -> Judgement {
     switch error {
-    case .storeInUse: return .pending("in-use", "\(error)")
-    case .sourceChanged: return .pending("changed", "\(error)")
-    default: break
-    }
-    if error.isResumable { return Judgement(.resumable, "commit", "\(error)", code: error.code) }
-    return switch error {
     case .uniqueness(let entity, _):
-      Judgement(.badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
-    // Planning again, or doing a unit again, is all that it takes.
+      var judgement = Judgement(
+        .badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
+      judgement.verdict = .refused
+      return judgement
+    case .storeInUse: return Judgement(.resumable, "in-use", "\(error)")
+    case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
+    case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
+    // Doing a unit again is all that it takes.
     case .missingCheckpoint, .unequalStages, .damagedRow:
-      Judgement(.resumable, "commit", "\(error)")
+      return Judgement(.resumable, "commit", "\(error)")
     case .destinationExists, .externalDataConflict, .unreadableJournal:
-      Judgement(.cannotCreateOutput, "output", "\(error)")
-    case .notAFile: Judgement(.badInput, "store", "\(error)", code: 134_080)
-    case .unusablePlan: Judgement(.fatal, "internal", "\(error)")
-    default: Judgement(.inputOutput, "commit", "\(error)", code: error.code)
+      return Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .notAFile: return Judgement(.badInput, "store", "\(error)", code: 134_080)
+    case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")
+    default: return Judgement(.inputOutput, "commit", "\(error)", code: error.code)
     }
   }
 
@@ -181,14 +176,15 @@ public enum RetryPolicy {
   private static func judgement(of error: StoreError) -> Judgement {
     if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
     return switch error {
-    case .inUse: .pending("in-use", "\(error)")
-    case .changed: .pending("changed", "\(error)")
+    case .inUse: Judgement(.resumable, "in-use", "\(error)")
+    case .changed: Judgement(.resumable, "changed", "\(error)")
     default: Judgement(.badInput, "store", "\(error)", code: error.code)
     }
   }
 
   private static func judgement(of error: SQLiteError) -> Judgement {
     if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
+    if error.isBusy { return Judgement(.resumable, "in-use", "\(error)") }
     if error.isCorruption {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }

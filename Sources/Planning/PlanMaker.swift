@@ -38,6 +38,10 @@ struct PlanMaker {
       tables: tables, joinTables: joins, foreignTables: foreign.tables,
       triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
       audits: StoreSoundness.jobs(binding), notes: notes)
+    plan.losses = try LossCounter(
+      store: store, layout: context.source, census: context.census,
+      succession: Succession([context.inference])
+    ).losses()
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan

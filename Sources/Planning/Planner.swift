@@ -24,6 +24,8 @@ public struct Planner: Sendable {
   }
 
   private func plan(_ request: MigrationRequest, for store: SourceStore) throws -> PlanOutcome {
+    let foreign = ForeignStore(store, request)
+    if let foreign, request.mappings.isEmpty { return foreign.outcome }
     let found = try SourceModelSearch(store: store, models: request.models).find()
     let destination = try destinationHierarchy(request, found)
     if destination.versionHashes == store.metadata.versionHashes {
@@ -43,6 +45,7 @@ public struct Planner: Sendable {
     let inference = InferredMapping(source: found.hierarchy, destination: destination)
     let mapped = MappedPlanner(request, source: found.hierarchy, destination: destination)
     if mapped.isUsed { return try plan(request, store, found, inference, mapped) }
+    if let foreign { return foreign.outcome }
     let mismatches = mapped.mismatches.map {
       Reason(reason: "mapping-mismatch", entity: $0.entity.rawValue, message: $0.description)
     }
@@ -89,11 +92,8 @@ public struct Planner: Sendable {
   /// A plan whose losses the request allows.
   private func accepted(_ plan: MigrationPlan, _ request: MigrationRequest) -> PlanOutcome {
     let refusals = request.losses.refusals(of: plan.losses)
-    return refusals.isEmpty ? .migrate(plan) : .refused(code: Self.lossCode, refusals)
+    return refusals.isEmpty ? .migrate(plan) : .refused(code: LossPolicy.refusalCode, refusals)
   }
-
-  /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
-  static let lossCode = 134_110
 
   /// By mapping models.
   private func plan(

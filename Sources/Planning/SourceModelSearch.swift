@@ -40,7 +40,12 @@ struct SourceModelSearch {
         return found
       }
     }
-    if let cached, let found = try match(cached, hashes) { return found }
+    if let cached, var found = try match(cached, hashes) {
+      found.notes.append(
+        "The store's version, \(found.hierarchy.versionChecksum), is not among the models given. "
+          + "The model cached in the store is used.")
+      return found
+    }
     throw PlanError.missingSourceModel(
       store: store.files.store.string, differing: try nearest(hashes))
   }

@@ -20,6 +20,7 @@ import Testing
     #expect(pipeline.models == ["/srv/Pipelines/nightly/Recipes.xcdatamodeld"])
     #expect(pipeline.destination == nil && pipeline.mappings == [] && pipeline.workers == nil)
     #expect(pipeline.migrates && pipeline.infersMapping && pipeline.chain == nil)
+    #expect(pipeline.losses == .warn)
     #expect(pipeline.shardBytes == 16 << 20 && pipeline.commit == .replace)
     #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
   }
@@ -39,6 +40,7 @@ import Testing
       migrate: false
       infer: false
       chain: progressive
+      losses: refuse
       workers: 2
       shard: { bytes: 4MiB }
       commit: { beside: -2.0 }
@@ -49,6 +51,7 @@ import Testing
     #expect(pipeline.destination == "Recipes 2")
     #expect(pipeline.mappings.last == "/srv/Pipelines/nightly/units.mapping.yaml")
     #expect(!pipeline.migrates && !pipeline.infersMapping && pipeline.chain == .progressive)
+    #expect(pipeline.losses == .refuse)
     #expect(pipeline.workers == 2 && pipeline.shardBytes == 4 << 20)
     #expect(pipeline.commit == .beside(suffix: "-2.0"))
   }
@@ -112,6 +115,8 @@ import Testing
     #expect(keys("commit") == Set(PipelineFile.CommitKey.allCases.map(\.rawValue)))
     let chain = properties["chain"] as? [String: Any]
     #expect(Set(chain?["enum"] as? [String] ?? []) == Set(Chain.allCases.map(\.rawValue)))
+    let losses = properties["losses"] as? [String: Any]
+    #expect(Set(losses?["enum"] as? [String] ?? []) == Set(LossPolicy.allCases.map(\.rawValue)))
   }
 
   @Test(arguments: [

@@ -4,6 +4,7 @@ import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
+import GodwitSQLite
 import GodwitWorker
 import SystemPackage
 import Testing
@@ -56,14 +57,22 @@ import Testing
   }
 
   @Test(arguments: [
-    (CommitError.storeInUse(store: "/a") as any Error, "in-use"),
-    (StoreError.inUse("/a"), "in-use"),
-    (CommitError.sourceChanged(store: "/a"), "changed"), (StoreError.changed("/a"), "changed"),
+    (CancellationError() as any Error, "stopped"),
+    (CommitError.storeInUse(store: "/a"), "in-use"),
+    (SQLiteError.failed(code: 5, message: "locked", statement: ""), "in-use"),
+    (CommitError.sourceChanged(store: "/a"), "changed"),
+    (StoreError.changed("/a"), "changed"), (StoreError.inUse("/a"), "in-use"),
+    (CommitError.outOfSpace(path: "/a"), "disk-full"),
+    (DurabilityError.failed(call: "write", path: "/a", .noSpace), "disk-full"),
+    (failed(.outOfSpace), "disk-full"),
   ])
-  func `calls a store pending that another process uses`(error: any Error, reason: String) {
+  func `calls a store pending for what passes`(error: any Error, reason: String) {
     let result = MigrationResult(failing: "/a", with: error)
     #expect(result.verdict == .pending && result.ending == .resumable)
     #expect(result.reasons.map(\.reason) == [reason])
+    var summary = PipelineSummary(pipeline: "p")
+    summary.count(result)
+    #expect(summary.pending == 1 && summary.failed == 0)
   }
 
   /// A trap in a policy is no lack of memory.

@@ -59,15 +59,19 @@ final class MigrationFixture {
   }
 
   func outcome(
-    _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24
+    _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24,
+    losses: LossPolicy = .warn, givesSource: Bool = true
   ) throws -> PlanOutcome {
     try outcome(
-      passes: mapping.map { [$0] } ?? [], renumbers: renumbers, shardBytes: shardBytes)
+      passes: mapping.map { [$0] } ?? [], renumbers: renumbers, shardBytes: shardBytes,
+      losses: losses, givesSource: givesSource)
   }
 
-  func outcome(passes: [String], renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
-    -> PlanOutcome
-  {
+  /// - Parameter givesSource: The store's own version is among the models given.
+  func outcome(
+    passes: [String], renumbers: Bool = false, shardBytes: Int64 = 1 << 24,
+    losses: LossPolicy = .warn, givesSource: Bool = true
+  ) throws -> PlanOutcome {
     let files = try passes.map { text in
       MappingFile(
         file: "test.yaml",
@@ -77,9 +81,11 @@ final class MigrationFixture {
       ModelVersion(name: $0.0, model: $0.1, isCurrent: $0.0 == "2", path: $0.0)
     }
     var request = MigrationRequest(
-      store: folder.appending("source.sqlite"), models: versions, destination: versions[1],
+      store: folder.appending("source.sqlite"),
+      models: givesSource ? versions : [versions[1]], destination: versions[1],
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
       shardBytes: shardBytes, mappings: files, renumbersKeys: renumbers)
+    request.losses = losses
     request.policies = policies.registered { "code" }
     return try Planner().plan(request)
   }

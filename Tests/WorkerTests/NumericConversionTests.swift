@@ -1,8 +1,7 @@
 import GodwitObjectModel
+import GodwitPlanning
 import GodwitSQLite
 import Testing
-
-@testable import GodwitWorker
 
 @Suite struct `A numeric conversion` {
   @Test(arguments: [

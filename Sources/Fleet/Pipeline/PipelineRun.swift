@@ -195,8 +195,7 @@ extension PipelineRun {
       settings: StoreRun.Settings(
         pool: pool,
         record: { result in
-          // Resumable ends are no ends.
-          guard result.ending != .resumable, result.verdict != .sameModel else { return }
+          guard result.verdict != .pending, result.verdict != .sameModel else { return }
           let identity = (try? PlanFile.sourceIdentity(of: directory)) ?? before
           try ledger.record(
             .init(result, of: store, run: ledger.run, settings, identity?.name))

@@ -31,17 +31,13 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
 
   /// Counts what became of a store.
   public mutating func count(_ result: MigrationResult) {
-    switch result.ending {
-    case .resumable, .locked, .engineUnavailable: pending += 1
-    default:
-      switch result.verdict {
-      case .migrated: migrated += 1
-      case .sameModel: sameModel += 1
-      case .refused: refused += 1
-      case .needsMapping: needsMapping += 1
-      case .pending: pending += 1
-      case .failed: failed += 1
-      }
+    switch result.verdict {
+    case .migrated: migrated += 1
+    case .sameModel: sameModel += 1
+    case .refused: refused += 1
+    case .needsMapping: needsMapping += 1
+    case .pending: pending += 1
+    case .failed: failed += 1
     }
     if result.ending == .engineUnavailable { lacksWorkers = true }
   }

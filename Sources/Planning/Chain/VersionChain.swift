@@ -13,15 +13,20 @@ public struct VersionChain: Sendable {
   public let versions: [ModelVersion]
   public let path: VersionPath
   public let notes: [String]
+  /// What the whole way drops; nil where a step has a mapping model, whose losses are known once
+  /// the step is planned.
+  public private(set) var losses: [Loss]?
   private let mappings: [MappingFile]
+  private let hierarchies: [EntityHierarchy]
 
   /// Looks at the store and at every pair of versions between its own and the destination's.
   ///
   /// - Returns: Nil where there are no versions to choose between: the store is of the
-  ///   destination's version, or there is no destination. Planning the store directly says which.
+  ///   destination's version, or foreign, or there is no destination. Planning the store directly says which.
   /// - Throws: As ``Planner/plan(_:)``.
   public init?(_ request: MigrationRequest) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    guard ForeignStore(store, request) == nil else { return nil }
     let found = try SourceModelSearch(store: store, models: request.models).find()
     guard let destination = request.destination ?? request.models.last(where: \.isCurrent) else {
       return nil
@@ -33,6 +38,10 @@ public struct VersionChain: Sendable {
       source: own, destination: destination, models: request.models,
       configuration: found.configuration, mappings: request.mappings,
       infersMapping: request.infersMapping)
+    if path.steps.count > 1, path.steps.allSatisfy({ $0.mappings.isEmpty }) {
+      let passed = [0] + path.steps.map(\.destination)
+      losses = LossCounter.losses(of: store, over: passed.map { hierarchies[$0] })
+    }
   }
 
   /// The same for two models, without a store.
@@ -82,6 +91,7 @@ public struct VersionChain: Sendable {
     versions = chain.map(\.version)
     path = VersionPath(count: chain.count) { edges.edge($0, $1) }
     self.mappings = mappings
+    hierarchies = chain.map(\.hierarchy)
     for step in path.steps where step.replacesImpossible {
       let skipped = versions[(step.source + 1)..<step.destination].map(\.name)
       notes.append(

@@ -21,6 +21,8 @@ public struct StagedPath: Sendable {
   /// The store's own version.
   public let source: ModelVersion
   public let destination: ModelVersion
+  /// What the whole way drops; nil where a handler may save it.
+  public private(set) var losses: [Loss]?
 
   /// Looks at the store's metadata and finds every model that is needed, before anything is done.
   ///
@@ -63,6 +65,14 @@ public struct StagedPath: Sendable {
     destination =
       try planned.last.map { try models.version(of: $0.destination) } ?? request.destination ?? own
     try checkMappings(request)
+    let migrations = steps.compactMap { step in
+      if case .migration(let source, let destination) = step { (source, destination) } else { nil }
+    }
+    if migrations.count > 1, migrations.count == steps.count {
+      let passed = [migrations[0].0] + migrations.map(\.1)
+      losses = LossCounter.losses(
+        of: store, over: try passed.map { try EntityHierarchy($0.model) })
+    }
   }
 
   /// Every mapping is inferred, so what cannot be is said before a handler is called.

@@ -9,10 +9,14 @@ public enum LossPolicy: String, Codable, Sendable, CaseIterable {
 }
 
 extension LossPolicy {
-  /// Why a migration with these losses is not carried out; none where it is.
-  func refusals(of losses: [Loss]) -> [Reason] {
+  /// Why a migration with these losses is not carried out; none where it is. Core Data's code is
+  /// ``refusalCode``.
+  public func refusals(of losses: [Loss]) -> [Reason] {
     self == .refuse ? losses.map(Reason.init(loss:)) : []
   }
+
+  /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
+  public static let refusalCode = 134_110
 }
 
 extension Reason {

@@ -1,0 +1,104 @@
+import GodwitMapping
+import GodwitObjectModel
+
+/// What becomes of the source's entities and properties, by one inferred step or by several.
+///
+/// Names and types only; no value is looked at.
+struct Succession {
+  /// One inferred step, looked at from its source.
+  private struct Step {
+    let mapping: InferredMapping
+    /// Source entity → source property → the destination property that it becomes.
+    var properties: [EntityName: [String: PropertyDescription]] = [:]
+
+    init(_ mapping: InferredMapping) {
+      self.mapping = mapping
+      for (name, old) in mapping.entityPairs {
+        for declared in mapping.destination.properties(of: name) where declared.property.isStored {
+          guard let hit = mapping.correspondence(of: declared.property.name, in: name) else {
+            continue
+          }
+          properties[old, default: [:]][hit.property.name] = declared.property
+        }
+      }
+    }
+  }
+
+  let source: EntityHierarchy
+  private let steps: [Step]
+
+  /// - Parameter steps: At least one; each begins with the model that the one before ends with.
+  init(_ steps: [InferredMapping]) {
+    precondition(!steps.isEmpty, "a succession has a step")
+    source = steps[0].source
+    self.steps = steps.map(Step.init)
+  }
+
+  var destination: EntityHierarchy { steps[steps.count - 1].mapping.destination }
+
+  /// The entity that objects of a source entity belong to after each step; nil where they are
+  /// dropped on the way.
+  private func entities(of entity: EntityName) -> [EntityName]? {
+    var path: [EntityName] = []
+    for step in steps {
+      guard let next = step.mapping.successors[path.last ?? entity] else { return nil }
+      path.append(next)
+    }
+    return path
+  }
+
+  func successor(of entity: EntityName) -> EntityName? { entities(of: entity)?.last }
+
+  /// What a source property of an entity is after each step; nil where it or the entity has no
+  /// successor.
+  func path(of property: String, in entity: EntityName) -> [PropertyDescription]? {
+    var (path, owner): ([PropertyDescription], EntityName) = ([], entity)
+    for step in steps {
+      guard let next = step.properties[owner]?[path.last?.name ?? property],
+        let entity = step.mapping.successors[owner]
+      else { return nil }
+      path.append(next)
+      owner = entity
+    }
+    return path
+  }
+
+  /// What becomes of the pair of two objects that a source relationship connects.
+  enum PairFate: Equatable {
+    case kept
+    /// Both objects stay and neither side of the relationship has a successor.
+    case withoutRelationship
+    /// The relationship has a successor, and one of the objects is dropped or is no longer of an
+    /// entity that it may point to.
+    case withoutObject
+  }
+
+  /// - Parameters:
+  ///   - inverse: Name of the inverse in the target's entity, where there is one.
+  func fate(
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> PairFate {
+    guard let owners = entities(of: owner), let targets = entities(of: target) else {
+      return .withoutObject
+    }
+    var (forward, backward): (String?, String?) = (relationship, inverse)
+    var (x, y) = (owner, target)
+    for (place, step) in steps.enumerated() {
+      let hierarchy = step.mapping.destination
+      let (nextX, nextY) = (owners[place], targets[place])
+      let ahead = forward.flatMap { step.properties[x]?[$0]?.relationship }
+      let back = backward.flatMap { step.properties[y]?[$0]?.relationship }
+      guard ahead != nil || back != nil else { return .withoutRelationship }
+      let keepsAhead = ahead.map { hierarchy.isKind(nextY, of: $0.destinationEntity) } ?? false
+      let keepsBack = back.map { hierarchy.isKind(nextX, of: $0.destinationEntity) } ?? false
+      guard keepsAhead || keepsBack else { return .withoutObject }
+      // A side that is new is filled from the other one.
+      forward =
+        keepsAhead ? ahead?.name : back.flatMap { hierarchy.inverse(of: $0) }?.relationship.name
+      backward =
+        keepsBack ? back?.name : ahead.flatMap { hierarchy.inverse(of: $0) }?.relationship.name
+      (x, y) = (nextX, nextY)
+    }
+    return .kept
+  }
+}

@@ -1,0 +1,179 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import Testing
+
+@testable import GodwitPlanning
+
+/// What is counted, as `kind entity.property count keys`.
+private func text(_ losses: [Loss]?) -> [String] {
+  (losses ?? []).map { loss in
+    let place = [loss.entity, loss.property].compactMap { $0 }.joined(separator: ".")
+    let keys = loss.primaryKeys.map(String.init).joined(separator: ",")
+    return "\(loss.kind.rawValue) \(place) \(loss.count) \(keys)"
+  }
+}
+
+@Suite struct `Losses of an inferred migration` {
+  @Test func `are none where nothing is dropped`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Trade", attribute("amount", .integer16), toOne("day", "Day")), entity("Day")],
+      to: [
+        entity("Trade", attribute("amount", .integer64), toOne("day", "Day"), attribute("note")),
+        entity("Day"),
+      ],
+      rows: """
+        INSERT INTO ZTRADE (Z_PK, Z_ENT, Z_OPT, ZAMOUNT, ZDAY) VALUES (1, 2, 1, 7, 1);
+        INSERT INTO ZDAY (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1)
+        """)
+    #expect(try fixture.plan().losses == [])
+  }
+
+  @Test func `name dropped entities with their attributes, and dropped attributes`() throws {
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Draft", attribute("scribble"), attribute("weight", .double)),
+        entity("Empty", attribute("nothing")),
+        entity("Note", attribute("text"), attribute("mood"), attribute("unused")),
+        entity("Memo", attribute("day", .date), parent: "Note"),
+      ],
+      to: [entity("Note", attribute("text"))],
+      rows: """
+        INSERT INTO ZDRAFT (Z_PK, Z_ENT, Z_OPT, ZSCRIBBLE, ZWEIGHT)
+        VALUES (1, 1, 1, 'a', NULL), (4, 1, 1, 'b', 1.5);
+        INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZTEXT, ZMOOD, ZDAY)
+        VALUES (1, 3, 1, 'x', '', NULL), (2, 3, 1, 'x', NULL, NULL), (3, 4, 1, 'x', 'y', 7)
+        """)
+    let losses = try fixture.plan().losses
+    #expect(
+      text(losses) == ["entity Draft 2 1,4", "entity Memo 1 3", "attribute Note.mood 1 1"])
+    #expect(
+      losses.map(\.message) == [
+        "Draft has no successor: 2 objects are dropped, with the attributes scribble (2 values) "
+          + "and weight (1 value).",
+        "Memo has no successor: 1 object is dropped, with the attributes mood (1 value), text "
+          + "(1 value), unused (0 values) and day (1 value).",
+        "Note.mood has no successor: 1 value is dropped.",
+      ])
+  }
+
+  @Test(arguments: [
+    // Values that fit stay, whatever the type's width.
+    (AttributeType.integer64, AttributeType.integer16, ["narrowing A.n 2 2,3"]),
+    (.integer64, .boolean, ["narrowing A.n 3 1,2,3"]),
+    (.integer64, .double, ["narrowing A.n 1 3"]),  // 2⁵³ + 1
+    (.integer64, .decimal, []),
+    (.integer32, .double, []),
+  ])
+  func `count numbers that change`(old: AttributeType, new: AttributeType, expected: [String])
+    throws
+  {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("n", old))], to: [entity("A", attribute("n", new))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZN)
+        VALUES (1, 1, 1, 7), (2, 1, 1, 40000), (3, 1, 1, 9007199254740993), (4, 1, 1, NULL),
+               (5, 1, 1, 1)
+        """)
+    #expect(text(try fixture.plan().losses) == expected)
+  }
+
+  @Test func `count references by what becomes of both ends`() throws {
+    func models(_ isOld: Bool) -> [EntityDescription] {
+      [
+        entity("Folder", toMany("items", "Item", inverse: "folder")),
+        entity(
+          "Item", toOne("folder", "Folder", inverse: "items"),
+          toMany("tags", "Tag", inverse: "items")),
+        entity("Tag", toMany("items", "Item", inverse: "tags")),
+      ] + (isOld ? [entity("Shared", parent: "Folder")] : [])
+    }
+    let rows = """
+      INSERT INTO ZFOLDER (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 2, 1);
+      INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZFOLDER)
+      VALUES (1, 3, 1, 1), (2, 3, 1, 2), (3, 3, 1, 2), (4, 3, 1, NULL);
+      INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT) VALUES (1, 4, 1), (2, 4, 1);
+      INSERT INTO Z_3TAGS (Z_3ITEMS, Z_4TAGS) VALUES (1, 1), (1, 2), (3, 2)
+      """
+    let dropped = try MigrationFixture(from: models(true), to: models(false), rows: rows)
+    #expect(
+      text(try dropped.plan().losses) == ["entity Shared 1 2", "reference Item.folder 2 2,3"])
+    // Without either side, pairs are lost once; with one side they are all kept.
+    let bare = [
+      entity("Folder"), entity("Item"), entity("Tag"), entity("Shared", parent: "Folder"),
+    ]
+    let both = try MigrationFixture(from: models(true), to: bare, rows: rows)
+    #expect(
+      text(try both.plan().losses) == [
+        "relationship Item.folder 3 1,2,3", "relationship Item.tags 3 1,3",
+      ])
+  }
+
+  @Test func `are a reason to refuse, each by itself, where the request says so`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("n"), attribute("m"))], to: [entity("A")],
+      rows: "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZN, ZM) VALUES (3, 1, 1, 'x', 'y')")
+    guard case .refused(let code, let reasons) = try fixture.outcome(losses: .refuse) else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(code == 134_110)
+    #expect(reasons.map(\.property) == ["m", "n"])
+    #expect(reasons.allSatisfy { $0.reason == "lost-attribute" && $0.entity == "A" })
+    #expect(reasons.allSatisfy { $0.count == 1 && $0.primaryKeys == [3] })
+  }
+
+  @Test func `of a chain are those of the whole way`() throws {
+    func model(_ properties: PropertyDescription...) throws -> EntityHierarchy {
+      try EntityHierarchy(
+        ManagedObjectModel(entities: [EntityDescription(name: "A", properties: properties)]))
+    }
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("n", .integer32), attribute("m"))], to: [entity("A")],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZN, ZM)
+        VALUES (1, 1, 1, 40000, NULL), (2, 1, 1, 7, 'y')
+        """)
+    let store = try SourceStore(
+      path: fixture.folder.appending("source.sqlite"),
+      snapshotFolder: fixture.folder.appending("snapshot"))
+    // A narrow type on the way changes a number for good; what was added on the way is no loss.
+    let versions = [
+      try model(attribute("n", .integer32), attribute("m")),
+      try model(
+        attribute("n", .integer16), attribute("m", optional: false, default: .text("none")),
+        attribute("added", default: .text("new"))),
+      try model(attribute("n", .integer32)),
+    ]
+    #expect(
+      text(LossCounter.losses(of: store, over: versions)) == [
+        "attribute A.m 1 2", "narrowing A.n 1 1",
+      ])
+  }
+}
+
+@Suite struct `A store without an entity of the models` {
+  @Test func `is refused as foreign`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Account")], to: [entity("Recipe")], rows: "SELECT 1")
+    // Its own version is among the models that are given: then nobody was mistaken.
+    #expect(throws: Never.self) { try fixture.plan() }
+    guard case .refused(let code, let reasons) = try fixture.outcome(givesSource: false) else {
+      Issue.record("not refused")
+      return
+    }
+    #expect(code == 134_020)
+    #expect(reasons.map(\.reason) == ["foreign-store"])
+  }
+
+  @Test func `is not foreign where a renaming identifier leads to it`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Account")],
+      to: [EntityDescription(name: "Recipe", renamingIdentifier: "Account", properties: [])],
+      rows: "SELECT 1")
+    guard case .migrate = try fixture.outcome(givesSource: false) else {
+      Issue.record("not migrated")
+      return
+    }
+  }
+}
