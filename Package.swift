@@ -61,6 +61,15 @@ let package = Package(
       dependencies: ["StoreFixtures", ours("KeyedArchive"), ours("SQLite"), argumentParser],
       path: "Tests/Benchmarks"),
     tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
+    // Parsers of bytes that others wrote, for the fuzzer and for tests of what it found.
+    .target(
+      name: "FuzzTargets",
+      dependencies: [
+        ours("Fleet"), ours("Commit"), ours("Planning"), ours("Checkpoints"),
+        ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive"),
+        ours("SQLite"), system,
+      ], path: "Tests/FuzzTargets"),
+    tests("FuzzTargets", ["FuzzTargets"], exclude: ["Inputs"]),
 
     // System libraries.
     .systemLibrary(name: "CSQLite", path: "Sources/CSQLite", pkgConfig: "sqlite3"),
@@ -182,3 +191,11 @@ let package = Package(
       ]),
   ]
 )
+
+// libFuzzer's executable links only when it is built with the fuzzer's instrumentation, which
+// scripts/fuzz switches on.
+if Context.environment["GODWIT_FUZZ"] != nil {
+  package.targets.append(
+    .executableTarget(
+      name: "godwit-fuzz", dependencies: ["FuzzTargets"], path: "Tests/FuzzTool"))
+}

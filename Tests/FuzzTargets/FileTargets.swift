@@ -1,0 +1,62 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitFleet
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+enum FileTargets {
+  /// A folder for what is read by path only; in memory where the machine has one.
+  private static let folder: String = {
+    let parent = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
+    let path = "\(parent)/godwit-fuzz-\(ProcessInfo.processInfo.processIdentifier)"
+    try! FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    atexit { try? FileManager.default.removeItem(atPath: FileTargets.folder) }
+    return path
+  }()
+
+  private static func write(_ bytes: [UInt8], to name: String) -> FilePath {
+    let path = folder + "/" + name
+    precondition(FileManager.default.createFile(atPath: path, contents: Data(bytes)))
+    return FilePath(path)
+  }
+
+  static func pipeline(_ bytes: [UInt8]) throws {
+    _ = try Pipeline(bytes: bytes, file: "/nowhere/pipeline.yaml")
+  }
+
+  static func journal(_ bytes: [UInt8]) throws {
+    let run = RunDirectory(FilePath(folder))
+    _ = write(bytes, to: run.journal.lastComponent!.string)
+    _ = try CommitJournal.read(in: run)
+  }
+
+  static func checkpoint(_ bytes: [UInt8]) throws {
+    let fingerprint = [UInt8](repeating: 7, count: Checkpoint.fingerprintByteCount)
+    let reader = try CheckpointReader(path: write(bytes, to: "1.ckpt"), fingerprint: fingerprint)
+    while let entry = try reader.next() {
+      if entry.channel == Checkpoint.summaryChannel {
+        _ = try JSONDecoder().decode(ShardSummary.self, from: Data(entry.payload))
+      } else {
+        decode(entry.payload)
+      }
+    }
+  }
+
+  static func record(_ bytes: [UInt8]) {
+    bytes.withUnsafeBytes { decode($0) }
+  }
+
+  /// Reads a record and looks at every byte that its values point to.
+  private static func decode(_ record: UnsafeRawBufferPointer) {
+    withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 64) { values in
+      let start = values.baseAddress!
+      start.initialize(repeating: .null, count: 64)
+      guard RecordFormat.decode(record: record, into: start, count: 64) else { return }
+      var buffer = RawBuffer()
+      RecordFormat.encode(start, count: 64, into: &buffer)
+    }
+  }
+}

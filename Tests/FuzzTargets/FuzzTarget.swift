@@ -1,0 +1,56 @@
+import Foundation
+
+/// A parser of bytes that others wrote, and what must hold for any bytes: it ends, in bounded memory,
+/// with a value or an error that can be described. A trap, a hang or a broken `precondition` below
+/// is a defect of the parser.
+///
+/// The fuzzer calls these with inputs of its own; the unit tests with those that it once found.
+package enum FuzzTarget: String, CaseIterable, Sendable {
+  /// Binary and XML property lists.
+  case propertyList = "property-list"
+  /// NSKeyedArchiver graphs.
+  case keyedArchive = "keyed-archive"
+  /// `contents` of an `.xcdatamodel`.
+  case modelXML = "model-xml"
+  /// `.mom` files, and `Z_MODELCACHE` of a store.
+  case modelArchive = "model-archive"
+  /// Mapping models as YAML.
+  case mappingText = "mapping-text"
+  /// `xcmapping.xml`.
+  case mappingXML = "mapping-xml"
+  /// `.cdm` files.
+  case mappingArchive = "mapping-archive"
+  /// Value expressions and predicates.
+  case expression
+  /// `pipeline.yaml`.
+  case pipeline
+  /// Checkpoints, and the rows inside.
+  case checkpoint
+  /// `journal.json` of a run directory.
+  case journal
+  /// Records of SQLite's format.
+  case record
+
+  /// Parses the bytes. What it throws is caught here: an error is a right answer.
+  package func run(_ bytes: [UInt8]) {
+    do {
+      switch self {
+      case .propertyList: try ArchiveTargets.propertyList(bytes)
+      case .keyedArchive: try ArchiveTargets.keyedArchive(bytes)
+      case .modelXML: try ModelTargets.xml(bytes)
+      case .modelArchive: try ModelTargets.archive(bytes)
+      case .mappingText: try MappingTargets.document(bytes, startingWith: nil)
+      case .mappingXML: try MappingTargets.document(bytes, startingWith: "<")
+      case .mappingArchive: try MappingTargets.document(bytes, startingWith: "bplist")
+      case .expression: try MappingTargets.expression(bytes)
+      case .pipeline: try FileTargets.pipeline(bytes)
+      case .checkpoint: try FileTargets.checkpoint(bytes)
+      case .journal: try FileTargets.journal(bytes)
+      case .record: FileTargets.record(bytes)
+      }
+    } catch {
+      // What is said about a bad input is made from it, too.
+      precondition(!String(describing: error).isEmpty, "an error says nothing")
+    }
+  }
+}

@@ -1,0 +1,108 @@
+"""Inputs for the fuzzer to begin with: `python3 -m Harness.fuzzseeds FOLDER`.
+
+Real files are read in place where the shared data is beside the package; without it, what `Fixtures` and
+`Pipelines` hold, and random models.
+"""
+import glob
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import sys
+
+from . import ground, modelchanges, modelxml
+
+LARGEST = 128 << 10
+WORDS = {
+    "expression": ["$source", "$destination", "$manager", "$entityPolicy", "FUNCTION(", "FETCH(", "SUBQUERY(", "CAST(", "TERNARY(",
+                   "valueForKey:", "BEGINSWITH[cd] ", " MATCHES ", " BETWEEN ", " IN ", " ANY ", " AND ", " OR ", "NOT ", "TRUEPREDICATE",
+                   "@sum", "@count", "nil", "NULL", "\\u0041", "0x1F", "1e308", "godwit.bucket(", "{", "}", ".#size", ":=", "**", "!=", "<="],
+    "model-xml": ["<entity name=\"A\"", "<attribute name=\"a\"", "<relationship name=\"r\"", "parentEntity=\"A\"", "attributeType=\"Composite\"",
+                  "elements=\"C\"", "<composite name=\"C\">", "toMany=\"YES\"", "inverseName=\"r\"", "destinationEntity=\"A\"", "derived=\"YES\"",
+                  "derivationExpression=\"r.@count\"", "<fetchIndex", "<uniquenessConstraints>", "&#x10FFFF;", "<![CDATA[", "<!--", "<!DOCTYPE"],
+    "mapping-text": ["mapping-model: 1\n", "entity-mappings:\n", "source: ", "destination: ", "attributes:\n", "relationships:\n", "filter: ",
+                     "policy: ", "&a ", "*a", "<<: ", "!!binary ", "? ", "|\n", "- "],
+    "pipeline": ["stores:\n", "roots: [", "include: ", "exclude: ", "models: ", "destination: ", "mappings: ", "commit: { beside: ",
+                 "shard: { bytes: ", "workers: ", "&a ", "*a", "<<: ", "!!int ", "? "],
+    "property-list": ["bplist00", "<plist>", "<dict>", "<key>", "<array>", "<data>", "<integer>", "<real>", "<date>", "<true/>", "\\xff\\xff\\xff\\xff"],
+}
+JOURNAL = {"formatVersion": 1, "step": "prepared", "store": "/nowhere/a.sqlite", "run": "0", "added": [], "removed": []}
+
+
+def found(*patterns):
+    for pattern in patterns:
+        yield from sorted(glob.glob(pattern, recursive=True))
+
+
+def files(target):
+    """The bytes of real files for a target."""
+    at = lambda *parts: os.path.join(*parts)
+    root, shared = ground.ROOT, ground.SHARED
+    patterns = {
+        "property-list": [at(root, "Fixtures/**/.xccurrentversion"), at(shared, "corpus-models/**/*.mom"), at(shared, "corpus-models/**/*.plist")],
+        "keyed-archive": [at(shared, "corpus-models/**/*.mom"), at(shared, "corpus-mappings/**/*.cdm")],
+        "model-archive": [at(shared, "corpus-models/**/*.mom")],
+        "model-xml": [at(root, "Fixtures/**/contents"), at(root, "Pipelines/**/contents"), at(shared, "corpus-models/**/contents")],
+        "mapping-text": [at(root, "Fixtures/*.yaml"), at(root, "Pipelines/**/*.mapping.yaml")],
+        "mapping-xml": [at(shared, "corpus-mappings/**/xcmapping.xml")],
+        "mapping-archive": [at(shared, "corpus-mappings/**/*.cdm")],
+        "pipeline": [at(root, "Pipelines/*/pipeline.yaml")],
+        "checkpoint": [at(root, "Tests/CheckpointsTests/Golden/*.ckpt")],
+    }
+    for path in found(*patterns.get(target, [])):
+        if os.path.isfile(path) and os.path.getsize(path) <= LARGEST:
+            with open(path, "rb") as file:
+                yield file.read()
+
+
+def rows(query):
+    """The blobs that real stores give for a query."""
+    for path in found(os.path.join(ground.CORPUS, "**", "*.sqlite")):
+        try:
+            connection = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
+            yield from (bytes(blob) for (blob,) in connection.execute(query) if blob)
+            connection.close()
+        except sqlite3.Error:
+            continue
+
+
+def expressions():
+    for path in found(os.path.join(ground.ROOT, "Pipelines", "**", "*.mapping.yaml"), os.path.join(ground.ROOT, "Fixtures", "*.yaml")):
+        with open(path) as file:
+            yield from (line.split(":", 1)[1].strip().strip("'\"").encode() for line in file if "$" in line and ":" in line)
+
+
+def seeds():
+    """(target, bytes)."""
+    for target in ("property-list", "keyed-archive", "model-archive", "model-xml", "mapping-text", "mapping-xml", "mapping-archive",
+                   "pipeline", "checkpoint"):
+        yield from ((target, data) for data in files(target))
+    yield from (("property-list", blob) for blob in rows("SELECT Z_PLIST FROM Z_METADATA"))
+    yield from (("model-archive", blob) for blob in rows("SELECT Z_CONTENT FROM Z_MODELCACHE"))
+    for seed in range(40):
+        for model in modelchanges.chain(random.Random(seed), 2)[0]:
+            yield "model-xml", modelxml.contents(model).encode()
+    yield from (("expression", text) for text in expressions())
+    yield "journal", json.dumps(JOURNAL).encode()
+    for record in (b"\x02\x01\x07", b"\x05\x00\x01\x06\x0f\x13ab", b"\x04\x07\x17\x1c" + b"\x40" * 24):
+        yield "record", record
+
+
+def main(folder):
+    written = 0
+    for target, data in seeds():
+        if len(data) <= LARGEST:
+            os.makedirs(os.path.join(folder, target), exist_ok=True)
+            with open(os.path.join(folder, target, hashlib.sha256(data).hexdigest()[:16]), "wb") as file:
+                file.write(data)
+            written += 1
+    for target, words in WORDS.items():
+        with open(os.path.join(folder, target + ".dict"), "w") as file:
+            for word in words:
+                file.write('"%s"\n' % word.replace('"', '\\"').replace("\n", "\\x0a"))
+    ground.say(f"{written} inputs to begin with")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
