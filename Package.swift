@@ -197,5 +197,6 @@ let package = Package(
 if Context.environment["GODWIT_FUZZ"] != nil {
   package.targets.append(
     .executableTarget(
-      name: "godwit-fuzz", dependencies: ["FuzzTargets"], path: "Tests/FuzzTool"))
+      name: "godwit-fuzz", dependencies: ["FuzzTargets"], path: "Tests/FuzzTool",
+      linkerSettings: [.unsafeFlags(["-use-ld=lld"])]))
 }

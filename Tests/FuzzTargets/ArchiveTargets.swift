@@ -5,8 +5,8 @@ enum ArchiveTargets {
     let list = try PropertyList(bytes: bytes)
     // What is written reads back as the same. Bytes are compared, since no NaN equals itself.
     let written = list.binary()
-    let again = try! PropertyList(bytes: written)
-    precondition(again.binary() == written, "a property list changes when it is written")
+    let again = certain("a written property list reads") { try PropertyList(bytes: written) }
+    hold("a property list stays as it is when it is written", again.binary() == written)
   }
 
   static func keyedArchive(_ bytes: [UInt8]) throws {

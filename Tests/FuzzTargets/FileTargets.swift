@@ -11,15 +11,18 @@ enum FileTargets {
   private static let folder: String = {
     let parent = FileManager.default.isWritableFile(atPath: "/dev/shm") ? "/dev/shm" : "/tmp"
     let path = "\(parent)/godwit-fuzz-\(ProcessInfo.processInfo.processIdentifier)"
-    try! FileManager.default.createDirectory(
-      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    certain("a folder can be made") {
+      try FileManager.default.createDirectory(
+        atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    }
     atexit { try? FileManager.default.removeItem(atPath: FileTargets.folder) }
     return path
   }()
 
   private static func write(_ bytes: [UInt8], to name: String) -> FilePath {
     let path = folder + "/" + name
-    precondition(FileManager.default.createFile(atPath: path, contents: Data(bytes)))
+    hold(
+      "a file can be written", FileManager.default.createFile(atPath: path, contents: Data(bytes)))
     return FilePath(path)
   }
 
@@ -29,7 +32,7 @@ enum FileTargets {
 
   static func journal(_ bytes: [UInt8]) throws {
     let run = RunDirectory(FilePath(folder))
-    _ = write(bytes, to: run.journal.lastComponent!.string)
+    _ = write(bytes, to: run.journal.lastComponent?.string ?? "")
     _ = try CommitJournal.read(in: run)
   }
 
@@ -52,7 +55,7 @@ enum FileTargets {
   /// Reads a record and looks at every byte that its values point to.
   private static func decode(_ record: UnsafeRawBufferPointer) {
     withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 64) { values in
-      let start = values.baseAddress!
+      guard let start = values.baseAddress else { return }
       start.initialize(repeating: .null, count: 64)
       guard RecordFormat.decode(record: record, into: start, count: 64) else { return }
       var buffer = RawBuffer()

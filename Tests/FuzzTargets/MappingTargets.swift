@@ -11,8 +11,10 @@ enum MappingTargets {
     let mapping = MappingModel(document, source: model, destination: model)
     _ = MappingCheck(mapping, source: model, destination: model)
     if let text = try? document.text() {
-      let again = try! MappingDocument(bytes: Array(text.utf8), name: "again")
-      precondition(try! again.text() == text, "a mapping model changes when it is written")
+      let again = certain("a written mapping model reads") {
+        try MappingDocument(bytes: Array(text.utf8), name: "again").text()
+      }
+      hold("a mapping model stays as it is when it is written", again == text)
     }
   }
 
@@ -20,33 +22,36 @@ enum MappingTargets {
     let text = String(decoding: bytes, as: UTF8.self)
     if let predicate = try? PredicateExpression(parsing: text) {
       let written = predicate.description
-      precondition(
-        try! PredicateExpression(parsing: written).description == written,
-        "a predicate changes when it is written")
+      let again = certain("a written predicate reads") {
+        try PredicateExpression(parsing: written).description
+      }
+      hold("a predicate stays as it is when it is written", again == written)
     }
     let expression = try ValueExpression(parsing: text)
     let written = expression.description
-    precondition(
-      try! ValueExpression(parsing: written).description == written,
-      "an expression changes when it is written")
+    let again = certain("a written expression reads") {
+      try ValueExpression(parsing: written).description
+    }
+    hold("an expression stays as it is when it is written", again == written)
   }
 
   /// A model for mapping models to be about.
-  private static let model = try! EntityHierarchy(
-    ManagedObjectModel(
-      xml: Array(
-        """
-        <model documentVersion="1.0">
-          <entity name="Item">
-            <attribute name="name" optional="YES" attributeType="String"/>
-            <attribute name="total" attributeType="Integer 32" defaultValueString="1"/>
-            <relationship name="parts" optional="YES" toMany="YES" destinationEntity="Part" \
-        inverseName="item" inverseEntity="Part"/>
-          </entity>
-          <entity name="Part">
-            <relationship name="item" optional="YES" maxCount="1" destinationEntity="Item" \
-        inverseName="parts" inverseEntity="Item"/>
-          </entity>
-        </model>
-        """.utf8), path: "contents"))
+  private static let model = certain("the model reads") {
+    try EntityHierarchy(ManagedObjectModel(xml: Array(text.utf8), path: "contents"))
+  }
+
+  private static let text = """
+    <model documentVersion="1.0">
+      <entity name="Item">
+        <attribute name="name" optional="YES" attributeType="String"/>
+        <attribute name="total" attributeType="Integer 32" defaultValueString="1"/>
+        <relationship name="parts" optional="YES" toMany="YES" destinationEntity="Part" \
+    inverseName="item" inverseEntity="Part"/>
+      </entity>
+      <entity name="Part">
+        <relationship name="item" optional="YES" maxCount="1" destinationEntity="Item" \
+    inverseName="parts" inverseEntity="Item"/>
+      </entity>
+    </model>
+    """
 }

@@ -25,9 +25,13 @@ enum ModelTargets {
     _ = layout.problems.map { String(describing: $0) }
     _ = InferredMapping(source: hierarchy, destination: hierarchy).refusals.map(\.message)
     _ = ModelDifference(source: hierarchy, destination: hierarchy)
-    let again = try! ManagedObjectModel(archive: hierarchy.archiveBytes(), path: "again")
-    precondition(
-      try! EntityHierarchy(again).versionHashes == hashes, "a model changes when it is archived")
-    _ = try! ManagedObjectModel(xml: Array(ModelXMLWriter.write(hierarchy).utf8), path: "again")
+    let again = certain("a written archive reads") {
+      try EntityHierarchy(
+        ManagedObjectModel(archive: hierarchy.archiveBytes(), path: "again"))
+    }
+    hold("a model keeps its hashes in an archive", again.versionHashes == hashes)
+    _ = certain("written XML reads") {
+      try ManagedObjectModel(xml: Array(ModelXMLWriter.write(hierarchy).utf8), path: "again")
+    }
   }
 }

@@ -25,7 +25,7 @@ WORDS = {
                      "policy: ", "&a ", "*a", "<<: ", "!!binary ", "? ", "|\n", "- "],
     "pipeline": ["stores:\n", "roots: [", "include: ", "exclude: ", "models: ", "destination: ", "mappings: ", "commit: { beside: ",
                  "shard: { bytes: ", "workers: ", "&a ", "*a", "<<: ", "!!int ", "? "],
-    "property-list": ["bplist00", "<plist>", "<dict>", "<key>", "<array>", "<data>", "<integer>", "<real>", "<date>", "<true/>", "\\xff\\xff\\xff\\xff"],
+    "property-list": ["bplist00", "<plist>", "<dict>", "<key>", "<array>", "<data>", "<integer>", "<real>", "<date>", "<true/>"],
 }
 JOURNAL = {"formatVersion": 1, "step": "prepared", "store": "/nowhere/a.sqlite", "run": "0", "added": [], "removed": []}
 
@@ -100,7 +100,8 @@ def main(folder):
     for target, words in WORDS.items():
         with open(os.path.join(folder, target + ".dict"), "w") as file:
             for word in words:
-                file.write('"%s"\n' % word.replace('"', '\\"').replace("\n", "\\x0a"))
+                text = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\x0a")
+                file.write(f'"{text}"\n')
     ground.say(f"{written} inputs to begin with")
 
 

@@ -69,6 +69,8 @@ import Testing
     ("'it''s'", 4, .unexpected(found: "a text", expected: "the end or an operator")),
     ("size", 0, .unexpected(found: "the reserved word size", expected: "a value (or #size)")),
     ("1 § 2", 2, .unknownCharacter("§")),
+    ("add:to:", 3, .unknownCharacter(":")),
+    ("a.b:c: + 1", 3, .unknownCharacter(":")),
   ])
   func `says where and why it cannot be read`(
     text: String, offset: Int, problem: ExpressionError.Problem

@@ -33,13 +33,21 @@ extension ExpressionParser {
     var keys: [KeyPathElement] = []
     while try take(".") {
       switch token {
-      case .identifier(let name), .escaped(let name): keys.append(.key(name))
+      case .identifier(let name): keys.append(.key(try key(name, at: offset)))
+      case .escaped(let name): keys.append(.key(name))
       case .at(let name): keys.append(.collectionOperator(name))
       default: throw unexpected("a key")
       }
       try advance()
     }
     return keys
+  }
+
+  /// A key as it stands; a selector such as `add:to:` is none.
+  private func key(_ name: String, at start: Int) throws(ExpressionError) -> String {
+    guard let colon = name.firstIndex(of: ":") else { return name }
+    let place = start + name.distance(from: name.startIndex, to: colon)
+    throw failure(.unknownCharacter(":"), at: place)
   }
 
   private mutating func parseElementPlace() throws(ExpressionError) -> (ElementPlace, Int) {
@@ -112,7 +120,8 @@ extension ExpressionParser {
     default: break
     }
     guard name == "godwit", token == .symbol(".") else {
-      return try piece(.keyPath(base: .evaluatedObject, keys: [.key(name)]), at: start)
+      let key = try key(name, at: start)
+      return try piece(.keyPath(base: .evaluatedObject, keys: [.key(key)]), at: start)
     }
     let keys = try parseKeys()
     if token == .symbol("("), keys.count == 1, case .key(let function) = keys[0] {
