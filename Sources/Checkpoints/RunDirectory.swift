@@ -5,7 +5,7 @@ public import SystemPackage
 ///
 /// A stage is a folder of the run directory, and its raw value the folder's name.
 public enum Stage: String, Codable, Sendable, CaseIterable {
-  case copy, link, validate, audit, verify
+  case copy, link, validate, audit, verify, soundness
 }
 
 /// The name of a checkpoint: `copy/000012.ckpt` is that of unit 12 of the copy stage.

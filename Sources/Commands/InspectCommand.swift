@@ -41,7 +41,8 @@ struct InspectCommand: ParsableCommand {
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify",
-    abstract: "Checks a store against the model it was written under; 65 when it is not sound.")
+    abstract: "Checks a store against the model it was written under.",
+    discussion: "Exits with 65 when the store is not sound, or when its model is not found.")
 
   @Argument(help: "The store's main SQLite file.")
   var store: String
@@ -66,10 +67,7 @@ struct VerifyCommand: ParsableCommand {
       Output.result(json: inspection)
     } else {
       for finding in inspection.findings { Output.result("\(store): \(finding.description)") }
-      let isKnown = inspection.version != nil
-      Output.result(
-        "\(store): \(inspection.isSound ? "sound" : "not sound")"
-          + (isKnown ? "" : "; its version is not known, so rows were not looked at"))
+      Output.result("\(store): \(StoreInspector.verdict(inspection))")
     }
     if !inspection.isSound { throw ExitStatus.badInput.exit }
   }
@@ -121,7 +119,20 @@ enum StoreInspector {
       lines.append("  \(entity.number)  \(name)\(rows)")
     }
     for finding in inspection.findings { add("found", finding.description) }
-    add("sound", inspection.isSound ? "yes" : "no")
+    add("sound", verdict(inspection, yes: "yes", no: "no"))
     return lines
+  }
+
+  /// Whether a store is sound, and what could not be checked.
+  static func verdict(
+    _ inspection: StoreInspection, yes: String = "sound", no: String = "not sound"
+  ) -> String {
+    guard !inspection.unchecked.isEmpty else { return inspection.isSound ? yes : no }
+    let isDamaged = inspection.findings.contains(where: \.kind.isFailure)
+    let isFileDamaged = inspection.findings.contains { $0.kind == .file }
+    return (isDamaged ? no : "not known") + "; not checked, since "
+      + (isFileDamaged ? "the file is damaged" : "no model fits the store") + ": "
+      + inspection.unchecked.joined(separator: ", ")
+      + (isFileDamaged ? "" : ". Give the store's model with --models.")
   }
 }

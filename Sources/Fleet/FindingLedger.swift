@@ -41,6 +41,15 @@ public struct FindingLedger: Sendable {
     }
   }
 
+  /// Adds findings about the destination that the source has too, unless a look at the source has
+  /// reported them.
+  public mutating func addCarried(_ carried: [StoreFinding]) {
+    add(
+      carried.filter { finding in
+        !findings.contains { $0.kind == finding.kind }
+      })
+  }
+
   /// Findings that end the migration.
   public var unacceptable: [StoreFinding] {
     findings.filter {

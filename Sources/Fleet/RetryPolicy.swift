@@ -77,6 +77,7 @@ public enum RetryPolicy {
       judgement.findings = error.findings
       judgement.verdict = .refused
       return judgement
+    case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
     case let error as DurabilityError: return judgement(of: error)

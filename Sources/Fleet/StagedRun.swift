@@ -32,17 +32,20 @@ extension ChainRun {
           pattern: RegularExpression.matcher,
           runDate: Date().timeIntervalSinceReferenceDate)
         let model = try EntityHierarchy(call.model.model)
+        let outcome: StageStore.Outcome
         do {
-          return (
-            ends,
-            try StageStore.run(call.handler, on: written.store, model: model, settings: settings)
-          )
+          outcome = try StageStore.run(
+            call.handler, on: written.store, model: model, settings: settings)
         } catch  where Self.isOwn(error) {
           throw error
         } catch {
           throw StageHandlerError(error, in: call.phase, of: call.stage)
         }
+        try judge(written, step, after: earlier, ends, model)
+        return (ends, outcome)
       }
+    } catch let error as UnsoundDestination {
+      return StepResult(result: MigrationResult(failing: request.store.string, with: error))
     } catch let error as StageHandlerError {
       return StepResult(result: MigrationResult(failing: request.store.string, with: error))
     }
@@ -73,6 +76,20 @@ extension ChainRun {
       obsolete: (earlier?.obsolete ?? []) + outcome.obsolete, result: result)
     try folder.finish(step, done)
     return StepResult(result: result, done: done)
+  }
+
+  /// What the handler has left is judged as a migration's destination is.
+  private func judge(
+    _ written: StoreFiles, _ step: Int, after earlier: ChainFolder.Done?, _ ends: CommitEnds,
+    _ model: EntityHierarchy
+  ) throws {
+    let snapshot = folder.run(of: step).snapshot
+    let path = earlier == nil ? FilePath(ends.readPath) : folder.store(of: step - 1).store
+    try DestinationSoundness.judge(
+      handled: StoreBinding(SourceStore(path: written.store, snapshotFolder: snapshot), model)
+    ) {
+      StoreBinding(try SourceStore(path: path, snapshotFolder: snapshot), model)
+    }
   }
 
   /// Makes the copy that the handler works on.

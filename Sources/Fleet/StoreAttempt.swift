@@ -12,6 +12,10 @@ struct StoreAttempt {
   let run: StoreRun
   var result: MigrationResult
   var ledger: FindingLedger
+  /// What copy found in the source's rows, by unit.
+  var copied: [Int: [StoreFinding]] = [:]
+  /// Made when it is first needed.
+  var origins: FindingOrigins?
   var workerPeakRSS: Int64 = 0
   var stages: [MigrationResult.StageCost] = []
   /// Set while the source is read; the commit looks for itself.
@@ -67,6 +71,8 @@ struct StoreAttempt {
       try await work(folder)
     } catch {
       fail(error)
+      // Whatever led to it, the next run begins anew.
+      if error is UnsoundDestination { try? folder.discardPlan() }
     }
     if result.isAboutStore, let error = await interference() {
       ledger = FindingLedger(acceptsDamage: request.acceptsDamage)
@@ -154,8 +160,10 @@ struct StoreAttempt {
       note("The commit of an earlier run was finished.")
       if let plan = try? PlanFile(directory).read() {
         result.take(plan, diskBytes: nil)
-        for stage in Stage.allCases where stage != .verify {
-          for unit in (try? reusable(stage, plan)) ?? [] { ledger.add(unit.summary.findings) }
+        for stage in [Stage.copy, .link, .validate, .audit] {
+          for unit in (try? reusable(stage, plan)) ?? [] {
+            record(unit.summary.findings, stage, unit.unit, plan)
+          }
         }
         if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
           count(counts)

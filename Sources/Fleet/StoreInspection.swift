@@ -31,8 +31,12 @@ public struct StoreInspection: Codable, Sendable {
   public var rows: Int64?
   public var features: [String] = []
   public var findings: [StoreFinding] = []
-  /// False where something is wrong that Core Data's own stores never have.
+  /// False where something is wrong that Core Data's own stores never have, and where something
+  /// could not be checked.
   public var isSound: Bool
+  /// What could not be checked, for want of a model or since the file is damaged; empty where
+  /// everything was.
+  public var unchecked: [String] = []
 
   /// - Parameters:
   ///   - models: Versions among which the store's own is looked for, before its cached model.
@@ -72,10 +76,26 @@ public struct StoreInspection: Codable, Sendable {
     findings = metadata.problems.map { StoreFinding(kind: .metadata, message: "\($0)") }
     let hashes = metadata.versionHashes
     guard let hierarchy = try find(hashes, models, source) else {
-      isSound = !findings.contains(where: \.kind.isFailure)
+      findings += StoreSoundness.unreadableModelCache(of: source)
+      if readsRows { findings += try StoreSoundness.file(of: source) }
+      unchecked = ["tables and columns", "rows", "relationships", "external data"]
+      isSound = false
       return
     }
-    let binding = StoreBinding(source, hierarchy)
+    do {
+      try judge(StoreBinding(source, hierarchy), readsRows: readsRows)
+    } catch let error as SQLiteError where error.isCorruption {
+      // What can be said of the rest is worth more than the error alone.
+      findings += try StoreSoundness.file(of: source)
+      if !findings.contains(where: { $0.kind == .file }) {
+        findings.append(StoreFinding(kind: .file, message: "\(error)"))
+      }
+      unchecked = ["rows", "relationships", "external data"]
+      isSound = false
+    }
+  }
+
+  private mutating func judge(_ binding: StoreBinding, readsRows: Bool) throws {
     let census = try StoreCensus(binding)
     for place in entities.indices {
       entities[place].rows = census.entities[EntityName(entities[place].name)]?.count

@@ -58,6 +58,7 @@ extension StoreAttempt {
     }
     // What they say is of a file that is made anew.
     try folder.discard(.verify)
+    try folder.discard(.soundness)
     let path = try swap.assemblyPath()
     try await assembleAndAudit(plan, at: path, pool)
     await pool.open(assembled: path)
@@ -67,9 +68,11 @@ extension StoreAttempt {
       try verification.countRows(in: path)
     }
     try await perform(.verify, plan, pool)
-    try await isSound
     if barrier != nil { try stopAtInvalidRows() }
+    let found = try await askDestination(plan, path, pool)
+    try await isSound
     count(try await onOwnThread { try verification.compare() })
+    try await judgeDestination(plan, path, found)
     try await writeURITable(plan, written: path)
     try Task.checkCancellation()
     try await commit(swap, path)
@@ -113,6 +116,30 @@ extension StoreAttempt {
     try Task.checkCancellation()
   }
 
+  private func soundness(_ plan: MigrationPlan) -> DestinationSoundness {
+    DestinationSoundness(
+      plan: plan, request: request, snapshot: directory.snapshot)
+  }
+
+  /// Lets workers answer the questions that go across the destination's rows.
+  private mutating func askDestination(
+    _ plan: MigrationPlan, _ path: FilePath, _ pool: WorkerPool
+  ) async throws -> [StoreFinding] {
+    let soundness = soundness(plan)
+    let count = try await onOwnThread { try soundness.jobCount(of: path) }
+    return try await perform(.soundness, plan, pool, units: Array(0..<count))
+  }
+
+  private mutating func judgeDestination(
+    _ plan: MigrationPlan, _ path: FilePath, _ found: [StoreFinding]
+  ) async throws {
+    let (soundness, newFiles) = (soundness(plan), directory.external)
+    let carried = try await onOwnThread {
+      try soundness.judge(path, found: found, newFiles: newFiles)
+    }
+    ledger.addCarried(carried)
+  }
+
   private mutating func commit(_ swap: StoreSwap, _ path: FilePath) async throws {
     watch = nil
     let start = ContinuousClock.now
@@ -148,21 +175,29 @@ extension StoreAttempt {
 
   /// Runs one stage over every unit that has no checkpoint yet, and waits for all of them.
   ///
+  /// - Parameter units: Nil for those of the plan.
+  /// - Returns: What was found in the destination; what was found in the source goes to the
+  ///   ledger.
   /// - Throws: ``StoreDamage`` as soon as anything is found that may not be carried.
-  mutating func perform(_ stage: Stage, _ plan: MigrationPlan, _ pool: WorkerPool) async throws {
+  @discardableResult
+  mutating func perform(
+    _ stage: Stage, _ plan: MigrationPlan, _ pool: WorkerPool, units: [Int]? = nil
+  ) async throws -> [StoreFinding] {
     let start = ContinuousClock.now
-    let units = Self.units(of: stage, in: plan)
-    guard !units.isEmpty else { return }
+    let units = units ?? Self.units(of: stage, in: plan)
+    var ofDestination: [StoreFinding] = []
+    guard !units.isEmpty else { return [] }
     var cost = MigrationResult.StageCost(
       stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: units.count, reused: 0)
     let reused = try reusable(stage, plan)
     var begin = RunEvent(.stage, stage: stage.rawValue)
     begin.units = units.count
     begin.reused = reused.count
-    begin.bytes = stage == .audit ? 0 : units.reduce(0) { $0 + plan.units[$1].estimatedBytes }
+    let isOfShards = stage != .audit && stage != .soundness
+    begin.bytes = isOfShards ? units.reduce(0) { $0 + plan.units[$1].estimatedBytes } : 0
     emit(begin)
     for unit in reused {
-      ledger.add(unit.summary.findings)
+      record(unit.summary.findings, stage, unit.unit, plan)
       cost.reused += 1
       var event = RunEvent(.unitReused, stage: stage.rawValue, unit: unit.unit)
       event.rows = unit.summary.rows
@@ -183,8 +218,11 @@ extension StoreAttempt {
       event.bytes = finished.bytes
       event.seconds = finished.seconds
       emit(event)
-      if let found = finished.findings {
-        ledger.add(found)
+      guard let found = finished.findings else { continue }
+      if stage == .soundness {
+        ofDestination += found
+      } else {
+        record(found, stage, finished.unit, plan)
         try stopAtDamage()
       }
     }
@@ -193,6 +231,34 @@ extension StoreAttempt {
     cost.seconds = (ContinuousClock.now - start).inSeconds
     stages.append(cost)
     finish(cost)
+    return ofDestination
+  }
+
+  /// Adds what a unit found to the ledger. A row of which both copy and validate say the same, the
+  /// one by the source's rules and the other by the destination's, is counted once.
+  mutating func record(
+    _ found: [StoreFinding], _ stage: Stage, _ unit: Int, _ plan: MigrationPlan
+  ) {
+    guard !found.isEmpty else { return }
+    if stage == .copy { copied[unit, default: []] += found }
+    guard stage == .validate, let known = copied[unit], let origins = origins(plan) else {
+      ledger.add(found)
+      return
+    }
+    ledger.add(
+      found.compactMap { finding in
+        var rest = finding
+        rest.count = origins.newRows(finding, beside: known)
+        return rest.count > 0 ? rest : nil
+      })
+  }
+
+  private mutating func origins(_ plan: MigrationPlan) -> FindingOrigins? {
+    if let known = origins { return known }
+    let store = try? SourceStore(
+      path: FilePath(plan.readPath), snapshotFolder: directory.snapshot)
+    origins = store.flatMap { try? FindingOrigins(plan, request, store: $0) }
+    return origins
   }
 
   func finish(_ cost: MigrationResult.StageCost) {
@@ -223,6 +289,8 @@ extension StoreAttempt {
     case .validate: plan.units(in: .validate)
     case .verify: plan.units(in: .verify)
     case .audit: Array(plan.audits.indices)
+    // What is asked of the destination is known once it is there.
+    case .soundness: []
     }
   }
 

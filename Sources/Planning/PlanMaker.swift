@@ -37,7 +37,7 @@ struct PlanMaker {
       isLightweight: true, schema: schema.statements, control: try control(schema),
       tables: tables, joinTables: joins, foreignTables: foreign.tables,
       triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
-      audits: StoreSoundness.jobs(binding), notes: notes)
+      audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
     plan.losses = try LossCounter(
       store: store, layout: context.source, census: context.census,
       succession: Succession([context.inference])

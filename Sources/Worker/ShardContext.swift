@@ -16,6 +16,8 @@ final class ShardContext {
   /// Kept over the units of a run, so that a map of a table is made once.
   let targets: TargetFinder
   private(set) var assembled: Connection?
+  private var assembledPath: FilePath?
+  private var soundnessJobs: [StoreSoundness.Job]?
   let fingerprint: [UInt8]
   let policies: PolicyRegistry
   /// Offsets, associations and expressions, where the plan has entity mappings.
@@ -40,6 +42,26 @@ final class ShardContext {
   func openAssembled(_ path: String) throws {
     assembled = try Connection(path: path, mode: .immutable)
     try assembled?.execute("PRAGMA cache_size = -8192")
+    try assembled?.execute("PRAGMA temp_store = FILE")
+    assembledPath = FilePath(path)
+    soundnessJobs = nil
+  }
+
+  /// A question about the assembled destination. Every process makes the same list of them.
+  func soundnessJob(_ number: Int) throws -> StoreSoundness.Job {
+    guard let assembledPath else {
+      throw StageError.outOfOrder("a look at the destination before it was assembled")
+    }
+    let jobs =
+      try soundnessJobs
+      ?? StoreSoundness.destinationJobs(
+        StoreSoundness.assembled(
+          at: assembledPath, modelCache: plan.control.modelCache, snapshotFolder: run.snapshot))
+    soundnessJobs = jobs
+    guard jobs.indices.contains(number) else {
+      throw StageError.outOfOrder("question \(number) of \(jobs.count)")
+    }
+    return jobs[number]
   }
 
   func table(_ unit: Int) throws -> (Shard, TablePlan) {

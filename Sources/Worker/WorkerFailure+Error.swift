@@ -4,7 +4,23 @@ import GodwitMapping
 import GodwitPlanning
 import GodwitSQLite
 
+extension Stage {
+  /// Whether a stage goes over the assembled destination.
+  var readsAssembled: Bool { self == .verify || self == .soundness }
+}
+
 extension WorkerFailure {
+  /// A fault in what was just written says nothing about the source.
+  init(assembled error: SQLiteError) {
+    self.init(error)
+    if kind == .damaged || error.isOutOfMemory {
+      kind = .io
+      message =
+        "The new store cannot be read: \(error). The source is unchanged. Run again, and check the "
+        + "disk if it happens twice."
+    }
+  }
+
   /// An error as the coordinator needs it: whether to try again, and what to tell.
   init(_ error: any Error) {
     switch error {

@@ -52,6 +52,8 @@ public struct WorkerLoop {
           guard let context else { throw StageError.outOfOrder("a task before a run was opened") }
           do {
             reply = .finished(try perform(task, context))
+          } catch let error as SQLiteError where task.stage.readsAssembled {
+            throw WorkerFailure(assembled: error)
           } catch let error as SQLiteError {
             throw DamageProbe.explained(error, path: context.plan.readPath)
           }
@@ -77,6 +79,7 @@ public struct WorkerLoop {
       case .validate: try ValidateStage(context: context).run(task.unit)
       case .audit: try AuditStage(context: context).run(task.unit)
       case .verify: try VerifyStage(context: context).run(task.unit)
+      case .soundness: try SoundnessStage(context: context).run(task.unit)
       }
     let elapsed = (clock.now - start).components
     return FinishedTask(

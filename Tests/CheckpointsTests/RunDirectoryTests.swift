@@ -55,7 +55,7 @@ import Testing
     #expect(try DurableFile.names(in: run.folder(of: .link)) == ["000004.ckpt"])
     #expect(
       try DurableFile.names(in: run.path)
-        == ["audit", "copy", "link", "snapshot", "validate", "verify"])
+        == ["audit", "copy", "link", "snapshot", "soundness", "validate", "verify"])
   }
 
   @Test func `goes away whole`() throws {

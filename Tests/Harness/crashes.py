@@ -67,6 +67,9 @@ class Facts:
     destination_digest: str
     seconds: float
 
+# Stages that look at the assembled file, which every attempt makes anew.
+AGAIN = ("verify", "soundness")
+
 
 def facts_of(subject, folder):
     digest, seconds = subject.reference(folder)
@@ -92,7 +95,7 @@ def finished_units(directory):
             event = json.loads(line)
         except ValueError:      # the last line of a killed process may be torn
             continue
-        if isinstance(event, dict) and event.get("event") == "unit-finished" and event.get("stage") != "verify":
+        if isinstance(event, dict) and event.get("event") == "unit-finished" and event.get("stage") not in AGAIN:
             found[(event.get("stage"), event.get("unit"))] += 1
     return found
 
@@ -110,8 +113,8 @@ def checkpoints(directory):
 
 
 def redone(before, after):
-    """Checkpoints that were whole at the kill and were written again; those of verify always are."""
-    return sorted(n for n in before if n in after and after[n] != before[n] and not n.startswith("verify"))
+    """Checkpoints that were whole at the kill and were written again; those of AGAIN always are."""
+    return sorted(n for n in before if n in after and after[n] != before[n] and n.split(os.sep)[0] not in AGAIN)
 
 
 def moment(directory):
@@ -121,7 +124,7 @@ def moment(directory):
     if os.path.exists(os.path.join(directory, "journal.json")):
         return "commit"
     stages = {name.split(os.sep)[0] for name in checkpoints(directory)}
-    for stage in ("verify", "audit", "validate", "link", "copy"):
+    for stage in ("soundness", "verify", "audit", "validate", "link", "copy"):
         if stage in stages:
             return f"after the first checkpoint of {stage}"
     return "before the first checkpoint"

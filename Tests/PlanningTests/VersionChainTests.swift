@@ -138,3 +138,129 @@ private func lines(
     #expect(request.output == "out")
   }
 }
+
+/// Versions of several entities, each in a few words.
+@Suite struct `A version between is not jumped over` {
+  private static func relationship(
+    _ name: String, _ to: EntityName, inverse: String? = nil, isToMany: Bool = false,
+    isOrdered: Bool = false
+  ) -> PropertyDescription {
+    .relationship(
+      RelationshipDescription(
+        traits: PropertyTraits(name: name), destinationEntity: to, inverseName: inverse,
+        maxCount: isToMany ? 0 : 1, isOrdered: isOrdered))
+  }
+
+  private static func entity(
+    _ name: EntityName, in parent: EntityName? = nil, unique: [[String]] = [],
+    _ properties: PropertyDescription...
+  ) -> EntityDescription {
+    EntityDescription(
+      name: name, superentity: parent, properties: properties, uniquenessConstraints: unique)
+  }
+
+  private static func count(_ name: String, of relationship: String) -> PropertyDescription {
+    .attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: name), type: .integer64,
+        derivationExpression: "count:(\(relationship))"))
+  }
+
+  private static func teams(
+    players: Bool = true, team: Bool = true, isOrdered: Bool = false, isShared: Bool = false,
+    _ more: PropertyDescription...
+  ) -> [EntityDescription] {
+    let list = relationship(
+      "players", "Player", inverse: team ? "team" : nil, isToMany: true, isOrdered: isOrdered)
+    let back = relationship(
+      "team", "Team", inverse: players ? "players" : nil, isToMany: isShared)
+    return [
+      EntityDescription(name: "Team", properties: (players ? [list] : []) + more),
+      EntityDescription(name: "Player", properties: team ? [back] : []),
+    ]
+  }
+
+  struct Case: CustomTestStringConvertible, Sendable {
+    var testDescription: String
+    var versions: [[EntityDescription]]
+
+    init(_ why: String, _ versions: [[EntityDescription]]) {
+      testDescription = why
+      self.versions = versions
+    }
+  }
+
+  static let cases = [
+    Case("fills an inverse", [teams(players: false), teams(), teams(team: false)]),
+    Case("drops an inverse", [teams(), teams(players: false), teams()]),
+    Case("numbers a list", [teams(), teams(isOrdered: true), teams()]),
+    Case("becomes many-to-many", [teams(), teams(isShared: true), teams(isShared: true)]),
+    Case(
+      "clears references to what leaves",
+      [
+        [entity("Base"), entity("Note", in: "Base"), entity("Draft", in: "Note")],
+        [entity("Base"), entity("Note", in: "Base"), entity("Draft", in: "Base")],
+        [entity("Base"), entity("Note", in: "Base"), entity("Draft", in: "Note")],
+      ]),
+    Case(
+      "removes a sub-entity",
+      [
+        [entity("Base", relationship("next", "Base")), entity("Note", in: "Base")],
+        [entity("Base", relationship("next", "Base"))],
+        [entity("Base", relationship("next", "Base")), entity("Other")],
+      ]),
+    Case(
+      "counts",
+      [teams(), teams(count("size", of: "players")), teams(attribute("size", .integer64))]),
+    Case(
+      "is unique",
+      [
+        [entity("Item", attribute("name"))],
+        [entity("Item", unique: [["name"]], attribute("name"))],
+        [entity("Item", attribute("name"), attribute("note"))],
+      ]),
+    Case(
+      "requires a value",
+      [
+        [entity("Item", attribute("name"))],
+        [entity("Item", attribute("name", required: true))],
+        [entity("Item", attribute("name"), attribute("note"))],
+      ]),
+    Case(
+      "moves a property up",
+      [
+        [entity("Base"), entity("Note", in: "Base", attribute("x"))],
+        [entity("Base", attribute("x")), entity("Note", in: "Base")],
+        [entity("Base"), entity("Note", in: "Base", attribute("x"), attribute("y"))],
+      ]),
+  ]
+
+  private func steps(_ models: [[EntityDescription]]) throws -> Int? {
+    let versions = models.enumerated().map { number, entities in
+      ModelVersion(
+        name: "\(number)",
+        // No two of them open each other's stores.
+        model: ManagedObjectModel(
+          entities: entities + [
+            EntityDescription(name: "Mark", properties: [attribute("mark\(number)")])
+          ]), isCurrent: false, path: "\(number)")
+    }
+    return try VersionChain(
+      source: versions[0], destination: versions[versions.count - 1], models: versions)?
+      .path.steps.count
+  }
+
+  @Test(arguments: cases)
+  func `where it`(example: Case) throws {
+    #expect(try steps(example.versions) == 2)
+  }
+
+  @Test func `unless all of it only adds, renames and converts`() throws {
+    #expect(
+      try steps([
+        Self.teams(), Self.teams(attribute("name")),
+        Self.teams(attribute("title", id: "name"))
+          + [Self.entity("Cup", Self.relationship("winner", "Team"))],
+      ]) == 1)
+  }
+}

@@ -20,6 +20,8 @@ final class MigrationFixture {
   private let destination: ManagedObjectModel
   private var runs = 0
   private(set) var findings: [StoreFinding] = []
+  /// What goes across the rows of the destination.
+  private(set) var destinationFindings: [StoreFinding] = []
   var policies = PolicyRegistry()
   /// What the last migration was and where it lies.
   private(set) var latest: (plan: MigrationPlan, run: RunDirectory, store: FilePath)?
@@ -135,7 +137,20 @@ final class MigrationFixture {
       findings.merge(try VerifyStage(context: context).run(unit).findings)
     }
     _ = try StoreVerification(plan: plan, run: run).check(path)
+    destinationFindings = try soundness(of: path, context)
     return try Connection(path: path.string, mode: .immutable)
+  }
+}
+
+extension MigrationFixture {
+  /// The answers of every question about an assembled file, from the stage itself.
+  func soundness(of path: FilePath, _ context: ShardContext) throws -> [StoreFinding] {
+    let binding = try StoreSoundness.assembled(
+      at: path, modelCache: context.plan.control.modelCache,
+      snapshotFolder: folder.appending("snapshot"))
+    return try StoreSoundness.destinationJobs(binding).indices.flatMap {
+      try SoundnessStage(context: context).run($0).findings
+    }
   }
 }
 

@@ -7,9 +7,14 @@ extension StoreSoundness {
   ///
   /// Where the store has no such folder at all it is a note: such stores are found.
   /// Source: `core-data-sqlite-format.md` §5.1.
-  public static func externalFiles(of binding: StoreBinding) throws -> [StoreFinding] {
-    let folder = binding.store.files.externalDataFolder
-    let isThere = FileFacts.isFolder(folder)
+  ///
+  /// - Parameter folders: Where the files may lie; nil for the store's own folder.
+  public static func externalFiles(
+    of binding: StoreBinding, in folders: [FilePath]? = nil
+  ) throws -> [StoreFinding] {
+    let folders = (folders ?? [binding.store.files.externalDataFolder])
+      .filter(FileFacts.isFolder)
+    let isThere = !folders.isEmpty
     var findings: [StoreFinding] = []
     for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
       guard let table = binding.table(of: entity) else { continue }
@@ -29,7 +34,11 @@ extension StoreSoundness {
         while try statement.step() {
           // Anything but a UUID could lead out of the folder, and is a finding of its own.
           guard let name = statement.value(1).text, StoreMetadata.isUUID(name) else { continue }
-          if isThere, (try? FileFacts(folder.appending(name)))?.isRegular == true { continue }
+          if folders.contains(where: {
+            (try? FileFacts($0.appending(name)))?.isRegular == true
+          }) {
+            continue
+          }
           missing += 1
           if examples.count < StoreFinding.mostExamples { examples.append(statement.int64(0)) }
         }

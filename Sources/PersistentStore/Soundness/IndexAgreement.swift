@@ -28,6 +28,14 @@ struct IndexAgreement {
     return true
   }
 
+  /// The same for the indexes of one table.
+  func holds(table: String) throws -> Bool {
+    let row = try connection.rows(
+      "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?1", [.text(table)])
+    guard let sql = row.first?.first?.text else { return false }
+    return try holds(table: table, sql: sql)
+  }
+
   private struct Index {
     var name: String
     var columns: [Int]

@@ -22,6 +22,8 @@ extension StoreSoundness {
       case groups(source: String)
       /// SQLite's own check of the whole file.
       case integrity
+      /// Whether the indexes of one table hold exactly its rows, in order.
+      case indexes(table: String)
     }
 
     var kind: StoreFinding.Kind
@@ -42,6 +44,15 @@ extension StoreSoundness {
     }
   }
 
+  /// SQLite's own check of the file, which needs no model.
+  public static func file(of store: SourceStore) throws -> [StoreFinding] {
+    try answer([wholeFile], store.connection)
+  }
+
+  static var wholeFile: Question {
+    Question(kind: .file, message: "SQLite's integrity check fails", form: .integrity)
+  }
+
   /// Runs a job.
   ///
   /// - Parameter connection: The store that the job was made for, or its private clone.
@@ -60,6 +71,9 @@ extension StoreSoundness {
       switch first.form {
       case .integrity:
         findings += try integrity(first, connection)
+        waiting = waiting.dropFirst()
+      case .indexes(let table):
+        findings += try indexes(first, of: table, connection)
         waiting = waiting.dropFirst()
       case .groups(let source):
         let count =
@@ -106,17 +120,49 @@ extension StoreSoundness {
       // The pages first, then the indexes; SQLite's full check tells what is wrong, if anything is.
       let pages = try connection.rows("PRAGMA quick_check(1)").compactMap { $0.first?.text }
       if pages == ["ok"], try IndexAgreement(connection: connection).holds() { return [] }
-      let messages = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
-        .compactMap { $0.first?.text }
-      if messages == ["ok"] { return [] }
-      var finding = question.finding(Int64(messages.count))
-      // SQLite's messages name pages, tables and indexes, never values.
-      finding.message += messages.first.map { ": " + $0.prefix(200) } ?? ""
-      return [finding]
+      return try report(
+        question, try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
+      ).map { explained($0, connection) }
     } catch let error as SQLiteError where error.isDamage {
-      var finding = question.finding(1)
-      finding.message += ": " + error.message
-      return [finding]
+      return [explained(damaged(question, error), connection)]
     }
+  }
+
+  /// Names the tables and keys that damaged pages hold.
+  private static func explained(_ finding: StoreFinding, _ connection: Connection) -> StoreFinding {
+    var finding = finding
+    let pages = DamagedPages.search(connection)
+    if !pages.isEmpty { finding.message += ". " + DamagedPages.text(of: pages) }
+    return finding
+  }
+
+  private static func indexes(
+    _ question: Question, of table: String, _ connection: Connection
+  ) throws -> [StoreFinding] {
+    do {
+      if try IndexAgreement(connection: connection).holds(table: table) { return [] }
+      // Source: https://sqlite.org/pragma.html#pragma_integrity_check, since 3.33.0.
+      return try report(
+        question, try connection.rows("PRAGMA integrity_check(\(quoted(table)))"))
+    } catch let error as SQLiteError where error.isDamage {
+      return [damaged(question, error)]
+    }
+  }
+
+  /// SQLite's messages name pages, tables and indexes, never values.
+  private static func report(_ question: Question, _ rows: [[SQLiteValue]]) throws
+    -> [StoreFinding]
+  {
+    let messages = rows.compactMap { $0.first?.text }
+    if messages == ["ok"] { return [] }
+    var finding = question.finding(Int64(messages.count))
+    finding.message += messages.first.map { ": " + $0.prefix(200) } ?? ""
+    return [finding]
+  }
+
+  private static func damaged(_ question: Question, _ error: SQLiteError) -> StoreFinding {
+    var finding = question.finding(1)
+    finding.message += ": " + error.message
+    return finding
   }
 }

@@ -33,16 +33,18 @@ public enum StoreSoundness {
 
   /// Jobs over the rows.
   ///
-  /// - Parameter aspects: ``crossRow`` and what concerns the pairs of join tables, unless others
-  ///   are asked for.
+  /// - Parameters:
+  ///   - aspects: ``crossRow`` and what concerns the pairs of join tables, unless others are asked
+  ///     for.
+  ///   - findsPlaces: False where members of ordered relationships that have no place are found
+  ///     elsewhere, so that each is counted once.
   /// - Returns: The same jobs in the same order for the same store and model.
-  public static func jobs(_ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil) -> [Job]
-  {
+  public static func jobs(
+    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, findsPlaces: Bool = true
+  ) -> [Job] {
     var scans: [[Question]] = []
     let questions = RowQuestions(binding)
-    let whole = Question(
-      kind: .file, message: "SQLite's integrity check fails", form: .integrity)
-    scans.append([whole])
+    scans.append([wholeFile])
     if let aspects {
       for table in binding.layout.tables where binding.table(of: table.root) != nil {
         scans.append(questions.unknownEntityRows(table))
@@ -58,8 +60,9 @@ public enum StoreSoundness {
     }
     for (entity, relationship) in binding.relationships where !relationship.isToMany {
       scans.append(
-        questions.toOne(relationship, of: entity).filter {
-          [.inverse, .order, .note].contains($0.kind)
+        questions.toOne(relationship, of: entity).filter { question in
+          if case .rows = question.form, question.kind == .order { return findsPlaces }
+          return [.inverse, .order, .note].contains(question.kind)
         })
     }
     scans += pairScans(binding, questions)
@@ -67,8 +70,7 @@ public enum StoreSoundness {
   }
 
   /// What lies in join tables, in columns of owners, in constraints and in derived attributes.
-  private static func pairScans(_ binding: StoreBinding, _ questions: RowQuestions) -> [[Question]]
-  {
+  static func pairScans(_ binding: StoreBinding, _ questions: RowQuestions) -> [[Question]] {
     var scans: [[Question]] = []
     for (entity, relationship) in binding.relationships
     where relationship.isToMany && relationship.inverseName == nil {
@@ -83,7 +85,7 @@ public enum StoreSoundness {
   }
 
   /// One job for questions of one aspect over one source, so that each is one scan.
-  private static func number(_ questions: [Question]) -> [Job] {
+  static func number(_ questions: [Question]) -> [Job] {
     var jobs: [Job] = []
     var next: [StoreFinding.Kind: Int] = [:]
     var waiting = questions[...]

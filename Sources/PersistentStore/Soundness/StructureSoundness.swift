@@ -147,6 +147,16 @@ extension StoreSoundness {
     return findings
   }
 
+  /// What can be said of a model cache where no model is at hand.
+  public static func unreadableModelCache(of store: SourceStore) -> [StoreFinding] {
+    do {
+      if let model = try store.cachedModel() { _ = try EntityHierarchy(model) }
+      return []
+    } catch {
+      return [StoreFinding(kind: .modelcache, message: "Z_MODELCACHE cannot be read: \(error)")]
+    }
+  }
+
   // MARK: Schema
 
   public static func schema(_ binding: StoreBinding) -> [StoreFinding] {

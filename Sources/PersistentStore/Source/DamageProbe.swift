@@ -6,6 +6,7 @@ public enum DamageProbe {
   /// any, else the error itself.
   public static func explained(_ error: SQLiteError, path: String) -> SQLiteError {
     let original = error
+    if error.isCorruption { return located(error, path: path) }
     guard error.isOutOfMemory, let file = try? Connection(path: path, mode: .immutable) else {
       return original
     }
@@ -13,11 +14,25 @@ public enum DamageProbe {
       let answer = try file.rows("PRAGMA quick_check(1)").first?.first?.text
       guard let answer, answer != "ok" else { return original }
       // 11 is SQLITE_CORRUPT. The answer names pages and cells, never values.
-      return .failed(code: 11, message: String(answer.prefix(200)), statement: "PRAGMA quick_check")
+      return located(
+        .failed(
+          code: 11, message: String(answer.prefix(200)), statement: "PRAGMA quick_check"),
+        path: path)
     } catch let found as SQLiteError where found.isCorruption {
-      return found
+      return located(found, path: path)
     } catch {
       return original
     }
+  }
+
+  /// The error with the tables and keys of the damaged pages.
+  private static func located(_ error: SQLiteError, path: String) -> SQLiteError {
+    guard case .failed(let code, let message, let statement) = error,
+      let file = try? Connection(path: path, mode: .immutable)
+    else { return error }
+    let pages = DamagedPages.search(file)
+    guard !pages.isEmpty else { return error }
+    return .failed(
+      code: code, message: message + ". " + DamagedPages.text(of: pages), statement: statement)
   }
 }

@@ -3,8 +3,9 @@ import GodwitObjectModel
 
 /// What an inferred migration makes of every entity and property, as a term over the source.
 ///
-/// Two ways from one version to another come to the same where their terms are equal: that is how
-/// a long inferred step is known to be as good as the short ones. Values are never looked at.
+/// Two paths from one version to another come to the same where their terms are equal and every
+/// step of both is plain, see ``isPlain(_:)``: that is how a long inferred step is known to be as
+/// good as the short ones. Values are never looked at.
 struct InferredTerms: Equatable {
   /// Where the value of a property comes from.
   private struct Term: Equatable {
@@ -27,11 +28,14 @@ struct InferredTerms: Equatable {
   /// Destination entity → source entity.
   private var entities: [EntityName: EntityName]
   private var terms: [EntityName: [String: Term]]
+  /// Whether each step so far was plain.
+  private(set) var isPlain: Bool
 
   /// One step.
   init(_ step: InferredMapping) {
     entities = step.entityPairs
     terms = [:]
+    isPlain = Self.isPlain(step)
     for (name, old) in step.entityPairs {
       var known: [String: Term] = [:]
       for declared in step.destination.properties(of: name) where declared.property.isStored {
@@ -56,6 +60,7 @@ struct InferredTerms: Equatable {
   func followed(by step: InferredMapping) -> InferredTerms {
     var result = InferredTerms(step)
     let next = result.terms
+    result.isPlain = isPlain && result.isPlain
     for (name, middle) in step.entityPairs {
       guard let old = entities[middle] else {
         // Added on the way: its objects do not come from the source.
@@ -100,5 +105,95 @@ struct InferredTerms: Equatable {
 
   private static func joined(_ forms: [Form], _ next: Form) -> [Form] {
     forms.last == next ? forms : forms + [next]
+  }
+}
+
+extension InferredTerms {
+  /// True for a step that does nothing to objects but rename entities and properties, convert and
+  /// fill attributes, and add or remove whole attributes, relationships with their inverses, and
+  /// root entities.
+  ///
+  /// Anything else may fill a relationship from its inverse, clear references, choose among several,
+  /// number the members of a list or count them anew. What that leaves depends on what there was
+  /// before the step, so no such step is jumped over.
+  static func isPlain(_ step: InferredMapping) -> Bool {
+    for name in step.source.order where step.successors[name] == nil {
+      // References to its objects are cleared, and counts of them change.
+      if step.source[name]?.superentity.map({ step.successors[$0] != nil }) == true {
+        return false
+      }
+    }
+    return step.entityPairs.allSatisfy { name, old in
+      keepsPlace(name, old, step)
+        && step.destination.properties(of: name).allSatisfy { declared in
+          !declared.property.isStored || isPlain(declared, of: name, step)
+        }
+    }
+  }
+
+  /// The entity has the same superentity and is as abstract as before.
+  private static func keepsPlace(
+    _ name: EntityName, _ old: EntityName, _ step: InferredMapping
+  ) -> Bool {
+    guard let new = step.destination[name], let before = step.source[old],
+      new.isAbstract == before.isAbstract
+    else { return false }
+    guard let parent = new.superentity else { return before.superentity == nil }
+    guard let origin = step.entityPairs[parent] else { return false }
+    return origin == before.superentity
+  }
+
+  private static func isPlain(
+    _ declared: EntityHierarchy.Declared, of name: EntityName, _ step: InferredMapping
+  ) -> Bool {
+    guard let hit = step.correspondence(of: declared.property.name, in: name) else {
+      return isPlainlyNew(declared, step)
+    }
+    // A property that moves between an entity and its superentity moves from row to row.
+    guard step.entityPairs[declared.entity] == hit.entity else { return false }
+    switch (hit.property, declared.property) {
+    case (.attribute(let old), .attribute(let new)):
+      return old.derivationExpression == new.derivationExpression
+        && old.compositeElements == new.compositeElements
+    case (.relationship(let old), .relationship(let new)):
+      return isSameForm(old, new, step)
+    default:
+      return false
+    }
+  }
+
+  /// A new property whose value follows from nothing in the source.
+  private static func isPlainlyNew(
+    _ declared: EntityHierarchy.Declared, _ step: InferredMapping
+  ) -> Bool {
+    if let attribute = declared.property.attribute {
+      return attribute.derivationExpression == nil
+    }
+    guard let relationship = declared.property.relationship,
+      let inverse = step.destination.inverse(of: relationship)
+    else { return true }
+    // An inverse that was there already fills it.
+    return step.destination.subtree(of: inverse.entity).allSatisfy {
+      step.correspondence(of: inverse.relationship.name, in: $0) == nil
+    }
+  }
+
+  private static func isSameForm(
+    _ old: RelationshipDescription, _ new: RelationshipDescription, _ step: InferredMapping
+  ) -> Bool {
+    guard old.isToMany == new.isToMany, old.isOrdered == new.isOrdered,
+      step.entityPairs[new.destinationEntity] == old.destinationEntity
+    else { return false }
+    switch (step.source.inverse(of: old), step.destination.inverse(of: new)) {
+    case (nil, nil):
+      return true
+    case (let before?, let after?):
+      let hit = step.correspondence(of: after.relationship.name, in: after.entity)
+      return hit?.property.name == before.relationship.name && hit?.entity == before.entity
+        && before.relationship.isToMany == after.relationship.isToMany
+        && before.relationship.isOrdered == after.relationship.isOrdered
+    default:
+      return false
+    }
   }
 }

@@ -215,7 +215,12 @@ private struct ChainEdges {
     let steps = neighbours[source..<destination]
     guard steps.allSatisfy(\.isPossible), let first = steps.first else { return false }
     let stepwise = steps.dropFirst().reduce(InferredTerms(first)) { $0.followed(by: $1) }
-    return stepwise == InferredTerms(whole)
+    guard stepwise.isPlain, stepwise == InferredTerms(whole) else { return false }
+    // Rows that a version between forbids are refused there, whatever the last version allows.
+    let asked = Set(whole.rowConditions.map(\.question))
+    return steps.allSatisfy { step in
+      step.rowConditions.allSatisfy { asked.contains($0.question) }
+    }
   }
 
   /// Whether a mapping model says which versions it was made for, by hashes or by names.

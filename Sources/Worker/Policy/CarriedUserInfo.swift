@@ -18,7 +18,7 @@ struct CarriedUserInfo {
       switch stage {
       case .link: .copy
       case .validate: .link
-      case .copy, .audit, .verify: nil
+      case .copy, .audit, .verify, .soundness: nil
       }
     guard let earlier, DurableFile.exists(path(after: earlier)) else { return [:] }
     let path = path(after: earlier)

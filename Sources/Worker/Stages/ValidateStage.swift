@@ -181,6 +181,22 @@ struct AuditStage {
   }
 }
 
+/// Questions about the assembled destination that go across its rows, each a piece of SQL.
+struct SoundnessStage {
+  let context: ShardContext
+
+  func run(_ number: Int) throws -> ShardSummary {
+    let job = try context.soundnessJob(number)
+    guard let assembled = context.assembled else {
+      throw StageError.outOfOrder("a look at the destination before it was assembled")
+    }
+    let writer = try context.writer(.soundness, number)
+    let summary = ShardSummary(findings: try StoreSoundness.run(job, on: assembled))
+    try writer.finish(summary: summary.encoded())
+    return summary
+  }
+}
+
 extension ForeignTablePlan {
   /// Restricts a query to the keys of one shard.
   fileprivate var rowIDCondition: String {

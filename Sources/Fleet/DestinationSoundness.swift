@@ -1,0 +1,122 @@
+import Foundation
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// The destination breaks rules of `godwit verify` that the source does not break.
+///
+/// It was not published, and the source is unchanged.
+public struct UnsoundDestination: Error, Sendable {
+  /// What the source does not have; counts are of the rows that are new.
+  public var findings: [StoreFinding]
+  /// True where rows, or code of the team's own, are the cause. Else it is a fault of Godwit.
+  public var isCausedByRows: Bool
+
+  /// - Parameter isOwnMapping: True where a mapping model, a policy or a handler decided values.
+  init(_ findings: [StoreFinding], isOwnMapping: Bool) {
+    self.findings = findings
+    isCausedByRows = findings.allSatisfy { finding in
+      switch finding.kind {
+      case .unique: true
+      case .required, .type, .external, .dangling, .targetEntity, .inverse, .order: isOwnMapping
+      default: false
+      }
+    }
+  }
+}
+
+/// Judges an assembled destination before its commit: structure and external files here, what the
+/// workers found in its rows, and all of it against what the source has already.
+struct DestinationSoundness {
+  let plan: MigrationPlan
+  let request: MigrationRequest
+  let snapshot: FilePath
+
+  /// How many questions about the rows the workers are to answer.
+  func jobCount(of assembled: FilePath) throws -> Int {
+    StoreSoundness.destinationJobs(try binding(assembled)).count
+  }
+
+  private func binding(_ assembled: FilePath) throws -> StoreBinding {
+    try StoreSoundness.assembled(
+      at: assembled, modelCache: plan.control.modelCache, snapshotFolder: snapshot)
+  }
+
+  /// - Parameters:
+  ///   - found: What the workers found in the rows.
+  ///   - newFiles: External data files that the destination gets beside the source's.
+  /// - Returns: Findings that the source had, for the report.
+  /// - Throws: ``UnsoundDestination``.
+  func judge(
+    _ assembled: FilePath, found: [StoreFinding], newFiles: FilePath
+  ) throws -> [StoreFinding] {
+    let binding = try binding(assembled)
+    var findings = found
+    findings += try StoreSoundness.structure(of: binding)
+    findings += try StoreSoundness.externalFiles(
+      of: binding, in: [newFiles, FilePath(plan.externalDataPath)])
+    let failures = findings.filter(\.kind.isFailure)
+    if failures.isEmpty { return [] }
+    // Only now is the source asked the same, which takes as long as `godwit verify`.
+    let source = try SourceStore(path: FilePath(plan.readPath), snapshotFolder: snapshot)
+    let origins = try FindingOrigins(plan, request, store: source)
+    let before = try origins.findings(of: source)
+    let new = failures.compactMap { finding -> StoreFinding? in
+      let count = origins.newRows(finding, beside: before)
+      guard count > 0 else { return nil }
+      var rest = finding
+      rest.count = count
+      return rest
+    }
+    guard new.isEmpty else { throw UnsoundDestination(new, isOwnMapping: plan.mapped != nil) }
+    return failures
+  }
+
+  /// The same for a store that a stage's handler has changed in place.
+  ///
+  /// - Parameters:
+  ///   - written: The store after the handler, with its external data beside it.
+  ///   - earlier: The store that the handler was given a copy of.
+  static func judge(
+    handled written: StoreBinding, earlier: () throws -> StoreBinding
+  ) throws {
+    let failures = try StoreSoundness.check(written).filter(\.kind.isFailure)
+    if failures.isEmpty { return }
+    let before = try StoreSoundness.check(earlier())
+    let new = failures.filter { finding in
+      finding.count
+        > before.reduce(Int64(0)) { sum, other in
+          let isSame =
+            other.kind == finding.kind && other.entity == finding.entity
+            && other.property == finding.property
+          return isSame ? sum + other.count : sum
+        }
+    }
+    guard new.isEmpty else { throw UnsoundDestination(new, isOwnMapping: true) }
+  }
+}
+
+extension RetryPolicy {
+  static func judgement(of error: UnsoundDestination) -> Judgement {
+    let isUnique = error.findings.contains { $0.kind == .unique }
+    var judgement =
+      error.isCausedByRows
+      ? Judgement(.badInput, "destination", "", code: isUnique ? 134_111 : 134_110)
+      : Judgement(.fatal, "internal", "")
+    judgement.verdict = error.isCausedByRows ? .refused : .failed
+    judgement.reasons = error.findings.map { finding in
+      var reason = Reason(finding: finding)
+      reason.message =
+        "The new store would break a rule that the source keeps: \(finding). "
+        + (error.isCausedByRows
+          ? "Nothing was replaced. Change the rows, or the mapping model or code that makes them."
+          : "This is a fault of Godwit, and the source is unchanged. Report it with this message.")
+      return reason
+    }
+    judgement.findings = error.findings
+    return judgement
+  }
+}
