@@ -94,6 +94,12 @@ struct MigrationArguments: ParsableArguments {
   )
   var acceptDamage = false
 
+  @Flag(
+    help: ArgumentHelp(
+      "Asserts that no other process has the store open. Counts only where that cannot be found out: "
+        + "on volumes without file leases, and for files of other users."))
+  var storeIsOffline = false
+
   @Flag(help: "Keeps the run directory of a finished store.")
   var keepState = false
 
@@ -118,7 +124,7 @@ struct MigrationArguments: ParsableArguments {
     !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != nil
       || output != nil || state != nil || workers != nil
       || shardBytes.bytes != MigrationRequest.defaultShardBytes || noInfer || noMigrate
-      || acceptDamage || keepState || uriTable != nil
+      || acceptDamage || keepState || storeIsOffline || uriTable != nil
   }
 
   var runDirectoryPath: FilePath {
@@ -139,6 +145,7 @@ struct MigrationArguments: ParsableArguments {
       mappings: try mapping.map(MappingFile.init(path:)), renumbersKeys: renumber)
     request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
     request.losses = losses ?? .warn
+    request.isStoreOffline = storeIsOffline
     CommandLineTool.code.bring(to: &request)
     return request
   }

@@ -29,6 +29,11 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: LossPolicy.help)
   var losses: LossPolicy?
 
+  @Flag(
+    help: ArgumentHelp(
+      "Asserts that no other process has a store open, as the key stores.in-use: offline does."))
+  var storeIsOffline = false
+
   @Flag(help: "JSON Lines on standard output; the last one is the summary.")
   var json = false
 
@@ -46,10 +51,12 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try PipelineJob(path: pipeline, losses: losses)
+    var request = job.request
+    if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
       name: job.pipeline.name, asJSON: json, isQuiet: quiet, losses: job.request.losses)
     let run = PipelineRun(
-      job.pipeline, job.request,
+      job.pipeline, request,
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workers ?? job.workerCount),
       state: state.map { FilePath($0) }, observe: report.take)
@@ -112,6 +119,7 @@ struct PipelineJob {
     request.chain = try CommandLineTool.code.chain(
       pipeline.chain, mappings: pipeline.mappings.count)
     request.losses = losses ?? pipeline.losses
+    request.isStoreOffline = pipeline.stores.areOffline
     CommandLineTool.code.bring(to: &request)
     self.request = request
   }

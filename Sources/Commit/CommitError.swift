@@ -9,6 +9,11 @@ public enum CommitError: Error, Equatable {
   case notAFile(store: FilePath)
   /// Another process has the source store open.
   case storeInUse(store: FilePath)
+  /// Nobody can tell whether another process has the source store open: the volume has no leases,
+  /// or this user may not take one.
+  case storeMayBeInUse(store: FilePath)
+  /// The copy of a file that a backup is made of does not hold what the file does.
+  case incompleteBackup(path: FilePath)
   /// The source store is no longer the one that was planned for.
   case sourceChanged(store: FilePath)
   /// The volume cannot hold both stores for the length of the commit.
@@ -53,7 +58,15 @@ extension CommitError {
   /// True when the same run may go on once the cause is gone: nothing finished is lost.
   public var isResumable: Bool {
     switch self {
-    case .storeInUse, .notEnoughSpace, .outOfSpace: true
+    case .storeInUse, .storeMayBeInUse, .notEnoughSpace, .outOfSpace: true
+    default: false
+    }
+  }
+
+  /// True when another process is the reason.
+  public var isInterference: Bool {
+    switch self {
+    case .storeInUse, .storeMayBeInUse, .sourceChanged: true
     default: false
     }
   }
@@ -66,6 +79,13 @@ extension CommitError: CustomStringConvertible {
       "\(store) is a symbolic link or not a regular file. Give the path of the file itself."
     case .storeInUse(let store):
       "\(store) is open in another process. Close it and run again; finished shards are kept."
+    case .storeMayBeInUse(let store):
+      "Whether another process has \(store) open cannot be found out: its volume has no file "
+        + "leases, or the file belongs to another user. Stop every application that uses it, then "
+        + "run again with --store-is-offline (in a pipeline: stores.in-use: offline)."
+    case .incompleteBackup(let path):
+      "\(path) does not hold what was copied to it. The source is untouched; check the volume and "
+        + "run again."
     case .sourceChanged(let store):
       "\(store) was changed after the migration had been planned, so the new store would lack "
         + "the change. Nothing was replaced. Run again; the plan is made again."

@@ -10,7 +10,7 @@ import SystemPackage
 /// Every step between two states can be taken again, and what was done can be seen from the files:
 /// a restart reads the journal and goes on, or takes back, see ``StoreSwap/recover(run:)``.
 public struct CommitJournal: Codable, Sendable, Equatable {
-  public static let formatVersion = 1
+  public static let formatVersion = 2
 
   public enum Kind: String, Codable, Sendable {
     /// The destination goes to a path where there was nothing.
@@ -69,9 +69,12 @@ public struct CommitJournal: Codable, Sendable, Equatable {
 extension CommitJournal {
   var storePath: FilePath { FilePath(store) }
   var files: StoreFiles { StoreFiles(storePath) }
-  /// `STORE.godwit-backup-RUN`, with its WAL and external data named as SQLite and Core Data name
-  /// them: the backup opens as it is.
-  public var backup: StoreFiles { StoreFiles(FilePath(store + ".godwit-backup-" + run)) }
+  /// `STORE.godwit-backup-RUN.sqlite`, with its WAL and external data named as SQLite and Core Data
+  /// name them: the backup opens as a store. The extension is there so that each backup has a
+  /// support folder of its own.
+  public var backup: StoreFiles {
+    StoreFiles(FilePath(store + ".godwit-backup-" + run + ".sqlite"))
+  }
   var clonePath: FilePath {
     storePath.removingLastComponent().appending(
       ".\(storePath.lastComponent?.string ?? "").godwit-\(run)-clone")

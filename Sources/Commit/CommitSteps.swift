@@ -4,40 +4,89 @@ import GodwitPersistentStore
 import SystemPackage
 
 /// The steps of a commit, each of which can be taken again.
+///
+/// A process that has the old file open when another takes its name would write to a WAL or a
+/// journal beside the new one. So a store is only replaced while nobody else has it open:
+///
+/// 1. SQLite's exclusive lock is held from the last look at the source until the end.
+/// 2. A write lease on the old file is only given while nobody else has it open. Where there are no
+///    leases, somebody must assert that nobody has, and `/proc` must not show the contrary.
+/// 3. The two files change names. Who began to open the old one meanwhile waits for the lease to
+///    end: then they change names back, and the store is in use.
+/// 4. The header of the old file, which has no name any more, is overwritten. Who opened it after
+///    all, at whatever moment, is told that it is no database. The backup is a copy.
 struct CommitSteps {
   let run: RunDirectory
-  /// True when the caller has locked the source already.
-  var holdsLock = false
+  /// Somebody asserts that no other process has the store open.
+  var isStoreOffline = false
 
-  /// Keeps SQLite out of a file while the body runs.
+  /// Keeps SQLite out of a file for as long as the value lives.
   ///
-  /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has it open.
-  static func locking<Result>(_ store: FilePath, _ body: () throws -> Result) throws -> Result {
-    let lock: StoreLock
+  /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has it in use.
+  static func lock(_ store: FilePath) throws -> StoreLock {
     do {
-      lock = try StoreLock(excludingOthersFrom: store)
+      return try StoreLock(excludingOthersFrom: store)
     } catch DurabilityError.locked {
       throw CommitError.storeInUse(store: store)
     }
-    return try withExtendedLifetime(lock) { try body() }
+  }
+
+  /// Takes the lease on a store's main file. Where that is not possible, looks for openers
+  /// otherwise.
+  ///
+  /// - Throws: ``CommitError/storeInUse(store:)``, ``CommitError/storeMayBeInUse(store:)``.
+  func requireNoOpeners(of files: StoreFiles, _ lock: inout StoreLock) throws {
+    switch try lock.takeLease() {
+    case .none: return
+    case .some: throw CommitError.storeInUse(store: files.store)
+    case .unknown:
+      if lock.areOpenElsewhere([files.store, files.wal, files.shm]) {
+        throw CommitError.storeInUse(store: files.store)
+      }
+      guard isStoreOffline else { throw CommitError.storeMayBeInUse(store: files.store) }
+    }
   }
 }
 
 // MARK: - Forward
 
 extension CommitSteps {
+  /// Goes on from wherever a journal stands, and locks the source if it is still to be replaced.
   func goForward(_ journal: inout CommitJournal) throws {
-    switch journal.kind {
-    case .publish: try publish(&journal)
-    case .replace: try replace(&journal)
+    if journal.kind == .replace, !isInPlace(journal) {
+      var lock = try CommitSteps.lock(journal.storePath)
+      try goForward(&journal, &lock)
+    } else {
+      if journal.kind == .publish { try publish(&journal) }
+      try finish(&journal)
+    }
+  }
+
+  /// - Parameter lock: On the source's main file.
+  func goForward(_ journal: inout CommitJournal, _ lock: inout StoreLock) throws {
+    try exchange(&journal, &lock)
+    try finish(&journal)
+  }
+
+  private func finish(_ journal: inout CommitJournal) throws {
+    if journal.kind == .replace {
+      journal.state = .replaced
+      try journal.write(in: run)
+      try ExternalDataFolder.remove(journal.removed, from: journal.files.externalDataFolder)
     }
     try removeLeftovers(of: journal)
-    // Where a rename is a link and an unlink, a crash may have come between.
-    if FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
-      try DurableFile.remove(FilePath(journal.assembled))
-    }
+    try removeReplaced(FilePath(journal.assembled), journal)
     journal.state = .finished
     try journal.write(in: run)
+  }
+
+  /// Removes what has the assembled file's name after the destination has its own: the file that it
+  /// replaced or, where a rename is a link and an unlink and a crash came between, itself.
+  private func removeReplaced(_ path: FilePath, _ journal: CommitJournal) throws {
+    guard let mark = FileMark(path) else { return }
+    if [journal.assembledMark, journal.main, journal.clone].contains(where: mark.isSameFile) {
+      try DurableFile.remove(path)
+    }
   }
 
   private func publish(_ journal: inout CommitJournal) throws {
@@ -51,23 +100,8 @@ extension CommitSteps {
     }
   }
 
-  private func replace(_ journal: inout CommitJournal) throws {
+  private func exchange(_ journal: inout CommitJournal, _ source: inout StoreLock) throws {
     let files = journal.files
-    if !isInPlace(journal) {
-      if holdsLock {
-        try exchange(&journal)
-      } else {
-        try CommitSteps.locking(files.store) { try exchange(&journal) }
-      }
-    }
-    journal.state = .replaced
-    try journal.write(in: run)
-    try ExternalDataFolder.remove(journal.removed, from: files.externalDataFolder)
-  }
-
-  private func exchange(_ journal: inout CommitJournal) throws {
-    let files = journal.files
-    let assembled = FilePath(journal.assembled)
     if journal.state == .prepared {
       try backUp(journal)
       try addExternalData(journal)
@@ -82,20 +116,59 @@ extension CommitSteps {
       try makeClone(&journal)
       try journal.write(in: run)
     }
+    try requireNoOpeners(of: files, &source)
     // Files that nobody has open yet are locked before they get the store's name, so that nobody
     // opens one store and writes to the WAL of the next.
-    try CommitSteps.locking(assembled) {
-      if journal.clone != nil, FileMark(files.store) != journal.clone {
-        try CommitSteps.locking(journal.clonePath) {
-          try DurableFile.rename(journal.clonePath, to: files.store)
-          try removeLogs(files)
-          try DurableFile.rename(assembled, to: files.store)
-        }
-      } else {
+    let assembled = FilePath(journal.assembled)
+    var destination = try CommitSteps.lock(assembled)
+    _ = try destination.takeLease()
+    if journal.clone != nil, FileMark(files.store) != journal.clone {
+      var clone = try CommitSteps.lock(journal.clonePath)
+      _ = try clone.takeLease()
+      try put(clone, at: journal.clonePath, inPlaceOf: source, files.store)
+      do {
         try removeLogs(files)
-        try DurableFile.rename(assembled, to: files.store)
+        try put(destination, at: assembled, inPlaceOf: clone, files.store)
+      } catch let error as CommitError {
+        // The clone is the store now, and holds all that the source and its WAL did.
+        try retire(&source, at: journal.clonePath, journal)
+        throw error
       }
+      try retire(&clone, at: assembled, journal)
+      try retire(&source, at: journal.clonePath, journal)
+    } else {
+      try removeLogs(files)
+      try put(destination, at: assembled, inPlaceOf: source, files.store)
+      try retire(&source, at: assembled, journal)
     }
+  }
+
+  /// Takes the last name from a file that has been replaced, and makes it useless to whoever opened
+  /// it meanwhile.
+  private func retire(
+    _ old: inout StoreLock, at path: FilePath, _ journal: CommitJournal
+  ) throws {
+    try removeReplaced(path, journal)
+    try old.invalidateUnnamed()
+    old.giveLeaseBack()
+  }
+
+  /// Gives a file the store's name, and the store's file its own; back again when somebody waits to
+  /// open what was the store.
+  private func put(
+    _ file: borrowing StoreLock, at path: FilePath, inPlaceOf old: borrowing StoreLock,
+    _ store: FilePath
+  ) throws {
+    do {
+      try DurableFile.exchange(path, with: store)
+    } catch let error as DurabilityError where cannotExchange.contains(error.errno ?? .ioError) {
+      // Who waits is told that the old file is no database.
+      return try DurableFile.rename(path, to: store)
+    }
+    // Where somebody waits for the new file too, only one of the two can be helped.
+    guard old.isAwaited, !file.isAwaited else { return }
+    try DurableFile.exchange(path, with: store)
+    throw CommitError.storeInUse(store: store)
   }
 
   /// The main file reads the same with and without them.
@@ -103,8 +176,9 @@ extension CommitSteps {
     for path in [files.wal, files.journal, files.shm] { try DurableFile.removeIfPresent(path) }
   }
 
-  /// Second names for the source's own files. They are only ever replaced, never written, so the
-  /// backup keeps their bytes.
+  /// Copies of the source's own files: nothing that is written to those later is in the backup. It
+  /// counts only where it holds what they do. External data is never written again, and gets second
+  /// names.
   private func backUp(_ journal: CommitJournal) throws {
     let (files, backup) = (journal.files, journal.backup)
     for (from, to) in [
@@ -114,14 +188,13 @@ extension CommitSteps {
       guard let original = FileMark(from), original.size > 0 || from == files.store else {
         continue
       }
-      if let there = FileMark(to) {
-        // A copy, where links cannot be made, is whole once it has its name.
-        if there.isSameFile(as: original) || there.size == original.size { continue }
-        throw CommitError.destinationExists(path: to)
+      // What a crash left of an earlier attempt is no better than a copy made now.
+      try DurableFile.removeIfPresent(to)
+      try DurableFile.copy(from, to: to)
+      guard try ExternalDataFolder.areEqual(from, to) else {
+        throw isSourceUnchanged(journal)
+          ? CommitError.incompleteBackup(path: to) : .sourceChanged(store: files.store)
       }
-      // Whoever wrote it last may have left that to the system.
-      try DurableFile.syncFile(from)
-      try DurableFile.link(from, to: to)
     }
     // What this commit added, before a crash, is no part of the source.
     try ExternalDataFolder.link(
@@ -149,10 +222,14 @@ extension CommitSteps {
 // MARK: - What there is
 
 extension CommitSteps {
-  /// The assembled file has the store's name.
+  /// The assembled file has the store's name, or had it, and the file that it replaced has its own.
   private func isInPlace(_ journal: CommitJournal) -> Bool {
-    journal.state == .replaced
-      || FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true
+    if journal.state == .replaced { return true }
+    if FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true { return true }
+    guard journal.kind == .replace, let there = FileMark(FilePath(journal.assembled)) else {
+      return false
+    }
+    return there.isSameFile(as: journal.main) || there.isSameFile(as: journal.clone)
   }
 
   /// Nobody wrote to the source since the commit began. The clone counts as the source; beside it
@@ -219,7 +296,8 @@ extension CommitSteps {
       for path in [backup.store, backup.wal, backup.journal] {
         try DurableFile.removeIfPresent(path)
       }
-      let names = try ExternalDataFolder.names(in: journal.files.externalDataFolder)
+      // The folder is the backup's alone.
+      let names = try ExternalDataFolder.names(in: backup.externalDataFolder)
       try ExternalDataFolder.remove(names, from: backup.externalDataFolder)
       try removeIfEmpty(backup.externalDataFolder)
       try removeIfEmpty(backup.supportFolder)
@@ -244,3 +322,6 @@ extension CommitSteps {
     try DurableFile.removeTree(folder)
   }
 }
+
+/// What renameat2(2) says on a file system that cannot exchange two names.
+private let cannotExchange: [Errno] = [.invalidArgument, .noFunction, .notSupported]

@@ -7,8 +7,12 @@ import SystemPackage
 /// Puts the assembled store in its place: the only code that writes beside a store.
 ///
 /// At the store's path there is one whole store at every moment, old or new. Nothing is cleaned up
-/// when a step fails: a failure and a crash leave the same state, and ``recover(run:)`` is the one
-/// way out of it, forward or back.
+/// when a step fails: a failure and a crash leave the same state, and
+/// ``recover(run:isStoreOffline:)`` is the one way out of it, forward or back. Only where another
+/// process has the store open, or has changed it, the commit is taken back at once.
+///
+/// An application that has the old file open would write to a WAL beside the new one. See
+/// ``CommitSteps`` for how that is kept from happening.
 ///
 /// A new main file beside the old WAL would silently read as the *old* store, since SQLite replays
 /// whatever WAL lies there. So, where the source has a WAL, a clone of the source with the WAL's
@@ -23,21 +27,27 @@ public struct StoreSwap: Sendable {
   let plan: MigrationPlan?
   let run: RunDirectory
   let name: String
+  /// Somebody asserts that no other process has the store open. Only asked where nobody can tell.
+  let isStoreOffline: Bool
 
   /// - Parameter name: The run's name, which becomes a part of file names.
-  public init(plan: MigrationPlan, run: RunDirectory, name: String) {
+  public init(plan: MigrationPlan, run: RunDirectory, name: String, isStoreOffline: Bool = false) {
     ends = CommitEnds(plan)
     self.plan = plan
     self.run = run
     self.name = name
+    self.isStoreOffline = isStoreOffline
   }
 
   /// The commit of a chain of versions, see ``commit(chain:obsolete:)``.
-  public init(chain ends: CommitEnds, run: RunDirectory, name: String) {
+  public init(
+    chain ends: CommitEnds, run: RunDirectory, name: String, isStoreOffline: Bool = false
+  ) {
     self.ends = ends
     plan = nil
     self.run = run
     self.name = name
+    self.isStoreOffline = isStoreOffline
   }
 }
 
@@ -62,7 +72,8 @@ extension StoreSwap {
   public func checkSpace(assembledBytes: Int64) throws {
     var needed = assembledBytes
     if isInPlace {
-      // The clone. The backup is made of links.
+      // The backup, whose external data is made of links, and the clone.
+      needed += ends.sourceIdentity.size + ends.sourceIdentity.walSize
       if ends.sourceIdentity.hasPendingChanges { needed += ends.sourceIdentity.size }
     } else {
       needed += try bytes(in: FilePath(ends.externalDataPath))
@@ -132,19 +143,28 @@ extension StoreSwap {
     with assembled: FilePath, external: FilePath? = nil, obsolete: [String]? = nil
   ) throws -> CommitJournal {
     guard FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
-    return try CommitSteps.locking(source.store) {
-      try replaceLocked(with: assembled, external, obsolete)
+    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
+    do {
+      var lock = try CommitSteps.lock(source.store)
+      return try replace(with: assembled, external, obsolete, steps, &lock)
+    } catch let error as CommitError where error.isInterference {
+      if let journal = try CommitJournal.read(in: run) { try steps.takeBack(journal) }
+      throw error
     }
   }
 
-  private func replaceLocked(
-    with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?
+  private func replace(
+    with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?, _ steps: CommitSteps,
+    _ lock: inout StoreLock
   ) throws -> CommitJournal {
     guard try source.identity(hasWriter: false) == ends.sourceIdentity,
       let main = FileMark(source.store)
     else {
       throw CommitError.sourceChanged(store: source.store)
     }
+    // Nothing is copied for a store that is in use; what follows needs the file itself open.
+    try steps.requireNoOpeners(of: source, &lock)
+    lock.giveLeaseBack()
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.replace, assembled)
     journal.main = main
@@ -167,7 +187,7 @@ extension StoreSwap {
     }
     journal.makesExternalFolder = !FileMark.isFolder(source.externalDataFolder)
     try journal.write(in: run)
-    try CommitSteps(run: run, holdsLock: true).goForward(&journal)
+    try steps.goForward(&journal, &lock)
     return journal
   }
 
@@ -214,17 +234,23 @@ extension StoreSwap {
   ///
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
-  public static func recover(run: RunDirectory) throws -> Recovery {
+  ///
+  /// - Parameter isStoreOffline: Somebody asserts that no other process has the store open.
+  public static func recover(
+    run: RunDirectory, isStoreOffline: Bool = false
+  ) throws -> Recovery {
     guard var journal = try CommitJournal.read(in: run) else { return .nothing }
     if journal.state == .finished { return .committed(journal) }
-    let steps = CommitSteps(run: run)
+    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
     return try tellingSpace(at: journal.storePath) {
       if try steps.canGoForward(journal) {
         try steps.goForward(&journal)
         return .committed(journal)
       }
       if journal.kind == .replace {
-        try CommitSteps.locking(journal.storePath) { try steps.takeBack(journal) }
+        let lock = try CommitSteps.lock(journal.storePath)
+        try steps.takeBack(journal)
+        _ = consume lock
       } else {
         try steps.takeBack(journal)
       }

@@ -4,15 +4,20 @@ public import SystemPackage
 /// Keeps SQLite out of a database file, held until the value goes away.
 ///
 /// Takes the bytes that SQLite's own locks lie on, so it fails while another process has the file
-/// open in WAL mode or is in a transaction, and makes everybody else wait while it is held. An idle
-/// connection to a store that uses a rollback journal holds no lock and is not noticed.
+/// open in WAL mode or is in a transaction, and makes everybody else wait while it is held. A
+/// connection that holds no lock is not noticed: one that has read nothing yet, or an idle one in
+/// rollback mode. ``takeLease(waitingMilliseconds:)`` notices those.
 ///
 /// The lock belongs to the open file, not to the process (`F_OFD_SETLK`, fcntl(2)): closing another
 /// descriptor of the same file does not drop it.
 ///
 /// Source: https://sqlite.org/src/file/src/os.h, `PENDING_BYTE`, `RESERVED_BYTE`, `SHARED_FIRST`.
 public struct StoreLock: ~Copyable {
-  private let descriptor: FileDescriptor
+  let path: FilePath
+  let descriptor: FileDescriptor
+  /// False for a file that may not be written: the lock is not held then.
+  let isWritable: Bool
+  var hasLease = false
 
   /// Takes the lock at once, or fails. For a file that may not be written, the lock is only tried.
   ///
@@ -34,7 +39,9 @@ public struct StoreLock: ~Copyable {
     var range = byteRange(0x4000_0000, 512, F_WRLCK)
     let code = fcntl(file.rawValue, command, &range) < 0 ? errno : 0
     if code == 0, command == ownedSetLock || range.l_type == Int16(F_UNLCK) {
+      self.path = path
       descriptor = file
+      isWritable = command == ownedSetLock
       return
     }
     try? file.close()  // the lock's error is the one to tell
@@ -42,7 +49,11 @@ public struct StoreLock: ~Copyable {
     throw DurabilityError.failed(call: "fcntl", path: path, Errno(rawValue: code))
   }
 
-  deinit { try? descriptor.close() }
+  deinit {
+    // A child process that has just been started may share the open file for a moment.
+    if hasLease { releaseLease(of: descriptor) }
+    try? descriptor.close()
+  }
 }
 
 // F_OFD_GETLK and F_OFD_SETLK; glibc declares them for _GNU_SOURCE only.

@@ -89,7 +89,10 @@ struct ChainRun {
   private func decide(_ own: RunFolder) async throws -> Decision {
     let directory = directory
     var committed: MigrationResult?
-    switch try await onOwnThread({ try StoreSwap.recover(run: directory) }) {
+    let isStoreOffline = request.isStoreOffline
+    switch try await onOwnThread({
+      try StoreSwap.recover(run: directory, isStoreOffline: isStoreOffline)
+    }) {
     case .nothing, .takenBack: break
     case .committed(let journal):
       if journal.store == (request.output ?? request.store).string {
@@ -335,7 +338,8 @@ extension ChainRun {
     ends.destinationPath = request.output?.string ?? ends.sourcePath
     ends.fingerprint = fingerprint
     let swap = StoreSwap(
-      chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970))
+      chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970),
+      isStoreOffline: request.isStoreOffline)
     let written = folder.store(of: step)
     // A handler may have brought back the very file that a step before had let go.
     let obsolete = done.obsolete.filter {

@@ -7,8 +7,10 @@ enum DiskSpace {
   /// What a migration needs at its height: checkpoints and the assembled store together, about
   /// 2.2 times the source, and the external data once more, since the source's stays until the
   /// end.
-  static func needed(sourceBytes: Int64, externalBytes: Int64) -> Int64 {
-    let (store, isLarge) = sourceBytes.multipliedReportingOverflow(by: 22)
+  ///
+  /// - Parameter isInPlace: The source is kept as a copy, so that it counts once more.
+  static func needed(sourceBytes: Int64, externalBytes: Int64, isInPlace: Bool) -> Int64 {
+    let (store, isLarge) = sourceBytes.multipliedReportingOverflow(by: isInPlace ? 32 : 22)
     return isLarge ? .max : (store / 10).addingReportingOverflow(externalBytes).partialValue
   }
 

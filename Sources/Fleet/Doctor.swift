@@ -94,7 +94,8 @@ public struct Doctor: Sendable {
     let isGood = free >= 64 << 20
     return Finding(
       name: name, value: "\(ByteCount.text(free)) in \(folder)", isGood: isGood,
-      advice: isGood ? nil : "A migration needs about 2.2 times the store's size.")
+      advice: isGood
+        ? nil : "A migration needs about 2.2 times the store's size, 3.2 times in place.")
   }
 
   private var fileSystem: Finding {

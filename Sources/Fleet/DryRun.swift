@@ -74,7 +74,8 @@ public struct DryRun: Sendable {
       result.verdict = .migrated
       let needed = DiskSpace.needed(
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
-        externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
+        externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)),
+        isInPlace: request.output == nil)
       result.take(plan, diskBytes: needed, withTables: true)
       if let end {
         result.destination = end.destination

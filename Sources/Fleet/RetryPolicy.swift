@@ -142,7 +142,7 @@ public enum RetryPolicy {
         .badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
       judgement.verdict = .refused
       return judgement
-    case .storeInUse: return Judgement(.resumable, "in-use", "\(error)")
+    case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
     // Doing a unit again is all that it takes.

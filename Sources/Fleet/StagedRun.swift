@@ -111,7 +111,8 @@ extension ChainRun {
     try DiskSpace.check(
       DiskSpace.needed(
         sourceBytes: store.identity.size + store.identity.walSize,
-        externalBytes: DiskSpace.size(of: FilePath(ends.externalDataPath))), at: directory.path)
+        externalBytes: DiskSpace.size(of: FilePath(ends.externalDataPath)),
+        isInPlace: request.output == nil), at: directory.path)
     try StageStore.copy(
       store.readPath, externalData: FilePath(ends.externalDataPath), to: folder.store(of: step))
     // Somebody may have written to the source while it was copied.

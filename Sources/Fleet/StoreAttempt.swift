@@ -144,8 +144,10 @@ struct StoreAttempt {
   ///
   /// - Returns: True when the destination is in its place because of it.
   private mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
-    let directory = directory
-    switch try await onOwnThread({ try StoreSwap.recover(run: directory) }) {
+    let (directory, isStoreOffline) = (directory, request.isStoreOffline)
+    switch try await onOwnThread({
+      try StoreSwap.recover(run: directory, isStoreOffline: isStoreOffline)
+    }) {
     case .nothing:
       return false
     case .takenBack:

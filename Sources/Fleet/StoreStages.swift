@@ -13,12 +13,14 @@ extension StoreAttempt {
   mutating func migrate(_ plan: MigrationPlan, _ folder: RunFolder) async throws {
     let needed = DiskSpace.needed(
       sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
-      externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)))
+      externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)),
+      isInPlace: request.output == nil)
     result.take(plan, diskBytes: needed)
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
     let swap = StoreSwap(
-      plan: plan, run: directory, name: try folder.name(now: Date().timeIntervalSince1970))
+      plan: plan, run: directory, name: try folder.name(now: Date().timeIntervalSince1970),
+      isStoreOffline: request.isStoreOffline)
     let sourceBytes = plan.sourceIdentity.size
     try await onOwnThread { try swap.checkSpace(assembledBytes: sourceBytes) }
     var event = RunEvent(.plan)
@@ -32,20 +34,24 @@ extension StoreAttempt {
 
     var attempt = self
     defer { self = attempt }
-    try await WorkerPool.serving(run.settings.pool, run: directory.path) { pool in
+    let path = try await WorkerPool.serving(run.settings.pool, run: directory.path) { pool in
+      let path: FilePath
       do {
-        try await attempt.work(plan, swap, folder, pool)
+        path = try await attempt.work(plan, swap, folder, pool)
       } catch {
         attempt.workerPeakRSS = await pool.peakRSS
         throw error
       }
       attempt.workerPeakRSS = await pool.peakRSS
+      return path
     }
+    // The workers have ended: nobody of ours has the source open any more.
+    try await attempt.commit(swap, path)
   }
 
   private mutating func work(
     _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: WorkerPool
-  ) async throws {
+  ) async throws -> FilePath {
     let barrier = plan.mapped == nil ? nil : MappedBarrier(plan: plan, run: directory)
     for stage in [Stage.copy, .link, .validate] {
       try await perform(stage, plan, pool)
@@ -75,7 +81,7 @@ extension StoreAttempt {
     try await judgeDestination(plan, path, found)
     try await writeURITable(plan, written: path)
     try Task.checkCancellation()
-    try await commit(swap, path)
+    return path
   }
 
   /// The audits look at the source while the coordinator writes the destination: neither waits

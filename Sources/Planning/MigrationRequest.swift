@@ -18,6 +18,9 @@ public struct MigrationRequest: Sendable {
   public var snapshotFolder: FilePath
   /// Row bytes that one shard should hold.
   public var shardBytes: Int64
+  /// The operator's word that no other process has the store open. It only counts where that cannot
+  /// be found out.
+  public var isStoreOffline = false
   /// Carries on with a store that is not sound: what can be rebuilt is rebuilt, the rest is
   /// carried as found and reported.
   public var acceptsDamage: Bool

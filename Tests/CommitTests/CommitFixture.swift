@@ -237,6 +237,7 @@ final class SwapFixture {
   /// Everything beside the store that an undisturbed commit leaves.
   var expectedFiles: [String] {
     let (kept, obsolete, added) = (SwapFixture.kept, SwapFixture.obsolete, SwapFixture.added)
+    let backup = "Recipes.sqlite.godwit-backup-R1"
     let original = [
       ".Recipes_SUPPORT/_EXTERNAL_DATA/\(kept)", "Recipes.sqlite",
     ]
@@ -251,10 +252,10 @@ final class SwapFixture {
     case .settled, .walled:
       return
         (original + [
-          ".Recipes_SUPPORT/_EXTERNAL_DATA/\(added)", "Recipes.sqlite.godwit-backup-R1",
-          ".Recipes.sqlite_SUPPORT/_EXTERNAL_DATA/\(kept)",
-          ".Recipes.sqlite_SUPPORT/_EXTERNAL_DATA/\(obsolete)",
-        ] + (way == .walled ? ["Recipes.sqlite.godwit-backup-R1-wal"] : [])).sorted()
+          ".Recipes_SUPPORT/_EXTERNAL_DATA/\(added)", "\(backup).sqlite",
+          ".\(backup)_SUPPORT/_EXTERNAL_DATA/\(kept)",
+          ".\(backup)_SUPPORT/_EXTERNAL_DATA/\(obsolete)",
+        ] + (way == .walled ? ["\(backup).sqlite-wal"] : [])).sorted()
     }
   }
 }

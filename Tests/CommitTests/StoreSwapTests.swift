@@ -175,18 +175,21 @@ private final class StepCounter: Sendable {
     }
     #expect(DurableFile.exists(clone) && DurableFile.exists(wal))
     try FileManager.default.removeItem(atPath: clone.string)
-    let looks = try fixture.scratch.folder("looks")
     let source = fixture.source
-    let seen = Mutex<Set<String>>([])
+    let original = FileMark(source)
+    let seen = Mutex(0)
+    // Nobody can open the store meanwhile, this test included: without its WAL it must be another
+    // file than the original.
     let recovery = try DurableSteps.observing(with: { _, _ in
-      let content = try StoreContent(source, scratch: looks)
-      seen.withLock { _ = $0.insert("\(content)") }
+      let isOriginal = try #require(FileMark(source)).isSameFile(as: original)
+      #expect(DurableFile.exists(wal) || !isOriginal)
+      seen.withLock { $0 += 1 }
     }) { try StoreSwap.recover(run: fixture.run) }
     guard case .committed = recovery else {
       Issue.record("not finished: \(recovery)")
       return
     }
-    #expect(seen.withLock { $0 } == ["old", "new"])
+    #expect(seen.withLock { $0 } > 5)
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
   }
 
@@ -307,7 +310,7 @@ private final class StepCounter: Sendable {
 
   @Test func `says that a journal is of another version`() throws {
     let fixture = try SwapFixture(.settled)
-    try write(#"{"formatVersion": 2}"#, to: fixture.run.journal)
+    try write(#"{"formatVersion": 1}"#, to: fixture.run.journal)
     #expect(throws: CommitError.unreadableJournal(path: fixture.run.journal)) {
       try StoreSwap.recover(run: fixture.run)
     }
@@ -320,7 +323,7 @@ private final class StepCounter: Sendable {
   @Test func `deletes no backup of a store that was taken away`() throws {
     let fixture = try SwapFixture(.settled)
     let assembled = try fixture.assemble()
-    let backup = FilePath(fixture.source.string + ".godwit-backup-R1")
+    let backup = FilePath(fixture.source.string + ".godwit-backup-R1.sqlite")
     for step in 1...80 where !DurableFile.exists(backup) {
       try? FileManager.default.removeItem(atPath: fixture.run.journal.string)
       let crash = StepCounter(stoppingAfter: step)

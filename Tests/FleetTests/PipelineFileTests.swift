@@ -34,6 +34,7 @@ import Testing
         roots: [/srv/recipes, local]
         include: ["*/Recipes.sqlite"]
         exclude: ["*/trash/**"]
+        in-use: offline
       models: [A.mom, "/m/B.momd:B 2"]
       destination: Recipes 2
       mappings: [RecipesV1toV2.xcmappingmodel, units.mapping.yaml]
@@ -47,6 +48,7 @@ import Testing
       """)
     #expect(pipeline.name == "recipes-2.0")
     #expect(pipeline.stores.roots == ["/srv/recipes", "/srv/Pipelines/nightly/local"])
+    #expect(pipeline.stores.areOffline)
     #expect(pipeline.models == ["/srv/Pipelines/nightly/A.mom", "/m/B.momd:B 2"])
     #expect(pipeline.destination == "Recipes 2")
     #expect(pipeline.mappings.last == "/srv/Pipelines/nightly/units.mapping.yaml")
@@ -59,6 +61,8 @@ import Testing
   @Test(arguments: [
     ("worker: 2", "Did you mean workers?"),
     ("stores: { root: /a }", "Did you mean roots?"),
+    ("stores: { roots: a, in-use: ofline }", "Did you mean offline?"),
+    ("stores: { roots: a, in-use: wait }", "none of skip, offline"),
     ("chain: progresive", "Did you mean progressive?"),
     ("commit: replaced", "Did you mean replace?"),
     ("commit: { besides: x }", "Did you mean beside?"),
@@ -198,11 +202,26 @@ import Testing
       [
         "b/s.sqlite", "b/s.sqlite-wal", "b/s.sqlite-shm", "a/s.sqlite", "a/s.sqlite-journal",
         "a/s.sqlite.godwit-backup-2026/x.sqlite", "a/s.sqlite.godwit/run.sqlite",
+        "a/s.sqlite.godwit-backup-2026.sqlite",
+        "a/.s.sqlite.godwit-backup-2026_SUPPORT/_EXTERNAL_DATA/E",
         ".hidden/s.sqlite", "a/trash/s.sqlite", "state/stores/1/snapshot/s.sqlite", "a/text.txt",
       ])
     let pipeline = try pipeline(scratch, include: "**", exclude: "*/trash/**")
     let search = StoreSearch(pipeline, state: scratch.path.appending("state"))
     #expect(found(try search.run(), scratch.path) == ["a/s.sqlite", "a/text.txt", "b/s.sqlite"])
+  }
+
+  @Test func `never finds a backup or a file of a commit, even by its very name`() throws {
+    let scratch = try Scratch()
+    let names = [
+      "s.sqlite.godwit-backup-2026.sqlite", ".s.sqlite.godwit-2026", ".s.sqlite.godwit-2026-clone",
+      ".s.sqlite.partial-0",
+    ]
+    try fill(scratch, names)
+    for name in names {
+      let pipeline = try pipeline(scratch, include: name)
+      #expect(try StoreSearch(pipeline, state: nil).run().stores.isEmpty, "\(name)")
+    }
   }
 
   @Test func `counts a store once, however many roots lead to it`() throws {

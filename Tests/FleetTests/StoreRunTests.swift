@@ -132,7 +132,8 @@ struct Scratch: ~Copyable {
     (.max, .max, .max),
   ])
   func `needed is the source twice and a little`(source: Int64, external: Int64, needed: Int64) {
-    #expect(DiskSpace.needed(sourceBytes: source, externalBytes: external) == needed)
+    #expect(
+      DiskSpace.needed(sourceBytes: source, externalBytes: external, isInPlace: false) == needed)
   }
 
   @Test func `that is not there is said before the first row`() throws {

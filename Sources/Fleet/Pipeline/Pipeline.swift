@@ -21,6 +21,8 @@ public struct Pipeline: Sendable, Equatable {
     /// Relative to each root.
     public var include: [PathPattern]
     public var exclude: [PathPattern]
+    /// The operator's word that no other process has one of them open.
+    public var areOffline = false
   }
 
   public var file: FilePath

@@ -10,6 +10,7 @@ import SystemPackage
 ///       roots: [/srv/recipes]
 ///       include: ["*/Recipes.sqlite"]    # else **/*.sqlite
 ///       exclude: ["*/trash/**"]
+///       in-use: skip                   # or offline: nobody has one open
 ///     models: Recipes.xcdatamodeld       # a MODEL, or a list of them
 ///     destination: Recipes 2             # else the current version
 ///     mappings: [a.xcmappingmodel, b.yaml]
@@ -36,13 +37,14 @@ enum PipelineFile {
     static let unsupported: Set<Key> = [.invalid, .backups, .limits, .canary, .report, .engine]
   }
 
-  enum StoresKey: String, CaseIterable { case roots, include, exclude }
+  enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
   enum ShardKey: String, CaseIterable { case bytes }
   enum CommitKey: String, CaseIterable { case beside }
 
   /// YAML has many words for these; one each is enough.
   fileprivate enum Choice: String, CaseIterable { case `true`, `false` }
   fileprivate enum CommitWord: String, CaseIterable { case replace }
+  fileprivate enum InUseWord: String, CaseIterable { case skip, offline }
 }
 
 extension Pipeline {
@@ -133,7 +135,8 @@ extension Pipeline {
     return Stores(
       roots: try texts(roots).map { FilePath($0) },
       include: try fields[.include].map(patterns) ?? [PathPattern("**/*.sqlite")].compactMap { $0 },
-      exclude: try fields[.exclude].map(patterns) ?? [])
+      exclude: try fields[.exclude].map(patterns) ?? [],
+      areOffline: try fields[.inUse]?.word(PipelineFile.InUseWord.self) == .offline)
   }
 
   private static func patterns(_ value: YAMLValue) throws -> [PathPattern] {

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitPersistentStore
 import SystemPackage
 
@@ -105,6 +106,12 @@ struct StoreSearch {
   private static func isOurs(_ name: String) -> Bool {
     name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
       || name.hasSuffix(".godwit") || name.contains(".godwit-backup-")
+      || PendingFile.isTemporaryName(name) || isAssembly(name)
+  }
+
+  /// `.STORE.godwit-RUN` and `.STORE.godwit-RUN-clone`, see `StoreSwap`.
+  private static func isAssembly(_ name: String) -> Bool {
+    name.hasPrefix(".") && name.contains(".godwit-")
   }
 }
 

@@ -1,0 +1,110 @@
+private import Glibc
+public import SystemPackage
+
+// Whether anybody else has a database open, and keeping it so for a moment.
+extension StoreLock {
+  /// What is known of other processes.
+  public enum Openers: Sendable, Equatable {
+    /// Nobody else has the file open, and who opens it waits until ``giveLeaseBack()``.
+    case none
+    /// Another process has the file open, locked or not.
+    case some
+    /// The volume has no leases, or this user may not take one.
+    case unknown
+  }
+
+  /// Takes a write lease on the file: it is only given while nobody else has the file open.
+  ///
+  /// Who opens the file then waits in open(2), for `/proc/sys/fs/lease-break-time` seconds at most
+  /// (45 unless set otherwise), and ``isAwaited`` says so. Hold it for moments only.
+  ///
+  /// - Parameter waitingMilliseconds: How long to wait for others to close the file: a child process
+  ///   of our own that has just been started has its files open, too, until it runs its program.
+  /// - Throws: ``DurabilityError/failed(call:path:_:)``.
+  ///
+  /// Source: fcntl(2), "Leases".
+  public mutating func takeLease(waitingMilliseconds: Int = 500) throws -> Openers {
+    if hasLease { return .none }
+    // The signal of a lease that is being broken ends a process unless it is another than SIGIO.
+    // SIGURG is ignored unless somebody handles it.
+    _ = fcntl(descriptor.rawValue, setSignal, SIGURG)
+    let clock = ContinuousClock()
+    let end = clock.now + .milliseconds(waitingMilliseconds)
+    while fcntl(descriptor.rawValue, setLease, Int32(F_WRLCK)) < 0 {
+      switch errno {
+      case EINTR: continue
+      case EAGAIN, EBUSY:
+        guard clock.now < end else { return .some }
+        usleep(5_000)
+      case EINVAL, EACCES, EPERM, ENOLCK, ENOSYS, EOPNOTSUPP: return .unknown
+      default: throw DurabilityError.failed(call: "fcntl", path: path, Errno(rawValue: errno))
+      }
+    }
+    hasLease = true
+    return .none
+  }
+
+  /// Whether somebody waits to open the file that the lease is on, or no longer waits: the kernel
+  /// takes a lease away from who keeps it too long.
+  public var isAwaited: Bool {
+    hasLease && fcntl(descriptor.rawValue, getLease) != Int32(F_WRLCK)
+  }
+
+  /// Lets others open the file again. Without a lease nothing happens.
+  public mutating func giveLeaseBack() {
+    guard hasLease else { return }
+    hasLease = false
+    releaseLease(of: descriptor)
+  }
+
+  /// Overwrites the file header of a database that has no name any more, so that a process that
+  /// opened it at the last moment is told that it is no database, and writes nothing beside the
+  /// file that has the name now. A file that still has a name is left alone.
+  public borrowing func invalidateUnnamed() throws {
+    var status = stat()
+    guard isWritable, fstat(descriptor.rawValue, &status) == 0, status.st_nlink == 0,
+      status.st_size > 0
+    else { return }
+    // The 100 bytes of https://sqlite.org/fileformat2.html §1.3.
+    let text = Array("This store was replaced. Open it again by its path.".utf8)
+    let header = text + Array(repeating: 0, count: 100 - text.count)
+    try header.withUnsafeBytes { bytes in
+      _ = try failing("pwrite", path) { try descriptor.writeAll(toAbsoluteOffset: 0, bytes) }
+    }
+  }
+}
+
+extension StoreLock {
+  /// Whether `/proc` shows a process that has one of the files open. Processes of other users are
+  /// only seen by a privileged one, so that false proves nothing.
+  ///
+  /// - Parameter paths: Files of the store; those that do not exist are left out.
+  public borrowing func areOpenElsewhere(_ paths: [FilePath]) -> Bool {
+    let wanted = paths.compactMap(FileMark.init)
+    guard !wanted.isEmpty else { return false }
+    let own = getpid()
+    for name in (try? DurableFile.names(in: "/proc")) ?? [] {
+      guard let process = pid_t(name) else { continue }
+      let folder = FilePath("/proc").appending(name).appending("fd")
+      for number in (try? DurableFile.names(in: folder)) ?? [] {
+        if process == own, Int32(number) == descriptor.rawValue { continue }
+        var status = stat()
+        guard folder.appending(number).withPlatformString({ stat($0, &status) }) == 0 else {
+          continue
+        }
+        let (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+        if wanted.contains(where: { $0.device == device && $0.inode == inode }) { return true }
+      }
+    }
+    return false
+  }
+}
+
+func releaseLease(of file: FileDescriptor) {
+  _ = fcntl(file.rawValue, setLease, Int32(F_UNLCK))
+}
+
+// fcntl(2); glibc declares them for _GNU_SOURCE only.
+private let setSignal: Int32 = 10
+private let setLease: Int32 = 1024
+private let getLease: Int32 = 1025

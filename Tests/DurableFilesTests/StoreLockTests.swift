@@ -1,0 +1,80 @@
+import GodwitDurableFiles
+import SystemPackage
+import Testing
+
+@Suite struct `A store lock` {
+  private let folder: TemporaryFolder
+  private let path: FilePath
+
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.file("store")
+    try DurableFile.write(Array("a store".utf8), to: path)
+  }
+
+  @Test func `notices whoever has the file open, with or without locks`() throws {
+    var lock = try StoreLock(excludingOthersFrom: path)
+    let openers1 = try lock.takeLease(waitingMilliseconds: 0)
+    #expect(openers1 == .none)
+    let found2 = lock.isAwaited
+    #expect(!found2)
+    let found3 = lock.areOpenElsewhere([path])
+    #expect(!found3)
+    lock.giveLeaseBack()
+    let other = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    let openers4 = try lock.takeLease(waitingMilliseconds: 0)
+    #expect(openers4 == .some)
+    let found5 = lock.areOpenElsewhere([folder.file("none"), path])
+    #expect(found5)
+    try other.close()
+    let openers6 = try lock.takeLease(waitingMilliseconds: 0)
+    #expect(openers6 == .none)
+  }
+
+  @Test func `notices whoever begins to open the file`() throws {
+    var lock = try StoreLock(excludingOthersFrom: path)
+    let openers7 = try lock.takeLease(waitingMilliseconds: 0)
+    #expect(openers7 == .none)
+    #expect(throws: Errno.wouldBlock) {
+      try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
+    }
+    let found8 = lock.isAwaited
+    #expect(found8)
+    lock.giveLeaseBack()
+    let found9 = lock.isAwaited
+    #expect(!found9)
+    try FileDescriptor.open(path, .readOnly, options: .closeOnExec).close()
+  }
+
+  @Test func `lets several readers in, and no writer beside them`() throws {
+    let memory = folder.file("store-shm")
+    let first = try StoreReadLock(path, sharedMemory: memory, waitingMilliseconds: 0)
+    let second = try StoreReadLock(path, sharedMemory: memory, waitingMilliseconds: 0)
+    let facts = [first.isHeld, second.isHeld, first.hasSharedMemory, first.hasWriter]
+    #expect(facts == [true, true, false, false])
+    #expect(throws: DurabilityError.locked(path)) { _ = try StoreLock(excludingOthersFrom: path) }
+    _ = consume first
+    _ = consume second
+    let lock = try StoreLock(excludingOthersFrom: path)
+    #expect(throws: DurabilityError.locked(path)) {
+      _ = try StoreReadLock(path, sharedMemory: memory, waitingMilliseconds: 0)
+    }
+    _ = consume lock
+  }
+
+  @Test func `makes a file useless only once it has no name`() throws {
+    let lock = try StoreLock(excludingOthersFrom: path)
+    let reader = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    func firstByte() throws -> UInt8 {
+      var byte: UInt8 = 0
+      _ = try withUnsafeMutableBytes(of: &byte) { try reader.read(fromAbsoluteOffset: 0, into: $0) }
+      return byte
+    }
+    try lock.invalidateUnnamed()
+    #expect(try firstByte() == UInt8(ascii: "a"))
+    try DurableFile.remove(path)
+    try lock.invalidateUnnamed()
+    #expect(try firstByte() == UInt8(ascii: "T"))
+    try reader.close()
+  }
+}
