@@ -148,12 +148,13 @@ public struct EntityProgram: Codable, Sendable, Equatable {
   public var mapping: String?
 }
 
-/// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``,
-/// and beyond its end in ``TablePlan/copyExpressions``.
+/// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``.
 public enum AttributeProgram: Codable, Sendable, Equatable {
   case null
   case constant(StoredDefault)
   case source(Int)
+  /// A place in ``TablePlan/copyExpressions``.
+  case expression(Int)
   /// NULL becomes the default.
   case sourceOr(Int, StoredDefault)
   /// Converted to another numeric type; NULL becomes the default where there is one.
@@ -233,8 +234,8 @@ public struct JoinTablePlan: Codable, Sendable, Equatable {
   /// Places in ``columns`` whose value is a rank to be counted by the link stage: the order
   /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
   public var ranks: [JoinRank]
-  /// Where the first keys come from, for cutting shards; nil for an empty table.
-  public var keySource: KeySource?
+  /// Where the first keys come from, for cutting shards; none for an empty table.
+  public var keySources: [KeySource]
 
   /// A column of the source store.
   public struct KeySource: Codable, Sendable, Equatable {

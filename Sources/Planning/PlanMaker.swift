@@ -12,6 +12,8 @@ struct PlanMaker {
   let found: SourceModelSearch.Found
   let context: PlanContext
   let binding: StoreBinding
+  /// Counted before.
+  var losses: [Loss] = []
 
   func plan() throws -> MigrationPlan {
     let store = context.store
@@ -38,10 +40,12 @@ struct PlanMaker {
       tables: tables, joinTables: joins, foreignTables: foreign.tables,
       triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
       audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
-    plan.losses = try LossCounter(
-      store: store, layout: context.source, census: context.census,
-      succession: Succession([context.inference])
-    ).losses()
+    plan.losses =
+      try losses
+      + LossCounter(
+        store: store, layout: context.source, census: context.census,
+        succession: Succession([context.inference])
+      ).losses()
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan
@@ -73,7 +77,7 @@ struct PlanMaker {
     }
     for (index, join) in plan.joinTables.enumerated() where join.way != .empty {
       let (keys, rows) = try JoinTablePlanner(context: context).extent(of: join)
-      guard let source = join.keySource else { continue }
+      guard let source = join.keySources.first else { continue }
       units += try shards(
         .joinTable(index), table: source.table, key: source.column, keys: keys, rows: rows,
         bytes: rows * 32)

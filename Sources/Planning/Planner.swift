@@ -68,15 +68,16 @@ public struct Planner: Sendable {
     try requireSoundness(binding, request)
     let destinationLayout = StoreLayout(destination)
     try destinationLayout.requireUsable()
-    let context = PlanContext(
+    var context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
       inference: inference, census: try StoreCensus(binding))
     try requireKnownRows(context, binding, request)
-    let refusals = try RowConditions(context: context).refusals()
-    guard refusals.isEmpty else {
-      return .refused(
-        code: refusals[0].code, refusals.map(Reason.init(refusal:)))
+    var conditions = RowConditions(context: context)
+    let answer = try conditions.answer(request.losses)
+    guard answer.refusals.isEmpty else {
+      return .refused(code: answer.code, answer.refusals)
     }
+    context.crowded = answer.crowded
     var known = found
     if !mapped.mismatches.isEmpty {
       known.notes.append(
@@ -85,8 +86,9 @@ public struct Planner: Sendable {
       known.notes += mapped.notes
     }
     return accepted(
-      try PlanMaker(request: request, found: known, context: context, binding: binding).plan(),
-      request)
+      try PlanMaker(
+        request: request, found: known, context: context, binding: binding, losses: answer.losses
+      ).plan(), request)
   }
 
   /// A plan whose losses the request allows.

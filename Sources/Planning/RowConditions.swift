@@ -5,91 +5,287 @@ import GodwitSQLite
 
 /// Asks the source store what inference leaves open: whether its rows forbid the migration.
 struct RowConditions {
-  let context: PlanContext
-
-  /// The refusals whose condition the rows do not fulfil.
-  func refusals() throws -> [Refusal] {
-    try context.inference.rowConditions.compactMap { condition in
-      let offending = try offendingRows(condition.question)
-      guard offending > 0 else { return nil }
-      var refusal = condition.refusal
-      refusal.message += " (\(offending) \(offending == 1 ? "object" : "objects"))"
-      return refusal
-    }
+  /// What the rows say to all conditions.
+  struct Answer {
+    /// Core Data's error code of the first refusal.
+    var code = 0
+    var refusals: [Reason] = []
+    /// References that are dropped, where that is allowed.
+    var losses: [Loss] = []
+    /// Relationships for which the destination lacks room.
+    var crowded: Set<PairKey> = []
   }
 
-  private func offendingRows(_ question: RowCondition.Question) throws -> Int64 {
+  /// Rows that do not fulfil a condition.
+  private struct Offence {
+    var count: Int64
+    /// The first ``Reason/mostPrimaryKeys``, ascending.
+    var primaryKeys: [Int64]
+    /// What ``count`` counts, as a singular.
+    var unit = "object"
+  }
+
+  private var context: PlanContext
+
+  init(context: PlanContext) { self.context = context }
+
+  /// - Parameter losses: ``LossPolicy/allow`` lets references without room pass, and counts them.
+  mutating func answer(_ losses: LossPolicy) throws -> Answer {
+    var answer = Answer()
+    for condition in context.inference.rowConditions {
+      guard let offence = try offence(against: condition.question) else { continue }
+      if case .room(let entity, let name) = condition.question, losses == .allow,
+        let pairs = pairs(of: name, declaredBy: entity), !pairs.isReflexive
+      {
+        let key = PairKey(pairs)
+        answer.crowded.insert(key)
+        // Later conditions look at what is kept.
+        context.crowded.insert(key)
+        answer.losses.append(loss(of: pairs, offence))
+        continue
+      }
+      if answer.refusals.isEmpty { answer.code = condition.refusal.code }
+      answer.refusals.append(reason(condition.refusal, offence))
+    }
+    answer.losses += try unusedPairs()
+    return answer
+  }
+
+  private func reason(_ refusal: Refusal, _ offence: Offence) -> Reason {
+    var reason = Reason(refusal: refusal)
+    reason.count = offence.count
+    reason.primaryKeys = offence.primaryKeys
+    reason.message = "\(refusal.message) (\(text(offence))). \(refusal.advice)"
+    return reason
+  }
+
+  private func text(_ offence: Offence) -> String {
+    let count = "\(offence.count) \(offence.unit)\(offence.count == 1 ? "" : "s")"
+    guard !offence.primaryKeys.isEmpty else { return count }
+    let isWhole = offence.primaryKeys.count == offence.count
+    return "\(count), Z_PK \(offence.primaryKeys.map(String.init).joined(separator: ", "))"
+      + (isWhole ? "" : ", …")
+  }
+
+  private func offence(against question: RowCondition.Question) throws -> Offence? {
     switch question {
     case .noRows(let entity):
-      return context.rows(ofSource: entity)
+      let count = context.rows(ofSource: entity)
+      guard count > 0 else { return nil }
+      return Offence(count: count, primaryKeys: try keys(rows(of: entity, where: "1")))
     case .noNulls(let entity, let property):
-      guard context.rows(ofSource: entity) > 0,
-        let table = context.source.table(of: entity)?.name,
-        let column = context.source.column(of: property, in: entity)
-      else { return 0 }
-      return try count(
-        """
-        SELECT count(*)
-          FROM \(quoted(table))
-         WHERE Z_ENT = \(context.sourceNumber(entity)) AND \(quoted(column)) IS NULL
-        """)
+      guard let column = context.source.column(of: property, in: entity) else { return nil }
+      return try offence(rows(of: entity, where: "a.\(quoted(column)) IS NULL"))
+    case .noneEmpty(let entity, let name):
+      guard let declared = context.source.hierarchy.property(name, of: entity),
+        let relationship = declared.property.relationship,
+        let storage = context.storage(of: relationship, declaredBy: declared.entity)
+      else { return nil }
+      return try offence(
+        rows(
+          of: entity,
+          where: """
+            NOT EXISTS (SELECT 1 FROM \(quoted(storage.table)) AS r
+                         WHERE r.\(quoted(storage.ownerColumn)) = a.Z_PK)
+            """))
+    case .room(let entity, let name):
+      return try pairs(of: name, declaredBy: entity).flatMap(pairsWithoutRoom)
     case .unique(let parts):
       return try repeatedValues(parts)
     }
   }
 
-  /// Values that more than one object has under a uniqueness constraint.
-  private func repeatedValues(_ parts: [UniquePart]) throws -> Int64 {
+  // MARK: Rows
+
+  /// The keys, as `key`, of an entity's rows that fulfil a condition. A row goes by `a`.
+  private func rows(of entity: EntityName, where condition: String) -> String? {
+    guard context.rows(ofSource: entity) > 0,
+      let table = context.source.table(of: entity)?.name
+    else { return nil }
+    return """
+      SELECT a.Z_PK AS key
+        FROM \(quoted(table)) AS a
+       WHERE a.Z_ENT = \(context.sourceNumber(entity)) AND \(condition)
+      """
+  }
+
+  private func offence(_ rows: String?) throws -> Offence? {
+    guard let rows else { return nil }
+    let count = try number("SELECT count(*) FROM (\(rows))")
+    return count == 0 ? nil : Offence(count: count, primaryKeys: try keys(rows))
+  }
+
+  private func keys(_ rows: String?, _ values: [SQLiteValue] = []) throws -> [Int64] {
+    guard let rows else { return [] }
+    return try context.store.connection.rows(
+      "SELECT DISTINCT key FROM (\(rows)) ORDER BY key LIMIT \(Reason.mostPrimaryKeys)", values
+    ).compactMap { $0.first?.integer }
+  }
+
+  private func number(_ sql: String, _ values: [SQLiteValue] = []) throws -> Int64 {
+    try context.store.connection.rows(sql, values).first?.first?.integer ?? 0
+  }
+
+  // MARK: Pairs
+
+  private func pairs(of name: String, declaredBy entity: EntityName) -> RelationshipPairs? {
+    context.destination.hierarchy.property(name, of: entity)?.property.relationship.map {
+      context.inference.pairs(of: $0, declaredBy: entity)
+    }
+  }
+
+  /// Pairs that the destination's storage has no room for, by the keys of their owners.
+  private func pairsWithoutRoom(_ pairs: RelationshipPairs) throws -> Offence? {
+    var set = context.pairSet(of: pairs.relationship, declaredBy: pairs.entity)
+    let all = set.all { _ in "1" }
+    if set.isReflexive {
+      let groups = "SELECT o AS key, count(*) AS n FROM (\(all)) GROUP BY o HAVING count(*) > 1"
+      let count = try number("SELECT sum(n - 1) FROM (\(groups))")
+      return count == 0
+        ? nil : Offence(count: count, primaryKeys: try keys(groups), unit: "reference")
+    }
+    set.isCrowded = true
+    let kept = set.kept { _ in "1" }
+    let count =
+      try number("SELECT count(*) FROM (\(all))") - number("SELECT count(*) FROM (\(kept))")
+    guard count > 0 else { return nil }
+    let dropped = "SELECT o AS key, t FROM (\(all)) EXCEPT SELECT o, t FROM (\(kept))"
+    return Offence(count: count, primaryKeys: try keys(dropped), unit: "reference")
+  }
+
+  private func loss(of pairs: RelationshipPairs, _ offence: Offence) -> Loss {
+    let parts = pairs.parts + pairs.laterParts
+    let source = (parts.first { !$0.isSwapped } ?? parts.first)?.source
+    let place = "\(pairs.entity).\(pairs.relationship.name)"
+    return Loss(
+      .sharedTarget, entity: source?.entity.rawValue ?? pairs.entity.rawValue,
+      property: source?.relationship.name ?? pairs.relationship.name, count: offence.count,
+      primaryKeys: offence.primaryKeys,
+      message: "\(place) has no room for all references; the first of each object is kept, and "
+        + "the others are dropped (\(text(offence)))")
+  }
+
+  /// Pairs of a relationship whose inverse decides and does not have them: two relationships of the
+  /// source that become inverses of each other.
+  private func unusedPairs() throws -> [Loss] {
+    var losses: [Loss] = []
+    for entity in context.destination.hierarchy.order {
+      for property in context.destination.hierarchy[entity]?.properties ?? []
+      where property.isStored {
+        guard let relationship = property.relationship else { continue }
+        let pairs = context.inference.pairs(of: relationship, declaredBy: entity)
+        // Each is looked at from its own side.
+        for part in pairs.unusedParts where !part.isSwapped {
+          let unused = PairSet.edges(context.parts([part], of: pairs)) { _ in "1" }
+          let kept = context.pairSet(of: relationship, declaredBy: entity).kept { _ in "1" }
+          let dropped = "SELECT o AS key, t FROM (\(unused)) EXCEPT SELECT o, t FROM (\(kept))"
+          let count = try number("SELECT count(*) FROM (\(dropped))")
+          guard count > 0 else { continue }
+          losses.append(
+            Loss(
+              .relationship, entity: part.source.entity.rawValue,
+              property: part.source.relationship.name, count: count,
+              primaryKeys: try keys(dropped),
+              message: "\(entity).\(relationship.name) takes the references of its inverse; "
+                + "those that only \(part.source.entity).\(part.source.relationship.name) has are "
+                + "dropped"))
+        }
+      }
+    }
+    return losses
+  }
+
+  // MARK: Uniqueness
+
+  /// Objects that share their values under a uniqueness constraint with others.
+  private func repeatedValues(_ parts: [UniquePart]) throws -> Offence? {
     var selects: [String] = []
     var values: [SQLiteValue] = []
     var width = 0
     for part in parts where context.rows(ofSource: part.entity) > 0 {
       guard let table = context.source.table(of: part.entity)?.name else { continue }
       width = part.terms.count
-      let terms = part.terms.enumerated().map { index, term -> String in
-        let expression: String
-        switch term {
-        case .source(let property, let fallback):
-          guard let column = context.source.column(of: property, in: part.entity) else {
-            expression = "NULL"
-            break
-          }
-          if let fallback {
-            values.append(SQLiteValue(fallback))
-            expression = "ifnull(\(quoted(column)), ?)"
-          } else {
-            expression = quoted(column)
-          }
-        case .constant(let constant):
-          values.append(constant.map(SQLiteValue.init) ?? .null)
-          expression = "?"
-        }
-        return "\(expression) AS c\(index)"
+      let terms = part.terms.enumerated().map { index, term in
+        "\(expression(term, of: part.entity, &values)) AS c\(index)"
       }
       selects.append(
         """
-        SELECT \(terms.joined(separator: ", "))
-          FROM \(quoted(table))
-         WHERE Z_ENT = \(context.sourceNumber(part.entity))
+        SELECT a.Z_PK AS key, \(terms.joined(separator: ", "))
+          FROM \(quoted(table)) AS a
+         WHERE a.Z_ENT = \(context.sourceNumber(part.entity))
         """)
     }
-    guard !selects.isEmpty, width > 0 else { return 0 }
+    guard !selects.isEmpty, width > 0 else { return nil }
+    try context.store.connection.registerSinglePrecision(Self.singlePrecision)
     let columns = (0..<width).map { "c\($0)" }
-    return try count(
+    let listed = columns.joined(separator: ", ")
+    let rows = """
+      FROM (\(selects.joined(separator: " UNION ALL ")))
+           WHERE \(columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND "))
       """
-      SELECT count(*)
-        FROM (SELECT 1
-                FROM (\(selects.joined(separator: " UNION ALL ")))
-               WHERE \(columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND "))
-               GROUP BY \(columns.joined(separator: ", "))
-              HAVING count(*) > 1)
-      """, values)
+    let isRepeated = try number(
+      "SELECT EXISTS (SELECT 1 \(rows) GROUP BY \(listed) HAVING count(*) > 1)", values)
+    guard isRepeated != 0 else { return nil }
+    let repeated = """
+      SELECT key FROM (SELECT key, count(*) OVER (PARTITION BY \(listed)) AS n \(rows)) WHERE n > 1
+      """
+    return Offence(
+      count: try number("SELECT count(*) FROM (\(repeated))", values),
+      primaryKeys: try keys(repeated, values))
   }
 
-  private func count(_ sql: String, _ values: [SQLiteValue] = []) throws -> Int64 {
-    guard case .integer(let number)? = try context.store.connection.rows(sql, values).first?.first
-    else { return 0 }
-    return number
+  /// The SQL function that rounds a number to single precision.
+  private static let singlePrecision = "godwit_single"
+
+  /// The value that the destination will have, of a row that goes by `a`.
+  private func expression(
+    _ term: UniquePart.Term, of entity: EntityName, _ values: inout [SQLiteValue]
+  ) -> String {
+    switch term {
+    case .source(let property, let type, let fallback):
+      guard let column = context.source.column(of: property, in: entity) else { return "NULL" }
+      var text = "a.\(quoted(column))"
+      if let type { text = Self.converted(text, to: type) }
+      guard let fallback else { return text }
+      values.append(SQLiteValue(fallback))
+      return "ifnull(\(text), ?)"
+    case .constant(let constant):
+      values.append(constant.map(SQLiteValue.init) ?? .null)
+      return "?"
+    case .target(let relationship):
+      return "(SELECT t FROM (\(kept(relationship, of: entity))) LIMIT 1)"
+    case .count(let relationship):
+      return "(SELECT count(*) FROM (\(kept(relationship, of: entity))))"
+    }
+  }
+
+  private func kept(_ relationship: String, of entity: EntityName) -> String {
+    guard let next = context.successor[entity],
+      let declared = context.destination.hierarchy.property(relationship, of: next),
+      let found = declared.property.relationship
+    else { return PairSet.nothing }
+    return context.pairSet(of: found, declaredBy: declared.entity).kept {
+      "\($0.owner) = a.Z_PK"
+    }
+  }
+
+  /// A number as a column of another numeric type holds it; the copy stage does the same.
+  private static func converted(_ column: String, to type: AttributeType) -> String {
+    func clamped(_ low: Int64, _ high: Int64) -> String {
+      """
+      CASE WHEN typeof(\(column)) IN ('integer', 'real')
+           THEN max(\(low), min(\(high), CAST(\(column) AS INTEGER))) ELSE \(column) END
+      """
+    }
+    return switch type {
+    case .integer16: clamped(-0x8000, 0x7FFF)
+    case .integer32: clamped(-0x8000_0000, 0x7FFF_FFFF)
+    case .integer64: "iif(typeof(\(column)) = 'real', CAST(\(column) AS INTEGER), \(column))"
+    case .double: "iif(typeof(\(column)) = 'integer', CAST(\(column) AS REAL), \(column))"
+    case .float: "\(singlePrecision)(\(column))"
+    case .boolean: "iif(typeof(\(column)) IN ('integer', 'real'), \(column) <> 0, \(column))"
+    default: column
+    }
   }
 }
 

@@ -96,8 +96,19 @@ struct TableBuilder {
       else { return .null }
       let match = context.inference.correspondence(of: name, in: destination)
       let was = match?.property.attribute
+      if let counted = new.countedRelationship {
+        if let was, let match,
+          keepsCount(of: counted, in: destination, was: was.countedRelationship),
+          let column = context.source.column(of: match.property.name, in: source),
+          let place = copyColumns.firstIndex(of: column)
+        {
+          return .source(place)
+        }
+        return count(of: counted, in: destination, from: source)
+      }
+      // Other derivations stay NULL until the object is saved, and the plan says so.
       if let derivation = new.derivationExpression, was?.derivationExpression != derivation {
-        return derived(derivation, of: destination, from: source)
+        return .null
       }
       guard let was, let match,
         let column = context.source.column(of: match.property.name, in: source),
@@ -136,28 +147,41 @@ struct TableBuilder {
     return fill.map { .sourceOr(place, $0) } ?? .source(place)
   }
 
-  /// The value of a derived attribute that the source does not have. A count is computed; for
-  /// other derivations the value stays NULL until the object is saved, and the plan says so.
-  private mutating func derived(
-    _ derivation: String, of destination: EntityName, from source: EntityName
-  ) -> AttributeProgram {
-    guard derivation.hasPrefix("count:("), derivation.hasSuffix(")") else { return .null }
-    let name = String(derivation.dropFirst("count:(".count).dropLast())
-    guard
+  /// True when every object's count is what the source says: the same relationship is counted, and
+  /// none of its pairs falls away.
+  private func keepsCount(of name: String, in destination: EntityName, was: String?) -> Bool {
+    guard let was,
+      let match = context.inference.correspondence(of: name, in: destination),
+      match.property.name == was, let old = match.property.relationship,
       let declared = context.destination.hierarchy.property(name, of: destination),
-      let relationship = declared.property.relationship,
-      let pairs = context.pairs(of: relationship, declaredBy: declared.entity)
+      let relationship = declared.property.relationship
+    else { return false }
+    let pairs = context.pairSet(of: relationship, declaredBy: declared.entity)
+    guard !pairs.isCrowded, pairs.parts.count == 1, pairs.laterParts.isEmpty,
+      let part = pairs.parts.first, context.keepsEveryPair(part)
+    else { return false }
+    let given = part.source.relationship
+    if !part.isSwapped { return given == old && part.source.entity == match.entity }
+    guard let inverse = context.source.hierarchy.inverse(of: given) else { return false }
+    return inverse.relationship == old && inverse.entity == match.entity
+  }
+
+  /// The number of an object's pairs in the destination.
+  private mutating func count(
+    of name: String, in destination: EntityName, from source: EntityName
+  ) -> AttributeProgram {
+    guard let declared = context.destination.hierarchy.property(name, of: destination),
+      let relationship = declared.property.relationship
     else { return .constant(.integer(0)) }
-    let storage = pairs.storage
-    let numbers = pairs.targets.keys.sorted().map(String.init).joined(separator: ", ")
-    copyExpressions.append(
-      """
-      (SELECT count(*)
-         FROM \(quoted(storage.table)) AS r JOIN \(quoted(storage.targetTable)) AS y
-           ON y.Z_PK = r.\(quoted(storage.targetColumn))
-        WHERE r.\(quoted(storage.ownerColumn)) = t.Z_PK AND y.Z_ENT IN (\(numbers)))
-      """)
-    return .source(copyColumns.count + copyExpressions.count - 1)
+    let pairs = context.pairSet(of: relationship, declaredBy: declared.entity)
+    let number = Int(context.sourceNumber(source))
+    guard (pairs.parts + pairs.laterParts).contains(where: { $0.owners[number] != nil }) else {
+      return .constant(.integer(0))
+    }
+    let text = "(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))"
+    if let known = copyExpressions.firstIndex(of: text) { return .expression(known) }
+    copyExpressions.append(text)
+    return .expression(copyExpressions.count - 1)
   }
 
   // MARK: Relationships
@@ -173,22 +197,19 @@ struct TableBuilder {
         let new = context.destination.hierarchy.property(name, of: destination)?
           .property.relationship
       else { return .null }
+      let pairs = context.pairSet(of: new, declaredBy: declaring)
       if let match = context.inference.correspondence(of: name, in: destination),
-        let was = match.property.relationship
+        let was = match.property.relationship, !was.isToMany,
+        pairs.limit != .oneToOne || !needsMatching(new, declaredBy: declaring)
       {
-        guard !was.isToMany,
-          let number = references.firstIndex(where: { $0.relationship == was.name })
-        else { return .null }
+        guard let number = references.firstIndex(where: { $0.relationship == was.name }) else {
+          return .null
+        }
         references[number].surviving = context.surviving(
           was.destinationEntity, as: new.destinationEntity)
-        return carried(
-          column.role, was, declaredBy: match.entity, source: source, references, number)
+        return carried(column.role, was, source: source, pairs, references, number)
       }
-      // Only the other side has a predecessor: the pairs are read from there.
-      guard let inverse = context.destination.hierarchy.inverse(of: new),
-        context.origin(of: inverse.relationship.name, in: inverse.entity) != nil,
-        let query = pairQuery(named: name, new, declaredBy: declaring)
-      else { return .null }
+      guard let query = pairQuery("\(declaring).\(name)", pairs) else { return .null }
       return switch column.role {
       case .toOne: .pairedKey(query: query)
       case .targetEntity: .pairedEntity(query: query)
@@ -196,94 +217,74 @@ struct TableBuilder {
       }
     case .owner(let owner, let name):
       guard
-        let new = context.destination.hierarchy.property(name, of: owner)?.property.relationship,
-        let query = pairQuery(
-          named: name, new, declaredBy: owner, rowsAreTargets: true)
+        let new = context.destination.hierarchy.property(name, of: owner)?.property.relationship
       else { return .null }
+      var pairs = context.pairSet(of: new, declaredBy: owner)
+      // The row is the target, and the owner is the other object.
+      pairs.swap()
+      guard let query = pairQuery("\(owner).\(name)", pairs) else { return .null }
       return .pairedKey(query: query)
     case .attribute, .leaf:
       return .null
     }
   }
 
+  private func needsMatching(
+    _ relationship: RelationshipDescription, declaredBy entity: EntityName
+  ) -> Bool {
+    context.inference.pairs(of: relationship, declaredBy: entity).needsMatching
+  }
+
   private func carried(
-    _ role: Role, _ was: RelationshipDescription, declaredBy declaring: EntityName,
-    source: EntityName, _ references: [ReferenceCheck], _ number: Int
+    _ role: Role, _ was: RelationshipDescription, source: EntityName, _ pairs: PairSet,
+    _ references: [ReferenceCheck], _ number: Int
   ) -> RelationshipProgram {
     switch role {
     case .toOne: return .key(reference: number)
     case .targetEntity: return .targetEntity(reference: number)
     default:
-      if let column = context.source.orderColumn(of: was.name, in: source),
+      // Places of two source relationships say nothing about each other.
+      if pairs.parts.count == 1, let column = context.source.orderColumn(of: was.name, in: source),
         let place = linkColumns.firstIndex(of: column)
       {
         return .order(place, reference: number)
       }
-      let key = quoted(linkColumns[references[number].key])
-      let numbers = old.entities.filter { context.source.hierarchy.isKind($0, of: declaring) }
-        .map { String(context.sourceNumber($0)) }
+      let counts = pairs.parts.map { part in
+        """
+        (SELECT count(*)
+           FROM \(quoted(part.storage.table))
+          WHERE \(quoted(part.storage.targetColumn)) = ?1 AND Z_PK < ?2
+            AND Z_ENT IN (\(PairSet.list(part.owners))))
+        """
+      }
       return .rank(
         reference: number,
-        countSQL: """
-          SELECT count(*)
-            FROM \(quoted(old.name))
-           WHERE \(key) = ?1 AND Z_PK < ?2 AND Z_ENT IN (\(numbers.joined(separator: ", ")))
-          """)
+        countSQL: "SELECT \(counts.isEmpty ? "0" : counts.joined(separator: " + "))")
     }
   }
 
   /// The number of a query that gives, for rows of this table, the key at the other end.
   ///
-  /// - Parameter rowsAreTargets: The relationship is declared at the other end: rows of this
-  ///   table are its targets.
-  private mutating func pairQuery(
-    named name: String, _ relationship: RelationshipDescription,
-    declaredBy entity: EntityName, rowsAreTargets: Bool = false
-  ) -> Int? {
-    let label = "\(entity).\(name)"
+  /// - Parameter pairs: Their owners are rows of this table.
+  private mutating func pairQuery(_ label: String, _ pairs: PairSet) -> Int? {
     if let known = pairQueries.firstIndex(where: { $0.relationship == label }) { return known }
-    guard let pairs = context.pairs(of: relationship, declaredBy: entity) else { return nil }
-    var storage = pairs.storage
-    // From here on the owner is the row and the target is the other object.
-    if rowsAreTargets { storage = storage.swapped }
-    let others: [Int: Int64]
-    let rows: [Int64]
-    if rowsAreTargets {
-      rows = pairs.targets.keys.sorted().map(Int64.init)
-      others = Dictionary(uniqueKeysWithValues: pairs.owners.map { (Int($0), 0) })
-    } else {
-      rows = pairs.owners
-      others = pairs.targets
-    }
-    // The row's place among the other object's members.
-    let place = storage.inverseOrderColumn.map { "r." + quoted($0) }
-    let cases = others.keys.sorted().map { "WHEN \($0) THEN \(others[$0] ?? 0)" }
-    guard !cases.isEmpty, !rows.isEmpty else { return nil }
-    let from = """
-        FROM \(quoted(storage.table)) AS r
-        JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = r.\(quoted(storage.ownerColumn))
-        JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = r.\(quoted(storage.targetColumn))
-       WHERE x.Z_ENT IN (\(rows.map(String.init).joined(separator: ", ")))
-         AND y.Z_ENT IN (\(others.keys.sorted().map(String.init).joined(separator: ", ")))
-      """
-    let row = "r." + quoted(storage.ownerColumn)
-    let other = "r." + quoted(storage.targetColumn)
+    guard !pairs.isEmpty else { return nil }
+    let hasPlaces =
+      pairs.limit != .oneToOne && pairs.parts.count == 1
+      && pairs.parts.first?.storage.inverseOrderColumn != nil
+    let range: PairSet.Condition = { "\($0.owner) BETWEEN ?1 AND ?2" }
+    let kept = pairs.kept(range)
     pairQueries.append(
       PairQuery(
         relationship: label,
         sql: """
-          SELECT \(row), \(other), CASE y.Z_ENT \(cases.joined(separator: " ")) END,
-                 \(place ?? "NULL")
-          \(from)
-             AND \(row) BETWEEN ?1 AND ?2
-           ORDER BY \(row), \(other)
+          SELECT o, t, te, op
+            FROM (\(([kept] + pairs.dangling(range)).joined(separator: " UNION ALL ")))
+           ORDER BY o, te IS NULL, t
           """,
-        rankSQL: place == nil
-          ? """
-          SELECT count(*)
-          \(from)
-             AND \(other) = ?1 AND \(row) < ?2
-          """ : nil))
+        rankSQL: hasPlaces
+          ? nil
+          : "SELECT count(*) FROM (\(pairs.kept { "\($0.target) = ?1 AND \($0.owner) < ?2" }))"))
     return pairQueries.count - 1
   }
 }

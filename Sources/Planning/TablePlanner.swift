@@ -108,11 +108,14 @@ struct TablePlanner {
       }
       guard entity.sourceNumber == entity.destinationNumber else { return nil }
       for (place, program) in zip(plan.attributePlaces, entity.attributes) {
-        guard case .source(let index) = program else {
-          if case .null = program, !isOwn(table.columns[place], of: entity.destination) { continue }
-          return nil
+        switch program {
+        case .null where !isOwn(table.columns[place], of: entity.destination): continue
+        case .source(let index):
+          guard plan.copyColumns.indices.contains(index),
+            assign(plan.copyColumns[index], to: place, in: &columns)
+          else { return nil }
+        default: return nil
         }
-        guard assign(plan.copyColumns[index], to: place, in: &columns) else { return nil }
       }
       for (place, program) in zip(plan.relationshipPlaces, entity.relationships) {
         switch program {
@@ -141,10 +144,29 @@ struct TablePlanner {
       })
     else { return nil }
     let complete = columns.compactMap { $0 }
-    guard complete.count == columns.count else { return nil }
+    guard complete.count == columns.count, !leavesValues(plan, columns, table: table, old: old)
+    else { return nil }
     let actual = context.store.columns(of: old.name)
     guard actual.map(\.name) == ["Z_PK", "Z_ENT", "Z_OPT"] + complete else { return nil }
     return complete
+  }
+
+  /// True when objects of some entity have a value in a column that their successors do not have:
+  /// carried, it would remain there.
+  private func leavesValues(
+    _ plan: TablePlan, _ columns: [String?], table: EntityTable, old: EntityTable
+  ) -> Bool {
+    plan.entities.contains { entity in
+      context.rows(ofSource: entity.source) > 0
+        && zip(table.columns, columns).contains { column, carried in
+          !isOwn(column, of: entity.destination)
+            && old.columns.contains {
+              $0.name == carried
+                && context.source.hierarchy.isKind(
+                  entity.source, of: PlanContext.bearer(of: $0, in: context.source.hierarchy))
+            }
+        }
+    }
   }
 
   private func assign(_ column: String, to place: Int, in columns: inout [String?]) -> Bool {
@@ -164,12 +186,17 @@ extension PlanContext {
   /// The entity whose objects have a value in a destination column: the one that declares the
   /// property; for a to-many without inverse, its destination.
   func bearer(of column: Column) -> EntityName {
+    Self.bearer(of: column, in: destination.hierarchy)
+  }
+
+  /// Likewise, of either model.
+  static func bearer(of column: Column, in hierarchy: EntityHierarchy) -> EntityName {
     switch column.role {
     case .attribute(let entity, _), .leaf(let entity, _, _), .toOne(let entity, _),
       .targetEntity(let entity, _), .order(let entity, _):
       entity
     case .owner(let entity, let relationship):
-      destination.hierarchy.property(relationship, of: entity)?.property.relationship?
+      hierarchy.property(relationship, of: entity)?.property.relationship?
         .destinationEntity ?? entity
     }
   }

@@ -22,7 +22,9 @@ final class AttributeProgramCode {
   let needsScratch: Bool
   private var constants: [UnsafeMutableRawBufferPointer] = []
 
-  init(_ programs: [AttributeProgram]) {
+  /// - Parameter columnCount: Columns of the source that are read; where a plan has expressions,
+  ///   they follow them.
+  init(_ programs: [AttributeProgram], columnCount: Int = 0) {
     operations = .allocate(capacity: programs.count)
     var needsScratch = false
     var owned: [UnsafeMutableRawBufferPointer] = []
@@ -47,6 +49,9 @@ final class AttributeProgramCode {
       case .source(let place):
         operation.code = .source
         operation.source = Int32(place)
+      case .expression(let place):
+        operation.code = .source
+        operation.source = Int32(columnCount + place)
       case .sourceOr(let place, let value):
         operation.code = .sourceOr
         operation.source = Int32(place)

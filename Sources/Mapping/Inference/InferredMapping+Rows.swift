@@ -35,7 +35,7 @@ extension InferredMapping {
         }
       }
     }
-    return conditions + uniquenessConditions
+    return conditions + roomConditions + uniquenessConditions
   }
 
   private func condition(
@@ -78,13 +78,71 @@ extension InferredMapping {
           message: "the relationship is new and \(demand), and \(old) has objects", advice: advice,
           certainty: new.isToMany ? .unspecified : .documented))
     }
-    guard !new.isToMany, !hit.isToMany, hit.traits.isOptional else { return nil }
+    guard !new.isToMany, hit.isToMany || hit.traits.isOptional else { return nil }
     return RowCondition(
-      .noNulls(entity: old, property: hit.name),
+      hit.isToMany
+        ? .noneEmpty(entity: old, relationship: hit.name)
+        : .noNulls(entity: old, property: hit.name),
       refusal: Refusal(
         .requiredRelationship, entity: name, properties: [new.name],
         message: "the relationship becomes required, and objects of \(old) have no target",
         advice: advice))
+  }
+
+  /// One for each relationship, or pair of inverses, whose storage may lack room.
+  private var roomConditions: [RowCondition] {
+    var conditions: [RowCondition] = []
+    var seen: Set<String> = []
+    for name in destination.order {
+      for property in destination[name]?.properties ?? [] where property.isStored {
+        guard let relationship = property.relationship,
+          !seen.contains("\(name).\(relationship.name)")
+        else { continue }
+        let pairs = pairs(of: relationship, declaredBy: name)
+        seen.insert("\(name).\(relationship.name)")
+        if let inverse = pairs.inverse {
+          seen.insert("\(inverse.entity).\(inverse.relationship.name)")
+        }
+        if pairs.needsMatching { conditions.append(condition(onRoomFor: pairs)) }
+      }
+    }
+    return conditions
+  }
+
+  /// Names the side whose references would vanish: one that was a to-many and becomes a to-one,
+  /// else the side that the pairs come from.
+  private func condition(onRoomFor pairs: RelationshipPairs) -> RowCondition {
+    let parts = pairs.parts + pairs.laterParts
+    let narrowed = parts.first { part in
+      let new = part.isSwapped ? pairs.inverse?.relationship : pairs.relationship
+      return part.source.relationship.isToMany && new?.isToMany == false
+    }
+    let named = narrowed ?? parts.first
+    let (entity, relationship) =
+      named?.isSwapped == true
+      ? pairs.inverse ?? (pairs.entity, pairs.relationship) : (pairs.entity, pairs.relationship)
+    let question = RowCondition.Question.room(entity: entity, relationship: relationship.name)
+    if narrowed != nil {
+      return RowCondition(
+        question,
+        refusal: Refusal(
+          .toManyToOne, entity: entity, properties: [relationship.name],
+          message: "\(entity).\(relationship.name) becomes a to-one, and objects have several "
+            + "objects in it",
+          advice: "Leave one object in each, write a mapping model that chooses, or run with "
+            + "--losses allow to keep the first of each.",
+          certainty: .unspecified))
+    }
+    return RowCondition(
+      question,
+      refusal: Refusal(
+        .sharedTargets, entity: entity, properties: [relationship.name],
+        message: "objects share an object of \(relationship.destinationEntity), which has room "
+          + "for one of them in \(entity).\(relationship.name)",
+        advice: "Make \(relationship.name) a to-one without a to-one inverse or a many-to-many, "
+          + "write a mapping model that chooses, or run with --losses allow to keep the first of "
+          + "each.",
+        certainty: .unspecified))
   }
 
   /// A constraint counts across the entity that declares it and everything below.
@@ -150,25 +208,27 @@ extension InferredMapping {
   public var changedRowConditions: [RowCondition] { rowConditions.filter { !isKept($0) } }
 
   private func term(of property: String, in entity: EntityName) -> UniquePart.Term {
-    let new = destination.property(property, of: entity)?.property
-    let value = new?.attribute?.defaultValue
-    guard let hit = correspondence(of: property, in: entity)?.property, hit.hasColumn else {
-      return .constant(value)
+    guard let declared = destination.property(property, of: entity) else { return .constant(nil) }
+    let hit = correspondence(of: property, in: entity)?.property
+    if let relationship = declared.property.relationship {
+      let pairs = pairs(of: relationship, declaredBy: declared.entity)
+      if pairs.parts.isEmpty && pairs.laterParts.isEmpty { return .constant(nil) }
+      guard let hit = hit?.relationship, !hit.isToMany,
+        pairs.limit == .oneTarget || !pairs.needsMatching
+      else { return .target(relationship: property) }
+      return .source(property: hit.name, convertedTo: nil, default: nil)
+    }
+    guard let new = declared.property.attribute else { return .constant(nil) }
+    if let counted = new.countedRelationship { return .count(relationship: counted) }
+    guard let old = hit?.attribute, old.type != .composite else {
+      return .constant(new.derivationExpression == nil ? new.defaultValue : nil)
+    }
+    if new.derivationExpression != nil, new.derivationExpression != old.derivationExpression {
+      return .constant(nil)
     }
     // NULLs become the default only where the attribute is required (§2.4).
-    let isRequired = new?.traits.isOptional == false
-    return .source(property: hit.name, default: isRequired ? value : nil)
-  }
-}
-
-extension PropertyDescription {
-  /// True for a property with one column of its own: an attribute that is not composite, or a
-  /// to-one.
-  fileprivate var hasColumn: Bool {
-    switch self {
-    case .attribute(let attribute): isStored && attribute.type != .composite
-    case .relationship(let relationship): isStored && !relationship.isToMany
-    case .fetchedProperty: false
-    }
+    return .source(
+      property: old.name, convertedTo: old.type == new.type ? nil : new.type,
+      default: new.traits.isOptional ? nil : new.defaultValue)
   }
 }

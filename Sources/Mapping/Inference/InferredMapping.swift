@@ -216,15 +216,6 @@ extension InferredMapping {
             + "write a mapping model.",
           certainty: sameName ? .unspecified : .documented))
     }
-    if old.isToMany && !new.isToMany {
-      refuse(
-        Refusal(
-          .toManyToOne, entity: name, properties: [new.name],
-          message: "a to-many cannot become a to-one",
-          advice: "Which of several targets would stay is not specified. Write a mapping model "
-            + "that chooses.",
-          certainty: .unspecified))
-    }
   }
 
   /// One root entity is one table: rows of two tables cannot come together in one.

@@ -10,6 +10,8 @@ public struct Refusal: Sendable, Hashable, Codable {
     case requiredRelationship = "required-relationship"
     case relationshipDestination = "relationship-destination"
     case toManyToOne = "to-many-to-one"
+    /// Several owners share a target whose row has room for the key of one.
+    case sharedTargets = "shared-targets"
     case mergeRoots = "merge-roots"
     case splitEntity = "split-entity"
     case duplicateIdentifier = "duplicate-identifier"
@@ -61,10 +63,12 @@ extension Refusal {
   /// Source: `core-data-migration.md` §1.4.
   public var code: Int {
     switch reason {
-    case .attributeType, .relationshipDestination, .toManyToOne, .mergeRoots, .splitEntity,
+    case .attributeType, .relationshipDestination, .mergeRoots, .splitEntity,
       .duplicateIdentifier:
       134190
-    case .requiredWithoutDefault, .requiredRelationship, .abstractWithRows: 134110
+    case .requiredWithoutDefault, .requiredRelationship, .abstractWithRows, .toManyToOne,
+      .sharedTargets:
+      134110
     case .uniqueness: 134111
     }
   }

@@ -11,6 +11,11 @@ public struct RowCondition: Sendable, Hashable {
     case noRows(of: EntityName)
     /// No object of the source entity lacks a value (or, for a to-one, a target).
     case noNulls(entity: EntityName, property: String)
+    /// Every object of the source entity has an object in the to-many relationship.
+    case noneEmpty(entity: EntityName, relationship: String)
+    /// The destination has room for every pair of the relationship that `entity`, of the
+    /// destination, declares. See ``InferredMapping/pairs(of:declaredBy:)``.
+    case room(entity: EntityName, relationship: String)
     /// No two rows of all parts together agree in every term. A row with a NULL among its terms
     /// agrees with none.
     case unique([UniquePart])
@@ -28,8 +33,13 @@ public struct RowCondition: Sendable, Hashable {
 /// What one source entity contributes to the values under a uniqueness constraint.
 public struct UniquePart: Sendable, Hashable {
   public enum Term: Sendable, Hashable {
-    /// The value of the source property; `default` takes the place of NULL.
-    case source(property: String, default: StoredDefault?)
+    /// The value of the source property, converted to another numeric type where one is given;
+    /// `default` takes the place of NULL.
+    case source(property: String, convertedTo: AttributeType?, default: StoredDefault?)
+    /// The target of a to-one relationship of the destination that is not a to-one of the source.
+    case target(relationship: String)
+    /// The number of objects in a to-many relationship of the destination.
+    case count(relationship: String)
     /// The same value for every object: what a new property gets.
     case constant(StoredDefault?)
   }

@@ -33,9 +33,8 @@ extension RowQuestions {
     guard let table = binding.table(of: entity) else { return [] }
     return (binding.hierarchy[entity]?.properties ?? []).compactMap { property in
       guard property.isStored, let attribute = property.attribute,
-        let derivation = attribute.derivationExpression,
         let column = binding.column(of: attribute.name, in: entity),
-        let name = Self.countedRelationship(derivation),
+        let name = attribute.countedRelationship,
         let declared = binding.hierarchy.property(name, of: entity),
         let relationship = declared.property.relationship, relationship.isToMany,
         let members = members(of: relationship, declaredBy: declared.entity)
@@ -53,23 +52,6 @@ extension RowQuestions {
             """,
           condition: "a.\(quoted(column)) IS NOT ifnull(c.n, 0)", key: "a.Z_PK"))
     }
-  }
-
-  /// `pages` of `count:(pages)` or `pages.@count`.
-  static func countedRelationship(_ derivation: String) -> String? {
-    let name: Substring
-    if derivation.hasPrefix("count:("), derivation.hasSuffix(")") {
-      name = derivation.dropFirst("count:(".count).dropLast()
-    } else if derivation.hasSuffix(".@count") {
-      name = derivation.dropLast(".@count".count)
-    } else {
-      return nil
-    }
-    let isName = name.unicodeScalars.allSatisfy {
-      $0.properties.isAlphabetic || $0 == "_"
-        || ("0"..."9").contains($0)
-    }
-    return isName && !name.isEmpty ? String(name) : nil
   }
 
   // MARK: Members of to-many relationships
@@ -95,12 +77,5 @@ extension RowQuestions {
     guard let column, let table, binding.has(column, in: table.name) else { return nil }
     let name = quoted(column)
     return (name, "(SELECT \(name) FROM \(quoted(table.name)) WHERE \(name) IS NOT NULL)")
-  }
-}
-
-extension AttributeDescription {
-  /// The relationship whose members a derived attribute counts; nil for every other attribute.
-  public var countedRelationship: String? {
-    derivationExpression.flatMap(RowQuestions.countedRelationship)
   }
 }

@@ -40,7 +40,8 @@ public struct Loss: Codable, Sendable, Hashable {
     case relationship
     /// A to-one reference that becomes NULL because its object is dropped.
     case reference
-    /// A reference without room: several owners share a target that can keep one of them.
+    /// A reference without room: several owners share a target that can keep one of them, or an
+    /// owner has several targets and can keep one.
     case sharedTarget = "shared-target"
     /// A number that its narrower type cannot hold and that changes.
     case narrowing

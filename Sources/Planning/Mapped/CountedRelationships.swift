@@ -11,12 +11,9 @@ extension PlanContext {
     relationship: RelationshipDescription, entity: EntityName
   )? {
     guard case .attribute(let entity, let name) = column.role,
-      let derivation = destination.hierarchy.property(name, of: entity)?.property.attribute?
-        .derivationExpression,
-      derivation.hasPrefix("count:("), derivation.hasSuffix(")")
-    else { return nil }
-    let key = String(derivation.dropFirst("count:(".count).dropLast())
-    guard let declared = destination.hierarchy.property(key, of: entity),
+      let key = destination.hierarchy.property(name, of: entity)?.property.attribute?
+        .countedRelationship,
+      let declared = destination.hierarchy.property(key, of: entity),
       declared.property.isStored,
       let relationship = declared.property.relationship, relationship.isToMany
     else { return nil }

@@ -34,7 +34,9 @@ struct CopyStage {
     _ summary: inout ShardSummary
   ) throws {
     let programs = ProgramTable(table)
-    let codes = table.entities.map { AttributeProgramCode($0.attributes) }
+    let codes = table.entities.map {
+      AttributeProgramCode($0.attributes, columnCount: table.copyColumns.count)
+    }
     let rules = table.entities.map(\.sourceRules)
     var failures = rules.map { _ in RowFailures() }
     let columns = Int32(statement.columnCount)

@@ -1,0 +1,306 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// The pairs (owner, target) that a destination relationship will have, as SQL over the source.
+///
+/// Texts give the columns `o` and `t`, the keys of owner and target; `oe` and `te`, their `Z_ENT`
+/// in the destination; `op`, the owner's place in the target's list, and `tp`, the target's place
+/// in the owner's, NULL where the source has none. They are made of quoted names and numbers only.
+struct PairSet {
+  /// One source relationship's pairs.
+  struct Part {
+    var source: RelationshipSource
+    var storage: PairStorage
+    /// `Z_ENT` in the source → `Z_ENT` in the destination.
+    var owners: [Int: Int64]
+    var targets: [Int: Int64]
+    var isSwapped: Bool
+
+    var swapped: Part {
+      Part(
+        source: source, storage: storage.swapped, owners: targets, targets: owners,
+        isSwapped: !isSwapped)
+    }
+  }
+
+  /// The SQL expressions of one pair that a condition may refer to.
+  struct Expressions {
+    var owner: String
+    var target: String
+    var ownerPlace: String
+    var targetPlace: String
+
+    /// Those of a row of a subquery that goes by `alias`.
+    init(alias: String) {
+      self.init(
+        owner: "\(alias).o", target: "\(alias).t", ownerPlace: "\(alias).op",
+        targetPlace: "\(alias).tp")
+    }
+
+    init(owner: String, target: String, ownerPlace: String, targetPlace: String) {
+      self.owner = owner
+      self.target = target
+      self.ownerPlace = ownerPlace
+      self.targetPlace = targetPlace
+    }
+
+    var swapped: Expressions {
+      Expressions(
+        owner: target, target: owner, ownerPlace: targetPlace, targetPlace: ownerPlace)
+    }
+  }
+
+  typealias Condition = (Expressions) -> String
+
+  var parts: [Part]
+  /// Of the other side of a one-to-one, as seen from this one.
+  var laterParts: [Part] = []
+  var limit: RelationshipPairs.Limit
+  var isReflexive = false
+  /// True when the source has pairs without room: then one of several is kept.
+  var isCrowded = false
+  /// True when a one-to-one is decided from the other side, and only looked at from this one.
+  var isFlipped = false
+
+  /// The same pairs, seen from the other side.
+  mutating func swap() {
+    parts = parts.map(\.swapped)
+    laterParts = laterParts.map(\.swapped)
+    isFlipped.toggle()
+    limit =
+      switch limit {
+      case .oneTarget: .oneOwner
+      case .oneOwner: .oneTarget
+      case .none, .oneToOne: limit
+      }
+  }
+
+  /// References of a one-to-one's own side to objects that do not exist: they stay as they are.
+  func dangling(_ condition: Condition) -> [String] {
+    guard limit == .oneToOne else { return [] }
+    return parts.compactMap { part in
+      let storage = part.storage
+      guard !part.isSwapped, storage.ownerColumn == "Z_PK", !part.owners.isEmpty else { return nil }
+      let target = "r." + quoted(storage.targetColumn)
+      let pair = Expressions(
+        owner: "r.Z_PK", target: target, ownerPlace: "NULL", targetPlace: "NULL")
+      return """
+        SELECT r.Z_PK, \(target), NULL, NULL, NULL, NULL
+          FROM \(quoted(storage.table)) AS r
+         WHERE r.Z_ENT IN (\(Self.list(part.owners))) AND \(target) IS NOT NULL
+           AND NOT EXISTS (SELECT 1 FROM \(quoted(storage.targetTable)) AS y WHERE y.Z_PK = \(target))
+           AND \(condition(pair))
+        """
+    }
+  }
+
+  var isEmpty: Bool { parts.isEmpty && laterParts.isEmpty }
+
+  /// The whole pairs, those without room included.
+  func all(_ condition: Condition) -> String {
+    switch limit {
+    case .none, .oneTarget, .oneOwner: Self.edges(parts, condition)
+    case .oneToOne:
+      // Both sides may give one pair, without places: there is no list.
+      "SELECT DISTINCT o, t, oe, te, NULL AS op, NULL AS tp FROM (\(Self.edges(bothSides, condition)))"
+    }
+  }
+
+  private var bothSides: [Part] {
+    isReflexive ? parts + parts.map(\.swapped) : parts + laterParts
+  }
+
+  /// The pairs that the destination has: one of several that there is no room for, the one with
+  /// the lowest place, else the lowest key.
+  func kept(_ condition: Condition) -> String {
+    guard isCrowded else { return all(condition) }
+    switch limit {
+    case .none: return all(condition)
+    case .oneTarget:
+      return firsts(condition) { k, l in
+        "\(l.owner) = \(k.owner) AND \(Self.isBefore(l.targetPlace, l.target, k.targetPlace, k.target))"
+      }
+    case .oneOwner:
+      return firsts(condition) { k, l in
+        "\(l.target) = \(k.target) AND \(Self.isBefore(l.ownerPlace, l.owner, k.ownerPlace, k.owner))"
+      }
+    case .oneToOne:
+      guard isFlipped else { return matched(condition) }
+      var canonical = self
+      canonical.parts = laterParts.map(\.swapped)
+      canonical.laterParts = parts.map(\.swapped)
+      canonical.isFlipped = false
+      return """
+        SELECT t AS o, o AS t, te AS oe, oe AS te, NULL AS op, NULL AS tp
+          FROM (\(canonical.matched { condition($0.swapped) }))
+        """
+    }
+  }
+
+  private static func isBefore(
+    _ place: String, _ key: String, _ otherPlace: String, _ other: String
+  )
+    -> String
+  {
+    "(ifnull(\(place), 0), \(key)) < (ifnull(\(otherPlace), 0), \(other))"
+  }
+
+  /// Pairs that no other one stands before.
+  private func firsts(
+    _ condition: Condition, isBefore: (Expressions, Expressions) -> String
+  ) -> String {
+    let k = Expressions(alias: "k")
+    return """
+      SELECT k.* FROM (\(Self.edges(parts, condition))) AS k
+       WHERE NOT EXISTS (\(Self.edges(parts) { isBefore(k, $0) }))
+      """
+  }
+
+  // MARK: One-to-one
+
+  /// Pairs no two of which share an object: those of the side that decides first, and then those
+  /// of the other between objects that are left. From a to-one on either side no pair can be
+  /// added to them.
+  private func matched(_ condition: Condition) -> String {
+    func none(_ text: String) -> String { "NOT EXISTS (\(text))" }
+    let k = Expressions(alias: "k")
+    let isFree = none(firstMatches("f") { "\($0.owner) = k.o" })
+    let isTargetFree = none(firstMatches("f") { "\($0.target) = k.t" })
+    let isOwnerBetter = """
+      SELECT 1 FROM (\(Self.edges(laterParts) { "\($0.owner) = k.o AND \($0.target) < k.t" })) AS c
+       WHERE \(none(firstMatches("f") { "\($0.target) = c.t" }))
+      """
+    let isTargetBetter = """
+      SELECT 1 FROM (\(Self.edges(laterParts) { "\($0.target) = \(k.target) AND \($0.owner) < k.o" })) AS c
+       WHERE \(none(firstMatches("f") { "\($0.owner) = c.o" }))
+      """
+    guard !laterParts.isEmpty else { return firstMatches("k", condition) }
+    let later = """
+      SELECT k.* FROM (\(Self.edges(laterParts, condition))) AS k
+       WHERE \(isFree) AND \(isTargetFree) AND \(none(isOwnerBetter)) AND \(none(isTargetBetter))
+      """
+    return parts.isEmpty ? later : firstMatches("k", condition) + " UNION ALL " + later
+  }
+
+  /// Pairs of ``parts`` that are the first of both their objects.
+  private func firstMatches(_ alias: String, _ condition: Condition) -> String {
+    """
+    SELECT \(alias).* FROM (\(Self.edges(parts, condition))) AS \(alias)
+     WHERE NOT EXISTS (\(Self.edges(parts) { "\($0.owner) = \(alias).o AND \($0.target) < \(alias).t" }))
+       AND NOT EXISTS (\(Self.edges(parts) { "\($0.target) = \(alias).t AND \($0.owner) < \(alias).o" }))
+    """
+  }
+
+  // MARK: One part
+
+  /// No pair at all.
+  static let nothing =
+    "SELECT NULL AS o, NULL AS t, NULL AS oe, NULL AS te, NULL AS op, NULL AS tp WHERE 0"
+
+  /// The pairs of existing objects in some parts.
+  static func edges(_ parts: [Part], _ condition: Condition) -> String {
+    let usable = parts.filter { !$0.owners.isEmpty && !$0.targets.isEmpty }
+    guard !usable.isEmpty else { return nothing }
+    // Places of two lists say nothing about each other.
+    return usable.map { edges($0, hasPlaces: parts.count == 1, condition) }
+      .joined(separator: " UNION ALL ")
+  }
+
+  private static func edges(_ part: Part, hasPlaces: Bool, _ condition: Condition) -> String {
+    let storage = part.storage
+    func column(_ name: String) -> String { "r." + quoted(name) }
+    func place(_ name: String?) -> String {
+      hasPlaces ? name.map(column) ?? "NULL" : "NULL"
+    }
+    let pair = Expressions(
+      owner: column(storage.ownerColumn), target: column(storage.targetColumn),
+      ownerPlace: place(storage.inverseOrderColumn), targetPlace: place(storage.orderColumn))
+    return """
+      SELECT \(pair.owner) AS o, \(pair.target) AS t, \(number("x", part.owners)) AS oe,
+             \(number("y", part.targets)) AS te, \(pair.ownerPlace) AS op, \(pair.targetPlace) AS tp
+        FROM \(quoted(storage.table)) AS r
+        JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(pair.owner)
+        JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(pair.target)
+       WHERE x.Z_ENT IN (\(list(part.owners))) AND y.Z_ENT IN (\(list(part.targets)))
+         AND \(condition(pair))
+      """
+  }
+
+  private static func number(_ alias: String, _ numbers: [Int: Int64]) -> String {
+    let cases = numbers.keys.sorted().map { "WHEN \($0) THEN \(numbers[$0] ?? 0)" }
+    return "CASE \(alias).Z_ENT \(cases.joined(separator: " ")) END"
+  }
+
+  static func list(_ numbers: [Int: Int64]) -> String {
+    numbers.keys.sorted().map(String.init).joined(separator: ", ")
+  }
+}
+
+// MARK: - Out of the plan's context
+
+/// A destination relationship or its inverse, whichever comes first: they have the same pairs.
+struct PairKey: Hashable {
+  var entity: EntityName
+  var relationship: String
+
+  init(_ pairs: RelationshipPairs) {
+    entity = pairs.entity
+    relationship = pairs.relationship.name
+    guard let inverse = pairs.inverse else { return }
+    let other = (inverse.entity, inverse.relationship.name)
+    if other.0 < entity || (other.0 == entity && other.1.precedesInBytes(relationship)) {
+      (entity, relationship) = other
+    }
+  }
+}
+
+extension PlanContext {
+  /// The pairs of a destination relationship.
+  ///
+  /// - Parameter entity: Declares it.
+  func pairSet(of relationship: RelationshipDescription, declaredBy entity: EntityName) -> PairSet {
+    let pairs = inference.pairs(of: relationship, declaredBy: entity)
+    let key = PairKey(pairs)
+    var set = PairSet(
+      parts: parts(pairs.parts, of: pairs), laterParts: parts(pairs.laterParts, of: pairs),
+      limit: pairs.limit, isReflexive: pairs.isReflexive, isCrowded: crowded.contains(key))
+    set.isFlipped =
+      pairs.limit == .oneToOne && !pairs.isReflexive
+      && (key.entity != entity || key.relationship != relationship.name)
+    return set
+  }
+
+  func parts(_ found: [RelationshipPairs.Part], of pairs: RelationshipPairs) -> [PairSet.Part] {
+    found.compactMap { part in
+      let old = part.source.relationship
+      let new = part.isSwapped ? pairs.inverse?.relationship : pairs.relationship
+      guard let new, let storage = storage(of: old, declaredBy: part.source.entity) else {
+        return nil
+      }
+      var owners: [Int: Int64] = [:]
+      for entity in part.source.owners {
+        guard let next = successor[entity] else { continue }
+        owners[Int(sourceNumber(entity))] = destinationNumber(next)
+      }
+      let straight = PairSet.Part(
+        source: part.source, storage: storage, owners: owners,
+        targets: surviving(old.destinationEntity, as: new.destinationEntity), isSwapped: false)
+      return part.isSwapped ? straight.swapped : straight
+    }
+  }
+
+  /// True when every pair of the part's source relationship is a pair of the part.
+  func keepsEveryPair(_ part: PairSet.Part) -> Bool {
+    let (owners, targets) =
+      part.isSwapped ? (part.targets, part.owners) : (part.owners, part.targets)
+    func keeps(_ entity: EntityName, _ numbers: [Int: Int64]) -> Bool {
+      source.hierarchy.concrete(of: entity).allSatisfy {
+        numbers[Int(sourceNumber($0))] != nil || rows(ofSource: $0) == 0
+      }
+    }
+    return keeps(part.source.entity, owners)
+      && keeps(part.source.relationship.destinationEntity, targets)
+  }
+}
