@@ -137,10 +137,15 @@ public enum RetryPolicy {
 
   private static func judgement(of error: CommitError) -> Judgement {
     switch error {
-    case .uniqueness(let entity, _):
+    case .uniqueness(let entity, let index):
+      // The values that a mapping model gives are first seen by their index.
       var judgement = Judgement(
         .badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
       judgement.verdict = .refused
+      let prefix = "Z_\(entity ?? "")_UNIQUE_"
+      if index.hasPrefix(prefix) {
+        judgement.reasons[0].property = String(index.dropFirst(prefix.count))
+      }
       return judgement
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")

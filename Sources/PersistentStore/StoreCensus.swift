@@ -46,9 +46,8 @@ public struct StoreCensus: Sendable, Equatable {
       var unknown: Int64 = 0
       var examples: [Int64] = []
       let names = Dictionary(
-        uniqueKeysWithValues: binding.hierarchy.concrete(of: table.root).map {
-          (binding.number(of: $0), $0)
-        })
+        binding.hierarchy.concrete(of: table.root).map { (binding.number(of: $0), $0) },
+        uniquingKeysWith: { first, _ in first })
       for (number, rows) in found {
         whole.rows += rows.count
         whole.keys = Self.union(whole.keys, rows.keys)

@@ -34,7 +34,7 @@ struct JoinTablePlanner {
       + [join.firstOrderColumn, join.secondOrderColumn].compactMap { $0 }
     var plan = JoinTablePlan(
       name: join.name, columns: columns, way: .empty, sourceTable: nil, carriedColumns: [],
-      sql: nil, ranks: [], keySources: [])
+      sql: nil, ranks: [])
     guard
       let relationship = context.destination.hierarchy.property(join.relationship, of: join.entity)?
         .property.relationship

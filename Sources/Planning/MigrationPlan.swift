@@ -235,7 +235,7 @@ public struct JoinTablePlan: Codable, Sendable, Equatable {
   /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
   public var ranks: [JoinRank]
   /// Where the first keys come from, for cutting shards; none for an empty table.
-  public var keySources: [KeySource]
+  public var keySources: [KeySource] = []
 
   /// A column of the source store.
   public struct KeySource: Codable, Sendable, Equatable {

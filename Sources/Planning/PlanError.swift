@@ -41,7 +41,8 @@ extension Reason {
   public init(finding: StoreFinding) {
     self.init(
       reason: finding.kind.rawValue, entity: finding.entity, property: finding.property,
-      message: finding.description)
+      message: finding.description, primaryKeys: finding.examples.isEmpty ? nil : finding.examples,
+      count: finding.examples.isEmpty ? nil : finding.count)
   }
 }
 

@@ -25,7 +25,9 @@ public struct ShardPlan: Sendable, Equatable {
       ranges = []
       return
     }
-    let wanted = min(max(1, (bytes + budgetBytes - 1) / budgetBytes), rows, Self.mostShards)
+    // Rounded up, without a sum that a large budget would overflow.
+    let pieces = bytes / budgetBytes + (bytes % budgetBytes > 0 ? 1 : 0)
+    let wanted = min(max(1, pieces), rows, Self.mostShards)
     guard wanted > 1 else {
       ranges = [keys]
       return

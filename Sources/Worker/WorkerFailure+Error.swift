@@ -41,13 +41,13 @@ extension WorkerFailure {
     case let error as CheckpointError:
       self.init(kind: .io, message: "\(error)")
     case let error as StageError:
-      if case .wrongTarget(let entity, _, let relationship, _) = error {
+      if case .wrongTarget(let entity, let key, let relationship, _) = error {
         self.init(
           kind: .refused, code: 134_110, message: "\(error)",
           reasons: [
             Reason(
               reason: "target-entity", entity: entity, property: relationship,
-              message: "\(error)")
+              message: "\(error)", primaryKeys: [key], count: 1)
           ])
         return
       }
@@ -62,7 +62,8 @@ extension WorkerFailure {
         reasons: [
           Reason(
             reason: "expression", entity: error.entity?.rawValue, property: error.property,
-            message: "\(error)")
+            message: "\(error)", primaryKeys: error.primaryKey.map { [$0] },
+            count: error.primaryKey.map { _ in 1 })
         ])
     default:
       self.init(kind: .internal, message: "\(error)")

@@ -110,10 +110,12 @@ struct Change: Sendable, CustomStringConvertible {
     .property(
       "a to-one becomes required", toOne("p", "B"), toOne("p", "B", optional: false),
       conditions: ["noNulls A.p: required-relationship A.p 134110 documented"]),
-    .property("a to-one becomes a to-many", toOne("p", "B"), toMany("p", "B")),
+    .property(
+      "a to-one becomes a to-many", toOne("p", "B"), toMany("p", "B"),
+      conditions: ["room A.p: shared-targets A.p 134110 unspecified"]),
     .property(
       "a to-many becomes a to-one", toMany("p", "B"), toOne("p", "B"),
-      refusals: ["to-many-to-one A.p 134190 unspecified"]),
+      conditions: ["room A.p: to-many-to-one A.p 134110 unspecified"]),
     .property("a to-many becomes ordered", toMany("p", "B"), toMany("p", "B", ordered: true)),
     .property("a to-many becomes unordered", toMany("p", "B", ordered: true), toMany("p", "B")),
     .property(
@@ -185,13 +187,18 @@ struct Change: Sendable, CustomStringConvertible {
       switch condition.question {
       case .noRows(let entity): "noRows \(entity)"
       case .noNulls(let entity, let property): "noNulls \(entity).\(property)"
+      case .noneEmpty(let entity, let name): "noneEmpty \(entity).\(name)"
+      case .room(let entity, let name): "room \(entity).\(name)"
       case .unique(let parts):
         "unique "
           + parts.map { part in
             "\(part.entity)("
               + part.terms.map { term in
                 switch term {
-                case .source(let name, let value): name + (value.map { " or \($0)" } ?? "")
+                case .source(let name, let type, let value):
+                  name + (type.map { " as \($0)" } ?? "") + (value.map { " or \($0)" } ?? "")
+                case .target(let name): "target of \(name)"
+                case .count(let name): "count of \(name)"
                 case .constant(let value): "always " + (value.map { "\($0)" } ?? "nil")
                 }
               }.joined(separator: ", ") + ")"
@@ -258,7 +265,8 @@ struct Change: Sendable, CustomStringConvertible {
       entity("B", parent: "P"), entity("C", parent: "P"))
     let conditions = InferredMapping(source: old, destination: new).rowConditions
     let parts = ["A", "B"].map {
-      UniquePart(entity: EntityName($0), terms: [.source(property: "p", default: nil)])
+      UniquePart(
+        entity: EntityName($0), terms: [.source(property: "p", convertedTo: nil, default: nil)])
     }
     #expect(conditions.contains { $0.question == .unique(parts) })
   }

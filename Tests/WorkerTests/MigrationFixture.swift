@@ -23,6 +23,7 @@ final class MigrationFixture {
   /// What goes across the rows of the destination.
   private(set) var destinationFindings: [StoreFinding] = []
   var policies = PolicyRegistry()
+  var losses = LossPolicy.warn
   /// What the last migration was and where it lies.
   private(set) var latest: (plan: MigrationPlan, run: RunDirectory, store: FilePath)?
 
@@ -89,6 +90,7 @@ final class MigrationFixture {
       shardBytes: shardBytes, mappings: files, renumbersKeys: renumbers)
     request.losses = losses
     request.policies = policies.registered { "code" }
+    request.losses = losses
     return try Planner().plan(request)
   }
 

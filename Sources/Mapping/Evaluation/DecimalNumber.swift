@@ -77,7 +77,7 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     if place < units.count {
       guard units[place] | 0x20 == UInt8(ascii: "e"),
         let power = Int(String(decoding: units[(place + 1)...], as: UTF8.self)),
-        abs(power) < 10_000
+        power.magnitude < 10_000
       else { return nil }
       exponent += power
     }

@@ -221,6 +221,8 @@ enum Number {
 
   /// Exact, although most integers beyond 2^53 are no doubles.
   static func order(_ a: Int64, _ b: Double) -> Int {
+    // What is no number comes after every number.
+    if b.isNaN { return -1 }
     if b >= 0x1p63 { return -1 }
     if b < -0x1p63 { return 1 }
     let whole = b.rounded(.towardZero)

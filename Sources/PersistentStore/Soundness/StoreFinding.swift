@@ -52,7 +52,7 @@ public struct StoreFinding: Codable, Sendable, Equatable {
   /// Core Data's validation error, where it is one.
   public var code: Int?
 
-  public static let mostExamples = 5
+  public static let mostExamples = 10
 
   public init(
     kind: Kind, entity: String? = nil, property: String? = nil, message: String, count: Int64 = 1,

@@ -141,7 +141,7 @@ struct MappedLinks {
           columns: [join.firstColumn, join.secondColumn]
             + [join.firstOrderColumn, join.secondOrderColumn].compactMap { $0 },
           way: isSet ? .computed : .empty, sourceTable: nil, carriedColumns: [], sql: nil,
-          ranks: [], keySources: []))
+          ranks: []))
       if isSet {
         add(
           Key(entity: join.entity, relationship: join.relationship),

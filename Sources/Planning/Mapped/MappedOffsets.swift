@@ -20,9 +20,25 @@ public struct MappedOffsets: Codable, Sendable, Equatable {
   }
 
   /// Gives keys to objects that a policy's shard made in a table: after those that are there.
-  public mutating func insert(_ count: Int64, into table: Int, by unit: Int) {
+  ///
+  /// - Returns: False when the table has not so many keys left.
+  public mutating func insert(_ count: Int64, into table: Int, by unit: Int) -> Bool {
     policyOffsets[unit, default: [:]][table] = highest[table] ?? 0
-    highest[table, default: 0] += count
+    return give(count, keysOf: table)
+  }
+
+  /// Gives new keys to the rows of a shard, after those that are there.
+  ///
+  /// - Returns: False when the table has not so many keys left.
+  public mutating func renumber(_ count: Int64, of table: Int, in unit: Int) -> Bool {
+    offsets[unit] = highest[table] ?? 0
+    return give(count, keysOf: table)
+  }
+
+  private mutating func give(_ count: Int64, keysOf table: Int) -> Bool {
+    let (sum, isTooLarge) = (highest[table] ?? 0).addingReportingOverflow(count)
+    highest[table] = sum
+    return !isTooLarge
   }
 
   public func offset(of unit: Int) -> Int64 { offsets[unit] ?? 0 }

@@ -192,7 +192,9 @@ struct MappedPlanMaker {
         ]
     }
     let range = first.assignsKeys ? 1...rows : keys
-    let wanted = max(1, min((bytes + request.shardBytes - 1) / request.shardBytes, rows, 10_000))
+    let budget = max(1, request.shardBytes)
+    let pieces = bytes / budget + (bytes % budget > 0 ? 1 : 0)
+    let wanted = max(1, min(pieces, rows, 10_000))
     // Whatever the numbers say, every key that a policy may have given is looked at.
     // Equal ranges will do: where keys are sparse some hold fewer rows.
     let width = UInt64(bitPattern: range.upperBound) &- UInt64(bitPattern: range.lowerBound)

@@ -63,10 +63,11 @@ extension MappedBarrier {
       }
       guard let table = mapping.table else { continue }
       if mapping.policy != nil {
-        offsets.insert(summary.inserted?[table] ?? 0, into: table, by: unit)
+        guard offsets.insert(summary.inserted?[table] ?? 0, into: table, by: unit) else {
+          throw noKeysLeft(table)
+        }
       } else if mapping.assignsKeys {
-        offsets.offsets[unit] = offsets.highest[table] ?? 0
-        offsets.highest[table, default: 0] += summary.rows
+        guard offsets.renumber(summary.rows, of: table, in: unit) else { throw noKeysLeft(table) }
       } else {
         offsets.highest[table] = max(offsets.highest[table] ?? 0, summary.highestKey ?? 0)
       }
@@ -75,7 +76,7 @@ extension MappedBarrier {
     for (unit, counts) in inserted.sorted(by: { $0.key < $1.key }) {
       for (table, count) in counts.sorted(by: { $0.key < $1.key })
       where offsets.policyOffsets[unit]?[table] == nil && count > 0 {
-        offsets.insert(count, into: table, by: unit)
+        guard offsets.insert(count, into: table, by: unit) else { throw noKeysLeft(table) }
       }
     }
     for (index, mapping) in mappings.enumerated() {
@@ -98,6 +99,12 @@ extension MappedBarrier {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys]
     try DurableFile.write([UInt8](try encoder.encode(offsets)), to: run.offsets)
+  }
+
+  private func noKeysLeft(_ table: Int) -> PlanError {
+    .unsupported(
+      store: plan.sourcePath,
+      what: "\(plan.tables[table].name) has no primary keys left for the objects that are made")
   }
 
   private func writeAssociation(

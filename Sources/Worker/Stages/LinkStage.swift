@@ -64,7 +64,7 @@ struct LinkStage {
       try links.look(at: row.values + 2, primaryKey: key, finder: finder, into: &tally)
       summary.rows += 1
       guard isWritten, links.isMapped else { continue }
-      for query in queries { try query.advance(to: key, into: &tally) }
+      for query in queries { try query.advance(to: key) }
       try links.fill(
         output.values, from: row.values + 2, primaryKey: key, queries: queries, ranks: ranks,
         program: Int(index))

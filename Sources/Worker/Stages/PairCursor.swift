@@ -1,10 +1,8 @@
-import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
 /// Walks the pairs of a relationship beside the rows of a shard: both ascend by the row's key.
 final class PairCursor {
-  private let relationship: String
   private let statement: Statement
   private let rankStatement: Statement?
   private var isAtEnd = false
@@ -16,7 +14,6 @@ final class PairCursor {
   private var nextRanks: [Int64: Int64] = [:]
 
   init(_ query: PairQuery, _ connection: Connection, _ keys: ClosedRange<Int64>) throws {
-    relationship = query.relationship
     statement = try connection.prepare(query.sql)
     try statement.bind(1, keys.lowerBound)
     try statement.bind(2, keys.upperBound)
@@ -24,18 +21,10 @@ final class PairCursor {
     try read()
   }
 
-  /// Moves to the first pair of the row, if it has one.
-  func advance(to key: Int64, into tally: inout FindingTally) throws {
-    while !isAtEnd, row < key {
-      let before = row
-      try read()
-      if !isAtEnd, row == before, row >= key {
-        tally.add(
-          .note, entity: "", property: relationship,
-          message: "an object is in the list of several owners; the first one keeps it",
-          primaryKey: row)
-      }
-    }
+  /// Moves to the first pair of the row, if it has one. The query gives one of those that there is
+  /// room for, and after it at most a reference to an object that does not exist.
+  func advance(to key: Int64) throws {
+    while !isAtEnd, row < key { try read() }
   }
 
   func key(for primaryKey: Int64) -> RawValue { isAtEnd || row != primaryKey ? .null : other }
