@@ -243,15 +243,16 @@ struct PairSet {
 /// A destination relationship or its inverse, whichever comes first: they have the same pairs.
 struct PairKey: Hashable {
   var entity: EntityName
-  var relationship: String
+  var relationship: NameKey
 
   init(_ pairs: RelationshipPairs) {
     entity = pairs.entity
-    relationship = pairs.relationship.name
-    guard let inverse = pairs.inverse else { return }
-    let other = (inverse.entity, inverse.relationship.name)
-    if other.0 < entity || (other.0 == entity && other.1.precedesInBytes(relationship)) {
-      (entity, relationship) = other
+    relationship = NameKey(pairs.relationship.name)
+    guard let (other, inverse) = pairs.inverse else { return }
+    if other < entity || (other == entity && inverse.name.precedesInBytes(pairs.relationship.name))
+    {
+      entity = other
+      relationship = NameKey(inverse.name)
     }
   }
 }
@@ -268,7 +269,7 @@ extension PlanContext {
       limit: pairs.limit, isReflexive: pairs.isReflexive, isCrowded: crowded.contains(key))
     set.isFlipped =
       pairs.limit == .oneToOne && !pairs.isReflexive
-      && (key.entity != entity || key.relationship != relationship.name)
+      && (key.entity != entity || key.relationship != NameKey(relationship.name))
     return set
   }
 

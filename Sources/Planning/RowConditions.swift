@@ -202,17 +202,20 @@ struct RowConditions {
     var selects: [String] = []
     var values: [SQLiteValue] = []
     var width = 0
-    for part in parts where context.rows(ofSource: part.entity) > 0 {
-      guard let table = context.source.table(of: part.entity)?.name else { continue }
+    for group in groups(parts) {
+      guard let part = group.first, let table = context.source.table(of: part.entity)?.name else {
+        continue
+      }
       width = part.terms.count
       let terms = part.terms.enumerated().map { index, term in
         "\(expression(term, of: part.entity, &values)) AS c\(index)"
       }
+      let numbers = group.map { String(context.sourceNumber($0.entity)) }
       selects.append(
         """
         SELECT a.Z_PK AS key, \(terms.joined(separator: ", "))
           FROM \(quoted(table)) AS a
-         WHERE a.Z_ENT = \(context.sourceNumber(part.entity))
+         WHERE a.Z_ENT IN (\(numbers.joined(separator: ", ")))
         """)
     }
     guard !selects.isEmpty, width > 0 else { return nil }
@@ -232,6 +235,36 @@ struct RowConditions {
     return Offence(
       count: try number("SELECT count(*) FROM (\(repeated))", values),
       primaryKeys: try keys(repeated, values))
+  }
+
+  /// Parts with objects, those together that one question can be asked of: SQLite takes 500 parts
+  /// of a compound question at most, and a hierarchy may have more entities.
+  private func groups(_ parts: [UniquePart]) -> [[UniquePart]] {
+    func columns(_ part: UniquePart) -> [String?]? {
+      var names: [String?] = [context.source.table(of: part.entity)?.name]
+      for term in part.terms {
+        switch term {
+        case .source(let property, _, _):
+          names.append(context.source.column(of: property, in: part.entity))
+        case .constant: names.append(nil)
+        case .target, .count: return nil
+        }
+      }
+      return names
+    }
+    var groups: [(columns: [String?]?, parts: [UniquePart])] = []
+    for part in parts where context.rows(ofSource: part.entity) > 0 {
+      let names = columns(part)
+      let known = groups.firstIndex {
+        names != nil && $0.columns == names && $0.parts.first?.terms == part.terms
+      }
+      if let known {
+        groups[known].parts.append(part)
+      } else {
+        groups.append((names, [part]))
+      }
+    }
+    return groups.map(\.parts)
   }
 
   /// The SQL function that rounds a number to single precision.

@@ -152,7 +152,7 @@ struct TableBuilder {
   private func keepsCount(of name: String, in destination: EntityName, was: String?) -> Bool {
     guard let was,
       let match = context.inference.correspondence(of: name, in: destination),
-      match.property.name == was, let old = match.property.relationship,
+      match.property.name.isSameName(as: was), let old = match.property.relationship,
       let declared = context.destination.hierarchy.property(name, of: destination),
       let relationship = declared.property.relationship
     else { return false }
@@ -179,7 +179,9 @@ struct TableBuilder {
       return .constant(.integer(0))
     }
     let text = "(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))"
-    if let known = copyExpressions.firstIndex(of: text) { return .expression(known) }
+    if let known = copyExpressions.firstIndex(where: { $0.isSameName(as: text) }) {
+      return .expression(known)
+    }
     copyExpressions.append(text)
     return .expression(copyExpressions.count - 1)
   }
@@ -202,7 +204,9 @@ struct TableBuilder {
         let was = match.property.relationship, !was.isToMany,
         pairs.limit != .oneToOne || !needsMatching(new, declaredBy: declaring)
       {
-        guard let number = references.firstIndex(where: { $0.relationship == was.name }) else {
+        guard
+          let number = references.firstIndex(where: { $0.relationship.isSameName(as: was.name) })
+        else {
           return .null
         }
         references[number].surviving = context.surviving(
@@ -267,7 +271,9 @@ struct TableBuilder {
   ///
   /// - Parameter pairs: Their owners are rows of this table.
   private mutating func pairQuery(_ label: String, _ pairs: PairSet) -> Int? {
-    if let known = pairQueries.firstIndex(where: { $0.relationship == label }) { return known }
+    if let known = pairQueries.firstIndex(where: { $0.relationship.isSameName(as: label) }) {
+      return known
+    }
     guard !pairs.isEmpty else { return nil }
     let hasPlaces =
       pairs.limit != .oneToOne && pairs.parts.count == 1

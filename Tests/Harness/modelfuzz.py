@@ -218,6 +218,8 @@ def allowed_verdicts(wanted):
     documented = {r.by for r in wanted["refusals"] if r.certainty == "documented"}
     words = {"model": "needs-mapping", "data": "refused"}
     allowed = {words[r.by] for r in wanted["refusals"]} | (set() if documented else {"migrated"})
+    if any(r.reason == "to-many-to-one" for r in wanted["refusals"]):      # the rows decide
+        allowed |= {"refused"}
     if not wanted["shares an entity"]:      # a store of another application
         allowed |= {"refused"}
     if wanted["inherited constraint"]:      # its index holds the rows of every entity of the table

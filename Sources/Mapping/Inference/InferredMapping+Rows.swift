@@ -92,16 +92,15 @@ extension InferredMapping {
   /// One for each relationship, or pair of inverses, whose storage may lack room.
   private var roomConditions: [RowCondition] {
     var conditions: [RowCondition] = []
-    var seen: Set<String> = []
+    var seen: Set<[NameKey]> = []
     for name in destination.order {
       for property in destination[name]?.properties ?? [] where property.isStored {
         guard let relationship = property.relationship,
-          !seen.contains("\(name).\(relationship.name)")
+          seen.insert([NameKey(name.rawValue), NameKey(relationship.name)]).inserted
         else { continue }
         let pairs = pairs(of: relationship, declaredBy: name)
-        seen.insert("\(name).\(relationship.name)")
         if let inverse = pairs.inverse {
-          seen.insert("\(inverse.entity).\(inverse.relationship.name)")
+          seen.insert([NameKey(inverse.entity.rawValue), NameKey(inverse.relationship.name)])
         }
         if pairs.needsMatching { conditions.append(condition(onRoomFor: pairs)) }
       }
@@ -150,7 +149,7 @@ extension InferredMapping {
     var conditions: [RowCondition] = []
     for name in destination.order {
       for constraint in destination[name]?.uniquenessConstraints ?? [] {
-        let parts = destination.concrete(of: name).compactMap { below in
+        let parts = entities(under: constraint, of: name).compactMap { below in
           entityPairs[below].map { old in
             UniquePart(entity: old, terms: constraint.map { term(of: $0, in: below) })
           }
@@ -169,6 +168,17 @@ extension InferredMapping {
     return conditions
   }
 
+  /// The entities whose objects an index of the constraint holds: all of the table that have its
+  /// properties, also those that the constraint's entity only inherits.
+  private func entities(under constraint: [String], of name: EntityName) -> [EntityName] {
+    let owners = constraint.compactMap { destination.property($0, of: name)?.entity }
+    return destination.concrete(of: destination.root(of: name)).filter { entity in
+      destination.isKind(entity, of: name)
+        || (owners.count == constraint.count
+          && owners.allSatisfy { destination.isKind(entity, of: $0) })
+    }
+  }
+
   /// Whether the source's own constraints keep the destination's rows apart, so that no row can
   /// break the condition: the same properties under one constraint, with the same values.
   private func isKept(_ condition: RowCondition) -> Bool {
@@ -184,17 +194,20 @@ extension InferredMapping {
         guard old == new || old.widens(to: new) else { return false }
       }
       for part in parts {
-        guard case .source(_, default: nil) = part.terms[place] else { return false }
+        guard part.terms.indices.contains(place),
+          case .source(_, _, default: nil) = part.terms[place]
+        else { return false }
       }
     }
     for part in parts {
       names.insert(
         Set(
           part.terms.compactMap { term in
-            if case .source(let property, _) = term { NameKey(property) } else { nil }
+            if case .source(let property, _, _) = term { NameKey(property) } else { nil }
           }))
     }
-    guard names.count == 1, let columns = names.first, columns.count == parts[0].terms.count else {
+    guard names.count == 1, let columns = names.first, columns.count == parts.first?.terms.count
+    else {
       return false
     }
     return source.order.contains { owner in

@@ -50,7 +50,8 @@ public struct RelationshipPairs: Sendable {
 
   /// A relationship that is its own inverse.
   public var isReflexive: Bool {
-    inverse?.entity == entity && inverse?.relationship.name == relationship.name
+    inverse?.entity == entity
+      && inverse?.relationship.name.isSameName(as: relationship.name) == true
   }
 }
 
@@ -65,7 +66,7 @@ extension InferredMapping {
         let was = match.property.relationship
       else { continue }
       let known = found.firstIndex {
-        $0.entity == match.entity && $0.relationship.name == was.name
+        $0.entity == match.entity && $0.relationship.name.isSameName(as: was.name)
       }
       if let known {
         found[known].owners.append(old)
@@ -128,9 +129,12 @@ extension InferredMapping {
 
   /// True when both are one relationship of the source, or one and its inverse.
   private func isSame(_ a: RelationshipSource, _ b: RelationshipSource) -> Bool {
-    if a.entity == b.entity && a.relationship.name == b.relationship.name { return true }
+    if a.entity == b.entity && a.relationship.name.isSameName(as: b.relationship.name) {
+      return true
+    }
     guard let inverse = source.inverse(of: a.relationship) else { return false }
-    return inverse.entity == b.entity && inverse.relationship.name == b.relationship.name
+    return inverse.entity == b.entity
+      && inverse.relationship.name.isSameName(as: b.relationship.name)
   }
 
   private func needsMatching(_ pairs: RelationshipPairs) -> Bool {
@@ -156,7 +160,8 @@ extension InferredMapping {
 
   private func isReflexive(_ found: RelationshipSource) -> Bool {
     guard let inverse = source.inverse(of: found.relationship) else { return false }
-    return inverse.entity == found.entity && inverse.relationship.name == found.relationship.name
+    return inverse.entity == found.entity
+      && inverse.relationship.name.isSameName(as: found.relationship.name)
   }
 
   /// Whether an owner of the part may have several targets.
