@@ -6,6 +6,7 @@ import Testing
   @Test(arguments: [
     (budgetBytes: Int64(30_000), shards: 1),
     (budgetBytes: 29_999, shards: 2),  // one byte short of everything
+    (budgetBytes: Int64.max, shards: 1),  // more than any sum can hold
     (budgetBytes: 100, shards: 300),  // one row each
     (budgetBytes: 1, shards: 300),  // a row is never cut in two
   ])
