@@ -217,12 +217,13 @@ struct PairSet {
     let pair = Expressions(
       owner: column(storage.ownerColumn), target: column(storage.targetColumn),
       ownerPlace: place(storage.inverseOrderColumn), targetPlace: place(storage.orderColumn))
+    // A cross join keeps the order: conditions are about keys, and those have an index.
     return """
       SELECT \(pair.owner) AS o, \(pair.target) AS t, \(number("x", part.owners)) AS oe,
              \(number("y", part.targets)) AS te, \(pair.ownerPlace) AS op, \(pair.targetPlace) AS tp
         FROM \(quoted(storage.table)) AS r
-        JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(pair.owner)
-        JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(pair.target)
+        CROSS JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(pair.owner)
+        CROSS JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(pair.target)
        WHERE x.Z_ENT IN (\(list(part.owners))) AND y.Z_ENT IN (\(list(part.targets)))
          AND \(condition(pair))
       """

@@ -23,6 +23,7 @@ final class MigrationFixture {
   /// What goes across the rows of the destination.
   private(set) var destinationFindings: [StoreFinding] = []
   var policies = PolicyRegistry()
+  /// Where a call does not say another one.
   var losses = LossPolicy.warn
   /// What the last migration was and where it lies.
   private(set) var latest: (plan: MigrationPlan, run: RunDirectory, store: FilePath)?
@@ -63,7 +64,7 @@ final class MigrationFixture {
 
   func outcome(
     _ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24,
-    losses: LossPolicy = .warn, givesSource: Bool = true
+    losses: LossPolicy? = nil, givesSource: Bool = true
   ) throws -> PlanOutcome {
     try outcome(
       passes: mapping.map { [$0] } ?? [], renumbers: renumbers, shardBytes: shardBytes,
@@ -73,7 +74,7 @@ final class MigrationFixture {
   /// - Parameter givesSource: The store's own version is among the models given.
   func outcome(
     passes: [String], renumbers: Bool = false, shardBytes: Int64 = 1 << 24,
-    losses: LossPolicy = .warn, givesSource: Bool = true
+    losses: LossPolicy? = nil, givesSource: Bool = true
   ) throws -> PlanOutcome {
     let files = try passes.map { text in
       MappingFile(
@@ -88,9 +89,8 @@ final class MigrationFixture {
       models: givesSource ? versions : [versions[1]], destination: versions[1],
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
       shardBytes: shardBytes, mappings: files, renumbersKeys: renumbers)
-    request.losses = losses
+    request.losses = losses ?? self.losses
     request.policies = policies.registered { "code" }
-    request.losses = losses
     return try Planner().plan(request)
   }
 
