@@ -85,7 +85,12 @@ let package = Package(
     library(
       "ObjectModel",
       [ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"), "CZlib", system]),
-    library("Mapping", [ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite"), yams]),
+    library(
+      "Mapping",
+      [
+        ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"), ours("SQLite"), system,
+        yams,
+      ]),
     library(
       "PersistentStore",
       [
@@ -123,6 +128,7 @@ let package = Package(
       [
         ours("Fleet"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
+        ours("SQLite"),
         ours("Digests"), argumentParser, system,
       ]),
     .target(
@@ -154,7 +160,8 @@ let package = Package(
     tests(
       "PersistentStore",
       [
-        ours("PersistentStore"), ours("ObjectModel"), ours("SQLite"), ours("KeyedArchive"), system,
+        ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"),
+        ours("KeyedArchive"), system,
       ]),
     tests(
       "Planning", [ours("Planning"), ours("Mapping"), ours("ObjectModel"), ours("SQLite"), system]),

@@ -4,7 +4,9 @@
 #ifndef GODWIT_CLINUX_SHIM_H
 #define GODWIT_CLINUX_SHIM_H
 
+#include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -28,14 +30,30 @@ static inline ssize_t linux_copy_file_range(
       SYS_copy_file_range, source, source_offset, destination, destination_offset, size, 0u);
 }
 
+// openat2(2) with RESOLVE_NO_SYMLINKS: no part of the path may be a symbolic link.
+static inline int linux_open_without_links(int folder, const char *path, int flags, unsigned mode) {
+  struct open_how how = {
+      .flags = (unsigned long long)flags, .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
+  return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+}
+
+// open(2): O_PATH, which glibc declares for _GNU_SOURCE only
+static const int linux_path_only = 010000000;
+
+// openat(2), a variadic function
+static inline int linux_open_at(int folder, const char *path, int flags, unsigned mode) {
+  return openat(folder, path, flags, mode);
+}
+
 // renameat2(2) with RENAME_EXCHANGE
-static inline int linux_exchange(const char *a, const char *b) {
-  return (int)syscall(SYS_renameat2, -100 /* AT_FDCWD */, a, -100, b, 2u);
+static inline int linux_exchange_at(int a_folder, const char *a, int b_folder, const char *b) {
+  return (int)syscall(SYS_renameat2, a_folder, a, b_folder, b, 2u);
 }
 
 // renameat2(2) with RENAME_NOREPLACE
-static inline int linux_rename_new(const char *from, const char *to) {
-  return (int)syscall(SYS_renameat2, -100 /* AT_FDCWD */, from, -100, to, 1u);
+static inline int linux_rename_new_at(
+    int from_folder, const char *from, int to_folder, const char *to) {
+  return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 1u);
 }
 
 #endif

@@ -1,4 +1,5 @@
 internal import GodwitDigests
+internal import GodwitDurableFiles
 public import SystemPackage
 
 /// Reads one checkpoint, entry by entry, in flat memory.
@@ -116,8 +117,10 @@ private func openCheckpoint(
 ) throws -> (file: FileDescriptor, CheckpointHeader) {
   let file: FileDescriptor
   do {
-    file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-  } catch let errno as Errno {
+    file = try RegularFile.open(path, isPrivate: true)
+  } catch let error as DurabilityError {
+    // A link, a FIFO or somebody else's file is none of ours.
+    guard let errno = error.errno else { throw CheckpointError.notACheckpoint(path) }
     throw CheckpointError.unreadable(path, errno)
   }
   do {

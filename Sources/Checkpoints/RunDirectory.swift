@@ -73,6 +73,10 @@ public struct RunDirectory: Hashable, Sendable {
 }
 
 extension RunDirectory {
+  /// 256 MiB: more than any file of a run directory that is read whole. The plan of 100 000 shards
+  /// has 50 MB.
+  public static let largestFileBytes = 256 << 20
+
   public var plan: FilePath { path.appending("plan.json") }
   public var journal: FilePath { path.appending("journal.json") }
   public var events: FilePath { path.appending("events.jsonl") }
@@ -106,6 +110,23 @@ extension RunDirectory {
     for stage in Stage.allCases { try DurableFile.makeFolder(folder(of: stage)) }
   }
 
+  /// Checks that nobody else can have put anything here: the folder and those in it belong to this
+  /// user and are writable by nobody else.
+  ///
+  /// - Throws: `DurabilityError`.
+  public func checkPrivate() throws {
+    try Folder(path).checkPrivate()
+    for name in try DurableFile.names(in: path) {
+      let member = path.appending(name)
+      switch FileKind(at: member) {
+      case .folder: try Folder(member).checkPrivate()
+      case .symbolicLink: throw DurabilityError.symbolicLink(member)
+      case .special: throw DurabilityError.notRegular(member, .special)
+      case .regular, .none: continue
+      }
+    }
+  }
+
   /// The units of a stage that have a checkpoint. Whether it is whole, reading it tells.
   public func finished(_ stage: Stage) throws -> Set<Int> {
     let folder = folder(of: stage)
@@ -115,7 +136,10 @@ extension RunDirectory {
 
   /// Discards a checkpoint that has proven unusable. Its unit must be done again.
   public func discard(_ checkpoint: CheckpointName) throws {
-    try DurableFile.removeIfPresent(path(of: checkpoint))
+    let path = path(of: checkpoint)
+    // Whatever lies there: a redo must find the name free.
+    if FileKind(at: path) == .folder { return try DurableFile.removeTree(path) }
+    try DurableFile.removeIfPresent(path)
   }
 
   /// Removes the temporary files that crashed processes left. For the holder of the lock, while no

@@ -1,4 +1,5 @@
 import ArgumentParser
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitObjectModel
 import SystemPackage
@@ -80,7 +81,8 @@ enum StoreInspector {
   ) throws -> StoreInspection {
     try TemporaryFolder.with { folder in
       try StoreInspection(
-        FilePath(store), models: models, snapshotFolder: folder, readsRows: readsRows)
+        FilePath(store).resolvingFolders, models: models, snapshotFolder: folder,
+        readsRows: readsRows)
     }
   }
 

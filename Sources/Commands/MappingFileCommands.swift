@@ -82,7 +82,7 @@ enum NewFile {
   /// - Throws: `DurabilityError`: already there, or not to be made.
   static func write(_ text: String, to path: String) throws {
     try DurableFile.create(
-      Array(text.utf8), at: FilePath(path),
+      Array(text.utf8), at: FilePath(path).resolvingFolders,
       permissions: [.ownerReadWrite, .groupRead, .otherRead])
   }
 }

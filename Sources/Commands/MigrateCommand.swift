@@ -3,6 +3,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitFleet
 import GodwitPlanning
+import GodwitSQLite
 import SystemPackage
 
 struct MigrateCommand: AsyncParsableCommand {
@@ -31,6 +32,7 @@ struct MigrateCommand: AsyncParsableCommand {
       store: FilePath(arguments.store).lastComponent?.string ?? arguments.store,
       isQuiet: arguments.quiet)
     let asJSON = arguments.json
+    TemporaryFiles.useFolder(arguments.runDirectoryPath.string)
     let run = StoreRun(
       request, directory: RunDirectory(arguments.runDirectoryPath),
       settings: StoreRun.Settings(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitObjectModel
 import GodwitPlanning
@@ -128,7 +129,7 @@ struct MigrationArguments: ParsableArguments {
   }
 
   var runDirectoryPath: FilePath {
-    if let state { return FilePath(state) }
+    if let state { return FilePath(state).resolved ?? FilePath(state) }
     return FilePath((output ?? store) + ".godwit")
   }
 

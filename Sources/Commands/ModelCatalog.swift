@@ -1,6 +1,8 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
+import GodwitSQLite
 import SystemPackage
 
 /// The model versions that a command was given.
@@ -67,13 +69,16 @@ struct ModelCatalog {
 
   /// The model that a store carries; nil for whatever is no SQLite file.
   private static func cachedVersion(at path: String) throws -> ModelVersion? {
-    guard let file = FileHandle(forReadingAtPath: path) else { return nil }
+    // What is no regular file is refused by whoever reads it as a model.
+    guard let file = try? RegularFile.open(FilePath(path), links: .followed) else { return nil }
     defer { try? file.close() }
-    guard let head = try? file.read(upToCount: 16), head == Data("SQLite format 3\0".utf8) else {
-      return nil
-    }
+    var head = [UInt8](repeating: 0, count: 16)
+    guard (try? head.withUnsafeMutableBytes { try file.read(into: $0) }) == 16,
+      head == Array("SQLite format 3\0".utf8)
+    else { return nil }
     return try TemporaryFolder.with { folder in
-      let store = try SourceStore(path: FilePath(path), snapshotFolder: folder)
+      let store = try SourceStore(
+        path: FilePath(path).resolved ?? FilePath(path), snapshotFolder: folder)
       guard let model = try store.cachedModel() else {
         throw CommandError(
           .badInput, "model",
@@ -97,12 +102,17 @@ extension String {
 enum TemporaryFolder {
   static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
     let path = try make()
-    defer { try? FileManager.default.removeItem(atPath: path.string) }
+    TemporaryFiles.useFolder(path.string)
+    defer {
+      TemporaryFiles.useFolder(nil)
+      try? FileManager.default.removeItem(atPath: path.string)
+    }
     return try body(path)
   }
 
   private static func make() throws -> FilePath {
-    let path = FileManager.default.temporaryDirectory.path + "/godwit-XXXXXX"
+    let place = FilePath(FileManager.default.temporaryDirectory.path)
+    let path = (place.resolved ?? place).appending("godwit-XXXXXX").string
     var template = Array(path.utf8CString)
     guard mkdtemp(&template) != nil else {
       throw CommandError(

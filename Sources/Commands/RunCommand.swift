@@ -3,6 +3,7 @@ import Foundation
 import GodwitFleet
 import GodwitObjectModel
 import GodwitPlanning
+import GodwitSQLite
 import SystemPackage
 
 struct RunCommand: AsyncParsableCommand {
@@ -60,6 +61,7 @@ struct RunCommand: AsyncParsableCommand {
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workers ?? job.workerCount),
       state: state.map { FilePath($0) }, observe: report.take)
+    TemporaryFiles.useFolder((state.map { FilePath($0) } ?? job.pipeline.stateFolder).string)
     let task = Task { try await run.run() }
     StopSignals.install(
       stop: {

@@ -17,7 +17,10 @@ extension StoreSwap {
     try DurableFile.removeIfPresent(path)
     // The link is the file itself on one volume, and a copy elsewhere.
     try DurableFile.link(finished.store, to: path)
-    return try commit(path, external: finished.externalDataFolder, obsolete: obsolete)
+    // The names come from a file of the run directory.
+    return try commit(
+      path, external: finished.externalDataFolder,
+      obsolete: obsolete.filter(ExternalDataFolder.isSound))
   }
 }
 

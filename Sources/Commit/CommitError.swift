@@ -42,6 +42,8 @@ public enum CommitError: Error, Equatable {
   case externalDataConflict(path: FilePath)
   /// The commit journal is of another version or cannot be read.
   case unreadableJournal(path: FilePath)
+  /// The commit journal in the run directory is not of this run.
+  case foreignJournal(path: FilePath, reason: String)
   /// There is no file at the store's path any more.
   case storeMissing(store: FilePath, backup: FilePath)
 }
@@ -126,6 +128,9 @@ extension CommitError: CustomStringConvertible {
     case .unreadableJournal(let path):
       "\(path) is not a commit journal of this version. Finish the commit with the version of "
         + "godwit that began it."
+    case .foreignJournal(let path, let reason):
+      "\(path) does not belong to this run: \(reason). Nothing was changed. Run the command that "
+        + "began that commit again, or give another run directory with --state."
     case .storeMissing(let store, let backup):
       "There is no file at \(store), where a commit was under way. The source is kept "
         + "at \(backup); nothing was deleted."

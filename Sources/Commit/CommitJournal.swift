@@ -20,7 +20,7 @@ public struct CommitJournal: Codable, Sendable, Equatable {
   }
 
   /// How far the commit has come. A state says what is certainly on the disk.
-  public enum State: String, Codable, Sendable {
+  public enum State: String, Codable, Sendable, CaseIterable, Comparable {
     /// The assembled file is synced. Nothing beside the store has changed yet.
     case prepared
     /// The backup, the added external data and, where needed, the clone are there. From here the
@@ -30,6 +30,10 @@ public struct CommitJournal: Codable, Sendable, Equatable {
     case replaced
     /// Nothing is left to do.
     case finished
+
+    public static func < (a: State, b: State) -> Bool {
+      (allCases.firstIndex(of: a) ?? 0) < (allCases.firstIndex(of: b) ?? 0)
+    }
   }
 
   public var formatVersion = CommitJournal.formatVersion
@@ -84,13 +88,18 @@ extension CommitJournal {
 extension CommitJournal {
   static func path(in run: RunDirectory) -> FilePath { run.journal }
 
-  /// The journal of a run, or nil when no commit was begun.
-  public static func read(in run: RunDirectory) throws -> CommitJournal? {
+  /// 256 MiB. A million names of external data have 40 MB.
+  private static let byteLimit = 256 << 20
+
+  /// The journal of a run, or nil when no commit was begun. What it names is not checked.
+  static func read(in run: RunDirectory) throws -> CommitJournal? {
     let path = path(in: run)
-    guard DurableFile.exists(path) else { return nil }
+    guard
+      let bytes = try RegularFile.bytesIfPresent(of: path, limit: byteLimit, isPrivate: true)
+    else { return nil }
     struct Version: Codable { var formatVersion: Int }
     do {
-      let data = try Data(contentsOf: URL(fileURLWithPath: path.string))
+      let data = Data(bytes)
       let version = try JSONDecoder().decode(Version.self, from: data)
       guard version.formatVersion == formatVersion else {
         throw CommitError.unreadableJournal(path: path)

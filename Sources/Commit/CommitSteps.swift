@@ -72,12 +72,21 @@ extension CommitSteps {
     if journal.kind == .replace {
       journal.state = .replaced
       try journal.write(in: run)
-      try ExternalDataFolder.remove(journal.removed, from: journal.files.externalDataFolder)
+      try removeObsolete(journal)
     }
     try removeLeftovers(of: journal)
     try removeReplaced(FilePath(journal.assembled), journal)
     journal.state = .finished
     try journal.write(in: run)
+  }
+
+  /// Removes the external data that only the source refers to, where the backup has it.
+  private func removeObsolete(_ journal: CommitJournal) throws {
+    let (folder, kept) = (journal.files.externalDataFolder, journal.backup.externalDataFolder)
+    let removed = try journal.removed.filter { name in
+      try ExternalDataFolder.areEqual(folder.appending(name), kept.appending(name))
+    }
+    try ExternalDataFolder.remove(removed, from: folder)
   }
 
   /// Removes what has the assembled file's name after the destination has its own: the file that it
@@ -223,8 +232,7 @@ extension CommitSteps {
 
 extension CommitSteps {
   /// The assembled file has the store's name, or had it, and the file that it replaced has its own.
-  private func isInPlace(_ journal: CommitJournal) -> Bool {
-    if journal.state == .replaced { return true }
+  func isInPlace(_ journal: CommitJournal) -> Bool {
     if FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true { return true }
     guard journal.kind == .replace, let there = FileMark(FilePath(journal.assembled)) else {
       return false
@@ -304,6 +312,12 @@ extension CommitSteps {
     }
     try removeLeftovers(of: journal)
     try DurableFile.removeIfPresent(FilePath(journal.assembled))
+    try DurableFile.remove(CommitJournal.path(in: run))
+  }
+
+  /// Removes the journal of a commit that nothing is left of but what the commit itself used.
+  func forget(_ journal: CommitJournal) throws {
+    try removeLeftovers(of: journal)
     try DurableFile.remove(CommitJournal.path(in: run))
   }
 

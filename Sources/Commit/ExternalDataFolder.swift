@@ -82,9 +82,9 @@ enum ExternalDataFolder {
       return false
     }
     if first.isSameFile(as: second) { return true }
-    let left = try FileDescriptor.open(a, .readOnly, options: .closeOnExec)
+    let left = try RegularFile.open(a)
     defer { try? left.close() }
-    let right = try FileDescriptor.open(b, .readOnly, options: .closeOnExec)
+    let right = try RegularFile.open(b)
     defer { try? right.close() }
     var one = [UInt8](repeating: 0, count: 1 << 16)
     var other = one

@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitDigests
+import GodwitDurableFiles
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -27,8 +28,10 @@ struct MappedRows {
     self.plan = plan
     self.run = run
     fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
-    let data = try? Data(contentsOf: URL(filePath: run.offsets.string))
-    guard let data, let offsets = try? JSONDecoder().decode(MappedOffsets.self, from: data),
+    let bytes = try RegularFile.bytesIfPresent(
+      of: run.offsets, limit: RunDirectory.largestFileBytes, isPrivate: true)
+    guard let bytes,
+      let offsets = try? JSONDecoder().decode(MappedOffsets.self, from: Data(bytes)),
       offsets.fingerprint == plan.fingerprint
     else { throw CommitError.missingCheckpoint(stage: "offsets", unit: 0) }
     self.offsets = offsets

@@ -5,12 +5,6 @@ import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
-#if canImport(Glibc)
-  import Glibc
-#elseif canImport(Musl)
-  import Musl
-#endif
-
 /// Writes the destination store out of the source and the checkpoints.
 ///
 /// The file is nobody's until the commit publishes it, so it is written without a journal and
@@ -44,16 +38,6 @@ extension StoreAssembly {
   /// costs half as much again and is faster only while the other processors have nothing to do,
   /// which they have: the source is audited meanwhile.
   static let cacheKibibytes = 16 * 1024
-
-  /// Lets SQLite put its sort files into a folder; call it once, before other threads start.
-  ///
-  /// The sort of an index needs about as much room as the index. `/tmp` is often small or in
-  /// memory, and the run directory is where space was looked for.
-  ///
-  /// Source: https://sqlite.org/tempfiles.html §5, the variable `SQLITE_TMPDIR`.
-  public static func useTemporaryFolder(_ folder: FilePath) {
-    setenv("SQLITE_TMPDIR", folder.string, 1)
-  }
 
   /// Makes the whole file. What an earlier attempt left at the path is deleted first.
   ///

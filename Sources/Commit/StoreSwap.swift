@@ -59,11 +59,8 @@ extension StoreSwap {
   /// Where the destination is to be assembled, so that one rename publishes it: in the run
   /// directory, or under a hidden name beside the destination when that is another volume.
   public func assemblyPath() throws -> FilePath {
-    if try DurableFile.areOnOneVolume(run.path, destination.parent) {
-      return run.path.appending("assembled.sqlite")
-    }
-    return destination.parent.appending(
-      ".\(destination.lastComponent?.string ?? "").godwit-\(name)")
+    let paths = CommitJournal.assembledPaths(run, destination, name: name)
+    return try DurableFile.areOnOneVolume(run.path, destination.parent) ? paths[0] : paths[1]
   }
 
   /// Looks whether the volume can hold what the commit adds to it, before anything is written.
@@ -232,16 +229,25 @@ extension StoreSwap {
 
   /// Brings a commit that was cut off to its end, forward or back. Doing so again changes nothing.
   ///
+  /// - Parameters:
+  ///   - source: The store that the run migrates.
+  ///   - destination: Where its destination goes; the source's own path when in place.
+  ///   - isStoreOffline: Somebody asserts that no other process has the store open.
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
-  ///
-  /// - Parameter isStoreOffline: Somebody asserts that no other process has the store open.
+  ///   ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
   public static func recover(
-    run: RunDirectory, isStoreOffline: Bool = false
+    run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false
   ) throws -> Recovery {
-    guard var journal = try CommitJournal.read(in: run) else { return .nothing }
-    if journal.state == .finished { return .committed(journal) }
+    guard let found = try CommitJournal.read(in: run) else { return .nothing }
+    var journal = try found.checked(in: run, source: source, destination: destination)
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
+    if journal.state >= .replaced, !steps.isInPlace(journal) {
+      // Somebody replaced what the commit had put there: it is done, and its file is gone.
+      try steps.forget(journal)
+      return .nothing
+    }
+    if journal.state == .finished { return .committed(journal) }
     return try tellingSpace(at: journal.storePath) {
       if try steps.canGoForward(journal) {
         try steps.goForward(&journal)

@@ -6,6 +6,14 @@ public enum DurabilityError: Error, Equatable, Sendable {
   case locked(FilePath)
   /// A file that must be new is there already.
   case alreadyExists(FilePath)
+  /// A folder, a FIFO, a socket or a device lies where a regular file is expected.
+  case notRegular(FilePath, FileKind)
+  /// A part of a path is a symbolic link, which is not followed.
+  case symbolicLink(FilePath)
+  /// A file that is read whole is larger than any of its kind.
+  case tooLarge(FilePath, limitBytes: Int)
+  /// Another user owns the file or folder, or may write to it.
+  case notPrivate(FilePath, reason: String)
   /// The operating system refused a call.
   case failed(call: String, path: FilePath, Errno)
 }
@@ -13,7 +21,10 @@ public enum DurabilityError: Error, Equatable, Sendable {
 extension DurabilityError {
   public var path: FilePath {
     switch self {
-    case .locked(let path), .alreadyExists(let path), .failed(_, let path, _): path
+    case .locked(let path), .alreadyExists(let path), .failed(_, let path, _),
+      .notRegular(let path, _), .symbolicLink(let path), .tooLarge(let path, _),
+      .notPrivate(let path, _):
+      path
     }
   }
 
@@ -35,6 +46,16 @@ extension DurabilityError: CustomStringConvertible {
       "\(path) is locked by another process. Wait for it to end, or stop it, and run again."
     case .alreadyExists(let path):
       "\(path) already exists and is not replaced. Move it away and run again."
+    case .notRegular(let path, let kind):
+      "\(path) is \(kind), not a regular file. Remove it, or give the path of a regular file."
+    case .symbolicLink(let path):
+      "\(path) is a symbolic link, which is not followed. Give the path that it leads to, or put "
+        + "the file or folder itself there."
+    case .tooLarge(let path, let limit):
+      "\(path) has more than \(limit) bytes, the most that such a file may have. Check what it is."
+    case .notPrivate(let path, let reason):
+      "\(path) cannot be trusted: \(reason). Make this user its owner and take the others' right "
+        + "to write (chmod go-w), or remove it."
     case .failed(let call, let path, let errno):
       "\(path): \(call) failed, \(errno) (errno \(errno.rawValue)). \(advice)"
     }

@@ -37,10 +37,8 @@ public enum DurableFile {
 
   /// Gives a file or folder another name on the same volume, in the place of a file of that name.
   public static func rename(_ source: FilePath, to destination: FilePath) throws {
-    try calling("rename", source) {
-      source.withPlatformString { from in
-        destination.withPlatformString { Glibc.rename(from, $0) }
-      }
+    try withNames(source, destination) { folder, name, newFolder, newName in
+      try calling("rename", source) { renameat(folder, name, newFolder, newName) }
     }
     try DurableSteps.passed(.renamed, destination)
     try syncFolders(destination, source)
@@ -50,8 +48,8 @@ public enum DurableFile {
   ///
   /// - Throws: An error with `EINVAL` or `ENOSYS` on a file system that cannot.
   public static func exchange(_ a: FilePath, with b: FilePath) throws {
-    try calling("renameat2", a) {
-      a.withPlatformString { a in b.withPlatformString { linux_exchange(a, $0) } }
+    try withNames(a, b) { aFolder, aName, bFolder, bName in
+      try calling("renameat2", a) { linux_exchange_at(aFolder, aName, bFolder, bName) }
     }
     try DurableSteps.passed(.exchanged, a)
     try syncFolders(a, b)
@@ -61,7 +59,9 @@ public enum DurableFile {
   ///
   /// - Throws: An error whose `isNotFound` is true when there is none.
   public static func remove(_ path: FilePath) throws {
-    try calling("unlink", path) { path.withPlatformString { unlink($0) } }
+    try withName(path) { folder, name in
+      try calling("unlink", path) { unlinkat(folder, name, 0) }
+    }
     try DurableSteps.passed(.removed, path)
     try syncFolder(path.folder)
   }
@@ -86,9 +86,7 @@ public enum DurableFile {
 extension DurableFile {
   /// Flushes a file's bytes to the disk. Never tried a second time.
   public static func syncFile(_ path: FilePath) throws {
-    let file = try failing("open", path) {
-      try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-    }
+    let file = try RegularFile.open(path)
     defer { try? file.close() }
     try syncFile(file, path)
   }
@@ -103,12 +101,9 @@ extension DurableFile {
 
   /// Flushes a folder's names to the disk. Never tried a second time.
   public static func syncFolder(_ path: FilePath) throws {
-    let folder = try failing("open", path) {
-      try FileDescriptor.open(path, .readOnly, options: [.directory, .closeOnExec])
-    }
-    defer { try? folder.close() }
+    let folder = try Folder(path)
     do {
-      try sync(folder, path)
+      try sync(folder.descriptor, path)
     } catch let error as DurabilityError where error.errno == .invalidArgument {
       // fsync(2): a file system that has nothing to flush for a folder says so with EINVAL.
     }
@@ -131,8 +126,8 @@ extension DurableFile {
     }
     for folder in missing.reversed() {
       do {
-        try calling("mkdir", folder) {
-          folder.withPlatformString { mkdir($0, permissions.rawValue) }
+        try withName(folder) { parent, name in
+          try calling("mkdir", folder) { mkdirat(parent, name, permissions.rawValue) }
         }
       } catch let error as DurabilityError where error.errno == .fileExists && isFolder(folder) {
         continue  // another process was faster
@@ -158,10 +153,18 @@ extension DurableFile {
   /// The names in a folder, in byte order, without `.` and `..`. Names that are not UTF-8 are left
   /// out: we make none.
   public static func names(in folder: FilePath) throws -> [String] {
-    guard let stream = folder.withPlatformString({ opendir($0) }) else {
-      throw DurabilityError.failed(call: "opendir", path: folder, Errno(rawValue: errno))
+    try names(in: try Folder(folder))
+  }
+
+  static func names(in folder: borrowing Folder) throws -> [String] {
+    // A descriptor of its own: closedir(3) closes it.
+    let copy = try failing("dup", folder.path) { try folder.descriptor.duplicate() }
+    guard let stream = fdopendir(copy.rawValue) else {
+      try? copy.close()
+      throw DurabilityError.failed(call: "opendir", path: folder.path, Errno(rawValue: errno))
     }
     defer { closedir(stream) }
+    rewinddir(stream)
     var names: [String] = []
     while true {
       errno = 0
@@ -172,7 +175,7 @@ extension DurableFile {
       if let name, name != ".", name != ".." { names.append(name) }
     }
     guard errno == 0 else {
-      throw DurabilityError.failed(call: "readdir", path: folder, Errno(rawValue: errno))
+      throw DurabilityError.failed(call: "readdir", path: folder.path, Errno(rawValue: errno))
     }
     return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
@@ -185,18 +188,20 @@ extension DurableFile {
     var waiting = [path]
     var folders: [FilePath] = []
     while let next = waiting.popLast() {
-      var status = stat()
-      try calling("lstat", next) { next.withPlatformString { lstat($0, &status) } }
-      if status.st_mode & S_IFMT == S_IFDIR {
+      if FileKind(at: next) == .folder {
         folders.append(next)
         waiting += try names(in: next).map { next.appending($0) }
       } else {
-        try calling("unlink", next) { next.withPlatformString { unlink($0) } }
+        try withName(next) { folder, name in
+          try calling("unlink", next) { unlinkat(folder, name, 0) }
+        }
       }
     }
     // A folder stands before those in it.
-    for folder in folders.reversed() {
-      try calling("rmdir", folder) { folder.withPlatformString { rmdir($0) } }
+    for next in folders.reversed() {
+      try withName(next) { folder, name in
+        try calling("rmdir", next) { unlinkat(folder, name, AT_REMOVEDIR) }
+      }
     }
     try DurableSteps.passed(.removed, path)
     try syncFolder(path.folder)

@@ -15,9 +15,7 @@ public struct DurableLog: ~Copyable {
     if !DurableFile.exists(path) {
       try DurableFile.write([], to: path, permissions: permissions)
     }
-    let file = try failing("open", path) {
-      try FileDescriptor.open(path, .readWrite, options: [.append, .closeOnExec])
-    }
+    let file = try RegularFile.open(path, .readWrite, options: .append)
     do {
       needsLineFeed = try failing("read", path) { try Self.isInsideLine(file) }
     } catch {

@@ -12,9 +12,7 @@ extension DurableFile {
   ///
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when there is a file of the new name.
   public static func copy(_ source: FilePath, to destination: FilePath) throws {
-    let input = try failing("open", source) {
-      try FileDescriptor.open(source, .readOnly, options: .closeOnExec)
-    }
+    let input = try RegularFile.open(source)
     defer { try? input.close() }
     var output = try PendingFile(for: destination)
     try copyBytes(from: input, source, to: output.descriptor, output.temporaryPath)
@@ -24,13 +22,9 @@ extension DurableFile {
 
   /// Gives a file the mode, owner and extended attributes of another, and flushes it to the disk.
   public static func copyAttributes(from source: FilePath, to destination: FilePath) throws {
-    let input = try failing("open", source) {
-      try FileDescriptor.open(source, .readOnly, options: .closeOnExec)
-    }
+    let input = try RegularFile.open(source)
     defer { try? input.close() }
-    let output = try failing("open", destination) {
-      try FileDescriptor.open(destination, .readOnly, options: .closeOnExec)
-    }
+    let output = try RegularFile.open(destination)
     defer { try? output.close() }
     try copyStatus(from: input, source, to: output, destination)
     try syncFile(output, destination)

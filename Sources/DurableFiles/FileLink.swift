@@ -1,4 +1,3 @@
-private import CLinux
 private import Glibc
 public import SystemPackage
 
@@ -13,10 +12,8 @@ extension DurableFile {
     _ source: FilePath, to destination: FilePath, syncingFolder: Bool = true
   ) throws {
     do {
-      try calling("link", source) {
-        source.withPlatformString { from in
-          destination.withPlatformString { Glibc.link(from, $0) }
-        }
+      try withNames(source, destination) { folder, name, newFolder, newName in
+        try calling("link", source) { linkat(folder, name, newFolder, newName, 0) }
       }
     } catch let error as DurabilityError where error.errno == .fileExists {
       throw DurabilityError.alreadyExists(destination)
@@ -31,14 +28,7 @@ extension DurableFile {
   ///
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when something has it.
   public static func renameNew(_ source: FilePath, to destination: FilePath) throws {
-    let code = source.withPlatformString { from in
-      destination.withPlatformString { to -> Int32 in
-        if linux_rename_new(from, to) == 0 { return 0 }
-        guard errno == EINVAL || errno == ENOSYS else { return errno }
-        // A file system without that call: a second name, which must be new, then one less.
-        return Glibc.link(from, to) == 0 && unlink(from) == 0 ? 0 : errno
-      }
-    }
+    let code = try GodwitDurableFiles.renameNew(source, to: destination)
     if code == EEXIST { throw DurabilityError.alreadyExists(destination) }
     if code != 0 {
       throw DurabilityError.failed(call: "rename", path: source, Errno(rawValue: code))

@@ -15,10 +15,7 @@ public struct FileLock: ~Copyable {
     // The holder may remove the file before it lets go. A lock on a file without a name would keep
     // nobody out, so it is given back and the file of that name now is tried.
     for _ in 0..<8 {
-      let file = try failing("open", path) {
-        try FileDescriptor.open(
-          path, .readWrite, options: [.create, .closeOnExec], permissions: .ownerReadWrite)
-      }
+      let file = try RegularFile.open(path, .readWrite, options: .create)
       guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
         let errno = Errno(rawValue: errno)
         try? file.close()  // the lock's error is the one to tell
@@ -43,7 +40,7 @@ private func isFile(_ file: FileDescriptor, at path: FilePath) -> Bool {
   var open = stat()
   var named = stat()
   guard fstat(file.rawValue, &open) == 0,
-    path.withPlatformString({ stat($0, &named) }) == 0
+    path.withPlatformString({ lstat($0, &named) }) == 0
   else { return false }
   return open.st_dev == named.st_dev && open.st_ino == named.st_ino
 }

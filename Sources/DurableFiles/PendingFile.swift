@@ -1,4 +1,3 @@
-private import CLinux
 private import Glibc
 public import SystemPackage
 
@@ -26,13 +25,10 @@ public struct PendingFile: ~Copyable {
     for number in 0..<10_000 {
       let path = destination.folder.appending(".\(name).partial-\(number)")
       do {
-        descriptor = try FileDescriptor.open(
-          path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
-          permissions: permissions)
-      } catch Errno.fileExists {
+        descriptor = try RegularFile.open(
+          path, .readWrite, options: [.create, .exclusiveCreate], permissions: permissions)
+      } catch let error as DurabilityError where error.errno == .fileExists {
         continue
-      } catch let errno as Errno {
-        throw DurabilityError.failed(call: "open", path: path, errno)
       }
       self.destination = destination
       temporaryPath = path
@@ -101,17 +97,15 @@ extension PendingFile {
   }
 
   private func giveName(replacing: Bool) throws {
-    let code = temporaryPath.withPlatformString { from in
-      destination.withPlatformString { to -> Int32 in
-        if replacing { return rename(from, to) == 0 ? 0 : errno }
-        if linux_rename_new(from, to) == 0 { return 0 }
-        guard errno == EINVAL || errno == ENOSYS else { return errno }
-        // A file system without that call: a second name, which must be new, then one less.
-        return link(from, to) == 0 && unlink(from) == 0 ? 0 : errno
+    if replacing {
+      try withNames(temporaryPath, destination) { folder, name, newFolder, newName in
+        try calling("rename", destination) { renameat(folder, name, newFolder, newName) }
       }
+      return
     }
+    let code = try renameNew(temporaryPath, to: destination)
     if code == 0 { return }
-    if code == EEXIST, !replacing { throw DurabilityError.alreadyExists(destination) }
+    if code == EEXIST { throw DurabilityError.alreadyExists(destination) }
     throw DurabilityError.failed(call: "rename", path: destination, Errno(rawValue: code))
   }
 }

@@ -26,14 +26,12 @@ public struct StoreLock: ~Copyable {
     var command = ownedSetLock
     let file: FileDescriptor
     do {
-      file = try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
-    } catch Errno.permissionDenied, Errno.readOnlyFileSystem {
+      file = try RegularFile.open(path, .readWrite)
+    } catch let error as DurabilityError
+      where error.errno == .permissionDenied || error.errno == .readOnlyFileSystem
+    {
       command = ownedGetLock
-      file = try failing("open", path) {
-        try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-      }
-    } catch let errno as Errno {
-      throw DurabilityError.failed(call: "open", path: path, errno)
+      file = try RegularFile.open(path)
     }
     // The pending byte, the reserved byte and 510 shared ones.
     var range = byteRange(0x4000_0000, 512, F_WRLCK)

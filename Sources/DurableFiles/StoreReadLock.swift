@@ -62,9 +62,7 @@ extension StoreReadLock {
   }
 
   private static func attempt(_ path: FilePath, _ sharedMemory: FilePath) throws -> Attempt {
-    let main = try failing("open", path) {
-      try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking])
-    }
+    let main = try RegularFile.open(path)
     var files = [main]
     var isTaken = false
     defer { if !isTaken { for file in files { try? file.close() } } }
@@ -77,8 +75,7 @@ extension StoreReadLock {
     let hasWriter = isHeld && isWriteLocked(main, reservedByte)
     var hasSharedMemory = true
     do {
-      let memory = try FileDescriptor.open(
-        sharedMemory, .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking])
+      let memory = try RegularFile.open(sharedMemory)
       files.append(memory)
       for byte in [checkpointByte, lastReaderByte] {
         switch try read(memory, byte, 1, sharedMemory) {
@@ -87,9 +84,9 @@ extension StoreReadLock {
         case .unavailable: isHeld = false
         }
       }
-    } catch Errno.noSuchFileOrDirectory {
+    } catch let error as DurabilityError where error.isNotFound {
       hasSharedMemory = false
-    } catch is Errno {
+    } catch let error as DurabilityError where error.errno != nil {
       isHeld = false
     }
     isTaken = true

@@ -1,3 +1,4 @@
+private import CLinux
 private import Glibc
 import SystemPackage
 
@@ -32,6 +33,46 @@ extension FilePath {
     let folder = removingLastComponent()
     return folder.isEmpty ? "." : folder
   }
+}
+
+/// Runs the body with an open folder and a name in it. No part of the folder's path may be a link.
+func withName<Result>(
+  _ path: FilePath, _ body: (Int32, UnsafePointer<CInterop.PlatformChar>) throws -> Result
+) throws -> Result {
+  guard let name = path.lastComponent else {
+    throw DurabilityError.failed(call: "open", path: path, .isDirectory)
+  }
+  let folder = try Folder(forNamesIn: path.folder)
+  return try name.withPlatformString { try body(folder.descriptor.rawValue, $0) }
+}
+
+/// The same for two names.
+func withNames(
+  _ first: FilePath, _ second: FilePath,
+  _ body: (
+    Int32, UnsafePointer<CInterop.PlatformChar>, Int32, UnsafePointer<CInterop.PlatformChar>
+  ) throws -> Void
+) throws {
+  try withName(first) { folder, name in
+    try withName(second) { try body(folder, name, $0, $1) }
+  }
+}
+
+/// Gives a file another name that nothing has yet.
+///
+/// - Returns: 0, or the error's number.
+func renameNew(_ source: FilePath, to destination: FilePath) throws -> Int32 {
+  var code: Int32 = 0
+  try withNames(source, destination) { folder, name, newFolder, newName in
+    if linux_rename_new_at(folder, name, newFolder, newName) == 0 { return }
+    code = errno
+    guard code == EINVAL || code == ENOSYS else { return }
+    // A file system without that call: a second name, which must be new, then one less.
+    let isDone =
+      linkat(folder, name, newFolder, newName, 0) == 0 && unlinkat(folder, name, 0) == 0
+    code = isDone ? 0 : errno
+  }
+  return code
 }
 
 /// Writes all the bytes, however many calls that takes.

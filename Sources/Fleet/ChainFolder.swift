@@ -44,6 +44,13 @@ struct ChainFolder {
     var result: MigrationResult
   }
 
+  /// What a file of this run holds; nil where it is missing, unreadable or somebody else's.
+  private static func decoded<Content: Decodable>(_: Content.Type, _ path: FilePath) -> Content? {
+    let bytes = try? RegularFile.bytes(
+      of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
+    return bytes.flatMap { try? JSONDecoder().decode(Content.self, from: Data($0)) }
+  }
+
   private struct Identity: Codable { var fingerprint: String }
 
   /// Makes the folder the given chain's: another's steps are removed.
@@ -51,8 +58,7 @@ struct ChainFolder {
   /// - Returns: True when there were any.
   func take(_ fingerprint: String) throws -> Bool {
     if exists {
-      let data = try? Data(contentsOf: URL(filePath: identityFile.string))
-      let known = data.flatMap { try? JSONDecoder().decode(Identity.self, from: $0) }
+      let known = Self.decoded(Identity.self, identityFile)
       if known?.fingerprint == fingerprint { return false }
     }
     let hadSteps = DurableFile.exists(steps)
@@ -72,19 +78,28 @@ struct ChainFolder {
   ///
   /// - Parameter needsURIs: A table of object URIs is wanted: a step without one does not count.
   func lastDone(
-    of count: Int, _ fingerprint: String, needsURIs: Bool = false
+    of count: Int, _ fingerprint: String, store source: FilePath, needsURIs: Bool = false
   ) throws -> (step: Int, done: Done)? {
     for step in (0..<count).reversed() {
-      guard let data = try? Data(contentsOf: URL(filePath: doneFile(of: step).string)),
-        let done = try? JSONDecoder().decode(Done.self, from: data),
+      guard let done = Self.decoded(Done.self, doneFile(of: step)),
         done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity,
         !needsURIs || DurableFile.exists(uris(of: step)),
         // The commit needs the clone of a source with a WAL.
-        FileKind(at: FilePath(done.ends.readPath)) == .regular
+        FileKind(at: FilePath(done.ends.readPath)) == .regular,
+        isOf(source, done.ends)
       else { continue }
       return (step, done)
     }
     return nil
+  }
+
+  /// Whether the ends that a file names are those of the store: nothing else is to be replaced.
+  private func isOf(_ source: FilePath, _ ends: CommitEnds) -> Bool {
+    let read = FilePath(ends.readPath)
+    let clone = read.lastComponent.map { run(of: 0).snapshot.appending($0) }
+    return FilePath(ends.sourcePath).isSamePlace(as: source)
+      && FilePath(ends.externalDataPath).isSamePlace(as: StoreFiles(source).externalDataFolder)
+      && (read.isSamePlace(as: source) || clone?.isSamePlace(as: read) == true)
   }
 
   /// Makes ready for a step: what an earlier run wrote and did not vouch for is removed.

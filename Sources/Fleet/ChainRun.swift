@@ -87,28 +87,28 @@ struct ChainRun {
   }
 
   private func decide(_ own: RunFolder) async throws -> Decision {
-    let directory = directory
     var committed: MigrationResult?
-    let isStoreOffline = request.isStoreOffline
-    switch try await onOwnThread({
-      try StoreSwap.recover(run: directory, isStoreOffline: isStoreOffline)
-    }) {
+    let directory = directory
+    let request = request
+    let recovery = try await onOwnThread {
+      try StoreSwap.recover(
+        run: directory, source: request.store, destination: request.output ?? request.store,
+        isStoreOffline: request.isStoreOffline)
+    }
+    switch recovery {
     case .nothing, .takenBack: break
     case .committed(let journal):
-      if journal.store == (request.output ?? request.store).string {
-        var result = MigrationResult(
-          store: request.store.string, verdict: .migrated, ending: .done)
-        result.notes.append("The commit of an earlier run was finished.")
-        succeed(&result, journal)
-        if request.output != nil { return .ended(result) }
-        committed = result
-      }
+      var result = MigrationResult(
+        store: request.store.string, verdict: .migrated, ending: .done)
+      result.notes.append("The commit of an earlier run was finished.")
+      succeed(&result, journal)
+      if request.output != nil { return .ended(result) }
+      committed = result
       // In place, this command may want more than that run: it looks anew.
       try own.discardPlan()
       try folder.discard()
     }
     try run.checkOutput()
-    let request = request
     switch try await onOwnThread({ try Self.decide(request) }) {
     case .direct:
       if let committed { return .ended(committed) }
@@ -208,7 +208,7 @@ extension ChainRun {
     }
     let count = route.steps.count
     var last = try folder.lastDone(
-      of: count, fingerprint, needsURIs: run.settings.uriTable != nil)
+      of: count, fingerprint, store: request.store, needsURIs: run.settings.uriTable != nil)
     let isResumed = last != nil
     for step in ((last?.step ?? -1) + 1)..<count {
       let result = try await perform(step, of: route, after: last?.done, fingerprint)

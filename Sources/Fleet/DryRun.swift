@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitPlanning
+import GodwitSQLite
 import SystemPackage
 
 /// What a ``StoreRun`` would come to, without its traces.
@@ -10,7 +11,7 @@ import SystemPackage
 public struct DryRun: Sendable {
   public let request: MigrationRequest
 
-  public init(_ request: MigrationRequest) { self.request = request }
+  public init(_ request: MigrationRequest) { self.request = request.resolvingFolders }
 
   public func run() async -> MigrationResult {
     let start = ContinuousClock.now
@@ -35,12 +36,17 @@ public struct DryRun: Sendable {
     if let output = request.output, FileKind(at: output) != .none {
       throw FleetError.outputExists(path: output.string)
     }
-    let folder = FilePath(FileManager.default.temporaryDirectory.path)
+    let place = FilePath(FileManager.default.temporaryDirectory.path)
+    let folder = (place.resolved ?? place)
       .appending("godwit-plan-\(UUID().uuidString)")
     try FileManager.default.createDirectory(
       atPath: folder.string, withIntermediateDirectories: false,
       attributes: [.posixPermissions: 0o700])
-    defer { try? FileManager.default.removeItem(atPath: folder.string) }
+    TemporaryFiles.useFolder(folder.string)
+    defer {
+      TemporaryFiles.useFolder(nil)
+      try? FileManager.default.removeItem(atPath: folder.string)
+    }
     var request = request
     request.snapshotFolder = folder
     var result = MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done)

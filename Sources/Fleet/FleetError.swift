@@ -11,8 +11,6 @@ public enum FleetError: Error, Sendable, Equatable {
   /// Workers end without doing anything.
   case workersDie(executable: String, how: String)
   case noStore(path: String)
-  /// The source is there and is not a regular file.
-  case notAStore(path: String)
   case outputExists(path: String)
   case noFolder(path: String)
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
@@ -42,8 +40,6 @@ extension FleetError: CustomStringConvertible {
         + "`godwit doctor` and run again; finished shards are kept."
     case .noStore(let path):
       "\(path) does not exist. Give the path of a store's main SQLite file."
-    case .notAStore(let path):
-      "\(path) is not a regular file. Give the path of a store's main SQLite file."
     case .outputExists(let path):
       "\(path) already exists and is not overwritten. Remove it or give another --output."
     case .noFolder(let path):

@@ -15,9 +15,8 @@ struct PlanFile {
   ///
   /// - Throws: Whatever makes it unreadable; the checkpoints beside it are then of no use.
   func read() throws -> MigrationPlan? {
-    guard FileKind(at: path) != .none else { return nil }
-    let data = try Data(contentsOf: URL(filePath: path.string))
-    return try JSONDecoder().decode(MigrationPlan.self, from: data)
+    try RegularFile.bytesIfPresent(of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
+      .map { try JSONDecoder().decode(MigrationPlan.self, from: Data($0)) }
   }
 
   /// The state in which the store of a run directory was when its plan, or that of a chain's first
@@ -44,6 +43,8 @@ extension StoreAttempt {
     do {
       if let earlier = try file.read() {
         if earlier.formatVersion == plan.formatVersion, earlier.fingerprint == plan.fingerprint {
+          // Workers go by the file: whatever else stands in it now, it is this plan again.
+          try file.write(plan)
           return true
         }
         discarded(
@@ -64,6 +65,18 @@ extension StoreAttempt {
     var event = RunEvent(.planDiscarded)
     event.message = text
     emit(event)
+  }
+}
+
+extension MigrationPlan {
+  /// Whether every path is the request's: what a run directory says is not taken for granted.
+  func isOf(_ request: MigrationRequest, in directory: RunDirectory) -> Bool {
+    let read = FilePath(readPath)
+    return FilePath(sourcePath).isSamePlace(as: request.store)
+      && FilePath(destinationPath).isSamePlace(as: request.output ?? request.store)
+      && FilePath(externalDataPath).isSamePlace(as: StoreFiles(request.store).externalDataFolder)
+      && (read.isSamePlace(as: request.store)
+        || read.lastComponent.map { directory.snapshot.appending($0).isSamePlace(as: read) } == true)
   }
 }
 
@@ -115,25 +128,6 @@ extension MigrationResult.Plan {
       + plan.foreignTables.map { ($0.name, TableStrategy.carried.rawValue) }
     tables = ways.map { name, way in
       Table(name: name, way: way, shards: costs[name]?.shards ?? 0, bytes: costs[name]?.bytes ?? 0)
-    }
-  }
-}
-
-/// What lies at a path, without following a link at its end but for the store itself.
-enum FileKind: Equatable {
-  case none, regular, folder, other
-
-  init(at path: FilePath) {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0 else {
-      // A link to nowhere is something too: it must not be overwritten.
-      self = path.withPlatformString { lstat($0, &status) } == 0 ? .other : .none
-      return
-    }
-    switch status.st_mode & S_IFMT {
-    case S_IFREG: self = .regular
-    case S_IFDIR: self = .folder
-    default: self = .other
     }
   }
 }

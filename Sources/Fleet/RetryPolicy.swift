@@ -114,6 +114,8 @@ public enum RetryPolicy {
         "Another run works in \(path.removingLastComponent()). Wait for it to end, or stop it, "
           + "and run again.")
     case .alreadyExists: Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .notRegular, .symbolicLink, .tooLarge: Judgement(.badInput, "unusual-file", "\(error)")
+    case .notPrivate: Judgement(.configuration, "run-directory", "\(error)")
     case .failed(_, _, let errno): judgement(errno: errno, "\(error)")
     }
   }
@@ -155,6 +157,8 @@ public enum RetryPolicy {
       return Judgement(.resumable, "commit", "\(error)")
     case .destinationExists, .externalDataConflict, .unreadableJournal:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .foreignJournal:
+      return Judgement(.configuration, "run-directory", "\(error)")
     case .notAFile: return Judgement(.badInput, "store", "\(error)", code: 134_080)
     case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")
     default: return Judgement(.inputOutput, "commit", "\(error)", code: error.code)
@@ -216,7 +220,7 @@ public enum RetryPolicy {
     case .workersLost: return Judgement(.fatal, "workers-lost", "\(error)")
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")
     case .noStages: return Judgement(.usage, "usage", "\(error)")
-    case .noStore, .notAStore: return Judgement(.badInput, "store", "\(error)")
+    case .noStore: return Judgement(.badInput, "store", "\(error)")
     case .outputExists, .noFolder, .uriTable:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitDurableFiles
 import SystemPackage
 
 /// Something that happened during a run: a line of `events.jsonl`, and what a display shows.
@@ -78,8 +79,8 @@ struct EventLog {
   private let file: FileDescriptor?
 
   init(path: FilePath) {
-    file = try? FileDescriptor.open(
-      path, .writeOnly, options: [.create, .append, .closeOnExec],
+    file = try? RegularFile.open(
+      path, .writeOnly, options: [.create, .append],
       permissions: [.ownerReadWrite, .groupRead, .otherRead])
   }
 

@@ -34,7 +34,8 @@ struct RunFolder {
         throw FleetError.runDirectory(
           path: directory.path.string, message: "it holds other files, such as \(stranger)")
       }
-    case .regular, .other:
+      try directory.checkPrivate()
+    case .regular, .symbolicLink, .special:
       throw FleetError.runDirectory(path: directory.path.string, message: "it is not a folder")
     }
     try directory.create()
@@ -46,15 +47,24 @@ struct RunFolder {
   /// - Parameter now: Seconds since 1970-01-01 UTC.
   func name(now: Double) throws -> String {
     let path = directory.path.appending("name")
-    if let data = FileManager.default.contents(atPath: path.string),
-      let name = String(data: data, encoding: .utf8), !name.isEmpty, name.utf8.count <= 32,
-      name.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x54 || $0 == 0x2D })
-    {
-      return name
-    }
+    if let name = try earlierName(path) { return name }
     let name = Self.timestamp(now)
     try DurableFile.write(Array(name.utf8), to: path)
     return name
+  }
+
+  /// nil where there is none that can be used: the file is then written anew.
+  private func earlierName(_ path: FilePath) throws -> String? {
+    do {
+      let bytes = try RegularFile.bytesIfPresent(of: path, limit: 64, isPrivate: true)
+      guard let bytes, let name = String(validating: bytes, as: UTF8.self), !name.isEmpty,
+        name.utf8.count <= 32,
+        name.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x54 || $0 == 0x2D })
+      else { return nil }
+      return name
+    } catch DurabilityError.tooLarge {
+      return nil
+    }
   }
 
   /// `20261121T010203`, in UTC, with thousandths.

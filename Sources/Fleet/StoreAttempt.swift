@@ -144,23 +144,22 @@ struct StoreAttempt {
   ///
   /// - Returns: True when the destination is in its place because of it.
   private mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
-    let (directory, isStoreOffline) = (directory, request.isStoreOffline)
-    switch try await onOwnThread({
-      try StoreSwap.recover(run: directory, isStoreOffline: isStoreOffline)
-    }) {
+    let directory = directory
+    let request = request
+    let recovery = try await onOwnThread {
+      try StoreSwap.recover(
+        run: directory, source: request.store, destination: request.output ?? request.store,
+        isStoreOffline: request.isStoreOffline)
+    }
+    switch recovery {
     case .nothing:
       return false
     case .takenBack:
       note("The commit of an earlier run was taken back; it is made again.")
       return false
     case .committed(let journal):
-      guard journal.store == (request.output ?? request.store).string else {
-        note("The commit of an earlier run, of \(journal.store), was finished.")
-        try folder.discardPlan()
-        return false
-      }
       note("The commit of an earlier run was finished.")
-      if let plan = try? PlanFile(directory).read() {
+      if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
         result.take(plan, diskBytes: nil)
         for stage in [Stage.copy, .link, .validate, .audit] {
           for unit in (try? reusable(stage, plan)) ?? [] {

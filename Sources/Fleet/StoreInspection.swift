@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite

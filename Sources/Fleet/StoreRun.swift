@@ -46,17 +46,15 @@ public struct StoreRun: Sendable {
     _ request: MigrationRequest, directory: RunDirectory, settings: Settings,
     observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
   ) {
-    var request = request
+    let directory = RunDirectory(directory.path.resolvingFolders)
+    var request = request.resolvingFolders
     request.snapshotFolder = directory.snapshot
     self.request = request
     self.directory = directory
+    var settings = settings
+    settings.uriTable = settings.uriTable?.resolvingFolders
     self.settings = settings
     self.observe = observe
-  }
-
-  /// Sets what holds for the whole process; once, before other threads start.
-  public static func prepareProcess(sortingIn directory: RunDirectory) {
-    StoreAssembly.useTemporaryFolder(directory.path)
   }
 
   /// Migrates the store. Cancelling the task stops the run within seconds, resumable.
@@ -91,18 +89,29 @@ public struct StoreRun: Sendable {
 
   /// What can be said without opening anything.
   static func checkPaths(_ request: MigrationRequest) throws {
-    switch FileKind(at: request.store) {
-    case .none: throw FleetError.noStore(path: request.store.string)
-    case .regular: break
-    case .folder, .other: throw FleetError.notAStore(path: request.store.string)
+    guard FileKind(at: request.store) != .none else {
+      throw FleetError.noStore(path: request.store.string)
     }
+    try StoreFiles(request.store).checkKinds()
     if let output = request.output {
       let folder = output.removingLastComponent()
       let path = folder.isEmpty ? FilePath(".") : folder
-      guard FileKind(at: path) == .folder else {
+      if FileKind(at: output) == .none { try StoreFiles(output).checkKinds() }
+      guard FileKind(following: path) == .folder else {
         throw FleetError.noFolder(path: path.string)
       }
     }
+  }
+}
+
+extension MigrationRequest {
+  /// The same request, whose paths have no symbolic link among their folders: from here on nothing
+  /// is opened through one.
+  var resolvingFolders: MigrationRequest {
+    var request = self
+    request.store = store.resolvingFolders
+    request.output = output?.resolvingFolders
+    return request
   }
 }
 

@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
@@ -13,7 +14,8 @@ struct URITablePlace {
   /// - Throws: ``FleetError/uriTable(path:message:)``.
   func check(_ request: MigrationRequest, _ directory: RunDirectory) throws {
     let folder = path.removingLastComponent()
-    guard path.lastComponent != nil, FileKind(at: folder.isEmpty ? "." : folder) == .folder else {
+    guard path.lastComponent != nil, FileKind(following: folder.isEmpty ? "." : folder) == .folder
+    else {
       throw refusal("its folder does not exist")
     }
     let own = path.lexicallyNormalized()
@@ -31,14 +33,14 @@ struct URITablePlace {
     case .none: return
     case .regular where try isTable(): return
     case .regular: throw refusal("it is another file, which is not overwritten")
-    case .folder, .other: throw refusal("it is not a regular file")
+    case .folder, .symbolicLink, .special: throw refusal("it is not a regular file")
     }
   }
 
   /// True for what an earlier run wrote, by its first line.
   private func isTable() throws -> Bool {
     let first = Array((URITable.header + "\n").utf8)
-    let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    let file = try RegularFile.open(path)
     return try file.closeAfter {
       var bytes = [UInt8](repeating: 0, count: first.count)
       let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }

@@ -1,4 +1,5 @@
 import Glibc
+import GodwitDurableFiles
 import SystemPackage
 
 /// Why a store cannot be read, or a schema not be made for one.
@@ -6,8 +7,11 @@ import SystemPackage
 /// In every case the store is as it was.
 public enum StoreError: Error, Sendable, Equatable {
   case notFound(FilePath)
-  /// A folder, a socket, a device.
-  case notAFile(FilePath)
+  /// The store, or a file or folder that belongs to it, is a symbolic link, a FIFO, a socket or a
+  /// device, or a folder in the place of a file.
+  case unusualFile(FilePath, FileKind, of: FilePath)
+  /// The rollback journal names another file, which SQLite would delete.
+  case superJournal(FilePath)
   case empty(FilePath)
   /// Does not begin as an SQLite file. Encrypted ones look like noise from the first byte.
   case notSQLite(FilePath, mayBeEncrypted: Bool)
@@ -35,8 +39,8 @@ extension StoreError {
   /// Core Data's error code. Source: `core-data-migration.md` §1.4.
   public var code: Int {
     switch self {
-    case .notFound, .notAFile, .empty, .notSQLite, .impossibleHeader, .notCoreData, .cannotRead,
-      .cannotCopy, .inUse, .changed:
+    case .notFound, .unusualFile, .superJournal, .empty, .notSQLite, .impossibleHeader,
+      .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
       134_080
     case .truncated, .damaged: 134_150
     case .modelCache: 134_130
@@ -54,10 +58,26 @@ extension StoreError {
 }
 
 extension StoreError: CustomStringConvertible {
+  private static func advice(_ kind: FileKind, at path: FilePath) -> String {
+    guard kind == .symbolicLink, let target = path.resolved else {
+      return "Give the path of a store's main SQLite file."
+    }
+    return "Its WAL and external data lie beside the file that it leads to. Give the path of that "
+      + "file, \(target)."
+  }
+
   public var description: String {
     switch self {
     case .notFound(let path): "\(path) does not exist. Check the path."
-    case .notAFile(let path): "\(path) is not a regular file. Give the path of a store."
+    case .unusualFile(let path, let kind, let store):
+      path == store
+        ? "\(path) is \(kind). \(Self.advice(kind, at: path))"
+        : "\(path), which belongs to the store \(store), is \(kind). "
+          + "Put the file or folder itself there, and run again."
+    case .superJournal(let path):
+      "\(path)-journal names another file, as the journal of a transaction over several databases "
+        + "does. SQLite would delete that file, so the journal is not played back. Open the store "
+        + "once with the application that wrote it, and run again."
     case .empty(let path):
       "\(path) has no bytes: no store was ever written there, or it was lost. "
         + "Restore it from a backup."

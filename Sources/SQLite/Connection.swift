@@ -4,7 +4,8 @@ private import CSQLite
 ///
 /// Belongs to one thread at a time, and so do its statements; SQLite's own mutexes are off.
 /// Database files are not trusted: functions and virtual tables with side effects cannot be
-/// called from a schema, and damaged cells are looked for on every page.
+/// called from a schema, damaged cells are looked for on every page, no part of a path may be a
+/// symbolic link, and a journal that names another file is refused, since SQLite would delete that.
 public final class Connection {
   /// What may be done to the file.
   public enum Mode: Sendable {
@@ -37,6 +38,11 @@ public final class Connection {
       throw SQLiteError.cannotOpen(
         path: path, code: SQLITE_CANTOPEN, message: "the path is empty or has a zero byte")
     }
+    switch mode {
+    case .immutable: break
+    case .readOnly, .readWrite, .create:
+      if path != ":memory:" { try SuperJournal.refuse(besideDatabase: path) }
+    }
     let access =
       switch mode {
       case .immutable, .readOnly: SQLITE_OPEN_READONLY
@@ -45,7 +51,7 @@ public final class Connection {
       }
     let flags =
       access | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE
-      | SQLITE_OPEN_EXRESCODE
+      | SQLITE_OPEN_EXRESCODE | SQLITE_OPEN_NOFOLLOW
     let code = sqlite3_open_v2(
       uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {

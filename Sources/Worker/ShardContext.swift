@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDigests
+import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -91,8 +92,9 @@ final class ShardContext {
 
   private static func readPlan(_ path: FilePath) throws -> MigrationPlan {
     do {
-      let data = try Data(contentsOf: URL(filePath: path.string))
-      return try JSONDecoder().decode(MigrationPlan.self, from: data)
+      let bytes = try RegularFile.bytes(
+        of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
+      return try JSONDecoder().decode(MigrationPlan.self, from: Data(bytes))
     } catch {
       throw StageError.unreadablePlan(path: path.string, reason: "\(error)")
     }

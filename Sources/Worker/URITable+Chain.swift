@@ -128,9 +128,9 @@ extension URITable {
   ) throws {
     let file: FileDescriptor
     do {
-      file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
-    } catch let errno as Errno {
-      throw StageError.association(path: path.string, reason: "\(errno)")
+      file = try RegularFile.open(path, isPrivate: true)
+    } catch let error as DurabilityError {
+      throw StageError.association(path: path.string, reason: "\(error)")
     }
     try file.closeAfter {
       let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferBytes, alignment: 1)

@@ -37,6 +37,7 @@ public struct WorkerLoop {
       case .open(let run, let assembled):
         do {
           if context?.run.path != FilePath(run) {
+            TemporaryFiles.useFolder(run)
             context = try ShardContext(run: FilePath(run), policies: policies)
           }
           if let assembled { try context?.openAssembled(assembled) }

@@ -69,6 +69,50 @@ import Testing
     try run.remove()
   }
 
+  @Test(
+    arguments: ["", "copy", "snapshot"], [0o700: true, 0o755: true, 0o770: false, 0o707: false])
+  func `is trusted when nobody else may write to it`(
+    name: String, mode: (key: mode_t, value: Bool)
+  ) throws {
+    let folder = try TemporaryFolder()
+    let run = RunDirectory(folder.file("run"))
+    try run.create()
+    #expect(chmod(name.isEmpty ? run.path.string : run.path.appending(name).string, mode.key) == 0)
+    if mode.value {
+      try run.checkPrivate()
+    } else {
+      #expect(throws: DurabilityError.self) { try run.checkPrivate() }
+    }
+  }
+
+  @Test func `has no link and no FIFO in it`() throws {
+    let folder = try TemporaryFolder()
+    let run = RunDirectory(folder.file("run"))
+    try run.create()
+    let path = run.path.appending("name")
+    #expect(symlink(folder.path.string, path.string) == 0)
+    #expect(throws: DurabilityError.symbolicLink(path)) { try run.checkPrivate() }
+    try DurableFile.remove(path)
+    #expect(mkfifo(path.string, 0o600) == 0)
+    #expect(throws: DurabilityError.notRegular(path, .special)) { try run.checkPrivate() }
+  }
+
+  @Test func `discards whatever lies in a checkpoint's place`() throws {
+    let folder = try TemporaryFolder()
+    let run = RunDirectory(folder.file("run"))
+    try run.create()
+    let name = CheckpointName(stage: .copy, unit: 0)
+    let path = run.path(of: name)
+    try DurableFile.makeFolder(path.appending("below"))
+    try run.discard(name)
+    #expect(mkfifo(path.string, 0o600) == 0)
+    #expect(throws: CheckpointError.notACheckpoint(path)) {
+      try CheckpointReader(path: path, fingerprint: [])
+    }
+    try run.discard(name)
+    #expect(try run.finished(.copy) == [])
+  }
+
   @Test func `names checkpoints in JSON`() throws {
     let name = CheckpointName(stage: .audit, unit: 3)
     let json = try JSONEncoder().encode(name)

@@ -208,6 +208,10 @@ final class SwapFixture {
     "UPDATE ZWORD SET ZDATA = CAST(x'02' || '\(name)' || x'00' AS BLOB) WHERE Z_PK = \(row);"
   }
 
+  func recover() throws -> StoreSwap.Recovery {
+    try StoreSwap.recover(run: run, source: source, destination: destination)
+  }
+
   var swap: StoreSwap { StoreSwap(plan: plan, run: run, name: "R1") }
 
   /// Stands in for the assembly.

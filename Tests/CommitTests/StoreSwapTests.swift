@@ -38,7 +38,7 @@ private final class StepCounter: Sendable {
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
     #expect(!DurableFile.exists(try fixture.swap.assemblyPath()))
     // Done is done, however often it is asked.
-    #expect(try StoreSwap.recover(run: fixture.run) == .committed(journal))
+    #expect(try fixture.recover() == .committed(journal))
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
   }
 
@@ -115,7 +115,7 @@ private final class StepCounter: Sendable {
         let again = StepCounter(stoppingAfter: second)
         do {
           _ = try DurableSteps.observing(with: { _, _ in try again.pass() }) {
-            try StoreSwap.recover(run: fixture.run)
+            try fixture.recover()
           }
         } catch is SimulatedCrash {}
         let between = try fixture.content()
@@ -129,7 +129,7 @@ private final class StepCounter: Sendable {
 
   /// What a rerun does.
   private func finish(_ fixture: SwapFixture) throws {
-    switch try StoreSwap.recover(run: fixture.run) {
+    switch try fixture.recover() {
     case .committed: break
     case .nothing, .takenBack: try fixture.swap.commit(try fixture.assemble())
     }
@@ -151,7 +151,7 @@ private final class StepCounter: Sendable {
       } catch is SimulatedCrash {}
       if try fixture.content() == .new { break }
       try? FileManager.default.removeItem(atPath: assembled.string)
-      let recovery = try StoreSwap.recover(run: fixture.run)
+      let recovery = try fixture.recover()
       #expect(recovery == .takenBack || recovery == .nothing)
       #expect(try fixture.content() == .old)
       // The WAL may be in the main file by now.
@@ -184,7 +184,7 @@ private final class StepCounter: Sendable {
       let isOriginal = try #require(FileMark(source)).isSameFile(as: original)
       #expect(DurableFile.exists(wal) || !isOriginal)
       seen.withLock { $0 += 1 }
-    }) { try StoreSwap.recover(run: fixture.run) }
+    }) { try fixture.recover() }
     guard case .committed = recovery else {
       Issue.record("not finished: \(recovery)")
       return
@@ -205,10 +205,10 @@ private final class StepCounter: Sendable {
     let app = try Connection(path: fixture.source.string, mode: .readWrite)
     try app.execute("DELETE FROM ZWORD; INSERT INTO ZWORD (WORD) VALUES ('theirs')")
     #expect(throws: CommitError.storeInUse(store: fixture.source)) {
-      try StoreSwap.recover(run: fixture.run)
+      try fixture.recover()
     }
     try app.close()
-    #expect(try StoreSwap.recover(run: fixture.run) == .takenBack)
+    #expect(try fixture.recover() == .takenBack)
     let rows = try Connection(path: fixture.source.string, mode: .readOnly)
       .rows("SELECT WORD FROM ZWORD")
     #expect(rows == [[.text("theirs")]])
@@ -223,7 +223,7 @@ private final class StepCounter: Sendable {
     #expect(throws: CommitError.storeInUse(store: fixture.source)) {
       try fixture.swap.commit(assembled)
     }
-    #expect(try StoreSwap.recover(run: fixture.run) == .nothing)
+    #expect(try fixture.recover() == .nothing)
   }
 
   @Test(arguments: SwapFixture.Way.allCases)
@@ -312,11 +312,11 @@ private final class StepCounter: Sendable {
     let fixture = try SwapFixture(.settled)
     try write(#"{"formatVersion": 1}"#, to: fixture.run.journal)
     #expect(throws: CommitError.unreadableJournal(path: fixture.run.journal)) {
-      try StoreSwap.recover(run: fixture.run)
+      try fixture.recover()
     }
     try write("not JSON", to: fixture.run.journal)
     #expect(throws: CommitError.unreadableJournal(path: fixture.run.journal)) {
-      try StoreSwap.recover(run: fixture.run)
+      try fixture.recover()
     }
   }
 
@@ -334,7 +334,7 @@ private final class StepCounter: Sendable {
     try FileManager.default.removeItem(atPath: fixture.source.string)
     try FileManager.default.removeItem(atPath: assembled.string)
     #expect(throws: CommitError.storeMissing(store: fixture.source, backup: backup)) {
-      try StoreSwap.recover(run: fixture.run)
+      try fixture.recover()
     }
     #expect(try fixture.content(of: backup) == .old)
   }

@@ -45,7 +45,7 @@ private final class KnownFile: Sendable {
     }
     try application.close()
     #expect(files(below: fixture.folder) == before)
-    #expect(try StoreSwap.recover(run: fixture.run) == .nothing)
+    #expect(try fixture.recover() == .nothing)
     try fixture.swap.commit(assembled)
     #expect(try fixture.content() == .new)
   }
@@ -79,7 +79,7 @@ private final class KnownFile: Sendable {
     #expect(try fixture.content() == .old)
     #expect(
       files(below: fixture.folder) == before.filter { exchange == 1 || !$0.hasSuffix("-wal") })
-    #expect(try StoreSwap.recover(run: fixture.run) == .nothing)
+    #expect(try fixture.recover() == .nothing)
   }
 
   @Test(arguments: [SwapFixture.Way.settled, .walled])

@@ -12,14 +12,17 @@ import Testing
     MigrationResult(store: "a", verdict: .migrated, ending: .done)
   }
 
+  private static let store: FilePath = "a"
+
   /// As if the first step had read a clone in its run directory.
   private func ends(_ folder: ChainFolder) throws -> CommitEnds {
     let clone = folder.run(of: 0).snapshot.appending("clone.sqlite")
     try DurableFile.makeFolder(folder.run(of: 0).snapshot)
     try DurableFile.write([1], to: clone)
     return CommitEnds(
-      sourcePath: "a", sourceIdentity: try StoreFiles(clone).identity(), readPath: clone.string,
-      externalDataPath: "", destinationPath: "a", fingerprint: "")
+      sourcePath: Self.store.string, sourceIdentity: try StoreFiles(clone).identity(),
+      readPath: clone.string, externalDataPath: StoreFiles(Self.store).externalDataFolder.string,
+      destinationPath: Self.store.string, fingerprint: "")
   }
 
   /// Writes a step's store and says that it is done.
@@ -49,11 +52,15 @@ import Testing
     let folder = ChainFolder(directory: RunDirectory(scratch.path))
     _ = try folder.take("a")
     try finish(0, folder, "a")
-    let (own, other) = (try folder.lastDone(of: 3, "a"), try folder.lastDone(of: 3, "b"))
+    let own = try folder.lastDone(of: 3, "a", store: Self.store)
+    let other = try folder.lastDone(of: 3, "b", store: Self.store)
     #expect(own?.step == 0)
     #expect(other == nil)
+    // A run directory of another store in the place of this one's.
+    let foreign = try folder.lastDone(of: 3, "a", store: "b")
+    #expect(foreign == nil)
     try DurableFile.removeTree(folder.run(of: 0).snapshot)
-    let without = try folder.lastDone(of: 3, "a")
+    let without = try folder.lastDone(of: 3, "a", store: Self.store)
     #expect(without == nil)
   }
 

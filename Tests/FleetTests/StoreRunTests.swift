@@ -61,6 +61,29 @@ struct Scratch: ~Copyable {
     #expect(scratch.names == [])
   }
 
+  // Whoever may write there could have put a journal or checkpoints there.
+  @Test func `uses no run directory that others may write to`() async throws {
+    let scratch = try Scratch()
+    let store = scratch.file("a.sqlite", "no store at all")
+    let state = scratch.path.appending("a.sqlite.godwit")
+    try DurableFile.makeFolder(state)
+    #expect(chmod(state.string, 0o777) == 0)
+    let result = await run(store, state: state)
+    #expect(result.ending == .configuration)
+    #expect(scratch.names == ["a.sqlite", "a.sqlite.godwit"])
+  }
+
+  @Test func `refuses a store that is a symbolic link, and says where it leads`() async throws {
+    let scratch = try Scratch()
+    let store = scratch.file("a.sqlite", "no store at all")
+    let link = scratch.path.appending("link.sqlite")
+    #expect(symlink(store.string, link.string) == 0)
+    let result = await run(link, state: scratch.path.appending("state"))
+    #expect(result.ending == .badInput)
+    #expect(result.reasons.first?.message.contains("\(store)") == true)
+    #expect(scratch.names == ["a.sqlite", "link.sqlite"])
+  }
+
   @Test func `never overwrites an output`() async throws {
     let scratch = try Scratch()
     let (store, output) = (scratch.file("a", "source"), scratch.file("b", "precious"))

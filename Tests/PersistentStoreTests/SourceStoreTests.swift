@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -38,6 +39,32 @@ import Testing
         atPath: path.string + suffix, toPath: copy.string + suffix)
     }
     return copy
+  }
+
+  // SQLite would follow links that a backup leaves behind, and wait for a FIFO.
+  @Test(arguments: ["", "-wal", "-shm", "-journal", "_SUPPORT", "_EXTERNAL_DATA"], [true, false])
+  func `is refused when one of its files is a link or a FIFO`(part: String, isLink: Bool) throws {
+    _ = try makeLibrary()
+    let files = StoreFiles(path)
+    let place: FilePath =
+      switch part {
+      case "_SUPPORT": files.supportFolder
+      case "_EXTERNAL_DATA": files.externalDataFolder
+      default: FilePath(path.string + part)
+      }
+    try FileManager.default.createDirectory(
+      atPath: files.externalDataFolder.string, withIntermediateDirectories: true)
+    let moved = folder.path.appending("moved").string
+    try? FileManager.default.moveItem(atPath: place.string, toPath: moved)
+    if isLink {
+      try FileManager.default.createSymbolicLink(atPath: place.string, withDestinationPath: moved)
+    } else {
+      #expect(mkfifo(place.string, 0o600) == 0)
+    }
+    let kind: FileKind = isLink ? .symbolicLink : .special
+    #expect(throws: StoreError.unusualFile(place, kind, of: path)) {
+      try SourceStore(path: path, snapshotFolder: snapshots.path)
+    }
   }
 
   @Test func `is read in place when nothing is pending`() throws {
@@ -164,7 +191,7 @@ import Testing
         continue
       }
     }
-    #expect(throws: StoreError.notAFile(folder.path)) {
+    #expect(throws: StoreError.unusualFile(folder.path, .folder, of: folder.path)) {
       try SourceStore(path: folder.path, snapshotFolder: snapshots.path)
     }
     let other = try Connection(path: folder.path.appending("other").string, mode: .create)

@@ -20,11 +20,7 @@ final class EntryRun {
     path = folder.appending(".index-entries.partial-0")
     let path = path
     try DurableFile.removeIfPresent(path)
-    file = try failing("open", path) {
-      try FileDescriptor.open(
-        path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
-        permissions: .ownerReadWrite)
-    }
+    file = try RegularFile.open(path, .readWrite, options: [.create, .exclusiveCreate])
     do {
       try DurableFile.removeIfPresent(path)
     } catch {

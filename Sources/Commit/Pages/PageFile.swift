@@ -39,9 +39,7 @@ final class PageFile {
   init(_ path: FilePath, numbering: PageNumbering = PageNumbering()) throws {
     self.path = path
     self.numbering = numbering
-    let file = try failing("open", path) {
-      try FileDescriptor.open(path, .readWrite, options: .closeOnExec)
-    }
+    let file = try RegularFile.open(path, .readWrite)
     self.file = file
     do {
       let size = try failing("lseek", path) { try file.seek(offset: 0, from: .end) }

@@ -14,7 +14,7 @@ extension StageStore {
   private static let mostInlineBytes = 100_000
 
   /// 512 MiB: a file larger than this is not taken into memory.
-  private static let largestFile: Int64 = 1 << 29
+  private static let largestFile = 1 << 29
 
   /// What stands behind a value: 0x01 and the bytes, or 0x02, a file's name and a zero byte.
   func content(
@@ -28,12 +28,10 @@ extension StageStore {
         throw refused(object.entity, key, "the name of its external data is damaged")
       }
       let path = files.externalDataFolder.appending(name)
-      guard let size = FileMark(path)?.size, size <= Self.largestFile,
-        let data = FileManager.default.contents(atPath: path.string)
-      else {
-        throw refused(object.entity, key, "its external data is missing, or too large")
-      }
-      return [UInt8](data)
+      guard
+        let bytes = try RegularFile.bytesIfPresent(of: path, limit: Self.largestFile)
+      else { throw refused(object.entity, key, "its external data is missing") }
+      return bytes
     default: return bytes
     }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitMapping
 import GodwitPlanning
 import SystemPackage
@@ -52,9 +53,9 @@ extension Pipeline {
   /// is plainly no pipeline, such as a store's.
   public static func file(at path: String) -> FilePath? {
     var path = FilePath(path)
-    if FileKind(at: path) == .folder {
+    if FileKind(following: path) == .folder {
       path.append(PipelineFile.name)
-      return FileKind(at: path) == .none ? nil : path
+      return FileKind(following: path) == .none ? nil : path
     }
     return ["yaml", "yml"].contains(path.extension?.lowercased()) ? path : nil
   }
@@ -63,18 +64,21 @@ extension Pipeline {
   ///
   /// - Throws: ``PipelineError``.
   public init(file: FilePath) throws {
-    guard FileKind(at: file) == .regular, let size = DiskSpace.fileSize(file),
-      size <= PipelineFile.byteLimit
-    else {
-      let reason =
-        FileKind(at: file) == .none
-        ? "it does not exist" : "it is not a file of at most \(PipelineFile.byteLimit) bytes"
-      throw PipelineError.unreadable(file: file.string, reason: reason)
+    let bytes: [UInt8]
+    do {
+      bytes = try RegularFile.bytes(of: file, limit: PipelineFile.byteLimit, links: .followed)
+    } catch let error as DurabilityError {
+      throw PipelineError.unreadable(file: file.string, reason: Self.reason(error))
     }
-    guard let data = FileManager.default.contents(atPath: file.string) else {
-      throw PipelineError.unreadable(file: file.string, reason: "it may not be read")
+    try self.init(bytes: bytes, file: file)
+  }
+
+  private static func reason(_ error: DurabilityError) -> String {
+    switch error {
+    case .notRegular(_, let kind): "it is \(kind), not a regular file"
+    case .tooLarge: "it has more than \(PipelineFile.byteLimit) bytes"
+    default: error.isNotFound ? "it does not exist" : "it cannot be read: \(error)"
     }
-    try self.init(bytes: [UInt8](data), file: file)
   }
 
   /// - Parameter file: Where the bytes come from; relative paths lead from its folder.

@@ -51,6 +51,9 @@ final class PipelineLedger: Sendable {
     var entries: [String: Entry]
   }
 
+  /// 1 GiB: some two million stores.
+  private static let byteLimit = 1 << 30
+
   private static func runFile(_ folder: FilePath) -> FilePath { folder.appending("run.json") }
   private static func logFile(_ folder: FilePath) -> FilePath { folder.appending("ledger.jsonl") }
 
@@ -60,10 +63,11 @@ final class PipelineLedger: Sendable {
   init(folder: FilePath, now: Double) throws {
     self.folder = folder
     let file = Self.logFile(folder)
-    let known = (FileManager.default.contents(atPath: Self.runFile(folder).string))
-      .flatMap { try? JSONDecoder().decode(RunName.self, from: $0) }
+    let known = try RegularFile.bytesIfPresent(
+      of: Self.runFile(folder), limit: 4096, isPrivate: true
+    ).flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }
     isResumed = known.map { !$0.isFinished } ?? false
-    var entries = Self.entries(in: file)
+    var entries = try Self.entries(in: file)
     if let known, !known.isFinished {
       run = known.run
     } else {
@@ -83,12 +87,13 @@ final class PipelineLedger: Sendable {
   }
 
   /// Lines that are not whole, as a crash leaves one, or of a later version, are nobody's.
-  private static func entries(in file: FilePath) -> [String: Entry] {
-    guard let data = FileManager.default.contents(atPath: file.string) else { return [:] }
+  private static func entries(in file: FilePath) throws -> [String: Entry] {
+    let bytes = try RegularFile.bytesIfPresent(of: file, limit: byteLimit, isPrivate: true)
+    guard let bytes else { return [:] }
     let decoder = JSONDecoder()
     var entries: [String: Entry] = [:]
-    for line in data.split(separator: UInt8(ascii: "\n")) {
-      guard let entry = try? decoder.decode(Entry.self, from: line) else { continue }
+    for line in bytes.split(separator: UInt8(ascii: "\n")) {
+      guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
       entries[entry.store] = entry
     }
     return entries

@@ -35,7 +35,10 @@ public struct PipelineRun: Sendable {
     self.pipeline = pipeline
     self.template = template
     self.pool = pool
-    self.state = state ?? pipeline.stateFolder
+    // A folder that a person names may be a link; the one beside the pipeline may not.
+    self.state =
+      state.map { $0.resolved ?? $0.resolvingFolders }
+      ?? pipeline.stateFolder.resolvingFolders
     self.observe = observe
   }
 
@@ -46,6 +49,7 @@ public struct PipelineRun: Sendable {
   public func run() async throws -> PipelineSummary {
     let start = ContinuousClock.now
     try DurableFile.makeFolder(state)
+    try Folder(state).checkPrivate()
     let lock = try FileLock(acquiring: state.appending("lock"))
     let ledger = try PipelineLedger(folder: state, now: Date().timeIntervalSince1970)
     let search = StoreSearch(pipeline, state: state)
@@ -71,7 +75,7 @@ public struct PipelineRun: Sendable {
   /// Says what ``run()`` would do, store by store, and changes nothing.
   public func plan() async throws -> PipelineSummary {
     let start = ContinuousClock.now
-    let search = StoreSearch(pipeline, state: FileKind(at: state) == .folder ? state : nil)
+    let search = StoreSearch(pipeline, state: FileKind(following: state) == .folder ? state : nil)
     let findings = try await onOwnThread { try search.run() }
     observe(
       .found(

@@ -34,16 +34,16 @@ struct StoreSearch {
   /// - Parameter state: The state folder of the run, which is not searched.
   init(_ pipeline: Pipeline, state: FilePath?) {
     self.pipeline = pipeline
-    self.state = state.flatMap(Self.resolved)
+    self.state = state?.resolved
   }
 
   /// - Throws: ``PipelineError/noRoot(file:path:reason:)``; nothing is searched then.
   func run() throws -> Findings {
     let roots = try pipeline.stores.roots.map { root in
-      guard let resolved = Self.resolved(root), FileKind(at: resolved) == .folder else {
+      guard let resolved = root.resolved, FileKind(following: resolved) == .folder else {
         throw PipelineError.noRoot(
           file: pipeline.file.string, path: root.string,
-          reason: FileKind(at: root) == .none ? "it does not exist" : "it is not a folder")
+          reason: FileKind(following: root) == .none ? "it does not exist" : "it is not a folder")
       }
       return resolved
     }
@@ -76,7 +76,8 @@ struct StoreSearch {
       do {
         entries = try Self.entries(of: folder.path)
       } catch {
-        findings.unreadable.append((folder.path, "\(error)"))
+        let reason = (error as? DurabilityError)?.errno.map { "\($0)" } ?? "\(error)"
+        findings.unreadable.append((folder.path, reason))
         continue
       }
       for (component, kind) in entries where !Self.isOurs(component.string) {
@@ -124,25 +125,16 @@ extension StoreSearch {
     case other
   }
 
-  /// A path without links.
-  private static func resolved(_ path: FilePath) -> FilePath? {
-    guard let found = path.withPlatformString({ realpath($0, nil) }) else { return nil }
-    defer { free(found) }
-    return FilePath(platformString: found)
-  }
-
   /// The names in a folder with what they stand for. A folder that has become a link since its name
   /// was read is not opened.
   private static func entries(
     of folder: FilePath
   ) throws -> [(name: FilePath.Component, kind: Kind)] {
-    let descriptor = folder.withPlatformString {
-      open($0, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-    }
-    guard descriptor >= 0 else { throw Errno(rawValue: errno) }
-    guard let stream = fdopendir(descriptor) else {
+    // A descriptor of its own: closedir(3) closes it.
+    let descriptor = try GodwitDurableFiles.Folder(folder).descriptor.duplicate()
+    guard let stream = fdopendir(descriptor.rawValue) else {
       let error = Errno(rawValue: errno)
-      close(descriptor)
+      try? descriptor.close()
       throw error
     }
     defer { closedir(stream) }
@@ -159,7 +151,8 @@ extension StoreSearch {
       guard let name, name.kind == .regular else { continue }
       var status = stat()
       guard
-        name.withPlatformString({ fstatat(descriptor, $0, &status, AT_SYMLINK_NOFOLLOW) }) == 0
+        name.withPlatformString({ fstatat(descriptor.rawValue, $0, &status, AT_SYMLINK_NOFOLLOW) })
+          == 0
       else { continue }  // gone since
       let kind: Kind =
         switch status.st_mode & S_IFMT {

@@ -1,4 +1,5 @@
-import Foundation
+import GodwitDurableFiles
+import SystemPackage
 
 extension MappingDocument {
   /// The forms in which a mapping model may lie on disk.
@@ -27,27 +28,28 @@ extension MappingDocument {
   ///
   /// - Throws: ``MappingError``.
   public init(path: String) throws {
-    var file = path
-    var isFolder: ObjCBool = false
-    if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
-      file = path.hasSuffix("/") ? path + "xcmapping.xml" : path + "/xcmapping.xml"
-    }
-    let attributes = try? FileManager.default.attributesOfItem(atPath: file)
-    guard let size = attributes?[.size] as? Int else {
-      throw MappingError.unreadable(file: path, reason: "it cannot be found")
-    }
-    guard size <= XcodeMappingFile.byteLimit else {
-      throw MappingError.unreadable(
-        file: path, reason: "it is larger than \(XcodeMappingFile.byteLimit) bytes")
-    }
-    guard let data = FileManager.default.contents(atPath: file) else {
-      throw MappingError.unreadable(file: path, reason: "it cannot be read")
+    var file = FilePath(path)
+    if FileKind(following: file) == .folder { file.append("xcmapping.xml") }
+    let bytes: [UInt8]
+    do {
+      bytes = try RegularFile.bytes(
+        of: file, limit: XcodeMappingFile.byteLimit, links: .followed)
+    } catch let error as DurabilityError {
+      throw MappingError.unreadable(file: path, reason: Self.reason(error))
     }
     do {
-      try self.init(bytes: Array(data), name: path)
+      try self.init(bytes: bytes, name: path)
     } catch let error as MappingError {
       if case .unreadable = error { throw error }
       throw MappingError.inFile(path, error)
+    }
+  }
+
+  private static func reason(_ error: DurabilityError) -> String {
+    switch error {
+    case .notRegular(_, let kind): "it is \(kind), not a regular file"
+    case .tooLarge: "it is larger than \(XcodeMappingFile.byteLimit) bytes"
+    default: error.isNotFound ? "it cannot be found" : "it cannot be read: \(error)"
     }
   }
 

@@ -16,7 +16,7 @@ public struct ModelBundle: Sendable {
     guard trimmed.hasSuffix(".xcdatamodeld"), DurableFile.isFolder(FilePath(trimmed)) else {
       throw ModelError.notABundle(path: path)
     }
-    self.path = FilePath(trimmed)
+    self.path = FilePath(trimmed).resolved ?? FilePath(trimmed)
   }
 }
 

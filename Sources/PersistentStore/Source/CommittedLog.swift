@@ -1,5 +1,6 @@
 import Glibc
 import GodwitDigests
+import GodwitDurableFiles
 import SystemPackage
 
 /// What is committed in a WAL: the frames up to the last one that ends a transaction and whose
@@ -33,12 +34,12 @@ struct CommittedLog: Equatable {
   init(_ path: FilePath) throws {
     let file: FileDescriptor
     do {
-      file = try FileDescriptor.open(
-        path, .readOnly, options: [.closeOnExec, .noFollow, .nonBlocking])
-    } catch Errno.noSuchFileOrDirectory {
+      file = try RegularFile.open(path)
+    } catch let error as DurabilityError where error.isNotFound {
       return
-    } catch let error as Errno {
-      throw StoreError.cannotRead(path, errno: error.rawValue)
+    } catch let error as DurabilityError {
+      guard let errno = error.errno else { throw error }
+      throw StoreError.cannotRead(path, errno: errno.rawValue)
     }
     do {
       try file.closeAfter { try scan(file) }

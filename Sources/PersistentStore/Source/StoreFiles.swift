@@ -1,4 +1,5 @@
 import Glibc
+import GodwitDurableFiles
 import SystemPackage
 
 /// The files that make up one store.
@@ -32,7 +33,25 @@ public struct StoreFiles: Sendable, Hashable {
   }
 }
 
-/// What `stat(2)` says of a file.
+extension StoreFiles {
+  /// Whether every file of the store is a regular one and every folder a folder, not a link to one:
+  /// SQLite would follow links that a backup or a copy leaves behind.
+  ///
+  /// - Throws: ``StoreError/unusualFile(_:_:of:)``.
+  public func checkKinds() throws {
+    for path in [store, wal, shm, journal] { try check(path, is: .regular) }
+    for path in [supportFolder, externalDataFolder] { try check(path, is: .folder) }
+  }
+
+  private func check(_ path: FilePath, is kind: FileKind) throws {
+    let found = FileKind(at: path)
+    guard found == kind || found == .none else {
+      throw StoreError.unusualFile(path, found, of: store)
+    }
+  }
+}
+
+/// What `lstat(2)` says of a file.
 struct FileFacts {
   let size: Int64
   let inode: UInt64
@@ -42,7 +61,7 @@ struct FileFacts {
 
   init(_ path: FilePath) throws {
     var facts = stat()
-    guard stat(path.string, &facts) == 0 else {
+    guard lstat(path.string, &facts) == 0 else {
       throw errno == ENOENT || errno == ENOTDIR
         ? StoreError.notFound(path) : StoreError.cannotRead(path, errno: errno)
     }
@@ -56,7 +75,7 @@ struct FileFacts {
   /// As many bytes as the file has, `count` at most.
   static func firstBytes(of path: FilePath, count: Int) throws -> [UInt8] {
     do {
-      let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+      let file = try RegularFile.open(path)
       return try file.closeAfter {
         var bytes = [UInt8](repeating: 0, count: count)
         var filled = 0
@@ -73,6 +92,9 @@ struct FileFacts {
       }
     } catch let error as Errno {
       throw StoreError.cannotRead(path, errno: error.rawValue)
+    } catch let error as DurabilityError {
+      guard let errno = error.errno else { throw error }
+      throw StoreError.cannotRead(path, errno: errno.rawValue)
     }
   }
 }
@@ -80,6 +102,6 @@ struct FileFacts {
 extension FileFacts {
   static func isFolder(_ path: FilePath) -> Bool {
     var facts = stat()
-    return stat(path.string, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
+    return lstat(path.string, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
   }
 }

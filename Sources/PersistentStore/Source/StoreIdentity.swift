@@ -49,8 +49,8 @@ extension StoreFiles {
 
   /// Keeps the store as it is while it is copied or looked at.
   func readLock() throws -> StoreReadLock {
-    let main = try FileFacts(store)
-    guard main.isRegular else { throw StoreError.notAFile(store) }
+    try checkKinds()
+    _ = try FileFacts(store)
     do {
       return try StoreReadLock(store, sharedMemory: shm)
     } catch DurabilityError.locked {
@@ -65,8 +65,8 @@ extension StoreFiles {
   ///
   /// - Parameter hasWriter: Another process is in a transaction, so that the journal is its own.
   public func identity(hasWriter: Bool) throws -> StoreIdentity {
+    try checkKinds()
     var main = try FileFacts(store)
-    guard main.isRegular else { throw StoreError.notAFile(store) }
     try waitForLaterTime(than: main)
     if let log = try? FileFacts(wal) { try waitForLaterTime(than: log) }
     main = try FileFacts(store)

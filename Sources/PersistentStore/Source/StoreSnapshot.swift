@@ -51,7 +51,8 @@ struct StoreSnapshot {
     do {
       try body()
     } catch let error as DurabilityError {
-      throw StoreError.cannotCopy(source, to: target, errno: error.errno?.rawValue ?? EEXIST)
+      guard let errno = error.errno else { throw error }
+      throw StoreError.cannotCopy(source, to: target, errno: errno.rawValue)
     }
   }
 
@@ -83,6 +84,11 @@ struct StoreSnapshot {
 
   /// Brings everything into the main file.
   private func settle(_ path: FilePath, of source: FilePath) throws {
+    // The name in it is that of a file anywhere, so it holds for the clone as well.
+    guard try !SuperJournal.isNamed(besideDatabase: path.string) else {
+      remove(StoreFiles(path))
+      throw StoreError.superJournal(source)
+    }
     do {
       let connection = try Connection(path: path.string, mode: .readWrite)
       try connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GodwitCheckpoints
+import GodwitDurableFiles
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
@@ -106,8 +107,9 @@ final class DestinationRow {
     guard marker == 2 else { return .data(Array(raw.buffer.dropFirst())) }
     // The file is the source's, or a new one that the commit is going to add.
     if let name = ExternalData.fileName(raw.buffer) {
-      let path = newFiles.appending(name).string
-      if let data = FileManager.default.contents(atPath: path) { return .data([UInt8](data)) }
+      let bytes = try RegularFile.bytesIfPresent(
+        of: newFiles.appending(name), limit: ExternalData.mostBytes)
+      if let bytes { return .data(bytes) }
     }
     return .data(
       try external.file(

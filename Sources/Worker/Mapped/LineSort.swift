@@ -80,11 +80,7 @@ final class LineSort {
     if let file { return file }
     let path = path
     try DurableFile.removeIfPresent(path)
-    let made = try attempt("open") {
-      try FileDescriptor.open(
-        path, .readWrite, options: [.create, .exclusiveCreate, .closeOnExec],
-        permissions: .ownerReadWrite)
-    }
+    let made = try RegularFile.open(path, .readWrite, options: [.create, .exclusiveCreate])
     file = made
     try DurableFile.removeIfPresent(path)
     return made

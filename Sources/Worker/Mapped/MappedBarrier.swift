@@ -30,9 +30,10 @@ public struct MappedBarrier: Sendable {
   public static func readOffsets(_ run: RunDirectory, _ plan: MigrationPlan) throws
     -> MappedOffsets?
   {
-    guard DurableFile.exists(run.offsets) else { return nil }
-    let data = try Data(contentsOf: URL(filePath: run.offsets.string))
-    guard let found = try? JSONDecoder().decode(MappedOffsets.self, from: data),
+    let bytes = try RegularFile.bytesIfPresent(
+      of: run.offsets, limit: RunDirectory.largestFileBytes, isPrivate: true)
+    guard let bytes,
+      let found = try? JSONDecoder().decode(MappedOffsets.self, from: Data(bytes)),
       found.fingerprint == plan.fingerprint
     else { return nil }
     return found
@@ -202,7 +203,9 @@ extension MappedBarrier {
     }
     if mapped.groups.isEmpty || DurableFile.exists(run.edges) { return }
     let path = FilePath(run.edges.string + ".building")
-    try DurableFile.removeIfPresent(path)
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+      try DurableFile.removeIfPresent(FilePath(path.string + suffix))
+    }
     try fill(path, mapped.groups)
     try DurableFile.syncFile(path)
     try DurableFile.rename(path, to: run.edges)

@@ -20,13 +20,15 @@ final class NumberFile {
     self.path = path
     self.width = width
     do {
-      file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+      file = try RegularFile.open(path, isPrivate: true)
       let size = Int(try file.seek(offset: 0, from: .end))
       guard size % (width * 8) == 0 else {
         try? file.close()
         throw StageError.association(path: path.string, reason: "it is cut off")
       }
       count = size / (width * 8)
+    } catch let error as DurabilityError {
+      throw StageError.association(path: path.string, reason: "\(error)")
     } catch let errno as Errno {
       throw StageError.association(path: path.string, reason: "\(errno)")
     }

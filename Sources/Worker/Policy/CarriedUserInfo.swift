@@ -24,7 +24,9 @@ struct CarriedUserInfo {
     let path = path(after: earlier)
     do {
       return try JSONDecoder().decode(
-        [String: ExpressionValue].self, from: try Data(contentsOf: URL(filePath: path.string)))
+        [String: ExpressionValue].self,
+        from: Data(
+          try RegularFile.bytes(of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)))
     } catch {
       throw StageError.association(path: path.string, reason: "\(error)")
     }

@@ -1,7 +1,8 @@
-import FoundationEssentials
+import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
+import SystemPackage
 
 /// Binary values whose attribute begins or ceases to allow external storage.
 ///
@@ -74,18 +75,20 @@ struct ExternalData {
   func file(named value: RawValue, entity: String, primaryKey: Int64) throws -> [UInt8] {
     let path = try path(of: value, entity: entity, primaryKey: primaryKey)
     do {
-      let size = try FileManager.default.attributesOfItem(atPath: path)[.size] as? Int ?? 0
-      guard size <= Self.mostBytes else {
-        throw StageError.externalData(
-          entity: entity, primaryKey: primaryKey,
-          reason: "the file has \(size) bytes, more than a row can hold")
-      }
-      return [UInt8](try Data(contentsOf: URL(filePath: path)))
-    } catch let error as StageError {
-      throw error
-    } catch {
-      throw StageError.externalData(
-        entity: entity, primaryKey: primaryKey, reason: "the file is missing or unreadable")
+      return try RegularFile.bytes(of: FilePath(path), limit: Self.mostBytes)
+    } catch let error as DurabilityError {
+      guard let reason = Self.reason(error) else { throw error }
+      throw StageError.externalData(entity: entity, primaryKey: primaryKey, reason: reason)
+    }
+  }
+
+  /// What is wrong with the file of a row; nil where it is the machine that failed.
+  static func reason(_ error: DurabilityError) -> String? {
+    switch error {
+    case .notRegular(let path, let kind): "\(path.lastComponent?.string ?? "") is \(kind)"
+    case .symbolicLink(let path): "\(path.lastComponent?.string ?? "") is a symbolic link"
+    case .tooLarge: "the file has more than \(mostBytes) bytes, the most that a row can hold"
+    default: error.isNotFound ? "the file is missing" : nil
     }
   }
 

@@ -40,9 +40,9 @@ struct NewExternalFiles {
       try DurableFile.copy(FilePath(path), to: folder.appending(name))
     } catch DurabilityError.alreadyExists {
       return name
-    } catch let error as DurabilityError where error.isNotFound {
-      throw StageError.externalData(
-        entity: entity, primaryKey: primaryKey, reason: "the file is missing or unreadable")
+    } catch let error as DurabilityError {
+      guard let reason = ExternalData.reason(error) else { throw error }
+      throw StageError.externalData(entity: entity, primaryKey: primaryKey, reason: reason)
     }
     return name
   }

@@ -1,0 +1,100 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import SystemPackage
+
+// A journal is a file like any other: somebody may have put it there, or moved the run directory of
+// another store here. So every path in it must be the one that the request itself comes to, and the
+// request's own is what is used.
+extension CommitJournal {
+  /// The journal, with the paths of the request in the place of its own.
+  ///
+  /// - Parameters:
+  ///   - source: The store that the run migrates.
+  ///   - destination: Where its destination goes; the source's own path when in place.
+  /// - Throws: ``CommitError/foreignJournal(path:reason:)`` when it is not this request's.
+  ///   `StoreError` when a file of the destination is a link or no file.
+  func checked(
+    in run: RunDirectory, source: FilePath, destination: FilePath
+  ) throws -> CommitJournal {
+    func refusal(_ reason: String) -> CommitError {
+      .foreignJournal(path: run.journal, reason: reason)
+    }
+    guard storePath.isSamePlace(as: destination) else {
+      throw refusal("it is of a commit to \(store), and this run's destination is \(destination)")
+    }
+    guard kind == (source.isSamePlace(as: destination) ? .replace : .publish) else {
+      throw refusal("it is of a commit \(kind == .replace ? "" : "not ")in place")
+    }
+    guard Self.isRunName(self.run) else { throw refusal("its run has an impossible name") }
+    guard (added + removed).allSatisfy(ExternalDataFolder.isSound) else {
+      throw refusal("it names external data outside of the store's folder")
+    }
+    var own = self
+    own.store = destination.string
+    guard
+      let assembledPath = Self.assembledPaths(run, destination, name: self.run).first(where: {
+        $0.isSamePlace(as: FilePath(assembled))
+      })
+    else { throw refusal("\(assembled) is not a file that this run assembles") }
+    own.assembled = assembledPath.string
+    if let settledSource {
+      let folders = [
+        run.snapshot, Self.chainStep(1, in: run).appending("run").appending("snapshot"),
+      ]
+      let path = FilePath(settledSource)
+      guard kind == .replace, let name = path.lastComponent,
+        let found = folders.map({ $0.appending(name) }).first(where: { $0.isSamePlace(as: path) })
+      else { throw refusal("\(settledSource) is not a private copy of this run") }
+      own.settledSource = found.string
+    }
+    own.externalSources = try externalSources.map { text in
+      var known = [run.external] + chainFolders(in: run)
+      if kind == .publish { known.append(StoreFiles(source).externalDataFolder) }
+      guard let found = known.first(where: { $0.isSamePlace(as: FilePath(text)) }) else {
+        throw refusal("\(text) is not a folder of this run's external data")
+      }
+      return found.string
+    }
+    for files in [own.files, own.backup] { try files.checkKinds() }
+    return own
+  }
+
+  /// Letters, digits and hyphens: the name becomes a part of file names.
+  static func isRunName(_ name: String) -> Bool {
+    (1...32).contains(name.utf8.count)
+      && name.utf8.allSatisfy { byte in
+        switch UInt8(byte) {
+        case 0x2D, 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+        default: false
+        }
+      }
+  }
+
+  /// Where the destination may have been assembled: in the run directory, or beside its place where
+  /// that is another volume.
+  static func assembledPaths(
+    _ run: RunDirectory, _ destination: FilePath, name: String
+  ) -> [FilePath] {
+    let own = destination.lastComponent?.string ?? ""
+    return [
+      run.path.appending("assembled.sqlite"),
+      destination.parent.appending(".\(own).godwit-\(name)"),
+    ]
+  }
+
+  private static func chainStep(_ number: Int, in run: RunDirectory) -> FilePath {
+    run.path.appending("steps").appending("\(number)")
+  }
+
+  /// The external data of a chain's last step, whichever that is.
+  private func chainFolders(in run: RunDirectory) -> [FilePath] {
+    externalSources.compactMap { text in
+      // steps/N/.store_SUPPORT/_EXTERNAL_DATA
+      let parts = FilePath(text).components.suffix(4).map(\.string)
+      guard parts.count == 4, parts[0] == "steps", let number = Int(parts[1]) else { return nil }
+      return StoreFiles(Self.chainStep(number, in: run).appending("store.sqlite"))
+        .externalDataFolder
+    }
+  }
+}

@@ -1,0 +1,198 @@
+private import CLinux
+private import Glibc
+public import SystemPackage
+
+/// Opening files that somebody else may have put there.
+///
+/// Nothing here waits: a FIFO or a device is refused, never read. Unless links are followed, no
+/// part of the path may be a symbolic link, so that a name cannot lead to another file than the one
+/// that it stood for when paths were resolved, see `FilePath/resolvingFolders`.
+public enum RegularFile {
+  /// What becomes of symbolic links.
+  public enum Links: Sendable {
+    /// The path must have none.
+    case refused
+    /// For files that a person names and that are only read: models, mapping models, pipelines.
+    case followed
+  }
+
+  /// Opens a regular file.
+  ///
+  /// - Parameters:
+  ///   - options: `.create` makes the file if it is missing, with the permissions.
+  ///   - isPrivate: The file must belong to this user and be writable by nobody else.
+  /// - Throws: ``DurabilityError/notRegular(_:_:)``, ``DurabilityError/symbolicLink(_:)``,
+  ///   ``DurabilityError/notPrivate(_:reason:)``.
+  public static func open(
+    _ path: FilePath, _ access: FileDescriptor.AccessMode = .readOnly,
+    options: FileDescriptor.OpenOptions = [], permissions: FilePermissions = .ownerReadWrite,
+    links: Links = .refused, isPrivate: Bool = false
+  ) throws -> FileDescriptor {
+    let flags = access.rawValue | options.rawValue
+    let file = try opened(path, flags, permissions, links)
+    do {
+      var status = stat()
+      try calling("fstat", path) { fstat(file.rawValue, &status) }
+      let kind = FileKind(mode: status.st_mode)
+      guard kind == .regular else { throw DurabilityError.notRegular(path, kind) }
+      if isPrivate { try checkPrivate(status, path) }
+      return file
+    } catch {
+      try? file.close()  // the first error is the one to tell
+      throw error
+    }
+  }
+
+  /// The bytes of a regular file.
+  ///
+  /// - Parameter limit: The most bytes that the file may have.
+  /// - Throws: ``DurabilityError/tooLarge(_:limitBytes:)``, and what ``open(_:_:options:permissions:links:isPrivate:)``
+  ///   does.
+  public static func bytes(
+    of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false
+  ) throws -> [UInt8] {
+    let file = try open(path, links: links, isPrivate: isPrivate)
+    defer { try? file.close() }
+    var status = stat()
+    try calling("fstat", path) { fstat(file.rawValue, &status) }
+    guard Int64(status.st_size) <= Int64(limit) else {
+      throw DurabilityError.tooLarge(path, limitBytes: limit)
+    }
+    // One byte more than it should have, so that a file that grows is noticed.
+    let size = Int(status.st_size) + 1
+    let bytes = try [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
+      while filled < size {
+        let rest = UnsafeMutableRawBufferPointer(
+          rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+        let count = try failing("read", path) { try file.read(into: rest) }
+        if count == 0 { break }
+        filled += count
+      }
+    }
+    guard bytes.count < size else { throw DurabilityError.tooLarge(path, limitBytes: size - 1) }
+    return bytes
+  }
+
+  /// The bytes of a file, or nil where there is nothing of that name.
+  public static func bytesIfPresent(
+    of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false
+  ) throws -> [UInt8]? {
+    do {
+      return try bytes(of: path, limit: limit, links: links, isPrivate: isPrivate)
+    } catch let error as DurabilityError where error.isNotFound {
+      return nil
+    }
+  }
+
+  private static func opened(
+    _ path: FilePath, _ flags: Int32, _ permissions: FilePermissions, _ links: Links
+  ) throws -> FileDescriptor {
+    do {
+      return try openedWithoutWaiting(
+        path, flags, permissions.rawValue, refusingLinks: links == .refused)
+    } catch let error as DurabilityError {
+      switch error.errno {
+      // open(2): what a socket says, and a FIFO that nobody reads.
+      case .noSuchAddressOrDevice?, Errno(rawValue: ENODEV)?:
+        throw DurabilityError.notRegular(path, .special)
+      case .isDirectory?: throw DurabilityError.notRegular(path, .folder)
+      default: throw error
+      }
+    }
+  }
+}
+
+/// A folder that is held open, and no part of whose path is a symbolic link.
+///
+/// Names in it are looked up from the open folder, so that no other folder can take its place.
+public struct Folder: ~Copyable {
+  public let path: FilePath
+  public let descriptor: FileDescriptor
+
+  /// - Throws: ``DurabilityError/symbolicLink(_:)`` when a link is on the way.
+  public init(_ path: FilePath) throws {
+    try self.init(path, O_RDONLY)
+  }
+
+  /// For looking up names only, which needs no right to read the folder.
+  init(forNamesIn path: FilePath) throws {
+    try self.init(path, linux_path_only)
+  }
+
+  private init(_ path: FilePath, _ access: Int32) throws {
+    self.path = path
+    descriptor = try openedWithoutWaiting(path, access | O_DIRECTORY, 0, refusingLinks: true)
+  }
+
+  /// Whether a folder is there, and no link on the way to it.
+  static func isThere(_ path: FilePath) -> Bool {
+    do {
+      _ = try Folder(forNamesIn: path)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  deinit { try? descriptor.close() }
+
+  /// - Throws: ``DurabilityError/notPrivate(_:reason:)`` unless the folder belongs to this user and
+  ///   is writable by nobody else.
+  public func checkPrivate() throws {
+    var status = stat()
+    try calling("fstat", path) { fstat(descriptor.rawValue, &status) }
+    try GodwitDurableFiles.checkPrivate(status, path)
+  }
+}
+
+private func checkPrivate(_ status: stat, _ path: FilePath) throws {
+  guard status.st_uid == geteuid() else {
+    throw DurabilityError.notPrivate(
+      path, reason: "it belongs to user \(status.st_uid), and this run is user \(geteuid())")
+  }
+  guard status.st_mode & 0o022 == 0 else {
+    throw DurabilityError.notPrivate(path, reason: "others than its owner may write to it")
+  }
+}
+
+/// `open(2)` that never waits for the other end of a FIFO or a device.
+private func openedWithoutWaiting(
+  _ path: FilePath, _ flags: Int32, _ mode: mode_t, refusingLinks: Bool
+) throws -> FileDescriptor {
+  // openat2(2) takes no other flags together with O_PATH.
+  let flags =
+    flags | O_CLOEXEC | (flags & linux_path_only == 0 ? O_NONBLOCK | O_NOCTTY : 0)
+  while true {
+    let file = path.withPlatformString { name -> Int32 in
+      guard refusingLinks else { return linux_open_at(AT_FDCWD, name, flags, mode) }
+      let file = linux_open_without_links(AT_FDCWD, name, flags, flags & O_CREAT == 0 ? 0 : mode)
+      // A kernel before 5.6, or a container that does not know the call.
+      guard file < 0, errno == ENOSYS || errno == EPERM else { return file }
+      guard firstLink(on: path) == nil else {
+        errno = ELOOP
+        return -1
+      }
+      return linux_open_at(AT_FDCWD, name, flags | O_NOFOLLOW, mode)
+    }
+    if file >= 0 { return FileDescriptor(rawValue: file) }
+    switch errno {
+    case EINTR: continue
+    case ELOOP where refusingLinks:
+      throw DurabilityError.symbolicLink(firstLink(on: path) ?? path)
+    case ENOTDIR where refusingLinks && flags & O_DIRECTORY != 0:
+      if FileKind(at: path) == .symbolicLink { throw DurabilityError.symbolicLink(path) }
+      throw DurabilityError.failed(call: "open", path: path, .notDirectory)
+    default: throw DurabilityError.failed(call: "open", path: path, Errno(rawValue: errno))
+    }
+  }
+}
+
+/// The first component of a path that is a symbolic link.
+private func firstLink(on path: FilePath) -> FilePath? {
+  var part = FilePath(root: path.root, [])
+  for component in path.components {
+    part.append(component)
+    if FileKind(at: part) == .symbolicLink { return part }
+  }
+  return nil
+}
