@@ -142,11 +142,16 @@ extension RunDirectory {
     try DurableFile.removeIfPresent(path)
   }
 
+  /// Whether a file is one that SQLite sorts in. It has no name for longer than a moment, unless the
+  /// process was killed in that moment. Source: `SQLITE_TEMP_FILE_PREFIX` in SQLite's `os.h`.
+  public static func isSQLiteTemporary(_ name: String) -> Bool { name.hasPrefix("etilqs_") }
+
   /// Removes the temporary files that crashed processes left. For the holder of the lock, while no
   /// worker of the run is alive.
   public func removeLeftovers() throws {
     for folder in [path] + Stage.allCases.map(folder(of:)) where DurableFile.isFolder(folder) {
-      for name in try DurableFile.names(in: folder) where PendingFile.isTemporaryName(name) {
+      for name in try DurableFile.names(in: folder)
+      where PendingFile.isTemporaryName(name) || Self.isSQLiteTemporary(name) {
         try DurableFile.remove(folder.appending(name))
       }
     }

@@ -92,7 +92,7 @@ extension CommitJournal {
   private static let byteLimit = 256 << 20
 
   /// The journal of a run, or nil when no commit was begun. What it names is not checked.
-  static func read(in run: RunDirectory) throws -> CommitJournal? {
+  public static func read(in run: RunDirectory) throws -> CommitJournal? {
     let path = path(in: run)
     guard
       let bytes = try RegularFile.bytesIfPresent(of: path, limit: byteLimit, isPrivate: true)

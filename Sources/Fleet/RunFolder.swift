@@ -18,7 +18,7 @@ struct RunFolder {
 
   private static func isOwn(_ name: String) -> Bool {
     ownNames.contains(name) || name.hasPrefix("assembled.sqlite") || name.hasPrefix("edges.sqlite")
-      || name.hasPrefix(".")
+      || name.hasPrefix(".") || RunDirectory.isSQLiteTemporary(name)
   }
 
   /// Makes the folder, or takes the one of an earlier run.

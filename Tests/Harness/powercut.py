@@ -31,17 +31,23 @@ IDLE = ("events.jsonl",)
 
 
 def subject_of(kind, folder, rows):
-    """A store with a WAL and external data, and how it is migrated; `settled` has no WAL."""
+    """A store with a WAL and external data files, and how it is migrated; `settled` has no WAL."""
     if kind == "mapped":
         return crashes.Subject.generated(folder, rows, 7, wal=True, workers=1, shard_bytes=1 << 20, mapped=ledger.MAPPING)
     if kind == "chained":
         bundle = chains.write_models(folder)
-        store = os.path.join(folder, "original", "a.sqlite")
-        os.makedirs(os.path.dirname(store))
-        subprocess.run([ground.fixtures(), "make-store", "--model", os.path.join(bundle, "Shop.xcdatamodel"), "--output", store,
-                        "--rows", str(rows), "--external", "0.2", "--wal"], check=True, capture_output=True)
+        store = made(os.path.join(bundle, "Shop.xcdatamodel"), os.path.join(folder, "original", "a.sqlite"), rows, ["--wal"])
         return Chained(store, bundle, "Shop 10", 1, 1 << 20)
-    return crashes.Subject.generated(folder, rows, 7, wal=kind == "lightweight", workers=1, shard_bytes=1 << 20)
+    model = os.path.join(ground.MODELS, "Recipes.xcdatamodel")
+    store = made(model, os.path.join(folder, "original", "a.sqlite"), rows, ["--wal"] if kind == "lightweight" else [])
+    return crashes.Subject(store, ground.MODELS, ground.DESTINATION, 1, 1 << 20)
+
+
+def made(model, store, rows, more):
+    os.makedirs(os.path.dirname(store))
+    subprocess.run([ground.fixtures(), "make-store", "--model", model, "--output", store, "--rows", str(rows),
+                    "--external", "0.2", *more], check=True, capture_output=True)
+    return store
 
 
 class Chained(crashes.Subject):

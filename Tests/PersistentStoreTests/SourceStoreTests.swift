@@ -67,6 +67,27 @@ import Testing
     }
   }
 
+  // A link would be left out of every copy of the store.
+  @Test(arguments: ["9F1C2B61-0000-4000-8000-000000000001": true, "note": false, ".hidden": false])
+  func `is refused when a file of its external data is a link`(
+    name: String, isRefused: Bool
+  ) throws {
+    _ = try makeLibrary()
+    let folder = StoreFiles(path).externalDataFolder
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: true)
+    let place = folder.appending(name)
+    try FileManager.default.createSymbolicLink(
+      atPath: place.string, withDestinationPath: path.string)
+    if isRefused {
+      #expect(throws: StoreError.unusualFile(place, .symbolicLink, of: path)) {
+        try SourceStore(path: path, snapshotFolder: snapshots.path)
+      }
+    } else {
+      _ = try SourceStore(path: path, snapshotFolder: snapshots.path)
+    }
+  }
+
   @Test func `is read in place when nothing is pending`() throws {
     _ = try makeLibrary()
     let before = try folder.contents()

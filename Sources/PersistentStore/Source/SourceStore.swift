@@ -34,6 +34,7 @@ public final class SourceStore {
   ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
   public init(path: FilePath, snapshotFolder: FilePath) throws {
     files = StoreFiles(path)
+    try files.checkExternalDataKinds()
     var identity = try files.identity()
     var readPath = path
     let head = try FileFacts.firstBytes(of: path, count: 100)

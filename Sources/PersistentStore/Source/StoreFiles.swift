@@ -43,6 +43,25 @@ extension StoreFiles {
     for path in [supportFolder, externalDataFolder] { try check(path, is: .folder) }
   }
 
+  /// Whether every file of external binary data is a regular one. A link would be left out of every
+  /// copy. Names that are not UUIDs are not looked at: no row can refer to them.
+  ///
+  /// - Throws: ``StoreError/unusualFile(_:_:of:)``.
+  /// - Complexity: O(*n*) in the files, each of which costs one lstat(2).
+  public func checkExternalDataKinds() throws {
+    guard FileKind(at: externalDataFolder) == .folder else { return }
+    let names: [String]
+    do {
+      names = try DurableFile.names(in: externalDataFolder)
+    } catch let error as DurabilityError {
+      guard let errno = error.errno else { throw error }
+      throw StoreError.cannotRead(externalDataFolder, errno: errno.rawValue)
+    }
+    for name in names where StoreMetadata.isUUID(name) {
+      try check(externalDataFolder.appending(name), is: .regular)
+    }
+  }
+
   private func check(_ path: FilePath, is kind: FileKind) throws {
     let found = FileKind(at: path)
     guard found == kind || found == .none else {
