@@ -67,7 +67,7 @@ let package = Package(
       dependencies: [
         ours("Fleet"), ours("Commit"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive"),
-        ours("SQLite"), system,
+        ours("SQLite"), ours("Digests"), "CZstd", system,
       ], path: "Tests/FuzzTargets"),
     tests("FuzzTargets", ["FuzzTargets"], exclude: ["Inputs"]),
 

@@ -2,7 +2,6 @@ import Foundation
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitFleet
-import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
@@ -19,7 +18,7 @@ enum FileTargets {
     return path
   }()
 
-  private static func write(_ bytes: [UInt8], to name: String) -> FilePath {
+  static func write(_ bytes: [UInt8], to name: String) -> FilePath {
     let path = folder + "/" + name
     hold(
       "a file can be written", FileManager.default.createFile(atPath: path, contents: Data(bytes)))
@@ -36,24 +35,12 @@ enum FileTargets {
     _ = try CommitJournal.read(in: run)
   }
 
-  static func checkpoint(_ bytes: [UInt8]) throws {
-    let fingerprint = [UInt8](repeating: 7, count: Checkpoint.fingerprintByteCount)
-    let reader = try CheckpointReader(path: write(bytes, to: "1.ckpt"), fingerprint: fingerprint)
-    while let entry = try reader.next() {
-      if entry.channel == Checkpoint.summaryChannel {
-        _ = try JSONDecoder().decode(ShardSummary.self, from: Data(entry.payload))
-      } else {
-        decode(entry.payload)
-      }
-    }
-  }
-
   static func record(_ bytes: [UInt8]) {
     bytes.withUnsafeBytes { decode($0) }
   }
 
   /// Reads a record and looks at every byte that its values point to.
-  private static func decode(_ record: UnsafeRawBufferPointer) {
+  static func decode(_ record: UnsafeRawBufferPointer) {
     withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 64) { values in
       guard let start = values.baseAddress else { return }
       start.initialize(repeating: .null, count: 64)

@@ -44,7 +44,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
       case .mappingArchive: try MappingTargets.document(bytes, startingWith: "bplist")
       case .expression: try MappingTargets.expression(bytes)
       case .pipeline: try FileTargets.pipeline(bytes)
-      case .checkpoint: try FileTargets.checkpoint(bytes)
+      case .checkpoint: try CheckpointTarget.run(bytes)
       case .journal: try FileTargets.journal(bytes)
       case .record: FileTargets.record(bytes)
       }

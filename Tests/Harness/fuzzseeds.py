@@ -76,7 +76,7 @@ def expressions():
 def seeds():
     """(target, bytes)."""
     for target in ("property-list", "keyed-archive", "model-archive", "model-xml", "mapping-text", "mapping-xml", "mapping-archive",
-                   "pipeline", "checkpoint"):
+                   "pipeline"):
         yield from ((target, data) for data in files(target))
     yield from (("property-list", blob) for blob in rows("SELECT Z_PLIST FROM Z_METADATA"))
     yield from (("model-archive", blob) for blob in rows("SELECT Z_CONTENT FROM Z_MODELCACHE"))
@@ -84,6 +84,12 @@ def seeds():
         for model in modelchanges.chain(random.Random(seed), 2)[0]:
             yield "model-xml", modelxml.contents(model).encode()
     yield from (("expression", text) for text in expressions())
+    # The golden checkpoint as it is, its frame under a header put right, and entries.
+    for data in files("checkpoint"):
+        yield from (("checkpoint", bytes([mode]) + data) for mode in (0, 1))
+    summary = b'{"rows":1,"digests":[],"findings":[],"bytes":9}'
+    entries = b"\x03\x00\x00\x00\x00" + b"\x01" + b"\x00" * 7 + b"\x02\x01\x07" + bytes([len(summary)]) + b"\x00\x00\x00\x01" + b"\x00" * 8 + summary
+    yield "checkpoint", b"\x02" + b"\x00" * 10 + b"\x01" + b"\x00" * 37 + b"\x02" + b"\x00" * 47 + entries
     yield "journal", json.dumps(JOURNAL).encode()
     for record in (b"\x02\x01\x07", b"\x05\x00\x01\x06\x0f\x13ab", b"\x04\x07\x17\x1c" + b"\x40" * 24):
         yield "record", record

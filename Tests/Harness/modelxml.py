@@ -21,7 +21,8 @@ def _attribute(found):
         defaultValueString=None if date else found.default, defaultDateTimeInterval=found.default if date else None,
         elementID=found.renaming, versionHashModifier=found.modifier, elements=found.elements,
         allowsExternalBinaryDataStorage=_yes(found.external), derived=_yes(found.derived),
-        derivationExpression=f"{found.derived}.@count" if found.derived else None) + "/>"
+        derivationExpression=f"{found.derived}.@count" if found.derived else None,
+        indexed=_yes(found.indexed), **dict(found.rules)) + "/>"
 
 
 def _relationship(model, found):

@@ -132,6 +132,7 @@ def change_type(rng, model):
     old, found.type = found.type, rng.choice(r.NUMBERS if numeric else r.TYPES)
     found.external = found.external and found.type == "Binary"
     found.default = rng.choice(r.DEFAULTS[found.type]) if found.default and found.type in r.DEFAULTS else None
+    found.rules, found.indexed = (), False
     return f"{entity}.{found.name} {old} to {found.type}"
 
 

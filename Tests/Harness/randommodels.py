@@ -39,6 +39,8 @@ class Attribute:
     modifier: str = None
     transient: bool = False
     external: bool = False
+    indexed: bool = False       # the flag of old models
+    rules: tuple = ()           # ((XML attribute, value), …): checked on saving, never by a lightweight migration
     derived: str = None         # the to-many relationship whose objects are counted
     elements: str = None        # the composite's name
 
@@ -142,6 +144,11 @@ def attribute(rng, name, model, kind=None):
         made.default = rng.choice(DEFAULTS[made.type])
     if made.type == "Binary":
         made.external = rng.random() < .5
+    made.indexed = rng.random() < .08 and stored_in_column(made)
+    if made.type in NUMBERS[:3] and not made.default and rng.random() < .1:
+        made.rules = (("minValueString", str(rng.choice([-5, 0, 1]))), ("maxValueString", "1000"))
+    elif made.type == "String" and not made.default and rng.random() < .1:
+        made.rules = (("minValueString", "1"), ("maxValueString", str(rng.choice([8, 20, 200]))))
     made.transient = rng.random() < .05
     if made.transient and rng.random() < .3:
         made.type, made.default, made.elements = "Undefined", None, None
@@ -284,6 +291,7 @@ def valid(model):
         if not found.many:
             found.minimum = found.maximum = 0
     for name, found in model.attributes():
+        found.indexed = found.indexed and stored_in_column(found)
         if found.derived:
             counted = model.properties(name).get(found.derived)
             if not counted or not isinstance(counted[1], Relationship) or not counted[1].many:
