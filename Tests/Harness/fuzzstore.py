@@ -77,7 +77,7 @@ def disturb(rng, store, spec):
             if prop.kind != "relationship" or prop.many or prop.transient or prop.destination not in model.entities:
                 continue
             inverse = model.inverse(prop)
-            if inverse and not inverse[1].many or (name, prop.name) not in layout.columns or constrained(model, name, prop.name):
+            if inverse and (not inverse[1].many or counted(model, inverse[1].name)) or (name, prop.name) not in layout.columns or constrained(model, name, prop.name):
                 continue
             said += share(rng, connection, layout, name, prop, inverse)
     connection.execute("COMMIT")
@@ -108,6 +108,12 @@ def share(rng, connection, layout, name, prop, inverse):
         connection.execute(f"UPDATE {table} SET {column} = 900001 WHERE Z_PK = {key}")
         return [f"rows: {name}.{prop.name} leads to no object"] if connection.execute("SELECT changes()").fetchone()[0] else []
     return []
+
+
+def counted(model, relationship):
+    """Does a derived attribute count the relationship? Its value would no longer be true."""
+    return any(p.kind == "attribute" and p.derived == f"count:({relationship})" for e in model.entities.values()
+               for p in e.own.values())
 
 
 def constrained(model, entity, prop):
