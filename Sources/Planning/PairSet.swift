@@ -258,20 +258,55 @@ struct PairKey: Hashable {
   }
 }
 
+/// What has been found out about the pairs of each destination relationship.
+final class PairCache {
+  struct Found {
+    var pairs: RelationshipPairs
+    var key: PairKey
+    var set: PairSet
+  }
+
+  private var known: [[NameKey]: Found] = [:]
+
+  func found(_ key: [NameKey], _ find: () -> Found) -> Found {
+    if let found = known[key] { return found }
+    let found = find()
+    known[key] = found
+    return found
+  }
+}
+
 extension PlanContext {
   /// The pairs of a destination relationship.
   ///
   /// - Parameter entity: Declares it.
   func pairSet(of relationship: RelationshipDescription, declaredBy entity: EntityName) -> PairSet {
-    let pairs = inference.pairs(of: relationship, declaredBy: entity)
-    let key = PairKey(pairs)
-    var set = PairSet(
-      parts: parts(pairs.parts, of: pairs), laterParts: parts(pairs.laterParts, of: pairs),
-      limit: pairs.limit, isReflexive: pairs.isReflexive, isCrowded: crowded.contains(key))
-    set.isFlipped =
-      pairs.limit == .oneToOne && !pairs.isReflexive
-      && (key.entity != entity || key.relationship != NameKey(relationship.name))
+    let found = foundPairs(of: relationship, declaredBy: entity)
+    var set = found.set
+    set.isCrowded = crowded.contains(found.key)
     return set
+  }
+
+  /// Whether the relationship's pairs may not all have room, or both sides must be brought together.
+  func needsMatching(_ relationship: RelationshipDescription, declaredBy entity: EntityName) -> Bool
+  {
+    foundPairs(of: relationship, declaredBy: entity).pairs.needsMatching
+  }
+
+  private func foundPairs(
+    of relationship: RelationshipDescription, declaredBy entity: EntityName
+  ) -> PairCache.Found {
+    pairs.found([NameKey(entity.rawValue), NameKey(relationship.name)]) {
+      let pairs = inference.pairs(of: relationship, declaredBy: entity)
+      let key = PairKey(pairs)
+      var set = PairSet(
+        parts: parts(pairs.parts, of: pairs), laterParts: parts(pairs.laterParts, of: pairs),
+        limit: pairs.limit, isReflexive: pairs.isReflexive)
+      set.isFlipped =
+        pairs.limit == .oneToOne && !pairs.isReflexive
+        && (key.entity != entity || key.relationship != NameKey(relationship.name))
+      return PairCache.Found(pairs: pairs, key: key, set: set)
+    }
   }
 
   func parts(_ found: [RelationshipPairs.Part], of pairs: RelationshipPairs) -> [PairSet.Part] {

@@ -12,6 +12,8 @@ struct PlanContext {
   let census: StoreCensus
   /// Relationships whose pairs in the source are more than the destination has room for.
   var crowded: Set<PairKey> = []
+  /// Pairs of relationships, found once: they are asked for by every column of every entity.
+  let pairs = PairCache()
   /// False where ``source`` is a layout that the store at hand does not have.
   var isOfStore = true
 

@@ -202,7 +202,7 @@ struct TableBuilder {
       let pairs = context.pairSet(of: new, declaredBy: declaring)
       if let match = context.inference.correspondence(of: name, in: destination),
         let was = match.property.relationship, !was.isToMany,
-        pairs.limit != .oneToOne || !needsMatching(new, declaredBy: declaring)
+        pairs.limit != .oneToOne || !context.needsMatching(new, declaredBy: declaring)
       {
         guard
           let number = references.firstIndex(where: { $0.relationship.isSameName(as: was.name) })
@@ -231,12 +231,6 @@ struct TableBuilder {
     case .attribute, .leaf:
       return .null
     }
-  }
-
-  private func needsMatching(
-    _ relationship: RelationshipDescription, declaredBy entity: EntityName
-  ) -> Bool {
-    context.inference.pairs(of: relationship, declaredBy: entity).needsMatching
   }
 
   private func carried(

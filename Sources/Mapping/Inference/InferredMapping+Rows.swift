@@ -121,6 +121,10 @@ extension InferredMapping {
       named?.isSwapped == true
       ? pairs.inverse ?? (pairs.entity, pairs.relationship) : (pairs.entity, pairs.relationship)
     let question = RowCondition.Question.room(entity: entity, relationship: relationship.name)
+    let choice =
+      pairs.isReflexive
+      ? "or write a mapping model that chooses."
+      : "write a mapping model that chooses, or run with --losses allow to keep the first of each."
     if narrowed != nil {
       return RowCondition(
         question,
@@ -128,9 +132,7 @@ extension InferredMapping {
           .toManyToOne, entity: entity, properties: [relationship.name],
           message: "\(entity).\(relationship.name) becomes a to-one, and objects have several "
             + "objects in it",
-          advice: "Leave one object in each, write a mapping model that chooses, or run with "
-            + "--losses allow to keep the first of each.",
-          certainty: .unspecified))
+          advice: "Leave one object in each, \(choice)", certainty: .unspecified))
     }
     return RowCondition(
       question,
@@ -139,8 +141,7 @@ extension InferredMapping {
         message: "objects share an object of \(relationship.destinationEntity), which has room "
           + "for one of them in \(entity).\(relationship.name)",
         advice: "Make \(relationship.name) a to-one without a to-one inverse or a many-to-many, "
-          + "write a mapping model that chooses, or run with --losses allow to keep the first of "
-          + "each.",
+          + choice,
         certainty: .unspecified))
   }
 
