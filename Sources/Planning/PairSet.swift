@@ -201,10 +201,9 @@ struct PairSet {
 
   /// The pairs of existing objects in some parts.
   static func edges(_ parts: [Part], _ condition: Condition) -> String {
-    let usable = parts.filter { !$0.owners.isEmpty && !$0.targets.isEmpty }
-    guard !usable.isEmpty else { return nothing }
+    guard !parts.isEmpty else { return nothing }
     // Places of two lists say nothing about each other.
-    return usable.map { edges($0, hasPlaces: parts.count == 1, condition) }
+    return parts.map { edges($0, hasPlaces: parts.count == 1, condition) }
       .joined(separator: " UNION ALL ")
   }
 
@@ -309,6 +308,7 @@ extension PlanContext {
     }
   }
 
+  /// Without those that cannot have a pair, since no entity remains on one side.
   func parts(_ found: [RelationshipPairs.Part], of pairs: RelationshipPairs) -> [PairSet.Part] {
     found.compactMap { part in
       let old = part.source.relationship
@@ -324,6 +324,7 @@ extension PlanContext {
       let straight = PairSet.Part(
         source: part.source, storage: storage, owners: owners,
         targets: surviving(old.destinationEntity, as: new.destinationEntity), isSwapped: false)
+      guard !straight.owners.isEmpty, !straight.targets.isEmpty else { return nil }
       return part.isSwapped ? straight.swapped : straight
     }
   }

@@ -103,6 +103,20 @@ import Testing
       ])
   }
 
+  @Test(arguments: shardSizes)
+  func `are none where no entity remains that may be a target`(shardBytes: Int64) throws {
+    let rest = [entity("Base"), entity("Box", toMany("items", "Item"))]
+    let fixture = try MigrationFixture(
+      from: rest + [entity("Item", parent: "Base"), entity("Sub", parent: "Base")],
+      to: rest + [
+        EntityDescription(name: "Item", superentity: "Base", isAbstract: true),
+        entity("Sub", parent: "Item"),
+      ],
+      rows: "INSERT INTO ZBASE (Z_PK, Z_ENT, Z_OPT) VALUES (1, 3, 1)")
+    let store = try fixture.migrate(shardBytes: shardBytes)
+    #expect(try store.table("SELECT Z_PK, Z_ENT, Z4ITEMS FROM ZBASE") == ["1 3 -"])
+  }
+
   // MARK: Counts
 
   @Test(arguments: shardSizes)
