@@ -155,9 +155,9 @@ public enum RetryPolicy {
     // Doing a unit again is all that it takes.
     case .missingCheckpoint, .unequalStages, .damagedRow:
       return Judgement(.resumable, "commit", "\(error)")
-    case .destinationExists, .externalDataConflict, .unreadableJournal:
+    case .destinationExists, .externalDataConflict:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
-    case .foreignJournal:
+    case .foreignJournal, .unreadableJournal:
       return Judgement(.configuration, "run-directory", "\(error)")
     case .notAFile: return Judgement(.badInput, "store", "\(error)", code: 134_080)
     case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")

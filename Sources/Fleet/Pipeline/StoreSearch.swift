@@ -131,7 +131,9 @@ extension StoreSearch {
     of folder: FilePath
   ) throws -> [(name: FilePath.Component, kind: Kind)] {
     // A descriptor of its own: closedir(3) closes it.
-    let descriptor = try GodwitDurableFiles.Folder(folder).descriptor.duplicate()
+    let opened = try GodwitDurableFiles.Folder(folder)
+    let descriptor = try opened.descriptor.duplicate()
+    _ = consume opened
     guard let stream = fdopendir(descriptor.rawValue) else {
       let error = Errno(rawValue: errno)
       try? descriptor.close()
