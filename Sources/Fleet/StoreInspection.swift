@@ -43,23 +43,27 @@ public struct StoreInspection: Codable, Sendable {
   ///   - models: Versions among which the store's own is looked for, before its cached model.
   ///   - snapshotFolder: For the private clone of a store with a WAL.
   ///   - readsRows: Whether every row is looked at, not only control tables and schema.
-  /// - Throws: `StoreError.changed` where another process wrote to the store, so that what was
-  ///   found says nothing about it.
+  /// Where another process writes to the store meanwhile, a clone of it is read.
   public init(
     _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
   ) throws {
-    let watch = SourceWatch(path)
-    self = try watch.reading {
+    func inspection(ofClone isClone: Bool) throws -> StoreInspection {
       try StoreInspection(
-        reading: path, models: models, snapshotFolder: snapshotFolder, readsRows: readsRows)
+        reading: path, isClone, models: models, snapshotFolder: snapshotFolder,
+        readsRows: readsRows)
     }
-    if !isSound, let error = watch.interference() { throw error }
+    let watch = SourceWatch(path)
+    let first = Swift.Result { try inspection(ofClone: false) }
+    let isTrusted = (try? first.get())?.isSound == true || watch.interference() == nil
+    self = try isTrusted ? first.get() : inspection(ofClone: true)
   }
 
   private init(
-    reading path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
+    reading path: FilePath, _ isClone: Bool, models: [ModelVersion], snapshotFolder: FilePath,
+    readsRows: Bool
   ) throws {
-    let source = try SourceStore(path: path, snapshotFolder: snapshotFolder)
+    let source = try SourceStore(
+      path: path, snapshotFolder: snapshotFolder, alwaysClones: isClone)
     let metadata = source.metadata
     store = path.string
     bytes = source.identity.size + source.identity.walSize

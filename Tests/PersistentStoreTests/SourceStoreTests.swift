@@ -98,6 +98,14 @@ import Testing
     #expect(try snapshots.contents().isEmpty)
   }
 
+  @Test func `is read from a clone where one is asked for`() throws {
+    let library = try makeLibrary()
+    let store = try SourceStore(path: path, snapshotFolder: snapshots.path, alwaysClones: true)
+    #expect(store.readPath != path)
+    try library.execute("DELETE FROM ZREADER")
+    #expect(try readers(store) == 2)
+  }
+
   @Test func `is read from a clone when rows are in the WAL`() throws {
     let copy = try makeInterrupted()
     let before = try folder.contents()

@@ -30,16 +30,20 @@ public final class SourceStore {
   ///
   /// - Parameter snapshotFolder: Where a private clone is made if one is needed. A clone of the
   ///   same state of the store that is there already is used again.
+  /// - Parameter alwaysClones: Reads a clone in any case: one state of the store, whoever writes to
+  ///   it meanwhile.
   /// - Throws: ``StoreError`` when the file is no store; oddities inside of it are no errors but
   ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
-  public init(path: FilePath, snapshotFolder: FilePath) throws {
+  public init(
+    path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false
+  ) throws {
     files = StoreFiles(path)
     try files.checkExternalDataKinds()
     var identity = try files.identity()
     var readPath = path
     let head = try FileFacts.firstBytes(of: path, count: 100)
     var header = try FileHeader(path, bytes: head, size: identity.size)
-    if identity.hasPendingChanges {
+    if alwaysClones || identity.hasPendingChanges {
       (readPath, identity) = try StoreSnapshot(folder: snapshotFolder).clone(of: files)
       header = try FileHeader(
         path, bytes: try FileFacts.firstBytes(of: readPath, count: 100),
