@@ -47,7 +47,7 @@ extension MappingCommand {
       let registered = CommandLineTool.code.registeredPolicies.known(
         among: document.entityMappings.compactMap(\.policy))
       guard !models.isEmpty else {
-        return document.findings(registeredPolicies: Set(registered.keys).union(policy))
+        return document.findings(registeredPolicies: registered, promisedPolicies: Set(policy))
       }
       let pair = try ModelPair(models[0], models[1]).inference
       let model = MappingModel(document, source: pair.source, destination: pair.destination)
@@ -88,7 +88,7 @@ struct MappingCheckLine: Encodable {
   var warnings: Int
   /// Class names of policies that are not registered.
   var missingPolicies: [String]
-  /// Selectors of such policies that expressions call.
+  /// Selectors and keys of such policies that expressions call or read.
   var missingSelectors: [String]
 
   init(_ findings: [MappingFinding], file: String) {

@@ -147,6 +147,7 @@ struct MigrationArguments: ParsableArguments {
     request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
     request.losses = losses ?? .warn
     request.isStoreOffline = storeIsOffline
+    request.bundles = catalog.bundles
     CommandLineTool.code.bring(to: &request)
     return request
   }

@@ -11,7 +11,9 @@ import SystemPackage
 /// (its current version, or `PATH:VERSION`), a `.mom`, or a store (its cached model).
 struct ModelCatalog {
   /// Every version of everything that was given, in the order given.
-  private(set) var versions: [ModelVersion] = []
+  var versions: [ModelVersion] { bundles.flatMap(\.self) }
+  /// The same, apart by argument.
+  private(set) var bundles: [[ModelVersion]] = []
   /// The current version of the last bundle of versions; without one, of whatever was given last.
   private(set) var current: ModelVersion?
 
@@ -19,12 +21,12 @@ struct ModelCatalog {
     var ofBundle: ModelVersion?
     for argument in arguments {
       let read = try Self.versions(at: argument)
-      versions += read
+      bundles.append(read)
       if read.count > 1 || argument.isBundlePath {
         ofBundle = read.first(where: \.isCurrent) ?? ofBundle
       }
     }
-    current = ofBundle ?? versions.last(where: \.isCurrent)
+    current = ofBundle ?? bundles.joined().last(where: \.isCurrent)
   }
 
   /// The version of that name among those given, else the MODEL of that path.

@@ -118,6 +118,8 @@ struct PipelineJob {
       infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
       snapshotFolder: "", shardBytes: pipeline.shardBytes,
       mappings: try pipeline.mappings.map(MappingFile.init(path:)))
+    request.sharesMappings = true
+    request.bundles = catalog.bundles
     request.chain = try CommandLineTool.code.chain(
       pipeline.chain, mappings: pipeline.mappings.count)
     request.losses = losses ?? pipeline.losses

@@ -95,7 +95,15 @@ public enum RetryPolicy {
     case let error as StagedMigrationError: return judgement(of: error)
     case let error as StageHandlerError: return judgement(of: error)
     case let error as MappingError:
-      return Judgement(.badInput, "mapping", "\(error)", code: error.code)
+      var judgement = Judgement(.badInput, "mapping", "\(error)", code: error.code)
+      if case .noneMatches(let mismatches) = error {
+        judgement.reasons = mismatches.map {
+          Reason(
+            reason: "mapping-mismatch", entity: $0.entity.rawValue, property: $0.property,
+            message: "\($0)")
+        }
+      }
+      return judgement
     case let error as Errno:
       return judgement(errno: error, "A file operation failed: \(error).")
     default:

@@ -35,6 +35,8 @@ public struct EntityMapping: Sendable, Equatable {
   public var destinationHash: VersionHash?
   public var sourceSelection: SourceSelection
   public var userInfo: [String: String]
+  /// Expressions of the file that are never evaluated and were left out.
+  public var unusedExpressions: [MappingDocument.UnusedExpression] = []
 
   public init(
     name: String, type: MappingType, sourceHash: VersionHash? = nil,

@@ -6,6 +6,8 @@ public struct MigrationRequest: Sendable {
   public var store: FilePath
   /// Every model version that was given, in the order given.
   public var models: [ModelVersion]
+  /// The same, apart by the MODEL that each was given in: what may be merged, see ``MergedModels``.
+  public var bundles: [[ModelVersion]] = []
   /// The destination version. Nil: the current version of the models given.
   public var destination: ModelVersion?
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.
@@ -27,6 +29,9 @@ public struct MigrationRequest: Sendable {
   /// Mapping models. Those that are for this pair of models win over inference, and are run one
   /// after the other.
   public var mappings: [MappingFile]
+  /// Whether the mapping models are for several stores of different versions, as a pipeline's are:
+  /// one that was made for other models than a store's is left out with a note, not refused.
+  public var sharesMappings = false
   /// Gives every destination table new keys, as Core Data does. Otherwise `Z_PK` is kept where one
   /// source object gives one destination object.
   public var renumbersKeys: Bool

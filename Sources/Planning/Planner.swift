@@ -24,6 +24,7 @@ public struct Planner: Sendable {
   }
 
   private func plan(_ request: MigrationRequest, for store: SourceStore) throws -> PlanOutcome {
+    let request = try MergedModels.resolve(request, for: store)
     let foreign = ForeignStore(store, request)
     if let foreign, request.mappings.isEmpty { return foreign.outcome }
     let found = try SourceModelSearch(store: store, models: request.models).find()
@@ -43,7 +44,7 @@ public struct Planner: Sendable {
         ])
     }
     let inference = InferredMapping(source: found.hierarchy, destination: destination)
-    let mapped = MappedPlanner(request, source: found.hierarchy, destination: destination)
+    let mapped = try MappedPlanner(request, source: found.hierarchy, destination: destination)
     if mapped.isUsed { return try plan(request, store, found, inference, mapped) }
     if let foreign { return foreign.outcome }
     let mismatches = mapped.mismatches.map {
@@ -81,7 +82,7 @@ public struct Planner: Sendable {
     var known = found
     if !mapped.mismatches.isEmpty {
       known.notes.append(
-        "The mapping was inferred, since no mapping model given is for this pair of models. "
+        "The mapping was inferred, since every mapping model given names other models than these. "
           + "--no-infer forbids that.")
       known.notes += mapped.notes
     }

@@ -50,6 +50,11 @@ struct SourceModelSearch {
       store: store.files.store.string, differing: try nearest(hashes))
   }
 
+  /// Whether one of the given versions has the store's hashes.
+  func matchesGivenModel() throws -> Bool {
+    try models.contains { try match($0.model, store.metadata.versionHashes) != nil }
+  }
+
   private func match(_ model: ManagedObjectModel, _ hashes: [EntityName: VersionHash]) throws
     -> Found?
   {

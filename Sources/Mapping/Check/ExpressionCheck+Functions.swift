@@ -12,7 +12,13 @@ extension ExpressionCheck {
         .argumentCount, .error,
         "\(selector) takes \(colons) argument(s) and is given \(arguments.count)")
     }
-    // Key-value coding is understood by everything.
+    // Key-value coding is understood by everything; a policy answers it by its code.
+    if type == .helper("entityPolicy"), case .constant(.string(let key))? = arguments.first,
+      selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:"
+    {
+      missingSelector(key.split(separator: ".").first.map(String.init) ?? key)
+      return .unknown
+    }
     if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:",
       case .constant(.string(let path))? = arguments.first,
       let keyed = try? ValueExpression(parsing: "$source." + path),
@@ -23,11 +29,9 @@ extension ExpressionCheck {
     switch type {
     case .helper("manager"): return manager(selector, arguments, types)
     case .helper("entityPolicy"):
-      find(
-        .missingPolicySelector, .error,
-        "$entityPolicy is asked for \(selector), which is code of "
-          + (mapping.policy ?? "a policy, and the mapping has none"), subject: selector)
+      missingSelector(selector)
       return .unknown
+    case .value(.transformed), .value(.unknown): return .unknown
     case .value(let kind): return selectorResult(selector, on: kind)
     case .collection(let member):
       return collectionResult(selector, member)
@@ -39,6 +43,13 @@ extension ExpressionCheck {
       return .unknown
     case .helper, .someDestinationObjects, .null, .unknown: return .unknown
     }
+  }
+
+  /// A method or a key that the policy's own code must have.
+  mutating func missingSelector(_ selector: String) {
+    find(
+      .missingPolicySelector, .error,
+      MappingFinding.missingSelector(selector, of: mapping.policy), subject: selector)
   }
 
   private mutating func unknown(_ selector: String, _ known: [String]) {
@@ -180,7 +191,8 @@ extension ExpressionCheck {
       BuiltInFunction.Infix.divide, BuiltInFunction.Infix.power, "modulus:by:",
     ]
     if operators.contains(name) {
-      for case .value(let kind) in types where kind != .number && kind != .unknown {
+      for case .value(let kind) in types
+      where ![.number, .unknown, .transformed].contains(kind) {
         find(
           .typeMismatch, .error,
           "\(kind.description) does not support arithmetic"

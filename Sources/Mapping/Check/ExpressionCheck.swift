@@ -14,6 +14,8 @@ struct ExpressionCheck {
   private(set) var findings: [MappingFinding] = []
   /// The text of the whole expression, to say where in it something stands.
   private(set) var text = ""
+  /// Whether the expression is what an automatic row comes to: the property of the same name.
+  private var isAutomatic = false
   /// `SELF`, where there is one.
   private var evaluated: ExpressionType?
   private var variables: [String: ExpressionType] = [:]
@@ -108,6 +110,7 @@ extension ExpressionCheck {
   mutating func checkAssignment(of value: ValueExpression, to property: PropertyDescription) {
     text = value.description
     let found = type(of: value)
+    isAutomatic = value == .sourceKeyPath(property.name)
     switch property {
     case .attribute(let attribute): checkAttribute(attribute, found)
     case .relationship(let relationship): checkRelationship(relationship, found)
@@ -123,19 +126,20 @@ extension ExpressionCheck {
   ) {
     switch found {
     case .value(let kind):
+      // What is not stored is not evaluated.
+      guard kind != .unknown, !attribute.traits.isTransient, attribute.type != .objectID,
+        !kind.isAssignable(to: attribute.type)
+      else { return }
       let wanted = ValueKind(attribute)
-      guard kind != .unknown, wanted != .unknown, kind != wanted else { return }
-      if case .composite = kind, case .composite = wanted { return }
+      // Without a value in any row it does no harm, and what is automatic nobody has written.
       find(
-        .typeMismatch, .error,
+        .typeMismatch, isAutomatic ? .warning : .error,
         "\(kind.description) is not converted to \(wanted.description) automatically. Convert it, for "
           + "instance with \(converter(from: kind, to: wanted))")
     case .object, .someDestinationObjects:
       find(.typeMismatch, .error, "an object cannot be the value of an attribute")
     case .collection:
-      if attribute.type != .transformable && attribute.type != .undefined {
-        find(.typeMismatch, .error, "a collection cannot be the value of an attribute")
-      }
+      find(.typeMismatch, .error, "a collection cannot be the value of an attribute")
     case .helper(let name):
       find(.typeMismatch, .error, "$\(name) cannot be the value of an attribute")
     case .null:
@@ -319,6 +323,7 @@ extension ExpressionCheck {
   private mutating func key(_ name: String, of type: ExpressionType) -> ExpressionType {
     switch type {
     case .object(let side, let entity): return property(name, of: entity, side)
+    case .value(.transformed), .value(.unknown): return .unknown
     case .value(let kind):
       if let found = ValueSelectors.result(of: name, on: kind), !name.contains(":") { return found }
       find(
@@ -335,6 +340,9 @@ extension ExpressionCheck {
       find(
         .unknownKey, .error,
         "$manager has no key \(name)" + didYouMean(name, ValueSelectors.manager))
+      return .unknown
+    case .helper("entityPolicy"):
+      missingSelector(name)
       return .unknown
     case .helper, .someDestinationObjects, .null, .unknown: return .unknown
     }

@@ -110,6 +110,9 @@ extension MappingCheck {
   }
 
   private mutating func check(_ mapping: EntityMapping) {
+    for expression in mapping.unusedExpressions {
+      add(.unused(expression, of: mapping.name))
+    }
     if mapping.type == .undefined {
       find(
         .emptyMapping, .warning, mapping, nil, "it names no entity and does nothing. Remove it")
@@ -125,11 +128,17 @@ extension MappingCheck {
           + "under this name", subject: policy)
     }
     guard sourceIsKnown, destinationIsKnown else { return }
+    let first = findings.count
     checkSelection(of: mapping)
-    guard let entity = mapping.destinationEntity else { return }
-    checkRows(mapping.properties.attributes, of: mapping, entity, isRelationship: false)
-    checkRows(mapping.properties.relationships, of: mapping, entity, isRelationship: true)
-    checkRequired(mapping, entity)
+    if let entity = mapping.destinationEntity {
+      checkRows(mapping.properties.attributes, of: mapping, entity, isRelationship: false)
+      checkRows(mapping.properties.relationships, of: mapping, entity, isRelationship: true)
+      checkRequired(mapping, entity)
+    }
+    // Without source objects and without a policy nothing of this is ever evaluated.
+    if mapping.isAddition {
+      for place in first..<findings.count { findings[place].severity = .warning }
+    }
   }
 
   private mutating func checkEntity(
@@ -146,7 +155,7 @@ extension MappingCheck {
     }
     if description.isAbstract {
       find(
-        .abstractEntity, side == "source" ? .warning : .error, mapping, nil,
+        .abstractEntity, side == "source" || mapping.isAddition ? .warning : .error, mapping, nil,
         "the \(side) entity \(entity) is abstract and has no objects")
     }
     return true
@@ -236,4 +245,9 @@ extension MappingCheck {
           + "in validation (1570)")
     }
   }
+}
+
+extension EntityMapping {
+  /// True for a new destination entity, which gets no objects.
+  fileprivate var isAddition: Bool { if case .add = type { true } else { false } }
 }

@@ -1,8 +1,12 @@
 extension MappingDocument {
   /// What can be said without the two models: names, and the policies that are needed.
   ///
-  /// - Parameter registeredPolicies: The class names of the policies that are or will be there.
-  public func findings(registeredPolicies: Set<String> = []) -> [MappingFinding] {
+  /// - Parameters:
+  ///   - registeredPolicies: As for ``MappingCheck``.
+  ///   - promisedPolicies: Class names of policies that will be there.
+  public func findings(
+    registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = []
+  ) -> [MappingFinding] {
     var findings: [MappingFinding] = []
     var names: Set<String> = []
     for entry in entityMappings {
@@ -13,7 +17,9 @@ extension MappingDocument {
             .duplicateName, mapping: name,
             message: "another entity mapping has this name. Give each its own"))
       }
-      if let policy = entry.policy, !registeredPolicies.contains(policy) {
+      if let policy = entry.policy, registeredPolicies[policy] == nil,
+        !promisedPolicies.contains(policy)
+      {
         findings.append(
           MappingFinding(
             .missingPolicy, mapping: name, subject: policy,
@@ -26,6 +32,17 @@ extension MappingDocument {
             .emptyMapping, .warning, mapping: name,
             message: "it names no entity and does nothing. Remove it"))
       }
+      findings += entry.unusedExpressions.map { .unused($0, of: name) }
+      let known = entry.policy.flatMap { registeredPolicies[$0] } ?? []
+      let isPromised = entry.policy.map(promisedPolicies.contains) ?? false
+      for (property, selector) in entry.policySelectors
+      where !isPromised && !known.contains(selector) {
+        findings.append(
+          MappingFinding(
+            .missingPolicySelector, entry.evaluatesNothing ? .warning : .error, mapping: name,
+            property: property, subject: selector,
+            message: MappingFinding.missingSelector(selector, of: entry.policy)))
+      }
       var properties: Set<String> = []
       for row in entry.attributes + entry.relationships
       where !properties.insert(row.name).inserted {
@@ -36,5 +53,25 @@ extension MappingDocument {
       }
     }
     return findings
+  }
+}
+
+extension MappingDocument.Entry {
+  /// What expressions ask `$entityPolicy` for, with the property; nil for the source expression.
+  fileprivate var policySelectors: [(property: String?, selector: String)] {
+    var found: [(String?, String)] = []
+    switch selection {
+    case .all: break
+    case .filter(let predicate): found += predicate.policySelectors.map { (nil, $0) }
+    case .expression(let value): found += value.policySelectors.map { (nil, $0) }
+    }
+    for row in attributes + relationships {
+      switch row.value {
+      case .expression(let value), .along(let value):
+        found += value.policySelectors.map { (row.name, $0) }
+      case .automatic, .unset: break
+      }
+    }
+    return found
   }
 }

@@ -31,6 +31,8 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     case missingPolicy = "missing-policy"
     /// A method of such a class that an expression calls.
     case missingPolicySelector = "missing-policy-selector"
+    /// An expression that is never evaluated, so that nothing in it matters.
+    case unusedExpression = "unused-expression"
   }
 
   public var kind: Kind
@@ -52,7 +54,29 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     self.mapping = mapping
     self.property = property
     self.subject = subject
-    self.message = message
+    // Names and expressions of a file may be of any length.
+    self.message = message.cut(to: 1_000)
+  }
+
+  static func missingSelector(_ selector: String, of policy: String?) -> String {
+    "$entityPolicy is asked for \(selector), which is code of "
+      + (policy ?? "a policy, and the mapping has none")
+  }
+
+  static func unused(
+    _ expression: MappingDocument.UnusedExpression, of mapping: String
+  ) -> MappingFinding {
+    MappingFinding(
+      .unusedExpression, .warning, mapping: mapping, property: expression.property,
+      message: "the expression is not used: \(expression.reason)")
+  }
+}
+
+extension String {
+  /// The text as a message shows it: its beginning, where it is longer than that.
+  func cut(to limit: Int) -> String {
+    unicodeScalars.count <= limit
+      ? self : String(String.UnicodeScalarView(unicodeScalars.prefix(limit))) + "…"
   }
 }
 

@@ -8,7 +8,9 @@ extension Evaluation {
     guard selector.utf8.count(where: { $0 == UInt8(ascii: ":") }) == arguments.count else {
       throw EvaluationProblem.argumentCount(selector)
     }
-    if case .helper(.entityPolicy) = receiver {
+    if case .helper(.entityPolicy) = receiver,
+      ![ManagerSelector.valueForKey, "valueForKeyPath:"].contains(selector)
+    {
       guard
         let found = try access.performPolicy(selector: selector, arguments: arguments, in: scope)
       else { throw EvaluationProblem.missingPolicy(selector: selector) }

@@ -27,6 +27,8 @@ extension Evaluation {
     case .object(let object): return try property(name, of: object)
     case .array, .set, .orderedSet: return try keys(name, of: value)
     case .dictionary(let pairs): return pairs[name] ?? .null
+    // A key of a policy is a method without arguments, as for key-value coding.
+    case .helper(.entityPolicy): return try perform(name, on: value, [])
     case .helper(let helper): return try key(name, of: helper)
     default:
       guard !name.contains(":"), let found = try ValueMessages.perform(name, on: value, [])

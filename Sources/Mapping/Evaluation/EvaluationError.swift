@@ -95,9 +95,9 @@ extension EvaluationError: CustomStringConvertible {
   public var description: String {
     let object = entity.map { "\($0)" + (primaryKey.map { " with Z_PK \($0)" } ?? "") }
     let place = [object, property.map { "property \($0)" }].compactMap { $0 }
-    let shown = expression.count > 200 ? String(expression.prefix(200)) + "…" : expression
+    let shown = expression.cut(to: 200)
     return (place.isEmpty ? "" : place.joined(separator: ", ") + ": ")
-      + "\(problem), in: \(shown)"
+      + "\(problem.description.cut(to: 300)), in: \(shown)"
   }
 }
 

@@ -68,37 +68,29 @@ extension ExpressionValue {
   }
 
   public func assigned(to type: AttributeType) throws(EvaluationProblem) -> ExpressionValue {
-    switch (type, self) {
-    case (_, .null): return .null
-    case (.integer16, _) where Number.isNumber(self):
-      return try integer(type, Int64(Int16.min)...Int64(Int16.max))
-    case (.integer32, _) where Number.isNumber(self):
-      return try integer(type, Int64(Int32.min)...Int64(Int32.max))
-    case (.integer64, _) where Number.isNumber(self): return try integer(type, .min ... .max)
-    case (.boolean, _) where Number.isNumber(self):
-      return .boolean(Number.order(self, .integer(0)) != 0)
-    case (.double, _) where Number.isNumber(self): return .real(Number.double(self))
-    case (.float, _) where Number.isNumber(self):
+    guard let valueKind = ValueKind(self) else { return .null }
+    guard type != .composite, valueKind.isAssignable(to: type) else {
+      throw .unacceptable(found: kind, type: type)
+    }
+    switch type {
+    case .integer16: return try integer(type, Int64(Int16.min)...Int64(Int16.max))
+    case .integer32: return try integer(type, Int64(Int32.min)...Int64(Int32.max))
+    case .integer64: return try integer(type, .min ... .max)
+    case .boolean: return .boolean(Number.order(self, .integer(0)) != 0)
+    case .double: return .real(Number.double(self))
+    case .float:
       let real = Number.double(self)
       let narrow = Double(Float(real))
       guard narrow.isFinite else { throw .outOfRange(type, isTooLarge: real > 0) }
       return .real(narrow)
-    case (.decimal, _) where Number.isNumber(self):
+    case .decimal:
       guard let decimal = Number.decimal(self) else {
         throw .outOfRange(type, isTooLarge: Number.double(self) > 0)
       }
       return .decimal(decimal)
-    case (.string, .string), (.date, .date), (.binary, .data), (.uuid, .uuid), (.uri, .url),
-      (.transformable, .data):
+    case .string, .date, .binary, .uuid, .uri, .transformable, .undefined, .objectID, .composite:
       return self
-    case (.undefined, _):
-      switch self {
-      case .object, .array, .set, .orderedSet, .dictionary, .helper: break
-      default: return self
-      }
-    default: break
     }
-    throw .unacceptable(found: kind, type: type)
   }
 
   private func integer(

@@ -42,8 +42,10 @@ public enum ExpressionLimits {
 extension ExpressionError: CustomStringConvertible {
   public var description: String {
     // Expressions are the team's own source, not row data; still, a very long one is cut.
-    let shown = text.count > 200 ? String(text.prefix(200)) + "…" : text
-    return "\(problem.description), at character \(offset + 1) of: \(shown)"
+    // What is wrong stands at its place, which may be far from the beginning.
+    let start = text.count > 200 ? max(0, min(offset - 100, text.count - 200)) : 0
+    let shown = (start > 0 ? "…" : "") + String(text.dropFirst(start)).cut(to: 200)
+    return "\(problem.description.cut(to: 300)), at character \(offset + 1) of: \(shown)"
   }
 }
 

@@ -48,8 +48,10 @@ enum CompiledMappingFile {
       entry.selection = try archived.selection(
         try archived.expression(source, property: nil), source: entry.source)
     }
-    entry.attributes = try rows(object.elements("NSAttributeMappings"), archived, &budget)
-    entry.relationships = try rows(object.elements("NSRelationshipMappings"), archived, &budget)
+    entry.attributes = try rows(
+      object.elements("NSAttributeMappings"), of: &entry, archived, &budget)
+    entry.relationships = try rows(
+      object.elements("NSRelationshipMappings"), of: &entry, archived, &budget)
     return entry
   }
 
@@ -71,7 +73,8 @@ enum CompiledMappingFile {
   }
 
   private static func rows(
-    _ mappings: [ArchivedValue], _ archived: ArchivedSelection, _ budget: inout MappingBudget
+    _ mappings: [ArchivedValue], of entry: inout MappingDocument.Entry,
+    _ archived: ArchivedSelection, _ budget: inout MappingBudget
   ) throws(MappingError) -> [MappingDocument.Row] {
     try budget.take(rows: mappings.count)
     var rows: [MappingDocument.Row] = []
@@ -81,7 +84,10 @@ enum CompiledMappingFile {
       else { continue }
       var value = MappingDocument.Row.Value.unset
       if let expression = object.object("NSValueExpression") {
-        value = .expression(try archived.expression(expression, property: name))
+        let read = try entry.evaluated(name) { () throws(MappingError) in
+          try archived.expression(expression, property: name)
+        }
+        if let read { value = .expression(read) }
       }
       rows.append(
         .init(

@@ -22,10 +22,13 @@ public struct MappingMismatch: Sendable, Equatable {
   public var reason: Reason
   /// A name that the model has and that is spelled much like the one it does not have.
   public var suggestion: String?
+  /// Whether the file says by a version hash, or by the names of its models, that it was made for
+  /// others than these: then it may be left out where files for several pairs were given.
+  public var namesOtherModels: Bool
 
   public init(
     file: String, mapping: String, side: Side, entity: EntityName, reason: Reason,
-    suggestion: String? = nil
+    suggestion: String? = nil, namesOtherModels: Bool = false
   ) {
     self.file = file
     self.mapping = mapping
@@ -33,6 +36,14 @@ public struct MappingMismatch: Sendable, Equatable {
     self.entity = entity
     self.reason = reason
     self.suggestion = suggestion
+    self.namesOtherModels = namesOtherModels
+  }
+}
+
+extension MappingMismatch {
+  /// The property that the model does not have; nil where the entity is what differs.
+  public var property: String? {
+    if case .unknownProperty(let name) = reason { name } else { nil }
   }
 }
 
@@ -66,22 +77,39 @@ public struct MappingChoice: Sendable {
   public let mismatches: [MappingMismatch]
   private let files: [String]
 
+  /// - Parameter names: The names of the versions that have the source's hashes, and of those that
+  ///   have the destination's. A file is matched by its hashes, entities and properties alone; names
+  ///   tell whether one that does not match was made for other models.
   public init(
     among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
-    destination: EntityHierarchy
+    destination: EntityHierarchy, names: (source: Set<String>, destination: Set<String>) = ([], [])
   ) {
     var matching: [Int] = []
     var mismatches: [MappingMismatch] = []
     let hashes = (source.versionHashes, destination.versionHashes)
     for (place, candidate) in candidates.enumerated() {
-      let first = candidate.document.entityMappings.lazy.compactMap {
+      let all = candidate.document.entityMappings.compactMap {
         Self.mismatch($0, of: candidate.file, source, destination, hashes)
-      }.first
-      if let first { mismatches.append(first) } else { matching.append(place) }
+      }
+      guard var first = all.first else {
+        matching.append(place)
+        continue
+      }
+      let recorded = candidate.document.modelNames
+      first.namesOtherModels =
+        all.contains { $0.reason == .otherVersion }
+        || Self.isOther(recorded.source, than: names.source)
+        || Self.isOther(recorded.destination, than: names.destination)
+      mismatches.append(first)
     }
     self.matching = matching
     self.mismatches = mismatches
     files = candidates.map(\.file)
+  }
+
+  private static func isOther(_ name: String?, than names: Set<String>) -> Bool {
+    guard let name, !names.isEmpty else { return false }
+    return !names.contains(name)
   }
 
   /// The one that matches; nil where none does.
@@ -129,6 +157,8 @@ public struct MappingChoice: Sendable {
     if let hash = entry.destinationHash {
       return hash == actual ? nil : mismatch(.destination, entity, .otherVersion)
     }
+    // Without source objects no row is evaluated, so nothing in it decides.
+    guard entry.source != nil || entry.policy != nil else { return nil }
     for row in entry.attributes + entry.relationships
     where destination.property(row.name, of: entity) == nil {
       return mismatch(.destination, entity, .unknownProperty(row.name))

@@ -38,6 +38,8 @@ public struct MappingDocument: Sendable, Equatable {
     public var relationships: [Row]
     public var others: Others
     public var userInfo: [String: String]
+    /// Expressions of the file that are never evaluated and were left out.
+    public var unusedExpressions: [UnusedExpression] = []
 
     public init(
       name: String? = nil, kind: Kind? = nil, source: EntityName? = nil,
@@ -57,6 +59,19 @@ public struct MappingDocument: Sendable, Equatable {
       self.relationships = relationships
       self.others = others
       self.userInfo = userInfo
+    }
+  }
+
+  /// An expression that is never evaluated.
+  public struct UnusedExpression: Sendable, Equatable {
+    /// nil for the source expression.
+    public var property: String?
+    /// Why, as part of a sentence.
+    public var reason: String
+
+    public init(property: String?, reason: String) {
+      self.property = property
+      self.reason = reason
     }
   }
 
@@ -96,6 +111,24 @@ public struct MappingDocument: Sendable, Equatable {
   }
 }
 
+extension MappingDocument {
+  /// The names of the versions that the file was made for, as far as it says: `Shop 2` of
+  /// `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`.
+  public var modelNames: (source: String?, destination: String?) {
+    func name(_ path: String?) -> String? {
+      guard let last = path?.split(separator: "/").last.map(String.init) else { return nil }
+      guard let dot = last.lastIndex(of: "."), dot > last.startIndex else { return last }
+      return String(last[..<dot])
+    }
+    return (name(sourceModelPath), name(destinationModelPath))
+  }
+
+  /// Whether any entity mapping says which version of an entity it was made for.
+  public var hasHashes: Bool {
+    entityMappings.contains { $0.sourceHash != nil || $0.destinationHash != nil }
+  }
+}
+
 extension MappingDocument.Entry {
   /// The name given, else `SourceToDestination`, or the one entity's name.
   /// Source: `core-data-migration.md` §3.3, rule 1.
@@ -108,6 +141,10 @@ extension MappingDocument.Entry {
     case (nil, nil): "Mapping"
     }
   }
+
+  /// True where there are no source objects, and no policy whose code could make objects: then no
+  /// row is ever evaluated.
+  public var evaluatesNothing: Bool { source == nil && policy == nil }
 
   public var effectiveKind: MappingDocument.Kind? {
     if let kind { return kind }

@@ -35,11 +35,13 @@ private struct MappingCompiler {
   func entityMapping(_ entry: MappingDocument.Entry) -> EntityMapping {
     // A remove mapping creates nothing: its policy's hooks run without source objects.
     let takesNone = entry.kind == .remove && entry.policy != nil
-    return EntityMapping(
+    var mapping = EntityMapping(
       name: entry.effectiveName, type: type(of: entry), sourceHash: entry.sourceHash,
       destinationHash: entry.destinationHash,
       sourceSelection: takesNone ? .filter(.constant(false)) : entry.selection,
       userInfo: entry.userInfo)
+    mapping.unusedExpressions = entry.unusedExpressions
+    return mapping
   }
 
   private func type(of entry: MappingDocument.Entry) -> EntityMapping.MappingType {

@@ -126,32 +126,46 @@ private struct MappingTextReader {
     } else if let expression = fields[.sourceExpression] {
       entry.selection = .expression(try self.expression(expression, name, "source-expression"))
     }
-    entry.attributes = try fields[.attributes].map { try rows($0, of: name) } ?? []
-    entry.relationships = try fields[.relationships].map { try rows($0, of: name) } ?? []
+    entry.attributes = try fields[.attributes].map { try rows($0, of: &entry) } ?? []
+    entry.relationships = try fields[.relationships].map { try rows($0, of: &entry) } ?? []
     return entry
   }
 
-  private func rows(_ value: YAMLValue, of mapping: String) throws -> [MappingDocument.Row] {
+  private func rows(
+    _ value: YAMLValue, of entry: inout MappingDocument.Entry
+  ) throws -> [MappingDocument.Row] {
     guard let pairs = value.pairs else {
       throw value.problem("property names with expressions go here")
     }
     return try pairs.map { key, value in
       let name = try key.text()
-      guard value.pairs != nil else {
-        return MappingDocument.Row(name, try rowValue(value, mapping, name))
+      do {
+        return try row(name, value, entry.effectiveName)
+      } catch let error as MappingError where entry.evaluatesNothing {
+        entry.unusedExpressions.append(
+          .init(property: name, reason: "the mapping has no source objects, and \(error)"))
+        return MappingDocument.Row(name, .unset)
       }
-      let fields = try value.fields(MappingText.RowKey.self, of: "a property mapping")
-      let info = try fields[.userInfo].map(userInfo) ?? [:]
-      if let along = fields[.along] {
-        guard fields[.value] == nil else {
-          throw along.problem("a property mapping has a value or an along, not both")
-        }
-        return .init(name, .along(try expression(along, mapping, name)), userInfo: info)
-      }
-      return .init(
-        name, try fields[.value].map { try rowValue($0, mapping, name) } ?? .automatic,
-        userInfo: info)
     }
+  }
+
+  private func row(
+    _ name: String, _ value: YAMLValue, _ mapping: String
+  ) throws -> MappingDocument.Row {
+    guard value.pairs != nil else {
+      return MappingDocument.Row(name, try rowValue(value, mapping, name))
+    }
+    let fields = try value.fields(MappingText.RowKey.self, of: "a property mapping")
+    let info = try fields[.userInfo].map(userInfo) ?? [:]
+    if let along = fields[.along] {
+      guard fields[.value] == nil else {
+        throw along.problem("a property mapping has a value or an along, not both")
+      }
+      return .init(name, .along(try expression(along, mapping, name)), userInfo: info)
+    }
+    return .init(
+      name, try fields[.value].map { try rowValue($0, mapping, name) } ?? .automatic,
+      userInfo: info)
   }
 
   private func rowValue(

@@ -80,10 +80,18 @@ struct XcodeMappingFile {
         throw .badExpression(mapping: name, property: nil, error)
       }
     }
-    if let bytes = try bytes("sourceexpressiondata", of: object) {
-      let written = try expression(bytes, mapping: name, property: nil)
-      entry.selection = try ArchivedSelection(file: file, mapping: name).selection(
-        written, source: entry.source)
+    if raw("sourceexpressiondata", of: object)?.isEmpty == false {
+      if text("autogenerateexpression", of: object) == "1" {
+        let left = try? sourceSelection(of: object, entry)
+        if left != .all, left != entry.selection {
+          entry.unusedExpressions.append(
+            .init(
+              property: nil,
+              reason: "the source expression is marked automatic (autogenerateexpression)"))
+        }
+      } else if let selection = try sourceSelection(of: object, entry) {
+        entry.selection = selection
+      }
     }
     entry.userInfo = try userInfo(of: object, &budget)
     let attributes = targets(
@@ -93,23 +101,36 @@ struct XcodeMappingFile {
     try budget.take(rows: attributes.count + relationships.count)
     for row in attributes {
       guard let property = text("name", of: row) else { continue }
-      let value = try writtenValue(of: row, mapping: name, property: property)
+      let value = try entry.evaluated(property) { () throws(MappingError) in
+        try writtenValue(of: row, mapping: name, property: property)
+      }
       entry.attributes.append(
         .init(property, value ?? .automatic, userInfo: try userInfo(of: row, &budget)))
     }
     for row in relationships {
       guard let property = text("name", of: row) else { continue }
-      let value: MappingDocument.Row.Value
-      if let written = try writtenValue(of: row, mapping: name, property: property) {
-        value = written
-      } else {
-        value = try keyPathValue(of: row, mapping: name, property: property)
+      let value = try entry.evaluated(property) { () throws(MappingError) in
+        if let written = try writtenValue(of: row, mapping: name, property: property) {
+          return written
+        }
+        return try keyPathValue(of: row, mapping: name, property: property)
       }
-      entry.relationships.append(.init(property, value, userInfo: try userInfo(of: row, &budget)))
+      entry.relationships.append(
+        .init(property, value ?? .unset, userInfo: try userInfo(of: row, &budget)))
     }
     entry.attributes.sort { $0.name.precedesInBytes($1.name) }
     entry.relationships.sort { $0.name.precedesInBytes($1.name) }
     return entry
+  }
+
+  /// - Returns: nil where the data is empty.
+  private func sourceSelection(
+    of object: MarkupElement, _ entry: MappingDocument.Entry
+  ) throws(MappingError) -> SourceSelection? {
+    guard let bytes = try bytes("sourceexpressiondata", of: object) else { return nil }
+    let written = try expression(bytes, mapping: entry.effectiveName, property: nil)
+    return try ArchivedSelection(file: file, mapping: entry.effectiveName).selection(
+      written, source: entry.source)
   }
 
   /// An archived expression wins over everything else in the row, whatever its
@@ -137,6 +158,22 @@ struct XcodeMappingFile {
         .destinationInstances(ofMapping: maker, from: path ?? .sourceKeyPath(property)))
     }
     return path.map { .along($0) } ?? .automatic
+  }
+}
+
+extension MappingDocument.Entry {
+  /// What a row's expression is read as. One that is never evaluated need not be readable.
+  mutating func evaluated<Value>(
+    _ property: String, _ read: () throws(MappingError) -> Value?
+  ) throws(MappingError) -> Value? {
+    do {
+      return try read()
+    } catch {
+      guard evaluatesNothing else { throw error }
+      unusedExpressions.append(
+        .init(property: property, reason: "the mapping has no source objects, and \(error)"))
+      return nil
+    }
   }
 }
 

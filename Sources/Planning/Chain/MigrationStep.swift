@@ -25,6 +25,7 @@ extension MigrationRequest {
     var request = self
     request.store = store
     request.models = [leg.source, leg.destination]
+    request.bundles = []
     request.destination = leg.destination
     request.mappings = leg.mappings
     request.output = output

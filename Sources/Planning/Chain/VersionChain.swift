@@ -1,7 +1,6 @@
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
-import SystemPackage
 
 /// How a store goes from version to version: the models on its way, and what each step is done by.
 ///
@@ -26,6 +25,7 @@ public struct VersionChain: Sendable {
   /// - Throws: As ``Planner/plan(_:)``.
   public init?(_ request: MigrationRequest) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    let request = try MergedModels.resolve(request, for: store)
     guard ForeignStore(store, request) == nil else { return nil }
     let found = try SourceModelSearch(store: store, models: request.models).find()
     guard let destination = request.destination ?? request.models.last(where: \.isCurrent) else {
@@ -89,7 +89,8 @@ public struct VersionChain: Sendable {
       names: chain.map(\.version.name), given: Set((models + chain.map(\.version)).map(\.name)),
       hierarchies: chain.map(\.hierarchy), mappings: mappings, infersMapping: infersMapping)
     versions = chain.map(\.version)
-    path = VersionPath(count: chain.count) { edges.edge($0, $1) }
+    let path = VersionPath(count: chain.count) { edges.edge($0, $1) }
+    self.path = path
     self.mappings = mappings
     hierarchies = chain.map(\.hierarchy)
     for step in path.steps where step.replacesImpossible {
@@ -99,6 +100,10 @@ public struct VersionChain: Sendable {
           + "\(versions[step.source].name) to \(versions[step.destination].name) is inferred in "
           + "one step.")
     }
+    let unused = mappings.indices.filter { place in
+      !path.steps.contains { $0.mappings.contains(place) }
+    }
+    for place in unused { notes.append(try edges.noteUnused(place)) }
     self.notes = notes
     try requireOneStep(each: mappings.indices.filter { !edges.isBound($0) })
   }
@@ -134,7 +139,7 @@ extension VersionChain {
   public func obstacles(_ request: MigrationRequest) throws -> (code: Int, reasons: [Reason])? {
     for step in path.steps.indices where !path.steps[step].mappings.isEmpty {
       let leg = leg(step)
-      let planner = MappedPlanner(
+      let planner = try MappedPlanner(
         request.leg(leg, store: request.store, output: nil),
         source: try EntityHierarchy(leg.source.model),
         destination: try EntityHierarchy(leg.destination.model))
@@ -226,14 +231,48 @@ private struct ChainEdges {
   /// Whether a mapping model says which versions it was made for, by hashes or by names.
   func isBound(_ place: Int) -> Bool {
     let document = mappings[place].document
-    if hasHashes(document) { return true }
-    return [document.sourceModelPath, document.destinationModelPath].allSatisfy {
-      Self.version($0).map(given.contains) ?? false
-    }
+    if document.hasHashes { return true }
+    let recorded = document.modelNames
+    return [recorded.source, recorded.destination].allSatisfy { $0.map(given.contains) ?? false }
   }
 
-  private func hasHashes(_ document: MappingDocument) -> Bool {
-    document.entityMappings.contains { $0.sourceHash != nil || $0.destinationHash != nil }
+  /// A file that no step uses, in a sentence.
+  ///
+  /// - Throws: `MappingError.noneMatches` where the file is for a step by the names of its models,
+  ///   or says nothing of them, and names entities or properties that are not there.
+  func noteUnused(_ place: Int) throws -> String {
+    let file = mappings[place]
+    var wrong: [MappingMismatch] = []
+    for (source, destination) in pairs(for: file.document) {
+      let choice = MappingChoice(
+        among: [(file.file, file.document)], source: hierarchies[source],
+        destination: hierarchies[destination], names: ([names[source]], [names[destination]]))
+      wrong += choice.mismatches
+      guard !choice.mismatches.isEmpty else {
+        wrong = []
+        break
+      }
+    }
+    // Of several steps, the one that it nearly fits.
+    if let nearest = wrong.first(where: { $0.suggestion != nil }) ?? wrong.first,
+      !nearest.namesOtherModels
+    {
+      throw MappingError.noneMatches([nearest])
+    }
+    return "\(file.file) is not used: it names other models than those of the steps from "
+      + "\(names[0]) to \(names[names.count - 1])."
+  }
+
+  /// The steps that a file without hashes may be for.
+  private func pairs(for document: MappingDocument) -> [(Int, Int)] {
+    let neighbours = zip(hierarchies.indices, hierarchies.indices.dropFirst()).map { ($0, $1) }
+    guard !document.hasHashes else { return [] }
+    let recorded = document.modelNames
+    guard let from = recorded.source, let to = recorded.destination else { return neighbours }
+    guard let source = names.firstIndex(of: from), let destination = names.firstIndex(of: to),
+      source < destination
+    else { return [] }
+    return [(source, destination)]
   }
 
   /// The mapping models that are for two versions.
@@ -247,19 +286,14 @@ private struct ChainEdges {
       destination: hierarchies[destination])
     return choice.matching.filter { place in
       let document = mappings[place].document
-      if hasHashes(document) { return true }
-      let recorded = (
-        Self.version(document.sourceModelPath), Self.version(document.destinationModelPath)
-      )
-      if let from = recorded.0, let to = recorded.1, given.contains(from), given.contains(to) {
+      if document.hasHashes { return true }
+      let recorded = document.modelNames
+      if let from = recorded.source, let to = recorded.destination, given.contains(from),
+        given.contains(to)
+      {
         return from == names[source] && to == names[destination]
       }
       return destination == source + 1
     }
-  }
-
-  /// `Shop 2` of `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`.
-  private static func version(_ path: String?) -> String? {
-    path.flatMap { FilePath($0).stem }
   }
 }

@@ -10,17 +10,26 @@ struct MappedPlanner {
   let files: [MappingFile]
   /// One for each pass.
   let models: [MappingModel]
-  /// Why a file that was given is not used.
+  /// Why a file that was given is not used: it names other models.
   let mismatches: [MappingMismatch]
   let source: EntityHierarchy
   let destination: EntityHierarchy
   /// The policies that the mapping models name and the executable has.
   private let policies: [String: Set<String>]
 
-  init(_ request: MigrationRequest, source: EntityHierarchy, destination: EntityHierarchy) {
+  /// - Throws: `MappingError.noneMatches` for a file that is not for this pair of models, unless
+  ///   it names others and may be for another store, step or pair.
+  init(
+    _ request: MigrationRequest, source: EntityHierarchy, destination: EntityHierarchy
+  ) throws {
     let choice = MappingChoice(
       among: request.mappings.map { ($0.file, $0.document) }, source: source,
-      destination: destination)
+      destination: destination,
+      names: (try request.names(of: source), try request.names(of: destination)))
+    let isShared =
+      request.sharesMappings || request.mappings.count > 1 || request.chain != .direct
+    let wrong = choice.mismatches.filter { !(isShared && $0.namesOtherModels) }
+    guard wrong.isEmpty else { throw MappingError.noneMatches(wrong) }
     files = choice.matching.map { request.mappings[$0] }
     models = files.map { MappingModel($0.document, source: source, destination: destination) }
     mismatches = choice.mismatches
@@ -84,5 +93,17 @@ struct MappedPlanner {
       }
     }
     return notes
+  }
+}
+
+extension MigrationRequest {
+  /// The names of the versions at hand that have a model's hashes.
+  func names(of hierarchy: EntityHierarchy) throws -> Set<String> {
+    guard !mappings.isEmpty else { return [] }
+    let hashes = hierarchy.versionHashes
+    return Set(
+      try (models + [destination].compactMap(\.self)).filter {
+        try EntityHierarchy($0.model).versionHashes == hashes
+      }.map(\.name))
   }
 }

@@ -32,6 +32,7 @@ public struct StagedPath: Sendable {
   /// - Throws: ``StagedMigrationError``, ``PlanError``, `StoreError`, `ModelError`.
   public init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    let request = try MergedModels.resolve(request, for: store)
     let wanted = try request.destination.map { try EntityHierarchy($0.model).versionChecksum }
     let planned = try stages.steps(from: store.metadata.checksum, to: wanted)
     let found = try SourceModelSearch(store: store, models: request.models).find()
