@@ -33,6 +33,8 @@ public struct YAMLValue {
     guard bytes.count <= byteLimit else {
       throw YAMLProblem(problem: "it is larger than \(byteLimit) bytes")
     }
+    // Editors of other systems begin a file with a byte order mark.
+    let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
     guard let text = String(validating: bytes, as: UTF8.self) else {
       throw YAMLProblem(problem: "it is not UTF-8")
     }

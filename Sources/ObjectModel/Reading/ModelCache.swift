@@ -85,7 +85,10 @@ extension ManagedObjectModel {
   /// - Throws: ``ModelError``. One store in a hundred has a damaged cache: it is a cache, not a
   ///   condition for opening the store.
   public init(modelCache bytes: [UInt8]) throws {
-    try self.init(archive: try ModelCache.inflate(bytes), path: "Z_MODELCACHE")
+    let path = "Z_MODELCACHE"
+    self = try ArchivedModelReader.read(try ModelCache.inflate(bytes), path: path)
+    // The store of one configuration keeps what leads out of it.
+    try ModelRules.require(self, path: path, isWhole: false)
   }
 
   /// Reads a keyed archive, the content of a `.mom` file.

@@ -11,11 +11,13 @@ struct ModelRules {
   static let mostProblems = 10
 
   private let model: ManagedObjectModel
+  /// False for the entities of one configuration, whose relationships may lead out of it.
+  private let isWhole: Bool
   private var problems: [ModelProblem] = []
 
   /// - Throws: ``ModelError/invalid(path:problems:)``, ``ModelError/tooLarge(what:limit:)``.
-  static func require(_ model: ManagedObjectModel, path: String) throws {
-    var rules = ModelRules(model: model)
+  static func require(_ model: ManagedObjectModel, path: String, isWhole: Bool = true) throws {
+    var rules = ModelRules(model: model, isWhole: isWhole)
     rules.checkEntities()
     try rules.end(path)
     // Inheritance can be followed from here on.
@@ -32,7 +34,10 @@ struct ModelRules {
     try rules.end(path)
   }
 
-  private init(model: ManagedObjectModel) { self.model = model }
+  private init(model: ManagedObjectModel, isWhole: Bool) {
+    self.model = model
+    self.isWhole = isWhole
+  }
 
   private mutating func find(_ entity: EntityName?, _ property: String?, _ message: String) {
     let problem = ModelProblem(entity: entity, property: property, message: message)
@@ -211,6 +216,7 @@ extension ModelRules {
     let (name, place) = (relationship.name, "\(entity.name).\(relationship.name)")
     let destination = relationship.destinationEntity
     guard hierarchy.contains(destination) else {
+      if !isWhole, !destination.rawValue.isEmpty { return }
       find(
         entity.name, name,
         destination.rawValue.isEmpty
