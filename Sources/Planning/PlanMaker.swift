@@ -44,7 +44,7 @@ struct PlanMaker {
       try losses
       + LossCounter(
         store: store, layout: context.source, census: context.census,
-        succession: Succession([context.inference])
+        successors: Succession([context.inference])
       ).losses()
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)

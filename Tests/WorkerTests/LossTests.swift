@@ -152,6 +152,60 @@ private func text(_ losses: [Loss]?) -> [String] {
   }
 }
 
+@Suite struct `Losses of a mapping model` {
+  private let source = [
+    entity(
+      "Note", attribute("text"), attribute("mood"), attribute("stars", .integer32),
+      toOne("author", "Person", inverse: "notes"), toOne("draft", "Draft")),
+    entity("Draft", attribute("scribble")),
+    entity("Person", attribute("name"), toMany("notes", "Note", inverse: "author")),
+  ]
+  private let destination = [
+    entity("Note", attribute("text"), attribute("stars", .integer16)),
+    entity("Person", attribute("name")),
+  ]
+  private let rows = """
+    INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZTEXT, ZMOOD, ZSTARS, ZAUTHOR, ZDRAFT)
+    VALUES (1, 2, 1, 'a', 'b', 40000, 1, 1), (2, 2, 1, 'a', NULL, 7, NULL, NULL);
+    INSERT INTO ZDRAFT (Z_PK, Z_ENT, Z_OPT, ZSCRIBBLE) VALUES (1, 1, 1, 'x');
+    INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 3, 1, 'n')
+    """
+
+  @Test func `are what no mapping takes and no expression reads`() throws {
+    let fixture = try MigrationFixture(from: source, to: destination, rows: rows)
+    let plan = try fixture.plan(
+      """
+      mappings:
+        - entity: Note
+        - entity: Person
+      """)
+    #expect(
+      text(plan.losses) == [
+        "entity Draft 1 1", "attribute Note.mood 1 1", "narrowing Note.stars 1 1",
+        "relationship Note.author 1 1", "relationship Note.draft 1 1",
+      ])
+  }
+
+  @Test func `are none of what an expression reads, of whatever object`() throws {
+    let fixture = try MigrationFixture(from: source, to: destination, rows: rows)
+    let plan = try fixture.plan(
+      """
+      mappings:
+        - entity: Note
+          attributes:
+            text: $source.text + $source.mood + $source.draft.scribble
+            stars: 1
+        - entity: Person
+          attributes:
+            name: $source.name + $source.notes.@count
+      """)
+    #expect(
+      text(plan.losses) == [
+        "entity Draft 1 1", "attribute Note.stars 2 1,2", "reference Note.draft 1 1",
+      ])
+  }
+}
+
 @Suite struct `A store without an entity of the models` {
   @Test func `is refused as foreign`() throws {
     let fixture = try MigrationFixture(

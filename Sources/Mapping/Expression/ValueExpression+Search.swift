@@ -63,3 +63,68 @@ extension PredicateExpression {
 
   var policySelectors: [String] { operands.flatMap(\.policySelectors) }
 }
+
+extension ValueExpression {
+  /// Every name that the expression may read a property by: the keys of its key paths, and what it
+  /// asks for through `valueForKey:` and its like.
+  public var keys: Set<String> {
+    var keys: Set<String> = []
+    collectKeys(&keys)
+    return keys
+  }
+
+  fileprivate func collectKeys(_ keys: inout Set<String>) {
+    switch self {
+    case .constant, .evaluatedObject, .variable: break
+    case .keyPath(let base, let path):
+      for case .key(let key) in path { keys.insert(key) }
+      base.collectKeys(&keys)
+    case .function(let receiver, let selector, let arguments):
+      receiver.collectKeys(&keys)
+      for argument in arguments {
+        argument.collectKeys(&keys)
+        if selector.hasPrefix("valueForKey"), case .constant(.string(let path)) = argument {
+          keys.formUnion(path.split(separator: ".").map(String.init))
+        }
+      }
+    case .call(_, let arguments), .aggregate(let arguments):
+      for argument in arguments { argument.collectKeys(&keys) }
+    case .cast(let operand, _): operand.collectKeys(&keys)
+    case .ternary(let test, let then, let otherwise):
+      test.collectKeys(&keys)
+      then.collectKeys(&keys)
+      otherwise.collectKeys(&keys)
+    case .subquery(let collection, _, let predicate):
+      collection.collectKeys(&keys)
+      predicate.collectKeys(&keys)
+    case .fetch(let request, let context, _):
+      request.collectKeys(&keys)
+      context.collectKeys(&keys)
+    case .element(let collection, let place):
+      collection.collectKeys(&keys)
+      if case .index(let index) = place { index.collectKeys(&keys) }
+    case .assignment(_, let value): value.collectKeys(&keys)
+    }
+  }
+}
+
+extension PredicateExpression {
+  /// As ``ValueExpression/keys``.
+  public var keys: Set<String> {
+    var keys: Set<String> = []
+    collectKeys(&keys)
+    return keys
+  }
+
+  fileprivate func collectKeys(_ keys: inout Set<String>) {
+    switch self {
+    case .constant: break
+    case .comparison(let comparison):
+      comparison.left.collectKeys(&keys)
+      comparison.right.collectKeys(&keys)
+    case .and(let parts), .or(let parts):
+      for part in parts { part.collectKeys(&keys) }
+    case .not(let inner): inner.collectKeys(&keys)
+    }
+  }
+}

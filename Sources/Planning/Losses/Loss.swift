@@ -45,7 +45,7 @@ public struct Loss: Codable, Sendable, Hashable {
     case sharedTarget = "shared-target"
     /// A number that its narrower type cannot hold and that changes.
     case narrowing
-    /// Persistent history that is not carried.
+    /// Persistent history, or CloudKit mirroring, that is not carried.
     case history
   }
 

@@ -3,16 +3,16 @@ import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
 
-/// Counts what an inferred migration drops: exactly, on the source store.
+/// Counts what a migration drops: exactly, on the source store.
 ///
 /// The models say where something can be lost; only those tables are read, each once.
 struct LossCounter {
   let store: SourceStore
   let layout: StoreLayout
   let census: StoreCensus
-  let succession: Succession
+  let successors: any Successors
 
-  private var source: EntityHierarchy { succession.source }
+  private var source: EntityHierarchy { successors.source }
 
   func losses() throws -> [Loss] { try rowLosses() + pairLosses() }
 
@@ -27,7 +27,7 @@ struct LossCounter {
       InferredMapping(source: $0, destination: $1)
     }
     return try? LossCounter(
-      store: store, layout: binding.layout, census: census, succession: Succession(steps)
+      store: store, layout: binding.layout, census: census, successors: Succession(steps)
     ).losses()
   }
 
@@ -59,7 +59,7 @@ extension LossCounter {
       var (dropped, asked): ([Dropped], [Asked]) = ([], [])
       for entity in table.entities
       where source[entity]?.isAbstract == false && hasRows(entity) {
-        if succession.successor(of: entity) == nil {
+        if !successors.keeps(entity) {
           dropped.append(ask(dropped: entity, columns, &scan))
         } else {
           asked += ask(kept: entity, columns, &scan)
@@ -96,7 +96,7 @@ extension LossCounter {
     }
     return Loss(
       .entity, entity: dropped.entity.rawValue, count: rows.count, primaryKeys: rows.primaryKeys,
-      message: "\(dropped.entity) has no successor: \(Loss.number(rows.count, "object")) "
+      message: "\(dropped.entity) \(successors.entityWords): \(Loss.number(rows.count, "object")) "
         + "\(rows.count == 1 ? "is" : "are") dropped"
         + (values.isEmpty ? "." : ", with the attributes \(Loss.list(values))."))
   }
@@ -107,7 +107,7 @@ extension LossCounter {
     var asked: [Asked] = []
     for declared in source.properties(of: entity) where declared.property.isStored {
       guard let attribute = declared.property.attribute else { continue }
-      let path = succession.path(of: attribute.name, in: entity)?.compactMap(\.attribute)
+      let path = successors.path(of: attribute.name, in: entity)?.compactMap(\.attribute)
       for value in layout.valueColumns(of: attribute, in: entity)
       where columns.contains(value.column) {
         let label = ([attribute.name] + value.path).joined(separator: ".")
@@ -135,7 +135,9 @@ extension LossCounter {
     guard let path else {
       return (
         .value(of: [value.column]), .attribute,
-        { "has no successor: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") dropped" }
+        {
+          "\(successors.propertyWords): \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") dropped"
+        }
       )
     }
     if !value.path.isEmpty {
@@ -213,11 +215,11 @@ extension LossCounter {
     var meaning: [Pair: ReferenceLoss] = [:]
     for owner in source.concrete(of: entity) where hasRows(owner) {
       for target in source.concrete(of: relationship.destinationEntity) where hasRows(target) {
-        let fate = succession.fate(
+        let fate = successors.fate(
           of: relationship.name, from: owner, to: target, inverse: inverse?.relationship.name)
         guard fate != .kept else { continue }
         meaning[Pair(owner: owner, target: target)] = ReferenceLoss(
-          succession, relationship, inverse?.relationship, owner: owner, target: target)
+          successors, relationship, inverse?.relationship, owner: owner, target: target)
       }
     }
     guard !meaning.isEmpty, let storage = layout.pairStorage(of: relationship, declaredBy: entity),
@@ -274,20 +276,20 @@ private struct ReferenceLoss: Hashable {
 
   /// Nil where both objects are dropped: their entities are the loss.
   init?(
-    _ succession: Succession, _ relationship: RelationshipDescription,
+    _ successors: any Successors, _ relationship: RelationshipDescription,
     _ inverse: RelationshipDescription?, owner: EntityName, target: EntityName
   ) {
-    let isOwnerKept = succession.successor(of: owner) != nil
-    let isTargetKept = succession.successor(of: target) != nil
+    let isOwnerKept = successors.keeps(owner)
+    let isTargetKept = successors.keeps(target)
     guard isOwnerKept || isTargetKept else { return nil }
     isOfTarget = !isOwnerKept
     guard let own = isOfTarget ? inverse : relationship else { return nil }
     let other = isOfTarget ? relationship : inverse
     (entity, property) = (isOfTarget ? target : owner, own.name)
-    guard let next = succession.path(of: own.name, in: entity)?.last?.relationship else {
+    guard let path = successors.path(of: own.name, in: entity) else {
       kind = .relationship
       why =
-        "has no successor"
+        successors.propertyWords
         + (other.map { isOwnerKept && isTargetKept ? ", nor has its inverse \($0.name)" : "" } ?? "")
       return
     }
@@ -296,7 +298,9 @@ private struct ReferenceLoss: Hashable {
     why =
       isOwnerKept && isTargetKept
       ? "may no longer point to \(gone)" : "points to objects of \(gone), which is dropped"
-    if !next.isToMany, !next.traits.isOptional { why += ", and is required" }
+    if let next = path.last?.relationship, !next.isToMany, !next.traits.isOptional {
+      why += ", and is required"
+    }
   }
 
   func loss(_ tally: LossScan.Tally) -> Loss {

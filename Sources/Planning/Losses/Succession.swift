@@ -1,10 +1,39 @@
 import GodwitMapping
 import GodwitObjectModel
 
-/// What becomes of the source's entities and properties, by one inferred step or by several.
-///
-/// Names and types only; no value is looked at.
-struct Succession {
+/// What becomes of the source's entities and properties, as far as models and mapping models say.
+protocol Successors {
+  var source: EntityHierarchy { get }
+  /// Why objects are dropped, after the entity's name: `has no successor`.
+  var entityWords: String { get }
+  /// The same for a property.
+  var propertyWords: String { get }
+
+  /// Whether objects of the entity may live on.
+  func keeps(_ entity: EntityName) -> Bool
+  /// What a property of an entity is, step by step; nil where its values are dropped. Empty where
+  /// nothing more is known.
+  func path(of property: String, in entity: EntityName) -> [PropertyDescription]?
+  /// What becomes of the pair of two objects that a relationship connects.
+  ///
+  /// - Parameter inverse: Name of the inverse in the target's entity, where there is one.
+  func fate(
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> PairFate
+}
+
+/// What becomes of a pair of objects that a relationship connects.
+enum PairFate: Equatable {
+  case kept
+  /// Both objects stay and neither side of the relationship has a successor.
+  case withoutRelationship
+  /// The relationship has a successor, and one of the objects is dropped or is no longer of an
+  /// entity that it may point to.
+  case withoutObject
+}
+
+/// By inference, in one step or several. No value is looked at.
+struct Succession: Successors {
   /// One inferred step, looked at from its source.
   private struct Step {
     let mapping: InferredMapping
@@ -47,7 +76,10 @@ struct Succession {
     return path
   }
 
-  func successor(of entity: EntityName) -> EntityName? { entities(of: entity)?.last }
+  var entityWords: String { "has no successor" }
+  var propertyWords: String { "has no successor" }
+
+  func keeps(_ entity: EntityName) -> Bool { entities(of: entity) != nil }
 
   /// What a source property of an entity is after each step; nil where it or the entity has no
   /// successor.
@@ -63,18 +95,6 @@ struct Succession {
     return path
   }
 
-  /// What becomes of the pair of two objects that a source relationship connects.
-  enum PairFate: Equatable {
-    case kept
-    /// Both objects stay and neither side of the relationship has a successor.
-    case withoutRelationship
-    /// The relationship has a successor, and one of the objects is dropped or is no longer of an
-    /// entity that it may point to.
-    case withoutObject
-  }
-
-  /// - Parameters:
-  ///   - inverse: Name of the inverse in the target's entity, where there is one.
   func fate(
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> PairFate {

@@ -60,6 +60,11 @@ struct MappedPlanMaker {
     }
     plan.units = try units(of: plan)
     plan.control.storeUUID = Self.uuid(of: try maker.fingerprint(of: plan), store.metadata.uuid)
+    plan.losses =
+      try LossCounter(
+        store: store, layout: context.source, census: context.census,
+        successors: MappedSuccession(mapped.models, source: source, destination: destination)
+      ).losses() + Loss.history(of: context, dropping: dropped)
     plan.fingerprint = try maker.fingerprint(of: plan)
     return plan
   }
