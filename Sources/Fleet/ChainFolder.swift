@@ -102,6 +102,20 @@ struct ChainFolder {
       && (read.isSamePlace(as: source) || clone?.isSamePlace(as: read) == true)
   }
 
+  /// What became of the last finished step; nil where none is known.
+  func lastResult() -> MigrationResult? {
+    let numbers = ((try? DurableFile.names(in: steps)) ?? []).compactMap { Int($0) }
+    for number in numbers.sorted(by: >) {
+      let file = doneFile(of: number - 1)
+      guard FileKind(at: file) == .regular,
+        let data = try? Data(contentsOf: URL(filePath: file.string)),
+        let done = try? JSONDecoder().decode(Done.self, from: data)
+      else { continue }
+      return done.result
+    }
+    return nil
+  }
+
   /// Makes ready for a step: what an earlier run wrote and did not vouch for is removed.
   func prepare(_ step: Int) throws {
     try DurableFile.makeFolder(folder(of: step))

@@ -30,8 +30,9 @@ struct ChainRun {
     var result: MigrationResult
     do {
       try run.checkPaths()
-      if !directory.exists { try run.checkOutput() }
-      switch try await underLock() {
+      let isNew = !directory.exists
+      if isNew { try run.checkOutput() }
+      switch try await underLock(isNew: isNew) {
       case .ended(let ended): result = ended
       case .direct(let request, let route):
         // The one step there is, or the words why there is none.
@@ -56,7 +57,7 @@ struct ChainRun {
   }
 
   /// Everything under the lock of the run directory.
-  private func underLock() async throws -> Decision {
+  private func underLock(isNew: Bool) async throws -> Decision {
     let own = RunFolder(directory: directory)
     try own.take()
     let lock = try FileLock(acquiring: directory.lock)
@@ -70,7 +71,11 @@ struct ChainRun {
       }
       outcome = .success(decision)
     } catch {
-      if !DurableFile.exists(directory.plan), !folder.exists { try? directory.remove() }
+      // What was compared with an output of somebody else is of no more use.
+      let isUseless = isNew && RetryPolicy.judgement(of: error).ending == .cannotCreateOutput
+      if isUseless || (!DurableFile.exists(directory.plan) && !folder.exists) {
+        try? directory.remove()
+      }
       outcome = .failure(error)
     }
     _ = consume lock
@@ -101,6 +106,7 @@ struct ChainRun {
       var result = MigrationResult(
         store: request.store.string, verdict: .migrated, ending: .done)
       result.notes.append("The commit of an earlier run was finished.")
+      result.losses = folder.lastResult()?.losses ?? []
       succeed(&result, journal)
       if request.output != nil { return .ended(result) }
       committed = result
@@ -233,10 +239,21 @@ extension ChainRun {
     result.destination = route.destination
     result.path = route.lines
     result.resumed = isResumed || result.resumed == true
+    let earlier = try EarlierOutput(request)
+    if let earlier {
+      let swap = try swap(last.done, fingerprint, own)
+      let written = folder.store(of: last.step)
+      guard try await onOwnThread({ try swap.isPublished(chain: written) }) else {
+        throw earlier.isAnother
+      }
+    }
     result.uriTable = try await publishURIs(of: last.step, last.done)
-    let journal = try await commit(last.step, last.done, fingerprint, own)
     result.notes = notes + result.notes
-    succeed(&result, journal)
+    if let earlier {
+      result.keep(earlier)
+    } else {
+      succeed(&result, try await commit(last.step, last.done, fingerprint, own))
+    }
     return result
   }
 
@@ -330,16 +347,22 @@ extension ChainRun {
     return MigrationResult.URITable(path: path.string, pairs: done.result.uriTable?.pairs ?? 0)
   }
 
+  private func swap(
+    _ done: ChainFolder.Done, _ fingerprint: String, _ own: RunFolder
+  ) throws -> StoreSwap {
+    var ends = done.ends
+    ends.destinationPath = request.output?.string ?? ends.sourcePath
+    ends.fingerprint = fingerprint
+    return StoreSwap(
+      chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970),
+      isStoreOffline: request.isStoreOffline)
+  }
+
   /// The one commit: what the last step wrote takes the place that the first step's source names.
   private func commit(
     _ step: Int, _ done: ChainFolder.Done, _ fingerprint: String, _ own: RunFolder
   ) async throws -> CommitJournal {
-    var ends = done.ends
-    ends.destinationPath = request.output?.string ?? ends.sourcePath
-    ends.fingerprint = fingerprint
-    let swap = StoreSwap(
-      chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970),
-      isStoreOffline: request.isStoreOffline)
+    let swap = try swap(done, fingerprint, own)
     let written = folder.store(of: step)
     // A handler may have brought back the very file that a step before had let go.
     let obsolete = done.obsolete.filter {

@@ -33,9 +33,7 @@ public struct DryRun: Sendable {
 
   private func rehearse(_ request: MigrationRequest) throws -> MigrationResult {
     try StoreRun.checkPaths(request)
-    if let output = request.output, FileKind(at: output) != .none {
-      throw FleetError.outputExists(path: output.string)
-    }
+    let earlier = try EarlierOutput(request)
     let place = FilePath(FileManager.default.temporaryDirectory.path)
     let folder = (place.resolved ?? place)
       .appending("godwit-plan-\(UUID().uuidString)")
@@ -72,7 +70,17 @@ public struct DryRun: Sendable {
       request = route.request(
         of: leg, request, store: request.store, output: request.output ?? request.store)
     }
-    switch try Planner().plan(request) {
+    let outcome = try Planner().plan(request)
+    if let earlier {
+      if end == nil {
+        guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
+        try earlier.check(against: plan)
+      }
+      result.notes.append(
+        "\(earlier.path) exists already. If an earlier run of this migration wrote it, there is "
+          + "nothing to do; else the migration ends with an error, and it stays as it is.")
+    }
+    switch outcome {
     case .sameModel(let notes): result.notes += notes
     case .refused(let code, let reasons): result.refuse(.refused, code, reasons)
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)

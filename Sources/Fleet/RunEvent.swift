@@ -9,9 +9,9 @@ import SystemPackage
 ///
 ///     plan           store, units, bytes, fingerprint, resumed
 ///     plan-discarded message: what became of an earlier run's work
-///     stage          stage, units, reused, rows, bytes: one begins
-///     unit-finished  stage, unit, rows, bytes, seconds
-///     unit-reused    stage, unit, rows, bytes
+///     stage          stage, units, reused, rows, bytes, work, workers: one begins
+///     unit-finished  stage, unit, rows, bytes, seconds, work
+///     unit-reused    stage, unit, rows, bytes, work
 ///     assembly       rows written so far, of those of its stage
 ///     stage-finished stage, units, reused, rows, bytes, seconds
 ///     commit-step    step
@@ -42,6 +42,11 @@ public struct RunEvent: Codable, Sendable, Equatable {
   public var rows: Int64?
   public var bytes: Int64?
   public var seconds: Double?
+  /// What the time of a unit is expected to be in proportion to; of a stage, the sum over its
+  /// units. Rows where relationships are linked, else bytes.
+  public var work: Int64?
+  /// Processes that share the stage's units.
+  public var workers: Int?
   public var step: String?
   public var fingerprint: String?
   public var resumed: Bool?

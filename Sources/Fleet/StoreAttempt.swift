@@ -61,7 +61,8 @@ struct StoreAttempt {
   /// Takes the lock of the run directory, and clears the directory away at a final end.
   mutating func locked() async throws {
     // What is there may be the work of a commit that only needs its last step.
-    if !directory.exists { try run.checkOutput() }
+    let isNew = !directory.exists
+    if isNew { try run.checkOutput() }
     let folder = RunFolder(directory: directory)
     try folder.take()
     let lock = try FileLock(acquiring: directory.lock)
@@ -87,7 +88,9 @@ struct StoreAttempt {
       fail(error)
       return
     }
-    if isFinal || !DurableFile.exists(directory.plan) { clear() }
+    // What was compared with an output of somebody else is of no more use.
+    let isUseless = isNew && result.ending == .cannotCreateOutput
+    if isFinal || isUseless || !DurableFile.exists(directory.plan) { clear() }
     _ = consume lock
   }
 
@@ -116,11 +119,15 @@ struct StoreAttempt {
   private mutating func work(_ folder: RunFolder) async throws {
     let recovered = try await finishEarlierCommit(folder)
     if recovered, request.output != nil { return }
-    try run.checkOutput()
+    let earlier = try EarlierOutput(request)
     let request = request
     watch = try await onOwnThread { SourceWatch(request.store) }
     let outcome = try await onOwnThread { try Planner().plan(request) }
     try Task.checkCancellation()
+    if let earlier {
+      guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
+      try earlier.check(against: plan)
+    }
     switch outcome {
     case .sameModel(let notes):
       result.notes += notes

@@ -75,11 +75,9 @@ public struct StoreRun: Sendable {
     return result
   }
 
-  /// An output is never overwritten.
-  func checkOutput() throws {
-    guard let output = request.output, FileKind(at: output) != .none else { return }
-    throw FleetError.outputExists(path: output.string)
-  }
+  /// An output is never overwritten. One that an earlier run of the same command wrote shows as
+  /// such when it can be compared.
+  func checkOutput() throws { _ = try EarlierOutput(request) }
 
   /// What can be said before the store is opened.
   func checkPaths() throws {

@@ -34,24 +34,25 @@ extension StoreAttempt {
 
     var attempt = self
     defer { self = attempt }
-    let path = try await WorkerPool.serving(run.settings.pool, run: directory.path) { pool in
-      let path: FilePath
+    let (path, earlier) = try await WorkerPool.serving(run.settings.pool, run: directory.path) { pool in
+      let made: (path: FilePath, earlier: EarlierOutput?)
       do {
-        path = try await attempt.work(plan, swap, folder, pool)
+        made = try await attempt.work(plan, swap, folder, pool)
       } catch {
         attempt.workerPeakRSS = await pool.peakRSS
         throw error
       }
       attempt.workerPeakRSS = await pool.peakRSS
-      return path
+      return made
     }
+    if let earlier { return try attempt.keep(earlier, insteadOf: path) }
     // The workers have ended: nobody of ours has the source open any more.
     try await attempt.commit(swap, path)
   }
 
   private mutating func work(
     _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: WorkerPool
-  ) async throws -> FilePath {
+  ) async throws -> (path: FilePath, earlier: EarlierOutput?) {
     let barrier = plan.mapped == nil ? nil : MappedBarrier(plan: plan, run: directory)
     for stage in [Stage.copy, .link, .validate] {
       try await perform(stage, plan, pool)
@@ -79,9 +80,21 @@ extension StoreAttempt {
     try await isSound
     count(try await onOwnThread { try verification.compare() })
     try await judgeDestination(plan, path, found)
+    let earlier = try EarlierOutput(request)
+    if let earlier {
+      guard try await onOwnThread({ try swap.isPublished(path) }) else { throw earlier.isAnother }
+    }
     try await writeURITable(plan, written: path)
     try Task.checkCancellation()
-    return path
+    return (path, earlier)
+  }
+
+  /// Ends with the output that an earlier run of the same command wrote.
+  private mutating func keep(_ earlier: EarlierOutput, insteadOf assembled: FilePath) throws {
+    try DurableFile.removeIfPresent(assembled)
+    result.keep(earlier)
+    result.findings = ledger.findings
+    result.stages = stages
   }
 
   /// The audits look at the source while the coordinator writes the destination: neither waits
@@ -201,6 +214,9 @@ extension StoreAttempt {
     begin.reused = reused.count
     let isOfShards = stage != .audit && stage != .soundness
     begin.bytes = isOfShards ? units.reduce(0) { $0 + plan.units[$1].estimatedBytes } : 0
+    let work = StageWork(stage, plan)
+    begin.work = units.reduce(0) { $0 + work.of($1) }
+    begin.workers = run.settings.pool.workerCount
     emit(begin)
     for unit in reused {
       record(unit.summary.findings, stage, unit.unit, plan)
@@ -208,6 +224,7 @@ extension StoreAttempt {
       var event = RunEvent(.unitReused, stage: stage.rawValue, unit: unit.unit)
       event.rows = unit.summary.rows
       event.bytes = unit.summary.bytes
+      event.work = work.of(unit.unit)
       emit(event)
     }
     try stopAtDamage()
@@ -223,6 +240,7 @@ extension StoreAttempt {
       event.rows = finished.rows
       event.bytes = finished.bytes
       event.seconds = finished.seconds
+      event.work = work.of(finished.unit)
       emit(event)
       guard let found = finished.findings else { continue }
       if stage == .soundness {

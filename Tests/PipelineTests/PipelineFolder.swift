@@ -133,7 +133,7 @@ enum Godwit {
     }
   }
 
-  private static let path: String = {
+  static let path: String = {
     if let given = ProcessInfo.processInfo.environment["GODWIT"] { return given }
     let beside = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
       .deletingLastPathComponent().appendingPathComponent("godwit").path

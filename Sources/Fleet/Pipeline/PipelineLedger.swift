@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitPlanning
 import Synchronization
 import SystemPackage
 
@@ -27,6 +28,7 @@ final class PipelineLedger: Sendable {
     var output: String?
     var backup: String?
     var rows: Int64?
+    var losses: [Loss]?
     var code: Int?
     /// Of the reasons, the first.
     var message: String?

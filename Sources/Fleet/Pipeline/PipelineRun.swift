@@ -222,6 +222,7 @@ extension PipelineRun {
     result.output = known.output
     result.backup = known.backup
     result.rows = known.rows
+    result.losses = known.losses ?? []
     return result
   }
 
@@ -279,7 +280,8 @@ extension PipelineLedger.Entry {
       run: run, store: store.path.string, verdict: result.verdict,
       time: Date().timeIntervalSince1970, settings: settings, identity: identity,
       source: result.source, destination: result.destination, output: result.output,
-      backup: result.backup, rows: result.rows, code: result.code,
+      backup: result.backup, rows: result.rows,
+      losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
       message: result.reasons.first?.message)
   }
 }

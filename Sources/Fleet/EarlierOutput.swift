@@ -1,0 +1,64 @@
+import Foundation
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// What is at the output's path before a run.
+///
+/// It is never overwritten. Where an earlier run of the same command wrote it, there is nothing
+/// left to do, and nothing beside it says so: the migration is done again in the run directory, and
+/// the two stores are compared, byte for byte. A look at the metadata tells most other files apart
+/// before any row is read.
+struct EarlierOutput {
+  let path: FilePath
+
+  /// - Returns: Nil where there is nothing at the output's path.
+  /// - Throws: ``FleetError/outputExists(path:)`` for something that no migration wrote.
+  init?(_ request: MigrationRequest) throws {
+    guard let output = request.output, FileKind(at: output) != .none else { return nil }
+    path = output
+    guard metadata() != nil else { throw isAnother }
+  }
+
+  /// The error for a file that is not what the migration would write.
+  var isAnother: FleetError { .outputExists(path: path.string) }
+
+  /// Compares the metadata with what a plan would write.
+  ///
+  /// - Throws: ``FleetError/outputExists(path:)``.
+  func check(against plan: MigrationPlan) throws {
+    guard let found = metadata(), found.uuid == plan.control.storeUUID,
+      found.list == plan.control.metadata
+    else { throw isAnother }
+  }
+
+  /// Store UUID and property list; nil for anything but a store that nobody is using.
+  private func metadata() -> (uuid: String, list: [UInt8])? {
+    var status = stat()
+    guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG
+    else { return nil }
+    let files = StoreFiles(path)
+    guard DiskSpace.size(of: files.wal) == 0, DiskSpace.size(of: files.journal) == 0,
+      let file = try? Connection(path: path.string, mode: .immutable),
+      let row = try? file.rows("SELECT Z_UUID, Z_PLIST FROM Z_METADATA LIMIT 1").first,
+      case .text(let uuid) = row[0], case .blob(let list) = row[1]
+    else { return nil }
+    return (uuid, list)
+  }
+}
+
+extension MigrationResult {
+  /// The output is there, and is what this run would have written.
+  mutating func keep(_ output: EarlierOutput) {
+    verdict = .migrated
+    ending = .done
+    reasons = []
+    self.output = output.path.string
+    notes.append(
+      "\(output.path) exists already and is what this migration writes, byte for byte. Nothing was "
+        + "written.")
+  }
+}

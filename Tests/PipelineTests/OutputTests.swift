@@ -1,0 +1,147 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `godwit migrate --output` {
+  /// A migration by a mapping model, or one that is inferred.
+  enum Kind: String, CaseIterable { case mapped, inferred, progressive }
+
+  private func folder() throws -> PipelineFolder {
+    let folder = try PipelineFolder("total-cost")
+    try folder.write(
+      "stores/a.sqlite", "Orders.xcdatamodeld/Orders",
+      """
+      INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT)
+      VALUES (1, 1, 1, 'A', 5), (2, 1, 1, 'B', 7)
+      """)
+    return folder
+  }
+
+  private func words(_ kind: Kind, _ folder: PipelineFolder) throws -> [String] {
+    var words = ["migrate", folder.path("stores/a.sqlite"), "--json"]
+    words += ["--output", folder.path("stores/b.sqlite")]
+    switch kind {
+    case .mapped:
+      words += ["--models", folder.path("Orders.xcdatamodeld")]
+      words += ["--mapping", folder.path("orders.mapping.yaml")]
+    case .inferred, .progressive:
+      // Versions that differ by an attribute each.
+      for number in 1...3 {
+        let package = folder.path("V\(number).xcdatamodel")
+        try FileManager.default.createDirectory(
+          atPath: package, withIntermediateDirectories: true)
+        let fresh = (1..<number).map {
+          #"<attribute name="note\#($0)" optional="YES" attributeType="String"/>"#
+        }
+        let original = try String(
+          contentsOfFile: folder.path("Orders.xcdatamodeld/Orders.xcdatamodel/contents"),
+          encoding: .utf8)
+        let text = original.replacingOccurrences(
+          of: "</entity>", with: fresh.joined() + "</entity>")
+        try text.write(toFile: package + "/contents", atomically: true, encoding: .utf8)
+        words += ["--models", package]
+      }
+      words += ["--to", "V3", "--chain", kind == .inferred ? "direct" : "progressive"]
+    }
+    return words
+  }
+
+  private struct Mark: Equatable {
+    var bytes: Data
+    var inode: UInt64?
+    var time: Date?
+
+    init(_ path: String) throws {
+      bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+      let facts = try FileManager.default.attributesOfItem(atPath: path)
+      inode = (facts[.systemFileNumber] as? NSNumber)?.uint64Value
+      time = facts[.modificationDate] as? Date
+    }
+  }
+
+  @Test(arguments: Kind.allCases)
+  func `again is done, and leaves the output and its folder as they are`(kind: Kind) throws {
+    let folder = try folder()
+    let words = try words(kind, folder)
+    #expect(try Godwit.run(words).status == 0)
+    let (output, files) = (folder.path("stores/b.sqlite"), folder.storeFiles())
+    let mark = try Mark(output)
+    let again = try Godwit.run(words)
+    #expect(again.status == 0, "\(again.messages)")
+    #expect(again.summary["verdict"] as? String == "migrated")
+    #expect(try Mark(output) == mark)
+    #expect(folder.storeFiles() == files)
+    let plan = try Godwit.run(["plan"] + words.dropFirst())
+    #expect(plan.status == 0)
+  }
+
+  @Test(arguments: Kind.allCases)
+  func `does not take another state of the store for it`(kind: Kind) throws {
+    let folder = try folder()
+    let words = try words(kind, folder)
+    #expect(try Godwit.run(words).status == 0)
+    let output = folder.path("stores/b.sqlite")
+    let mark = try Mark(output)
+    let source = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try source.execute("UPDATE ZORDER SET ZAMOUNT = 6 WHERE Z_PK = 2")
+    try source.close()
+    let files = folder.storeFiles()
+    #expect(try Godwit.run(words).status == 73)
+    #expect(try Mark(output) == mark)
+    #expect(folder.storeFiles() == files)
+  }
+
+  @Test func `does not take an output for it that somebody wrote to`() throws {
+    let folder = try folder()
+    let words = try words(.inferred, folder)
+    #expect(try Godwit.run(words).status == 0)
+    let output = folder.path("stores/b.sqlite")
+    let store = try Connection(path: output, mode: .readWrite)
+    try store.execute("UPDATE ZORDER SET ZAMOUNT = 6 WHERE Z_PK = 2")
+    try store.close()
+    let mark = try Mark(output)
+    #expect(try Godwit.run(words).status == 73)
+    #expect(try Mark(output) == mark)
+  }
+}
+
+@Suite struct `A result that nobody can read` {
+  private func status(of script: String, _ arguments: String...) throws -> (Int32, String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/sh")
+    process.arguments = ["-c", script, Godwit.path] + arguments
+    let messages = Pipe()
+    process.standardInput = FileHandle.nullDevice
+    process.standardError = messages
+    try process.run()
+    let said = messages.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (process.terminationStatus, String(decoding: said, as: UTF8.self))
+  }
+
+  @Test(arguments: [#""$0" "$@" > /dev/full"#, #""$0" "$@" >&-"#])
+  func `is an error, and the work is done`(script: String) throws {
+    let folder = try PipelineFolder("total-cost")
+    try folder.write("stores/a.sqlite", "Orders.xcdatamodeld/Orders", "SELECT 1")
+    let before = try folder.bytes("stores/a.sqlite")
+    let (status, said) = try status(of: script, "run", folder.url.path)
+    #expect(status == 74)
+    #expect(said.contains("standard output"))
+    #expect(try folder.bytes("stores/a.sqlite") != before)
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .immutable)
+    #expect(try store.rows("PRAGMA quick_check").first?.first?.text == "ok")
+    for words in ["--version", "--help"] {
+      #expect(try self.status(of: script, words).0 == 74)
+    }
+  }
+
+  @Test func `never ends the tool by a signal`() throws {
+    let folder = try PipelineFolder("total-cost")
+    try folder.write("stores/a.sqlite", "Orders.xcdatamodeld/Orders", "SELECT 1")
+    let script = #"{ "$0" "$@"; echo "ended $?" >&2; } | sleep 0"#
+    let (_, said) = try status(of: script, "run", folder.url.path, "--json")
+    // Whether the reader was quicker is not said.
+    #expect(said.contains("ended 74") || said.contains("ended 0"), "\(said)")
+  }
+}
