@@ -12,8 +12,16 @@ public enum CommandLineTool {
   ///
   /// - Parameter code: What mapping models and stores may call for.
   public static func main(_ code: Customizations = Customizations()) async -> Never {
+    Output.prepare()
     let arguments = Array(CommandLine.arguments.dropFirst())
-    exit(await $code.withValue(code) { await run(arguments) }.rawValue)
+    exit(checked(await $code.withValue(code) { await run(arguments) }).rawValue)
+  }
+
+  /// How a command ends whose result could not be written: what nobody could read is no success.
+  private static func checked(_ status: ExitStatus) -> ExitStatus {
+    guard let failure = Output.failure else { return status }
+    Output.say("godwit: The result could not be written to standard output: \(failure).")
+    return status == .success ? .inputOutput : status
   }
 
   /// Runs a command and says what went wrong with it, in text or as the last line of `--json`.

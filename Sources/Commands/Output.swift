@@ -2,35 +2,63 @@ import Foundation
 import GodwitFleet
 import GodwitPlanning
 import Synchronization
+import SystemPackage
 
 /// The two streams. Results go to standard output, everything else to standard error.
+///
+/// A result that cannot be written ends nothing: the command goes on, and ends with
+/// ``ExitStatus/inputOutput``.
 enum Output {
-  private static let lock = Mutex(())
+  /// Guards the streams, and holds why standard output could not be written.
+  private static let state = Mutex<Errno?>(nil)
+
+  /// Why a line of the result is lost; nil where none is.
+  static var failure: Errno? { state.withLock { $0 } }
 
   /// A line of the result.
-  static func result(_ line: String) { write(line + "\n", to: STDOUT_FILENO) }
+  static func result(_ line: String) {
+    state.withLock { failure in
+      // After one lost line the rest would read as if it were all.
+      guard failure == nil else { return }
+      failure = write(line + "\n", to: STDOUT_FILENO)
+    }
+  }
 
   static func result(json value: some Encodable) { result(JSONLine.text(of: value)) }
 
   /// A line for a person: what happened, where, what to do next.
-  static func say(_ line: String) { write(line + "\n", to: STDERR_FILENO) }
+  static func say(_ line: String) { draw(line + "\n") }
 
   /// Text that moves the cursor itself, for a progress bar.
-  static func draw(_ text: String) { write(text, to: STDERR_FILENO) }
+  static func draw(_ text: String) { state.withLock { _ in _ = write(text, to: STDERR_FILENO) } }
 
-  /// Whole lines, so that those of two threads do not mix. A reader that is gone ends nothing.
-  private static func write(_ text: String, to descriptor: Int32) {
-    lock.withLock { _ in
-      var text = text
-      text.withUTF8 { bytes in
-        var rest = UnsafeRawBufferPointer(bytes)
-        while !rest.isEmpty {
-          let count = Foundation.write(descriptor, rest.baseAddress, rest.count)
-          if count < 0, errno == EINTR { continue }
-          guard count > 0 else { return }
-          rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-        }
+  /// Makes the streams safe, before anything is opened.
+  ///
+  /// A reader that goes away ends nothing. A stream that is closed keeps its number: the next file
+  /// to be opened, a store perhaps, would get it otherwise, and lines would be written into it.
+  static func prepare() {
+    signal(SIGPIPE, SIG_IGN)
+    for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
+    where fcntl(descriptor, F_GETFD) == -1 {
+      // The lowest free number, which is this one. Writing to it fails as it did before.
+      _ = open("/dev/null", O_RDONLY)
+    }
+  }
+
+  /// Whole lines, so that those of two threads do not mix.
+  ///
+  /// - Returns: Why not everything was written; nil where it was.
+  private static func write(_ text: String, to descriptor: Int32) -> Errno? {
+    var text = text
+    return text.withUTF8 { bytes in
+      var rest = UnsafeRawBufferPointer(bytes)
+      while !rest.isEmpty {
+        let count = Foundation.write(descriptor, rest.baseAddress, rest.count)
+        if count < 0, errno == EINTR { continue }
+        guard count > 0 else { return count == 0 ? .ioError : Errno(rawValue: errno) }
+        rest = UnsafeRawBufferPointer(rebasing: rest[count...])
       }
+      return nil
     }
   }
 }

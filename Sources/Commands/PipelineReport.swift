@@ -105,9 +105,9 @@ final class PipelineReport: Sendable {
       Output.result(Self.line(summary, isPlan: isPlan))
     }
     if summary.pending > 0, !isPlan {
-      Output.say(
-        "\(grouped(Int64(summary.pending))) of them are not done yet. Run the same command to "
-          + "resume.")
+      let stores =
+        summary.pending == 1 ? "1 store is" : "\(grouped(Int64(summary.pending))) stores are"
+      Output.say("\(stores) not done yet. Run the same command to resume.")
     }
   }
 

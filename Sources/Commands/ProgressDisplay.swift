@@ -5,18 +5,23 @@ import Synchronization
 
 /// How far a run has come: a bar on a terminal, else a line every ten seconds.
 final class ProgressDisplay: Sendable {
-  fileprivate struct State {
+  struct State {
     var stage = ""
     var units = 0
     var unitsDone = 0
-    var bytes: Int64 = 0
-    var bytesDone: Int64 = 0
+    var workers = 1
+    /// What the stage's time is in proportion to, see `RunEvent.work`.
+    var work: Int64 = 0
+    var workDone: Int64 = 0
     /// Rows to come; only the assembly is measured by them.
     var rows: Int64 = 0
-    /// Work of this run only: what was there already says nothing about speed.
-    var bytesNow: Int64 = 0
+    /// Of this run only: what was there already says nothing about speed.
+    var unitsNow = 0
+    var workNow: Int64 = 0
     var rowsNow: Int64 = 0
     var start = ContinuousClock.now
+    /// When the last unit was finished.
+    var latest = ContinuousClock.now
     var isDrawn = false
     var drawnAt = ContinuousClock.now
   }
@@ -74,8 +79,7 @@ final class ProgressDisplay: Sendable {
     if state.rowsNow > 0, seconds > 0.2 {
       line += ", \(grouped(Int64(Double(state.rowsNow) / seconds))) rows/s"
     }
-    if state.bytesNow > 0, seconds > 0.5 {
-      let left = Double(max(0, state.bytes - state.bytesDone)) / (Double(state.bytesNow) / seconds)
+    if let left = state.secondsLeft(at: .now), seconds > 0.5 {
       line += ", \(Self.text(seconds: left.rounded(.up))) left"
     }
     return line
@@ -99,30 +103,50 @@ final class ProgressDisplay: Sendable {
 }
 
 extension ProgressDisplay.State {
-  fileprivate var share: Double? {
-    if bytes > 0 { return min(1, Double(bytesDone) / Double(bytes)) }
+  var share: Double? {
+    if work > 0 { return min(1, Double(workDone) / Double(work)) }
     if rows > 0 { return min(1, Double(rowsNow) / Double(rows)) }
     return units > 0 ? min(1, Double(unitsDone) / Double(units)) : nil
   }
 
+  /// Seconds to the stage's end, by the speed so far; nil before anything is finished.
+  ///
+  /// Units end one by one, each after its whole time. So speed is taken at the end of a unit, and
+  /// the units that the other workers have in hand then count as half done.
+  func secondsLeft(at now: ContinuousClock.Instant) -> Double? {
+    if rows > 0, rowsNow > 0 {
+      return Double(max(0, rows - rowsNow)) / Double(rowsNow) * (now - start).inSeconds
+    }
+    guard unitsNow > 0, workNow > 0 else { return nil }
+    let inHand = Double(max(0, min(workers - 1, units - unitsDone)))
+    let half = inHand / 2 * Double(workNow) / Double(unitsNow)
+    let speed = (Double(workNow) + half) / max(0.001, (latest - start).inSeconds)
+    let rest = Double(max(0, work - workDone)) - min(half, Double(max(0, work - workDone)))
+    return max(0, rest / speed - (now - latest).inSeconds)
+  }
+
   /// - Returns: True when a stage begins.
-  fileprivate mutating func take(_ event: RunEvent) -> Bool {
+  mutating func take(
+    _ event: RunEvent, at now: ContinuousClock.Instant = .now
+  ) -> Bool {
     // Audits run beside the assembly, which takes longer and is what is shown.
     if event.stage == Stage.audit.rawValue { return false }
     switch event.event {
     case .stage:
       self = ProgressDisplay.State(
-        stage: event.stage ?? "", units: event.units ?? 0, bytes: event.bytes ?? 0,
-        rows: event.rows ?? 0, isDrawn: isDrawn)
+        stage: event.stage ?? "", units: event.units ?? 0, workers: event.workers ?? 1,
+        work: event.work ?? 0, rows: event.rows ?? 0, start: now, latest: now, isDrawn: isDrawn)
       return true
     case .unitFinished:
       unitsDone += 1
-      bytesDone += event.bytes ?? 0
-      bytesNow += event.bytes ?? 0
+      unitsNow += 1
+      workDone += event.work ?? 0
+      workNow += event.work ?? 0
       rowsNow += event.rows ?? 0
+      latest = now
     case .unitReused:
       unitsDone += 1
-      bytesDone += event.bytes ?? 0
+      workDone += event.work ?? 0
     case .assembly:
       rowsNow = event.rows ?? rowsNow
     case .commitStep:

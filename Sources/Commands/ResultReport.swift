@@ -66,7 +66,7 @@ final class ResultReport: Sendable {
       lines.append("\(result.store): would be migrated\(versions(result))")
     case .migrated:
       var line = "\(result.store): migrated\(versions(result))"
-      if let rows = result.rows { line += ", \(grouped(rows)) rows" }
+      if let rows = result.rows { line += ", \(grouped(rows)) \(rows == 1 ? "row" : "rows")" }
       if let seconds = result.seconds { line += " in \(ProgressDisplay.text(seconds: seconds))" }
       lines.append(line)
       if let backup = result.backup {
@@ -75,7 +75,9 @@ final class ResultReport: Sendable {
         lines.append("  written to \(output)")
       }
       if let table = result.uriTable {
-        lines.append("  \(grouped(table.pairs)) pairs of object URIs in \(table.path)")
+        lines.append(
+          "  \(grouped(table.pairs)) \(table.pairs == 1 ? "pair" : "pairs") of object URIs in \(table.path)"
+        )
       }
     case .refused, .needsMapping, .pending, .failed:
       lines.append("\(result.store): \(result.verdict.rawValue)")
