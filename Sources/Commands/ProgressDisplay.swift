@@ -20,8 +20,11 @@ final class ProgressDisplay: Sendable {
     var workNow: Int64 = 0
     var rowsNow: Int64 = 0
     var start = ContinuousClock.now
-    /// When the last unit was finished.
-    var latest = ContinuousClock.now
+    /// Units that workers have in hand, and the sum of the seconds at which they began.
+    var inHand = 0
+    var beginnings = 0.0
+    /// Seconds that finished units took, all workers together.
+    var busySeconds = 0.0
     var isDrawn = false
     var drawnAt = ContinuousClock.now
   }
@@ -111,18 +114,29 @@ extension ProgressDisplay.State {
 
   /// Seconds to the stage's end, by the speed so far; nil before anything is finished.
   ///
-  /// Units end one by one, each after its whole time. So speed is taken at the end of a unit, and
-  /// the units that the other workers have in hand then count as half done.
+  /// Units end one by one, each after its whole time: what workers have in hand counts by how long
+  /// they have had it, and for no more than a unit takes on average.
   func secondsLeft(at now: ContinuousClock.Instant) -> Double? {
-    if rows > 0, rowsNow > 0 {
-      return Double(max(0, rows - rowsNow)) / Double(rowsNow) * (now - start).inSeconds
-    }
-    guard unitsNow > 0, workNow > 0 else { return nil }
-    let inHand = Double(max(0, min(workers - 1, units - unitsDone)))
-    let half = inHand / 2 * Double(workNow) / Double(unitsNow)
-    let speed = (Double(workNow) + half) / max(0.001, (latest - start).inSeconds)
-    let rest = Double(max(0, work - workDone)) - min(half, Double(max(0, work - workDone)))
-    return max(0, rest / speed - (now - latest).inSeconds)
+    let time = (now - start).inSeconds
+    if rows > 0, rowsNow > 0 { return Double(max(0, rows - rowsNow)) / Double(rowsNow) * time }
+    guard unitsNow > 0, workNow > 0, busySeconds > 0 else { return nil }
+    let held = Double(inHand)
+    let age = min(held * time - beginnings, held * busySeconds / Double(unitsNow))
+    let whole = Double(max(0, work - workDone)) * busySeconds / Double(workNow)
+    return max(0, whole - age) / Double(max(1, min(workers, units - unitsDone)))
+  }
+
+  /// Takes a finished unit; the worker begins the next one, if there is one.
+  private mutating func finish(_ event: RunEvent, at time: Double) {
+    let seconds = min(event.seconds ?? time, time)
+    unitsDone += 1
+    unitsNow += 1
+    workDone += event.work ?? 0
+    workNow += event.work ?? 0
+    rowsNow += event.rows ?? 0
+    busySeconds += seconds
+    beginnings -= time - seconds
+    if unitsDone + inHand <= units { beginnings += time } else { inHand -= 1 }
   }
 
   /// - Returns: True when a stage begins.
@@ -135,15 +149,11 @@ extension ProgressDisplay.State {
     case .stage:
       self = ProgressDisplay.State(
         stage: event.stage ?? "", units: event.units ?? 0, workers: event.workers ?? 1,
-        work: event.work ?? 0, rows: event.rows ?? 0, start: now, latest: now, isDrawn: isDrawn)
+        work: event.work ?? 0, rows: event.rows ?? 0, start: now,
+        inHand: min(event.workers ?? 1, (event.units ?? 0) - (event.reused ?? 0)), isDrawn: isDrawn)
       return true
     case .unitFinished:
-      unitsDone += 1
-      unitsNow += 1
-      workDone += event.work ?? 0
-      workNow += event.work ?? 0
-      rowsNow += event.rows ?? 0
-      latest = now
+      finish(event, at: (now - start).inSeconds)
     case .unitReused:
       unitsDone += 1
       workDone += event.work ?? 0

@@ -74,7 +74,7 @@ public struct DryRun: Sendable {
     if let earlier {
       if end == nil {
         guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
-        try earlier.check(against: plan)
+        try earlier.check(against: plan, isDry: true)
       }
       result.notes.append(
         "\(earlier.path) exists already. If an earlier run of this migration wrote it, there is "

@@ -28,10 +28,12 @@ struct EarlierOutput {
 
   /// Compares the metadata with what a plan would write.
   ///
+  /// - Parameter isDry: The plan is of a dry run, which reads in a folder of its own: the store UUID
+  ///   that follows from a plan with mapping models is another then.
   /// - Throws: ``FleetError/outputExists(path:)``.
-  func check(against plan: MigrationPlan) throws {
-    guard let found = metadata(), found.uuid == plan.control.storeUUID,
-      found.list == plan.control.metadata
+  func check(against plan: MigrationPlan, isDry: Bool = false) throws {
+    guard let found = metadata(), found.list == plan.control.metadata,
+      found.uuid == plan.control.storeUUID || (isDry && !plan.isLightweight)
     else { throw isAnother }
   }
 

@@ -24,6 +24,7 @@ import Testing
     for end in ends.sorted(by: { $0.time < $1.time }) where end.time <= time {
       var event = RunEvent(.unitFinished)
       event.work = Int64(end.seconds * 1000)
+      event.seconds = end.seconds
       // What a unit of this stage has written tells nothing.
       (event.rows, event.bytes) = (1, 0)
       _ = state.take(event, at: start + .seconds(end.time))

@@ -175,9 +175,10 @@ private func text(_ losses: [Loss]?) -> [String] {
     let fixture = try MigrationFixture(from: source, to: destination, rows: rows)
     let plan = try fixture.plan(
       """
-      mappings:
-        - entity: Note
-        - entity: Person
+      mapping-model: 1
+      entity-mappings:
+        - { source: Note, destination: Note }
+        - { source: Person, destination: Person }
       """)
     #expect(
       text(plan.losses) == [
@@ -190,18 +191,21 @@ private func text(_ losses: [Loss]?) -> [String] {
     let fixture = try MigrationFixture(from: source, to: destination, rows: rows)
     let plan = try fixture.plan(
       """
-      mappings:
-        - entity: Note
+      mapping-model: 1
+      entity-mappings:
+        - source: Note
+          destination: Note
           attributes:
-            text: $source.text + $source.mood + $source.draft.scribble
-            stars: 1
-        - entity: Person
-          attributes:
-            name: $source.name + $source.notes.@count
+            text: FUNCTION($source.mood, "stringByAppendingString:", $source.draft.scribble)
+            stars: "1"
+        - source: Person
+          destination: Person
+          filter: notes.@count >= 0
       """)
     #expect(
       text(plan.losses) == [
-        "entity Draft 1 1", "attribute Note.stars 2 1,2", "reference Note.draft 1 1",
+        "entity Draft 1 1", "attribute Note.stars 2 1,2", "attribute Note.text 2 1,2",
+        "reference Note.draft 1 1",
       ])
   }
 }
