@@ -34,7 +34,8 @@ extension StoreAttempt {
 
     var attempt = self
     defer { self = attempt }
-    let (path, earlier) = try await WorkerPool.serving(run.settings.pool, run: directory.path) { pool in
+    let (path, earlier) = try await WorkerPool.serving(run.settings.pool, run: directory.path) {
+      pool in
       let made: (path: FilePath, earlier: EarlierOutput?)
       do {
         made = try await attempt.work(plan, swap, folder, pool)
