@@ -98,7 +98,9 @@ extension LossCounter {
       .entity, entity: dropped.entity.rawValue, count: rows.count, primaryKeys: rows.primaryKeys,
       message: "\(dropped.entity) \(successors.entityWords): \(Loss.number(rows.count, "object")) "
         + "\(rows.count == 1 ? "is" : "are") dropped"
-        + (values.isEmpty ? "." : ", with the attributes \(Loss.list(values))."))
+        + (values.isEmpty
+          ? "."
+          : ", with the \(values.count == 1 ? "attribute" : "attributes") \(Loss.list(values))."))
   }
 
   private func ask(
