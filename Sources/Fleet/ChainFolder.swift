@@ -106,12 +106,7 @@ struct ChainFolder {
   func lastResult() -> MigrationResult? {
     let numbers = ((try? DurableFile.names(in: steps)) ?? []).compactMap { Int($0) }
     for number in numbers.sorted(by: >) {
-      let file = doneFile(of: number - 1)
-      guard FileKind(at: file) == .regular,
-        let data = try? Data(contentsOf: URL(filePath: file.string)),
-        let done = try? JSONDecoder().decode(Done.self, from: data)
-      else { continue }
-      return done.result
+      if let done = Self.decoded(Done.self, doneFile(of: number - 1)) { return done.result }
     }
     return nil
   }
