@@ -61,7 +61,7 @@ class RandomModels(unittest.TestCase):
 
 class AllowedVerdicts(unittest.TestCase):
     def test_only_where_apple_says_nothing_there_is_a_choice(self):
-        Refusal = collections.namedtuple("Refusal", "by certainty")
+        Refusal = collections.namedtuple("Refusal", "by certainty reason", defaults=["attribute-type"])
         for refusals, word, verdicts in (
                 ([], "lightweight", {"migrated"}),
                 ([], "same-model", {"same-model"}),
