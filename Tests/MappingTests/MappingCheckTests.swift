@@ -233,6 +233,34 @@ import Testing
     try MappingDocument(bytes: Array(text.utf8), name: "test")
   }
 
+  /// A file that does not match, and whether the names of its models say that it is for others.
+  @Test(arguments: [
+    ("", false), ("source-model: Shop.xcdatamodeld/Old.xcdatamodel\n", false),
+    ("source-model: Other.xcdatamodel\n", true),
+    ("source-model: Old\ndestination-model: New 2.xcdatamodel\n", true),
+  ])
+  func `tells a misspelt file from one for other models`(head: String, isOther: Bool) throws {
+    let models = try model(entity("A", attribute("x")))
+    let text = "mapping-model: 1\n" + head + "entity-mappings: [{ source: B, destination: A }]"
+    let choice = MappingChoice(
+      among: [("file", try document(text))], source: models, destination: models,
+      names: (["Old"], ["New"]))
+    #expect(choice.mismatches.map(\.namesOtherModels) == [isOther])
+  }
+
+  @Test func `leaves out the rows of a mapping without a source`() throws {
+    let models = try model(entity("A", attribute("x", .binary)))
+    let added = try document(
+      "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { x: stable, y: 0 } }]")
+    let choice = MappingChoice(
+      among: [("file", added)], source: models, destination: models)
+    #expect(choice.mismatches == [])
+    let check = MappingCheck(
+      MappingModel(added, source: models, destination: models), source: models,
+      destination: models)
+    #expect(check.isSound && check.findings.count >= 2)
+  }
+
   @Test func `names the entity that differs`() throws {
     let old = try model(entity("A", attribute("x")))
     let new = try model(entity("A", attribute("x"), attribute("y")))
@@ -245,7 +273,8 @@ import Testing
     #expect(
       choice.mismatches == [
         MappingMismatch(
-          file: "wrong", mapping: "AToA", side: .source, entity: "A", reason: .otherVersion)
+          file: "wrong", mapping: "AToA", side: .source, entity: "A", reason: .otherVersion,
+          namesOtherModels: true)
       ])
     let both = MappingChoice(
       among: [("one", right), ("two", right)], source: old, destination: new)
@@ -260,7 +289,8 @@ import Testing
         (
           "property",
           try document(
-            "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { y: 1 } }]")
+            "mapping-model: 1\nentity-mappings: [{ source: A, destination: A, attributes: { y: 1 } }]"
+          )
         ),
         (
           "right",
@@ -274,7 +304,7 @@ import Testing
       choice.mismatches.map(\.description) == [
         "entity is not used: it names the destination entity C (C), which the model does not have. "
           + "Did you mean A?",
-        "property is not used: it names A.y (A), which the destination model does not have. "
+        "property is not used: it names A.y (AToA), which the destination model does not have. "
           + "Did you mean x?",
       ])
   }

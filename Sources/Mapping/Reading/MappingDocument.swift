@@ -144,7 +144,7 @@ extension MappingDocument.Entry {
 
   /// True where there are no source objects, and no policy whose code could make objects: then no
   /// row is ever evaluated.
-  public var evaluatesNothing: Bool { source == nil && policy == nil }
+  public var evaluatesNothing: Bool { source == nil && destination != nil && policy == nil }
 
   public var effectiveKind: MappingDocument.Kind? {
     if let kind { return kind }

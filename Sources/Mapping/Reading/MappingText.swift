@@ -126,26 +126,20 @@ private struct MappingTextReader {
     } else if let expression = fields[.sourceExpression] {
       entry.selection = .expression(try self.expression(expression, name, "source-expression"))
     }
-    entry.attributes = try fields[.attributes].map { try rows($0, of: &entry) } ?? []
-    entry.relationships = try fields[.relationships].map { try rows($0, of: &entry) } ?? []
+    entry.attributes = try fields[.attributes].map { try rows($0, of: name) } ?? []
+    entry.relationships = try fields[.relationships].map { try rows($0, of: name) } ?? []
     return entry
   }
 
   private func rows(
-    _ value: YAMLValue, of entry: inout MappingDocument.Entry
+    _ value: YAMLValue, of mapping: String
   ) throws -> [MappingDocument.Row] {
     guard let pairs = value.pairs else {
       throw value.problem("property names with expressions go here")
     }
     return try pairs.map { key, value in
       let name = try key.text()
-      do {
-        return try row(name, value, entry.effectiveName)
-      } catch let error as MappingError where entry.evaluatesNothing {
-        entry.unusedExpressions.append(
-          .init(property: name, reason: "the mapping has no source objects, and \(error)"))
-        return MappingDocument.Row(name, .unset)
-      }
+      return try row(name, value, mapping)
     }
   }
 
