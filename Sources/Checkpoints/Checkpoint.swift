@@ -7,8 +7,10 @@ internal import SystemPackage
 ///
 ///     offset  size  field
 ///          0     8  magic: "CDCKPT\r\n"
-///          8     2  format version, 1
-///         10     6  zero
+///          8     2  format version, 2
+///         10     1  stage: 1 copy, 2 link, 3 validate, 4 audit, 5 verify
+///         11     1  zero
+///         12     4  unit, from 0
 ///         16    32  plan fingerprint, SHA-256
 ///         48     8  number of entries in the frame, the summary among them
 ///         56     8  bytes in the frame, uncompressed
@@ -28,9 +30,9 @@ internal import SystemPackage
 ///          2…  as the stage    more streams of rows of the same unit of work
 ///              says
 public enum Checkpoint {
-  /// The format this build reads and writes. A checkpoint of another version is refused, never
-  /// guessed at.
-  public static let formatVersion: UInt16 = 1
+  /// The format this build reads and writes. A checkpoint of another version is discarded and its
+  /// unit redone: a wrong bit in the version field must not stop a run for ever.
+  public static let formatVersion: UInt16 = 2
   /// 1 GiB: more than SQLite keeps in a row (1 000 000 000 bytes) unless it was built to.
   public static let maximumPayloadBytes = 1 << 30
   /// Bytes in a plan's fingerprint.
@@ -50,13 +52,19 @@ public enum Checkpoint {
 
 /// The fields of a header that differ from file to file.
 struct CheckpointHeader: Equatable {
+  /// The stage and unit that the file is the result of.
+  var name: CheckpointName
   var fingerprint: [UInt8]
   var entryCount: UInt64
   var byteCount: UInt64
   /// SHA-256 of the frame as stored.
   var frameDigest: [UInt8]
 
-  init(fingerprint: [UInt8], entryCount: UInt64, byteCount: UInt64, frameDigest: [UInt8]) {
+  init(
+    name: CheckpointName, fingerprint: [UInt8], entryCount: UInt64, byteCount: UInt64,
+    frameDigest: [UInt8]
+  ) {
+    self.name = name
     self.fingerprint = fingerprint
     self.entryCount = entryCount
     self.byteCount = byteCount
@@ -77,9 +85,11 @@ struct CheckpointHeader: Equatable {
       throw CheckpointError.otherVersion(path, found: version)
     }
     guard bytes.count >= Checkpoint.headerByteCount else { throw CheckpointError.truncated(path) }
-    guard bytes[10..<16].allSatisfy({ $0 == 0 }) else {
+    guard let stage = Stage(checkpointNumber: bytes[10]), bytes[11] == 0 else {
       throw CheckpointError.damaged(path, .header)
     }
+    let unit = bytes[12..<16].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    name = CheckpointName(stage: stage, unit: Int(unit))
     fingerprint = Array(bytes[16..<48])
     entryCount = bytes[48..<56].reversed().reduce(0) { $0 << 8 | UInt64($1) }
     byteCount = bytes[56..<64].reversed().reduce(0) { $0 << 8 | UInt64($1) }
@@ -91,11 +101,31 @@ struct CheckpointHeader: Equatable {
     var bytes = Checkpoint.magic
     bytes.reserveCapacity(Checkpoint.headerByteCount)
     withUnsafeBytes(of: Checkpoint.formatVersion.littleEndian) { bytes += $0 }
-    bytes += [UInt8](repeating: 0, count: 6)
+    bytes += [name.stage.checkpointNumber, 0]
+    withUnsafeBytes(of: UInt32(name.unit).littleEndian) { bytes += $0 }
     bytes += fingerprint
     withUnsafeBytes(of: entryCount.littleEndian) { bytes += $0 }
     withUnsafeBytes(of: byteCount.littleEndian) { bytes += $0 }
     bytes += frameDigest
     return bytes
+  }
+}
+
+extension Stage {
+  /// The stage's number in a header. A number never changes its meaning.
+  var checkpointNumber: UInt8 {
+    switch self {
+    case .copy: 1
+    case .link: 2
+    case .validate: 3
+    case .audit: 4
+    case .verify: 5
+    }
+  }
+
+  init?(checkpointNumber: UInt8) {
+    guard let stage = Stage.allCases.first(where: { $0.checkpointNumber == checkpointNumber })
+    else { return nil }
+    self = stage
   }
 }

@@ -8,6 +8,8 @@ public enum CheckpointError: Error, Equatable, Sendable {
   case otherVersion(FilePath, found: UInt16)
   /// A checkpoint of another plan.
   case otherPlan(FilePath)
+  /// A checkpoint of another stage or unit, under the name of this one.
+  case otherUnit(FilePath, found: CheckpointName)
   /// The file ends too early.
   case truncated(FilePath)
   /// The file's bytes are not those that were written.
@@ -21,7 +23,7 @@ public enum CheckpointError: Error, Equatable, Sendable {
 
   /// Where a damaged checkpoint contradicts itself.
   public enum Damage: String, Sendable {
-    case header = "the reserved bytes of the header are not zero"
+    case header = "the stage or the reserved byte of the header is invalid"
     case digest = "the SHA-256 of the frame is not the header's"
     case frame = "the zstd frame cannot be decompressed"
     case trailingBytes = "bytes follow the zstd frame"
@@ -36,18 +38,19 @@ extension CheckpointError {
   public var path: FilePath {
     switch self {
     case .notACheckpoint(let path), .otherVersion(let path, _), .otherPlan(let path),
+      .otherUnit(let path, _),
       .truncated(let path), .damaged(let path, _), .unreadable(let path, _),
       .entryTooLarge(let path, _), .compressionFailed(let path, _):
       path
     }
   }
 
-  /// Whether this proves that the file can never be used for its plan, so that it may be discarded
-  /// and its work done again. One of another format version is good for the build that wrote it.
+  /// Whether this proves that this build can never use the file for its plan, so that it is
+  /// discarded and its unit redone.
   public var provesUnusable: Bool {
     switch self {
-    case .notACheckpoint, .otherPlan, .truncated, .damaged: true
-    case .otherVersion, .unreadable, .entryTooLarge, .compressionFailed: false
+    case .notACheckpoint, .otherVersion, .otherPlan, .otherUnit, .truncated, .damaged: true
+    case .unreadable, .entryTooLarge, .compressionFailed: false
     }
   }
 }
@@ -59,11 +62,12 @@ extension CheckpointError: CustomStringConvertible {
       "\(path) is not a checkpoint. \(discard)"
     case .otherVersion(let path, let found):
       "\(path) is a checkpoint of format \(found), and this build reads format "
-        + "\(Checkpoint.formatVersion). Finish the run with the build that began it, or remove "
-        + "the run folder and start again."
+        + "\(Checkpoint.formatVersion). \(discard)"
     case .otherPlan(let path):
       "\(path) belongs to another plan: the store, a model or the mapping has changed since. "
         + discard
+    case .otherUnit(let path, let found):
+      "\(path) holds the checkpoint \(found). \(discard)"
     case .truncated(let path):
       "\(path) ends too early. \(discard)"
     case .damaged(let path, let damage):
@@ -79,5 +83,5 @@ extension CheckpointError: CustomStringConvertible {
     }
   }
 
-  private var discard: String { "Remove it and run again; only that unit is redone." }
+  private var discard: String { "Run again; only that unit is redone." }
 }

@@ -1,4 +1,3 @@
-internal import GodwitDigests
 internal import GodwitDurableFiles
 public import SystemPackage
 
@@ -32,10 +31,12 @@ public final class CheckpointReader {
 
   /// Opens a checkpoint and checks its header.
   ///
-  /// - Parameter fingerprint: The plan's; a checkpoint of another plan is refused.
-  public init(path: FilePath, fingerprint: [UInt8]) throws {
+  /// - Parameters:
+  ///   - name: What the file must be the result of.
+  ///   - fingerprint: The plan's; a checkpoint of another plan is refused.
+  public init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
     self.path = path
-    let (file, header) = try openCheckpoint(path, fingerprint: fingerprint)
+    let (file, header) = try openCheckpoint(path, name: name, fingerprint: fingerprint)
     entryCount = header.entryCount
     byteCount = header.byteCount
     frame = try FrameReader(path: path, file: file, digest: header.frameDigest)
@@ -80,28 +81,14 @@ extension CheckpointReader {
     guard isSummaryRead else { throw CheckpointError.damaged(path, .summary) }
   }
 
-  /// Whether the file is a whole checkpoint of this plan: the header is right, and so is the
-  /// SHA-256 of all the rest. Nothing is decompressed.
-  ///
-  /// - Throws: When the file cannot be read, or is of another format version: neither says that the
-  ///   work must be done again.
-  public static func isWhole(_ path: FilePath, fingerprint: [UInt8]) throws -> Bool {
-    do {
-      let (file, header) = try openCheckpoint(path, fingerprint: fingerprint)
-      defer { try? file.close() }
-      return try frameDigest(of: file, path) == header.frameDigest
-    } catch let error as CheckpointError {
-      if error.provesUnusable { return false }
-      if case .unreadable(_, .noSuchFileOrDirectory) = error { return false }
-      throw error
-    }
-  }
-
   /// The summary, after the whole file has been read and found whole.
   ///
   /// - Complexity: O(*n*) in the size of the file.
-  public static func summary(of path: FilePath, fingerprint: [UInt8]) throws -> [UInt8] {
-    let reader = try CheckpointReader(path: path, fingerprint: fingerprint)
+  public static func summary(
+    of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
+  ) throws -> [UInt8] {
+    let reader = try CheckpointReader(
+      path: run.path(of: name), name: name, fingerprint: fingerprint)
     var summary: [UInt8] = []
     while let entry = try reader.next() {
       if entry.channel == Checkpoint.summaryChannel { summary = Array(entry.payload) }
@@ -110,10 +97,10 @@ extension CheckpointReader {
   }
 }
 
-/// Opens a file and checks that it has a header of this format and plan. The file is then at its
-/// frame.
+/// Opens a file and checks that it has a header of this format, plan, stage and unit. The file is
+/// then at its frame.
 private func openCheckpoint(
-  _ path: FilePath, fingerprint: [UInt8]
+  _ path: FilePath, name: CheckpointName, fingerprint: [UInt8]
 ) throws -> (file: FileDescriptor, CheckpointHeader) {
   let file: FileDescriptor
   do {
@@ -135,26 +122,13 @@ private func openCheckpoint(
     }
     let header = try CheckpointHeader(parsing: Array(bytes[..<count]), path: path)
     guard header.fingerprint == fingerprint else { throw CheckpointError.otherPlan(path) }
+    guard header.name == name else {
+      throw CheckpointError.otherUnit(path, found: header.name)
+    }
     return (file, header)
   } catch {
     try? file.close()
     if let errno = error as? Errno { throw CheckpointError.unreadable(path, errno) }
     throw error
-  }
-}
-
-/// SHA-256 of what is left of a file.
-private func frameDigest(of file: FileDescriptor, _ path: FilePath) throws -> [UInt8] {
-  let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
-  defer { buffer.deallocate() }
-  var digest = SHA256()
-  do {
-    while true {
-      let count = try file.read(into: buffer)
-      if count == 0 { return digest.finish() }
-      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-    }
-  } catch let errno as Errno {
-    throw CheckpointError.unreadable(path, errno)
   }
 }

@@ -16,6 +16,7 @@ public final class CheckpointWriter {
   /// Compressed bytes written to the file so far, without the header.
   public private(set) var storedByteCount: UInt64 = 0
 
+  private let name: CheckpointName
   private let fingerprint: [UInt8]
   private var file: PendingFile
   private var digest = SHA256()
@@ -31,13 +32,16 @@ public final class CheckpointWriter {
   /// 256 KiB: half a window. Larger pieces are no faster.
   private static let pieceByteCount = 256 << 10
 
-  /// - Parameter fingerprint: The plan's, SHA-256. A reader must give the same.
+  /// - Parameters:
+  ///   - name: What the file is the result of. A reader must give the same.
+  ///   - fingerprint: The plan's, SHA-256. Likewise.
   /// - Throws: ``CheckpointError``, and `DurabilityError` where the file system is the reason, as
   ///   do all methods.
-  public init(path: FilePath, fingerprint: [UInt8]) throws {
+  public init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
     precondition(
       fingerprint.count == Checkpoint.fingerprintByteCount, "a fingerprint is a SHA-256")
     self.path = path
+    self.name = name
     self.fingerprint = fingerprint
     file = try Self.emptyCheckpoint(for: path)
     compressor = try Self.makeCompressor(path)
@@ -96,7 +100,7 @@ extension CheckpointWriter {
     isFinished = true
     try compress(UnsafeRawBufferPointer(rebasing: input[..<inputCount]), ZSTD_e_end)
     let header = CheckpointHeader(
-      fingerprint: fingerprint, entryCount: entryCount, byteCount: byteCount,
+      name: name, fingerprint: fingerprint, entryCount: entryCount, byteCount: byteCount,
       frameDigest: digest.finish())
     try header.bytes.withUnsafeBytes { try file.write($0, at: 0) }
     try file.publish()

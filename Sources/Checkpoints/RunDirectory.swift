@@ -15,9 +15,18 @@ public struct CheckpointName: Hashable, Sendable, Codable {
   public let unit: Int
 
   public init(stage: Stage, unit: Int) {
-    precondition(unit >= 0, "units are counted from 0")
+    precondition(unit >= 0 && unit <= UInt32.max, "units are counted from 0, in 32 bits")
     self.stage = stage
     self.unit = unit
+  }
+
+  /// The name of the checkpoint at a path; nil when the path is not one of a checkpoint.
+  public init?(path: FilePath) {
+    guard let file = path.lastComponent?.string, let unit = Self.unit(ofFileName: file),
+      let folder = path.removingLastComponent().lastComponent?.string,
+      let stage = Stage(rawValue: folder)
+    else { return nil }
+    self.init(stage: stage, unit: unit)
   }
 
   private enum CodingKeys: String, CodingKey { case stage, unit }
@@ -26,7 +35,7 @@ public struct CheckpointName: Hashable, Sendable, Codable {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     stage = try container.decode(Stage.self, forKey: .stage)
     unit = try container.decode(Int.self, forKey: .unit)
-    guard unit >= 0 else {
+    guard unit >= 0, unit <= UInt32.max else {
       throw DecodingError.dataCorruptedError(
         forKey: .unit, in: container, debugDescription: "Units are counted from 0.")
     }
@@ -45,6 +54,7 @@ extension CheckpointName: CustomStringConvertible {
   /// The unit of a file name, or `nil` for a name that is not spelled as ``fileName`` does.
   static func unit(ofFileName name: String) -> Int? {
     guard name.hasSuffix(".ckpt"), let unit = Int(name.dropLast(5)), unit >= 0,
+      unit <= UInt32.max,
       CheckpointName(stage: .copy, unit: unit).fileName == name
     else { return nil }
     return unit
@@ -100,6 +110,14 @@ extension RunDirectory {
 
   public func path(of checkpoint: CheckpointName) -> FilePath {
     folder(of: checkpoint.stage).appending(checkpoint.fileName)
+  }
+
+  /// Opens a checkpoint of this run and checks its header.
+  public func reader(
+    _ stage: Stage, _ unit: Int, fingerprint: [UInt8]
+  ) throws -> CheckpointReader {
+    let name = CheckpointName(stage: stage, unit: unit)
+    return try CheckpointReader(path: path(of: name), name: name, fingerprint: fingerprint)
   }
 
   public var exists: Bool { DurableFile.isFolder(path) }

@@ -90,8 +90,7 @@ extension CheckpointRows {
 extension CheckpointRows {
   private func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {
     do {
-      return try CheckpointReader(
-        path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+      return try run.reader(stage, unit, fingerprint: fingerprint)
     } catch CheckpointError.unreadable(_, .noSuchFileOrDirectory) {
       throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)
     }

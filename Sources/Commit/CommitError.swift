@@ -107,12 +107,13 @@ extension CommitError: CustomStringConvertible {
       "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."
     case .unequalStages(let table, let unit, let row):
       "The checkpoints of unit \(unit) of \(table) disagree from row \(row) on: copy and link are "
-        + "not of the same rows. Delete both checkpoints and run again."
+        + "not of the same rows. Run again; the unit is redone."
     case .damagedRow(let table, let unit, let row):
       "The checkpoint of unit \(unit) of \(table) is out of order or malformed at row \(row). "
-        + "Delete it and run again."
+        + "Run again; the unit is redone."
     case .unusablePlan(let what):
-      "The migration plan cannot be followed: \(what). Delete the run directory and run again."
+      "The migration plan cannot be followed: \(what). Run again; if it happens twice, this is a "
+        + "defect of Godwit."
     case .damagedDestination(let path, let finding):
       "The new store \(path) is not sound: \(finding). The source is untouched; run again, and "
         + "check the disk if it happens twice."

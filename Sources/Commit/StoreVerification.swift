@@ -50,9 +50,10 @@ extension StoreVerification {
     do {
       let finding = try file.rows("PRAGMA main.quick_check(1)").first?.first?.text
       guard finding == "ok" else {
+        try file.requireEveryPageRead(in: "PRAGMA quick_check")
         throw CommitError.damagedDestination(path: path, finding: finding ?? "no answer")
       }
-    } catch let error as SQLiteError {
+    } catch let error as SQLiteError where error.isCorruption {
       throw CommitError.damagedDestination(path: path, finding: error.description)
     }
   }
@@ -180,7 +181,7 @@ extension StoreVerification {
       let summary: ShardSummary
       do {
         let bytes = try CheckpointReader.summary(
-          of: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+          of: CheckpointName(stage: stage, unit: unit), in: run, fingerprint: fingerprint)
         summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
       } catch CheckpointError.unreadable(_, .noSuchFileOrDirectory) {
         throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)

@@ -329,7 +329,7 @@ extension StoreAttempt {
       do {
         // The summary is the last entry, so reading it reads, and checks, all of them.
         let bytes = try CheckpointReader.summary(
-          of: directory.path(of: name), fingerprint: fingerprint)
+          of: name, in: directory, fingerprint: fingerprint)
         let summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
         return Reused(unit: unit, summary: summary)
       } catch let error as CheckpointError where !error.provesUnusable {

@@ -81,13 +81,12 @@ final class ShardContext {
   }
 
   func writer(_ stage: Stage, _ unit: Int) throws -> CheckpointWriter {
-    try CheckpointWriter(
-      path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+    let name = CheckpointName(stage: stage, unit: unit)
+    return try CheckpointWriter(path: run.path(of: name), name: name, fingerprint: fingerprint)
   }
 
   func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {
-    try CheckpointReader(
-      path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+    try run.reader(stage, unit, fingerprint: fingerprint)
   }
 
   private static func readPlan(_ path: FilePath) throws -> MigrationPlan {

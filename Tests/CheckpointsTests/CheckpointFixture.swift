@@ -30,6 +30,8 @@ struct TestEntry: Equatable {
 }
 
 let planFingerprint = [UInt8](0..<32)
+/// What the checkpoints of these tests are the result of.
+let unitName = CheckpointName(stage: .link, unit: 0x01_02_03)
 
 func bytes(of path: FilePath) throws -> [UInt8] {
   [UInt8](try Data(contentsOf: URL(fileURLWithPath: path.string)))
@@ -41,7 +43,7 @@ func put(_ bytes: [UInt8], at path: FilePath) throws {
 
 /// Writes a checkpoint with the writer.
 func write(_ entries: [TestEntry], summary: [UInt8], to path: FilePath) throws {
-  let writer = try CheckpointWriter(path: path, fingerprint: planFingerprint)
+  let writer = try CheckpointWriter(path: path, name: unitName, fingerprint: planFingerprint)
   for entry in entries {
     try entry.payload.withUnsafeBytes {
       try writer.append(channel: entry.channel, key: entry.key, $0)
@@ -51,8 +53,10 @@ func write(_ entries: [TestEntry], summary: [UInt8], to path: FilePath) throws {
 }
 
 /// Reads a checkpoint to its end, the summary included.
-func entries(of path: FilePath, fingerprint: [UInt8] = planFingerprint) throws -> [TestEntry] {
-  let reader = try CheckpointReader(path: path, fingerprint: fingerprint)
+func entries(
+  of path: FilePath, name: CheckpointName = unitName, fingerprint: [UInt8] = planFingerprint
+) throws -> [TestEntry] {
+  let reader = try CheckpointReader(path: path, name: name, fingerprint: fingerprint)
   var entries: [TestEntry] = []
   while let entry = try reader.next() {
     entries.append(
@@ -63,7 +67,8 @@ func entries(of path: FilePath, fingerprint: [UInt8] = planFingerprint) throws -
 
 /// A checkpoint file made field by field, so that any of them can be wrong.
 struct CraftedCheckpoint {
-  var version: UInt16 = 1
+  var version: UInt16 = 2
+  var stage: UInt8 = 2
   var reserved: UInt8 = 0
   var content: [UInt8] = []
   var entryCount: UInt64 = 0
@@ -89,7 +94,7 @@ struct CraftedCheckpoint {
     let frame = compressed() + trailing
     var bytes = Array("CDCKPT\r\n".utf8)
     withUnsafeBytes(of: version.littleEndian) { bytes += $0 }
-    bytes += [reserved, 0, 0, 0, 0, 0]
+    bytes += [stage, reserved, 3, 2, 1, 0]
     bytes += planFingerprint
     withUnsafeBytes(of: entryCount.littleEndian) { bytes += $0 }
     withUnsafeBytes(of: (byteCount ?? UInt64(content.count)).littleEndian) { bytes += $0 }

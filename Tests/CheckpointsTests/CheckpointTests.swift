@@ -19,11 +19,14 @@ import Testing
     #expect(try entries(of: folder.file("a.ckpt")) == written + [end])
     #expect(try folder.names() == ["a.ckpt"])
     let reader = try CheckpointReader(
-      path: folder.file("a.ckpt"), fingerprint: planFingerprint)
+      path: folder.file("a.ckpt"), name: unitName, fingerprint: planFingerprint)
     #expect(reader.entryCount == 4)
     #expect(reader.byteCount == UInt64(4 * 13 + 4 + Self.summary.count))
+    let run = RunDirectory(folder.file("run"))
+    try run.create()
+    try write([], summary: Self.summary, to: run.path(of: unitName))
     #expect(
-      try CheckpointReader.summary(of: folder.file("a.ckpt"), fingerprint: planFingerprint)
+      try CheckpointReader.summary(of: unitName, in: run, fingerprint: planFingerprint)
         == Self.summary)
   }
 
@@ -49,7 +52,6 @@ import Testing
     }
     try write(written, summary: Self.summary, to: folder.file("a"))
     #expect(try entries(of: folder.file("a")).dropLast() == written[...])
-    #expect(try CheckpointReader.isWhole(folder.file("a"), fingerprint: planFingerprint))
   }
 
   @Test func `has the same bytes when written again`() throws {
@@ -66,7 +68,7 @@ import Testing
     let folder = try TemporaryFolder()
     do {
       let writer = try CheckpointWriter(
-        path: folder.file("a"), fingerprint: planFingerprint)
+        path: folder.file("a"), name: unitName, fingerprint: planFingerprint)
       try [UInt8](repeating: 1, count: 500_000).withUnsafeBytes {
         try writer.append(channel: 0, key: 1, $0)
       }
@@ -75,9 +77,9 @@ import Testing
   }
 
   // Made by hand with the zstd command, not by this build's writer.
-  @Test func `of format 1 is read by this build`() throws {
+  @Test func `of format 2 is read by this build`() throws {
     let golden = FilePath(#filePath).removingLastComponent()
-      .appending("Golden").appending("version-1.ckpt")
+      .appending("Golden").appending("version-2.ckpt")
     #expect(
       try entries(of: golden) == [
         TestEntry(channel: 0, key: 1, payload: [4, 9, 1, 15, 1, 0x61]),
@@ -87,7 +89,7 @@ import Testing
           payload: (0..<1024).map { UInt8(truncatingIfNeeded: $0) }),
         TestEntry(channel: 1, key: 0, payload: Array(#"{"rows":2}"#.utf8)),
       ])
-    #expect(Checkpoint.formatVersion == 1)
+    #expect(Checkpoint.formatVersion == 2)
   }
 }
 
@@ -108,7 +110,6 @@ import Testing
       #expect(throws: CheckpointError.truncated(folder.file("b"))) {
         try entries(of: folder.file("b"))
       }
-      #expect(try !CheckpointReader.isWhole(folder.file("b"), fingerprint: planFingerprint))
     }
   }
 
@@ -119,7 +120,8 @@ import Testing
       var flipped = whole
       flipped[bit / 8] ^= 1 << UInt8(bit % 8)
       try put(flipped, at: folder.file("b"))
-      #expect(throws: CheckpointError.self) { try entries(of: folder.file("b")) }
+      let error = #expect(throws: CheckpointError.self) { try entries(of: folder.file("b")) }
+      #expect(error?.provesUnusable == true, "bit \(bit)")
     }
   }
 
@@ -131,11 +133,10 @@ import Testing
       #expect(throws: CheckpointError.damaged(folder.file("b"), .trailingBytes)) {
         try entries(of: folder.file("b"))
       }
-      #expect(try !CheckpointReader.isWhole(folder.file("b"), fingerprint: planFingerprint))
     }
   }
 
-  @Test func `is told apart from one of another plan, version or kind`() throws {
+  @Test func `is told apart from one of another plan, unit, version or kind`() throws {
     let folder = try TemporaryFolder()
     let path = folder.file("b")
     var crafted = CraftedCheckpoint()
@@ -144,21 +145,31 @@ import Testing
     #expect(try entries(of: path).count == 1)
     let other = [UInt8](repeating: 9, count: 32)
     #expect(throws: CheckpointError.otherPlan(path)) { try entries(of: path, fingerprint: other) }
-    #expect(try !CheckpointReader.isWhole(path, fingerprint: other))
-    crafted.version = 2
-    try put(crafted.bytes(), at: path)
-    #expect(throws: CheckpointError.otherVersion(path, found: 2)) { try entries(of: path) }
-    // Work of another build is not thrown away.
-    #expect(throws: CheckpointError.self) {
-      try CheckpointReader.isWhole(path, fingerprint: planFingerprint)
+    // Two checkpoints that have changed places.
+    for name in [CheckpointName(stage: .copy, unit: unitName.unit), .init(stage: .link, unit: 0)] {
+      #expect(throws: CheckpointError.otherUnit(path, found: unitName)) {
+        try entries(of: path, name: name)
+      }
+    }
+    for version: UInt16 in [1, 3] {
+      crafted.version = version
+      try put(crafted.bytes(), at: path)
+      #expect(throws: CheckpointError.otherVersion(path, found: version)) {
+        try entries(of: path)
+      }
     }
     try put(Array("SQLite format 3\0".utf8), at: path)
     #expect(throws: CheckpointError.notACheckpoint(path)) { try entries(of: path) }
     #expect(throws: CheckpointError.unreadable(folder.file("c"), .noSuchFileOrDirectory)) {
       try entries(of: folder.file("c"))
     }
-    #expect(try !CheckpointReader.isWhole(folder.file("c"), fingerprint: planFingerprint))
     #expect(throws: CheckpointError.self) { try entries(of: folder.path) }
+    for error in [
+      CheckpointError.otherPlan(path), .otherVersion(path, found: 3), .notACheckpoint(path),
+      .otherUnit(path, found: unitName),
+    ] { #expect(error.provesUnusable) }
+    // A disk that does not answer proves nothing of the file.
+    #expect(!CheckpointError.unreadable(path, .ioError).provesUnusable)
   }
 
   typealias Change = @Sendable (inout CraftedCheckpoint) -> Void
@@ -166,6 +177,8 @@ import Testing
   /// Each has a right digest: somebody has made it so on purpose.
   static let crafted: [(String, CheckpointError.Damage, Change)] = [
     ("a reserved byte", .header, { $0.reserved = 1 }),
+    ("no stage", .header, { $0.stage = 0 }),
+    ("a stage of a later format", .header, { $0.stage = 6 }),
     (
       "no summary", .summary,
       {
@@ -235,7 +248,7 @@ import Testing
     crafted.byteCount = 1 << 40
     try put(crafted.bytes(), at: folder.file("b"))
     let reader = try CheckpointReader(
-      path: folder.file("b"), fingerprint: planFingerprint)
+      path: folder.file("b"), name: unitName, fingerprint: planFingerprint)
     #expect(throws: CheckpointError.damaged(folder.file("b"), .entryLength)) { try reader.next() }
     #expect(reader.bufferByteCount <= 512 << 10)
   }
@@ -248,7 +261,7 @@ import Testing
     }
     try write(rows, summary: [], to: folder.file("a"))
     let reader = try CheckpointReader(
-      path: folder.file("a"), fingerprint: planFingerprint)
+      path: folder.file("a"), name: unitName, fingerprint: planFingerprint)
     while try reader.next() != nil {}
     #expect(reader.bufferByteCount <= (6 << 20) + (512 << 10))
   }

@@ -114,6 +114,6 @@ extension PageAssembly {
     // As SQLite says it: SQLITE_CONSTRAINT_UNIQUE.
     return SQLiteError.failed(
       code: 19 | 8 << 8, message: "UNIQUE constraint failed",
-      statement: "\(index.name) of \(table.name)")
+      statement: "\(index.name) of \(table.name)", database: "")
   }
 }

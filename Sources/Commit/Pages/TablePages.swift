@@ -81,7 +81,8 @@ extension TablePages {
     let size = RecordFormat.encode(fields, count: columnCount, into: &record)
     guard size <= TablePages.largestRecord else {
       throw SQLiteError.failed(
-        code: 18, message: "string or blob too big", statement: "a row of \(table.name)")
+        code: 18, message: "string or blob too big", statement: "a row of \(table.name)",
+        database: "")
     }
     try tree.append(key: row[0].bits, record.bytes)
     for entry in entries { entry.add(row) }

@@ -150,15 +150,14 @@ extension MappedBarrier {
 
   private func summary(of unit: Int, _ stage: Stage = .copy) throws -> ShardSummary {
     let bytes = try CheckpointReader.summary(
-      of: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+      of: CheckpointName(stage: stage, unit: unit), in: run, fingerprint: fingerprint)
     return try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
   }
 
   private var fingerprint: [UInt8] { Hexadecimal.bytes(of: plan.fingerprint) ?? [] }
 
   private func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {
-    try CheckpointReader(
-      path: run.path(of: CheckpointName(stage: stage, unit: unit)), fingerprint: fingerprint)
+    try run.reader(stage, unit, fingerprint: fingerprint)
   }
 }
 

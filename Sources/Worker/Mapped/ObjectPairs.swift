@@ -70,8 +70,7 @@ struct ObjectPairs {
     let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
     for unit in plan.units.indices where plan.units[unit].subject == .mapping(index) {
       let offset = offsets.offset(of: unit)
-      let reader = try CheckpointReader(
-        path: run.path(of: CheckpointName(stage: .copy, unit: unit)), fingerprint: fingerprint)
+      let reader = try run.reader(.copy, unit, fingerprint: fingerprint)
       let keys = UnitKeys(reader, mapping)
       while let pair = try keys.next() { try body(pair.source, pair.destination + offset) }
     }
