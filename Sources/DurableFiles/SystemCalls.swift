@@ -83,7 +83,9 @@ func writeAll(_ bytes: UnsafeRawBufferPointer, to file: FileDescriptor, _ path: 
 /// Flushes an open file to the disk. A failure is final: the kernel may have dropped the pages, and
 /// a second fsync would then succeed without having written them.
 func sync(_ file: FileDescriptor, _ path: FilePath) throws {
-  guard fsync(file.rawValue) == 0 else {
-    throw DurabilityError.failed(call: "fsync", path: path, Errno(rawValue: errno))
+  while fsync(file.rawValue) != 0 {
+    let errno = Errno(rawValue: errno)
+    // A signal that came between is no failure: nothing was dropped.
+    if errno != .interrupted { throw DurabilityError.failed(call: "fsync", path: path, errno) }
   }
 }

@@ -43,7 +43,9 @@ struct ChainRun {
         result.notes = (route?.notes ?? []) + result.notes
       }
     } catch {
-      result = MigrationResult(failing: request.store.string, with: error)
+      result = MigrationResult(
+        failing: request.store.string,
+        with: RetryPolicy.attributed(error, store: request.store, directory: directory))
     }
     result.seconds = (ContinuousClock.now - start).inSeconds
     result.peakRSS = MigrationResult.Memory(
@@ -60,7 +62,8 @@ struct ChainRun {
   private func underLock(isNew: Bool) async throws -> Decision {
     let own = RunFolder(directory: directory)
     try own.take()
-    let lock = try FileLock(acquiring: directory.lock)
+    let lock = try FileLock(
+      acquiring: directory.lock, patienceSeconds: run.settings.lockPatienceSeconds)
     let outcome: Result<Decision, any Error>
     do {
       try directory.removeLeftovers()
@@ -203,7 +206,10 @@ extension ChainRun {
 
 // The steps.
 extension ChainRun {
-  private func through(_ route: ChainRoute, _ own: RunFolder) async throws -> MigrationResult {
+  /// - Parameter isRedo: True when a store that a step wrote has been found damaged already.
+  private func through(
+    _ route: ChainRoute, _ own: RunFolder, isRedo: Bool = false
+  ) async throws -> MigrationResult {
     let fingerprint = try route.fingerprint(request)
     if DurableFile.exists(directory.plan) { try own.discardPlan() }
     var notes = route.notes
@@ -220,6 +226,12 @@ extension ChainRun {
       let result = try await perform(step, of: route, after: last?.done, fingerprint)
       guard let done = result.done else {
         var failed = result.result
+        if step > 0, failed.code == RetryPolicy.coreDataCorruption {
+          // What the step read is a file of our own, and no fault of the source.
+          try folder.discard()
+          if !isRedo { return try await through(route, own, isRedo: true) }
+          (failed.verdict, failed.ending) = (.failed, .inputOutput)
+        }
         failed.store = request.store.string
         failed.path = route.lines
         failed.notes = notes + failed.notes

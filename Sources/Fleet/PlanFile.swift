@@ -43,8 +43,10 @@ extension StoreAttempt {
     do {
       if let earlier = try file.read() {
         if earlier.formatVersion == plan.formatVersion, earlier.fingerprint == plan.fingerprint {
-          // Workers go by the file: whatever else stands in it now, it is this plan again.
+          // Workers read the file: what stands in it must be this plan to the last byte.
           try file.write(plan)
+          // Made of checkpoints alone, and without a digest of their own.
+          try directory.discardDerived()
           return true
         }
         discarded(

@@ -29,6 +29,12 @@ public enum RetryPolicy {
     failure.kind == .io && failures < attempts
   }
 
+  /// Whether a store is tried again whose coordinating process was lost. A signal from outside may
+  /// not come again; a crash and a planning without end do.
+  static func allowsRetry(ofLostProcess how: String, failures: Int) -> Bool {
+    how.hasSuffix("signal 9") && failures < attempts
+  }
+
   /// What an error means for a command's end, in a word and a sentence.
   public static func ending(
     of error: any Error
@@ -104,9 +110,12 @@ public enum RetryPolicy {
         }
       }
       return judgement
-    case let error as Errno:
-      return judgement(errno: error, "A file operation failed: \(error).")
+    case let error as StageError where error.isOfRunDirectory:
+      return Judgement(.inputOutput, "run-directory", "\(error)")
     default:
+      if let errno = Errno(underlying: error) {
+        return judgement(errno: errno, "A file operation failed: \(error).")
+      }
       return Judgement(.fatal, "internal", "Unexpected: \(error)")
     }
   }
@@ -160,9 +169,6 @@ public enum RetryPolicy {
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
-    // Doing a unit again is all that it takes.
-    case .missingCheckpoint, .unequalStages, .damagedRow:
-      return Judgement(.resumable, "commit", "\(error)")
     case .destinationExists, .externalDataConflict:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .foreignJournal, .unreadableJournal:
@@ -196,6 +202,8 @@ public enum RetryPolicy {
     return switch error {
     case .inUse: Judgement(.resumable, "in-use", "\(error)")
     case .changed: Judgement(.resumable, "changed", "\(error)")
+    case .cannotCopy(_, _, let errno): judgement(errno: Errno(rawValue: errno), "\(error)")
+    case .cannotRead: Judgement(.inputOutput, "io", "\(error)", code: error.code)
     default: Judgement(.badInput, "store", "\(error)", code: error.code)
     }
   }
@@ -206,6 +214,7 @@ public enum RetryPolicy {
     if error.isCorruption {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }
+    if error.isBusy { return Judgement(.resumable, "in-use", "\(error)") }
     return Judgement(.inputOutput, "io", "\(error)", code: 134_180)
   }
 
@@ -219,19 +228,27 @@ public enum RetryPolicy {
         case .refused: (.badInput, "mapping")
         case .outOfSpace: (.resumable, "disk-full")
         case .io: (.inputOutput, "io")
+        case .unusable: (.inputOutput, "run-directory")
         case .internal: (.fatal, "internal")
         }
       var judgement = Judgement(ending, reason, failure.message, code: failure.code)
       if let reasons = failure.reasons, !reasons.isEmpty { judgement.reasons = reasons }
       if failure.kind == .refused { judgement.verdict = .refused }
       return judgement
-    case .workersLost: return Judgement(.fatal, "workers-lost", "\(error)")
+    case .workersLost(_, let how):
+      let isSilent = how.hasPrefix(WorkerProcess.silence)
+      return Judgement(isSilent ? .engineUnavailable : .fatal, "workers-lost", "\(error)")
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")
     case .noStages: return Judgement(.usage, "usage", "\(error)")
     case .noStore: return Judgement(.badInput, "store", "\(error)")
     case .outputExists, .noFolder, .uriTable:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")
+    case .coordinationLost(_, let how):
+      let isSilent = how.hasPrefix(WorkerProcess.silence)
+      return Judgement(isSilent ? .inputOutput : .fatal, "coordination-lost", "\(error)")
+    case .ledger: return Judgement(.inputOutput, "ledger", "\(error)")
+    case .limits: return Judgement(.configuration, "limits", "\(error)")
     case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")
     }
   }

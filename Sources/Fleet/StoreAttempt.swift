@@ -65,11 +65,12 @@ struct StoreAttempt {
     if isNew { try run.checkOutput() }
     let folder = RunFolder(directory: directory)
     try folder.take()
-    let lock = try FileLock(acquiring: directory.lock)
+    let lock = try FileLock(
+      acquiring: directory.lock, patienceSeconds: run.settings.lockPatienceSeconds)
     try directory.removeLeftovers()
     log = EventLog(path: directory.events)
     do {
-      try await work(folder)
+      try await workUntilSettled(folder)
     } catch {
       fail(error)
       // Whatever led to it, the next run begins anew.
@@ -116,7 +117,16 @@ struct StoreAttempt {
   /// True when running again would find nothing to go on with.
   private var isFinal: Bool { result.ending == .done || result.ending == .badInput }
 
-  private mutating func work(_ folder: RunFolder) async throws {
+  /// Forgets what was found and counted, but not what was noted.
+  mutating func restart() {
+    let notes = result.notes
+    result = MigrationResult(store: request.store.string, verdict: .failed, ending: .fatal)
+    result.notes = notes
+    ledger = FindingLedger(acceptsDamage: request.acceptsDamage)
+    stages = []
+  }
+
+  mutating func work(_ folder: RunFolder) async throws {
     let recovered = try await finishEarlierCommit(folder)
     if recovered, request.output != nil { return }
     let earlier = try EarlierOutput(request)

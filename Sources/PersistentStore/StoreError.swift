@@ -48,6 +48,15 @@ extension StoreError {
     }
   }
 
+  /// True when the file says so; a read that went wrong may say the same.
+  public var isDamage: Bool {
+    switch self {
+    case .empty, .notSQLite, .impossibleHeader, .truncated, .damaged, .notCoreData, .modelCache:
+      true
+    default: false
+    }
+  }
+
   /// True when the volume of the run directory, not the store, is the trouble.
   public var isOutOfSpace: Bool {
     if case .cannotCopy(_, _, let errno) = self {

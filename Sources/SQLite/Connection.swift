@@ -1,4 +1,5 @@
 private import CSQLite
+private import Glibc
 
 /// One open database.
 ///
@@ -127,7 +128,8 @@ extension Connection {
     guard let prepared, isWhole else {
       sqlite3_finalize(prepared)
       throw SQLiteError.failed(
-        code: SQLITE_MISUSE, message: "exactly one statement is expected", statement: sql)
+        code: SQLITE_MISUSE, message: "exactly one statement is expected", statement: sql,
+        database: path)
     }
     return Statement(prepared, of: self)
   }
@@ -254,13 +256,62 @@ extension Connection {
   private func openHandle(_ statement: String) throws -> OpaquePointer {
     guard let handle else {
       throw SQLiteError.failed(
-        code: SQLITE_MISUSE, message: "the connection is closed", statement: statement)
+        code: SQLITE_MISUSE, message: "the connection is closed", statement: statement,
+        database: path)
     }
     return handle
   }
 
   private func failure(_ code: Int32, in statement: String) -> SQLiteError {
-    .failed(code: code, message: message(code, handle), statement: statement)
+    Connection.failure(code, handle, statement, database: path)
+  }
+
+  /// The error of a call, and that of the operating system where SQLite calls a page damaged that
+  /// could not be read: a statement that meets `EIO` ends with `SQLITE_CORRUPT`.
+  ///
+  /// Source: https://sqlite.org/rescode.html#ioerr_corruptfs.
+  static func failure(
+    _ code: Int32, _ handle: OpaquePointer?, _ statement: String, database: String
+  ) -> SQLiteError {
+    if code & 0xFF == SQLITE_CORRUPT, let errno = readErrno(handle) {
+      return .unreadable(database, errno: errno, statement: statement)
+    }
+    var code = code
+    // A full volume may show itself only when the file is flushed.
+    if code & 0xFF == SQLITE_IOERR, let handle,
+      [ENOSPC, EDQUOT].contains(sqlite3_system_errno(handle))
+    {
+      code = SQLITE_FULL
+    }
+    return .failed(
+      code: code, message: message(code, handle), statement: statement, database: database)
+  }
+
+  /// What the operating system said when a page of this database, or of an attached one, could not
+  /// be read; nil when every page could be.
+  public var readErrno: Int32? { Connection.readErrno(handle) }
+
+  private static func readErrno(_ handle: OpaquePointer?) -> Int32? {
+    guard let handle else { return nil }
+    var number: Int32 = 0
+    while let name = sqlite3_db_name(handle, number) {
+      var errno: Int32 = 0
+      if sqlite3_file_control(handle, name, SQLITE_FCNTL_LAST_ERRNO, &errno) == SQLITE_OK,
+        errno != 0
+      {
+        return errno
+      }
+      number += 1
+    }
+    return nil
+  }
+
+  /// - Throws: An input or output error when a page could not be read: an answer of
+  ///   `PRAGMA integrity_check` then says nothing of the file.
+  public func requireEveryPageRead(in statement: String) throws {
+    if let errno = readErrno {
+      throw SQLiteError.unreadable(path, errno: errno, statement: statement)
+    }
   }
 }
 

@@ -7,14 +7,30 @@ public enum SQLiteError: Error, Equatable, Sendable {
   /// The database could not be opened.
   case cannotOpen(path: String, code: Int32, message: String)
   /// A statement could not be prepared or run.
-  case failed(code: Int32, message: String, statement: String)
+  ///
+  /// `database` is the path that the connection was opened with; attached files do not count.
+  case failed(code: Int32, message: String, statement: String, database: String = "")
 }
 
 extension SQLiteError {
+  static func unreadable(_ database: String, errno: Int32, statement: String) -> SQLiteError {
+    // SQLITE_IOERR_READ
+    .failed(
+      code: SQLITE_IOERR | (1 << 8), message: "a page could not be read (errno \(errno))",
+      statement: statement, database: database)
+  }
+
   /// The extended result code. https://sqlite.org/rescode.html
   public var code: Int32 {
     switch self {
-    case .cannotOpen(_, let code, _), .failed(let code, _, _): code
+    case .cannotOpen(_, let code, _), .failed(let code, _, _, _): code
+    }
+  }
+
+  /// The path of the main database; nil where none is known.
+  public var database: String? {
+    switch self {
+    case .cannotOpen(let path, _, _), .failed(_, _, _, let path): path.isEmpty ? nil : path
     }
   }
 
@@ -58,7 +74,7 @@ extension SQLiteError: CustomStringConvertible {
     switch self {
     case .cannotOpen(let path, let code, let message):
       "SQLite error \(code) (\(codeName)): \(message), opening \(path).\(advice)"
-    case .failed(let code, let message, let statement):
+    case .failed(let code, let message, let statement, _):
       "SQLite error \(code) (\(codeName)): \(message), in \(shortened(statement)).\(advice)"
     }
   }

@@ -177,16 +177,15 @@ extension Statement {
 
   @inline(never)
   @usableFromInline func failure(_ code: Int32) -> SQLiteError {
-    .failed(
-      code: code, message: String(cString: sqlite3_errmsg(sqlite3_db_handle(handle))),
-      statement: sql)
+    Connection.failure(code, sqlite3_db_handle(handle), sql, database: connection.path)
   }
 
   @inline(never)
   @usableFromInline func stepFailure(_ code: Int32) -> SQLiteError {
     let error =
       isShortOfMemory
-      ? SQLiteError.failed(code: SQLITE_NOMEM, message: "out of memory", statement: sql)
+      ? SQLiteError.failed(
+        code: SQLITE_NOMEM, message: "out of memory", statement: sql, database: connection.path)
       : failure(code)
     isShortOfMemory = false
     reset()

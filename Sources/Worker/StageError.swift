@@ -18,6 +18,16 @@ public enum StageError: Error, Sendable, Equatable {
   case missingPolicy(String, mapping: String)
 }
 
+extension StageError {
+  /// True when a file of the run directory is at fault, which a redo cures.
+  public var isOfRunDirectory: Bool {
+    switch self {
+    case .checkpointMismatch, .unreadablePlan, .association: true
+    case .outOfOrder, .externalData, .wrongTarget, .missingPolicy: false
+    }
+  }
+}
+
 extension StageError: CustomStringConvertible {
   public var description: String {
     switch self {
@@ -25,13 +35,13 @@ extension StageError: CustomStringConvertible {
       "The worker was asked for \(what). This is a fault of Godwit; run the same command again."
     case .checkpointMismatch(let table, let unit, let what):
       "The checkpoints of \(table), shard \(unit), disagree: \(what). "
-        + "Delete the run directory and run again; the source is unchanged."
+        + "Run again; the shard is redone. The source is unchanged."
     case .unreadablePlan(let path, let reason):
-      "\(path) cannot be read as a plan: \(reason). Delete the run directory and run again."
+      "\(path) cannot be read as a plan: \(reason). Run again; the plan is made anew."
     case .externalData(let entity, let key, let reason):
       "\(entity), Z_PK \(key): its external data cannot be read: \(reason)."
     case .association(let path, let reason):
-      "\(path) cannot be used: \(reason). Delete the run directory and run again."
+      "\(path) cannot be used: \(reason). Run again; the file is made anew."
     case .wrongTarget(let entity, let key, let relationship, let found):
       "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
         + "\(found), which is not the relationship's destination entity."

@@ -1,8 +1,16 @@
+import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitMapping
 import GodwitPlanning
 import GodwitSQLite
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
 
 extension Stage {
   /// Whether a stage goes over the assembled destination.
@@ -22,6 +30,28 @@ extension WorkerFailure {
   }
 
   /// An error as the coordinator needs it: whether to try again, and what to tell.
+  ///
+  /// - Parameter source: The database that the source's rows are read from. Damage of any other is
+  ///   a fault of the run directory.
+  init(_ error: any Error, source: String?) {
+    self.init(error)
+    guard kind == .damaged, let error = error as? SQLiteError, let path = error.database,
+      let source, path != source
+    else { return }
+    self.init(kind: .unusable, message: "\(error)")
+  }
+
+  private init(_ error: CheckpointError) {
+    if error.provesUnusable {
+      self.init(
+        kind: .unusable, message: "\(error)", checkpoint: CheckpointName(path: error.path))
+    } else if case .unreadable(_, let errno) = error {
+      self.init(errno, message: "\(error)")
+    } else {
+      self.init(kind: .io, message: "\(error)")
+    }
+  }
+
   init(_ error: any Error) {
     switch error {
     case let failure as WorkerFailure:
@@ -39,7 +69,7 @@ extension WorkerFailure {
     case let error as DurabilityError:
       self.init(kind: error.isOutOfSpace ? .outOfSpace : .io, message: "\(error)")
     case let error as CheckpointError:
-      self.init(kind: .io, message: "\(error)")
+      self.init(error)
     case let error as StageError:
       if case .wrongTarget(let entity, let key, let relationship, _) = error {
         self.init(
@@ -51,9 +81,12 @@ extension WorkerFailure {
           ])
         return
       }
-      if case .externalData = error {
+      switch error {
+      case .externalData:
         self.init(kind: .damaged, code: 134_150, message: "\(error)")
-      } else {
+      case _ where error.isOfRunDirectory:
+        self.init(kind: .unusable, message: "\(error)")
+      default:
         self.init(kind: .internal, message: "\(error)")
       }
     case let error as EvaluationError:
@@ -66,7 +99,34 @@ extension WorkerFailure {
             count: error.primaryKey.map { _ in 1 })
         ])
     default:
-      self.init(kind: .internal, message: "\(error)")
+      guard let errno = Errno(underlying: error) else {
+        self.init(kind: .internal, message: "\(error)")
+        return
+      }
+      self.init(errno, message: "\(error)")
+    }
+  }
+
+  private init(_ errno: Errno, message: String) {
+    let isFull = errno == .noSpace || errno == Errno(rawValue: EDQUOT)
+    self.init(kind: isFull ? .outOfSpace : .io, message: message)
+  }
+}
+
+extension Errno {
+  /// The operating system's reason for an error, also where Foundation wraps it.
+  package init?(underlying error: any Error) {
+    if let errno = error as? Errno {
+      self = errno
+      return
+    }
+    let bridged = error as NSError
+    if bridged.domain == NSPOSIXErrorDomain {
+      self.init(rawValue: CInt(truncatingIfNeeded: bridged.code))
+    } else if let inner = bridged.userInfo[NSUnderlyingErrorKey] as? any Error {
+      self.init(underlying: inner)
+    } else {
+      return nil
     }
   }
 }

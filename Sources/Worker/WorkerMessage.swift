@@ -10,6 +10,7 @@ import GodwitPlanning
 ///     → {"task":{"stage":"copy","unit":7}}
 ///     ← {"finished":{"stage":"copy","unit":7,"rows":…,"bytes":…,"seconds":…,"peakRSS":…}}
 ///     ← {"failed":{"stage":"copy","unit":7,"error":{"kind":"damaged","message":…}}}
+///     ← {"beat":true}                                           at any time: it gets on
 ///
 /// Tasks are answered in the order in which they came. The checkpoint is on disk before the answer.
 public enum WorkerMessage: Sendable, Equatable {
@@ -17,6 +18,7 @@ public enum WorkerMessage: Sendable, Equatable {
   case task(WorkerTask)
   case finished(FinishedTask)
   case failed(FailedTask)
+  case beat
 }
 
 /// One stage of one unit: a shard, or for `audit` a place in ``MigrationPlan/audits``.
@@ -86,6 +88,8 @@ public struct WorkerFailure: Error, Codable, Sendable, Equatable {
     case refused
     case outOfSpace
     case io
+    /// A file of the run directory is not what was written. A redo cures it.
+    case unusable
     /// A mistake of ours.
     case `internal`
   }
@@ -95,23 +99,31 @@ public struct WorkerFailure: Error, Codable, Sendable, Equatable {
   public var code: Int?
   public var message: String
   public var reasons: [Reason]?
+  /// Which checkpoint is unusable, where it is one.
+  public var checkpoint: CheckpointName?
 
-  public init(kind: Kind, code: Int? = nil, message: String, reasons: [Reason]? = nil) {
+  public init(
+    kind: Kind, code: Int? = nil, message: String, reasons: [Reason]? = nil,
+    checkpoint: CheckpointName? = nil
+  ) {
     self.kind = kind
     self.code = code
     self.message = message
     self.reasons = reasons
+    self.checkpoint = checkpoint
   }
 }
 
 extension WorkerMessage {
-  /// As the members of one JSON object; exactly one of `open`, `task`, `finished`, `failed`.
+  /// As the members of one JSON object; exactly one of `open`, `task`, `finished`, `failed`,
+  /// `beat`.
   private struct Line: Codable {
     var open: String?
     var assembled: String?
     var task: WorkerTask?
     var finished: FinishedTask?
     var failed: FailedTask?
+    var beat: Bool?
   }
 
   /// The message as a line, its line feed included.
@@ -124,6 +136,7 @@ extension WorkerMessage {
     case .task(let task): line.task = task
     case .finished(let finished): line.finished = finished
     case .failed(let failed): line.failed = failed
+    case .beat: line.beat = true
     }
     return [UInt8](try JSONEncoder().encode(line)) + [UInt8(ascii: "\n")]
   }
@@ -139,6 +152,8 @@ extension WorkerMessage {
       self = .finished(finished)
     } else if let failed = line.failed {
       self = .failed(failed)
+    } else if line.beat == true {
+      self = .beat
     } else {
       return nil
     }

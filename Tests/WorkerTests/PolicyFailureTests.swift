@@ -70,7 +70,8 @@ import Testing
   }
 
   @Test func `is none where the machine is to blame`() {
-    let full = SQLiteError.failed(code: 13, message: "disk is full", statement: "INSERT")
+    let full = SQLiteError.failed(
+      code: 13, message: "disk is full", statement: "INSERT", database: "")
     #expect(failure(full).kind == .outOfSpace)
     #expect(failure(full) == WorkerFailure(full))
   }

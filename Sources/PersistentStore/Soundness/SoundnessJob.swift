@@ -120,9 +120,8 @@ extension StoreSoundness {
       // The pages first, then the indexes; SQLite's full check tells what is wrong, if anything is.
       let pages = try connection.rows("PRAGMA quick_check(1)").compactMap { $0.first?.text }
       if pages == ["ok"], try IndexAgreement(connection: connection).holds() { return [] }
-      return try report(
-        question, try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
-      ).map { explained($0, connection) }
+      let rows = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
+      return try report(question, rows, connection).map { explained($0, connection) }
     } catch let error as SQLiteError where error.isDamage {
       return [explained(damaged(question, error), connection)]
     }
@@ -142,19 +141,20 @@ extension StoreSoundness {
     do {
       if try IndexAgreement(connection: connection).holds(table: table) { return [] }
       // Source: https://sqlite.org/pragma.html#pragma_integrity_check, since 3.33.0.
-      return try report(
-        question, try connection.rows("PRAGMA integrity_check(\(quoted(table)))"))
+      let rows = try connection.rows("PRAGMA integrity_check(\(quoted(table)))")
+      return try report(question, rows, connection)
     } catch let error as SQLiteError where error.isDamage {
       return [damaged(question, error)]
     }
   }
 
   /// SQLite's messages name pages, tables and indexes, never values.
-  private static func report(_ question: Question, _ rows: [[SQLiteValue]]) throws
-    -> [StoreFinding]
-  {
+  private static func report(
+    _ question: Question, _ rows: [[SQLiteValue]], _ connection: Connection
+  ) throws -> [StoreFinding] {
     let messages = rows.compactMap { $0.first?.text }
     if messages == ["ok"] { return [] }
+    try connection.requireEveryPageRead(in: "PRAGMA integrity_check")
     var finding = question.finding(Int64(messages.count))
     finding.message += messages.first.map { ": " + $0.prefix(200) } ?? ""
     return [finding]

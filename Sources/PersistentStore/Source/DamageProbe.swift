@@ -12,11 +12,12 @@ public enum DamageProbe {
     }
     do {
       let answer = try file.rows("PRAGMA quick_check(1)").first?.first?.text
-      guard let answer, answer != "ok" else { return original }
+      guard let answer, answer != "ok", file.readErrno == nil else { return original }
       // 11 is SQLITE_CORRUPT. The answer names pages and cells, never values.
       return located(
         .failed(
-          code: 11, message: String(answer.prefix(200)), statement: "PRAGMA quick_check"),
+          code: 11, message: String(answer.prefix(200)), statement: "PRAGMA quick_check",
+          database: path),
         path: path)
     } catch let found as SQLiteError where found.isCorruption {
       return located(found, path: path)

@@ -224,7 +224,7 @@ extension SQLiteError {
   /// SQLite's own words.
   var message: String {
     switch self {
-    case .cannotOpen(_, _, let message), .failed(_, let message, _): message
+    case .cannotOpen(_, _, let message), .failed(_, let message, _, _): message
     }
   }
 

@@ -70,6 +70,25 @@ extension StoreFiles {
   }
 }
 
+extension StoreFiles {
+  /// Reads every byte of the store and its logs: what SQLite reports as damage may be a volume
+  /// that cannot be read.
+  ///
+  /// - Throws: ``StoreError/cannotRead(_:errno:)``.
+  public func requireReadable() throws {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    defer { buffer.deallocate() }
+    for path in [store, wal, journal] where (try? FileFacts(path))?.isRegular == true {
+      do {
+        let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+        try file.closeAfter { while try file.read(into: buffer) > 0 {} }
+      } catch let error as Errno {
+        throw StoreError.cannotRead(path, errno: error.rawValue)
+      }
+    }
+  }
+}
+
 /// What `lstat(2)` says of a file.
 struct FileFacts {
   let size: Int64
