@@ -52,6 +52,7 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try PipelineJob(path: pipeline, losses: losses)
+    try ProcessLimits.prepare(workers: workers ?? job.workerCount)
     var request = job.request
     if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
@@ -98,7 +99,9 @@ struct PipelineJob {
         file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
     }
     pipeline = try Pipeline(file: file)
-    let catalog = try ModelCatalog(pipeline.models)
+    let catalog = try InputFiles.read(pipeline.models) { [pipeline] in
+      try ModelCatalog(pipeline.models)
+    }
     let destination: ModelVersion?
     if let name = pipeline.destination {
       destination =
@@ -117,7 +120,9 @@ struct PipelineJob {
       store: "", models: catalog.versions, destination: destination,
       infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
       snapshotFolder: "", shardBytes: pipeline.shardBytes,
-      mappings: try pipeline.mappings.map(MappingFile.init(path:)))
+      mappings: try InputFiles.read(pipeline.mappings) { [pipeline] in
+        try pipeline.mappings.map(MappingFile.init(path:))
+      })
     request.sharesMappings = true
     request.bundles = catalog.bundles
     request.chain = try CommandLineTool.code.chain(

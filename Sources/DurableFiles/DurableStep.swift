@@ -45,10 +45,15 @@ public enum DurableSteps {
   }
 
   /// Kills this process, as a power cut would, after its step number `count`, counted from 1.
-  public static func killProcess(afterStep count: Int) {
+  ///
+  /// - Parameter andParent: Whether the process that started this one is killed first.
+  public static func killProcess(afterStep count: Int, andParent: Bool = false) {
     let passed = Atomic(0)
     observe { _, _ in
-      if passed.add(1, ordering: .relaxed).newValue == count { kill(getpid(), SIGKILL) }
+      if passed.add(1, ordering: .relaxed).newValue == count {
+        if andParent { kill(getppid(), SIGKILL) }
+        kill(getpid(), SIGKILL)
+      }
     }
   }
 

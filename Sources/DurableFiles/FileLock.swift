@@ -8,17 +8,27 @@ public import SystemPackage
 public struct FileLock: ~Copyable {
   private let descriptor: FileDescriptor
 
-  /// Takes the lock at once, or fails. The file is made if it does not exist.
+  /// Takes the lock, or fails. The file is made if it does not exist.
   ///
+  /// - Parameter patienceSeconds: How long to wait for another process to let go.
   /// - Throws: ``DurabilityError/locked(_:)`` when another process has it.
-  public init(acquiring path: FilePath) throws {
+  public init(acquiring path: FilePath, patienceSeconds: Double = 0) throws {
+    var patience = patienceSeconds
     // The holder may remove the file before it lets go. A lock on a file without a name would keep
     // nobody out, so it is given back and the file of that name now is tried.
-    for _ in 0..<8 {
+    var tries = 8
+    while tries > 0 {
+      tries -= 1
       let file = try RegularFile.open(path, .readWrite, options: .create)
       guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
         let errno = Errno(rawValue: errno)
         try? file.close()  // the lock's error is the one to tell
+        if errno == .wouldBlock, patience > 0 {
+          patience -= 0.05
+          tries = 8
+          _ = poll(nil, 0, 50)
+          continue
+        }
         if errno == .wouldBlock { throw DurabilityError.locked(path) }
         if errno == .interrupted { continue }
         throw DurabilityError.failed(call: "flock", path: path, errno)

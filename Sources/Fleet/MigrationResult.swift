@@ -16,7 +16,7 @@ public struct MigrationResult: Codable, Sendable {
   }
 
   /// How the run ended, for the exit status. Not part of the line.
-  public enum Ending: Sendable, Equatable {
+  public enum Ending: String, Sendable, Codable {
     case done
     /// The store, a model or the mapping is not good enough.
     case badInput

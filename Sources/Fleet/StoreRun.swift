@@ -19,6 +19,8 @@ public struct StoreRun: Sendable {
     public var keepsState: Bool
     /// Where the table of object URIs goes, if one is wanted.
     public var uriTable: FilePath?
+    /// How long to wait for the lock of the run directory.
+    var lockPatienceSeconds = 0.0
     /// Called once with the result, before the run directory of a store that came to its end is
     /// removed: what it has written down holds if a crash comes between.
     public var record: @Sendable (MigrationResult) throws -> Void

@@ -13,7 +13,8 @@ import SystemPackage
 ///     state/ledger.jsonl   what became of each store
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
 ///
-/// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own.
+/// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own: it
+/// is coordinated in a process of ``StoreHosts``.
 /// Stores smaller than a shard take one worker, so that several go side by side; a large one takes
 /// them all.
 public struct PipelineRun: Sendable {
@@ -65,7 +66,9 @@ public struct PipelineRun: Sendable {
     summary.run = ledger.run
     summary.resumed = ledger.isResumed
     summary.earlier = 0
-    await migrate(findings, ledger, settings, &summary)
+    let hosts = hosts
+    await migrate(findings, ledger, settings, hosts, &summary)
+    await hosts.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
     if summary.pending == 0 { try ledger.finish() }
     _ = consume lock
@@ -85,6 +88,8 @@ public struct PipelineRun: Sendable {
     var summary = PipelineSummary(pipeline: pipeline.name)
     summary.found = findings.stores.count
     tellUnreadable(findings, &summary)
+    let settings = try settingsDigest()
+    let hosts = hosts
     for store in findings.stores {
       if Task.isCancelled {
         summary.pending += 1
@@ -94,11 +99,12 @@ public struct PipelineRun: Sendable {
       if let refusal = Self.refusal(of: store) {
         result = refusal
       } else {
-        result = await DryRun(request(for: store)).run()
+        result = await hosts.perform(task(store, workers: 1, settings, isPlan: true))
       }
       summary.count(result)
       observe(.result(store, result))
     }
+    await hosts.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
     return summary
   }
@@ -108,7 +114,7 @@ public struct PipelineRun: Sendable {
 extension PipelineRun {
   private func migrate(
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String,
-    _ summary: inout PipelineSummary
+    _ hosts: StoreHosts, _ summary: inout PipelineSummary
   ) async {
     summary.found = findings.stores.count
     tellUnreadable(findings, &summary)
@@ -126,7 +132,7 @@ extension PipelineRun {
         }
         free -= workers
         group.addTask {
-          var outcome = await migrate(store, workers: workers, ledger, settings)
+          var outcome = await migrate(store, workers: workers, ledger, settings, hosts)
           outcome.workers = workers
           return outcome
         }
@@ -174,38 +180,32 @@ extension PipelineRun {
   }
 
   private func migrate(
-    _ store: FoundStore, workers: Int, _ ledger: PipelineLedger, _ settings: String
+    _ store: FoundStore, workers: Int, _ ledger: PipelineLedger, _ settings: String,
+    _ hosts: StoreHosts
   ) async -> Outcome {
     if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
     let request = request(for: store)
     let known = ledger.entry(of: store.path).flatMap { $0.verdict == .migrated ? $0 : nil }
-    let directory = RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
     if let output = request.output, FileKind(at: output) == .regular, let known,
       known.settings == settings, known.output == output.string,
       known.identity == (try? StoreFiles(store.path).identity().name)
     {
       // A run that was killed between the record and the end leaves its directory.
-      if directory.exists { try? directory.remove() }
+      if directory(of: store).exists { try? directory(of: store).remove() }
       return Outcome(
         store: store, result: Self.earlier(known, "Its output was written before"),
         isEarlier: true)
     }
     let before = try? StoreFiles(store.path).identity()
-    var pool = pool
-    pool.workerCount = workers
     let observe = observe
-    let result = await StoreRun(
-      request, directory: directory,
-      settings: StoreRun.Settings(
-        pool: pool,
-        record: { result in
-          guard result.verdict != .pending, result.verdict != .sameModel else { return }
-          let identity = (try? PlanFile.sourceIdentity(of: directory)) ?? before
-          try ledger.record(
-            .init(result, of: store, run: ledger.run, settings, identity?.name))
-        }),
-      observe: { observe(.store(store, $0)) }
-    ).run()
+    let result = await hosts.perform(
+      task(store, workers: workers, settings),
+      record: { result, identity in
+        guard result.verdict != .pending, result.verdict != .sameModel else { return }
+        try ledger.record(
+          .init(result, of: store, run: ledger.run, settings, identity ?? before?.name))
+      },
+      observe: { observe(.store(store, $0)) })
     if result.verdict == .sameModel, let known, known.run == ledger.run {
       return Outcome(
         store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
@@ -240,8 +240,54 @@ extension PipelineRun {
   }
 }
 
+// In the process that coordinates a store.
 extension PipelineRun {
-  private func request(for store: FoundStore) -> MigrationRequest {
+  /// Migrates one store.
+  ///
+  /// - Parameter record: Called with the result and the name of the state of the store that was
+  ///   planned for, before the store's run directory goes.
+  func migrate(
+    _ store: FoundStore, workers: Int,
+    record: @escaping @Sendable (MigrationResult, String?) throws -> Void,
+    observe: @escaping @Sendable (RunEvent) -> Void
+  ) async -> MigrationResult {
+    let directory = directory(of: store)
+    var pool = pool
+    pool.workerCount = workers
+    var settings = StoreRun.Settings(
+      pool: pool,
+      record: { result in
+        try record(result, (try? PlanFile.sourceIdentity(of: directory))?.name)
+      })
+    // A process that coordinated the store before ours was killed may be about to end.
+    settings.lockPatienceSeconds = 10
+    return await StoreRun(
+      request(for: store), directory: directory, settings: settings, observe: observe
+    ).run()
+  }
+
+  private func directory(of store: FoundStore) -> RunDirectory {
+    RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
+  }
+
+  private var hosts: StoreHosts {
+    var arguments = [
+      "store-host", pipeline.file.string, "--state", state.string,
+      "--losses", template.losses.rawValue,
+    ]
+    if template.isStoreOffline { arguments.append("--store-is-offline") }
+    return StoreHosts(executable: pool.executable, arguments: arguments)
+  }
+
+  private func task(
+    _ store: FoundStore, workers: Int, _ settings: String, isPlan: Bool = false
+  ) -> StoreTask {
+    StoreTask(
+      store: store.path.string, root: store.root.string, bytes: store.bytes, workers: workers,
+      isPlan: isPlan, settings: settings)
+  }
+
+  func request(for store: FoundStore) -> MigrationRequest {
     var request = template
     request.store = store.path
     request.output = pipeline.output(of: store.path)

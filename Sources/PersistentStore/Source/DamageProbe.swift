@@ -28,12 +28,13 @@ public enum DamageProbe {
 
   /// The error with the tables and keys of the damaged pages.
   private static func located(_ error: SQLiteError, path: String) -> SQLiteError {
-    guard case .failed(let code, let message, let statement) = error,
+    guard case .failed(let code, let message, let statement, let database) = error,
       let file = try? Connection(path: path, mode: .immutable)
     else { return error }
     let pages = DamagedPages.search(file)
     guard !pages.isEmpty else { return error }
     return .failed(
-      code: code, message: message + ". " + DamagedPages.text(of: pages), statement: statement)
+      code: code, message: message + ". " + DamagedPages.text(of: pages), statement: statement,
+      database: database)
   }
 }

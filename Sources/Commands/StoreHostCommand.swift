@@ -1,0 +1,33 @@
+import ArgumentParser
+import Foundation
+import GodwitFleet
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+/// What `run` and `plan` start for the stores of a pipeline: coordinates one after the other, as
+/// standard input says.
+struct StoreHostCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "store-host",
+    abstract: "Serves a pipeline's coordinator through standard input and output.",
+    shouldDisplay: false)
+
+  @Argument var pipeline: String
+  @Option var state: String
+  @Option var losses: LossPolicy
+  @Flag var storeIsOffline = false
+
+  func run() async throws {
+    signal(SIGINT, SIG_IGN)
+    let answers = try WorkerCommand.takeStandardOutput()
+    let job = try PipelineJob(path: pipeline, losses: losses)
+    var request = job.request
+    if storeIsOffline { request.isStoreOffline = true }
+    let run = PipelineRun(
+      job.pipeline, request,
+      pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
+      state: FilePath(state), observe: { _ in })
+    try await StoreHost(run, output: answers).serve(input: .standardInput)
+  }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import Synchronization
+import SystemPackage
+
+/// The process that coordinates one store of a pipeline after the other: planning, assembly and
+/// commit. A crash in it, a planning without end or one that takes all memory is the failure of the
+/// store in hand, and of no other.
+public final class StoreHost: Sendable {
+  private let run: PipelineRun
+  private let output: WorkerOutput
+  private let settings: String
+  private let state = Mutex(State())
+
+  private struct State: ~Copyable {
+    /// The store in hand.
+    var task: Task<Void, Never>?
+    var isStopped = false
+  }
+
+  /// What the coordinator said of the result that it was given.
+  private let recorded = Mutex<String?>(nil)
+  private let answer = DispatchSemaphore(value: 0)
+
+  /// 2 GiB, for what one process allocates: eight times what a coordinator may take.
+  private static let mostMemory: rlim_t = 2 << 30
+
+  /// - Parameter output: The pipe to the coordinator.
+  public init(_ run: PipelineRun, output: FileDescriptor) throws {
+    self.run = run
+    self.output = WorkerOutput(output)
+    settings = try run.settingsDigest()
+  }
+
+  /// Serves the coordinator until it is gone. The process must end then.
+  public func serve(input: FileDescriptor) async throws {
+    Self.limitMemory()
+    let (tasks, continuation) = AsyncStream.makeStream(of: StoreTask.self)
+    try OwnThread.start { self.read(input, continuation) }
+    for await task in tasks {
+      let work = Task {
+        let result = await self.result(of: task)
+        try? self.output.send(line: StoreMessage.result(StoreEnd(result)).line)
+      }
+      let isStopped = state.withLock { state in
+        state.task = work
+        return state.isStopped
+      }
+      if isStopped { work.cancel() }
+      await work.value
+      state.withLock { $0.task = nil }
+    }
+  }
+
+  /// Memory that cannot be had ends this process, and neither the machine nor other stores.
+  private static func limitMemory() {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_DATA.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return }
+    limit.rlim_cur = min(limit.rlim_cur, mostMemory)
+    _ = setrlimit(resource, &limit)
+  }
+
+  private func read(_ input: FileDescriptor, _ tasks: AsyncStream<StoreTask>.Continuation) {
+    var lines = LineReader(input)
+    while let line = try? lines.next(), let message = StoreMessage(line: line) {
+      switch message {
+      case .start(let task): tasks.yield(task)
+      case .recorded(let failure):
+        recorded.withLock { $0 = failure }
+        answer.signal()
+      case .stop:
+        state.withLock { state in
+          state.isStopped = true
+          state.task?.cancel()
+        }
+      case .event, .record, .result: _exit(1)  // not the coordinator's words
+      }
+    }
+    // Nobody waits for an answer any more, and what lies on the disk is safe at any moment.
+    _exit(0)
+  }
+
+  private func result(of task: StoreTask) async -> MigrationResult {
+    guard task.settings == settings else {
+      return MigrationResult(
+        store: task.store, verdict: .pending, ending: .resumable,
+        reasons: [
+          Reason(
+            reason: "changed",
+            message: "The pipeline's file, a model or a mapping model changed during the run. "
+              + "Run again.")
+        ])
+    }
+    let store = FoundStore(
+      path: FilePath(task.store), root: FilePath(task.root), bytes: task.bytes)
+    if task.isPlan { return await DryRun(run.request(for: store)).run() }
+    return await run.migrate(
+      store, workers: task.workers,
+      record: { result, identity in
+        try self.output.send(line: StoreMessage.record(StoreEnd(result, identity: identity)).line)
+        self.answer.wait()
+        if let failure = self.recorded.withLock({ $0 }) {
+          throw FleetError.ledger(message: failure)
+        }
+      },
+      observe: { try? self.output.send(line: StoreMessage.event($0).line) })
+  }
+}

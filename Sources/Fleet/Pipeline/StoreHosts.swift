@@ -1,0 +1,119 @@
+import Foundation
+import GodwitPlanning
+import GodwitWorker
+import Synchronization
+import SystemPackage
+
+/// The ``StoreHost`` processes of a pipeline's run, each with one store at a time. One that ends
+/// while it has a store is replaced when the next store needs one.
+final class StoreHosts: Sendable {
+  private let executable: FilePath
+  private let arguments: [String]
+  private let idle = Mutex<[WorkerProcess]>([])
+
+  init(executable: FilePath, arguments: [String]) {
+    self.executable = executable
+    self.arguments = arguments
+  }
+
+  /// How long planning may take before it is ended: ten times what a worker may be silent, and the
+  /// time to read the store at 4 MiB a second. Each event until the plan is made begins it
+  /// anew; after that, workers have limits of their own.
+  static func planningLimit(_ task: StoreTask) -> Double {
+    WorkerTimeout.seconds * 10 + Double(task.bytes) / Double(4 << 20)
+  }
+
+  /// Has a store done. Cancelling the task stops it, resumable.
+  ///
+  /// - Parameters:
+  ///   - record: Called with the result and the state of the store it is of, before its run
+  ///     directory goes.
+  ///   - observe: Called with every event.
+  func perform(
+    _ task: StoreTask,
+    record: @escaping @Sendable (MigrationResult, String?) throws -> Void = { _, _ in },
+    observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
+  ) async -> MigrationResult {
+    var failures = 0
+    while true {
+      let host: WorkerProcess
+      do {
+        host =
+          try idle.withLock { $0.popLast() }
+          ?? WorkerProcess(executable: executable, arguments: arguments)
+      } catch {
+        return MigrationResult(
+          failing: task.store,
+          with: FleetError.workersDie(
+            executable: executable.string, how: "could not be started: \(error)"))
+      }
+      host.expectWords(within: Self.planningLimit(task))
+      host.send(StoreMessage.start(task).line)
+      let end = await withTaskCancellationHandler {
+        await follow(host, task, record, observe)
+      } onCancel: {
+        host.send(StoreMessage.stop.line)
+      }
+      switch end {
+      case .result(let result):
+        idle.withLock { $0.append(host) }
+        return result
+      case .lost(let how):
+        failures += 1
+        if Task.isCancelled {
+          return MigrationResult(failing: task.store, with: CancellationError())
+        }
+        guard RetryPolicy.allowsRetry(ofLostProcess: how, failures: failures) else {
+          return MigrationResult(
+            failing: task.store, with: FleetError.coordinationLost(store: task.store, how: how))
+        }
+      }
+    }
+  }
+
+  private enum End: Sendable {
+    case result(MigrationResult)
+    case lost(String)
+  }
+
+  /// Takes what a host says of a store. Not stopped by cancellation: the result of a store that is
+  /// stopped is still to come.
+  private func follow(
+    _ host: WorkerProcess, _ task: StoreTask,
+    _ record: @escaping @Sendable (MigrationResult, String?) throws -> Void,
+    _ observe: @escaping @Sendable (RunEvent) -> Void
+  ) async -> End {
+    await Task {
+      for await event in host.events {
+        switch event {
+        case .ended(let how): return .lost(how)
+        case .line(let line):
+          switch StoreMessage(line: line) {
+          case .event(let event):
+            if event.event == .plan { host.expectWords(within: nil) }
+            observe(event)
+          case .record(let end):
+            var failure: String?
+            do { try record(end.whole, end.identity) } catch { failure = "\(error)" }
+            host.send(StoreMessage.recorded(failure: failure).line)
+          case .result(let end):
+            host.expectWords(within: nil)
+            return .result(end.whole)
+          case .start, .recorded, .stop, nil: host.stop()
+          }
+        }
+      }
+      return .lost("was stopped")
+    }.value
+  }
+
+  /// Ends the processes; all of them have ended when this returns.
+  func close() async {
+    let hosts = idle.withLock { hosts in
+      defer { hosts = [] }
+      return hosts
+    }
+    for host in hosts { host.end() }
+    for host in hosts { await host.waitForEnd() }
+  }
+}

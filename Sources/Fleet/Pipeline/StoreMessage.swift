@@ -1,0 +1,59 @@
+import Foundation
+
+/// One line between a pipeline's coordinator and the process that coordinates one store of it, JSON
+/// both ways.
+///
+///     → start      once for each store, when the one before has its result
+///     ← event      what happens to the store; in the order in which it happens
+///     ← record     the result, before the run directory goes
+///     → recorded   that it is in the ledger, or why not; only then the store goes on
+///     ← result     what became of the store
+///     → stop       at any time: the store in hand is to be stopped
+enum StoreMessage: Codable {
+  case start(StoreTask)
+  case recorded(failure: String?)
+  case stop
+  case event(RunEvent)
+  case record(StoreEnd)
+  case result(StoreEnd)
+
+  /// The message as a line, its line feed included.
+  var line: [UInt8] { Array((JSONLine.text(of: self) + "\n").utf8) }
+
+  init?(line: [UInt8]) {
+    guard let message = try? JSONDecoder().decode(Self.self, from: Data(line)) else { return nil }
+    self = message
+  }
+}
+
+/// One store, and what is to be done with it.
+struct StoreTask: Codable, Sendable {
+  var store: String
+  var root: String
+  var bytes: Int64
+  var workers: Int
+  /// Whether to say what would become of it, and change nothing.
+  var isPlan: Bool
+  /// ``PipelineRun/settingsDigest()`` of the coordinator: both must have read the same files.
+  var settings: String
+}
+
+/// A result with what its line of JSON leaves out.
+struct StoreEnd: Codable, Sendable {
+  var result: MigrationResult
+  var ending: MigrationResult.Ending
+  /// The name of the state of the store that was planned for.
+  var identity: String?
+
+  init(_ result: MigrationResult, identity: String? = nil) {
+    self.result = result
+    ending = result.ending
+    self.identity = identity
+  }
+
+  var whole: MigrationResult {
+    var result = result
+    result.ending = ending
+    return result
+  }
+}

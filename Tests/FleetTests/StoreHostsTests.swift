@@ -1,0 +1,66 @@
+import Foundation
+import Testing
+
+@testable import GodwitFleet
+
+/// Processes made of a few lines of shell, in place of those that coordinate a store.
+@Suite(.timeLimit(.minutes(1))) struct `The processes of a pipeline's stores` {
+  private func task(_ store: String) -> StoreTask {
+    StoreTask(store: store, root: "/", bytes: 0, workers: 1, isPlan: false, settings: "")
+  }
+
+  private func hosts(_ onStart: String) -> StoreHosts {
+    let result = MigrationResult(store: "/a", verdict: .sameModel, ending: .done)
+    let answer = String(decoding: StoreMessage.result(StoreEnd(result)).line, as: UTF8.self)
+    let script = """
+      answer() { printf '%s' '\(answer)
+      '; }
+      while read -r line; do
+        case "$line" in *'"start"'*) \(onStart);; *'"stop"'*) answer;; esac
+      done
+      """
+    return StoreHosts(executable: "/bin/sh", arguments: ["-c", script])
+  }
+
+  @Test func `have one store after the other done`() async {
+    let hosts = hosts("answer")
+    for store in ["/a", "/b"] {
+      #expect(await hosts.perform(task(store)).verdict == .sameModel)
+    }
+    await hosts.close()
+  }
+
+  @Test func `fail one store with a crash, and do the next`() async {
+    let hosts = hosts(#"case "$line" in */bad*) kill -ILL $$;; *) answer;; esac"#)
+    let crashed = await hosts.perform(task("/bad"))
+    #expect(crashed.verdict == .failed)
+    #expect(crashed.ending == .fatal)
+    #expect(crashed.reasons.first?.message.contains("signal 4") == true)
+    #expect(await hosts.perform(task("/good")).verdict == .sameModel)
+    await hosts.close()
+  }
+
+  @Test func `try a store again when one was killed from outside`() async throws {
+    let mark = FileManager.default.temporaryDirectory.path + "/godwit-host-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: mark) }
+    let hosts = hosts("mkdir \(mark) 2>/dev/null && kill -KILL $$; answer")
+    #expect(await hosts.perform(task("/a")).verdict == .sameModel)
+    await hosts.close()
+  }
+
+  @Test func `stop a store, and give its result, when the run is cancelled`() async {
+    let hosts = hosts("echo")  // an empty line is no message: a host that says so is ended
+    let stopping = self.hosts(":")
+    let work = Task { await stopping.perform(task("/a")) }
+    work.cancel()
+    #expect(await work.value.verdict == .sameModel)
+    #expect(await hosts.perform(task("/a")).verdict == .failed)
+    await stopping.close()
+    await hosts.close()
+  }
+
+  @Test func `are missing without the program`() async {
+    let hosts = StoreHosts(executable: "/nowhere/godwit", arguments: [])
+    #expect(await hosts.perform(task("/a")).ending == .engineUnavailable)
+  }
+}
