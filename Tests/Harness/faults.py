@@ -1,0 +1,192 @@
+"""One failed call of the operating system at a time, in migrations in place: lightweight, mapped and chained.
+
+A preloaded library (faults.c) counts the calls of a run and of its workers, and makes one of them fail:
+EIO, ENOSPC, EMFILE, EINTR, or fewer bytes than were asked for. Whatever happens, the store at its path
+is the source or the destination, whole; the exit code tells what it was; and the same command again ends
+as an undisturbed run does.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import time
+
+from . import chains, ground, ledger, tool
+
+# What a run may end with. Nothing is damaged, and nobody has used the command wrongly.
+MODES = {"EIO": (1, {0, 74}), "ENOSPC": (2, {0, 75}), "EMFILE": (3, {0, 69, 74, 75, 78}),
+         "EINTR": (4, {0}), "short": (5, {0})}
+# SQLite flushes what it writes into a private clone, and takes every failure for one.
+EXCUSED = {"EINTR": ("fsync", "fdatasync")}
+PLAN = "QQII512s"
+
+
+def shim(folder):
+    """Compiles the library that is preloaded."""
+    beside = os.path.join(os.path.dirname(os.path.realpath(shutil.which("swift") or "/")), "clang")
+    compiler = beside if os.path.exists(beside) else shutil.which("cc") or shutil.which("clang")
+    if not compiler:
+        sys.exit("There is no C compiler. Install clang or gcc.")
+    path = os.path.join(folder, "faults.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "faults.c")
+    made = subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", path, source, "-ldl"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode:
+        sys.exit(made.stdout.decode(errors="replace"))
+    return path
+
+
+class Subject:
+    """One store and the command that migrates it in place."""
+
+    def __init__(self, name, original, command):
+        self.name, self.original, self.command = name, original, command
+
+    def prepare(self, folder):
+        """What the source and an undisturbed run's destination hold."""
+        store = ground.copy_store(self.original, os.path.join(folder, "reference"))
+        self.before, self.before_files = chains.digest(store), chains.external(store)
+        run = tool.run(self.command(store))
+        if run.verdict != "migrated":
+            sys.exit(f"{self.name}: the undisturbed run did not migrate: {run.why(2000)}")
+        self.after, self.after_files = chains.digest(store), chains.external(store)
+        return self
+
+
+def subjects(folder, rows):
+    recipes = ground.make_fleet(os.path.join(folder, "recipes"), 1, rows, 3, wal=True, external=True)[0]
+    accounts = ledger.make_store(os.path.join(folder, "ledger"), rows, 3, wal=True)
+    bundle = chains.write_models(os.path.join(folder, "chain"))
+    shop = os.path.join(folder, "chain", "original", "a.sqlite")
+    os.makedirs(os.path.dirname(shop))
+    subprocess.run([ground.fixtures(), "make-store", "--model", os.path.join(bundle, "Shop.xcdatamodel"), "--output",
+                    shop, "--rows", str(rows), "--external", "0.5", "--wal"], check=True, stdout=subprocess.DEVNULL)
+
+    def command(*words, **more):
+        return lambda store: tool.migrate_command(store, *words, workers=1, **more)
+    return [Subject("lightweight", recipes, command([ground.MODELS], ground.DESTINATION)),
+            Subject("mapped", accounts, command([ledger.MODELS], ledger.NAME, extra=["--mapping", ledger.MAPPING])),
+            Subject("chained", shop, command([bundle], extra=["--chain", "progressive"]))]
+
+
+def disturbed(subject, store, library, mode, target, folder):
+    """Runs with one call failing; gives the run, how many calls there were, and which one it was."""
+    plan = os.path.join(folder, "plan")
+    with open(plan, "wb") as file:
+        file.write(struct.pack(PLAN, 0, target, MODES[mode][0], 0, b""))
+    run = tool.run(subject.command(store), timeout=120,
+                   env=tool.environment(LD_PRELOAD=library, GODWIT_FAULTS=plan, GODWIT_WORKER_TIMEOUT=20))
+    with open(plan, "rb") as file:
+        count, _, _, fired, what = struct.unpack(PLAN, file.read())
+    return run, count, what.split(b"\0")[0].decode(errors="replace") if fired else None
+
+
+def calls(subject, library, mode, folder):
+    """How many calls of a run the mode applies to."""
+    store = ground.copy_store(subject.original, os.path.join(folder, "counted"))
+    run, count, _ = disturbed(subject, store, library, mode, 0, folder)
+    shutil.rmtree(os.path.join(folder, "counted"))
+    if run.exit != 0 or not count:
+        sys.exit(f"{subject.name}: {count} calls counted, {run.why(2000)}")
+    return count
+
+
+def problems_of(subject, store, run, mode, what):
+    found = []
+    if run.hung:
+        found.append("it hangs")
+    if run.exit < 0 or tool.CRASH.search(run.stderr):
+        found.append(f"a process crashed: {run.why()}")
+    elif run.exit not in MODES[mode][1] and not (run.exit == 74 and what.startswith(EXCUSED.get(mode, "-"))):
+        found.append(f"the exit code is not one of {sorted(MODES[mode][1])}: {run.why()}")
+    if chains.digest(store) not in (subject.before, subject.after):
+        found.append("the store is neither source nor destination")
+    return found
+
+
+def trial(subject, library, mode, target, folder):
+    """(the call that failed or None, the exit code, [problem])"""
+    where = os.path.join(folder, f"{subject.name}-{mode}-{target}")
+    os.makedirs(where)
+    try:
+        store = ground.copy_store(subject.original, os.path.join(where, "here"))
+        run, _, what = disturbed(subject, store, library, mode, target, where)
+        if what is None:
+            return None, run.exit, [] if run.exit == 0 else [f"nothing failed, and {run.why()}"]
+        found = problems_of(subject, store, run, mode, what)
+        # A run that overcame it is finished; the command again finds that.
+        again = tool.run(subject.command(store))
+        if again.exit != 0:
+            found.append(f"the same command again: {again.why()}")
+        elif chains.digest(store) != subject.after or chains.external(store) != subject.after_files:
+            found.append("the same command again ends with 0, and not with the destination")
+        here = os.path.dirname(store)
+        left = [n for n in os.listdir(here) if n.endswith(".godwit") or ".partial-" in n or "clone" in n]
+        if left:
+            found.append(f"left behind: {left}")
+        place = what.replace(where, "…")
+        return what.split()[0], run.exit, [f"{subject.name}, {mode} at call {target}, {place}: {p}" for p in found]
+    except Exception as error:  # a store that cannot be read any more, above all
+        return what, None, [f"{subject.name}, {mode} at call {target}, {what}: {error}"]
+    finally:
+        shutil.rmtree(where, ignore_errors=True)
+
+
+_state = {}
+
+
+def _work(number, mode, target):
+    return trial(_state["subjects"][number], _state["library"], mode, target, _state["folder"])
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="scripts/faults", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="a sample of the calls")
+    parser.add_argument("--sample", type=int, help="at most so many calls of each kind of fault and migration")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=12)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--only", choices=["lightweight", "mapped", "chained"])
+    parser.add_argument("--kills", type=int, default=None, help="random kills besides; 1000 without --short")
+    options = parser.parse_args(arguments)
+    sample = options.sample or (2 if options.short else None)
+    os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()
+    began, rng, failed = time.monotonic(), random.Random(options.seed), 0
+    with ground.workspace("faults") as folder:
+        found = [s.prepare(os.path.join(folder, "of-" + s.name)) for s in subjects(folder, options.rows)
+                 if options.only in (None, s.name)]
+        _state.update(subjects=found, library=shim(folder), folder=folder)
+        with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+            for number, subject in enumerate(found):
+                for mode in options.modes:
+                    total = calls(subject, _state["library"], mode, folder)
+                    targets = range(1, total + 1)
+                    if sample and sample < total:
+                        targets = sorted(rng.sample(targets, sample))
+                    codes, struck, wrong = collections.Counter(), 0, []
+                    for what, code, problems in pool.map(_work, *zip(*((number, mode, t) for t in targets))):
+                        struck += what is not None
+                        codes[code] += 1
+                        wrong += problems
+                    for problem in wrong:
+                        print(problem, flush=True)
+                    failed += len(wrong)
+                    ends = ", ".join(f"{n} with {c}" for c, n in sorted(codes.items(), key=str))
+                    print(f"{subject.name}, {mode}: {total} calls, {struck} failed one by one, ended {ends}; "
+                          f"{len(wrong)} problems, {time.monotonic() - began:.0f} s", flush=True)
+    kills = options.kills if options.kills is not None else 0 if options.short or sample else 1_000
+    if kills:
+        from . import sweep
+        failed += sweep.main(["--kills", str(kills), "--seed", str(options.seed), "--rows", "3000", "--no-steps"]) or 0
+    print(f"{failed} problems")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
