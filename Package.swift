@@ -2,7 +2,6 @@
 import PackageDescription
 
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
-let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
@@ -35,7 +34,6 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
-    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
   ],
   targets: [
@@ -121,7 +119,7 @@ let package = Package(
       [
         ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
-        ours("SQLite"), ours("Digests"), "CZlib", "CZstd", subprocess, system,
+        ours("SQLite"), ours("Digests"), "CLinux", "CZlib", "CZstd", system,
       ]),
     library(
       "Commands",

@@ -56,4 +56,7 @@ static inline int linux_rename_new_at(
   return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 1u);
 }
 
+// pipe2(2) with O_CLOEXEC
+static inline int linux_pipe(int ends[2]) { return (int)syscall(SYS_pipe2, ends, 02000000); }
+
 #endif

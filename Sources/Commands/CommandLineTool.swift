@@ -11,9 +11,20 @@ public enum CommandLineTool {
   /// Runs the command that the process's arguments name, and ends the process.
   ///
   /// - Parameter code: What mapping models and stores may call for.
-  public static func main(_ code: Customizations = Customizations()) async -> Never {
+  ///
+  /// Begins on the caller's thread, before the concurrency runtime needs another: with too few
+  /// threads it would wait for ever.
+  nonisolated(nonsending)
+    public static func main(_ code: Customizations = Customizations()) async -> Never
+  {
     Output.prepare()
     let arguments = Array(CommandLine.arguments.dropFirst())
+    do {
+      let isChild = ["worker", "store-host"].contains(arguments.first)
+      try ProcessLimits.prepare(workers: isChild ? nil : 1)
+    } catch {
+      exit(report(error, asJSON: arguments.contains("--json")).rawValue)
+    }
     exit(checked(await $code.withValue(code) { await run(arguments) }).rawValue)
   }
 
@@ -66,14 +77,15 @@ public enum CommandLineTool {
     return status
   }
 
-  /// Lets a crash trial stop the coordinator after a durable step of its choice. Workers do not
-  /// count: their steps come in no fixed order.
+  /// Lets a crash trial stop the coordinator after a durable step of its choice, its own or one of
+  /// the process that it has coordinate a store. Workers do not count: their steps come in no fixed
+  /// order.
   private static func installKillSwitch(for command: any ParsableCommand) {
     guard !(command is WorkerCommand),
       let text = ProcessInfo.processInfo.environment["GODWIT_KILL_AFTER_STEP"],
       let count = Int(text), count > 0
     else { return }
-    DurableSteps.killProcess(afterStep: count)
+    DurableSteps.killProcess(afterStep: count, andParent: command is StoreHostCommand)
   }
 }
 
@@ -93,6 +105,6 @@ struct Root: AsyncParsableCommand {
     subcommands: [
       InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
       MigrateCommand.self, RunCommand.self, VerifyCommand.self, DoctorCommand.self,
-      WorkerCommand.self,
+      WorkerCommand.self, StoreHostCommand.self,
     ])
 }

@@ -17,6 +17,7 @@ struct MigrateCommand: AsyncParsableCommand {
     let report = ResultReport(arguments)
     let result: MigrationResult
     do {
+      try ProcessLimits.prepare(workers: arguments.workerCount)
       result = await migrate(try arguments.request(snapshotFolder: ""), report)
     } catch {
       result = ResultReport.failure(of: arguments.store, error)

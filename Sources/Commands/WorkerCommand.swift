@@ -12,14 +12,24 @@ struct WorkerCommand: ParsableCommand {
     shouldDisplay: false)
 
   func run() throws {
-    CoordinatorWatch.install()
+    try CoordinatorWatch.install()
+    Self.raiseMemoryLimit()
     let answers = try Self.takeStandardOutput()
     try WorkerLoop(policies: CommandLineTool.code.policies, output: answers).run()
   }
 
+  /// The limit that a ``StoreHost`` sets itself is not that of the policies that run here.
+  private static func raiseMemoryLimit() {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_DATA.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(resource, &limit)
+  }
+
   /// Keeps the pipe to the coordinator for its messages. What a policy prints goes to standard
   /// error from here on, each line when it ends: a worker may be killed at any moment.
-  private static func takeStandardOutput() throws -> FileDescriptor {
+  static func takeStandardOutput() throws -> FileDescriptor {
     let pipe = try FileDescriptor.standardOutput.duplicate()
     _ = try FileDescriptor.standardError.duplicate(as: .standardOutput)
     setvbuf(stdout, nil, _IOLBF, 0)

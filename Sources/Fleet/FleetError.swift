@@ -18,6 +18,12 @@ public enum FleetError: Error, Sendable, Equatable {
   case uriTable(path: String, message: String)
   /// A staged migration was asked for, and nobody registered stages.
   case noStages
+  /// The process that coordinated a store of a pipeline ended.
+  case coordinationLost(store: String, how: String)
+  /// What became of a store could not be written down.
+  case ledger(message: String)
+  /// The limits of this process are too small to work in.
+  case limits(message: String)
   /// The run directory's own files cannot be read or written.
   case runDirectory(path: String, message: String)
 }
@@ -33,8 +39,10 @@ extension FleetError: CustomStringConvertible {
         // SIGKILL comes from outside; anything else is code that stopped, and says where.
         + (how.hasSuffix("signal 9")
           ? "Look for the kernel's out-of-memory killer, then run again; "
-          : "See its output above, fix the cause, "
-            + "and run again; ") + "finished shards are kept."
+          : how.hasPrefix(WorkerProcess.silence)
+            ? "Look for a volume that does not answer, or policies that wait, then run again; "
+            : "See its output above, fix the cause, and run again; ")
+        + "finished shards are kept."
     case .workersDie(let executable, let how):
       "\(executable) does not work as a worker: it \(how). Check the installation with "
         + "`godwit doctor` and run again; finished shards are kept."
@@ -53,6 +61,13 @@ extension FleetError: CustomStringConvertible {
     case .noStages:
       "This executable registers no stages. Run the executable that registers them, or "
         + "use --chain direct."
+    case .coordinationLost(let store, let how):
+      "The process that planned and assembled \(store) \(how). The store is whole, old or new. "
+        + (how.hasPrefix(WorkerProcess.silence)
+          ? "Look for a volume that does not answer, then run again."
+          : "See its output above. Run `godwit migrate` with this store alone to see more.")
+    case .ledger(let message): "The ledger of the run cannot be written: \(message)"
+    case .limits(let message): message
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). "
         + "Give another with --state, or remove it to start again."

@@ -1,4 +1,5 @@
-import Foundation
+import Glibc
+import GodwitWorker
 import Synchronization
 
 /// SIGTERM and SIGINT of the coordinator: the first asks for a stop, the second ends at once.
@@ -24,16 +25,7 @@ public enum StopSignals {
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     let reader = ends[0]
     pipeEnd.store(ends[1], ordering: .sequentiallyConsistent)
-    var action = sigaction()
-    // Only what is allowed in a signal handler: one write(2).
-    action.__sigaction_handler.sa_handler = { _ in
-      var byte: UInt8 = 1
-      _ = write(StopSignals.pipeEnd.load(ordering: .relaxed), &byte, 1)
-    }
-    action.sa_flags = SA_RESTART
-    sigaction(SIGTERM, &action, nil)
-    sigaction(SIGINT, &action, nil)
-    let thread = Thread {
+    let watch: @Sendable () -> Void = {
       var byte: UInt8 = 0
       while true {
         let count = read(reader, &byte, 1)
@@ -43,10 +35,20 @@ public enum StopSignals {
       }
       stop()
       var poller = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
-      _ = poll(&poller, 1, Int32(graceSeconds * 1000))
+      while poll(&poller, 1, Int32(graceSeconds * 1000)) < 0, errno == EINTR {}
       end()
     }
-    thread.start()
+    // Without a thread for them, signals end the process at once, which is as safe.
+    guard (try? OwnThread.start(watch)) != nil else { return }
+    var action = sigaction()
+    // Only what is allowed in a signal handler: one write(2).
+    action.__sigaction_handler.sa_handler = { _ in
+      var byte: UInt8 = 1
+      _ = write(StopSignals.pipeEnd.load(ordering: .relaxed), &byte, 1)
+    }
+    action.sa_flags = SA_RESTART
+    sigaction(SIGTERM, &action, nil)
+    sigaction(SIGINT, &action, nil)
   }
 }
 
@@ -58,10 +60,12 @@ public enum StopSignals {
 public enum CoordinatorWatch {
   /// Ends the process when standard input is closed at the other end. SIGINT of a terminal is the
   /// coordinator's to answer.
-  public static func install() {
+  ///
+  /// - Throws: `Errno` where the system allows no further thread.
+  public static func install() throws {
     signal(SIGINT, SIG_IGN)
     signal(SIGPIPE, SIG_IGN)
-    let thread = Thread {
+    try OwnThread.start {
       while true {
         var poller = pollfd(fd: STDIN_FILENO, events: 0, revents: 0)
         let count = poll(&poller, 1, -1)
@@ -70,6 +74,5 @@ public enum CoordinatorWatch {
         return
       }
     }
-    thread.start()
   }
 }

@@ -5,9 +5,9 @@ import SystemPackage
 /// Worker processes and the tasks that wait for them.
 ///
 /// Tasks are handed out in the order in which they came, at most two to a worker: the second
-/// hides the pipe's wake-up. A worker that dies is replaced and its task tried again; a task
-/// that has cost ``RetryPolicy/attempts`` workers is given up. No answer, no progress: what
-/// counts as done is the checkpoint that a worker has written before it answers.
+/// hides the pipe's wake-up. A worker that dies, or that has been silent for `WorkerTimeout`, is
+/// replaced and its task tried again; a task that has cost ``RetryPolicy/attempts`` workers is
+/// given up. What counts as done is the checkpoint that a worker has written before it answers.
 public actor WorkerPool {
   /// What a worker is started with.
   public struct Settings: Sendable {
@@ -15,6 +15,8 @@ public actor WorkerPool {
     public var executable: FilePath
     public var arguments: [String]
     public var workerCount: Int
+    /// How long a worker that has a task may be silent, in seconds.
+    var silenceLimit = WorkerTimeout.seconds
 
     public init(executable: FilePath, arguments: [String] = ["worker"], workerCount: Int) {
       self.executable = executable
@@ -33,9 +35,8 @@ public actor WorkerPool {
     var inFlight: [Job] = []
     /// Which opening the process has been given; 0 for none.
     var opening = 0
-    /// The feeder of the process, asleep until there is something to say.
-    var sleeper: CheckedContinuation<WorkerMessage?, Never>?
-    var isEnding = false
+    /// Nil while there is none to give tasks to.
+    var process: WorkerProcess?
   }
 
   private typealias Batch = AsyncThrowingStream<FinishedTask, any Error>.Continuation
@@ -122,7 +123,7 @@ extension WorkerPool {
     queue = []
     for (_, batch) in batches { batch.stream.finish(throwing: CancellationError()) }
     batches = [:]
-    for slot in slots.indices { wake(slot, nil) }
+    for slot in slots.indices { slots[slot].process?.end() }
     for (_, sleeper) in startSleepers { sleeper.resume(returning: false) }
     startSleepers = [:]
   }
@@ -130,37 +131,22 @@ extension WorkerPool {
 
 // Handing out tasks.
 extension WorkerPool {
-  /// The next line for a worker's process; waits for one.
-  private func next(for slot: Int) async -> WorkerMessage? {
-    if isClosed || slots[slot].isEnding { return nil }
-    return await withCheckedContinuation { sleeper in
-      slots[slot].sleeper = sleeper
-      handOut()
-    }
-  }
-
-  private func wake(_ slot: Int, _ message: WorkerMessage?) {
-    guard let sleeper = slots[slot].sleeper else { return }
-    slots[slot].sleeper = nil
-    sleeper.resume(returning: message)
-  }
-
-  /// Gives what waits to those who wait: idle workers first, a second task only while there is
-  /// more than enough for everybody, so that no shard waits behind another at a stage's end.
+  /// Gives what waits to the workers: idle ones first, a second task only while there is more than
+  /// enough for everybody, so that no shard waits behind another at a stage's end.
   private func handOut() {
     for wanted in [0, 1] {
-      for slot in slots.indices where slots[slot].sleeper != nil {
-        guard !queue.isEmpty, slots[slot].inFlight.count == wanted,
-          wanted == 0 || queue.count >= slots.count
+      for slot in slots.indices {
+        guard let process = slots[slot].process, !queue.isEmpty,
+          slots[slot].inFlight.count == wanted, wanted == 0 || queue.count >= slots.count
         else { continue }
         if slots[slot].opening < opening {
           slots[slot].opening = opening
-          wake(slot, .open(run: run, assembled: assembled))
-        } else {
-          let job = queue.removeFirst()
-          slots[slot].inFlight.append(job)
-          wake(slot, .task(job.task))
+          send(.open(run: run, assembled: assembled), to: process)
         }
+        let job = queue.removeFirst()
+        slots[slot].inFlight.append(job)
+        send(.task(job.task), to: process)
+        process.expectWords(within: settings.silenceLimit)
       }
     }
     var wanted = queue.count
@@ -169,6 +155,12 @@ extension WorkerPool {
       sleeper.resume(returning: true)
       wanted -= 1
     }
+  }
+
+  /// A process that is gone shows itself by its end.
+  private func send(_ message: WorkerMessage, to process: WorkerProcess) {
+    guard let line = try? message.line() else { return process.stop() }
+    process.send(line)
   }
 
   private func waitForWork(_ slot: Int) async -> Bool {
@@ -184,20 +176,15 @@ extension WorkerPool {
   private func serve(_ slot: Int) async {
     var consecutiveFailures = 0
     while await waitForWork(slot) {
-      slots[slot].opening = 0
-      slots[slot].isEnding = false
       let finishedBefore = finishedCount
       let how: String
       do {
-        how = try await WorkerProcess.run(
-          executable: settings.executable, arguments: settings.arguments,
-          next: { await self.next(for: slot) },
-          take: { await self.take($0, from: slot) },
-          ended: { await self.stopFeeding(slot) })
+        let process = try WorkerProcess(
+          executable: settings.executable, arguments: settings.arguments)
+        how = await follow(process, slot)
       } catch {
         how = "could not be started: \(error)"
       }
-      stopFeeding(slot)
       if isClosed { return }
       lostWorkers += 1
       consecutiveFailures = finishedCount == finishedBefore ? consecutiveFailures + 1 : 0
@@ -209,9 +196,29 @@ extension WorkerPool {
     }
   }
 
-  private func stopFeeding(_ slot: Int) {
-    slots[slot].isEnding = true
-    wake(slot, nil)
+  /// Gives tasks to a process until it has ended.
+  ///
+  /// - Returns: How it ended.
+  private func follow(_ process: WorkerProcess, _ slot: Int) async -> String {
+    slots[slot].process = process
+    slots[slot].opening = 0
+    handOut()
+    var how = "was stopped"
+    for await event in process.events {
+      switch event {
+      case .line(let line):
+        guard let message = WorkerMessage(line: line), take(message, from: slot) else {
+          process.stop()
+          continue
+        }
+      case .ended(let end): how = end
+      }
+    }
+    slots[slot].process = nil
+    // The events of a cancelled task end before the process does.
+    process.end()
+    await process.waitForEnd()
+    return how
   }
 
   /// The tasks of a worker that died wait again, first in the line. Only the one it was at has
@@ -257,9 +264,11 @@ extension WorkerPool {
       } else {
         endBatch(job.batch, throwing: FleetError.task(failed))
       }
+    case .beat: break
     case .open, .task:
       return false  // not a worker's words
     }
+    if slots[slot].inFlight.isEmpty { slots[slot].process?.expectWords(within: nil) }
     handOut()
     return true
   }

@@ -1,64 +1,238 @@
+private import CLinux
+import Glibc
 import GodwitWorker
-import Subprocess
+import Synchronization
 import SystemPackage
 
-/// One worker process, from its start to its end.
-enum WorkerProcess {
-  /// Starts a worker and passes lines both ways until it ends.
+/// One child process that is talked to in lines, from its start to its end.
+///
+/// It is started by `posix_spawn`, and read on a thread of its own, so that a child that is stopped
+/// or waits without end is noticed, and that no error of a call is more than an error.
+final class WorkerProcess: Sendable {
+  enum Event: Sendable {
+    /// Without its line feed.
+    case line([UInt8])
+    /// How the process ended, in words for a message. The last event.
+    case ended(String)
+  }
+
+  let events: AsyncStream<Event>
+
+  private struct State {
+    /// The child's standard input; nil when it was closed.
+    var input: FileDescriptor?
+    /// How long it may be silent, in seconds; nil while it has nothing to do.
+    var silenceLimit: Double?
+    var isEnding = false
+    /// Nil while the process lives.
+    var end: String?
+    var waiter: CheckedContinuation<Void, Never>?
+  }
+
+  private let pid: pid_t
+  private let state: Mutex<State>
+
+  /// How the words begin that tell of the end of a silent process.
+  static let silence = "made no progress"
+  /// How long a process that shall end may take before it is killed, in seconds.
+  private static let farewellSeconds = 2.0
+  /// 4 MiB. A summary of findings is far shorter; a worker that writes more has gone wrong.
+  private static let longestLine = 4 << 20
+
+  /// Starts the process.
   ///
-  /// Cancelling the surrounding task ends the process in steps: SIGTERM, two seconds, SIGKILL. The
-  /// worker needs no farewell; it may be killed at any moment and its shard done by another.
-  ///
-  /// - Parameters:
-  ///   - executable: A program that serves ``WorkerMessage``s when its argument is `worker`.
-  ///   - next: The next line for the worker; it waits for one. Nil closes the worker's input.
-  ///   - take: What the worker says. False ends the process.
-  ///   - ended: Called once when the worker says nothing more; `next` must then return nil.
-  /// - Returns: How the process ended, in words for a message.
-  static func run(
-    executable: FilePath, arguments: [String],
-    next: @escaping @Sendable () async -> WorkerMessage?,
-    take: @escaping @Sendable (WorkerMessage) async -> Bool,
-    ended: @escaping @Sendable () async -> Void
-  ) async throws -> String {
-    var options = PlatformOptions()
-    options.teardownSequence = [.gracefulShutDown(allowedDurationToNextStep: .seconds(2))]
-    // The code of policies goes over dictionaries and sets: in every run in the same order.
-    let environment = Environment.inherit.updating(["SWIFT_DETERMINISTIC_HASHING": "1"])
-    let result = try await Subprocess.run(
-      .path(executable), arguments: Arguments(arguments), environment: environment,
-      platformOptions: options,
-      input: .inputWriter, output: .sequence, error: .currentStandardError
-    ) { execution in
-      let writer = execution.standardInputWriter
-      let output = execution.standardOutput
-      await withTaskGroup(of: Void.self) { group in
-        group.addTask {
-          while let message = await next() {
-            // A worker that is gone shows itself at the other pipe.
-            guard let line = try? message.line(), (try? await writer.write(line)) != nil else {
-              break
-            }
-          }
-          try? await writer.finish()
-        }
-        do {
-          for try await line in output.strings(bufferingPolicy: .maxLineLength(longestLine)) {
-            guard let message = WorkerMessage(line: line.utf8), await take(message) else { break }
-          }
-        } catch {
-          // A broken pipe or a line without end: the process is of no more use.
-        }
-        await ended()
-        await group.waitForAll()
-      }
+  /// - Parameter executable: A program that answers in lines on its standard output.
+  /// - Throws: `Errno`.
+  init(executable: FilePath, arguments: [String]) throws {
+    let (childInput, input) = try Self.pipe()
+    let (output, childOutput): (FileDescriptor, FileDescriptor)
+    do {
+      (output, childOutput) = try Self.pipe()
+    } catch {
+      for end in [childInput, input] { try? end.close() }
+      throw error
     }
-    return switch result.terminationStatus {
-    case .exited(let code): "ended with exit code \(code)"
-    case .signaled(let signal): "was killed by signal \(signal)"
+    defer { for end in [childInput, childOutput] { try? end.close() } }
+    do {
+      // A child that does not read must not stop us: its lines are few and short.
+      guard fcntl(input.rawValue, F_SETFL, O_NONBLOCK) == 0 else { throw Errno(rawValue: errno) }
+      pid = try Self.spawn(executable, arguments, input: childInput, output: childOutput)
+    } catch {
+      for end in [input, output] { try? end.close() }
+      throw error
+    }
+    state = Mutex(State(input: input))
+    let (stream, continuation) = AsyncStream.makeStream(of: Event.self)
+    events = stream
+    do {
+      try OwnThread.start { self.read(output, continuation) }
+    } catch {
+      kill(pid, SIGKILL)
+      var status: Int32 = 0
+      while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+      for end in [input, output] { try? end.close() }
+      throw error
+    }
+  }
+}
+
+extension WorkerProcess {
+  /// Writes a line, given with its line feed. A process that is gone, or does not read, is ended:
+  /// that shows itself as its last event.
+  func send(_ line: [UInt8]) {
+    state.withLock { state in
+      guard let input = state.input else { return }
+      let written = line.withUnsafeBytes { try? input.write($0) }
+      if written != line.count, state.end == nil { kill(pid, SIGKILL) }
     }
   }
 
-  /// 4 MiB. A summary of findings is far shorter; a worker that writes more has gone wrong.
-  private static let longestLine = 4 << 20
+  /// How long the process may be silent from now on, in seconds; nil while it has nothing to do.
+  func expectWords(within seconds: Double?) { state.withLock { $0.silenceLimit = seconds } }
+
+  /// Closes the process's input, at which it ends; one that does not is killed after two seconds.
+  func end() {
+    state.withLock { state in
+      state.isEnding = true
+      try? state.input?.close()
+      state.input = nil
+    }
+  }
+
+  /// Ends the process at once. A worker needs no farewell: its shard is done by another.
+  func stop() { state.withLock { if $0.end == nil { kill(pid, SIGKILL) } } }
+
+  /// Returns when the process has ended, whether or not the calling task is cancelled.
+  func waitForEnd() async {
+    await withCheckedContinuation { waiter in
+      let isOver = state.withLock { state in
+        if state.end == nil { state.waiter = waiter }
+        return state.end != nil
+      }
+      if isOver { waiter.resume() }
+    }
+  }
+}
+
+// The thread that reads.
+extension WorkerProcess {
+  private func read(_ output: FileDescriptor, _ events: AsyncStream<Event>.Continuation) {
+    var silence: String?
+    var buffer: [UInt8] = []
+    while let piece = nextPiece(output, &silence) {
+      buffer += piece
+      while let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
+        events.yield(.line(Array(buffer[..<end])))
+        buffer.removeSubrange(...end)
+      }
+      if buffer.count > Self.longestLine { break }
+    }
+    try? output.close()
+    let status = reap()
+    let how =
+      silence
+      ?? (status & 0x7F == 0
+        ? "ended with exit code \(status >> 8 & 0xFF)" : "was killed by signal \(status & 0x7F)")
+    let waiter = state.withLock { state in
+      state.end = how
+      try? state.input?.close()
+      state.input = nil
+      defer { state.waiter = nil }
+      return state.waiter
+    }
+    events.yield(.ended(how))
+    events.finish()
+    waiter?.resume()
+  }
+
+  /// What the process wrote; nil when there will be no more. Kills a process that is silent for
+  /// too long, or that shall end and does not.
+  ///
+  /// Time is counted in short waits, not by the clock: a machine or a process group that was
+  /// asleep as a whole has not been silent.
+  private func nextPiece(_ output: FileDescriptor, _ silence: inout String?) -> [UInt8]? {
+    var (silent, leaving) = (0.0, 0.0)
+    while true {
+      let (limit, isEnding) = state.withLock { ($0.silenceLimit, $0.isEnding) }
+      let wait = min(0.5, (limit ?? .infinity) / 4)
+      var poller = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
+      let count = poll(&poller, 1, Int32(wait * 1_000))
+      if count < 0, errno == EINTR { continue }
+      if count != 0 {
+        let piece = try? [UInt8](unsafeUninitializedCapacity: 64 << 10) { bytes, count in
+          count = try output.read(into: UnsafeMutableRawBufferPointer(bytes))
+        }
+        return piece?.isEmpty == false ? piece : nil
+      }
+      silent = limit == nil || isEnding ? 0 : silent + wait
+      leaving = isEnding ? leaving + wait : 0
+      if let limit, silent >= limit {
+        silence = "\(Self.silence) for \(Int(limit.rounded(.up))) seconds and was ended"
+        return nil
+      }
+      if leaving >= Self.farewellSeconds { return nil }
+    }
+  }
+
+  /// Waits for the process, whose output has ended, and kills it where it does not end.
+  private func reap() -> Int32 {
+    var status: Int32 = 0
+    let isOver = state.withLock { $0.isEnding }
+    // What it does not write any more it may still be at: its exit takes a moment.
+    for _ in 0..<(isOver ? 200 : 100) {
+      let found = waitpid(pid, &status, WNOHANG)
+      if found == pid { return status }
+      if found < 0, errno != EINTR { return 0 }
+      _ = poll(nil, 0, 10)
+    }
+    kill(pid, SIGKILL)
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    return status
+  }
+}
+
+// Starting.
+extension WorkerProcess {
+  private static func pipe() throws -> (read: FileDescriptor, write: FileDescriptor) {
+    var ends: [Int32] = [-1, -1]
+    guard linux_pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
+    return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
+  }
+
+  private static func spawn(
+    _ executable: FilePath, _ arguments: [String], input: FileDescriptor, output: FileDescriptor
+  ) throws -> pid_t {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, input.rawValue, STDIN_FILENO)
+    posix_spawn_file_actions_adddup2(&actions, output.rawValue, STDOUT_FILENO)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    defer { posix_spawnattr_destroy(&attributes) }
+    // What we ignore, a child would go on ignoring.
+    var signals = sigset_t()
+    sigemptyset(&signals)
+    for signal in [SIGPIPE, SIGXFSZ, SIGINT, SIGTERM] { sigaddset(&signals, signal) }
+    posix_spawnattr_setsigdefault(&attributes, &signals)
+    posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+    var environment: [UnsafeMutablePointer<CChar>?] = []
+    var place = environ
+    while let entry = place.pointee {
+      if strncmp(entry, "SWIFT_DETERMINISTIC_HASHING=", 28) != 0 {
+        environment.append(strdup(entry))
+      }
+      place += 1
+    }
+    // The code of policies goes over dictionaries and sets: in every run in the same order.
+    environment.append(strdup("SWIFT_DETERMINISTIC_HASHING=1"))
+    var words = ([executable.string] + arguments).map { strdup($0) }
+    defer { for text in environment + words { free(text) } }
+    environment.append(nil)
+    words.append(nil)
+    var pid = pid_t()
+    let code = posix_spawn(&pid, executable.string, &actions, &attributes, words, environment)
+    guard code == 0 else { throw Errno(rawValue: code) }
+    return pid
+  }
 }

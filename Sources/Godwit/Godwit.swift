@@ -7,7 +7,7 @@ import GodwitCommands
 /// The commands of `godwit`, for an executable of one's own.
 public enum GodwitTool {
   /// Does what the process's arguments say, and ends the process.
-  public static func main() async -> Never { await CommandLineTool.main() }
+  nonisolated(nonsending) public static func main() async -> Never { await CommandLineTool.main() }
 
   /// The same, with entity migration policies at hand.
   ///
@@ -20,7 +20,9 @@ public enum GodwitTool {
   ///     ])
   ///
   /// - Parameter policies: Classes by the names that mapping models give them.
-  public static func main(policies: [String: EntityMigrationPolicy.Type]) async -> Never {
+  nonisolated(nonsending) public static func main(policies: [String: EntityMigrationPolicy.Type])
+    async -> Never
+  {
     await CommandLineTool.main(Customizations(policies: PolicyRegistry(policies)))
   }
 }

@@ -23,7 +23,7 @@ extension GodwitTool {
   /// or `chain: direct` in a pipeline, goes without.
   ///
   /// - Parameter policies: Entity migration policies, for stores that go without.
-  public static func main(
+  nonisolated(nonsending) public static func main(
     stages: StagedMigration, policies: [String: EntityMigrationPolicy.Type] = [:]
   ) async -> Never {
     await CommandLineTool.main(Customizations(policies: PolicyRegistry(policies), stages: stages))

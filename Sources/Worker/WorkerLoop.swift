@@ -1,3 +1,4 @@
+import Glibc
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
@@ -11,7 +12,7 @@ import SystemPackage
 /// killed at any moment and its shard handed to another.
 public struct WorkerLoop {
   private let input: FileDescriptor
-  private let output: FileDescriptor
+  private let output: WorkerOutput
   private let policies: PolicyRegistry
 
   /// - Parameter policies: The entity migration policies of the running executable.
@@ -21,7 +22,7 @@ public struct WorkerLoop {
   ) {
     self.policies = policies
     self.input = input
-    self.output = output
+    self.output = WorkerOutput(output)
   }
 
   /// Serves tasks until the coordinator closes the pipe.
@@ -29,6 +30,7 @@ public struct WorkerLoop {
   /// A task that fails is reported, and the loop goes on. Only a broken pipe ends it early: then
   /// nobody is left to report to.
   public func run() throws {
+    try Heartbeat.start(watching: pthread_self(), output)
     var lines = LineReader(input)
     var context: ShardContext?
     var openFailure: WorkerFailure?
@@ -56,13 +58,14 @@ public struct WorkerLoop {
           } catch let error as SQLiteError where task.stage.readsAssembled {
             throw WorkerFailure(assembled: error)
           } catch let error as SQLiteError {
-            throw DamageProbe.explained(error, path: context.plan.readPath)
+            throw DamageProbe.explained(error, path: error.database ?? context.plan.readPath)
           }
         } catch {
-          reply = .failed(FailedTask(task: task, error: WorkerFailure(error)))
+          reply = .failed(
+            FailedTask(task: task, error: WorkerFailure(error, source: context?.plan.readPath)))
         }
-        try output.writeAll(reply.line())
-      case .finished, .failed, nil:
+        try output.send(reply)
+      case .finished, .failed, .beat, nil:
         throw StageError.outOfOrder("something that is not a request")
       }
     }
@@ -92,17 +95,17 @@ public struct WorkerLoop {
 }
 
 /// Lines from a pipe, each bounded, so that a broken peer cannot make this process grow.
-struct LineReader {
+package struct LineReader {
   static let mostBytes = 1 << 20
 
   private let descriptor: FileDescriptor
   private var buffer: [UInt8] = []
   private var start = 0
 
-  init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+  package init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
 
   /// The next line without its line feed; nil at the end of the input.
-  mutating func next() throws -> [UInt8]? {
+  package mutating func next() throws -> [UInt8]? {
     var searched = start
     while true {
       if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {

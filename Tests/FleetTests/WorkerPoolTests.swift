@@ -88,6 +88,49 @@ private struct FakeWorker {
     #expect(result.lost == 2)
   }
 
+  @Test func `replaces a worker that is stopped, and has its task done`() async throws {
+    let folder = FileManager.default.temporaryDirectory.path + "/godwit-pool-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    let worker = FakeWorker(
+      onTask: "[ $unit = 3 ] && mkdir \(folder)/3 2>/dev/null && kill -STOP $$; finished")
+    var settings = worker.settings(2)
+    settings.silenceLimit = 1
+    let units = try await WorkerPool.serving(settings, run: "/nowhere") { pool in
+      var found: [Int] = []
+      for try await finished in await pool.perform((0..<9).map { .init(stage: .copy, unit: $0) }) {
+        found.append(finished.unit)
+      }
+      #expect(await pool.lostWorkers == 1)
+      return found
+    }
+    #expect(units.sorted() == Array(0..<9))
+  }
+
+  @Test func `lets a worker take its time that says that it gets on`() async throws {
+    let worker = FakeWorker(
+      onTask: "for i in 1 2 3 4 5 6 7 8; do sleep 0.25; echo '{\"beat\":true}'; done; finished")
+    var settings = worker.settings(1)
+    settings.silenceLimit = 1
+    let lost = try await WorkerPool.serving(settings, run: "/nowhere") { pool in
+      for try await _ in await pool.perform([.init(stage: .copy, unit: 0)]) {}
+      return await pool.lostWorkers
+    }
+    #expect(lost == 0)
+  }
+
+  @Test func `gives up a task that three workers are silent at`() async throws {
+    var settings = FakeWorker(onTask: "exec sleep 600").settings(1)
+    settings.silenceLimit = 0.2
+    let error = await #expect(throws: FleetError.self) {
+      try await WorkerPool.serving(settings, run: "/nowhere") { pool in
+        for try await _ in await pool.perform([.init(stage: .copy, unit: 0)]) {}
+      }
+    }
+    #expect(error?.description.contains("made no progress") == true)
+    #expect(error.map { RetryPolicy.judgement(of: $0).ending } == .engineUnavailable)
+  }
+
   @Test func `gives up a task that kills three workers, and says which`() async throws {
     let error = await #expect(throws: FleetError.self) {
       try await FakeWorker(onTask: "[ $unit = 5 ] && kill -9 $$; finished")
