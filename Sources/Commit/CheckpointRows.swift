@@ -132,24 +132,34 @@ extension CheckpointRows {
   }
 }
 
-/// Counts rows and says so now and then.
+/// Counts rows, and now and then says so and sees whether the work is to stop.
 struct RowCounter {
   /// A call for each row would cost more than the row.
   private static let interval: Int64 = 1 << 15
 
+  private let isStopped: () -> Bool
   private let progress: (Int64) -> Void
   private(set) var count: Int64 = 0
 
-  init(_ progress: @escaping (Int64) -> Void) { self.progress = progress }
-
-  @inline(__always)
-  mutating func add() {
-    count &+= 1
-    if count & (RowCounter.interval - 1) == 0 { progress(count) }
+  init(isStopped: @escaping () -> Bool, _ progress: @escaping (Int64) -> Void) {
+    self.isStopped = isStopped
+    self.progress = progress
   }
 
-  mutating func add(count added: Int64) {
+  /// - Throws: `CancellationError`.
+  @inline(__always)
+  mutating func add() throws {
+    count &+= 1
+    if count & (RowCounter.interval - 1) == 0 { try tell() }
+  }
+
+  mutating func add(count added: Int64) throws {
     count += added
+    try tell()
+  }
+
+  private func tell() throws {
+    if isStopped() { throw CancellationError() }
     progress(count)
   }
 

@@ -75,7 +75,7 @@ struct MappedRows {
     try forEach(table: index) { row in
       for place in 0..<count { try statement.bind(Int32(place + 1), row[place]) }
       try statement.run()
-      rows.add()
+      try rows.add()
     }
   }
 

@@ -43,11 +43,17 @@ extension StoreAssembly {
   ///
   /// - Parameters:
   ///   - path: Where the new file goes; a private name that nobody else opens.
+  ///   - isStopped: Asked now and then; true ends the work with a `CancellationError`.
   ///   - progress: Called now and then with the number of rows written so far.
-  public func assemble(at path: FilePath, progress: @escaping (Int64) -> Void = { _ in }) throws {
+  public func assemble(
+    at path: FilePath, isStopped: @escaping () -> Bool = { false },
+    progress: @escaping (Int64) -> Void = { _ in }
+  ) throws {
     do {
       try discard(path)
-      try write(path, progress)
+      try write(path, RowCounter(isStopped: isStopped, progress), isStopped)
+    } catch let error as SQLiteError where error.isInterrupted {
+      throw CancellationError()
     } catch let error as SQLiteError where error.isOutOfSpace {
       throw CommitError.outOfSpace(path: path)
     } catch let error as DurabilityError where error.isOutOfSpace {
@@ -62,8 +68,11 @@ extension StoreAssembly {
     }
   }
 
-  private func write(_ path: FilePath, _ progress: @escaping (Int64) -> Void) throws {
+  private func write(
+    _ path: FilePath, _ counter: RowCounter, _ isStopped: @escaping () -> Bool
+  ) throws {
     let file = try Connection(path: path.string, mode: .create)
+    file.setCancelCheck(isStopped)
     // Page size and auto_vacuum are fixed by the first table: format reference §1.
     try file.execute(
       """
@@ -76,7 +85,7 @@ extension StoreAssembly {
       """)
     try file.attachImmutable(plan.readPath, as: "src")
     try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
-    var rows = RowCounter(progress)
+    var rows = counter
     var pages = PageAssembly(plan: plan, run: run)
     try file.execute("BEGIN EXCLUSIVE")
     var schema = SchemaWriter(file, plan: plan)
@@ -138,7 +147,7 @@ extension StoreAssembly {
         try source.forEach(of: table, unit: unit, hasLinks: linkUnits.contains(unit)) { row in
           for place in 0..<table.columns.count + 3 { try insert.bind(Int32(place + 1), row[place]) }
           try insert.run()
-          rows.add()
+          try rows.add()
         }
       }
     }
@@ -162,7 +171,7 @@ extension StoreAssembly {
         try source.forEach(of: table, unit: unit) { row in
           for place in 1...table.columns.count { try insert.bind(Int32(place), row[place]) }
           try insert.run()
-          rows.add()
+          try rows.add()
         }
       }
     }
@@ -194,7 +203,7 @@ extension StoreAssembly {
     }
     if !isWhole { try schema.dropIndexes(of: table) }
     try file.execute(sql)
-    rows.add(count: file.changes)
+    try rows.add(count: file.changes)
   }
 
   private func carry(

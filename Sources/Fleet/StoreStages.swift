@@ -113,17 +113,23 @@ extension StoreAttempt {
     let rows = stages.last { $0.stage == Stage.validate.rawValue }?.rows ?? 0
     begin.rows = rows
     emit(begin)
-    async let assembled: Void = onOwnThread {
-      try assembly.assemble(at: path) { rows in
-        var event = RunEvent(.assembly, stage: "assemble")
-        event.rows = rows
-        emit(event)
+    let stop = StopFlag()
+    async let assembled: Void = withTaskCancellationHandler {
+      try await onOwnThread {
+        try assembly.assemble(at: path, isStopped: { stop.isSet }) { rows in
+          var event = RunEvent(.assembly, stage: "assemble")
+          event.rows = rows
+          emit(event)
+        }
       }
+    } onCancel: {
+      stop.set()
     }
     do {
       try await perform(.audit, plan, pool)
     } catch {
-      // The thread cannot be called back. Its file is nobody's and is made anew by the next run.
+      // Its file is nobody's and is made anew by the next run.
+      stop.set()
       try? await assembled
       throw error
     }

@@ -80,14 +80,14 @@ extension PageAssembly {
       case .table(_, let number) where plan.mapped != nil:
         try MappedRows(plan: plan, run: run).forEach(table: number) { row in
           try pages.append(row)
-          rows.add()
+          try rows.add()
         }
       case .table(let table, _):
         for unit in task.units {
           let hasLinks = !table.relationshipPlaces.isEmpty && linkUnits.contains(unit)
           try source.forEach(of: table, unit: unit, hasLinks: hasLinks) { row in
             try pages.append(row)
-            rows.add()
+            try rows.add()
           }
         }
       case .joinTable(let table):
@@ -97,7 +97,7 @@ extension PageAssembly {
             key += 1
             row[0] = .integer(key)
             try pages.append(row)
-            rows.add()
+            try rows.add()
           }
         }
       }
