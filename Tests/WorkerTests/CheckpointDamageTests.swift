@@ -27,39 +27,35 @@ import Testing
     let fingerprint = try #require(Hexadecimal.bytes(of: plan.fingerprint))
     var stages: Set<Stage> = []
     for stage in Stage.allCases {
-      for unit in try run.finished(stage) {
-        stages.insert(stage)
-        let name = CheckpointName(stage: stage, unit: unit)
-        let url = URL(filePath: run.path(of: name).string)
-        let whole = try Data(contentsOf: url)
-        for place in whole.indices {
-          var flipped = whole
-          flipped[place] ^= 1 << UInt8(place % 8)
-          for bytes in [flipped, whole[..<place]] {
-            try bytes.write(to: url)
-            let error = #expect(throws: CheckpointError.self) {
-              try CheckpointReader.summary(of: name, in: run, fingerprint: fingerprint)
-            }
-            #expect(error?.provesUnusable == true, "\(name), byte \(place)")
+      guard let unit = try run.finished(stage).min() else { continue }
+      stages.insert(stage)
+      let name = CheckpointName(stage: stage, unit: unit)
+      let url = URL(filePath: run.path(of: name).string)
+      let whole = try Data(contentsOf: url)
+      for place in whole.indices {
+        var flipped = whole
+        flipped[place] ^= 1 << UInt8(place % 8)
+        for bytes in [flipped, whole[..<place]] {
+          try bytes.write(to: url)
+          let error = #expect(throws: CheckpointError.self) {
+            try CheckpointReader.summary(of: name, in: run, fingerprint: fingerprint)
           }
+          #expect(error?.provesUnusable == true, "\(name), byte \(place)")
         }
-        try whole.write(to: url)
-        // That of another unit, stage or plan, whole as it is.
-        for other in [
-          CheckpointName(stage: stage, unit: unit + 1),
-          CheckpointName(stage: stage == .copy ? .link : .copy, unit: unit),
-        ] {
-          try? FileManager.default.removeItem(atPath: run.path(of: other).string)
-          try whole.write(to: URL(filePath: run.path(of: other).string))
-          #expect(throws: CheckpointError.otherUnit(run.path(of: other), found: name)) {
-            try CheckpointReader.summary(of: other, in: run, fingerprint: fingerprint)
-          }
-          try FileManager.default.removeItem(atPath: run.path(of: other).string)
+      }
+      try whole.write(to: url)
+      // Whole as it is, under the name of another unit or stage, or for another plan.
+      for other in [
+        CheckpointName(stage: stage, unit: unit + 100),
+        CheckpointName(stage: stage == .copy ? .link : .copy, unit: unit + 100),
+      ] {
+        try whole.write(to: URL(filePath: run.path(of: other).string))
+        #expect(throws: CheckpointError.otherUnit(run.path(of: other), found: name)) {
+          try CheckpointReader.summary(of: other, in: run, fingerprint: fingerprint)
         }
-        #expect(throws: CheckpointError.otherPlan(run.path(of: name))) {
-          try CheckpointReader.summary(of: name, in: run, fingerprint: fingerprint.reversed())
-        }
-        if stage == .copy { break }  // one of a kind is enough, and later stages are still there
+      }
+      #expect(throws: CheckpointError.otherPlan(run.path(of: name))) {
+        try CheckpointReader.summary(of: name, in: run, fingerprint: fingerprint.reversed())
       }
     }
     // A whole audit is a matter of the worker's loop.
