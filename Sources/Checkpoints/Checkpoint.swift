@@ -8,7 +8,7 @@ internal import SystemPackage
 ///     offset  size  field
 ///          0     8  magic: "CDCKPT\r\n"
 ///          8     2  format version, 2
-///         10     1  stage: 1 copy, 2 link, 3 validate, 4 audit, 5 verify
+///         10     1  stage: 1 copy, 2 link, 3 validate, 4 audit, 5 verify, 6 soundness
 ///         11     1  zero
 ///         12     4  unit, from 0
 ///         16    32  plan fingerprint, SHA-256
@@ -120,6 +120,7 @@ extension Stage {
     case .validate: 3
     case .audit: 4
     case .verify: 5
+    case .soundness: 6
     }
   }
 

@@ -138,16 +138,25 @@ extension DurableFile {
   }
 
   /// Whether something is there: a file, a folder, or a symbolic link to anything or nothing.
+  ///
+  /// A path that cannot be looked at counts as something: whoever takes it for nothing would lose
+  /// it, and whoever opens it is told the reason.
   public static func exists(_ path: FilePath) -> Bool {
     var status = stat()
-    return path.withPlatformString { lstat($0, &status) } == 0
+    return path.withPlatformString { lstat($0, &status) } == 0 || !meansAbsent(errno)
   }
 
-  /// Whether a folder is there, or a symbolic link to one.
+  /// Whether the error of a look says that nothing is there, or nothing that can be reached.
+  public static func meansAbsent(_ errno: Int32) -> Bool {
+    [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES].contains(errno)
+  }
+
+  /// Whether a folder is there, or a symbolic link to one, or what cannot be looked at: to read it
+  /// then is an error.
   public static func isFolder(_ path: FilePath) -> Bool {
     var status = stat()
-    return path.withPlatformString { stat($0, &status) } == 0
-      && status.st_mode & S_IFMT == S_IFDIR
+    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return !meansAbsent(errno) }
+    return status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// The names in a folder, in byte order, without `.` and `..`. Names that are not UTF-8 are left

@@ -25,11 +25,14 @@ public struct FileMark: Codable, Sendable, Equatable {
     modificationNanoseconds = Int64(status.st_mtim.tv_nsec)
   }
 
-  /// Whether a folder is there. A symbolic link to one is none.
+  /// Whether a folder is there, or what cannot be looked at: to read it then is an error. A
+  /// symbolic link to a folder is none.
   public static func isFolder(_ path: FilePath) -> Bool {
     var status = stat()
-    return path.withPlatformString { lstat($0, &status) } == 0
-      && status.st_mode & S_IFMT == S_IFDIR
+    guard path.withPlatformString({ lstat($0, &status) }) == 0 else {
+      return !DurableFile.meansAbsent(errno)
+    }
+    return status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// The same file, whatever was written to it since.

@@ -140,6 +140,7 @@ struct FileFacts {
 extension FileFacts {
   static func isFolder(_ path: FilePath) -> Bool {
     var facts = stat()
-    return lstat(path.string, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR
+    guard lstat(path.string, &facts) == 0 else { return !DurableFile.meansAbsent(errno) }
+    return facts.st_mode & S_IFMT == S_IFDIR
   }
 }
