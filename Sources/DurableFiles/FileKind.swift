@@ -11,7 +11,9 @@ public enum FileKind: Sendable, Equatable {
   public init(at path: FilePath) {
     var status = stat()
     let isThere = path.withPlatformString { lstat($0, &status) } == 0
-    self = isThere ? FileKind(mode: status.st_mode) : .none
+    // What cannot be looked at is not nothing: who took it for that would lose it.
+    let absent = DurableFile.meansAbsent(errno) ? FileKind.none : .special
+    self = isThere ? FileKind(mode: status.st_mode) : absent
   }
 
   /// What a path leads to, through any links. A link that leads nowhere is one.
