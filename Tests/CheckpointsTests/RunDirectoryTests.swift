@@ -107,7 +107,7 @@ import Testing
     try run.discard(name)
     #expect(mkfifo(path.string, 0o600) == 0)
     #expect(throws: CheckpointError.notACheckpoint(path)) {
-      try CheckpointReader(path: path, fingerprint: [])
+      try CheckpointReader(path: path, name: name, fingerprint: [])
     }
     try run.discard(name)
     #expect(try run.finished(.copy) == [])

@@ -10,6 +10,9 @@ enum CheckpointTarget {
   /// Source: the table of ``Checkpoint``.
   private static let headerByteCount = 96
 
+  /// As in the golden file.
+  private static let name = CheckpointName(stage: .link, unit: 0x01_02_03)
+
   /// The first byte says how much of the file is put right, since no mutation finds a digest:
   /// nothing, the header for the frame that follows, or also the frame for the entries that follow.
   static func run(_ bytes: [UInt8]) throws {
@@ -30,7 +33,7 @@ enum CheckpointTarget {
 
   private static func read(_ bytes: [UInt8]) throws {
     let path = FileTargets.write(bytes, to: "1.ckpt")
-    let reader = try CheckpointReader(path: path, fingerprint: fingerprint)
+    let reader = try CheckpointReader(path: path, name: name, fingerprint: fingerprint)
     while let entry = try reader.next() {
       if entry.channel == Checkpoint.summaryChannel {
         _ = try JSONDecoder().decode(ShardSummary.self, from: Data(entry.payload))
