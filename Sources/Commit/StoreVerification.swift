@@ -96,14 +96,19 @@ extension StoreVerification {
         byEntity[key.entity, default: 0] += Int64(digest.count)
       }
       let found = try file.rows(
-        table.hasSeveralEntities
+        table.entityNumbers.count > 1
           ? "SELECT Z_ENT, count(*) FROM \(quoted(table.name)) GROUP BY Z_ENT"
           : "SELECT NULL, count(*) FROM \(quoted(table.name))")
-      if table.hasSeveralEntities {
+      if table.entityNumbers.count > 1 {
         var rest = byEntity.filter { $0.value > 0 }
+        // Carried rows of no known entity stand under one number.
+        let known = byEntity[-1] == nil ? nil : table.entityNumbers
+        var counts: [Int64: Int64] = [:]
         for row in found {
           let number = row[0].integer ?? 0
-          let rows = row[1].integer ?? 0
+          counts[known?.contains(number) == false ? -1 : number, default: 0] += row[1].integer ?? 0
+        }
+        for (number, rows) in counts.sorted(by: { $0.key < $1.key }) {
           let wanted = rest.removeValue(forKey: number) ?? 0
           guard rows == wanted else {
             throw CommitError.wrongRowCount(
@@ -142,18 +147,19 @@ extension StoreVerification {
 
   private struct DestinationTable {
     var name: String
-    var hasSeveralEntities: Bool
+    /// Empty for one that is no entity's.
+    var entityNumbers: Set<Int64> = []
   }
 
   private func destinationTables() -> [DestinationTable] {
     plan.tables.filter { $0.way != .removed }.map { table in
       let numbers = Set(table.entities.map(\.destinationNumber)).subtracting([0])
-      return DestinationTable(name: table.name, hasSeveralEntities: numbers.count > 1)
+      return DestinationTable(name: table.name, entityNumbers: numbers)
     }
       + plan.joinTables.filter { $0.way != .removed }.map {
-        DestinationTable(name: $0.name, hasSeveralEntities: false)
+        DestinationTable(name: $0.name)
       }
-      + plan.foreignTables.map { DestinationTable(name: $0.name, hasSeveralEntities: false) }
+      + plan.foreignTables.map { DestinationTable(name: $0.name) }
   }
 
   /// The destination's table of a unit; nil when its rows have no successors.

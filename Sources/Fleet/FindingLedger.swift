@@ -46,7 +46,10 @@ public struct FindingLedger: Sendable {
   public mutating func addCarried(_ carried: [StoreFinding]) {
     add(
       carried.filter { finding in
-        !findings.contains { $0.kind == finding.kind }
+        !findings.contains {
+          $0.kind == finding.kind
+            || ($0.entity == finding.entity && $0.property == finding.property)
+        }
       })
   }
 

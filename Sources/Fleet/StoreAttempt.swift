@@ -12,8 +12,8 @@ struct StoreAttempt {
   let run: StoreRun
   var result: MigrationResult
   var ledger: FindingLedger
-  /// What copy found in the source's rows, by unit.
-  var copied: [Int: [StoreFinding]] = [:]
+  /// What copy and link found in the source's rows, by unit.
+  var foundBefore: [Int: [StoreFinding]] = [:]
   /// Made when it is first needed.
   var origins: FindingOrigins?
   var workerPeakRSS: Int64 = 0

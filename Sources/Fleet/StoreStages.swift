@@ -16,6 +16,7 @@ extension StoreAttempt {
       externalBytes: DiskSpace.size(of: FilePath(plan.externalDataPath)),
       isInPlace: request.output == nil)
     result.take(plan, diskBytes: needed)
+    ledger.add(plan.acceptedDamage)
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
     let swap = StoreSwap(
@@ -265,14 +266,14 @@ extension StoreAttempt {
     return ofDestination
   }
 
-  /// Adds what a unit found to the ledger. A row of which both copy and validate say the same, the
-  /// one by the source's rules and the other by the destination's, is counted once.
+  /// Adds what a unit found to the ledger. A row of which validate says what copy or link has said,
+  /// by the source's rules, is counted once.
   mutating func record(
     _ found: [StoreFinding], _ stage: Stage, _ unit: Int, _ plan: MigrationPlan
   ) {
     guard !found.isEmpty else { return }
-    if stage == .copy { copied[unit, default: []] += found }
-    guard stage == .validate, let known = copied[unit], let origins = origins(plan) else {
+    if stage == .copy || stage == .link { foundBefore[unit, default: []] += found }
+    guard stage == .validate, let known = foundBefore[unit], let origins = origins(plan) else {
       ledger.add(found)
       return
     }

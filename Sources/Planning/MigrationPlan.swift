@@ -49,6 +49,9 @@ public struct MigrationPlan: Codable, Sendable, Equatable {
   public var notes: [String]
   /// Rows, values and references of the source that the migration drops, counted while planning.
   public var losses: [Loss] = []
+  /// What is wrong with the source's control tables and schema, where the request accepts it: the
+  /// destination has these anew.
+  public var acceptedDamage: [StoreFinding] = []
   /// The entity mappings, where mapping models were given.
   public var mapped: MappedPlan?
 }

@@ -46,6 +46,7 @@ struct PlanMaker {
         store: store, layout: context.source, census: context.census,
         successors: Succession([context.inference])
       ).losses()
+    plan.acceptedDamage = try Planner.acceptedDamage(binding)
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan

@@ -92,6 +92,11 @@ public struct Planner: Sendable {
       ).plan(), request)
   }
 
+  /// Damage of the control tables and the schema that does not stop a request.
+  static func acceptedDamage(_ binding: StoreBinding) throws -> [StoreFinding] {
+    try StoreSoundness.structure(of: binding).filter(Damage.isDamage)
+  }
+
   /// A plan whose losses the request allows.
   private func accepted(_ plan: MigrationPlan, _ request: MigrationRequest) -> PlanOutcome {
     let refusals = request.losses.refusals(of: plan.losses)

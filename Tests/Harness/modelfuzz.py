@@ -23,9 +23,10 @@ TIMEOUT = 60
 class Trial:
     """One pair or chain, in a folder of its own."""
 
-    def __init__(self, seed, number, folder):
+    def __init__(self, seed, number, folder, only_chains=False):
         self.rng = random.Random(f"{seed}/{number}")
         self.folder, self.counts, self.problems, self.commands = folder, collections.Counter(), [], []
+        self.chain_odds = 1 if only_chains else .15
 
     # -- running
 
@@ -53,7 +54,7 @@ class Trial:
     # -- the trial
 
     def run(self):
-        self.counts["chains" if (is_chain := self.rng.random() < .15) else "pairs"] += 1
+        self.counts["chains" if (is_chain := self.rng.random() < self.chain_odds) else "pairs"] += 1
         models, self.changes = modelchanges.chain(self.rng, self.rng.randint(3, 5) if is_chain else 2, 4 if is_chain else 12)
         if is_chain:
             fuzzstore.tell_apart(models)
@@ -240,11 +241,11 @@ def allowed_verdicts(wanted):
     return allowed
 
 
-def trial(seed, number, keep):
+def trial(seed, number, keep, only_chains=False):
     """Runs one trial in this process; gives its counts, and what is wrong."""
     began = time.monotonic()
     folder = tempfile.mkdtemp(prefix=f"{number}-", dir=os.environ.get("GODWIT_TRIAL_FOLDER"))
-    here = Trial(seed, number, folder)
+    here = Trial(seed, number, folder, only_chains)
     judge.lightweight.LIMIT = 10_000    # every difference is looked at
     try:
         here.run()
@@ -257,7 +258,7 @@ def trial(seed, number, keep):
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(folder, kept, symlinks=True)
         with open(os.path.join(kept, "problems.txt"), "w") as file:
-            lines = [f"scripts/model-fuzz --seed {seed} --only {number}", "", *here.problems, "", *map(str, getattr(here, "changes", [])),
+            lines = [f"scripts/model-fuzz {'--chains ' if only_chains else ''}--seed {seed} --only {number}", "", *here.problems, "", *map(str, getattr(here, "changes", [])),
                      "", *here.commands]
             file.write("\n".join(lines).replace(folder, kept) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
@@ -274,6 +275,7 @@ def main(arguments=None):
     parser.add_argument("--pairs", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--chains", action="store_true", help="chains of three to five versions only, no pairs")
     parser.add_argument("--only", nargs="+", type=int, metavar="NUMBER", help="these trials of the seed")
     parser.add_argument("--keep", default=os.path.join(ground.ROOT, ".build", "model-fuzz"), metavar="FOLDER",
                         help="where failed trials are kept")
@@ -285,7 +287,7 @@ def main(arguments=None):
     with ground.fast_workspace("models") as folder:
         os.environ["GODWIT_TRIAL_FOLDER"] = folder
         with concurrent.futures.ProcessPoolExecutor(options.jobs, max_tasks_per_child=500) as pool:
-            waiting = [pool.submit(trial, options.seed, n, options.keep) for n in numbers]
+            waiting = [pool.submit(trial, options.seed, n, options.keep, options.chains) for n in numbers]
             for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
                 number, found, problems, kept, _ = future.result()
                 counts.update(found)

@@ -25,6 +25,7 @@ final class MigrationFixture {
   var policies = PolicyRegistry()
   /// Where a call does not say another one.
   var losses = LossPolicy.warn
+  var acceptsDamage = false
   /// What the last migration was and where it lies.
   private(set) var latest: (plan: MigrationPlan, run: RunDirectory, store: FilePath)?
 
@@ -90,6 +91,7 @@ final class MigrationFixture {
       output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"),
       shardBytes: shardBytes, mappings: files, renumbersKeys: renumbers)
     request.losses = losses ?? self.losses
+    request.acceptsDamage = acceptsDamage
     request.policies = policies.registered { "code" }
     return try Planner().plan(request)
   }

@@ -42,13 +42,17 @@ final class RowDigester {
   private let numbers: [Int64]
   private let programs: ProgramTable
   private var digests: [RowSetDigest]
+  private let table: TablePlan
   private var unknownEntityRows = RowSetDigest()
+  /// `Z_PK` of some of them.
+  private var unknownKeys: [Int64] = []
   private var rows: Int64 = 0
   private var bytes: Int64 = 0
   private var record = RawBuffer(capacity: 64 << 10)
 
   /// - Parameter judges: False where only digests are wanted.
   init(_ table: TablePlan, judges: Bool) {
+    self.table = table
     isRemoved = table.way == .removed
     // Carried and computed rows bear destination numbers by now, rows left behind source numbers.
     numbers = table.entities.map { table.way == .removed ? $0.sourceNumber : $0.destinationNumber }
@@ -70,7 +74,15 @@ final class RowDigester {
       summary.digests[Int(number), default: RowSetDigest()] += digest
     }
     // Rows of no known entity: they can never agree with what was planned.
-    if unknownEntityRows.count > 0 { summary.digests[-1] = unknownEntityRows }
+    if unknownEntityRows.count > 0 {
+      summary.digests[-1] = unknownEntityRows
+      guard rules != nil else { return summary }
+      summary.findings.append(
+        StoreFinding(
+          kind: .rows, entity: table.root.rawValue,
+          message: "\(table.name) has rows whose Z_ENT is no concrete entity of this table",
+          count: Int64(unknownEntityRows.count), examples: unknownKeys))
+    }
     return summary
   }
 
@@ -106,7 +118,12 @@ final class RowDigester {
     RecordFormat.encode(row, count: count, into: &record)
     rows += 1
     bytes += Int64(record.count)
-    if index >= 0 { digests[index].add(record.bytes) } else { unknownEntityRows.add(record.bytes) }
+    if index >= 0 {
+      digests[index].add(record.bytes)
+    } else {
+      unknownEntityRows.add(record.bytes)
+      if unknownKeys.count < StoreFinding.mostExamples { unknownKeys.append(row[0].bits) }
+    }
   }
 
   /// The digest of everything a query gives.
