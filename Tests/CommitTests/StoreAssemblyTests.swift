@@ -230,9 +230,11 @@ import Testing
     let fixture = try AssemblyFixture()
     try fixture.writeCheckpoints()
     let told = Mutex<[Int64]>([])
-    try fixture.assembly.assemble(at: fixture.destination) { rows in
-      told.withLock { $0.append(rows) }
-    }
+    try fixture.assembly.assemble(
+      at: fixture.destination,
+      progress: { rows in
+        told.withLock { $0.append(rows) }
+      })
     let rows = told.withLock { $0 }
     #expect(rows == rows.sorted())
     #expect(rows.last == 682)  // 300 and 300 carried, 40 and 40 computed, 2 foreign
