@@ -24,6 +24,7 @@ public struct FindingOrigins: Sendable {
   public init(
     _ plan: MigrationPlan, _ request: MigrationRequest, store: SourceStore
   ) throws {
+    let request = try MergedModels.resolve(request, for: store)
     self.init(
       source: try SourceModelSearch(store: store, models: request.models).find().hierarchy,
       destination: try EntityHierarchy(

@@ -29,6 +29,7 @@ struct MergedModels {
     let parts = try merged.parts()
     var request = request
     if let parts {
+      request.isOfMergedModel = true
       let versions = zip(request.bundles, parts).compactMap { bundle, place in
         place.map { bundle[$0] }
       }

@@ -8,6 +8,8 @@ public struct MigrationRequest: Sendable {
   public var models: [ModelVersion]
   /// The same, apart by the MODEL that each was given in: what may be merged, see ``MergedModels``.
   public var bundles: [[ModelVersion]] = []
+  /// True where the store is of a merger of the models given: see ``MergedModels``.
+  public var isOfMergedModel = false
   /// The destination version. Nil: the current version of the models given.
   public var destination: ModelVersion?
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.

@@ -46,7 +46,7 @@ struct PlanMaker {
         store: store, layout: context.source, census: context.census,
         successors: Succession([context.inference])
       ).losses()
-    plan.acceptedDamage = try Planner.acceptedDamage(binding)
+    plan.acceptedDamage = try Planner.acceptedDamage(binding, request)
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan

@@ -93,8 +93,14 @@ public struct Planner: Sendable {
   }
 
   /// Damage of the control tables and the schema that does not stop a request.
-  static func acceptedDamage(_ binding: StoreBinding) throws -> [StoreFinding] {
-    try StoreSoundness.structure(of: binding).filter(Damage.isDamage)
+  static func acceptedDamage(
+    _ binding: StoreBinding, _ request: MigrationRequest
+  ) throws -> [StoreFinding] {
+    // The bundles of a merged model are all that the store needs: its cache may be missing.
+    let lacksCache = try request.isOfMergedModel && binding.store.cachedModel() == nil
+    return try StoreSoundness.structure(of: binding).filter {
+      Damage.isDamage($0) && !(lacksCache && $0.kind == .modelcache)
+    }
   }
 
   /// A plan whose losses the request allows.
@@ -144,9 +150,8 @@ public struct Planner: Sendable {
 
   /// What planning itself relies on: control tables, metadata, schema.
   private func requireSoundness(_ binding: StoreBinding, _ request: MigrationRequest) throws {
-    let findings = try StoreSoundness.structure(of: binding).filter { finding in
-      Damage.isDamage(finding)
-        && !(request.acceptsDamage && Damage.isAcceptable(finding))
+    let findings = try Self.acceptedDamage(binding, request).filter { finding in
+      !(request.acceptsDamage && Damage.isAcceptable(finding))
     }
     guard findings.isEmpty else {
       throw PlanError.damaged(store: request.store.string, findings)
