@@ -95,7 +95,7 @@ private struct FakeWorker {
     let worker = FakeWorker(
       onTask: "[ $unit = 3 ] && mkdir \(folder)/3 2>/dev/null && kill -STOP $$; finished")
     var settings = worker.settings(2)
-    settings.silenceLimit = 1
+    settings.silenceLimit = 5
     let units = try await WorkerPool.serving(settings, run: "/nowhere") { pool in
       var found: [Int] = []
       for try await finished in await pool.perform((0..<9).map { .init(stage: .copy, unit: $0) }) {
@@ -109,9 +109,9 @@ private struct FakeWorker {
 
   @Test func `lets a worker take its time that says that it gets on`() async throws {
     let worker = FakeWorker(
-      onTask: "for i in 1 2 3 4 5 6 7 8; do sleep 0.25; echo '{\"beat\":true}'; done; finished")
+      onTask: "for i in 1 2 3 4 5 6 7 8; do sleep 0.75; echo '{\"beat\":true}'; done; finished")
     var settings = worker.settings(1)
-    settings.silenceLimit = 1
+    settings.silenceLimit = 5
     let lost = try await WorkerPool.serving(settings, run: "/nowhere") { pool in
       for try await _ in await pool.perform([.init(stage: .copy, unit: 0)]) {}
       return await pool.lostWorkers
