@@ -103,7 +103,7 @@ extension DurableFile {
   public static func syncFolder(_ path: FilePath) throws {
     let folder = try Folder(path)
     do {
-      try sync(folder.descriptor, path)
+      try folder.withDescriptor { try sync($0, path) }
     } catch let error as DurabilityError where error.errno == .invalidArgument {
       // fsync(2): a file system that has nothing to flush for a folder says so with EINVAL.
     }

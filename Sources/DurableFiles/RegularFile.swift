@@ -136,6 +136,14 @@ public struct Folder: ~Copyable {
 
   deinit { try? descriptor.close() }
 
+  /// Keeps the folder open while the body runs: a value's life may end with its last use, and the
+  /// number of a descriptor is no use of it.
+  public borrowing func withDescriptor<Result>(
+    _ body: (FileDescriptor) throws -> Result
+  ) rethrows -> Result {
+    try body(descriptor)
+  }
+
   /// - Throws: ``DurabilityError/notPrivate(_:reason:)`` unless the folder belongs to this user and
   ///   is writable by nobody else.
   public func checkPrivate() throws {

@@ -43,7 +43,9 @@ func withName<Result>(
     throw DurabilityError.failed(call: "open", path: path, .isDirectory)
   }
   let folder = try Folder(forNamesIn: path.folder)
-  return try name.withPlatformString { try body(folder.descriptor.rawValue, $0) }
+  return try folder.withDescriptor { descriptor in
+    try name.withPlatformString { try body(descriptor.rawValue, $0) }
+  }
 }
 
 /// The same for two names.

@@ -75,9 +75,7 @@ public struct Planner: Sendable {
     try requireKnownRows(context, binding, request)
     var conditions = RowConditions(context: context)
     let answer = try conditions.answer(request.losses)
-    guard answer.refusals.isEmpty else {
-      return .refused(code: answer.code, answer.refusals)
-    }
+    guard answer.refusals.isEmpty else { return refusal(answer, inference) }
     context.crowded = answer.crowded
     var known = found
     if !mapped.mismatches.isEmpty {
@@ -90,6 +88,24 @@ public struct Planner: Sendable {
       try PlanMaker(
         request: request, found: known, context: context, binding: binding, losses: answer.losses
       ).plan(), request)
+  }
+
+  /// What rows forbid. A to-many that becomes a to-one is inferred only where no row is in the way:
+  /// where others forbid the migration, it takes a mapping model in any case.
+  private func refusal(
+    _ answer: RowConditions.Answer, _ inference: InferredMapping
+  ) -> PlanOutcome {
+    let narrowed = inference.rowConditions.map(\.refusal).filter { $0.reason == .toManyToOne }
+    let name = Refusal.Reason.toManyToOne.rawValue
+    if narrowed.isEmpty || answer.refusals.contains(where: { $0.reason == name }) {
+      return .refused(code: answer.code, answer.refusals)
+    }
+    let reasons = narrowed.map {
+      Reason(
+        reason: name, entity: $0.entity.rawValue, property: $0.property,
+        message: "\($0.place) becomes a to-one. Write a mapping model for this migration.")
+    }
+    return .needsMapping(code: 134_190, answer.refusals + reasons)
   }
 
   /// Damage of the control tables and the schema that does not stop a request.

@@ -38,6 +38,7 @@ public final class SourceStore {
     path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false
   ) throws {
     files = StoreFiles(path)
+    try files.checkKinds()
     try files.checkExternalDataKinds()
     var identity = try files.identity()
     var readPath = path
