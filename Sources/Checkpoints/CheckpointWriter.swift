@@ -49,7 +49,7 @@ public final class CheckpointWriter {
     output = .allocate(byteCount: ZSTD_CStreamOutSize(), alignment: 16)
   }
 
-  /// A file with room for the header, which is written at the end: until then it is no checkpoint.
+  /// A file with room for the header, which is written at the end: until then it is not a checkpoint.
   private static func emptyCheckpoint(for path: FilePath) throws -> PendingFile {
     var file = try PendingFile(for: path)
     let empty = [UInt8](repeating: 0, count: Checkpoint.headerByteCount)

@@ -30,7 +30,7 @@ public enum CommandLineTool {
     exit(checked(await $code.withValue(code) { await run(arguments) }).rawValue)
   }
 
-  /// How a command ends whose result could not be written: what nobody could read is no success.
+  /// How a command ends whose result could not be written: what nobody could read is not a success.
   private static func checked(_ status: ExitStatus) -> ExitStatus {
     guard let failure = Output.failure else { return status }
     Output.say("godwit: The result could not be written to standard output: \(failure).")

@@ -8,7 +8,7 @@ import SystemPackage
 /// The code that an executable of a team's own brings along; none in `godwit` itself.
 public struct Customizations: Sendable {
   public var policies: PolicyRegistry
-  /// What stores go through, unless told otherwise.
+  /// What stores go through, unless stated otherwise.
   public var stages: StagedMigration?
 
   public init(policies: PolicyRegistry = PolicyRegistry(), stages: StagedMigration? = nil) {
@@ -48,7 +48,7 @@ extension Customizations {
     return .staged
   }
 
-  /// Of the running executable, hexadecimal: what an older build has made is made anew.
+  /// Of the running executable, hexadecimal: what an older build has made is made again.
   ///
   /// Not of libraries that it loads. Where it cannot be read it counts as another each time: work
   /// is then done again, and never mixed.

@@ -21,7 +21,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
   case engineUnavailable = 69
   case cannotCreateOutput = 73
   case inputOutput = 74
-  /// Stopped early by a signal, a window or a full disk; running again goes on.
+  /// Stopped early by a signal, a window or a full disk; running again resumes.
   case resumable = 75
   case configuration = 78
 

@@ -69,9 +69,9 @@ struct ModelCatalog {
     ]
   }
 
-  /// The model that a store carries; nil for whatever is no SQLite file.
+  /// The model that a store carries; nil for whatever is not an SQLite file.
   private static func cachedVersion(at path: String) throws -> ModelVersion? {
-    // What is no regular file is refused by whoever reads it as a model.
+    // What is not a regular file is refused by whoever reads it as a model.
     guard let file = try? RegularFile.open(FilePath(path), links: .followed) else { return nil }
     defer { try? file.close() }
     var head = [UInt8](repeating: 0, count: 16)

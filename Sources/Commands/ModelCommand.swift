@@ -142,7 +142,7 @@ extension ModelCommand {
   }
 }
 
-/// What tells a version from another.
+/// What distinguishes versions.
 struct VersionRecord: Encodable {
   var event = "version"
   var name: String

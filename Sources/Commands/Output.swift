@@ -90,7 +90,7 @@ struct CommandError: Error, CustomStringConvertible {
   }
 }
 
-/// What an error comes to: a command's own, or one of the rooms below.
+/// What an error means: a command's own, or a target's below.
 func ending(
   of error: any Error
 ) -> (ending: MigrationResult.Ending, reason: String, message: String) {

@@ -47,7 +47,7 @@ final class ResultReport: Sendable {
     } else if !isQuiet || result.ending != .done {
       for line in Self.lines(result, isPlan: isPlan) { Output.result(line) }
     } else if losses != .allow {
-      // A migration that loses something is no success to be silent about.
+      // A migration that loses something is not a success to be silent about.
       for loss in result.losses { Output.say("\(result.store): loss: \(loss.message)") }
     }
   }

@@ -64,7 +64,7 @@ extension CheckpointRows {
   }
 
   /// Gives the rows of a join table's unit: a place for a key, and then `table.columns`. The keys
-  /// in the checkpoint are running numbers, made anew for each unit.
+  /// in the checkpoint are running numbers, made again for each unit.
   mutating func forEach(
     of table: JoinTablePlan, unit: Int,
     _ body: (UnsafeMutablePointer<RawValue>) throws -> Void

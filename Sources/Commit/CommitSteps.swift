@@ -14,7 +14,7 @@ import SystemPackage
 /// 3. The two files change names. Who began to open the old one meanwhile waits for the lease to
 ///    end: then they change names back, and the store is in use.
 /// 4. The header of the old file, which has no name any more, is overwritten. Who opened it after
-///    all, at whatever moment, is told that it is no database. The backup is a copy.
+///    all, at whatever moment, is told that it is not a database. The backup is a copy.
 struct CommitSteps {
   let run: RunDirectory
   /// Somebody asserts that no other process has the store open.
@@ -171,7 +171,7 @@ extension CommitSteps {
     do {
       try DurableFile.exchange(path, with: store)
     } catch let error as DurabilityError where cannotExchange.contains(error.errno ?? .ioError) {
-      // Who waits is told that the old file is no database.
+      // Who waits is told that the old file is not a database.
       return try DurableFile.rename(path, to: store)
     }
     // Where somebody waits for the new file too, only one of the two can be helped.

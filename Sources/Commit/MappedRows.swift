@@ -11,7 +11,7 @@ import SystemPackage
 
 /// Puts the rows of entity mappings into one destination table, in the order of their keys.
 ///
-/// Where keys are given out anew, shards follow each other: a plain concatenation. Where they are
+/// Where keys are given out again, shards follow each other: a plain concatenation. Where they are
 /// kept, rows of several mappings lie between one another and are merged. What policies made beside
 /// their mapping's table has the last keys.
 struct MappedRows {

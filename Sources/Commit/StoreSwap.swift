@@ -265,7 +265,7 @@ extension StoreSwap {
   }
 }
 
-/// Tells of a full volume in this room's words.
+/// Reports a full volume as this target's error.
 private func tellingSpace<Result>(at path: FilePath, _ body: () throws -> Result) throws -> Result {
   do {
     return try body()

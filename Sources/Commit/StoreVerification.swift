@@ -147,7 +147,7 @@ extension StoreVerification {
 
   private struct DestinationTable {
     var name: String
-    /// Empty for one that is no entity's.
+    /// Empty for one that is not an entity's.
     var entityNumbers: Set<Int64> = []
   }
 

@@ -2,7 +2,7 @@ private import CLinux
 private import Glibc
 public import SystemPackage
 
-/// What can be done to files so that it survives a power cut: the one door to fsync and rename.
+/// What can be done to files so that it survives a power cut: the only code that calls fsync and rename.
 ///
 /// When a call returns, its effect is on the disk. When it throws, every file is as it was before
 /// or as it would be after, and never torn.

@@ -3,7 +3,7 @@ public import SystemPackage
 
 /// A file of lines that grows at its end; each line is on the disk when the call returns.
 ///
-/// A crash may leave a part of the last line: whoever reads leaves out what is no whole line, and
+/// A crash may leave a part of the last line: whoever reads leaves out what is not a whole line, and
 /// whoever goes on writing begins a new one.
 public struct DurableLog: ~Copyable {
   public let path: FilePath
@@ -41,7 +41,7 @@ public struct DurableLog: ~Copyable {
   /// Adds a line, given without its line feed.
   public mutating func append(_ line: String) throws {
     let text = (needsLineFeed ? "\n" : "") + line + "\n"
-    // Whatever comes of it, a line that is not whole must not be gone on with.
+    // Whatever comes of it, nothing must be appended to a line that is not whole.
     needsLineFeed = true
     try Array(text.utf8).withUnsafeBytes { try writeAll($0, to: descriptor, path) }
     needsLineFeed = false

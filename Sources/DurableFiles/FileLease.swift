@@ -58,7 +58,7 @@ extension StoreLock {
   }
 
   /// Overwrites the file header of a database that has no name any more, so that a process that
-  /// opened it at the last moment is told that it is no database, and writes nothing beside the
+  /// opened it at the last moment is told that it is not a database, and writes nothing beside the
   /// file that has the name now. A file that still has a name is left alone.
   public borrowing func invalidateUnnamed() throws {
     var status = stat()

@@ -137,7 +137,7 @@ public struct Folder: ~Copyable {
   deinit { try? descriptor.close() }
 
   /// Keeps the folder open while the body runs: a value's life may end with its last use, and the
-  /// number of a descriptor is no use of it.
+  /// number of a descriptor is not a use of it.
   public borrowing func withDescriptor<Result>(
     _ body: (FileDescriptor) throws -> Result
   ) rethrows -> Result {

@@ -127,6 +127,6 @@ private let reservedByte = 0x4000_0001
 private let sharedFirst = 0x4000_0002
 private let sharedSize = 510
 /// In the shared memory: `WAL_CKPT_LOCK`, and the last of `WAL_READ_LOCK`, without which a WAL is
-/// not begun anew.
+/// not begun again.
 private let checkpointByte = 121
 private let lastReaderByte = 127

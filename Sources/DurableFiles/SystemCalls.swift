@@ -2,7 +2,7 @@ private import CLinux
 private import Glibc
 import SystemPackage
 
-/// Runs a call of swift-system and tells its error with the call's name and the path.
+/// Runs a call of swift-system and reports its error with the call's name and the path.
 func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws
   -> Result
 {
@@ -36,6 +36,7 @@ extension FilePath {
 }
 
 /// Runs the body with an open folder and a name in it. No part of the folder's path may be a link.
+@discardableResult
 func withName<Result>(
   _ path: FilePath, _ body: (Int32, UnsafePointer<CInterop.PlatformChar>) throws -> Result
 ) throws -> Result {
@@ -87,7 +88,7 @@ func writeAll(_ bytes: UnsafeRawBufferPointer, to file: FileDescriptor, _ path: 
 func sync(_ file: FileDescriptor, _ path: FilePath) throws {
   while fsync(file.rawValue) != 0 {
     let errno = Errno(rawValue: errno)
-    // A signal that came between is no failure: nothing was dropped.
+    // A signal that came between is not a failure: nothing was dropped.
     if errno != .interrupted { throw DurabilityError.failed(call: "fsync", path: path, errno) }
   }
 }

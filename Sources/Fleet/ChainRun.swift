@@ -113,7 +113,7 @@ struct ChainRun {
       succeed(&result, journal)
       if request.output != nil { return .ended(result) }
       committed = result
-      // In place, this command may want more than that run: it looks anew.
+      // In place, this command may want more than that run: it looks again.
       try own.discardPlan()
       try folder.discard()
     }
@@ -149,7 +149,7 @@ extension ChainRun {
     case ended(MigrationResult)
   }
 
-  /// What a request comes to, by the models and the store's metadata alone.
+  /// What becomes of a request, by the models and the store's metadata alone.
   static func decide(_ request: MigrationRequest) throws -> Way {
     let watch = SourceWatch(request.store)
     let way = try watch.reading { try choose(request) }

@@ -22,7 +22,7 @@ public struct MigrationResult: Codable, Sendable {
     case badInput
     case cannotCreateOutput
     case inputOutput
-    /// Stopped early; running again goes on where this ended.
+    /// Stopped early; running again resumes.
     case resumable
     /// Another run works in the same run directory.
     case locked
@@ -77,7 +77,7 @@ public struct MigrationResult: Codable, Sendable {
     public var shards: Int
     /// Row bytes that go through the stages.
     public var bytes: Int64
-    /// Free bytes that the migration wants beside the destination.
+    /// Free bytes that the migration needs beside the destination.
     public var diskBytes: Int64?
     /// Only where a plan was asked for.
     public var tables: [Table]?

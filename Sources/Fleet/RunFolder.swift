@@ -53,7 +53,7 @@ struct RunFolder {
     return name
   }
 
-  /// nil where there is none that can be used: the file is then written anew.
+  /// nil where there is none that can be used: the file is then written again.
   private func earlierName(_ path: FilePath) throws -> String? {
     do {
       let bytes = try RegularFile.bytesIfPresent(of: path, limit: 64, isPrivate: true)

@@ -14,7 +14,7 @@ import SystemPackage
 extension ChainRun {
   /// One call of a handler, over a private copy of what the step before has left.
   ///
-  /// The copy counts when the step is finished. After a crash it is made anew and the handler is
+  /// The copy counts when the step is finished. After a crash it is made again and the handler is
   /// called again, so that what is kept has seen it once.
   func handle(
     _ call: ChainRoute.HandlerCall, _ step: Int, after earlier: ChainFolder.Done?,

@@ -73,7 +73,7 @@ struct StoreAttempt {
       try await workUntilSettled(folder)
     } catch {
       fail(error)
-      // Whatever led to it, the next run begins anew.
+      // Whatever led to it, the next run starts again.
       if error is UnsoundDestination { try? folder.discardPlan() }
     }
     if result.isAboutStore, let error = await interference() {
@@ -189,7 +189,7 @@ struct StoreAttempt {
         try await writeURITable(plan, written: FilePath(journal.store))
       }
       succeed(journal)
-      // In place, another command may want more than that run: it plans anew.
+      // In place, another command may want more than that run: it plans again.
       if request.output == nil { try folder.discardPlan() }
       return true
     }

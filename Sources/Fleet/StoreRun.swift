@@ -10,7 +10,7 @@ import SystemPackage
 ///
 /// Planning, assembly and the commit happen here, in the coordinator; rows are the workers'. Every
 /// error becomes a result: a store that fails must never stop the next one. What is finished lies
-/// in the run directory as checkpoints, so running again goes on where this ended, and ends with
+/// in the run directory as checkpoints, so running again resumes, and ends with
 /// the same logical store.
 public struct StoreRun: Sendable {
   public struct Settings: Sendable {

@@ -65,7 +65,7 @@ extension StoreAttempt {
       default: try stopAtInvalidRows()
       }
     }
-    // What they say is of a file that is made anew.
+    // What they say is of a file that is made again.
     try folder.discard(.verify)
     try folder.discard(.soundness)
     let path = try swap.assemblyPath()
@@ -129,7 +129,7 @@ extension StoreAttempt {
     do {
       try await perform(.audit, plan, pool)
     } catch {
-      // Its file is nobody's and is made anew by the next run.
+      // Its file is nobody's and is made again by the next run.
       stop.set()
       try? await assembled
       throw error

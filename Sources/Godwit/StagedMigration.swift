@@ -2,7 +2,7 @@ import GodwitCommands
 import GodwitPlanning
 
 // Staged migration, for an executable that registers stages of its own. The types are those of the
-// rooms below: a team's package has to import `Godwit` alone.
+// targets below: a team's package has to import `Godwit` alone.
 
 /// See ``GodwitTool/main(stages:)``.
 public typealias StagedMigration = GodwitPlanning.StagedMigration

@@ -13,7 +13,7 @@ struct MarkupReader {
 
   init(_ bytes: [UInt8]) {
     self.bytes = bytes
-    // A byte order mark is no character data.
+    // A byte order mark is not a character data.
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { place = 3 }
   }
 

@@ -2,7 +2,7 @@
 public indirect enum MappingError: Error, Sendable, Equatable {
   /// What is wrong in a file of several.
   case inFile(String, MappingError)
-  /// The file is no mapping model of any known form.
+  /// The file is not a mapping model of any known form.
   case unreadable(file: String, reason: String)
   /// An expression of a mapping does not parse; `property` is nil for a filter.
   case badExpression(mapping: String, property: String?, ExpressionError)

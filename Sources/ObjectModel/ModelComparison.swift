@@ -186,7 +186,7 @@ struct ModelComparison {
     return owner + PropertyAspects.changes(before.property, after.property) + relation
   }
 
-  /// The inverse by its mapping key: renaming it is no change of this side.
+  /// The inverse by its mapping key: renaming it is not a change of this side.
   private func inverseKey(
     of relationship: RelationshipDescription, in hierarchy: EntityHierarchy
   ) -> String? {

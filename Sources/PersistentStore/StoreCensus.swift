@@ -24,7 +24,7 @@ public struct StoreCensus: Sendable, Equatable {
   public private(set) var entities: [EntityName: EntityRows] = [:]
   /// By the name of the table.
   public private(set) var tables: [String: Table] = [:]
-  /// Rows whose `Z_ENT` is no concrete entity of their table: one finding a table.
+  /// Rows whose `Z_ENT` is not a concrete entity of their table: one finding a table.
   public private(set) var unknownEntityRows: [StoreFinding] = []
   /// Rows of each join table.
   public private(set) var joinRows: [String: Int64] = [:]
@@ -74,7 +74,7 @@ public struct StoreCensus: Sendable, Equatable {
     }
   }
 
-  /// Rows by `Z_ENT`; nil for a `Z_ENT` that is no integer.
+  /// Rows by `Z_ENT`; nil for a `Z_ENT` that is not an integer.
   private static func count(_ table: EntityTable, _ binding: StoreBinding, _ connection: Connection)
     throws -> [(Int64?, EntityRows)]
   {

@@ -7,7 +7,7 @@ import GodwitPersistentStore
 /// and shards stand here. It is written to the run directory once; every checkpoint carries its
 /// ``fingerprint``, so work done under another plan is never mistaken for this one's.
 public struct MigrationPlan: Codable, Sendable, Equatable {
-  /// The layout of this file. A plan of another version is made anew, never guessed at.
+  /// The layout of this file. A plan of another version is made again, never guessed at.
   public static let formatVersion = 1
 
   public var formatVersion = MigrationPlan.formatVersion
@@ -16,7 +16,7 @@ public struct MigrationPlan: Codable, Sendable, Equatable {
 
   /// The source store, as given.
   public var sourcePath: String
-  /// What tells later that the source is still the one that was planned for.
+  /// Evidence that the source is still the one that was planned for.
   public var sourceIdentity: StoreIdentity
   /// The file that is read: the source itself, or its private clone in the run directory.
   public var readPath: String
@@ -50,7 +50,7 @@ public struct MigrationPlan: Codable, Sendable, Equatable {
   /// Rows, values and references of the source that the migration drops, counted while planning.
   public var losses: [Loss] = []
   /// What is wrong with the source's control tables and schema, where the request accepts it: the
-  /// destination has these anew.
+  /// destination has these again.
   public var acceptedDamage: [StoreFinding] = []
   /// The entity mappings, where mapping models were given.
   public var mapped: MappedPlan?

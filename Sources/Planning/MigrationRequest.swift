@@ -143,7 +143,7 @@ public struct Reason: Codable, Sendable, Equatable {
   }
 }
 
-/// What planning comes to.
+/// The outcome of planning.
 public enum PlanOutcome: Sendable {
   /// The store opens under the destination model as it is.
   case sameModel(notes: [String])

@@ -174,7 +174,7 @@ public struct Planner: Sendable {
     }
   }
 
-  /// Rows whose `Z_ENT` is no concrete entity of their table belong to nobody.
+  /// Rows whose `Z_ENT` is not a concrete entity of their table belong to nobody.
   private func requireKnownRows(
     _ context: PlanContext, _ binding: StoreBinding, _ request: MigrationRequest
   ) throws {

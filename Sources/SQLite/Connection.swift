@@ -27,7 +27,7 @@ public final class Connection {
 
   /// Opens a database.
   ///
-  /// SQLite reads the file with the first statement: a file that is no database is not noticed
+  /// SQLite reads the file with the first statement: a file that is not a database is not noticed
   /// before.
   ///
   /// - Parameters:

@@ -1,4 +1,4 @@
-/// A growable run of bytes that is emptied and filled again instead of made anew.
+/// A growable run of bytes that is emptied and filled again instead of made again.
 ///
 /// Fresh large buffers cost page faults; this one keeps its memory until it goes away. Growing
 /// moves the bytes, so pointers into it are valid only until the next append.

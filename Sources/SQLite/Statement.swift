@@ -11,7 +11,7 @@ public final class Statement {
   public let sql: String
   @usableFromInline let handle: OpaquePointer
   private let connection: Connection
-  /// A text or blob could not be had for want of memory, so the row read last is not whole.
+  /// A text or blob could not be had for lack of memory, so the row read last is not whole.
   @usableFromInline var isShortOfMemory = false
 
   init(_ handle: OpaquePointer, of connection: Connection) {
@@ -130,7 +130,7 @@ extension Statement {
   /// Reads `count` columns of the current row, from column `first` on.
   ///
   /// Texts and blobs point into SQLite's memory, and are valid until the next ``step()`` or
-  /// ``reset()``. Want of memory while reading is told by the next ``step()``.
+  /// ``reset()``. Lack of memory while reading is told by the next ``step()``.
   @inlinable
   public func read(into values: UnsafeMutablePointer<RawValue>, from first: Int32, count: Int32) {
     var place = values

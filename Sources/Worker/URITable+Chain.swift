@@ -12,7 +12,7 @@ extension URITable {
   ///   - destination: Where the result goes, durably, in the place of an earlier one.
   ///   - scratch: The name of a private file for the time of the call.
   /// - Returns: The number of pairs.
-  /// - Throws: ``StageError/association(path:reason:)`` for a file that is no table.
+  /// - Throws: ``StageError/association(path:reason:)`` for a file that is not a table.
   public static func join(
     _ first: FilePath, _ second: FilePath, to destination: FilePath, scratch: FilePath
   ) throws -> Int64 {

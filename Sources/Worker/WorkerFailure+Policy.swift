@@ -9,7 +9,7 @@ extension WorkerFailure {
   /// An error out of a policy's hook. It keeps its identity; its code is the failure's where it is
   /// one of Core Data's own.
   ///
-  /// What a hook met that is no fault of its own, a full disk, a damaged page or an expression
+  /// What a hook met that is not a fault of its own, a full disk, a damaged page or an expression
   /// that cannot be evaluated, is judged as it would be anywhere else.
   ///
   /// Source of the codes: `core-data-migration.md` §1.4, §5.1.

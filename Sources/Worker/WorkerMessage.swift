@@ -79,7 +79,7 @@ public struct FailedTask: Codable, Sendable, Equatable {
   }
 }
 
-/// An error as it crosses the wall between processes. The coordinator decides what follows.
+/// An error as it passes between processes. The coordinator decides what follows.
 public struct WorkerFailure: Error, Codable, Sendable, Equatable {
   public enum Kind: String, Codable, Sendable {
     /// The source store is not what it should be.

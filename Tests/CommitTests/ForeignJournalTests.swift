@@ -109,7 +109,7 @@ import Testing
     #expect(DurableFile.exists(kept))
   }
 
-  // A journal that says so is no proof that the destination is there.
+  // A journal that says so is not a proof that the destination is there.
   @Test(arguments: [CommitJournal.State.replaced, .finished])
   func `is forgotten when the store is not what it put there`(
     state: CommitJournal.State

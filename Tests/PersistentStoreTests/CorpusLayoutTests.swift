@@ -32,7 +32,7 @@ import Testing
   }
 
   /// Where the judge finds every statement as the rules have it, so must we, in its text and, but
-  /// for tables that a migration in place built anew, in its order.
+  /// for tables that a migration in place built again, in its order.
   @Test(arguments: Corpus.stores)
   func `has the schema that the layout computes`(store: String) throws {
     let source = try SourceStore(path: Corpus.path(store), snapshotFolder: folder.path)

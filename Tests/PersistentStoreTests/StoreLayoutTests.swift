@@ -265,7 +265,7 @@ import Testing
   }
 
   @Test func `stays quick for many properties of one name`() throws {
-    // Each sub-entity asks for ZX anew: 3 000 suffixes, not 3 000 squared.
+    // Each sub-entity asks for ZX again: 3 000 suffixes, not 3 000 squared.
     var entities = [EntityDescription(name: "Root")]
     for number in 0..<3_000 {
       entities.append(

@@ -83,7 +83,7 @@ final class PipelineFolder {
   }
 
   /// Everything in a store but the bytes of its pages: each table with its rows in order. Only the
-  /// UUID is left out, which a mapping model's destination gets anew for every source file.
+  /// UUID is left out, which a mapping model's destination gets again for every source file.
   func content(_ store: String) throws -> [String] {
     let connection = try Connection(path: path(store), mode: .immutable)
     let tables = try connection.drawn(

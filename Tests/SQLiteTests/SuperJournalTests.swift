@@ -16,7 +16,7 @@ import Testing
       + number(length ?? UInt32(bytes.count)) + number(total) + Self.magic
   }
 
-  // A wrong sum, or a length beyond the file, is no name for SQLite today.
+  // A wrong sum, or a length beyond the file, is not a name for SQLite today.
   @Test(arguments: [nil, 1] as [UInt32?], [nil, 9_999] as [UInt32?])
   func `is never given to SQLite`(sum: UInt32?, length: UInt32?) throws {
     let folder = try TemporaryFolder()

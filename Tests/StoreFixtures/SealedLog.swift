@@ -2,8 +2,8 @@ import Foundation
 
 /// Gives a write-ahead log salts of our own choice, so that equal stores have equal logs.
 ///
-/// SQLite draws the two salts anew for each log. They stand in the header and in every frame, and
-/// every checksum covers those before it: all are written anew.
+/// SQLite draws the two salts again for each log. They stand in the header and in every frame, and
+/// every checksum covers those before it: all are written again.
 ///
 ///     offset  size  header, big-endian          offset  size  frame header
 ///          0     4  magic; odd: big-endian sums      0     4  page number

@@ -9,7 +9,7 @@ public struct ThingsFleet: Sendable {
   /// Things of each store.
   public var things: Int
   public var seed: UInt64
-  /// The store, counted from 0, that has one bucket which is no property list any more.
+  /// The store, counted from 0, that has one bucket which is not a property list any more.
   public var damaged: Int?
 
   public init(stores: Int, things: Int, seed: UInt64, damaged: Int? = nil) {

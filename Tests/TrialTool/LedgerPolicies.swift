@@ -36,7 +36,7 @@ final class ProfilePolicy: EntityMigrationPolicy {
   }
 }
 
-/// Drops what is no debit.
+/// Drops what is not a debit.
 final class DebitPolicy: EntityMigrationPolicy {
   override class var scope: Scope { .shard }
 

@@ -30,7 +30,7 @@ import Testing
     return try MigrationFixture(from: [kept, made], to: [kept, new], rows: rows)
   }
 
-  /// Assembles the last migration's store anew, changes it, and asks everything.
+  /// Assembles the last migration's store again, changes it, and asks everything.
   private func findings(
     _ fixture: MigrationFixture, usesPages: Bool, _ change: (FilePath) throws -> Void
   ) throws -> [StoreFinding] {

@@ -137,7 +137,7 @@ private func text(_ losses: [Loss]?) -> [String] {
     let store = try SourceStore(
       path: fixture.folder.appending("source.sqlite"),
       snapshotFolder: fixture.folder.appending("snapshot"))
-    // A narrow type on the way changes a number for good; what was added on the way is no loss.
+    // A narrow type on the way changes a number for good; what was added on the way is not a loss.
     let versions = [
       try model(attribute("n", .integer32), attribute("m")),
       try model(

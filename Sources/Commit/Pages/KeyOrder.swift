@@ -53,7 +53,7 @@ enum KeyOrder {
     if value.kind == .integer {
       real = Double(value.bits)
       if value.bits.magnitude > 1 &<< 53 {
-        // 2^63 is no Int64, but the difference is right modulo 2^64.
+        // 2^63 is not an Int64, but the difference is right modulo 2^64.
         distance = real < 0x1p63 ? value.bits &- Int64(real) : value.bits &- Int64.min
       }
     }

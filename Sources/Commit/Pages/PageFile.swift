@@ -15,7 +15,7 @@ final class PageFile {
     case firstOverflow = 3
     /// A later page of a chain; its parent is the page before it.
     case laterOverflow = 4
-    /// A b-tree page that is no root.
+    /// A b-tree page that is not a root.
     case tree = 5
   }
 
@@ -171,7 +171,7 @@ extension PageFile {
   }
 }
 
-/// Runs a call of swift-system and tells its error with the call's name and the path.
+/// Runs a call of swift-system and reports its error with the call's name and the path.
 func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws
   -> Result
 {

@@ -58,7 +58,7 @@ extension StageStore {
   ) throws {
     let current = try members(of: relationship, object)
     guard current != targets else {
-      // A reference to what does not exist is no member, and may be cleared.
+      // A reference to what does not exist is not a member, and may be cleared.
       if !relationship.description.isToMany, targets.isEmpty {
         try clear(relationship, of: object)
       }

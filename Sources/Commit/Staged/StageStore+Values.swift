@@ -68,7 +68,7 @@ extension StageStore {
     }
   }
 
-  /// - Throws: For what is no stored property of the entity.
+  /// - Throws: For what is not a stored property of the entity.
   func place(of key: String, in entity: EntityName) throws -> StagePlace {
     if let known = places[entity]?[key] { return known }
     let found = try findPlace(of: key, in: entity)

@@ -101,7 +101,7 @@ public final class StageStore: StageStoreAccess {
       try connection.rows("PRAGMA journal_mode").first?.first?.text?.lowercased() == "wal"
     // A rollback journal leaves one file behind, which is what the next step copies.
     _ = try connection.rows("PRAGMA journal_mode = DELETE")
-    // The file is synced when it is finished, and made anew after a crash.
+    // The file is synced when it is finished, and made again after a crash.
     _ = try connection.rows("PRAGMA synchronous = OFF")
     try store.prepareChanges()
     try connection.execute("BEGIN IMMEDIATE")

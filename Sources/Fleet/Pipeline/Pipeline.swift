@@ -59,7 +59,7 @@ public struct Pipeline: Sendable, Equatable {
     return path.isAbsolute ? path.string : folder.pushing(path).string
   }
 
-  /// Where a run keeps its state, unless told otherwise.
+  /// Where a run keeps its state, unless stated otherwise.
   public var stateFolder: FilePath { folder.appending("state") }
 }
 

@@ -8,7 +8,7 @@ import SystemPackage
 /// What became of each store, a line each in `ledger.jsonl`: on the disk before the store's own run
 /// directory goes.
 ///
-/// A run that was interrupted is gone on with under its name; the next one after a finished run has
+/// A run that was interrupted is resumed under its name; the next one after a finished run has
 /// a new name. Nothing is decided by the ledger but one thing: whether an output that lies beside
 /// its store is the one that this pipeline wrote from the store as it is now.
 final class PipelineLedger: Sendable {

@@ -9,7 +9,7 @@ import SystemPackage
 /// A pipeline, from its stores to their results.
 ///
 ///     state/lock           held by the coordinator as long as it lives
-///     state/run.json       which run it is; one that was interrupted is gone on with
+///     state/run.json       which run it is; one that was interrupted is resumed
 ///     state/ledger.jsonl   what became of each store
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
 ///

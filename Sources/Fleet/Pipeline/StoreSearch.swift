@@ -15,7 +15,7 @@ public struct FoundStore: Sendable, Hashable {
 /// Finds the stores of a pipeline.
 ///
 /// Nothing outside of a root is looked at: symbolic links are never followed, but those on the way
-/// to a root. What is not a regular file is no store. Backups, logs and run directories of Godwit are
+/// to a root. What is not a regular file is not a store. Backups, logs and run directories of Godwit are
 /// left out, whatever the patterns say.
 struct StoreSearch {
   /// What was found.

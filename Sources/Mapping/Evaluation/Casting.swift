@@ -99,7 +99,7 @@ enum Casting {
     return .url(text)
   }
 
-  /// Cut toward zero; nil outside the range, and for what is no number.
+  /// Cut toward zero; nil outside the range, and for what is not a number.
   static func truncated(_ value: ExpressionValue) -> Int64? {
     switch value {
     case .boolean(let value): return value ? 1 : 0

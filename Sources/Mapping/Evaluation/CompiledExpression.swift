@@ -4,12 +4,12 @@ public import GodwitSQLite
 /// An expression over the columns of one row, made ready once: the fast tier.
 ///
 /// Evaluating allocates nothing. What is computed agrees with ``Evaluator`` on every row, errors
-/// included; a text that is no valid UTF-8 keeps its bytes here, where the evaluator repairs it.
+/// included; a text that is not a valid UTF-8 keeps its bytes here, where the evaluator repairs it.
 /// One thread at a time: the registers belong to the instance.
 ///
 /// It takes constants, `$source.attribute`, arithmetic, `CAST` between numbers and dates,
 /// `TERNARY` with comparisons of those, and the case and length of texts; attributes of other
-/// types are copied or compared with nil. Decimals are copied; reckoning with them is the
+/// types are copied or compared with nil. Decimals are copied; arithmetic on them is the
 /// evaluator's.
 public final class CompiledExpression {
   /// Where the row holds an attribute, and of which type it is.

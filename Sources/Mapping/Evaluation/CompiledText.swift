@@ -20,7 +20,7 @@ enum CompiledTextOperation: UInt8, BitwiseCopyable {
 ///
 /// Every result is that of Swift's `String`, scalar by scalar. Its own way costs a string for each
 /// scalar that is not ASCII; here a table tells, which is made a page at a time when a script first
-/// appears. A text that is no valid UTF-8 is repaired first, as `String` does.
+/// appears. A text that is not a valid UTF-8 is repaired first, as `String` does.
 final class CompiledText {
   private static let pageCount = 0x11_0000 >> 8
   /// A scalar that becomes several.

@@ -63,7 +63,7 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
   case unacceptable(found: String, type: AttributeType)
   /// A number that the attribute's type cannot hold.
   case outOfRange(AttributeType, isTooLarge: Bool)
-  /// What a column holds is no value of its attribute's type.
+  /// What a column holds is not a value of its attribute's type.
   case unexpectedStorage(AttributeType)
   /// What the surroundings said when they were asked for an object's value.
   case access(String)

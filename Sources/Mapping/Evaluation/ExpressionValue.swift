@@ -43,7 +43,7 @@ public enum ExpressionValue: Sendable {
   /// No two are equal.
   case orderedSet([ExpressionValue])
   case dictionary([String: ExpressionValue])
-  /// `$manager` and the like: has keys and takes messages, and is no value of any property.
+  /// `$manager` and the like: has keys and takes messages, and is not a value of any property.
   case helper(EvaluationHelper)
 }
 

@@ -219,9 +219,9 @@ enum Number {
     return x == y ? 0 : x < y ? -1 : 1
   }
 
-  /// Exact, although most integers beyond 2^53 are no doubles.
+  /// Exact, although most integers beyond 2^53 are not doubles.
   static func order(_ a: Int64, _ b: Double) -> Int {
-    // What is no number comes after every number.
+    // What is not a number comes after every number.
     if b.isNaN { return -1 }
     if b >= 0x1p63 { return -1 }
     if b < -0x1p63 { return 1 }

@@ -48,7 +48,7 @@ extension ExpressionValue {
   /// The value as an attribute of the type takes it.
   ///
   /// Numbers become numbers of another type: cut toward zero for an integer, a Boolean by being
-  /// other than 0. What does not fit is an error, and nothing else changes its kind by itself.
+  /// other than 0. What does not fit is an error, and nothing else is converted automatically.
   /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
   public func assigned(
     to attribute: AttributeDescription

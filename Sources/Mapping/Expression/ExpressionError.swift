@@ -1,4 +1,4 @@
-/// Why a text is no value expression or predicate. ``offset`` counts characters from 0.
+/// Why a text is not a value expression or predicate. ``offset`` counts characters from 0.
 public struct ExpressionError: Error, Sendable, Equatable {
   public enum Problem: Sendable, Equatable {
     /// Something else was expected; both in words.

@@ -201,7 +201,7 @@ struct NamePool {
   mutating func take(_ base: String) -> String {
     let key = Array(base.utf8)
     if used.insert(key).inserted { return base }
-    // Suffixes tried before stay taken, so the search goes on where it ended.
+    // Suffixes tried before stay taken, so the search resumes where it ended.
     var suffix = lastSuffix[key] ?? 0
     var name = base
     repeat {
@@ -245,7 +245,7 @@ extension AttributeType {
 }
 
 extension AttributeDescription {
-  /// The elements of a composite that are no composites themselves, with the path to each.
+  /// The elements of a composite that are not composites themselves, with the path to each.
   public var leaves: [(path: [String], type: AttributeType)] {
     var result: [(path: [String], type: AttributeType)] = []
     // An explicit stack: composites of a hostile model may nest as deep as they like.

@@ -32,7 +32,7 @@ public final class SourceStore {
   ///   same state of the store that is there already is used again.
   /// - Parameter alwaysClones: Reads a clone in any case: one state of the store, whoever writes to
   ///   it meanwhile.
-  /// - Throws: ``StoreError`` when the file is no store; oddities inside of it are no errors but
+  /// - Throws: ``StoreError`` when the file is not a store; oddities inside of it are not errors but
   ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
   public init(
     path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false

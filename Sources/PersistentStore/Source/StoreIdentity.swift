@@ -98,7 +98,7 @@ extension StoreFiles {
   /// whole seconds need up to two of them.
   private func waitForLaterTime(than file: FileFacts) throws {
     let tick: Int64 = file.modificationNanoseconds == 0 ? 2_000_000_000 : 0
-    // A time further ahead than that is no clock's tick, and waiting does not help.
+    // A time further ahead than that is not a clock's tick, and waiting does not help.
     for _ in 0..<2_500 {
       var now = timespec()
       clock_gettime(CLOCK_REALTIME_COARSE, &now)

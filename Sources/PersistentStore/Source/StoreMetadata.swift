@@ -31,7 +31,7 @@ extension StoreMetadata {
     case unreadableTable(String)
     case noRow
     case severalRows(Int)
-    /// `Z_UUID` is no upper-case UUID.
+    /// `Z_UUID` is not an upper-case UUID.
     case oddUUID
     case missingPlist
     /// `Z_PLIST` can be read, but is an XML property list.

@@ -11,7 +11,7 @@ import SystemPackage
 struct StoreSnapshot {
   let folder: FilePath
 
-  /// How often a store that is being written is copied anew before giving up.
+  /// How often a store that is being written is copied again before giving up.
   private static let attempts = 3
 
   /// The clone of the store as it is now, made unless it is there, and the state that it is of.

@@ -114,7 +114,7 @@ extension InferredTerms {
   /// root entities.
   ///
   /// Anything else may fill a relationship from its inverse, clear references, choose among several,
-  /// number the members of a list or count them anew. What that leaves depends on what there was
+  /// number the members of a list or count them again. What that leaves depends on what there was
   /// before the step, so no such step is jumped over.
   static func isPlain(_ step: InferredMapping) -> Bool {
     for name in step.source.order where step.successors[name] == nil {

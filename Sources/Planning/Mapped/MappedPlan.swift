@@ -50,7 +50,7 @@ public struct EntityMappingPlan: Codable, Sendable, Equatable {
   public var filter: String?
   /// The source expression that yields the source objects, as text; nil takes all.
   public var selection: String?
-  /// True when the destination's keys are given out anew: the copy stage writes ordinals from 1,
+  /// True when the destination's keys are given out again: the copy stage writes ordinals from 1,
   /// and ``MappedOffsets`` says what to add.
   public var assignsKeys: Bool
   /// True when somebody asks what became of this mapping's source objects.

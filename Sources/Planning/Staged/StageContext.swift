@@ -97,14 +97,14 @@ extension StageObject {
   /// relationship is a `.set` or an `.orderedSet` of objects; a composite attribute a
   /// `.dictionary`, and by `composite.element` one of its elements.
   ///
-  /// - Throws: ``StagedMigrationError`` for a key that is no stored property of the entity (1550),
+  /// - Throws: ``StagedMigrationError`` for a key that is not a stored property of the entity (1550),
   ///   and when the object is gone (133000).
   public func value(forKey key: String) throws -> ExpressionValue {
     try access.value(forKey: key, of: reference)
   }
 
   /// Sets a property. Numbers become numbers of the attribute's type, cut toward zero for an
-  /// integer; nothing else changes its kind by itself. The inverse of a relationship is kept.
+  /// integer; nothing else is converted automatically. The inverse of a relationship is kept.
   ///
   /// - Throws: ``StagedMigrationError``, also for a value of another kind or out of its type's
   ///   range (1550, 1610, 1620), and for one that breaks a uniqueness constraint (1551).

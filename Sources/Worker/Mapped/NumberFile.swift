@@ -54,7 +54,7 @@ final class NumberFile {
     } else {
       let start = number * Self.blockLines
       block = try read(lines: min(Self.blockLines, count - start), at: start)
-      // Random look-ups over a file much larger than the cache: starting anew is as good as any.
+      // Random look-ups over a file much larger than the cache: starting again is as good as any.
       if cache.count >= Self.cachedBlocks { cache.removeAll(keepingCapacity: true) }
       cache[number] = block
     }

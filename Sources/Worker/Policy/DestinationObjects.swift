@@ -24,7 +24,7 @@ final class DestinationObjects {
 
   /// As many objects as are kept at hand before they become bytes again.
   private static let mostWorking = 256
-  /// Members from which on a relationship stays in memory: to write it anew for each further
+  /// Members from which on a relationship stays in memory: to write it again for each further
   /// member would cost the square of their number.
   private static let hubMembers = 64
 

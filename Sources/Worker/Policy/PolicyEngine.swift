@@ -39,7 +39,7 @@ public class PolicyEngine {
     stored.readUserInfo = { [unowned self] in self.userInfo }
   }
 
-  /// What the next stage has to be told: only that, since other shards change other entries.
+  /// What the next stage has to be passed: only that, since other shards change other entries.
   final var changedUserInfo: [String: ExpressionValue]? {
     var changed = userInfo.filter { earlierUserInfo[$0.key] != $0.value }
     for key in earlierUserInfo.keys where userInfo[key] == nil { changed[key] = .null }

@@ -34,7 +34,7 @@ extension CheckpointReader.Entry {
     )
   }
 
-  /// What a policy associated; nil for an entry that is no association.
+  /// What a policy associated; nil for an entry that is not an association.
   var association: PolicyPair? {
     guard channel == PolicyChannel.association, payload.count == PolicyPair.byteCount else {
       return nil

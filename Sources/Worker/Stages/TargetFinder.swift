@@ -41,7 +41,7 @@ final class TargetFinder {
     return tables.count - 1
   }
 
-  /// `Z_ENT` of a row; −1 where it is no integer; nil where there is no such row.
+  /// `Z_ENT` of a row; −1 where it is not an integer; nil where there is no such row.
   @inline(__always)
   func entity(of key: Int64, inTable number: Int) throws -> Int64? {
     if let map = tables[number].map {
