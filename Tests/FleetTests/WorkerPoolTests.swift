@@ -101,7 +101,7 @@ private struct FakeWorker {
       for try await finished in await pool.perform((0..<9).map { .init(stage: .copy, unit: $0) }) {
         found.append(finished.unit)
       }
-      #expect(await pool.lostWorkers == 1)
+      #expect(await pool.lostWorkers >= 1)
       return found
     }
     #expect(units.sorted() == Array(0..<9))
