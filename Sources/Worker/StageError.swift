@@ -37,11 +37,11 @@ extension StageError: CustomStringConvertible {
       "The checkpoints of \(table), shard \(unit), disagree: \(what). "
         + "Run again; the shard is redone. The source is unchanged."
     case .unreadablePlan(let path, let reason):
-      "\(path) cannot be read as a plan: \(reason). Run again; the plan is made anew."
+      "\(path) cannot be read as a plan: \(reason). Run again; the plan is made again."
     case .externalData(let entity, let key, let reason):
       "\(entity), Z_PK \(key): its external data cannot be read: \(reason)."
     case .association(let path, let reason):
-      "\(path) cannot be used: \(reason). Run again; the file is made anew."
+      "\(path) cannot be used: \(reason). Run again; the file is made again."
     case .wrongTarget(let entity, let key, let relationship, let found):
       "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
         + "\(found), which is not the relationship's destination entity."
