@@ -102,7 +102,7 @@ extension RunDirectory {
   public func discardDerived() throws {
     try DurableFile.removeIfPresent(offsets)
     try DurableFile.removeIfPresent(edges)
-    if DurableFile.isFolder(associations) { try DurableFile.removeTree(associations) }
+    if try DurableFile.isFolder(associations) { try DurableFile.removeTree(associations) }
   }
 
   /// The folder of a stage's checkpoints.
@@ -120,7 +120,7 @@ extension RunDirectory {
     return try CheckpointReader(path: path(of: name), name: name, fingerprint: fingerprint)
   }
 
-  public var exists: Bool { DurableFile.isFolder(path) }
+  public var exists: Bool { get throws { try DurableFile.isFolder(path) } }
 
   /// Makes the folder and those in it. What is there stays as it is.
   public func create() throws {
@@ -136,7 +136,7 @@ extension RunDirectory {
     try Folder(path).checkPrivate()
     for name in try DurableFile.names(in: path) {
       let member = path.appending(name)
-      switch FileKind(at: member) {
+      switch try FileKind(at: member) {
       case .folder: try Folder(member).checkPrivate()
       case .symbolicLink: throw DurabilityError.symbolicLink(member)
       case .special: throw DurabilityError.notRegular(member, .special)
@@ -148,7 +148,7 @@ extension RunDirectory {
   /// The units of a stage that have a checkpoint. Whether it is whole, reading it tells.
   public func finished(_ stage: Stage) throws -> Set<Int> {
     let folder = folder(of: stage)
-    guard DurableFile.isFolder(folder) else { return [] }
+    guard try DurableFile.isFolder(folder) else { return [] }
     return Set(try DurableFile.names(in: folder).compactMap(CheckpointName.unit(ofFileName:)))
   }
 
@@ -156,7 +156,7 @@ extension RunDirectory {
   public func discard(_ checkpoint: CheckpointName) throws {
     let path = path(of: checkpoint)
     // Whatever lies there: a redo must find the name free.
-    if FileKind(at: path) == .folder { return try DurableFile.removeTree(path) }
+    if try FileKind(at: path) == .folder { return try DurableFile.removeTree(path) }
     try DurableFile.removeIfPresent(path)
   }
 
@@ -167,7 +167,7 @@ extension RunDirectory {
   /// Removes the temporary files that crashed processes left. For the holder of the lock, while no
   /// worker of the run is alive.
   public func removeLeftovers() throws {
-    for folder in [path] + Stage.allCases.map(folder(of:)) where DurableFile.isFolder(folder) {
+    for folder in [path] + Stage.allCases.map(folder(of:)) where try DurableFile.isFolder(folder) {
       for name in try DurableFile.names(in: folder)
       where PendingFile.isTemporaryName(name) || Self.isSQLiteTemporary(name) {
         try DurableFile.remove(folder.appending(name))

@@ -40,7 +40,7 @@ struct CommitSteps {
     case .none: return
     case .some: throw CommitError.storeInUse(store: files.store)
     case .unknown:
-      if lock.areOpenElsewhere([files.store, files.wal, files.shm]) {
+      if try lock.areOpenElsewhere([files.store, files.wal, files.shm]) {
         throw CommitError.storeInUse(store: files.store)
       }
       guard isStoreOffline else { throw CommitError.storeMayBeInUse(store: files.store) }
@@ -53,7 +53,7 @@ struct CommitSteps {
 extension CommitSteps {
   /// Goes on from wherever a journal stands, and locks the source if it is still to be replaced.
   func goForward(_ journal: inout CommitJournal) throws {
-    if journal.kind == .replace, !isInPlace(journal) {
+    if journal.kind == .replace, try !isInPlace(journal) {
       var lock = try CommitSteps.lock(journal.storePath)
       try goForward(&journal, &lock)
     } else {
@@ -92,14 +92,14 @@ extension CommitSteps {
   /// Removes what has the assembled file's name after the destination has its own: the file that it
   /// replaced or, where a rename is a link and an unlink and a crash came between, itself.
   private func removeReplaced(_ path: FilePath, _ journal: CommitJournal) throws {
-    guard let mark = FileMark(path) else { return }
+    guard let mark = try FileMark(path) else { return }
     if [journal.assembledMark, journal.main, journal.clone].contains(where: mark.isSameFile) {
       try DurableFile.remove(path)
     }
   }
 
   private func publish(_ journal: inout CommitJournal) throws {
-    guard !isInPlace(journal) else { return }
+    guard try !isInPlace(journal) else { return }
     // Rows refer to files: the files are there first.
     try addExternalData(journal)
     do {
@@ -118,10 +118,10 @@ extension CommitSteps {
       journal.state = .backedUp
       try journal.write(in: run)
     }
-    guard isSourceUnchanged(journal) else {
+    guard try isSourceUnchanged(journal) else {
       throw CommitError.sourceChanged(store: files.store)
     }
-    if needsClone(journal) {
+    if try needsClone(journal) {
       try makeClone(&journal)
       try journal.write(in: run)
     }
@@ -131,7 +131,7 @@ extension CommitSteps {
     let assembled = FilePath(journal.assembled)
     var destination = try CommitSteps.lock(assembled)
     _ = try destination.takeLease()
-    if journal.clone != nil, FileMark(files.store) != journal.clone {
+    if journal.clone != nil, try FileMark(files.store) != journal.clone {
       var clone = try CommitSteps.lock(journal.clonePath)
       _ = try clone.takeLease()
       try put(clone, at: journal.clonePath, inPlaceOf: source, files.store)
@@ -194,14 +194,14 @@ extension CommitSteps {
       (files.wal, backup.wal), (files.journal, backup.journal), (files.store, backup.store),
     ] {
       // Empty logs hold nothing. The main file comes last: its backup is never without its WAL.
-      guard let original = FileMark(from), original.size > 0 || from == files.store else {
+      guard let original = try FileMark(from), original.size > 0 || from == files.store else {
         continue
       }
       // What a crash left of an earlier attempt is no better than a copy made now.
       try DurableFile.removeIfPresent(to)
       try DurableFile.copy(from, to: to)
       guard try ExternalDataFolder.areEqual(from, to) else {
-        throw isSourceUnchanged(journal)
+        throw try isSourceUnchanged(journal)
           ? CommitError.incompleteBackup(path: to) : .sourceChanged(store: files.store)
       }
     }
@@ -224,7 +224,7 @@ extension CommitSteps {
     try DurableFile.removeIfPresent(journal.clonePath)
     try DurableFile.copy(FilePath(settled), to: journal.clonePath)
     try DurableFile.copyAttributes(from: journal.storePath, to: journal.clonePath)
-    journal.clone = FileMark(journal.clonePath)
+    journal.clone = try FileMark(journal.clonePath)
   }
 }
 
@@ -232,9 +232,11 @@ extension CommitSteps {
 
 extension CommitSteps {
   /// The assembled file has the store's name, or had it, and the file that it replaced has its own.
-  func isInPlace(_ journal: CommitJournal) -> Bool {
-    if FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true { return true }
-    guard journal.kind == .replace, let there = FileMark(FilePath(journal.assembled)) else {
+  func isInPlace(_ journal: CommitJournal) throws -> Bool {
+    if try FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true {
+      return true
+    }
+    guard journal.kind == .replace, let there = try FileMark(FilePath(journal.assembled)) else {
       return false
     }
     return there.isSameFile(as: journal.main) || there.isSameFile(as: journal.clone)
@@ -242,11 +244,12 @@ extension CommitSteps {
 
   /// Nobody wrote to the source since the commit began. The clone counts as the source; beside it
   /// the logs may be gone.
-  private func isSourceUnchanged(_ journal: CommitJournal) -> Bool {
+  private func isSourceUnchanged(_ journal: CommitJournal) throws -> Bool {
     let files = journal.files
-    let main = FileMark(files.store)
+    let main = try FileMark(files.store)
     let logs = [
-      (FileMark(files.wal), journal.wal), (FileMark(files.journal), journal.rollbackJournal),
+      (try FileMark(files.wal), journal.wal),
+      (try FileMark(files.journal), journal.rollbackJournal),
     ]
     guard main != nil else { return false }
     if main == journal.clone { return logs.allSatisfy { $0 == nil || $0 == $1 } }
@@ -257,33 +260,33 @@ extension CommitSteps {
 
   /// The clone has neither the store's name nor its own: it is still to be made, or somebody took
   /// it away. Without it the WAL must stay.
-  private func needsClone(_ journal: CommitJournal) -> Bool {
+  private func needsClone(_ journal: CommitJournal) throws -> Bool {
     guard journal.settledSource != nil else { return false }
     guard let clone = journal.clone else { return true }
-    return FileMark(journal.storePath) != clone && FileMark(journal.clonePath) != clone
+    return try FileMark(journal.storePath) != clone && FileMark(journal.clonePath) != clone
   }
 
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
-    if isInPlace(journal) { return true }
-    guard FileMark(FilePath(journal.assembled)) == journal.assembledMark else {
+    if try isInPlace(journal) { return true }
+    guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark else {
       try demandStore(of: journal)
       return false
     }
     switch journal.kind {
     case .publish:
-      return !DurableFile.exists(journal.storePath)
+      return try !DurableFile.exists(journal.storePath)
     case .replace:
       try demandStore(of: journal)
-      if needsClone(journal), FileMark(FilePath(journal.settledSource ?? "")) == nil {
+      if try needsClone(journal) && FileMark(FilePath(journal.settledSource ?? "")) == nil {
         return false
       }
-      return isSourceUnchanged(journal)
+      return try isSourceUnchanged(journal)
     }
   }
 
   /// A backup is taken back only where there is a store.
   private func demandStore(of journal: CommitJournal) throws {
-    guard journal.kind == .replace, !DurableFile.exists(journal.storePath) else { return }
+    guard journal.kind == .replace, try !DurableFile.exists(journal.storePath) else { return }
     throw CommitError.storeMissing(store: journal.storePath, backup: journal.backup.store)
   }
 }
@@ -332,7 +335,9 @@ extension CommitSteps {
   }
 
   private func removeIfEmpty(_ folder: FilePath) throws {
-    guard FileMark.isFolder(folder), try DurableFile.names(in: folder).isEmpty else { return }
+    guard try FileKind(at: folder) == .folder, try DurableFile.names(in: folder).isEmpty else {
+      return
+    }
     try DurableFile.removeTree(folder)
   }
 }

@@ -11,9 +11,9 @@ enum ExternalDataFolder {
   /// Symbolic links and folders are left out, and so are names that begin with a dot: Core Data
   /// makes none.
   static func names(in folder: FilePath) throws -> [String] {
-    guard FileMark.isFolder(folder) else { return [] }
+    guard try FileKind(at: folder) == .folder else { return [] }
     return try DurableFile.names(in: folder).filter { name in
-      isSound(name) && FileMark(folder.appending(name)) != nil
+      try isSound(name) && FileMark(folder.appending(name)) != nil
     }
   }
 
@@ -27,9 +27,10 @@ enum ExternalDataFolder {
   /// Copies files that are not there yet. A file under its name is whole, so one that a crashed
   /// attempt left needs no second copy.
   static func copy(_ names: [String], from folders: [FilePath], to destination: FilePath) throws {
-    for name in names where isSound(name) && !DurableFile.exists(destination.appending(name)) {
+    for name in names where try isSound(name) && !DurableFile.exists(destination.appending(name)) {
       guard
-        let source = folders.map({ $0.appending(name) }).first(where: { FileMark($0) != nil })
+        let source = try folders.map({ $0.appending(name) })
+          .first(where: { try FileMark($0) != nil })
       else { continue }
       try DurableFile.copy(source, to: destination.appending(name))
     }
@@ -45,9 +46,9 @@ enum ExternalDataFolder {
     try DurableFile.makeFolder(destination)
     for name in names {
       let target = destination.appending(name)
-      let original = FileMark(folder.appending(name))
+      let original = try FileMark(folder.appending(name))
       // A copy, where links cannot be made, is whole once it has its name.
-      let there = FileMark(target)
+      let there = try FileMark(target)
       if let there, there.isSameFile(as: original) || there.size == original?.size { continue }
       try DurableFile.link(folder.appending(name), to: target, syncingFolder: false)
     }
@@ -56,7 +57,7 @@ enum ExternalDataFolder {
 
   /// Removes files, and what a crash left of copies of them.
   static func remove(_ names: [String], from folder: FilePath) throws {
-    guard !names.isEmpty, FileMark.isFolder(folder) else { return }
+    guard !names.isEmpty, try FileKind(at: folder) == .folder else { return }
     for name in names where isSound(name) {
       try DurableFile.removeIfPresent(folder.appending(name))
     }
@@ -64,7 +65,7 @@ enum ExternalDataFolder {
 
   /// Removes what a crash left of copies that were on their way to these names.
   static func removePartial(_ names: [String], from folder: FilePath) throws {
-    guard !names.isEmpty, FileMark.isFolder(folder) else { return }
+    guard !names.isEmpty, try FileKind(at: folder) == .folder else { return }
     let prefixes = Set(names)
     for name in try DurableFile.names(in: folder) {
       guard name.hasPrefix("."), let dot = name.lastIndex(of: "."), dot > name.startIndex,
@@ -78,7 +79,8 @@ enum ExternalDataFolder {
 
   /// Whether two files hold the same bytes.
   static func areEqual(_ a: FilePath, _ b: FilePath) throws -> Bool {
-    guard let first = FileMark(a), let second = FileMark(b), first.size == second.size else {
+    guard let first = try FileMark(a), let second = try FileMark(b), first.size == second.size
+    else {
       return false
     }
     if first.isSameFile(as: second) { return true }

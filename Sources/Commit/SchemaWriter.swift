@@ -60,11 +60,38 @@ extension SchemaWriter {
         try file.execute(index.sql)
       } catch let error as SQLiteError where error.isConstraintUnique {
         throw CommitError.uniqueness(
-          entity: plan.entity(ofUniqueIndex: index.name), index: index.name)
+          entity: plan.entity(ofUniqueIndex: index.name), index: index.name,
+          rows: try repeatedRows(of: index))
       }
     }
     if !waiting.isEmpty { try restoreOrder() }
     for sql in plan.triggers { try file.execute(sql) }
+  }
+
+  /// The rows that a unique index refuses. The file is given up, so the index may be another.
+  private func repeatedRows(of index: (name: String, sql: String)) throws -> RepeatedRows {
+    let unique = "CREATE UNIQUE INDEX"
+    guard index.sql.hasPrefix(unique) else { return RepeatedRows() }
+    try file.execute("CREATE INDEX" + index.sql.dropFirst(unique.count))
+    let columns = try file.rows(
+      "SELECT name, coll FROM pragma_index_xinfo(?1) WHERE key ORDER BY seqno",
+      [.text(index.name)]
+    ).map { "\(quoted($0[0].text ?? "")) COLLATE \($0[1].text ?? "BINARY")" }
+    let table = try file.rows(
+      "SELECT tbl_name FROM main.sqlite_master WHERE type = 'index' AND name = ?1",
+      [.text(index.name)])
+    guard let name = table.first?[0].text else { return RepeatedRows() }
+    let keys = columns.joined(separator: ", ")
+    let statement = try file.prepare(
+      """
+      SELECT key FROM (
+        SELECT rowid AS key, count(*) OVER (PARTITION BY \(keys)) AS n FROM main.\(quoted(name))
+         WHERE \(columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")))
+       WHERE n > 1 ORDER BY key
+      """)
+    var repeated = RepeatedRows()
+    while try statement.step() { repeated.add(statement.int64(0)) }
+    return repeated
   }
 
   private func names() throws -> [String] {

@@ -87,7 +87,7 @@ extension StoreSwap {
 
   private func bytes(in folder: FilePath) throws -> Int64 {
     try ExternalDataFolder.names(in: folder).reduce(0) {
-      $0 + (FileMark(folder.appending($1))?.size ?? 0)
+      try $0 + (FileMark(folder.appending($1))?.size ?? 0)
     }
   }
 
@@ -123,13 +123,13 @@ extension StoreSwap {
     let target = StoreFiles(destination)
     // SQLite would replay a WAL or journal of that name into the new store.
     for path in [target.store, target.wal, target.journal, target.shm]
-    where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+    where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.publish, assembled)
     let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: target)
-    journal.makesExternalFolder = !FileMark.isFolder(target.externalDataFolder)
+    journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
     try journal.write(in: run)
     try CommitSteps(run: run).goForward(&journal)
     return journal
@@ -139,7 +139,7 @@ extension StoreSwap {
   func replace(
     with assembled: FilePath, external: FilePath? = nil, obsolete: [String]? = nil
   ) throws -> CommitJournal {
-    guard FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
+    guard try FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
     do {
       var lock = try CommitSteps.lock(source.store)
@@ -155,7 +155,7 @@ extension StoreSwap {
     _ lock: inout StoreLock
   ) throws -> CommitJournal {
     guard try source.identity(hasWriter: false) == ends.sourceIdentity,
-      let main = FileMark(source.store)
+      let main = try FileMark(source.store)
     else {
       throw CommitError.sourceChanged(store: source.store)
     }
@@ -165,14 +165,14 @@ extension StoreSwap {
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.replace, assembled)
     journal.main = main
-    journal.wal = FileMark(source.wal)
-    journal.rollbackJournal = FileMark(source.journal)
+    journal.wal = try FileMark(source.wal)
+    journal.rollbackJournal = try FileMark(source.journal)
     if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
     guard journal.settledSource != nil || !ends.sourceIdentity.hasPendingChanges else {
       throw CommitError.unusablePlan("\(source.store) has a WAL and no clone was read")
     }
     for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
-    where DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+    where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     let sources = [run.external] + (external.map { [$0] } ?? [])
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: source)
@@ -182,7 +182,7 @@ extension StoreSwap {
       journal.removed = try ObsoleteExternalData(plan).names(
         in: source.externalDataFolder, assembled: assembled)
     }
-    journal.makesExternalFolder = !FileMark.isFolder(source.externalDataFolder)
+    journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
     try journal.write(in: run)
     try steps.goForward(&journal, &lock)
     return journal
@@ -191,7 +191,7 @@ extension StoreSwap {
   private func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal
   {
     try DurableFile.syncFile(assembled)
-    guard let mark = FileMark(assembled) else {
+    guard let mark = try FileMark(assembled) else {
       throw CommitError.unusablePlan("\(assembled) was not assembled")
     }
     return CommitJournal(
@@ -205,7 +205,7 @@ extension StoreSwap {
     for folder in folders {
       for name in try ExternalDataFolder.names(in: folder) where !added.contains(name) {
         let place = target.externalDataFolder.appending(name)
-        if !DurableFile.exists(place) {
+        if try !DurableFile.exists(place) {
           added.append(name)
         } else if try !ExternalDataFolder.areEqual(folder.appending(name), place) {
           throw CommitError.externalDataConflict(path: place)
@@ -242,7 +242,7 @@ extension StoreSwap {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
     var journal = try found.checked(in: run, source: source, destination: destination)
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
-    if journal.state >= .replaced, !steps.isInPlace(journal) {
+    if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)
       return .nothing

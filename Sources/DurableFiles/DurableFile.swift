@@ -118,7 +118,7 @@ extension DurableFile {
   ) throws {
     var missing: [FilePath] = []
     var next = path.lexicallyNormalized()
-    while !next.isEmpty, !isFolder(next) {
+    while try !next.isEmpty && !isFolder(next) {
       missing.append(next)
       let folder = next.folder
       if folder == next { break }
@@ -129,7 +129,8 @@ extension DurableFile {
         try withName(folder) { parent, name in
           try calling("mkdir", folder) { mkdirat(parent, name, permissions.rawValue) }
         }
-      } catch let error as DurabilityError where error.errno == .fileExists && isFolder(folder) {
+      } catch let error as DurabilityError where error.errno == .fileExists {
+        guard try isFolder(folder) else { throw error }
         continue  // another process was faster
       }
       try DurableSteps.passed(.folderMade, folder)
@@ -139,24 +140,19 @@ extension DurableFile {
 
   /// Whether something is there: a file, a folder, or a symbolic link to anything or nothing.
   ///
-  /// A path that cannot be looked at counts as something: whoever takes it for nothing would lose
-  /// it, and whoever opens it is told the reason.
-  public static func exists(_ path: FilePath) -> Bool {
-    var status = stat()
-    return path.withPlatformString { lstat($0, &status) } == 0 || !meansAbsent(errno)
-  }
+  /// - Throws: As ``FileKind/init(at:)``.
+  public static func exists(_ path: FilePath) throws -> Bool { try FileKind(at: path) != .none }
 
   /// Whether the error of a look says that nothing is there, or nothing that can be reached.
-  public static func meansAbsent(_ errno: Int32) -> Bool {
+  static func meansAbsent(_ errno: Int32) -> Bool {
     [ENOENT, ENOTDIR, ELOOP, ENAMETOOLONG, EACCES].contains(errno)
   }
 
-  /// Whether a folder is there, or a symbolic link to one, or what cannot be looked at: to read it
-  /// then is an error.
-  public static func isFolder(_ path: FilePath) -> Bool {
-    var status = stat()
-    guard path.withPlatformString({ stat($0, &status) }) == 0 else { return !meansAbsent(errno) }
-    return status.st_mode & S_IFMT == S_IFDIR
+  /// Whether a folder is there, or a symbolic link to one.
+  ///
+  /// - Throws: As ``FileKind/init(at:)``.
+  public static func isFolder(_ path: FilePath) throws -> Bool {
+    try FileKind(following: path) == .folder
   }
 
   /// The names in a folder, in byte order, without `.` and `..`. Names that are not UTF-8 are left
@@ -193,11 +189,11 @@ extension DurableFile {
   ///
   /// Not one step: after a crash a part may be left, and the call can be made again.
   public static func removeTree(_ path: FilePath) throws {
-    guard exists(path) else { return }
+    guard try exists(path) else { return }
     var waiting = [path]
     var folders: [FilePath] = []
     while let next = waiting.popLast() {
-      if FileKind(at: next) == .folder {
+      if try FileKind(at: next) == .folder {
         folders.append(next)
         waiting += try names(in: next).map { next.appending($0) }
       } else {

@@ -12,7 +12,7 @@ public struct DurableLog: ~Copyable {
 
   /// Opens the file, or makes it.
   public init(at path: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
-    if !DurableFile.exists(path) {
+    if try !DurableFile.exists(path) {
       try DurableFile.write([], to: path, permissions: permissions)
     }
     let file = try RegularFile.open(path, .readWrite, options: .append)

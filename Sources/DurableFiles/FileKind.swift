@@ -1,4 +1,4 @@
-private import Glibc
+internal import Glibc
 public import SystemPackage
 
 /// What a name stands for.
@@ -8,19 +8,34 @@ public enum FileKind: Sendable, Equatable {
   case special
 
   /// What lies at a path. A link at its end is itself what lies there.
-  public init(at path: FilePath) {
-    var status = stat()
-    let isThere = path.withPlatformString { lstat($0, &status) } == 0
-    // What cannot be looked at is not nothing: who took it for that would lose it.
-    let absent = DurableFile.meansAbsent(errno) ? FileKind.none : .special
-    self = isThere ? FileKind(mode: status.st_mode) : absent
+  ///
+  /// - Throws: ``DurabilityError/failed(call:path:_:)`` where that cannot be told: what cannot be
+  ///   looked at is not nothing, since who took it for that would lose it.
+  public init(at path: FilePath) throws {
+    self = try FileKind.status(of: path).map { FileKind(mode: $0.st_mode) } ?? .none
   }
 
   /// What a path leads to, through any links. A link that leads nowhere is one.
-  public init(following path: FilePath) {
+  ///
+  /// - Throws: As ``init(at:)``.
+  public init(following path: FilePath) throws {
+    if let status = try FileKind.status(of: path, following: true) {
+      self = FileKind(mode: status.st_mode)
+    } else {
+      try self.init(at: path)
+    }
+  }
+
+  /// stat(2) or lstat(2) of a path; nil where nothing is there, or nothing that can be reached.
+  static func status(of path: FilePath, following: Bool = false) throws -> stat? {
     var status = stat()
-    let isThere = path.withPlatformString { stat($0, &status) } == 0
-    self = isThere ? FileKind(mode: status.st_mode) : FileKind(at: path)
+    while path.withPlatformString({ following ? stat($0, &status) : lstat($0, &status) }) != 0 {
+      if errno == EINTR { continue }
+      if DurableFile.meansAbsent(errno) { return nil }
+      throw DurabilityError.failed(
+        call: following ? "stat" : "lstat", path: path, Errno(rawValue: errno))
+    }
+    return status
   }
 
   /// - Parameter mode: `st_mode` of stat(2).

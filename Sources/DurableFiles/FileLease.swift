@@ -79,8 +79,8 @@ extension StoreLock {
   /// only seen by a privileged one, so that false proves nothing.
   ///
   /// - Parameter paths: Files of the store; those that do not exist are left out.
-  public borrowing func areOpenElsewhere(_ paths: [FilePath]) -> Bool {
-    let wanted = paths.compactMap(FileMark.init)
+  public borrowing func areOpenElsewhere(_ paths: [FilePath]) throws -> Bool {
+    let wanted = try paths.compactMap { try FileMark($0) }
     guard !wanted.isEmpty else { return false }
     let own = getpid()
     for name in (try? DurableFile.names(in: "/proc")) ?? [] {

@@ -13,26 +13,16 @@ public struct FileMark: Codable, Sendable, Equatable {
 
   /// The file at the path; nil when there is none, or something that is not a regular file.
   /// Symbolic links are not followed.
-  public init?(_ path: FilePath) {
-    var status = stat()
-    guard path.withPlatformString({ lstat($0, &status) }) == 0,
-      status.st_mode & S_IFMT == S_IFREG
+  ///
+  /// - Throws: ``DurabilityError/failed(call:path:_:)`` where that cannot be told.
+  public init?(_ path: FilePath) throws {
+    guard let status = try FileKind.status(of: path), status.st_mode & S_IFMT == S_IFREG
     else { return nil }
     device = UInt64(status.st_dev)
     inode = UInt64(status.st_ino)
     size = Int64(status.st_size)
     modificationSeconds = Int64(status.st_mtim.tv_sec)
     modificationNanoseconds = Int64(status.st_mtim.tv_nsec)
-  }
-
-  /// Whether a folder is there, or what cannot be looked at: to read it then is an error. A
-  /// symbolic link to a folder is none.
-  public static func isFolder(_ path: FilePath) -> Bool {
-    var status = stat()
-    guard path.withPlatformString({ lstat($0, &status) }) == 0 else {
-      return !DurableFile.meansAbsent(errno)
-    }
-    return status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// The same file, whatever was written to it since.

@@ -188,7 +188,7 @@ private func openedWithoutWaiting(
     case ELOOP where refusingLinks:
       throw DurabilityError.symbolicLink(firstLink(on: path) ?? path)
     case ENOTDIR where refusingLinks && flags & O_DIRECTORY != 0:
-      if FileKind(at: path) == .symbolicLink { throw DurabilityError.symbolicLink(path) }
+      if try FileKind(at: path) == .symbolicLink { throw DurabilityError.symbolicLink(path) }
       throw DurabilityError.failed(call: "open", path: path, .notDirectory)
     default: throw DurabilityError.failed(call: "open", path: path, Errno(rawValue: errno))
     }
@@ -200,7 +200,7 @@ private func firstLink(on path: FilePath) -> FilePath? {
   var part = FilePath(root: path.root, [])
   for component in path.components {
     part.append(component)
-    if FileKind(at: part) == .symbolicLink { return part }
+    if (try? FileKind(at: part)) == .symbolicLink { return part }
   }
   return nil
 }

@@ -30,7 +30,7 @@ struct ChainFolder {
     StoreFiles(folder(of: step).appending("store.sqlite"))
   }
 
-  var exists: Bool { DurableFile.exists(identityFile) }
+  var exists: Bool { get throws { try DurableFile.exists(identityFile) } }
 
   /// What is known of a finished step.
   struct Done: Codable {
@@ -57,11 +57,11 @@ struct ChainFolder {
   ///
   /// - Returns: True when there were any.
   func take(_ fingerprint: String) throws -> Bool {
-    if exists {
+    if try exists {
       let known = Self.decoded(Identity.self, identityFile)
       if known?.fingerprint == fingerprint { return false }
     }
-    let hadSteps = DurableFile.exists(steps)
+    let hadSteps = try DurableFile.exists(steps)
     try discard()
     let bytes = [UInt8](try JSONEncoder().encode(Identity(fingerprint: fingerprint)))
     try DurableFile.write(bytes, to: identityFile)
@@ -83,9 +83,9 @@ struct ChainFolder {
     for step in (0..<count).reversed() {
       guard let done = Self.decoded(Done.self, doneFile(of: step)),
         done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity,
-        !needsURIs || DurableFile.exists(uris(of: step)),
+        try !needsURIs || DurableFile.exists(uris(of: step)),
         // The commit needs the clone of a source with a WAL.
-        FileKind(at: FilePath(done.ends.readPath)) == .regular,
+        try FileKind(at: FilePath(done.ends.readPath)) == .regular,
         isOf(source, done.ends)
       else { continue }
       return (step, done)
@@ -116,7 +116,7 @@ struct ChainFolder {
     try DurableFile.makeFolder(folder(of: step))
     try DurableFile.removeIfPresent(doneFile(of: step))
     // A commit under way in the step's own run directory knows how to go on.
-    if !DurableFile.exists(run(of: step).journal) { try remove(store(of: step)) }
+    if try !DurableFile.exists(run(of: step).journal) { try remove(store(of: step)) }
   }
 
   func finish(_ step: Int, _ done: Done) throws {

@@ -30,7 +30,7 @@ struct ChainRun {
     var result: MigrationResult
     do {
       try run.checkPaths()
-      let isNew = !directory.exists
+      let isNew = try !directory.exists
       if isNew { try run.checkOutput() }
       switch try await underLock(isNew: isNew) {
       case .ended(let ended): result = ended
@@ -76,7 +76,7 @@ struct ChainRun {
     } catch {
       // What was compared with an output of somebody else is of no more use.
       let isUseless = isNew && RetryPolicy.judgement(of: error).ending == .cannotCreateOutput
-      if isUseless || (!DurableFile.exists(directory.plan) && !folder.exists) {
+      if try isUseless || (!DurableFile.exists(directory.plan) && !folder.exists) {
         try? directory.remove()
       }
       outcome = .failure(error)
@@ -211,7 +211,7 @@ extension ChainRun {
     _ route: ChainRoute, _ own: RunFolder, isRedo: Bool = false
   ) async throws -> MigrationResult {
     let fingerprint = try route.fingerprint(request)
-    if DurableFile.exists(directory.plan) { try own.discardPlan() }
+    if try DurableFile.exists(directory.plan) { try own.discardPlan() }
     var notes = route.notes
     if try folder.take(fingerprint) {
       notes.append(
@@ -377,8 +377,8 @@ extension ChainRun {
     let swap = try swap(done, fingerprint, own)
     let written = folder.store(of: step)
     // A handler may have brought back the very file that a step before had let go.
-    let obsolete = done.obsolete.filter {
-      FileKind(at: written.externalDataFolder.appending($0)) == .none
+    let obsolete = try done.obsolete.filter {
+      try FileKind(at: written.externalDataFolder.appending($0)) == .none
     }
     return try await onOwnThread { try swap.commit(chain: written, obsolete: obsolete) }
   }

@@ -18,9 +18,9 @@ struct EarlierOutput {
   /// - Returns: Nil where there is nothing at the output's path.
   /// - Throws: ``FleetError/outputExists(path:)`` for something that no migration wrote.
   init?(_ request: MigrationRequest) throws {
-    guard let output = request.output, FileKind(at: output) != .none else { return nil }
+    guard let output = request.output, try FileKind(at: output) != .none else { return nil }
     path = output
-    guard metadata() != nil else { throw isAnother }
+    guard try metadata() != nil else { throw isAnother }
   }
 
   /// The error for a file that is not what the migration would write.
@@ -32,18 +32,16 @@ struct EarlierOutput {
   ///   that follows from a plan with mapping models is another then.
   /// - Throws: ``FleetError/outputExists(path:)``.
   func check(against plan: MigrationPlan, isDry: Bool = false) throws {
-    guard let found = metadata(), found.list == plan.control.metadata,
+    guard let found = try metadata(), found.list == plan.control.metadata,
       found.uuid == plan.control.storeUUID || (isDry && !plan.isLightweight)
     else { throw isAnother }
   }
 
   /// Store UUID and property list; nil for anything but a store that nobody is using.
-  private func metadata() -> (uuid: String, list: [UInt8])? {
-    var status = stat()
-    guard path.withPlatformString({ lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFREG
-    else { return nil }
+  private func metadata() throws -> (uuid: String, list: [UInt8])? {
+    guard try FileMark(path) != nil else { return nil }
     let files = StoreFiles(path)
-    guard DiskSpace.size(of: files.wal) == 0, DiskSpace.size(of: files.journal) == 0,
+    guard try FileMark(files.wal)?.size ?? 0 == 0, try FileMark(files.journal)?.size ?? 0 == 0,
       let file = try? Connection(path: path.string, mode: .immutable),
       let row = try? file.rows("SELECT Z_UUID, Z_PLIST FROM Z_METADATA LIMIT 1").first,
       case .text(let uuid) = row[0], case .blob(let list) = row[1]

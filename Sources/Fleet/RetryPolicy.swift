@@ -156,7 +156,7 @@ public enum RetryPolicy {
 
   private static func judgement(of error: CommitError) -> Judgement {
     switch error {
-    case .uniqueness(let entity, let index):
+    case .uniqueness(let entity, let index, let rows):
       // The values that a mapping model gives are first seen by their index.
       var judgement = Judgement(
         .badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
@@ -165,6 +165,8 @@ public enum RetryPolicy {
       if index.hasPrefix(prefix) {
         judgement.reasons[0].property = String(index.dropFirst(prefix.count))
       }
+      judgement.reasons[0].primaryKeys = rows.primaryKeys
+      judgement.reasons[0].count = rows.count
       return judgement
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")

@@ -26,7 +26,7 @@ struct RunFolder {
   /// - Throws: ``FleetError/runDirectory(path:message:)`` for a folder that is somebody else's: it
   ///   will be removed one day, and what is in it with it.
   func take() throws {
-    switch FileKind(at: directory.path) {
+    switch try FileKind(at: directory.path) {
     case .none: break
     case .folder:
       let names = try DurableFile.names(in: directory.path)

@@ -61,7 +61,7 @@ struct StoreAttempt {
   /// Takes the lock of the run directory, and clears the directory away at a final end.
   mutating func locked() async throws {
     // What is there may be the work of a commit that only needs its last step.
-    let isNew = !directory.exists
+    let isNew = try !directory.exists
     if isNew { try run.checkOutput() }
     let folder = RunFolder(directory: directory)
     try folder.take()
@@ -91,7 +91,7 @@ struct StoreAttempt {
     }
     // What was compared with an output of somebody else is of no more use.
     let isUseless = isNew && result.ending == .cannotCreateOutput
-    if isFinal || isUseless || !DurableFile.exists(directory.plan) { clear() }
+    if try isFinal || isUseless || !DurableFile.exists(directory.plan) { clear() }
     _ = consume lock
   }
 

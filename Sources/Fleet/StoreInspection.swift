@@ -77,7 +77,7 @@ public struct StoreInspection: Codable, Sendable {
         name: $0.name, number: $0.number,
         superentityNumber: $0.superNumber == 0 ? nil : $0.superNumber, rows: nil)
     }
-    features = Self.features(of: source)
+    features = try Self.features(of: source)
     findings = metadata.problems.map { StoreFinding(kind: .metadata, message: "\($0)") }
     let hashes = metadata.versionHashes
     guard let hierarchy = try find(hashes, models, source) else {
@@ -142,7 +142,7 @@ public struct StoreInspection: Codable, Sendable {
     return hierarchy
   }
 
-  private static func features(of source: SourceStore) -> [String] {
+  private static func features(of source: SourceStore) throws -> [String] {
     var features: [String] = []
     if source.isWAL { features.append("WAL") }
     if source.identity.hasPendingChanges { features.append("rows in the WAL or journal") }
@@ -150,7 +150,7 @@ public struct StoreInspection: Codable, Sendable {
     if !source.historyKeys.isEmpty { features.append("persistent history or CloudKit") }
     if source.schemaObjects.contains(where: { $0.kind == .trigger }) { features.append("triggers") }
     if source.hasTable("Z_MODELCACHE") { features.append("cached model") }
-    if FileKind(at: source.files.externalDataFolder) == .folder {
+    if try FileKind(at: source.files.externalDataFolder) == .folder {
       features.append("external binary data")
     }
     if !source.metadata.applicationKeys.isEmpty { features.append("application metadata") }

@@ -89,15 +89,15 @@ public struct StoreRun: Sendable {
 
   /// What can be said without opening anything.
   static func checkPaths(_ request: MigrationRequest) throws {
-    guard FileKind(at: request.store) != .none else {
+    guard try FileKind(at: request.store) != .none else {
       throw FleetError.noStore(path: request.store.string)
     }
     try StoreFiles(request.store).checkKinds()
     if let output = request.output {
       let folder = output.removingLastComponent()
       let path = folder.isEmpty ? FilePath(".") : folder
-      if FileKind(at: output) == .none { try StoreFiles(output).checkKinds() }
-      guard FileKind(following: path) == .folder else {
+      if try FileKind(at: output) == .none { try StoreFiles(output).checkKinds() }
+      guard try FileKind(following: path) == .folder else {
         throw FleetError.noFolder(path: path.string)
       }
     }

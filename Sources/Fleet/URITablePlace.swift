@@ -14,7 +14,8 @@ struct URITablePlace {
   /// - Throws: ``FleetError/uriTable(path:message:)``.
   func check(_ request: MigrationRequest, _ directory: RunDirectory) throws {
     let folder = path.removingLastComponent()
-    guard path.lastComponent != nil, FileKind(following: folder.isEmpty ? "." : folder) == .folder
+    guard path.lastComponent != nil,
+      try FileKind(following: folder.isEmpty ? "." : folder) == .folder
     else {
       throw refusal("its folder does not exist")
     }
@@ -29,7 +30,7 @@ struct URITablePlace {
     guard !own.starts(with: directory.path.lexicallyNormalized()) else {
       throw refusal("the run directory is removed at the end")
     }
-    switch FileKind(at: path) {
+    switch try FileKind(at: path) {
     case .none: return
     case .regular where try isTable(): return
     case .regular: throw refusal("it is another file, which is not overwritten")

@@ -11,10 +11,9 @@ extension AttributeDescription {
     } else {
       return nil
     }
-    let isName = name.unicodeScalars.allSatisfy {
-      $0.properties.isAlphabetic || $0 == "_"
-        || ("0"..."9").contains($0)
-    }
+    // A path or a function of more than a relationship is not counted. Which signs a name has
+    // otherwise is not asked: Devanagari's virama, say, is no letter.
+    let isName = name.unicodeScalars.allSatisfy { !".@(), ".unicodeScalars.contains($0) }
     return isName && !name.isEmpty ? String(name) : nil
   }
 }

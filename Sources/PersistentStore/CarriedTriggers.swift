@@ -154,11 +154,11 @@ private struct TriggerComparison {
     return result
   }
 
-  /// Runs of letters, digits and `_`.
+  /// Runs of letters, digits, `_` and everything outside ASCII: what SQLite takes for a name.
   private static func words(of sql: String) -> Set<String> {
     Set(
       sql.unicodeScalars.split {
-        !($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
+        $0.isASCII && !($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
       }.map { String($0) })
   }
 }

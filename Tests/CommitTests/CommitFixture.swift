@@ -38,7 +38,7 @@ final class Scratch {
 func files(below folder: FilePath) -> [String] {
   let all =
     FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
-  return all.filter { !FileMark.isFolder(FilePath(folder.string + "/" + $0)) }.sorted()
+  return all.filter { (try? FileKind(at: FilePath(folder.string + "/" + $0))) != .folder }.sorted()
 }
 
 func copyFile(_ source: FilePath, _ target: FilePath) throws {
@@ -79,13 +79,13 @@ enum StoreContent: Equatable {
   static let rows: Int64 = 100
 
   init(_ path: FilePath, scratch: FilePath) throws {
-    guard DurableFile.exists(path) else {
+    guard try DurableFile.exists(path) else {
       self = .absent
       return
     }
     let copy = scratch.appending("look-\(UUID().uuidString).sqlite")
-    for suffix in ["", "-wal", "-journal"] where DurableFile.exists(FilePath(path.string + suffix))
-    {
+    for suffix in ["", "-wal", "-journal"]
+    where try DurableFile.exists(FilePath(path.string + suffix)) {
       try copyFile(FilePath(path.string + suffix), FilePath(copy.string + suffix))
     }
     defer {

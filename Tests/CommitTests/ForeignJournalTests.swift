@@ -106,7 +106,7 @@ import Testing
     try done.write(in: fixture.run)
     _ = try fixture.recover()
     let kept = StoreFiles(fixture.source).externalDataFolder.appending(SwapFixture.kept)
-    #expect(DurableFile.exists(kept))
+    #expect(try DurableFile.exists(kept))
   }
 
   // A journal that says so is not a proof that the destination is there.
@@ -117,7 +117,7 @@ import Testing
     let (fixture, journal) = try interrupted(.walled)
     #expect(try restart(fixture, journal, { $0.state = state }) == .nothing)
     #expect(try fixture.content() == .old)
-    #expect(!DurableFile.exists(fixture.run.journal))
+    #expect(try !DurableFile.exists(fixture.run.journal))
   }
 
   @Test func `is refused when it is a link, or others may write to it`() throws {

@@ -72,7 +72,7 @@ final class PageTable {
         }
       }
     }
-    try writer.finish { CommitError.uniqueness(entity: nil, index: $0.name) }
+    try writer.finish { CommitError.uniqueness(entity: nil, index: $0.name, rows: $1) }
     try out.finish(isWAL: false)
   }
 

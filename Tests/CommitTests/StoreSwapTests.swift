@@ -36,7 +36,7 @@ private final class StepCounter: Sendable {
     #expect(journal.state == .finished)
     #expect(try fixture.content() == .new)
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
-    #expect(!DurableFile.exists(try fixture.swap.assemblyPath()))
+    #expect(try !DurableFile.exists(try fixture.swap.assemblyPath()))
     // Done is done, however often it is asked.
     #expect(try fixture.recover() == .committed(journal))
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
@@ -52,7 +52,7 @@ private final class StepCounter: Sendable {
     #expect(try Data(contentsOf: URL(fileURLWithPath: backup.store.string)) == main)
     #expect((try? Data(contentsOf: URL(fileURLWithPath: backup.wal.string))) == wal)
     #expect(try fixture.content(of: backup.store) == .old)
-    #expect(FileMark(backup.externalDataFolder.appending(SwapFixture.obsolete)) != nil)
+    #expect(try FileMark(backup.externalDataFolder.appending(SwapFixture.obsolete)) != nil)
   }
 
   @Test(arguments: SwapFixture.Way.allCases)
@@ -173,16 +173,16 @@ private final class StepCounter: Sendable {
         if DurableFile.exists(clone) { throw SimulatedCrash() }
       }) { _ = try fixture.swap.commit(assembled) }
     }
-    #expect(DurableFile.exists(clone) && DurableFile.exists(wal))
+    #expect(try DurableFile.exists(clone) && DurableFile.exists(wal))
     try FileManager.default.removeItem(atPath: clone.string)
     let source = fixture.source
-    let original = FileMark(source)
+    let original = try FileMark(source)
     let seen = Mutex(0)
     // Nobody can open the store meanwhile, this test included: without its WAL it must be another
     // file than the original.
     let recovery = try DurableSteps.observing(with: { _, _ in
-      let isOriginal = try #require(FileMark(source)).isSameFile(as: original)
-      #expect(DurableFile.exists(wal) || !isOriginal)
+      let isOriginal = try #require(try FileMark(source)).isSameFile(as: original)
+      #expect(try DurableFile.exists(wal) || !isOriginal)
       seen.withLock { $0 += 1 }
     }) { try fixture.recover() }
     guard case .committed = recovery else {
@@ -274,7 +274,7 @@ private final class StepCounter: Sendable {
       atPath: link.string, withDestinationPath: secret.string)
     try fixture.swap.commit(try fixture.assemble())
     let copied = StoreFiles(fixture.destination).externalDataFolder
-    #expect(!DurableFile.exists(copied.appending("LINK")))
+    #expect(try !DurableFile.exists(copied.appending("LINK")))
   }
 
   @Test func `keeps files that no row ever referred to`() throws {
@@ -282,7 +282,7 @@ private final class StepCounter: Sendable {
     let stranger = StoreFiles(fixture.source).externalDataFolder.appending("STRANGER")
     try write("somebody's", to: stranger)
     try fixture.swap.commit(try fixture.assemble())
-    #expect(FileMark(stranger) != nil)
+    #expect(try FileMark(stranger) != nil)
   }
 
   @Test func `replaces no symbolic link`() throws {
@@ -324,7 +324,7 @@ private final class StepCounter: Sendable {
     let fixture = try SwapFixture(.settled)
     let assembled = try fixture.assemble()
     let backup = FilePath(fixture.source.string + ".godwit-backup-R1.sqlite")
-    for step in 1...80 where !DurableFile.exists(backup) {
+    for step in 1...80 where try !DurableFile.exists(backup) {
       try? FileManager.default.removeItem(atPath: fixture.run.journal.string)
       let crash = StepCounter(stoppingAfter: step)
       try? DurableSteps.observing(with: { _, _ in try crash.pass() }) {

@@ -158,23 +158,25 @@ private struct Draw {
 
   @Test(arguments: [1 << 20, 3000])
   func `refuse equal entries of a unique index`(budget: Int) throws {
-    func refuses(_ rows: [Row]) throws -> Bool {
+    func refused(_ rows: [Row]) throws -> [Int64] {
       let table = try PageTable(
         columns: "A, B", indexes: ["UNIQUE INDEX T_U ON T (A, B DESC)"])
       do {
         try table.fillPages(rows, budget: budget)
-        return false
-      } catch CommitError.uniqueness(nil, "T_U") {
-        return true
+        return []
+      } catch CommitError.uniqueness(nil, "T_U", let repeated) {
+        #expect(repeated.count == repeated.primaryKeys.count)
+        return repeated.primaryKeys
       }
     }
     var plain: [Row] = []
     for key in Int64(1)...3000 { plain.append((key, [.integer(key * 7 % 3001), .text("x")])) }
-    #expect(try !refuses(plain))
-    #expect(try refuses(plain + [(4000, [.integer(21), .text("x")])]))
-    #expect(try refuses(plain + [(4000, [.real(21), .text("x")])]))
-    #expect(try !refuses(plain + [(4000, [.text("21"), .text("x")])]))
-    #expect(try !refuses(plain + [(4000, [.integer(21), .null]), (4001, [.integer(21), .null])]))
+    #expect(try refused(plain) == [])
+    #expect(try refused(plain + [(4000, [.integer(21), .text("x")])]) == [3, 4000])
+    #expect(try refused(plain + [(4000, [.real(21), .text("x")])]) == [3, 4000])
+    #expect(try refused(plain + [(4000, [.text("21"), .text("x")])]) == [])
+    let nulls: [Row] = [(4000, [.integer(21), .null]), (4001, [.integer(21), .null])]
+    #expect(try refused(plain + nulls) == [])
   }
 
   @Test func `leave tables to SQLite that are anything unusual`() throws {

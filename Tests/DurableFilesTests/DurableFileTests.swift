@@ -114,7 +114,7 @@ func steps(
     }.taken
     #expect(taken == [.renamed, .folderSynced, .folderSynced])
     #expect(contents(of: folder.file("in").appending("b")) == [1])
-    #expect(!DurableFile.exists(folder.file("a")))
+    #expect(try !DurableFile.exists(folder.file("a")))
   }
 
   @Test func `changes its name with another's`() throws {
@@ -152,7 +152,7 @@ func steps(
     let taken = try steps { try DurableFile.makeFolder(path) }.taken
     let each: [DurableStep] = [.folderMade, .folderSynced]
     #expect(taken == each + each + each)
-    #expect(DurableFile.isFolder(path))
+    #expect(try DurableFile.isFolder(path))
     #expect(try steps { try DurableFile.makeFolder(path) }.taken == [])
   }
 

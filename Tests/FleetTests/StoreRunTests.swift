@@ -113,7 +113,7 @@ struct Scratch: ~Copyable {
     let lock = try FileLock(acquiring: state.lock)
     let result = await run(scratch.file("a"), state: state.path)
     #expect(result.ending == .locked)
-    #expect(state.exists)
+    #expect(try state.exists)
     _ = consume lock
   }
 

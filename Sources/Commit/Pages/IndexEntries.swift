@@ -108,21 +108,35 @@ extension IndexEntries {
     records = RawBuffer(capacity: 1 << 12)
   }
 
-  /// Gives every entry once, in order.
+  /// Gives every entry once, in order, until a unique index has two that are equal.
   ///
-  /// - Parameter violation: Called when the index is unique and two entries are equal.
-  func forEach(
-    violation: () throws -> Void, _ body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws {
+  /// - Returns: The rows of such entries, all of them.
+  func forEach(_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> RepeatedRows {
     if !runs.isEmpty { try spill() }
-    guard index.isUnique else { return try forEachUnchecked(body) }
+    var repeated = RepeatedRows()
+    guard index.isUnique else {
+      try forEachUnchecked(body)
+      return repeated
+    }
     var last = RawBuffer(capacity: 256)
+    var isLastKnown = false
     try forEachUnchecked { entry in
-      if !last.isEmpty, comparison.isViolation(last.bytes, entry) { try violation() }
+      let isViolation = !last.isEmpty && comparison.isViolation(last.bytes, entry)
+      if isViolation {
+        if !isLastKnown { repeated.add(primaryKey(of: last.bytes)) }
+        repeated.add(primaryKey(of: entry))
+      }
+      isLastKnown = isViolation
       last.removeAll()
       last.append(entry)
-      try body(entry)
+      if repeated.count == 0 { try body(entry) }
     }
+    return repeated
+  }
+
+  /// The row of an entry stands behind its values.
+  private func primaryKey(of entry: UnsafeRawBufferPointer) -> Int64 {
+    comparison.value(index.fields.count - 1, of: entry).bits
   }
 
   private func forEachUnchecked(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {

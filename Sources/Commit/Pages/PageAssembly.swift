@@ -101,15 +101,17 @@ extension PageAssembly {
           }
         }
       }
-      try pages.finish { violation(of: $0, in: task.table) }
+      try pages.finish { violation(of: $0, in: task.table, by: $1) }
     }
     try file.finish(isWAL: plan.control.isWAL)
   }
 
-  private func violation(of index: CoveredTable.Index, in table: CoveredTable) -> any Error {
+  private func violation(
+    of index: CoveredTable.Index, in table: CoveredTable, by rows: RepeatedRows
+  ) -> any Error {
     guard index.isAutomatic else {
       return CommitError.uniqueness(
-        entity: plan.entity(ofUniqueIndex: index.name), index: index.name)
+        entity: plan.entity(ofUniqueIndex: index.name), index: index.name, rows: rows)
     }
     // As SQLite says it: SQLITE_CONSTRAINT_UNIQUE.
     return SQLiteError.failed(

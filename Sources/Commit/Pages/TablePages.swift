@@ -99,17 +99,14 @@ extension TablePages {
   /// Writes what is left of the table, and then its indexes.
   ///
   /// - Parameter violation: Says what to throw for a unique index with equal entries.
-  func finish(violation: (CoveredTable.Index) -> any Error) throws {
+  func finish(violation: (CoveredTable.Index, RepeatedRows) -> any Error) throws {
     try tree.finish()
     for entry in entries {
       let index = entry.index
       guard let root = roots[index.name] else { continue }
       let tree = TreeWriter(.index, root: root, in: file)
-      try entry.forEach {
-        throw violation(index)
-      } _: {
-        try tree.append($0)
-      }
+      let repeated = try entry.forEach { try tree.append($0) }
+      if repeated.count > 0 { throw violation(index, repeated) }
       try tree.finish()
     }
   }

@@ -54,7 +54,7 @@ extension StageStore {
       name.append(digit)
     }
     let path = files.externalDataFolder.appending(name)
-    if FileMark(path)?.size != Int64(bytes.count) {
+    if try FileMark(path)?.size != Int64(bytes.count) {
       try DurableFile.makeFolder(files.externalDataFolder)
       try DurableFile.write(bytes, to: path)
     }

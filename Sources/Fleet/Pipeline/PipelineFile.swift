@@ -53,9 +53,9 @@ extension Pipeline {
   /// is plainly no pipeline, such as a store's.
   public static func file(at path: String) -> FilePath? {
     var path = FilePath(path)
-    if FileKind(following: path) == .folder {
+    if (try? FileKind(following: path)) == .folder {
       path.append(PipelineFile.name)
-      return FileKind(following: path) == .none ? nil : path
+      return (try? FileKind(following: path)) == FileKind.none ? nil : path
     }
     return ["yaml", "yml"].contains(path.extension?.lowercased()) ? path : nil
   }

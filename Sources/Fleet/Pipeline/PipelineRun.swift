@@ -78,7 +78,8 @@ public struct PipelineRun: Sendable {
   /// Says what ``run()`` would do, store by store, and changes nothing.
   public func plan() async throws -> PipelineSummary {
     let start = ContinuousClock.now
-    let search = StoreSearch(pipeline, state: FileKind(following: state) == .folder ? state : nil)
+    let search = StoreSearch(
+      pipeline, state: try FileKind(following: state) == .folder ? state : nil)
     let findings = try await onOwnThread { try search.run() }
     observe(
       .found(
@@ -186,12 +187,12 @@ extension PipelineRun {
     if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
     let request = request(for: store)
     let known = ledger.entry(of: store.path).flatMap { $0.verdict == .migrated ? $0 : nil }
-    if let output = request.output, FileKind(at: output) == .regular, let known,
+    if let output = request.output, (try? FileKind(at: output)) == .regular, let known,
       known.settings == settings, known.output == output.string,
       known.identity == (try? StoreFiles(store.path).identity().name)
     {
       // A run that was killed between the record and the end leaves its directory.
-      if directory(of: store).exists { try? directory(of: store).remove() }
+      if (try? directory(of: store).exists) == true { try? directory(of: store).remove() }
       return Outcome(
         store: store, result: Self.earlier(known, "Its output was written before"),
         isEarlier: true)

@@ -40,10 +40,11 @@ struct StoreSearch {
   /// - Throws: ``PipelineError/noRoot(file:path:reason:)``; nothing is searched then.
   func run() throws -> Findings {
     let roots = try pipeline.stores.roots.map { root in
-      guard let resolved = root.resolved, FileKind(following: resolved) == .folder else {
+      guard let resolved = root.resolved, try FileKind(following: resolved) == .folder else {
         throw PipelineError.noRoot(
           file: pipeline.file.string, path: root.string,
-          reason: FileKind(following: root) == .none ? "it does not exist" : "it is not a folder")
+          reason: try FileKind(following: root) == .none
+            ? "it does not exist" : "it is not a folder")
       }
       return resolved
     }
@@ -183,11 +184,7 @@ extension FoundStore {
       places.append(folder)
       folder.removeLastComponent()
     }
-    return places.first { place in
-      var status = stat()
-      return place.withPlatformString { lstat($0, &status) } == 0
-        && status.st_mode & S_IFMT == S_IFLNK
-    }
+    return places.first { (try? FileKind(at: $0)) == .symbolicLink }
   }
 }
 

@@ -29,7 +29,7 @@ extension MappingDocument {
   /// - Throws: ``MappingError``.
   public init(path: String) throws {
     var file = FilePath(path)
-    if FileKind(following: file) == .folder { file.append("xcmapping.xml") }
+    if try FileKind(following: file) == .folder { file.append("xcmapping.xml") }
     let bytes: [UInt8]
     do {
       bytes = try RegularFile.bytes(

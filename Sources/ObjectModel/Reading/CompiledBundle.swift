@@ -44,7 +44,7 @@ enum CompiledBundle {
 
   private static func versionInfo(_ path: String) throws -> ([String: Record], current: String?) {
     let file = path + "/VersionInfo.plist"
-    guard ModelBytes.exists(file) else { return ([:], nil) }
+    guard try ModelBytes.exists(file) else { return ([:], nil) }
     let list: PropertyList
     do {
       list = try PropertyList(bytes: ModelBytes.read(file))

@@ -6,7 +6,9 @@ enum ModelBytes {
   /// 256 MiB. Model files are kilobytes.
   static let byteLimit = 256 << 20
 
-  static func exists(_ path: String) -> Bool { FileKind(following: FilePath(path)) != .none }
+  static func exists(_ path: String) throws -> Bool {
+    try FileKind(following: FilePath(path)) != .none
+  }
 
   /// - Throws: ``ModelError/unreadable(path:reason:)``.
   static func read(_ path: String) throws -> [UInt8] {

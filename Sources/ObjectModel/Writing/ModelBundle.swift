@@ -13,7 +13,7 @@ public struct ModelBundle: Sendable {
   /// - Throws: ``ModelError/notABundle(path:)``.
   public init(path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    guard trimmed.hasSuffix(".xcdatamodeld"), DurableFile.isFolder(FilePath(trimmed)) else {
+    guard trimmed.hasSuffix(".xcdatamodeld"), try DurableFile.isFolder(FilePath(trimmed)) else {
       throw ModelError.notABundle(path: path)
     }
     self.path = FilePath(trimmed).resolved ?? FilePath(trimmed)

@@ -12,8 +12,8 @@ extension StoreSoundness {
   public static func externalFiles(
     of binding: StoreBinding, in folders: [FilePath]? = nil
   ) throws -> [StoreFinding] {
-    let folders = (folders ?? [binding.store.files.externalDataFolder])
-      .filter(FileFacts.isFolder)
+    let folders = try (folders ?? [binding.store.files.externalDataFolder])
+      .filter { try StoreFiles.kind(at: $0) == .folder }
     let isThere = !folders.isEmpty
     var findings: [StoreFinding] = []
     for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
@@ -34,8 +34,8 @@ extension StoreSoundness {
         while try statement.step() {
           // Anything but a UUID could lead out of the folder, and is a finding of its own.
           guard let name = statement.value(1).text, StoreMetadata.isUUID(name) else { continue }
-          if folders.contains(where: {
-            (try? FileFacts($0.appending(name)))?.isRegular == true
+          if try folders.contains(where: {
+            try StoreFiles.markIfThere($0.appending(name)) != nil
           }) {
             continue
           }

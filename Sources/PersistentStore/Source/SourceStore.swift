@@ -42,15 +42,15 @@ public final class SourceStore {
     try files.checkExternalDataKinds()
     var identity = try files.identity()
     var readPath = path
-    let head = try FileFacts.firstBytes(of: path, count: 100)
+    let head = try StoreFiles.firstBytes(of: path, count: 100)
     var header = try FileHeader(path, bytes: head, size: identity.size)
     if alwaysClones || identity.hasPendingChanges {
       (readPath, identity) = try StoreSnapshot(folder: snapshotFolder).clone(of: files)
       header = try FileHeader(
-        path, bytes: try FileFacts.firstBytes(of: readPath, count: 100),
-        size: try FileFacts(readPath).size)
+        path, bytes: try StoreFiles.firstBytes(of: readPath, count: 100),
+        size: try StoreFiles.mark(readPath).size)
     }
-    try header.checkLength(path, size: try FileFacts(readPath).size)
+    try header.checkLength(path, size: try StoreFiles.mark(readPath).size)
     self.identity = identity
     self.readPath = readPath
     self.header = header

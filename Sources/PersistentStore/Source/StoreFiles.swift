@@ -49,13 +49,9 @@ extension StoreFiles {
   /// - Throws: ``StoreError/unusualFile(_:_:of:)``.
   /// - Complexity: O(*n*) in the files, each of which costs one lstat(2).
   public func checkExternalDataKinds() throws {
-    guard FileKind(at: externalDataFolder) == .folder else { return }
-    let names: [String]
-    do {
-      names = try DurableFile.names(in: externalDataFolder)
-    } catch let error as DurabilityError {
-      guard let errno = error.errno else { throw error }
-      throw StoreError.cannotRead(externalDataFolder, errno: errno.rawValue)
+    guard try StoreFiles.kind(at: externalDataFolder) == .folder else { return }
+    let names = try StoreFiles.reading(externalDataFolder) {
+      try DurableFile.names(in: externalDataFolder)
     }
     for name in names where StoreMetadata.isUUID(name) {
       try check(externalDataFolder.appending(name), is: .regular)
@@ -63,7 +59,7 @@ extension StoreFiles {
   }
 
   private func check(_ path: FilePath, is kind: FileKind) throws {
-    let found = FileKind(at: path)
+    let found = try StoreFiles.kind(at: path)
     guard found == kind || found == .none else {
       throw StoreError.unusualFile(path, found, of: store)
     }
@@ -78,7 +74,7 @@ extension StoreFiles {
   public func requireReadable() throws {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
-    for path in [store, wal, journal] where (try? FileFacts(path))?.isRegular == true {
+    for path in [store, wal, journal] where try StoreFiles.markIfThere(path) != nil {
       do {
         let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
         try file.closeAfter { while try file.read(into: buffer) > 0 {} }
@@ -89,30 +85,44 @@ extension StoreFiles {
   }
 }
 
-/// What `lstat(2)` says of a file.
-struct FileFacts {
-  let size: Int64
-  let inode: UInt64
-  let modificationSeconds: Int64
-  let modificationNanoseconds: Int64
-  let isRegular: Bool
+extension StoreFiles {
+  /// A regular file that must be there, as lstat(2) shows it.
+  ///
+  /// - Throws: ``StoreError/notFound(_:)``, ``StoreError/cannotRead(_:errno:)``.
+  static func mark(_ path: FilePath) throws -> FileMark {
+    guard let mark = try markIfThere(path) else { throw StoreError.notFound(path) }
+    return mark
+  }
 
-  init(_ path: FilePath) throws {
-    var facts = stat()
-    guard lstat(path.string, &facts) == 0 else {
-      throw errno == ENOENT || errno == ENOTDIR
-        ? StoreError.notFound(path) : StoreError.cannotRead(path, errno: errno)
+  /// The same of a file that need not be there. One that cannot be looked at is not absent.
+  ///
+  /// - Throws: ``StoreError/cannotRead(_:errno:)``.
+  static func markIfThere(_ path: FilePath) throws -> FileMark? {
+    try reading(path) { try FileMark(path) }
+  }
+
+  /// What lies at a path.
+  ///
+  /// - Throws: ``StoreError/cannotRead(_:errno:)``.
+  static func kind(at path: FilePath) throws -> FileKind {
+    try reading(path) { try FileKind(at: path) }
+  }
+
+  /// - Throws: ``StoreError/cannotRead(_:errno:)`` for what the operating system refused.
+  static func reading<Result>(_ path: FilePath, _ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as DurabilityError {
+      guard let errno = error.errno else { throw error }
+      throw StoreError.cannotRead(path, errno: errno.rawValue)
+    } catch let error as Errno {
+      throw StoreError.cannotRead(path, errno: error.rawValue)
     }
-    size = Int64(facts.st_size)
-    inode = UInt64(facts.st_ino)
-    modificationSeconds = Int64(facts.st_mtim.tv_sec)
-    modificationNanoseconds = Int64(facts.st_mtim.tv_nsec)
-    isRegular = facts.st_mode & S_IFMT == S_IFREG
   }
 
   /// As many bytes as the file has, `count` at most.
   static func firstBytes(of path: FilePath, count: Int) throws -> [UInt8] {
-    do {
+    try reading(path) {
       let file = try RegularFile.open(path)
       return try file.closeAfter {
         var bytes = [UInt8](repeating: 0, count: count)
@@ -128,19 +138,6 @@ struct FileFacts {
         }
         return Array(bytes.prefix(filled))
       }
-    } catch let error as Errno {
-      throw StoreError.cannotRead(path, errno: error.rawValue)
-    } catch let error as DurabilityError {
-      guard let errno = error.errno else { throw error }
-      throw StoreError.cannotRead(path, errno: errno.rawValue)
     }
-  }
-}
-
-extension FileFacts {
-  static func isFolder(_ path: FilePath) -> Bool {
-    var facts = stat()
-    guard lstat(path.string, &facts) == 0 else { return !DurableFile.meansAbsent(errno) }
-    return facts.st_mode & S_IFMT == S_IFDIR
   }
 }

@@ -50,7 +50,7 @@ extension StoreFiles {
   /// Keeps the store as it is while it is copied or looked at.
   func readLock() throws -> StoreReadLock {
     try checkKinds()
-    _ = try FileFacts(store)
+    _ = try StoreFiles.mark(store)
     do {
       return try StoreReadLock(store, sharedMemory: shm)
     } catch DurabilityError.locked {
@@ -66,11 +66,11 @@ extension StoreFiles {
   /// - Parameter hasWriter: Another process is in a transaction, so that the journal is its own.
   public func identity(hasWriter: Bool) throws -> StoreIdentity {
     try checkKinds()
-    var main = try FileFacts(store)
+    var main = try StoreFiles.mark(store)
     try waitForLaterTime(than: main)
-    if let log = try? FileFacts(wal) { try waitForLaterTime(than: log) }
-    main = try FileFacts(store)
-    let head = try FileFacts.firstBytes(of: store, count: 100)
+    if let log = try StoreFiles.markIfThere(wal) { try waitForLaterTime(than: log) }
+    main = try StoreFiles.mark(store)
+    let head = try StoreFiles.firstBytes(of: store, count: 100)
     let log = try CommittedLog(wal)
     let journal = hasWriter ? (size: 0, digest: "") : try hotJournal()
     return StoreIdentity(
@@ -83,10 +83,10 @@ extension StoreFiles {
   /// The rollback journal; nothing where it is absent or was made invalid after a commit, which
   /// zeroes its first bytes. Source: https://sqlite.org/atomiccommit.html §7.6.
   private func hotJournal() throws -> (size: Int64, digest: String) {
-    guard let facts = try? FileFacts(journal), facts.isRegular, facts.size > 0 else {
+    guard let facts = try StoreFiles.markIfThere(journal), facts.size > 0 else {
       return (0, "")
     }
-    let first = try FileFacts.firstBytes(of: journal, count: 512)
+    let first = try StoreFiles.firstBytes(of: journal, count: 512)
     guard let start = first.first, start != 0 else { return (0, "") }
     return (facts.size, Hexadecimal.text(of: SHA256.digest(of: first)))
   }
@@ -96,7 +96,7 @@ extension StoreFiles {
   /// The kernel takes that time from a clock that moves every few milliseconds
   /// (`CLOCK_REALTIME_COARSE`): two writes within one tick have the same. File systems that keep
   /// whole seconds need up to two of them.
-  private func waitForLaterTime(than file: FileFacts) throws {
+  private func waitForLaterTime(than file: FileMark) throws {
     let tick: Int64 = file.modificationNanoseconds == 0 ? 2_000_000_000 : 0
     // A time further ahead than that is not a clock's tick, and waiting does not help.
     for _ in 0..<2_500 {

@@ -22,7 +22,7 @@ struct StoreSnapshot {
       let lock = try files.readLock()
       let identity = try files.identity(hasWriter: lock.hasWriter)
       let target = folder.appending("store-\(identity.name).sqlite")
-      if (try? FileFacts(target))?.isRegular == true { return (target, identity) }
+      if try StoreFiles.markIfThere(target) != nil { return (target, identity) }
       let work = folder.appending("store-\(identity.name).partial")
       try writing(files.store, to: target) {
         try DurableFile.makeFolder(folder)
@@ -30,7 +30,8 @@ struct StoreSnapshot {
       }
       // Shared memory that appeared meanwhile belongs to somebody whom no lock kept out.
       let wasKept =
-        lock.isHeld && (lock.hasSharedMemory || (try? FileFacts(files.shm)) == nil)
+        try lock.isHeld
+        && (lock.hasSharedMemory || StoreFiles.kind(at: files.shm) == FileKind.none)
       guard try wasKept || files.identity(hasWriter: lock.hasWriter) == identity else {
         remove(StoreFiles(work))
         continue
@@ -101,7 +102,7 @@ struct StoreSnapshot {
     }
     let files = StoreFiles(path)
     for leftover in [files.wal, files.journal] {
-      if let facts = try? FileFacts(leftover), facts.size > 0 {
+      if let facts = try StoreFiles.markIfThere(leftover), facts.size > 0 {
         throw StoreError.damaged(source, reason: "its log cannot be brought into the store")
       }
     }

@@ -200,7 +200,7 @@ extension MappedBarrier {
         try policies.map { try summary(of: $0, .link).userInfo }, after: .link
       ) { _, object in object.primaryKey }
     }
-    if mapped.groups.isEmpty || DurableFile.exists(run.edges) { return }
+    if try mapped.groups.isEmpty || DurableFile.exists(run.edges) { return }
     let path = FilePath(run.edges.string + ".building")
     for suffix in ["", "-journal", "-wal", "-shm"] {
       try DurableFile.removeIfPresent(FilePath(path.string + suffix))

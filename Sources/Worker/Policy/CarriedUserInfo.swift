@@ -20,7 +20,7 @@ struct CarriedUserInfo {
       case .validate: .link
       case .copy, .audit, .verify, .soundness: nil
       }
-    guard let earlier, DurableFile.exists(path(after: earlier)) else { return [:] }
+    guard let earlier, try DurableFile.exists(path(after: earlier)) else { return [:] }
     let path = path(after: earlier)
     do {
       return try JSONDecoder().decode(
