@@ -24,7 +24,7 @@ public enum CommitError: Error, Equatable {
   /// Something is at the destination that this run did not put there.
   case destinationExists(path: FilePath)
   /// A uniqueness constraint that the rows do not keep. Core Data's 134111.
-  case uniqueness(entity: String?, index: String, rows: RepeatedRows)
+  case uniqueness(entity: String?, index: String, rows: RowTally)
   /// A stage left no usable checkpoint for a unit.
   case missingCheckpoint(stage: String, unit: Int)
   /// The copy and the link stage of a unit do not speak of the same rows.
@@ -75,31 +75,6 @@ extension CommitError {
   }
 }
 
-/// Rows whose values under a uniqueness constraint occur more than once.
-public struct RepeatedRows: Hashable, Sendable {
-  public private(set) var count: Int64 = 0
-  /// The lowest `Z_PK`s among them, ``Reason/mostPrimaryKeys`` at most, ascending.
-  public private(set) var primaryKeys: [Int64] = []
-
-  public init(_ primaryKeys: [Int64] = []) { primaryKeys.forEach { add($0) } }
-
-  mutating func add(_ primaryKey: Int64) {
-    count += 1
-    let isFull = primaryKeys.count == Reason.mostPrimaryKeys
-    if isFull {
-      guard let last = primaryKeys.last, primaryKey < last else { return }
-      primaryKeys.removeLast()
-    }
-    let place = primaryKeys.firstIndex { $0 > primaryKey } ?? primaryKeys.endIndex
-    primaryKeys.insert(primaryKey, at: place)
-  }
-
-  fileprivate var listed: String {
-    primaryKeys.map(String.init).joined(separator: ", ")
-      + (count > Int64(primaryKeys.count) ? " …" : "")
-  }
-}
-
 extension CommitError: CustomStringConvertible {
   public var description: String {
     switch self {
@@ -127,7 +102,7 @@ extension CommitError: CustomStringConvertible {
       "\(path) already exists and does not belong to this run. Move it away or name another output."
     case .uniqueness(let entity, let index, let rows):
       "\(rows.count) objects of \(entity ?? "an entity") share their values in the uniqueness "
-        + "constraint \(index) with others (Z_PK \(rows.listed); Core Data error 134111). Make the values of the source unique, or drop the "
+        + "constraint \(index) with others (Z_PK \(listed(rows)); Core Data error 134111). Make the values of the source unique, or drop the "
         + "constraint from the destination model."
     case .missingCheckpoint(let stage, let unit):
       "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."
@@ -163,4 +138,9 @@ extension CommitError: CustomStringConvertible {
         + "at \(backup); nothing was deleted."
     }
   }
+}
+
+private func listed(_ rows: RowTally) -> String {
+  rows.primaryKeys.map(String.init).joined(separator: ", ")
+    + (rows.count > Int64(rows.primaryKeys.count) ? " …" : "")
 }

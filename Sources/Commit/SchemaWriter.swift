@@ -69,9 +69,9 @@ extension SchemaWriter {
   }
 
   /// The rows that a unique index refuses. The file is given up, so the index may be another.
-  private func repeatedRows(of index: (name: String, sql: String)) throws -> RepeatedRows {
+  private func repeatedRows(of index: (name: String, sql: String)) throws -> RowTally {
     let unique = "CREATE UNIQUE INDEX"
-    guard index.sql.hasPrefix(unique) else { return RepeatedRows() }
+    guard index.sql.hasPrefix(unique) else { return RowTally() }
     try file.execute("CREATE INDEX" + index.sql.dropFirst(unique.count))
     let columns = try file.rows(
       "SELECT name, coll FROM pragma_index_xinfo(?1) WHERE key ORDER BY seqno",
@@ -80,7 +80,7 @@ extension SchemaWriter {
     let table = try file.rows(
       "SELECT tbl_name FROM main.sqlite_master WHERE type = 'index' AND name = ?1",
       [.text(index.name)])
-    guard let name = table.first?[0].text else { return RepeatedRows() }
+    guard let name = table.first?[0].text else { return RowTally() }
     let keys = columns.joined(separator: ", ")
     let statement = try file.prepare(
       """
@@ -89,7 +89,7 @@ extension SchemaWriter {
          WHERE \(columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")))
        WHERE n > 1 ORDER BY key
       """)
-    var repeated = RepeatedRows()
+    var repeated = RowTally()
     while try statement.step() { repeated.add(statement.int64(0)) }
     return repeated
   }

@@ -66,6 +66,11 @@ public struct StoreDamage: Error, Sendable {
   public var findings: [StoreFinding]
 }
 
+/// Losses that the request forbids, and that only the rows showed.
+public struct RefusedLosses: Error, Sendable {
+  public var reasons: [Reason]
+}
+
 /// Objects that a mapping model made break the destination model's rules.
 ///
 /// Source: `core-data-migration.md` §5.3: several failures are one error 1560.

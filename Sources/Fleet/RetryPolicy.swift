@@ -83,6 +83,11 @@ public enum RetryPolicy {
       judgement.findings = error.findings
       judgement.verdict = .refused
       return judgement
+    case let error as RefusedLosses:
+      var judgement = Judgement(.badInput, "losses", "", code: LossPolicy.refusalCode)
+      judgement.reasons = error.reasons
+      judgement.verdict = .refused
+      return judgement
     case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")

@@ -61,7 +61,9 @@ extension StoreAttempt {
       guard let barrier else { continue }
       switch stage {
       case .copy: try await onOwnThread { try barrier.associate() }
-      case .link: try await onOwnThread { try barrier.gather() }
+      case .link:
+        add(try await onOwnThread { try barrier.gather() })
+        try refuseLosses()
       default: try stopAtInvalidRows()
       }
     }
@@ -228,6 +230,7 @@ extension StoreAttempt {
     emit(begin)
     for unit in reused {
       record(unit.summary.findings, stage, unit.unit, plan)
+      add(unit.summary.losses ?? [])
       cost.reused += 1
       var event = RunEvent(.unitReused, stage: stage.rawValue, unit: unit.unit)
       event.rows = unit.summary.rows
@@ -250,6 +253,7 @@ extension StoreAttempt {
       event.seconds = finished.seconds
       event.work = work.of(finished.unit)
       emit(event)
+      add(finished.losses ?? [])
       guard let found = finished.findings else { continue }
       if stage == .soundness {
         ofDestination += found
@@ -301,6 +305,26 @@ extension StoreAttempt {
     event.bytes = cost.bytes
     event.seconds = cost.seconds
     emit(event)
+  }
+
+  /// Adds what shards found to be lost, each relationship once.
+  private mutating func add(_ losses: [Loss]) {
+    for loss in losses {
+      let place = result.losses.firstIndex {
+        ($0.kind, $0.entity, $0.property) == (loss.kind, loss.entity, loss.property)
+      }
+      guard let place, let sum = result.losses[place].adding(loss) else {
+        result.losses.append(loss)
+        continue
+      }
+      result.losses[place] = sum
+    }
+  }
+
+  /// What only the rows of a mapping model show to be lost, and what the plan knew, is not allowed.
+  private func refuseLosses() throws {
+    let refusals = request.losses.refusals(of: result.losses)
+    if !refusals.isEmpty { throw RefusedLosses(reasons: refusals) }
   }
 
   /// A migration by a mapping model saves its objects, and saving validates them.

@@ -18,6 +18,8 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   public var highestKey: Int64?
   /// Copy stage of a policy's mapping: objects made, by number in ``MigrationPlan/tables``.
   public var inserted: [Int: Int64]?
+  /// Link stage of a mapping: references for which its relationships have no room.
+  public var losses: [Loss]?
   /// What a policy has changed in the manager's `userInfo`; null for an entry that it removed.
   public var userInfo: [String: ExpressionValue]?
 

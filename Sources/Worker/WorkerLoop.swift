@@ -90,7 +90,8 @@ public struct WorkerLoop {
       task: task, rows: summary.rows, bytes: summary.bytes,
       seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
       processorSeconds: ProcessTime.processorSeconds - processorStart,
-      peakRSS: ProcessMemory.peakResidentBytes, findings: summary.findings)
+      peakRSS: ProcessMemory.peakResidentBytes, findings: summary.findings,
+      losses: summary.losses ?? [])
   }
 }
 

@@ -46,12 +46,15 @@ public struct FinishedTask: Codable, Sendable, Equatable {
   public var peakRSS: Int64
   /// What the summary of the checkpoint says, so that nobody needs to open it. Nil for nothing.
   public var findings: [StoreFinding]?
+  /// Likewise.
+  public var losses: [Loss]?
 
   public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
 
   public init(
     task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double,
-    processorSeconds: Double? = nil, peakRSS: Int64, findings: [StoreFinding] = []
+    processorSeconds: Double? = nil, peakRSS: Int64, findings: [StoreFinding] = [],
+    losses: [Loss] = []
   ) {
     stage = task.stage
     unit = task.unit
@@ -61,6 +64,7 @@ public struct FinishedTask: Codable, Sendable, Equatable {
     self.processorSeconds = processorSeconds
     self.peakRSS = peakRSS
     self.findings = findings.isEmpty ? nil : findings
+    self.losses = losses.isEmpty ? nil : losses
   }
 }
 

@@ -280,7 +280,7 @@ import Testing
       rows: (1...20).map { ($0, [.integer(3), .integer(1), .null, .text("thing \($0 / 2)")]) })
     // "thing 1" stands at rows 2 and 3, "thing 2" at 4 and 5, and so on.
     let error = CommitError.uniqueness(
-      entity: "Thing", index: "Z_Thing_UNIQUE_name", rows: RepeatedRows(Array(2...19)))
+      entity: "Thing", index: "Z_Thing_UNIQUE_name", rows: RowTally(Array(2...19)))
     for usesPages in [true, false] {
       #expect(throws: error) {
         try StoreAssembly(plan: fixture.plan, run: fixture.run, usesPages: usesPages)

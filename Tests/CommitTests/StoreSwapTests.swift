@@ -170,7 +170,7 @@ private final class StepCounter: Sendable {
     #expect(throws: SimulatedCrash.self) {
       try DurableSteps.observing(with: { step, path in
         guard step == .folderSynced, path == journal.removingLastComponent() else { return }
-        if DurableFile.exists(clone) { throw SimulatedCrash() }
+        if try DurableFile.exists(clone) { throw SimulatedCrash() }
       }) { _ = try fixture.swap.commit(assembled) }
     }
     #expect(try DurableFile.exists(clone) && DurableFile.exists(wal))

@@ -51,7 +51,7 @@ import Testing
     (sqlite(10, "/a"), nil),
     (worker(.io), nil),
     (worker(.outOfSpace), nil),
-    (CommitError.uniqueness(entity: nil, index: "i", rows: RepeatedRows()), nil),
+    (CommitError.uniqueness(entity: nil, index: "i", rows: RowTally()), nil),
     (CancellationError(), nil),
   ])
   func `follows from the error`(error: any Error, redo: Redo?) {

@@ -36,7 +36,7 @@ import Testing
     (StoreDamage(findings: []), .badInput),
     (StoreError.notFound("/a"), .badInput),
     (ModelError.duplicateEntity("Recipe"), .badInput),
-    (CommitError.uniqueness(entity: "Recipe", index: "i", rows: RepeatedRows([1, 2])), .badInput),
+    (CommitError.uniqueness(entity: "Recipe", index: "i", rows: RowTally([1, 2])), .badInput),
     (FleetError.noStore(path: "/a"), .badInput),
     (FleetError.outputExists(path: "/a"), .cannotCreateOutput),
     (CommitError.destinationExists(path: "/a"), .cannotCreateOutput),

@@ -210,6 +210,46 @@ private func text(_ losses: [Loss]?) -> [String] {
   }
 }
 
+@Suite struct `References that a mapping model has no room for` {
+  private let rows = """
+    INSERT INTO ZPART (Z_PK, Z_ENT, Z_OPT, ZBOX) VALUES (1, 2, 1, 4), (2, 2, 1, 4), (3, 2, 1, 5);
+    INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (4, 1, 1), (5, 1, 1)
+    """
+  private let mapping = """
+    mapping-model: 1
+    entity-mappings:
+      - { source: Box, destination: Box }
+      - { source: Part, destination: Part }
+    """
+
+  @Test(arguments: [Int64(1), 1 << 20])
+  func `are counted where a to-one without inverse becomes to-many`(shardBytes: Int64) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Box"), entity("Part", toOne("box", "Box"))],
+      to: [entity("Box"), entity("Part", toMany("box", "Box"))], rows: rows)
+    let store = try fixture.migrate(mapping, shardBytes: shardBytes)
+    #expect(try store.table("SELECT count(*) FROM ZBOX WHERE Z2BOX IS NOT NULL") == ["2"])
+    #expect(text(fixture.droppedByMapping) == ["shared-target Part.box 1 4"])
+  }
+
+  @Test(arguments: [Int64(1), 1 << 20])
+  func `are counted where a to-many becomes to-one`(shardBytes: Int64) throws {
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Box", toMany("parts", "Part", inverse: "box")),
+        entity("Part", toOne("box", "Box", inverse: "parts")),
+      ],
+      to: [
+        entity("Box", toOne("parts", "Part", inverse: "box")),
+        entity("Part", toOne("box", "Box", inverse: "parts")),
+      ], rows: rows)
+    let store = try fixture.migrate(mapping, shardBytes: shardBytes)
+    let left = try store.table("SELECT count(*) FROM ZPART WHERE ZBOX IS NOT NULL")
+    #expect(left == ["2"])
+    #expect(text(fixture.droppedByMapping) == ["shared-target Box.parts 1 4"])
+  }
+}
+
 @Suite struct `A store without an entity of the models` {
   @Test func `is refused as foreign`() throws {
     let fixture = try MigrationFixture(

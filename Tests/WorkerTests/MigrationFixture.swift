@@ -20,6 +20,8 @@ final class MigrationFixture {
   private let destination: ManagedObjectModel
   private var runs = 0
   private(set) var findings: [StoreFinding] = []
+  /// What the link stage of a mapping model dropped.
+  private(set) var droppedByMapping: [Loss] = []
   /// What goes across the rows of the destination.
   private(set) var destinationFindings: [StoreFinding] = []
   var policies = PolicyRegistry()
@@ -118,6 +120,7 @@ final class MigrationFixture {
     let context = try ShardContext(run: run.path, policies: policies)
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []
+    droppedByMapping = []
     for unit in plan.units(in: .copy) {
       let summary =
         plan.isLightweight
@@ -127,9 +130,11 @@ final class MigrationFixture {
     }
     if !plan.isLightweight { try barrier.associate() }
     for unit in plan.units(in: .link) {
-      findings.merge(try LinkStage(context: context).run(unit).findings)
+      let summary = try LinkStage(context: context).run(unit)
+      findings.merge(summary.findings)
+      droppedByMapping += summary.losses ?? []
     }
-    if !plan.isLightweight { try barrier.gather() }
+    if !plan.isLightweight { droppedByMapping += try barrier.gather() }
     for unit in plan.units(in: .validate) {
       findings.merge(try ValidateStage(context: context).run(unit).findings)
     }

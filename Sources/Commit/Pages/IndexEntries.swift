@@ -1,3 +1,4 @@
+import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
@@ -111,9 +112,9 @@ extension IndexEntries {
   /// Gives every entry once, in order, until a unique index has two that are equal.
   ///
   /// - Returns: The rows of such entries, all of them.
-  func forEach(_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> RepeatedRows {
+  func forEach(_ body: (UnsafeRawBufferPointer) throws -> Void) throws -> RowTally {
     if !runs.isEmpty { try spill() }
-    var repeated = RepeatedRows()
+    var repeated = RowTally()
     guard index.isUnique else {
       try forEachUnchecked(body)
       return repeated

@@ -107,7 +107,7 @@ extension PageAssembly {
   }
 
   private func violation(
-    of index: CoveredTable.Index, in table: CoveredTable, by rows: RepeatedRows
+    of index: CoveredTable.Index, in table: CoveredTable, by rows: RowTally
   ) -> any Error {
     guard index.isAutomatic else {
       return CommitError.uniqueness(

@@ -1,3 +1,4 @@
+import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
@@ -99,7 +100,7 @@ extension TablePages {
   /// Writes what is left of the table, and then its indexes.
   ///
   /// - Parameter violation: Says what to throw for a unique index with equal entries.
-  func finish(violation: (CoveredTable.Index, RepeatedRows) -> any Error) throws {
+  func finish(violation: (CoveredTable.Index, RowTally) -> any Error) throws {
     try tree.finish()
     for entry in entries {
       let index = entry.index

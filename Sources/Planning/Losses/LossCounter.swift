@@ -41,7 +41,7 @@ extension LossCounter {
   /// A question to a table, and what its answer means.
   private struct Asked {
     var place: Int
-    var loss: (LossScan.Tally) -> Loss
+    var loss: (RowTally) -> Loss
   }
 
   /// A dropped entity: its rows and the values of each attribute.
@@ -89,7 +89,7 @@ extension LossCounter {
     return result
   }
 
-  private func loss(of dropped: Dropped, _ tallies: [LossScan.Tally]) -> Loss {
+  private func loss(of dropped: Dropped, _ tallies: [RowTally]) -> Loss {
     let rows = tallies[dropped.rows]
     let values = dropped.values.map { name, place in
       "\(name) (\(Loss.number(tallies[place].count, "value")))"
@@ -252,12 +252,12 @@ extension LossCounter {
        WHERE x.Z_ENT IN (\(numbers(meaning.keys.map(\.owner))))
          AND y.Z_ENT IN (\(numbers(meaning.keys.map(\.target))))
       """)
-    var tallies: [ReferenceLoss: LossScan.Tally] = [:]
+    var tallies: [ReferenceLoss: RowTally] = [:]
     while try statement.step() {
       guard let x = names[statement.int64(2)], let y = names[statement.int64(3)],
         let loss = meaning[Pair(owner: x, target: y)]
       else { continue }
-      tallies[loss, default: LossScan.Tally()]
+      tallies[loss, default: RowTally()]
         .add(statement.int64(loss.isOfTarget ? 1 : 0))
     }
     return tallies.keys.sorted { $0.place.precedesInBytes($1.place) }
@@ -305,7 +305,7 @@ private struct ReferenceLoss: Hashable {
     }
   }
 
-  func loss(_ tally: LossScan.Tally) -> Loss {
+  func loss(_ tally: RowTally) -> Loss {
     Loss(
       kind, entity: entity.rawValue, property: property, count: tally.count,
       primaryKeys: Array(Set(tally.primaryKeys)).sorted(),

@@ -14,18 +14,6 @@ struct LossScan {
     case changed(String, by: [AttributeType])
   }
 
-  /// Rows that answer to a question.
-  struct Tally: Equatable {
-    var count: Int64 = 0
-    /// The lowest keys, ``Reason/mostPrimaryKeys`` at most.
-    var primaryKeys: [Int64] = []
-
-    mutating func add(_ key: Int64) {
-      count += 1
-      if primaryKeys.count < Reason.mostPrimaryKeys { primaryKeys.append(key) }
-    }
-  }
-
   /// What one column of the result is asked.
   private struct Check {
     var column: Int
@@ -37,7 +25,7 @@ struct LossScan {
   private let table: String
   private var expressions: [String] = []
   private var checks: [Int64: [Check]] = [:]
-  private var tallies: [Tally] = []
+  private var tallies: [RowTally] = []
 
   init(table: String) { self.table = table }
 
@@ -55,7 +43,7 @@ struct LossScan {
       check.conversions = types.map { Int32($0.rawValue) }
     }
     checks[number, default: []].append(check)
-    tallies.append(Tally())
+    tallies.append(RowTally())
     return check.tally
   }
 
@@ -66,7 +54,7 @@ struct LossScan {
   }
 
   /// Reads the table once; not at all where nothing was asked.
-  func run(on connection: Connection) throws -> [Tally] {
+  func run(on connection: Connection) throws -> [RowTally] {
     var tallies = tallies
     guard !checks.isEmpty else { return tallies }
     let numbers = checks.keys.sorted().map(String.init).joined(separator: ", ")

@@ -106,9 +106,12 @@ struct MappedLinks {
           guard hasPolicies || (others && lacks) || (isAlways && (others || isSet)) else {
             continue
           }
+          let mirror = Key(entity: inverse.entity, relationship: inverse.relationship.name)
+          let isMirror = groupNumbers[mirror] != nil
           add(
             Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
           groups[groups.count - 1].isOneToOne = isOneToOne
+          groups[groups.count - 1].isMirror = isOneToOne && isMirror
           groups[groups.count - 1].isCounted = isCounted
         case .owner(let owner, let name):
           guard

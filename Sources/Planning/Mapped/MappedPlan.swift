@@ -152,6 +152,8 @@ public struct RelationshipGroup: Codable, Sendable, Equatable {
   /// True when the inverse is to-one, too: who takes an object over takes it from another. The
   /// pairs are then set one after the other, in Core Data's order.
   public var isOneToOne = false
+  /// True for the second of the two groups that have the pairs of a one-to-one relationship.
+  public var isMirror = false
   /// True when its pairs are counted: then all of them must be here, and what is set to nil.
   public var isCounted = false
 }

@@ -9,6 +9,9 @@ struct Edge {
   static let byteCount = 40
   /// Stands for the other object where a one-to-one relationship is set to nil. No row's key.
   static let nobody = Int64.min
+  /// The ``side`` of a pair that is only counted: of several objects for one side of a one-to-one
+  /// relationship, all but the first.
+  static let withoutRoom: Int64 = 2
 
   /// See ``LinkProgram/Emission/side``.
   var side: Int64
@@ -86,6 +89,15 @@ struct Edge {
         }
       }
       if !isToMany { break }
+    }
+    guard !isToMany else { return }
+    for target in targets.dropFirst() {
+      for emission in emissions where groups[emission.group].isOneToOne {
+        let (row, other) = emission.side == 0 ? (key, target.key) : (target.key, key)
+        try body(
+          emission.group,
+          Edge(side: withoutRoom, row: row, other: other, entity: number, position: -1))
+      }
     }
   }
 

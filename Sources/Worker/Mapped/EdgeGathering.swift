@@ -23,8 +23,12 @@ final class EdgeGathering {
   private let memory: Int
   private let arrivals: LineSort
   private var arrived: Int64 = 0
+  /// The objects whose references have no room: another object has theirs.
+  private var dropped = RowTally()
   private let set: Statement
   private let clear: Statement?
+  /// Keeps every pair of a one-to-one relationship, to find those that lose their objects.
+  private let given: Statement?
 
   /// - Parameters:
   ///   - number: The group's, for the table's name.
@@ -52,6 +56,13 @@ final class EdgeGathering {
     clear =
       group.isOneToOne
       ? try file.prepare("DELETE FROM edges\(number) WHERE a = ?1 OR b = ?2") : nil
+    if group.isOneToOne, !group.isMirror {
+      try file.execute(
+        "CREATE TABLE given\(number) (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID")
+      given = try file.prepare("INSERT OR IGNORE INTO given\(number) VALUES (?1, ?2)")
+    } else {
+      given = nil
+    }
   }
 
   /// Takes a pair; they come in the order of Core Data's assignments.
@@ -73,12 +84,17 @@ final class EdgeGathering {
 
   /// Writes the table. The groups before it must have been finished: pairs are counted last.
   func finish() throws {
-    if group.isOneToOne { return }
+    if group.isOneToOne { return try finishMatches() }
     switch group.target {
     case .columns(_, let isOrdered): try finishColumns(isOrdered: isOrdered)
     case .join(_, let first, let second, _): try finishJoin(first, second)
     case .count(let other, let side): try count(other, side)
     }
+  }
+
+  /// What ``finish()`` left out.
+  var loss: Loss? {
+    Loss(withoutRoomIn: group.relationship, of: group.entity.rawValue, dropped)
   }
 
   // MARK: One to one
@@ -93,8 +109,20 @@ final class EdgeGathering {
       try clear?.bind(2, edge.other)
       try clear?.run()
     } else {
-      try insert(edge.row, edge.other, edge.entity, nil)
+      try given?.bind(1, edge.row)
+      try given?.bind(2, edge.other)
+      try given?.run()
+      if edge.side != Edge.withoutRoom {
+        try insert(edge.row, edge.other, edge.entity, nil)
+      }
     }
+  }
+
+  private func finishMatches() throws {
+    guard given != nil else { return }
+    let lost = try file.prepare(
+      "SELECT a FROM (SELECT a, b FROM given\(number) EXCEPT SELECT a, b FROM edges\(number))")
+    while try lost.step() { dropped.add(lost.int64(0)) }
   }
 
   private func insert(_ a: Int64, _ b: Int64, _ third: Int64?, _ fourth: Int64?) throws {
@@ -120,6 +148,7 @@ final class EdgeGathering {
   private func finishColumns(isOrdered: Bool) throws {
     let byOwner = LineSort(folder: folder, memory: memory)
     var chosen: (row: Int64, owner: Int64, entity: Int64, position: Int64)?
+    var side: Int64 = 0
     func settle() throws {
       // Set to nil is a word, too.
       guard let pair = chosen, pair.owner != Edge.nobody else { return }
@@ -134,8 +163,12 @@ final class EdgeGathering {
       if chosen?.row != line.keys.0 {
         try settle()
         chosen = (line.keys.0, line.keys.3, line.values.0, line.values.1)
+        side = line.keys.1
       } else if let pair = chosen, pair.owner == line.keys.3 {
         chosen?.position = max(pair.position, line.values.1)
+      } else if side == 1 {
+        // The row itself says nothing, and several owners have it.
+        dropped.add(line.keys.0)
       }
     }
     try settle()

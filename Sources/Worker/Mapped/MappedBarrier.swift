@@ -191,8 +191,10 @@ extension MappedBarrier {
   /// Sorts the pairs that the link shards have given by the rows that they set.
   ///
   /// In flat memory, see ``EdgeGathering``. SQLite's file is what shards look their rows up in.
-  public func gather() throws {
-    guard let mapped = plan.mapped else { return }
+  ///
+  /// - Returns: The pairs for which there is no room, also where an earlier run has sorted them.
+  public func gather() throws -> [Loss] {
+    guard let mapped = plan.mapped else { return [] }
     if mapped.policyCode != nil {
       let policies = try plan.units(in: .link).filter { try mapping(of: $0).policy != nil }
       // Keys are final by now.
@@ -200,7 +202,8 @@ extension MappedBarrier {
         try policies.map { try summary(of: $0, .link).userInfo }, after: .link
       ) { _, object in object.primaryKey }
     }
-    if try mapped.groups.isEmpty || DurableFile.exists(run.edges) { return }
+    if mapped.groups.isEmpty { return [] }
+    if try DurableFile.exists(run.edges), let known = try? losses() { return known }
     let path = FilePath(run.edges.string + ".building")
     for suffix in ["", "-journal", "-wal", "-shm"] {
       try DurableFile.removeIfPresent(FilePath(path.string + suffix))
@@ -209,6 +212,14 @@ extension MappedBarrier {
     try DurableFile.syncFile(path)
     try DurableFile.rename(path, to: run.edges)
     try DurableFile.syncFolder(run.path)
+    return try losses()
+  }
+
+  private func losses() throws -> [Loss] {
+    let file = try Connection(path: run.edges.string, mode: .immutable)
+    return try file.rows("SELECT loss FROM losses ORDER BY rowid").map {
+      try JSONDecoder().decode(Loss.self, from: Data(($0[0].text ?? "").utf8))
+    }
   }
 
   private func fill(_ path: FilePath, _ groups: [RelationshipGroup]) throws {
@@ -243,6 +254,13 @@ extension MappedBarrier {
         try gatherings[Int(entry.key)].take(edge)
       }
     }
-    for gathering in gatherings { try gathering.finish() }
+    try file.execute("CREATE TABLE losses (loss TEXT)")
+    let losses = try file.prepare("INSERT INTO losses VALUES (?1)")
+    for gathering in gatherings {
+      try gathering.finish()
+      guard let loss = gathering.loss else { continue }
+      try losses.bind(1, .text(String(decoding: try JSONEncoder().encode(loss), as: UTF8.self)))
+      try losses.run()
+    }
   }
 }

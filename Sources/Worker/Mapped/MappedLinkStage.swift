@@ -73,6 +73,7 @@ struct MappedLinkStage {
       throw StageError.checkpointMismatch(
         table: table.name, unit: unit, what: "an object was copied and is not in the source")
     }
+    summary.losses = links.compactMap(\.loss)
     return summary
   }
 }
@@ -129,6 +130,7 @@ final class LinkTargets {
   private var list: Statement?
   private var listed: (owner: Int64, target: Int64)?
   private(set) var targets: [Target] = []
+  private var dropped = RowTally()
   private var object: Int64 = 0
 
   init(
@@ -245,10 +247,19 @@ final class LinkTargets {
     if let entity = plan.entityPlace { output[entity] = .integer(first.entity) }
   }
 
+  /// What the objects so far have of a to-one relationship beside its one object.
+  var loss: Loss? {
+    Loss(withoutRoomIn: plan.property, of: mapping.destination?.rawValue ?? "", dropped)
+  }
+
   /// Sends the pairs to where else they are kept.
   func emit(
     _ key: Int64, _ number: Int64, into buffer: inout RawBuffer, _ writer: CheckpointWriter
   ) throws {
+    // The first one is kept. Pairs of one-to-one relationships are counted where they are sorted.
+    if !plan.isToMany, !plan.emissions.contains(where: { groups[$0.group].isOneToOne }) {
+      for _ in targets.dropFirst() { dropped.add(key) }
+    }
     guard !plan.emissions.isEmpty else { return }
     try Edge.emit(
       targets, plan.emissions, isToMany: plan.isToMany, key: key, number: number, groups

@@ -1,0 +1,50 @@
+/// Rows that something is said about: how many, and which.
+public struct RowTally: Hashable, Codable, Sendable {
+  public private(set) var count: Int64 = 0
+  /// The lowest `Z_PK`s among them, ``Reason/mostPrimaryKeys`` at most, ascending.
+  public private(set) var primaryKeys: [Int64] = []
+
+  public init(_ primaryKeys: [Int64] = []) { primaryKeys.forEach { add($0) } }
+
+  public mutating func add(_ primaryKey: Int64) {
+    count += 1
+    if primaryKeys.count == Reason.mostPrimaryKeys {
+      guard let last = primaryKeys.last, primaryKey < last else { return }
+      primaryKeys.removeLast()
+    }
+    let place = primaryKeys.lastIndex { $0 <= primaryKey }.map { $0 + 1 } ?? 0
+    primaryKeys.insert(primaryKey, at: place)
+  }
+
+  /// Adds `count` rows of which the lowest are known.
+  mutating func add(_ lowest: [Int64], of count: Int64) {
+    let total = self.count + count
+    lowest.forEach { add($0) }
+    self.count = total
+  }
+}
+
+extension Loss {
+  /// References for which a relationship of the destination has no room, as they were set by a
+  /// mapping model; nil for none.
+  ///
+  /// - Parameter rows: The objects of the destination whose references are dropped.
+  public init?(withoutRoomIn relationship: String, of entity: String, _ rows: RowTally) {
+    guard rows.count > 0 else { return nil }
+    self.init(
+      .sharedTarget, entity: entity, property: relationship, count: rows.count,
+      primaryKeys: rows.primaryKeys,
+      message: "\(entity).\(relationship) has no room for all references that the mapping model "
+        + "gives: \(Loss.number(rows.count, "reference")) "
+        + "\(rows.count == 1 ? "is" : "are") dropped")
+  }
+
+  /// Both as one, where both are of one relationship that has no room; else nil.
+  public func adding(_ other: Loss) -> Loss? {
+    guard kind == .sharedTarget, let entity, let property else { return nil }
+    var rows = RowTally()
+    rows.add(primaryKeys, of: count)
+    rows.add(other.primaryKeys, of: other.count)
+    return Loss(withoutRoomIn: property, of: entity, rows)
+  }
+}
