@@ -1,5 +1,11 @@
 #include <sqlite3.h>
 
+// Who is told what goes wrong. Before the first use of the library; later it changes nothing.
+// https://sqlite.org/errlog.html
+static inline void godwit_sqlite_set_log(void (*log)(void *, int, const char *)) {
+  sqlite3_config(SQLITE_CONFIG_LOG, log, (void *)0);
+}
+
 // Where SQLite puts its temporary files; null for where it likes. A global variable, guarded by the
 // mutex that SQLite itself takes to read it (SQLITE_MUTEX_STATIC_TEMPDIR in its os_unix.c). It must
 // be memory of SQLite's own. https://sqlite.org/c3ref/temp_directory.html

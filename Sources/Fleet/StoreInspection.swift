@@ -81,7 +81,7 @@ public struct StoreInspection: Codable, Sendable {
     findings = metadata.problems.map { StoreFinding(kind: .metadata, message: "\($0)") }
     let hashes = metadata.versionHashes
     guard let hierarchy = try find(hashes, models, source) else {
-      findings += StoreSoundness.unreadableModelCache(of: source)
+      findings += try StoreSoundness.unreadableModelCache(of: source)
       if readsRows { findings += try StoreSoundness.file(of: source) }
       unchecked = ["tables and columns", "rows", "relationships", "external data"]
       isSound = false
@@ -133,7 +133,7 @@ public struct StoreInspection: Codable, Sendable {
       }
     }
     // A damaged cache is a finding elsewhere and no reason to say nothing.
-    guard let cached = (try? source.cachedModel()) ?? nil,
+    guard let cached = try source.readableModel(),
       let own = try? EntityHierarchy(cached)
     else { return nil }
     let hierarchy = StoreBinding.fitting(own, to: source)
@@ -154,7 +154,7 @@ public struct StoreInspection: Codable, Sendable {
       features.append("external binary data")
     }
     if !source.metadata.applicationKeys.isEmpty { features.append("application metadata") }
-    let foreign = source.foreignTables
+    let foreign = try source.foreignTables()
     if !foreign.isEmpty {
       features.append("foreign tables: " + foreign.map(\.name).joined(separator: ", "))
     }

@@ -27,16 +27,16 @@ extension DestinationSchema {
   /// A trigger is carried when every table and column of the model that its text names is, under
   /// the destination, the same table and the same property of an entity of the same name; and
   /// when SQLite accepts it over the destination's schema.
-  public func carriedTriggers(from source: StoreBinding) -> CarriedTriggers {
+  public func carriedTriggers(from source: StoreBinding) throws -> CarriedTriggers {
     var result = CarriedTriggers()
     var kept: [String] = []
     let triggers = source.store.schemaObjects.filter { $0.kind == .trigger && $0.sql != nil }
     if !triggers.isEmpty {
-      let trial = try? trialConnection(source.store)
+      let trial = try SQLiteError.nilByContent { try trialConnection(source.store) }
       let comparison = TriggerComparison(source: source, destination: layout)
       for trigger in triggers {
         if let sql = trigger.sql, let trial, comparison.isSame(trigger),
-          Self.accepts(trigger, sql, trial)
+          try Self.accepts(trigger, sql, trial)
         {
           result.statements.append(sql)
           kept.append(trigger.name)
@@ -65,17 +65,19 @@ extension DestinationSchema {
     let trial = try Connection(path: ":memory:", mode: .create)
     try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     for statement in statements { try trial.execute(statement.sql) }
-    for table in source.foreignTables where !table.isVirtual { try? trial.execute(table.sql) }
+    for table in try source.foreignTables() where !table.isVirtual { try? trial.execute(table.sql) }
     return trial
   }
 
   /// SQLite compiles a trigger when a statement fires it, and finds unknown columns only then.
-  private static func accepts(_ trigger: SchemaObject, _ sql: String, _ trial: Connection) -> Bool {
+  private static func accepts(
+    _ trigger: SchemaObject, _ sql: String, _ trial: Connection
+  ) throws -> Bool {
     let table = quoted(trigger.table)
     do {
       _ = try trial.prepare(sql)  // one statement, or several would be run
       try trial.execute(sql)
-    } catch {
+    } catch let error as SQLiteError where !error.isOutOfMemory {
       return false
     }
     do {
@@ -85,7 +87,7 @@ extension DestinationSchema {
       _ = try trial.prepare("DELETE FROM \(table)")
       _ = try trial.prepare("UPDATE \(table) SET \(all)")
       return true
-    } catch {
+    } catch let error as SQLiteError where !error.isOutOfMemory {
       // Its table could not be written to any more.
       try? trial.execute("DROP TRIGGER IF EXISTS \(quoted(trigger.name))")
       return false

@@ -13,12 +13,12 @@ struct ForeignStore {
   private let models: [EntityName]
 
   /// Nil for a store that is not foreign, and where there is nothing to compare it with.
-  init?(_ store: SourceStore, _ request: MigrationRequest) {
+  init?(_ store: SourceStore, _ request: MigrationRequest) throws {
     let given = request.models + [request.destination].compactMap { $0 }
     let known = Set(given.flatMap { Self.identifiers(of: $0.model) })
     let names = store.metadata.versionHashes.keys.sorted()
     guard !known.isEmpty, !names.isEmpty else { return nil }
-    let own = (try? store.cachedModel()).map(Self.identifiers) ?? []
+    let own = try store.readableModel().map(Self.identifiers) ?? []
     guard known.isDisjoint(with: names.map(\.rawValue)), known.isDisjoint(with: own) else {
       return nil
     }

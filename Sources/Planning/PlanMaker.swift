@@ -22,7 +22,7 @@ struct PlanMaker {
     let joins = JoinTablePlanner(context: context).plans()
     let foreign = try foreignTables()
     let schema = DestinationSchema(context.destination)
-    let triggers = schema.carriedTriggers(from: binding)
+    let triggers = try schema.carriedTriggers(from: binding)
     var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
     notes += store.foreignIssues
     var plan = MigrationPlan(
@@ -121,7 +121,7 @@ struct PlanMaker {
   func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
     var tables: [ForeignTablePlan] = []
     var indexes: [String] = []
-    for table in context.store.foreignTables {
+    for table in try context.store.foreignTables() {
       guard !table.isVirtual else {
         throw PlanError.unsupported(
           store: request.store.string,

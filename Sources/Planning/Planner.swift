@@ -25,7 +25,7 @@ public struct Planner: Sendable {
 
   private func plan(_ request: MigrationRequest, for store: SourceStore) throws -> PlanOutcome {
     let request = try MergedModels.resolve(request, for: store)
-    let foreign = ForeignStore(store, request)
+    let foreign = try ForeignStore(store, request)
     if let foreign, request.mappings.isEmpty { return foreign.outcome }
     let found = try SourceModelSearch(store: store, models: request.models).find()
     let destination = try destinationHierarchy(request, found)

@@ -30,7 +30,7 @@ struct SourceModelSearch {
           Reason(reason: "metadata", message: "the store's metadata records no version hashes")
         ])
     }
-    let cached = try? store.cachedModel()
+    let cached = try store.readableModel()
     for version in models {
       if var found = try match(version.model, hashes) {
         found.versionName = version.name

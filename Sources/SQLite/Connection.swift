@@ -39,6 +39,7 @@ public final class Connection {
       throw SQLiteError.cannotOpen(
         path: path, code: SQLITE_CANTOPEN, message: "the path is empty or has a zero byte")
     }
+    _ = ErrorLog.isWatched
     switch mode {
     case .immutable: break
     case .readOnly, .readWrite, .create:
@@ -56,7 +57,9 @@ public final class Connection {
     let code = sqlite3_open_v2(
       uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
-      let error = SQLiteError.cannotOpen(path: path, code: code, message: message(code, handle))
+      let error = SQLiteError.cannotOpen(
+        path: path, code: Connection.metFullVolume(handle) ? SQLITE_FULL : code,
+        message: message(code, handle))
       sqlite3_close_v2(handle)
       self.handle = nil
       throw error
@@ -277,14 +280,19 @@ extension Connection {
       return .unreadable(database, errno: errno, statement: statement)
     }
     var code = code
-    // A full volume may show itself only when the file is flushed.
-    if code & 0xFF == SQLITE_IOERR, let handle,
-      [ENOSPC, EDQUOT].contains(sqlite3_system_errno(handle))
-    {
+    // A full volume may show itself only when a file is made or flushed.
+    if [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF), metFullVolume(handle) {
       code = SQLITE_FULL
     }
     return .failed(
       code: code, message: message(code, handle), statement: statement, database: database)
+  }
+
+  private static func metFullVolume(_ handle: OpaquePointer?) -> Bool {
+    // Read in any case: the answer is of what came since the last question.
+    let isLogged = ErrorLog.metFullVolume()
+    return isLogged
+      || handle.map { [ENOSPC, EDQUOT].contains(sqlite3_system_errno($0)) } == true
   }
 
   /// What the operating system said when a page of this database, or of an attached one, could not

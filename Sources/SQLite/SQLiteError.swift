@@ -43,6 +43,24 @@ extension SQLiteError {
       || primaryCode == SQLITE_TOOBIG
   }
 
+  /// What the database holds is the reason: it is damaged, or its schema is not what the statement
+  /// takes for granted. Else it is the machine: the volume, memory, or another process.
+  public var isOfContent: Bool { isCorruption || primaryCode == SQLITE_ERROR }
+
+  /// What a body gives; nil where it fails by what the database holds. A machine that fails is not
+  /// taken for a database without an answer.
+  ///
+  /// - Throws: ``SQLiteError`` that is not ``isOfContent``.
+  public static func nilByContent<Result>(_ body: () throws -> Result?) throws -> Result? {
+    do {
+      return try body()
+    } catch let error as SQLiteError where !error.isOfContent {
+      throw error
+    } catch {
+      return nil
+    }
+  }
+
   /// SQLite could not get memory; it says so, too, of a damaged record that claims too much.
   public var isOutOfMemory: Bool { primaryCode == SQLITE_NOMEM }
 

@@ -33,7 +33,10 @@ public enum SuperJournal {
   ///   read, or is not a regular file.
   public static func isNamed(besideDatabase path: String) throws -> Bool {
     let journal = path + "-journal"
-    let file = open(journal, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)
+    var file: Int32
+    repeat {
+      file = open(journal, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC)
+    } while file < 0 && errno == EINTR
     guard file >= 0 else {
       if errno == ENOENT || errno == ENOTDIR { return false }
       throw refusal(path, "its journal cannot be opened (errno \(errno))")
@@ -45,8 +48,15 @@ public enum SuperJournal {
     }
     guard status.st_size >= 16 else { return false }
     var tail = [UInt8](repeating: 0, count: 16)
-    guard pread(file, &tail, 16, status.st_size - 16) == 16 else {
-      throw refusal(path, "its journal cannot be read")
+    var count = 0
+    while count < 16 {
+      let read = tail.withUnsafeMutableBytes { bytes in
+        let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[count...])
+        return pread(file, rest.baseAddress, rest.count, status.st_size - 16 + count)
+      }
+      if read < 0, errno == EINTR { continue }
+      guard read > 0 else { throw refusal(path, "its journal cannot be read") }
+      count += read
     }
     return isNamed(inJournalEndingWith: tail)
   }

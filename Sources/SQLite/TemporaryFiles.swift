@@ -10,6 +10,7 @@ public enum TemporaryFiles {
   ///
   /// Source: https://sqlite.org/tempfiles.html §5.
   public static func useFolder(_ path: String?) {
+    _ = ErrorLog.isWatched
     guard let path else { return godwit_sqlite_use_temporary_folder(nil) }
     godwit_sqlite_use_temporary_folder(path)
   }

@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitMapping
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -19,9 +20,9 @@ extension Stage {
 
 extension WorkerFailure {
   /// A fault in what was just written says nothing about the source.
-  init(assembled error: SQLiteError) {
+  init(assembled error: any Error) {
     self.init(error)
-    if kind == .damaged || error.isOutOfMemory {
+    if kind == .damaged || (error as? SQLiteError)?.isOutOfMemory == true {
       kind = .io
       message =
         "The new store cannot be read: \(error). The source is unchanged. Run again, and check the "
@@ -70,6 +71,10 @@ extension WorkerFailure {
       self.init(kind: error.isOutOfSpace ? .outOfSpace : .io, message: "\(error)")
     case let error as CheckpointError:
       self.init(error)
+    case .cannotRead(_, let errno) as StoreError, .cannotCopy(_, _, let errno) as StoreError:
+      self.init(Errno(rawValue: errno), message: "\(error)")
+    case let error as StoreError:
+      self.init(kind: .damaged, code: error.code, message: "\(error)")
     case let error as StageError:
       if case .wrongTarget(let entity, let key, let relationship, _) = error {
         self.init(

@@ -55,7 +55,7 @@ public struct WorkerLoop {
           guard let context else { throw StageError.outOfOrder("a task before a run was opened") }
           do {
             reply = .finished(try perform(task, context))
-          } catch let error as SQLiteError where task.stage.readsAssembled {
+          } catch  where task.stage.readsAssembled {
             throw WorkerFailure(assembled: error)
           } catch let error as SQLiteError {
             throw DamageProbe.explained(error, path: error.database ?? context.plan.readPath)

@@ -174,7 +174,7 @@ import Testing
     var model = library.hierarchy.model
     change(&model)
     let schema = DestinationSchema(StoreLayout(try EntityHierarchy(model)))
-    return schema.carriedTriggers(from: StoreBinding(try library.open(), library.hierarchy))
+    return try schema.carriedTriggers(from: StoreBinding(try library.open(), library.hierarchy))
   }
 
   @Test func `carries a trigger that means the same`() throws {

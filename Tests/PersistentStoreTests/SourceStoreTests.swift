@@ -265,7 +265,7 @@ import Testing
       CREATE VIRTUAL TABLE search USING fts5(a);
       """)
     let tables = Dictionary(
-      uniqueKeysWithValues: try library.open(snapshots: snapshots.path).foreignTables.map {
+      uniqueKeysWithValues: try library.open(snapshots: snapshots.path).foreignTables().map {
         ($0.name, $0)
       })
     #expect(tables["ACHANGE"]?.rowIDName == "rowid")

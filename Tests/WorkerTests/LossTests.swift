@@ -145,8 +145,9 @@ private func text(_ losses: [Loss]?) -> [String] {
         attribute("added", default: .text("new"))),
       try model(attribute("n", .integer32)),
     ]
+    let losses = try LossCounter.losses(of: store, over: versions)
     #expect(
-      text(LossCounter.losses(of: store, over: versions)) == [
+      text(losses) == [
         "attribute A.m 1 2", "narrowing A.n 1 1",
       ])
   }

@@ -62,7 +62,7 @@ extension Evaluation {
     switch selector {
     case "sourceContext": return .helper(.sourceContext)
     case "destinationContext": return .helper(.destinationContext)
-    case "userInfo": return .dictionary(access.managerUserInfo)
+    case "userInfo": return .dictionary(try access.managerUserInfo)
     case ManagerSelector.instancesForMapping:
       let name = try text(arguments[0])
       found = try access.destinationInstances(

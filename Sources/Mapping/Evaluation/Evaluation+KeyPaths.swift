@@ -68,7 +68,7 @@ extension Evaluation {
 
   private func key(_ name: String, of helper: EvaluationHelper) throws -> ExpressionValue {
     switch (helper, name) {
-    case (.manager, "userInfo"): return .dictionary(access.managerUserInfo)
+    case (.manager, "userInfo"): return .dictionary(try access.managerUserInfo)
     case (.manager, "sourceContext"): return .helper(.sourceContext)
     case (.manager, "destinationContext"): return .helper(.destinationContext)
     case (.entityMapping, "name"): return scope.entityMapping.map { .string($0) } ?? .null

@@ -48,7 +48,7 @@ public protocol ObjectAccess {
   ) throws -> [ObjectReference]?
 
   /// `$manager.userInfo`.
-  var managerUserInfo: [String: ExpressionValue] { get }
+  var managerUserInfo: [String: ExpressionValue] { get throws }
 
   /// Runs a method of the entity's migration policy.
   ///

@@ -119,12 +119,14 @@ struct IndexAgreement {
     let listed = index.columns.map { quoted(names[$0]) }
     let order = zip(listed, index.isDescending).map { $0 + ($1 ? " DESC" : "") }
     guard
-      let statement = try? connection.prepare(
-        """
-        SELECT \((listed + ["rowid"]).joined(separator: ", "))
-          FROM \(quoted(table)) INDEXED BY \(quoted(index.name))
-         ORDER BY \(order.joined(separator: ", "))
-        """)
+      let statement = try SQLiteError.nilByContent({
+        try connection.prepare(
+          """
+          SELECT \((listed + ["rowid"]).joined(separator: ", "))
+            FROM \(quoted(table)) INDEXED BY \(quoted(index.name))
+           ORDER BY \(order.joined(separator: ", "))
+          """)
+      })
     else { return nil }
     let row = UnsafeMutablePointer<RawValue>.allocate(capacity: count + 1)
     row.initialize(repeating: .null, count: count + 1)

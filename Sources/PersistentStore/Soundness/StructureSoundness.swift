@@ -131,6 +131,8 @@ extension StoreSoundness {
         return [finding("Z_MODELCACHE has no model")]
       }
       cached = try EntityHierarchy(model)
+    } catch let error as SQLiteError where !error.isOfContent {
+      throw error
     } catch {
       return [finding("Z_MODELCACHE cannot be read: \(error)")]
     }
@@ -148,10 +150,12 @@ extension StoreSoundness {
   }
 
   /// What can be said of a model cache where no model is at hand.
-  public static func unreadableModelCache(of store: SourceStore) -> [StoreFinding] {
+  public static func unreadableModelCache(of store: SourceStore) throws -> [StoreFinding] {
     do {
       if let model = try store.cachedModel() { _ = try EntityHierarchy(model) }
       return []
+    } catch let error as SQLiteError where !error.isOfContent {
+      throw error
     } catch {
       return [StoreFinding(kind: .modelcache, message: "Z_MODELCACHE cannot be read: \(error)")]
     }

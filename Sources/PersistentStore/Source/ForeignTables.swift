@@ -23,10 +23,12 @@ public struct ForeignTable: Sendable, Equatable {
 extension SourceStore {
   /// Every table whose name does not begin with `Z`, SQLite's own left out, in the order of the
   /// schema.
-  public var foreignTables: [ForeignTable] {
+  ///
+  /// - Throws: `SQLiteError`.
+  public func foreignTables() throws -> [ForeignTable] {
     // type: table, view, virtual, shadow; wr: without rowid. https://sqlite.org/pragma.html
     var facts: [String: (type: String, hasRowID: Bool)] = [:]
-    for row in (try? connection.rows("PRAGMA main.table_list")) ?? [] {
+    for row in try connection.rows("PRAGMA main.table_list") {
       if let name = row[1].text {
         facts[name] = (row[2].text ?? "", row[4].integer == 0)
       }

@@ -67,7 +67,10 @@ public final class SourceStore {
     var columns: [String: [(name: String, type: String)]] = [:]
     for name in names {
       // A virtual table of a module that is not here has no columns for us.
-      let rows = (try? connection.rows("PRAGMA table_info(\(quoted(name)))")) ?? []
+      let rows =
+        try SQLiteError.nilByContent { [connection] in
+          try connection.rows("PRAGMA table_info(\(quoted(name)))")
+        } ?? []
       columns[name] = rows.compactMap { row in
         row[1].text.map { (name: $0, type: row[2].text ?? "") }
       }
@@ -80,13 +83,13 @@ public final class SourceStore {
     }
     metadata =
       isReal("Z_METADATA", ["Z_UUID", "Z_PLIST"])
-      ? StoreMetadata(connection)
+      ? try StoreMetadata(connection)
       : StoreMetadata(
         uuid: nil, plist: [:], rowCount: 0,
         problems: [.unreadableTable("it or a column is missing")])
     (primaryKeys, primaryKeyProblems) =
       isReal("Z_PRIMARYKEY", ["Z_ENT", "Z_NAME", "Z_SUPER", "Z_MAX"])
-      ? PrimaryKeyRow.all(connection) : ([], ["Z_PRIMARYKEY or a column of it is missing"])
+      ? try PrimaryKeyRow.all(connection) : ([], ["Z_PRIMARYKEY or a column of it is missing"])
   }
 }
 
@@ -123,6 +126,13 @@ extension SourceStore {
       return model
     }
     return model.restricted(to: names)
+  }
+
+  /// Likewise, and nil, too, where what is there is no model.
+  ///
+  /// - Throws: `SQLiteError` where it is not what the store holds that keeps it from being read.
+  public func readableModel() throws -> ManagedObjectModel? {
+    try SQLiteError.nilByContent { try cachedModel() }
   }
 
   /// The store says WAL in its header.
@@ -192,7 +202,7 @@ public struct PrimaryKeyRow: Codable, Sendable, Hashable {
   }
 
   /// Rows that can be understood, in the order of their numbers, and what is wrong with others.
-  static func all(_ connection: Connection) -> ([PrimaryKeyRow], [String]) {
+  static func all(_ connection: Connection) throws -> ([PrimaryKeyRow], [String]) {
     do {
       let rows = try connection.rows(
         """
@@ -213,10 +223,8 @@ public struct PrimaryKeyRow: Codable, Sendable, Hashable {
           highestKey: row[3].integer ?? 0)
       }
       return (found, odd == 0 ? [] : ["Z_PRIMARYKEY has \(odd) rows with values of a wrong type"])
-    } catch let error as SQLiteError {
+    } catch let error as SQLiteError where error.isOfContent {
       return ([], ["Z_PRIMARYKEY cannot be read: \(error.message)"])
-    } catch {
-      return ([], ["Z_PRIMARYKEY cannot be read"])
     }
   }
 }

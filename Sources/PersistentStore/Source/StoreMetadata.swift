@@ -102,7 +102,9 @@ extension StoreMetadata {
 
 extension StoreMetadata {
   /// Reads the one row that there should be.
-  init(_ connection: Connection) {
+  ///
+  /// - Throws: `SQLiteError` where it is not what the store holds that keeps it from being read.
+  init(_ connection: Connection) throws {
     self.init(uuid: nil, plist: [:], rowCount: 0)
     let rows: [[SQLiteValue]]
     do {
@@ -115,9 +117,8 @@ extension StoreMetadata {
         """)
       rowCount = Int(
         clamping: try connection.rows("SELECT count(*) FROM Z_METADATA").first?.first?.integer ?? 0)
-    } catch {
-      problems.append(
-        .unreadableTable((error as? SQLiteError)?.message ?? "it cannot be read"))
+    } catch let error as SQLiteError where error.isOfContent {
+      problems.append(.unreadableTable(error.message))
       return
     }
     guard let row = rows.first else {

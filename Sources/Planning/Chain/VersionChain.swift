@@ -26,7 +26,7 @@ public struct VersionChain: Sendable {
   public init?(_ request: MigrationRequest) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     let request = try MergedModels.resolve(request, for: store)
-    guard ForeignStore(store, request) == nil else { return nil }
+    guard try ForeignStore(store, request) == nil else { return nil }
     let found = try SourceModelSearch(store: store, models: request.models).find()
     guard let destination = request.destination ?? request.models.last(where: \.isCurrent) else {
       return nil
@@ -40,7 +40,7 @@ public struct VersionChain: Sendable {
       infersMapping: request.infersMapping)
     if path.steps.count > 1, path.steps.allSatisfy({ $0.mappings.isEmpty }) {
       let passed = [0] + path.steps.map(\.destination)
-      losses = LossCounter.losses(of: store, over: passed.map { hierarchies[$0] })
+      losses = try LossCounter.losses(of: store, over: passed.map { hierarchies[$0] })
     }
   }
 

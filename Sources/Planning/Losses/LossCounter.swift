@@ -20,15 +20,21 @@ struct LossCounter {
   ///
   /// - Parameter versions: From the store's to the destination's; at least two.
   /// - Returns: Nil for a store that cannot be read: planning its first step says why.
-  static func losses(of store: SourceStore, over versions: [EntityHierarchy]) -> [Loss]? {
+  static func losses(of store: SourceStore, over versions: [EntityHierarchy]) throws
+    -> [Loss]?
+  {
     let binding = StoreBinding(store, versions[0])
-    guard let census = try? StoreCensus(binding) else { return nil }
+    guard let census = try SQLiteError.nilByContent({ try StoreCensus(binding) }) else {
+      return nil
+    }
     let steps = zip(versions, versions.dropFirst()).map {
       InferredMapping(source: $0, destination: $1)
     }
-    return try? LossCounter(
-      store: store, layout: binding.layout, census: census, successors: Succession(steps)
-    ).losses()
+    return try SQLiteError.nilByContent {
+      try LossCounter(
+        store: store, layout: binding.layout, census: census, successors: Succession(steps)
+      ).losses()
+    }
   }
 
   private func number(_ entity: EntityName) -> Int64 { Int64(layout.entityNumbers[entity] ?? 0) }

@@ -17,7 +17,7 @@ struct MappedPlanMaker {
 
   func plan() throws -> MigrationPlan {
     let schema = DestinationSchema(context.destination)
-    let triggers = schema.carriedTriggers(from: maker.binding)
+    let triggers = try schema.carriedTriggers(from: maker.binding)
     let foreign = try maker.foreignTables()
     let dropped = foreign.tables.map(\.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()

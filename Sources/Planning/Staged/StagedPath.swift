@@ -71,7 +71,7 @@ public struct StagedPath: Sendable {
     }
     if migrations.count > 1, migrations.count == steps.count {
       let passed = [migrations[0].0] + migrations.map(\.1)
-      losses = LossCounter.losses(
+      losses = try LossCounter.losses(
         of: store, over: try passed.map { try EntityHierarchy($0.model) })
     }
   }

@@ -44,8 +44,7 @@ final class SourceObjects: ObjectAccess {
   /// `$manager.userInfo` as the policy at hand has it.
   var readUserInfo: (() -> [String: ExpressionValue])?
   /// What policies left in it, for mappings without one: known from the link stage on.
-  private lazy var carriedUserInfo =
-    stage == .link ? (try? context.userInfo(before: .link)) ?? [:] : [:]
+  private var carriedUserInfo: [String: ExpressionValue]?
   /// Answers `FUNCTION($entityPolicy, …)`; nil for a selector that is not the policy's.
   var policy: ((String, [ExpressionValue]) throws -> ExpressionValue?)?
   private var entities: [EntityName: Entity] = [:]
@@ -102,7 +101,14 @@ final class SourceObjects: ObjectAccess {
   /// Forgets the object at hand, whose row is gone.
   func unsettle() { current = nil }
 
-  var managerUserInfo: [String: ExpressionValue] { readUserInfo?() ?? carriedUserInfo }
+  var managerUserInfo: [String: ExpressionValue] {
+    get throws {
+      if let known = readUserInfo?() ?? carriedUserInfo { return known }
+      let carried = stage == .link ? try context.userInfo(before: .link) : [:]
+      carriedUserInfo = carried
+      return carried
+    }
+  }
 
   // MARK: Values
 
@@ -164,11 +170,12 @@ final class SourceObjects: ObjectAccess {
     }
     guard marker == 2 else { return .data(Array(raw.buffer.dropFirst())) }
     // A destination object's file may be the source's or a new one.
-    if object.store == .destination,
-      let found = try? newExternal.file(
-        named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey)
-    {
-      return .data(found)
+    if object.store == .destination {
+      do {
+        return .data(
+          try newExternal.file(
+            named: raw, entity: object.entity.rawValue, primaryKey: object.primaryKey))
+      } catch is StageError {}
     }
     return .data(
       try external.file(

@@ -22,11 +22,10 @@ struct CarriedUserInfo {
       }
     guard let earlier, try DurableFile.exists(path(after: earlier)) else { return [:] }
     let path = path(after: earlier)
+    let bytes = try RegularFile.bytes(
+      of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
     do {
-      return try JSONDecoder().decode(
-        [String: ExpressionValue].self,
-        from: Data(
-          try RegularFile.bytes(of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)))
+      return try JSONDecoder().decode([String: ExpressionValue].self, from: Data(bytes))
     } catch {
       throw StageError.association(path: path.string, reason: "\(error)")
     }
