@@ -126,6 +126,14 @@ struct PairSet {
       return firsts(condition) { k, l in
         "\(l.target) = \(k.target) AND \(Self.isBefore(l.ownerPlace, l.owner, k.ownerPlace, k.owner))"
       }
+    case .oneToOne where isReflexive:
+      // Seen from either of its objects a pair is the same, and so is what is kept.
+      let k = Expressions(alias: "k")
+      return """
+        SELECT k.* FROM (\(all(condition))) AS k
+         WHERE NOT EXISTS (\(Self.edges(bothSides) { "\($0.owner) = \(k.owner) AND \($0.target) < \(k.target)" }))
+           AND NOT EXISTS (\(Self.edges(bothSides) { "\($0.target) = \(k.target) AND \($0.owner) < \(k.owner)" }))
+        """
     case .oneToOne:
       guard isFlipped else { return matched(condition) }
       var canonical = self

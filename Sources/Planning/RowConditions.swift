@@ -35,7 +35,7 @@ struct RowConditions {
     for condition in context.inference.rowConditions {
       guard let offence = try offence(against: condition.question) else { continue }
       if case .room(let entity, let name) = condition.question, losses == .allow,
-        let pairs = pairs(of: name, declaredBy: entity), !pairs.isReflexive
+        let pairs = pairs(of: name, declaredBy: entity)
       {
         let key = PairKey(pairs)
         answer.crowded.insert(key)
@@ -137,15 +137,11 @@ struct RowConditions {
   /// Pairs that the destination's storage has no room for, by the keys of their owners.
   private func pairsWithoutRoom(_ pairs: RelationshipPairs) throws -> Offence? {
     var set = context.pairSet(of: pairs.relationship, declaredBy: pairs.entity)
-    let all = set.all { _ in "1" }
-    if set.isReflexive {
-      let groups = "SELECT o AS key, count(*) AS n FROM (\(all)) GROUP BY o HAVING count(*) > 1"
-      let count = try number("SELECT sum(n - 1) FROM (\(groups))")
-      return count == 0
-        ? nil : Offence(count: count, primaryKeys: try keys(groups), unit: "reference")
-    }
+    // Of a relationship that is its own inverse each pair is there both ways round.
+    let once = set.isReflexive ? "o <= t" : "1"
+    let all = "SELECT * FROM (\(set.all { _ in "1" })) WHERE \(once)"
     set.isCrowded = true
-    let kept = set.kept { _ in "1" }
+    let kept = "SELECT * FROM (\(set.kept { _ in "1" })) WHERE \(once)"
     let count =
       try number("SELECT count(*) FROM (\(all))") - number("SELECT count(*) FROM (\(kept))")
     guard count > 0 else { return nil }

@@ -40,6 +40,7 @@ public final class Connection {
         path: path, code: SQLITE_CANTOPEN, message: "the path is empty or has a zero byte")
     }
     _ = ErrorLog.isWatched
+    try Connection.requireRoom(forPath: path)
     switch mode {
     case .immutable: break
     case .readOnly, .readWrite, .create:
@@ -67,6 +68,23 @@ public final class Connection {
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
     try execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
     if mode == .immutable { boundValues() }
+  }
+
+  /// SQLite's own words for a path that is too long are those for one that does not exist.
+  private static func requireRoom(forPath path: String) throws {
+    // Room for "-journal", as in the library's os_unix.c.
+    guard path != ":memory:", let system = sqlite3_vfs_find(nil) else { return }
+    let limit = Int(system.pointee.mxPathname) - 8
+    var size = path.utf8.count
+    if !path.utf8.starts(with: "/".utf8), let folder = getcwd(nil, 0) {
+      size += strlen(folder) + 1
+      free(folder)
+    }
+    guard size > limit else { return }
+    throw SQLiteError.cannotOpen(
+      path: path, code: SQLITE_CANTOPEN | (3 << 8),  // SQLITE_CANTOPEN_FULLPATH
+      message: "the path has \(size) bytes, and SQLite opens none of more than \(limit). Move the "
+        + "store, or the run's folder, to a shorter path")
   }
 
   /// No value of a file is longer than the file: a damaged length then is an error at once, and

@@ -100,6 +100,7 @@ extension SQLiteError: CustomStringConvertible {
   /// What to do next, where it does not depend on the statement.
   private var advice: String {
     switch primaryCode {
+    case SQLITE_CANTOPEN where code >> 8 == 3: ""  // of a path that is too long
     case SQLITE_FULL: " Free space on the volume and run again."
     case SQLITE_BUSY, SQLITE_LOCKED:
       " Another process is using the database. Close it there and run again."

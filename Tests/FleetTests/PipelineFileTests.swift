@@ -25,6 +25,14 @@ import Testing
     #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
   }
 
+  @Test func `may begin with a byte order mark`() throws {
+    #expect(try read("\u{FEFF}stores: { roots: /data }\nmodels: a.mom").stores.roots == ["/data"])
+    #expect(
+      try read("\u{FEFF}# a note\nstores: { roots: /a }\nmodels: a.mom").models == [
+        "/srv/Pipelines/nightly/a.mom"
+      ])
+  }
+
   @Test func `may say more`() throws {
     let pipeline = try read(
       """

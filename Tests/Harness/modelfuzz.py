@@ -19,6 +19,8 @@ from . import corpus, fuzzstore, ground, judge, modelchanges, modelxml, processe
 
 TIMEOUT = 60
 
+BATCH = 500
+
 
 class Trial:
     """One pair or chain, in a folder of its own."""
@@ -286,17 +288,20 @@ def main(arguments=None):
     counts, failed, began = collections.Counter(), 0, time.monotonic()
     with ground.fast_workspace("models") as folder:
         os.environ["GODWIT_TRIAL_FOLDER"] = folder
-        with concurrent.futures.ProcessPoolExecutor(options.jobs, max_tasks_per_child=500) as pool:
-            waiting = [pool.submit(trial, options.seed, n, options.keep, options.chains) for n in numbers]
-            for done, future in enumerate(concurrent.futures.as_completed(waiting), 1):
-                number, found, problems, kept, _ = future.result()
-                counts.update(found)
-                if problems:
-                    failed += 1
-                    print(f"{number}: {problems[0][:600]}\n  kept in {kept}", flush=True)
-                if done % 500 == 0:
-                    ground.say(f"{done} of {len(waiting)}, {failed} failed, {time.monotonic() - began:.0f} s")
-    report(len(waiting), counts, failed, time.monotonic() - began, options.jobs)
+        # New processes now and then: what they have read of models stays in memory. A pool that
+        # renews its processes by itself has been seen to stop for ever.
+        for start in range(0, len(numbers), BATCH):
+            with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
+                waiting = [pool.submit(trial, options.seed, n, options.keep, options.chains)
+                           for n in numbers[start:start + BATCH]]
+                for future in concurrent.futures.as_completed(waiting):
+                    number, found, problems, kept, _ = future.result()
+                    counts.update(found)
+                    if problems:
+                        failed += 1
+                        print(f"{number}: {problems[0][:600]}\n  kept in {kept}", flush=True)
+            ground.say(f"{start + len(waiting)} of {len(numbers)}, {failed} failed, {time.monotonic() - began:.0f} s")
+    report(len(numbers), counts, failed, time.monotonic() - began, options.jobs)
     return 1 if failed else 0
 
 

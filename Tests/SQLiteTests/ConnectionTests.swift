@@ -27,6 +27,21 @@ import Testing
     #expect(throws: SQLiteError.self) { try Connection(path: "/tmp/a\0b", mode: .create) }
   }
 
+  @Test(arguments: [(504, true), (505, false)])
+  func `says that a path is too long`(size: Int, opens: Bool) throws {
+    let folder = try TemporaryFolder()
+    var path = folder.file("a")
+    while path.utf8.count + 200 < size {
+      path += String(repeating: "b", count: 150)
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+      path += "/"
+    }
+    path += String(repeating: "c", count: size - path.utf8.count)
+    if opens { return try Connection(path: path, mode: .create).execute("CREATE TABLE t (a)") }
+    let error = #expect(throws: SQLiteError.self) { try Connection(path: path, mode: .create) }
+    #expect(error.map { "\($0)" }?.contains("SQLite opens none of more than 504") == true)
+  }
+
   @Test func `that is immutable leaves no files beside a WAL database`() throws {
     let folder = try TemporaryFolder()
     let path = folder.file("wal.db")

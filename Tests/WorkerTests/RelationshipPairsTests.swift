@@ -285,6 +285,39 @@ import Testing
     }
   }
 
+  // Friends of friends: the pairs, how many are dropped, by the lowest keys, and what is left.
+  @Test(arguments: [
+    (pairs: "(1, 2), (2, 1)", refused: "", kept: ["1 2", "2 1", "3 -", "4 -"]),
+    (
+      pairs: "(1, 2), (2, 1), (1, 3), (3, 1)", refused: "1: 1", kept: ["1 2", "2 1", "3 -", "4 -"]
+    ),
+    (
+      pairs: "(1, 2), (2, 1), (2, 3), (3, 2), (3, 4), (4, 3)", refused: "2: 2,3",
+      kept: ["1 2", "2 1", "3 -", "4 -"]
+    ),
+    (
+      pairs: "(1, 1), (1, 2), (2, 1), (3, 4), (4, 3)", refused: "1: 1",
+      kept: ["1 1", "2 -", "3 4", "4 3"]
+    ),
+  ])
+  func `of a relationship that is its own inverse stay both ways round`(
+    pairs: String, refused: String, kept: [String]
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Person", toMany("friend", "Person", inverse: "friend"))],
+      to: [entity("Person", toOne("friend", "Person", inverse: "friend"))],
+      rows: """
+        INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 1, 1), (3, 1, 1), (4, 1, 1);
+        INSERT INTO Z_1FRIEND VALUES \(pairs)
+        """)
+    #expect(
+      try refusal(fixture)
+        == (refused.isEmpty ? [] : ["134110 to-many-to-one Person.friend \(refused)"]))
+    fixture.losses = .allow
+    let store = try fixture.migrate(shardBytes: 1)
+    #expect(try store.table("SELECT Z_PK, ZFRIEND FROM ZPERSON ORDER BY 1") == kept)
+  }
+
   // MARK: Uniqueness
 
   @Test(arguments: [

@@ -122,9 +122,7 @@ extension InferredMapping {
       ? pairs.inverse ?? (pairs.entity, pairs.relationship) : (pairs.entity, pairs.relationship)
     let question = RowCondition.Question.room(entity: entity, relationship: relationship.name)
     let choice =
-      pairs.isReflexive
-      ? "or write a mapping model that chooses."
-      : "write a mapping model that chooses, or run with --losses allow to keep the first of each."
+      "write a mapping model that chooses, or run with --losses allow to keep the first of each."
     if narrowed != nil {
       return RowCondition(
         question,
