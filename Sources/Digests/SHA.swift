@@ -64,7 +64,14 @@ private final class DigestState {
   private let algorithm: OpaquePointer?
   private let byteCount: Int
 
+  /// Without the library's own tidying up at the end of the process: threads that end just then
+  /// would use what it has freed. Source: OPENSSL_init_crypto(3), OPENSSL_INIT_NO_ATEXIT.
+  private static let isPrepared: Void = {
+    OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil)
+  }()
+
   init(_ algorithm: OpaquePointer?, byteCount: Int) {
+    _ = DigestState.isPrepared
     self.algorithm = algorithm
     self.byteCount = byteCount
     context = EVP_MD_CTX_new()
