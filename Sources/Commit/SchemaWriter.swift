@@ -9,8 +9,10 @@ import GodwitSQLite
 struct SchemaWriter {
   private let file: Connection
   private let plan: MigrationPlan
-  /// Index name and statement, in the order in which they were dropped.
-  private var waiting: [(name: String, sql: String)] = []
+  private typealias Waiting = (name: String, sql: String, table: String)
+
+  /// Indexes in the order in which they were dropped.
+  private var waiting: [Waiting] = []
   /// Names of all entries as they shall be ordered, those that SQLite adds by itself included.
   private var order: [String] = []
 
@@ -46,10 +48,11 @@ extension SchemaWriter {
   /// Takes one index away until ``finish()``.
   mutating func drop(_ index: String) throws {
     let rows = try file.rows(
-      "SELECT sql FROM main.sqlite_master WHERE type = 'index' AND name = ?1", [.text(index)])
-    guard let sql = rows.first?[0].text else { return }
+      "SELECT sql, tbl_name FROM main.sqlite_master WHERE type = 'index' AND name = ?1",
+      [.text(index)])
+    guard let row = rows.first, let sql = row[0].text, let table = row[1].text else { return }
     try file.execute("DROP INDEX main.\(quoted(index))")
-    waiting.append((index, sql))
+    waiting.append((index, sql, table))
   }
 
   /// Makes the dropped indexes by sorting, orders `sqlite_master`, and adds the triggers, which
@@ -68,24 +71,22 @@ extension SchemaWriter {
     for sql in plan.triggers { try file.execute(sql) }
   }
 
-  /// The rows that a unique index refuses. The file is given up, so the index may be another.
-  private func repeatedRows(of index: (name: String, sql: String)) throws -> RowTally {
-    let unique = "CREATE UNIQUE INDEX"
-    guard index.sql.hasPrefix(unique) else { return RowTally() }
-    try file.execute("CREATE INDEX" + index.sql.dropFirst(unique.count))
-    let columns = try file.rows(
+  /// The rows that a unique index refuses. Without a journal the index is half there now.
+  private func repeatedRows(of index: Waiting) throws -> RowTally {
+    let sql = try file.rows(
+      "SELECT sql FROM main.sqlite_master WHERE type = 'table' AND name = ?1", [.text(index.table)]
+    ).first?[0].text
+    let trial = try Connection(path: ":memory:", mode: .create)
+    try trial.execute("\(sql ?? ""); \(index.sql)")
+    let columns = try trial.rows(
       "SELECT name, coll FROM pragma_index_xinfo(?1) WHERE key ORDER BY seqno",
       [.text(index.name)]
     ).map { "\(quoted($0[0].text ?? "")) COLLATE \($0[1].text ?? "BINARY")" }
-    let table = try file.rows(
-      "SELECT tbl_name FROM main.sqlite_master WHERE type = 'index' AND name = ?1",
-      [.text(index.name)])
-    guard let name = table.first?[0].text else { return RowTally() }
-    let keys = columns.joined(separator: ", ")
     let statement = try file.prepare(
       """
       SELECT key FROM (
-        SELECT rowid AS key, count(*) OVER (PARTITION BY \(keys)) AS n FROM main.\(quoted(name))
+        SELECT rowid AS key, count(*) OVER (PARTITION BY \(columns.joined(separator: ", "))) AS n
+          FROM main.\(quoted(index.table)) NOT INDEXED
          WHERE \(columns.map { "\($0) IS NOT NULL" }.joined(separator: " AND ")))
        WHERE n > 1 ORDER BY key
       """)

@@ -7,7 +7,7 @@ import SystemPackage
 enum Corpus {
   static let root = URL(filePath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-    .deletingLastPathComponent().appending(path: "shared")
+    .deletingLastPathComponent().appending(path: "shared").resolvingSymlinksInPath()
 
   static let isPresent = FileManager.default.fileExists(
     atPath: root.appending(path: "corpus/CATALOG.md").path)
