@@ -13,18 +13,10 @@ struct WorkerCommand: ParsableCommand {
 
   func run() throws {
     try CoordinatorWatch.install()
-    Self.raiseMemoryLimit()
+    // The limit that a `StoreHost` sets itself is not that of the policies that run here.
+    ProcessLimits.limitMemory(to: nil)
     let answers = try Self.takeStandardOutput()
     try WorkerLoop(policies: CommandLineTool.code.policies, output: answers).run()
-  }
-
-  /// The limit that a ``StoreHost`` sets itself is not that of the policies that run here.
-  private static func raiseMemoryLimit() {
-    var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_DATA.rawValue)
-    guard getrlimit(resource, &limit) == 0 else { return }
-    limit.rlim_cur = limit.rlim_max
-    _ = setrlimit(resource, &limit)
   }
 
   /// Keeps the pipe to the coordinator for its messages. What a policy prints goes to standard

@@ -96,14 +96,7 @@ struct ChainRun {
 
   private func decide(_ own: RunFolder) async throws -> Decision {
     var committed: MigrationResult?
-    let directory = directory
-    let request = request
-    let recovery = try await onOwnThread {
-      try StoreSwap.recover(
-        run: directory, source: request.store, destination: request.output ?? request.store,
-        isStoreOffline: request.isStoreOffline)
-    }
-    switch recovery {
+    switch try await run.recoverCommit() {
     case .nothing, .takenBack: break
     case .committed(let journal):
       var result = MigrationResult(

@@ -38,6 +38,15 @@ public enum ProcessLimits {
     try requireThreads(need.threads)
   }
 
+  /// Bounds what this process may allocate, in bytes; nil for what the system allows it at most.
+  public static func limitMemory(to bytes: Int?) {
+    var limit = rlimit()
+    let resource = __rlimit_resource_t(RLIMIT_DATA.rawValue)
+    guard getrlimit(resource, &limit) == 0 else { return }
+    limit.rlim_cur = bytes.map { min(limit.rlim_cur, rlim_t($0)) } ?? limit.rlim_max
+    _ = setrlimit(resource, &limit)
+  }
+
   /// A file that is opened while standard error is closed would get its number, and our messages.
   private static func openStandardDescriptors() {
     for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {

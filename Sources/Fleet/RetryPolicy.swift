@@ -221,7 +221,6 @@ public enum RetryPolicy {
     if error.isCorruption {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }
-    if error.isBusy { return Judgement(.resumable, "in-use", "\(error)") }
     return Judgement(.inputOutput, "io", "\(error)", code: 134_180)
   }
 

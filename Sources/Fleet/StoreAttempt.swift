@@ -161,14 +161,7 @@ struct StoreAttempt {
   ///
   /// - Returns: True when the destination is in its place because of it.
   private mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
-    let directory = directory
-    let request = request
-    let recovery = try await onOwnThread {
-      try StoreSwap.recover(
-        run: directory, source: request.store, destination: request.output ?? request.store,
-        isStoreOffline: request.isStoreOffline)
-    }
-    switch recovery {
+    switch try await run.recoverCommit() {
     case .nothing:
       return false
     case .takenBack:

@@ -81,6 +81,15 @@ public struct StoreRun: Sendable {
   /// such when it can be compared.
   func checkOutput() throws { _ = try EarlierOutput(request) }
 
+  /// Finishes the commit of an earlier run, or takes it back.
+  func recoverCommit() async throws -> StoreSwap.Recovery {
+    try await onOwnThread { [directory, request] in
+      try StoreSwap.recover(
+        run: directory, source: request.store, destination: request.output ?? request.store,
+        isStoreOffline: request.isStoreOffline)
+    }
+  }
+
   /// What can be said before the store is opened.
   func checkPaths() throws {
     try Self.checkPaths(request)

@@ -28,7 +28,7 @@ public final class StoreHost: Sendable {
   private let answer = DispatchSemaphore(value: 0)
 
   /// 2 GiB, for what one process allocates: eight times what a coordinator may take.
-  private static let mostMemory: rlim_t = 2 << 30
+  private static let mostMemory = 2 << 30
 
   /// - Parameter output: The pipe to the coordinator.
   public init(_ run: PipelineRun, output: FileDescriptor) throws {
@@ -39,7 +39,8 @@ public final class StoreHost: Sendable {
 
   /// Serves the coordinator until it is gone. The process must end then.
   public func serve(input: FileDescriptor) async throws {
-    Self.limitMemory()
+    // Memory that cannot be had ends this process, and neither the machine nor other stores.
+    ProcessLimits.limitMemory(to: Self.mostMemory)
     let (tasks, continuation) = AsyncStream.makeStream(of: StoreTask.self)
     try OwnThread.start { self.read(input, continuation) }
     for await task in tasks {
@@ -55,15 +56,6 @@ public final class StoreHost: Sendable {
       await work.value
       state.withLock { $0.task = nil }
     }
-  }
-
-  /// Memory that cannot be had ends this process, and neither the machine nor other stores.
-  private static func limitMemory() {
-    var limit = rlimit()
-    let resource = __rlimit_resource_t(RLIMIT_DATA.rawValue)
-    guard getrlimit(resource, &limit) == 0 else { return }
-    limit.rlim_cur = min(limit.rlim_cur, mostMemory)
-    _ = setrlimit(resource, &limit)
   }
 
   private func read(_ input: FileDescriptor, _ tasks: AsyncStream<StoreTask>.Continuation) {
