@@ -115,8 +115,9 @@ class Reader:
         self.before, real = Disk.of(root)
         self.disk = self.before.copy()
         self.operations, self.positions = [], {}
-        # Real inode numbers, as the program sees them, to the model's.
-        self.real, self.next = dict(real), len(real) + 1
+        # Real inode numbers, as the program sees them, to the model's: the kernel gives the number of
+        # a file that is gone to the next one.
+        self.real, self.next = {number: [inode] for number, inode in real.items()}, len(real) + 1
 
     def parts(self, path):
         path = os.path.normpath(path)
@@ -168,8 +169,9 @@ class Reader:
         if not number or not (texts or handles):
             return
         inode = self.inode(self.place(texts[0], handles) if texts and texts[0] else handles[0][1])
-        if inode is not None:
-            self.real[int(number.group(1))] = inode
+        known = self.real.setdefault(int(number.group(1)), [])
+        if inode is not None and inode not in known:
+            known.append(inode)
 
     def opened(self, arguments, path, fd):
         parts = self.parts(path)

@@ -177,7 +177,8 @@ class Recording:
             for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
                 walk(child)
             if isinstance(node, dict) and "inode" in node:
-                place = made.get(self.real.get(node["inode"]))
+                known = self.real.get(node["inode"], ())
+                place = next((made[inode] for inode in known if inode in made), None)
                 if place is None:
                     node["inode"] = 1       # a file that is gone
                     return
