@@ -102,16 +102,17 @@ let package = Package(
         ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"), ours("Digests"),
         ours("SQLite"), system,
       ]),
+    library("Pages", [ours("Planning"), ours("SQLite"), ours("DurableFiles"), system]),
     library(
       "Worker",
       [
-        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
         ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     library(
       "Commit",
       [
-        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
       ]),
     library(

@@ -8,7 +8,8 @@ internal import SystemPackage
 ///     offset  size  field
 ///          0     8  magic: "CDCKPT\r\n"
 ///          8     2  format version, 2
-///         10     1  stage: 1 copy, 2 link, 3 validate, 4 audit, 5 verify, 6 soundness
+///         10     1  stage: 1 copy, 2 link, 3 validate, 4 audit, 5 verify, 6 soundness,
+///                      7 rows
 ///         11     1  zero
 ///         12     4  unit, from 0
 ///         16    32  plan fingerprint, SHA-256
@@ -121,6 +122,7 @@ extension Stage {
     case .audit: 4
     case .verify: 5
     case .soundness: 6
+    case .rows: 7
     }
   }
 

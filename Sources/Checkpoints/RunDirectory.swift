@@ -5,6 +5,8 @@ public import SystemPackage
 ///
 /// A stage is a folder of the run directory, and its raw value the folder's name.
 public enum Stage: String, Codable, Sendable, CaseIterable {
+  /// Copy, link and validate of one unit in one pass.
+  case rows
   case copy, link, validate, audit, verify, soundness
 }
 
@@ -72,7 +74,8 @@ extension CheckpointName: CustomStringConvertible {
 ///     offsets.json     keys that each shard gives out; with mapping models only, as the next two
 ///     associations/    what source objects became, a file an entity mapping
 ///     edges.sqlite     pairs of relationships that are set from their other side
-///     copy/            finished checkpoints of the copy stage, 000000.ckpt …
+///     rows/            finished checkpoints of passes over rows, 000000.ckpt …
+///     copy/            those of the copy stage, where stages wait for other units
 ///     link/ …          and so on, a folder a stage
 ///
 /// A finished checkpoint is the only record of progress: a unit is done when its file is there.

@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitDigests
+import GodwitPages
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -25,41 +26,43 @@ struct CheckpointRows {
 }
 
 extension CheckpointRows {
-  /// Gives the rows of an entity table's unit: `Z_PK`, `Z_ENT`, `Z_OPT` and then `table.columns`,
-  /// those that no stage fills as NULL. Values are valid until the body returns, which may change
-  /// them.
-  ///
-  /// - Parameter hasLinks: True when the unit's relationship columns are in a link checkpoint.
+  /// Gives the finished rows of an entity table's unit: the key and the record, valid until the
+  /// body returns; false from the body for what is no record.
   mutating func forEach(
-    of table: TablePlan, unit: Int, hasLinks: Bool,
-    _ body: (UnsafeMutablePointer<RawValue>) throws -> Void
+    unit: Int, _ body: (Int64, UnsafeRawBufferPointer) throws -> Bool
   ) throws {
-    let copies = try reader(.copy, unit)
-    let links = hasLinks ? try reader(.link, unit) : nil
-    let copyPlaces = [1, 2] + (try places(table.attributePlaces, of: table))
-    let linkPlaces = try places(table.relationshipPlaces, of: table)
-    let columnCount = table.columns.count + 3
-    try withUnsafeTemporaryAllocation(
-      of: RawValue.self, capacity: columnCount + max(copyPlaces.count, linkPlaces.count)
-    ) { buffer in
-      buffer.initialize(repeating: .null)
-      guard let row = buffer.baseAddress else { return }
-      let values = row + columnCount
-      while let copy = try nextRow(copies) {
-        try ascend(to: copy.key, unit)
-        row[0] = .integer(copy.key)
-        try decode(copy.payload, copyPlaces, values, into: row, key: copy.key, unit)
-        if let links {
-          guard let link = try nextRow(links), link.key == copy.key else {
-            throw CommitError.unequalStages(table: self.table, unit: unit, row: copy.key)
-          }
-          try decode(link.payload, linkPlaces, values, into: row, key: copy.key, unit)
-        }
-        try body(row)
+    let rows = try reader(.rows, unit)
+    while let entry = try nextRow(rows) {
+      try ascend(to: entry.key, unit)
+      guard try body(entry.key, entry.payload) else {
+        throw CommitError.damagedRow(table: table, unit: unit, row: entry.key)
       }
     }
-    if let links, let extra = try nextRow(links) {
-      throw CommitError.unequalStages(table: self.table, unit: unit, row: extra.key)
+  }
+
+  /// Gives the rows of an entity table's unit as values: `Z_PK`, `Z_ENT`, `Z_OPT` and then
+  /// `table.columns`. Values are valid until the body returns.
+  ///
+  /// - Parameter covered: The table, where its rows were finished for being written by pages.
+  mutating func forEach(
+    of table: TablePlan, covered: CoveredTable?, unit: Int,
+    _ body: (UnsafeMutablePointer<RawValue>) throws -> Void
+  ) throws {
+    let count = 3 + table.columns.count
+    let places = covered?.recordPlaces.map { Int32($0 ?? -1) } ?? (1..<Int32(count)).map { $0 }
+    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: count) { buffer in
+      buffer.initialize(repeating: .null)
+      guard let row = buffer.baseAddress else { return }
+      try forEach(unit: unit) { key, record in
+        let isRecord = places.withUnsafeBufferPointer { places in
+          places.baseAddress.map {
+            RecordFormat.scatter(record: record, into: row, places: $0, count: places.count)
+          } ?? false
+        }
+        row[0] = .integer(key)
+        if isRecord { try body(row) }
+        return isRecord
+      }
     }
   }
 
@@ -70,7 +73,7 @@ extension CheckpointRows {
     _ body: (UnsafeMutablePointer<RawValue>) throws -> Void
   ) throws {
     // The pairs of entity mappings are sorted before they are validated.
-    let links = try reader(plan.mapped == nil ? .link : .validate, unit)
+    let links = try reader(plan.isOnePass ? .rows : .validate, unit)
     let count = table.columns.count
     lastKey = nil
     try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: count + 1) { buffer in
@@ -109,26 +112,6 @@ extension CheckpointRows {
       throw CommitError.damagedRow(table: table, unit: unit, row: key)
     }
     lastKey = key
-  }
-
-  private func decode(
-    _ record: UnsafeRawBufferPointer, _ places: [Int], _ values: UnsafeMutablePointer<RawValue>,
-    into row: UnsafeMutablePointer<RawValue>, key: Int64, _ unit: Int
-  ) throws {
-    guard RecordFormat.decode(record: record, into: values, count: places.count) else {
-      throw CommitError.damagedRow(table: table, unit: unit, row: key)
-    }
-    for index in 0..<places.count { row[places[index]] = values[index] }
-  }
-
-  /// Places in a row that begins with `Z_PK`, `Z_ENT` and `Z_OPT`.
-  private func places(_ places: [Int], of table: TablePlan) throws -> [Int] {
-    try places.map { place in
-      guard table.columns.indices.contains(place) else {
-        throw CommitError.unusablePlan("\(table.name) has no column number \(place)")
-      }
-      return place + 3
-    }
   }
 }
 

@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitPages
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -135,16 +136,17 @@ extension StoreAssembly {
         table.name, columns + table.columns, from: table.sourceTable,
         columns + table.carriedColumns, in: file, &schema, &rows)
     case .computed:
+      // Its indexes are part of what it is, and go.
+      let covered = try CoveredTable(table, in: file)
       try schema.dropIndexes(of: table.name)
       let insert = try file.prepare(insertion(into: table.name, columns + table.columns))
       if plan.mapped != nil {
         try MappedRows(plan: plan, run: run).insert(table: index, by: insert, &rows)
         return
       }
-      let linkUnits = table.relationshipPlaces.isEmpty ? [] : Set(plan.units(in: .link))
       var source = CheckpointRows(plan: plan, run: run, table: table.name)
       for unit in units(of: .table(index)) {
-        try source.forEach(of: table, unit: unit, hasLinks: linkUnits.contains(unit)) { row in
+        try source.forEach(of: table, covered: covered, unit: unit) { row in
           for place in 0..<table.columns.count + 3 { try insert.bind(Int32(place + 1), row[place]) }
           try insert.run()
           try rows.add()

@@ -60,7 +60,7 @@ extension StoreVerification {
 
   /// Compares the digests of the validate stage with those of the verify stage.
   public func compare() throws -> RowCounts {
-    let validated = try sums(of: .validate)
+    let validated = try sums(of: plan.isOnePass ? .rows : .validate)
     let verified = try sums(of: .verify)
     let entities = entitiesByNumber()
     let keys = Set(validated.digests.keys).union(verified.digests.keys)
@@ -88,7 +88,7 @@ extension StoreVerification {
 
   /// Counts the rows of the file itself: what lies outside every shard's keys has no digest.
   public func countRows(in path: FilePath) throws {
-    let expected = try sums(of: .validate).digests
+    let expected = try sums(of: plan.isOnePass ? .rows : .validate).digests
     let file = try Connection(path: path.string, mode: .immutable)
     for table in destinationTables() {
       var byEntity: [Int64: Int64] = [:]
@@ -182,7 +182,7 @@ extension StoreVerification {
   private func sums(of stage: Stage) throws -> Sums {
     var sums = Sums()
     let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
-    for unit in plan.units(in: stage == .validate ? .validate : .verify) {
+    for unit in plan.units(in: stage == .verify ? .verify : .validate) {
       guard let table = try table(of: unit) else { continue }
       let summary: ShardSummary
       do {

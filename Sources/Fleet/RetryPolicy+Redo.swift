@@ -105,7 +105,7 @@ extension StoreAttempt {
     switch redo {
     case .checkpoint(let name): try directory.discard(name)
     case .unit(let unit):
-      for stage in [Stage.copy, .link, .validate] {
+      for stage in [Stage.rows, .copy, .link, .validate] {
         try directory.discard(CheckpointName(stage: stage, unit: unit))
       }
     case .derived: break

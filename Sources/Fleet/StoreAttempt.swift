@@ -171,10 +171,8 @@ struct StoreAttempt {
       note("The commit of an earlier run was finished.")
       if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
         result.take(plan, diskBytes: nil)
-        for stage in [Stage.copy, .link, .validate, .audit] {
-          for unit in (try? reusable(stage, plan)) ?? [] {
-            record(unit.summary.findings, stage, unit.unit, plan)
-          }
+        for stage in plan.isOnePass ? [Stage.rows, .audit] : [.copy, .link, .validate, .audit] {
+          for unit in (try? reusable(stage, plan)) ?? [] { record(unit, of: stage, plan) }
         }
         if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
           count(counts)

@@ -55,8 +55,8 @@ extension StoreAttempt {
   private mutating func work(
     _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: WorkerPool
   ) async throws -> (path: FilePath, earlier: EarlierOutput?) {
-    let barrier = plan.mapped == nil ? nil : MappedBarrier(plan: plan, run: directory)
-    for stage in [Stage.copy, .link, .validate] {
+    let barrier = plan.isOnePass ? nil : MappedBarrier(plan: plan, run: directory)
+    for stage in plan.isOnePass ? [Stage.rows] : [.copy, .link, .validate] {
       try await perform(stage, plan, pool)
       guard let barrier else { continue }
       switch stage {
@@ -216,8 +216,7 @@ extension StoreAttempt {
     let units = units ?? Self.units(of: stage, in: plan)
     var ofDestination: [StoreFinding] = []
     guard !units.isEmpty else { return [] }
-    var cost = MigrationResult.StageCost(
-      stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: units.count, reused: 0)
+    var costs = StageCosts(stage, plan, units: units)
     let reused = try reusable(stage, plan)
     var begin = RunEvent(.stage, stage: stage.rawValue)
     begin.units = units.count
@@ -229,9 +228,9 @@ extension StoreAttempt {
     begin.workers = run.settings.pool.workerCount
     emit(begin)
     for unit in reused {
-      record(unit.summary.findings, stage, unit.unit, plan)
+      let parts = record(unit, of: stage, plan)
       add(unit.summary.losses ?? [])
-      cost.reused += 1
+      costs.reuse(parts)
       var event = RunEvent(.unitReused, stage: stage.rawValue, unit: unit.unit)
       event.rows = unit.summary.rows
       event.bytes = unit.summary.bytes
@@ -242,11 +241,7 @@ extension StoreAttempt {
     let done = Set(reused.map(\.unit))
     let tasks = units.filter { !done.contains($0) }.map { WorkerTask(stage: stage, unit: $0) }
     for try await finished in await pool.perform(tasks) {
-      cost.rows += finished.rows
-      cost.bytes += finished.bytes
-      if let seconds = finished.processorSeconds {
-        cost.processorSeconds = (cost.processorSeconds ?? 0) + seconds
-      }
+      costs.add(finished)
       var event = RunEvent(.unitFinished, stage: stage.rawValue, unit: finished.unit)
       event.rows = finished.rows
       event.bytes = finished.bytes
@@ -254,6 +249,10 @@ extension StoreAttempt {
       event.work = work.of(finished.unit)
       emit(event)
       add(finished.losses ?? [])
+      if let parts = finished.parts {
+        for part in parts { record(part.findings ?? [], part.stage, finished.unit, plan) }
+        try stopAtDamage()
+      }
       guard let found = finished.findings else { continue }
       if stage == .soundness {
         ofDestination += found
@@ -264,10 +263,25 @@ extension StoreAttempt {
     }
     // A stream that a cancelled task reads ends without a word.
     try Task.checkCancellation()
-    cost.seconds = (ContinuousClock.now - start).inSeconds
-    stages.append(cost)
-    finish(cost)
+    costs.end(after: (ContinuousClock.now - start).inSeconds)
+    for cost in costs.costs {
+      stages.append(cost)
+      finish(cost)
+    }
     return ofDestination
+  }
+
+  /// Adds what an earlier run found in a unit to the ledger, and gives its stages where it was
+  /// done in one pass.
+  @discardableResult
+  mutating func record(_ unit: Reused, of stage: Stage, _ plan: MigrationPlan) -> [StagePart] {
+    guard stage == .rows else {
+      record(unit.summary.findings, stage, unit.unit, plan)
+      return []
+    }
+    let parts = unit.summary.parts()
+    for part in parts { record(part.findings ?? [], part.stage, unit.unit, plan) }
+    return parts
   }
 
   /// Adds what a unit found to the ledger. A row of which validate says what copy or link has said,
@@ -340,6 +354,7 @@ extension StoreAttempt {
 
   static func units(of stage: Stage, in plan: MigrationPlan) -> [Int] {
     switch stage {
+    case .rows: plan.units(in: .validate)
     case .copy: plan.units(in: .copy)
     case .link: plan.units(in: .link)
     case .validate: plan.units(in: .validate)

@@ -358,6 +358,12 @@ extension MigrationPlan {
   }
 }
 
+extension MigrationPlan {
+  /// Copy, link and validate of a unit are done in one pass: keys are kept, and link reads the
+  /// source alone, so that no unit has to wait for another.
+  public var isOnePass: Bool { mapped == nil }
+}
+
 /// The stages that go over shards.
 public enum PlanStage: String, Codable, Sendable, CaseIterable {
   case copy, link, validate, verify

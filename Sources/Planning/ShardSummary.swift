@@ -16,6 +16,9 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   public var bytes: Int64
   /// The highest key of the shard's rows, where the plan cannot know it.
   public var highestKey: Int64?
+  /// What copy and link did and found, where one pass did all three stages.
+  public var copied: StageShare?
+  public var linked: StageShare?
   /// Copy stage of a policy's mapping: objects made, by number in ``MigrationPlan/tables``.
   public var inserted: [Int: Int64]?
   /// Link stage of a mapping: references for which its relationships have no room.
@@ -31,5 +34,16 @@ public struct ShardSummary: Codable, Sendable, Equatable {
     self.digests = digests
     self.findings = findings
     self.bytes = bytes
+  }
+}
+
+/// What one stage did of a unit that was done in one pass.
+public struct StageShare: Codable, Sendable, Equatable {
+  public var rows: Int64
+  public var findings: [StoreFinding]
+
+  public init(rows: Int64, findings: [StoreFinding]) {
+    self.rows = rows
+    self.findings = findings
   }
 }

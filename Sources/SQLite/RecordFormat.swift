@@ -172,6 +172,43 @@ extension RecordFormat {
     return true
   }
 
+  /// Reads the first `count` values of a record to where they are wanted.
+  ///
+  /// - Parameter places: For each value its place in `row`; −1 for one that nobody wants.
+  /// - Returns: `false` when the record is malformed; the values are then of no use.
+  @inlinable
+  public static func scatter(
+    record: UnsafeRawBufferPointer, into row: UnsafeMutablePointer<RawValue>,
+    places: UnsafePointer<Int32>, count: Int
+  ) -> Bool {
+    guard let start = record.baseAddress else { return false }
+    let end = start + record.count
+    var typePlace = start
+    guard
+      let header = Varint.read(&typePlace, end: end),
+      header <= UInt64(truncatingIfNeeded: record.count),
+      header >= UInt64(truncatingIfNeeded: typePlace - start)
+    else { return false }
+    let headerEnd = start + Int(truncatingIfNeeded: header)
+    var bodyPlace = headerEnd
+    var index = 0
+    while index < count, typePlace < headerEnd {
+      guard let type = Varint.read(&typePlace, end: headerEnd),
+        let value = read(type, at: bodyPlace, end: end)
+      else { return false }
+      let place = Int(truncatingIfNeeded: places[index])
+      if place >= 0 { row[place] = value }
+      bodyPlace += size(of: type)
+      index &+= 1
+    }
+    while index < count {
+      let place = Int(truncatingIfNeeded: places[index])
+      if place >= 0 { row[place] = .null }
+      index &+= 1
+    }
+    return true
+  }
+
   @inlinable @inline(__always)
   static func read(
     _ type: UInt64, at place: UnsafeRawPointer, end: UnsafeRawPointer

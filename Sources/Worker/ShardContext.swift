@@ -2,6 +2,7 @@ import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitPages
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -16,6 +17,12 @@ final class ShardContext {
   let source: Connection
   /// Kept over the units of a run, so that a map of a table is made once.
   let targets: TargetFinder
+  /// The file of ``source``, for reading its pages.
+  let sourceFile: Int32
+  private let sourceDescriptor: FileDescriptor
+  private var coveredTables: [String: CoveredTable?] = [:]
+  private var schema: Connection?
+  private var rawTables: [String: RawTable?] = [:]
   private(set) var assembled: Connection?
   private var assembledPath: FilePath?
   private var soundnessJobs: [StoreSoundness.Job]?
@@ -34,10 +41,39 @@ final class ShardContext {
     }
     self.fingerprint = fingerprint
     source = try Connection(path: plan.readPath, mode: .immutable)
+    sourceDescriptor = try RegularFile.open(FilePath(plan.readPath))
+    sourceFile = sourceDescriptor.rawValue
     // 24 MiB: look-ups and index checks go over the whole file again and again.
     try source.execute("PRAGMA cache_size = -24576")
     try source.execute("PRAGMA temp_store = FILE")
-    targets = TargetFinder(source)
+    targets = TargetFinder(source, file: sourceFile)
+  }
+
+  deinit { try? sourceDescriptor.close() }
+
+  /// A source table whose pages can be read; nil where SQLite has to read it.
+  func rawTable(_ columns: SourceColumns) throws -> RawTable? {
+    // A pass reads the same columns for every shard of a table.
+    if let known = rawTables[columns.table] { return known }
+    let raw = try RawTable(columns, in: source)
+    rawTables[columns.table] = .some(raw)
+    return raw
+  }
+
+  /// A destination table that is written by pages; nil where SQLite has to write it.
+  func covered(_ table: TablePlan) throws -> CoveredTable? {
+    if let known = coveredTables[table.name] { return known }
+    let schema: Connection
+    if let known = self.schema {
+      schema = known
+    } else {
+      schema = try Connection(path: ":memory:", mode: .create)
+      for object in plan.schema { try schema.execute(object.sql) }
+      self.schema = schema
+    }
+    let covered = try CoveredTable(table, in: schema)
+    coveredTables[table.name] = .some(covered)
+    return covered
   }
 
   func openAssembled(_ path: String) throws {

@@ -74,24 +74,31 @@ public struct WorkerLoop {
   private func perform(_ task: WorkerTask, _ context: ShardContext) throws -> FinishedTask {
     let clock = ContinuousClock()
     let (start, processorStart) = (clock.now, ProcessTime.processorSeconds)
-    let summary =
-      switch task.stage {
-      case .copy where context.plan.mapped != nil:
-        try MappedCopyStage(context: context).run(task.unit)
-      case .copy: try CopyStage(context: context).run(task.unit)
-      case .link: try LinkStage(context: context).run(task.unit)
-      case .validate: try ValidateStage(context: context).run(task.unit)
-      case .audit: try AuditStage(context: context).run(task.unit)
-      case .verify: try VerifyStage(context: context).run(task.unit)
-      case .soundness: try SoundnessStage(context: context).run(task.unit)
-      }
+    let summary: ShardSummary
+    var shares: StageClock?
+    if task.stage == .rows {
+      (summary, shares) = try RowPass(context: context).run(task.unit)
+    } else {
+      summary = try stage(of: task, context)
+    }
     let elapsed = (clock.now - start).components
     return FinishedTask(
-      task: task, rows: summary.rows, bytes: summary.bytes,
-      seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
+      task: task, summary,
+      seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18, shares: shares,
       processorSeconds: ProcessTime.processorSeconds - processorStart,
-      peakRSS: ProcessMemory.peakResidentBytes, findings: summary.findings,
-      losses: summary.losses ?? [])
+      peakRSS: ProcessMemory.peakResidentBytes)
+  }
+
+  private func stage(of task: WorkerTask, _ context: ShardContext) throws -> ShardSummary {
+    switch task.stage {
+    case .rows: throw StageError.outOfOrder("a pass over rows")
+    case .copy: try MappedCopyStage(context: context).run(task.unit)
+    case .link: try MappedLinkStage(context: context).run(task.unit)
+    case .validate: try MappedValidateStage(context: context).run(task.unit)
+    case .audit: try AuditStage(context: context).run(task.unit)
+    case .verify: try VerifyStage(context: context).run(task.unit)
+    case .soundness: try SoundnessStage(context: context).run(task.unit)
+    }
   }
 }
 

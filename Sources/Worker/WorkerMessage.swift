@@ -48,6 +48,8 @@ public struct FinishedTask: Codable, Sendable, Equatable {
   public var findings: [StoreFinding]?
   /// Likewise.
   public var losses: [Loss]?
+  /// What each stage of a pass over rows did; nil where the task is one stage.
+  public var parts: [StagePart]?
 
   public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
 
@@ -65,6 +67,53 @@ public struct FinishedTask: Codable, Sendable, Equatable {
     self.peakRSS = peakRSS
     self.findings = findings.isEmpty ? nil : findings
     self.losses = losses.isEmpty ? nil : losses
+  }
+}
+
+/// One stage of a task that did several.
+public struct StagePart: Codable, Sendable, Equatable {
+  public var stage: Stage
+  public var rows: Int64
+  /// The stage's share of the task's time, from 0 to 1.
+  public var share: Double
+  public var findings: [StoreFinding]?
+
+  public init(stage: Stage, rows: Int64, share: Double, findings: [StoreFinding]) {
+    self.stage = stage
+    self.rows = rows
+    self.share = share
+    self.findings = findings.isEmpty ? nil : findings
+  }
+}
+
+extension ShardSummary {
+  /// What the stages of a pass over rows did.
+  public func parts(shares: [Stage: Double] = [:]) -> [StagePart] {
+    var parts: [StagePart] = []
+    for (stage, part) in [(Stage.copy, copied), (.link, linked)] {
+      guard let part else { continue }
+      parts.append(
+        StagePart(
+          stage: stage, rows: part.rows, share: shares[stage] ?? 0, findings: part.findings))
+    }
+    parts.append(
+      StagePart(
+        stage: .validate, rows: rows, share: shares[.validate] ?? 0, findings: findings))
+    return parts
+  }
+}
+
+extension FinishedTask {
+  /// - Parameter shares: How the time was divided, where the task was a pass over rows.
+  init(
+    task: WorkerTask, _ summary: ShardSummary, seconds: Double, shares: StageClock?,
+    processorSeconds: Double, peakRSS: Int64
+  ) {
+    self.init(
+      task: task, rows: summary.rows, bytes: summary.bytes, seconds: seconds,
+      processorSeconds: processorSeconds, peakRSS: peakRSS,
+      findings: shares == nil ? summary.findings : [], losses: summary.losses ?? [])
+    parts = shares.map { summary.parts(shares: $0.shares) }
   }
 }
 

@@ -1,4 +1,5 @@
 import GodwitPlanning
+import GodwitPages
 import GodwitSQLite
 import SystemPackage
 

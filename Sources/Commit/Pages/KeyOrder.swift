@@ -1,3 +1,4 @@
+import GodwitPages
 import GodwitSQLite
 
 /// SQLite's order of values, as integers that compare alike.

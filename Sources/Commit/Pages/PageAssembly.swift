@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitPages
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -41,8 +42,7 @@ extension PageAssembly {
     _ table: TablePlan, number: Int, _ units: [Int], in file: Connection
   ) throws -> Bool {
     guard table.way == .computed,
-      let covered = try CoveredTable(
-        table.name, key: "Z_PK", columns: ["Z_ENT", "Z_OPT"] + table.columns, in: file)
+      let covered = try CoveredTable(table, in: file)
     else { return false }
     tasks.append(Task(source: .table(table, number), table: covered, units: units))
     return true
@@ -72,7 +72,6 @@ extension PageAssembly {
   func write(_ path: FilePath, _ rows: inout RowCounter) throws {
     guard !isEmpty else { return }
     let file = try PageFile(path)
-    let linkUnits = Set(plan.units(in: .link))
     for task in tasks {
       let pages = try TablePages(task.table, roots: roots, in: file, folder: run.path)
       var source = CheckpointRows(plan: plan, run: run, table: task.table.name)
@@ -82,12 +81,11 @@ extension PageAssembly {
           try pages.append(row)
           try rows.add()
         }
-      case .table(let table, _):
+      case .table:
         for unit in task.units {
-          let hasLinks = !table.relationshipPlaces.isEmpty && linkUnits.contains(unit)
-          try source.forEach(of: table, unit: unit, hasLinks: hasLinks) { row in
-            try pages.append(row)
+          try source.forEach(unit: unit) { key, record in
             try rows.add()
+            return try pages.append(key: key, record)
           }
         }
       case .joinTable(let table):

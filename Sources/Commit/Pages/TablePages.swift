@@ -1,3 +1,4 @@
+import GodwitPages
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -13,14 +14,12 @@ final class TablePages {
   private let roots: [String: UInt32]
   private let entries: [IndexEntries]
   private let budget: Int
-  private let converter = AffinityConverter()
-  private var record = RawBuffer(capacity: 1 << 16)
-  private let fields: UnsafeMutablePointer<RawValue>
-  /// As ``CoveredTable/recordPlaces``, with -1 for the row's key.
-  private let places: UnsafeMutablePointer<Int>
-  private let affinities: UnsafeMutablePointer<ColumnAffinity>
-  private let columnCount: Int
-  private let rowCount: Int
+  private lazy var finisher = RowFinisher(table)
+  /// Where the values of a finished record go that indexes are made of; −1 for those they are not.
+  private let indexedPlaces: UnsafeMutablePointer<Int32>
+  /// How many values of a record have to be looked at for that.
+  private let indexedCount: Int
+  private let indexed: UnsafeMutablePointer<RawValue>
   private var untilCheck = TablePages.checkInterval
 
   private static let checkInterval = 1024
@@ -41,51 +40,44 @@ final class TablePages {
     self.budget = budget
     tree = TreeWriter(.table, root: root, in: file)
     entries = table.indexes.map { IndexEntries($0, folder: folder) }
-    fields = .allocate(capacity: table.recordPlaces.count)
-    fields.initialize(repeating: .null, count: table.recordPlaces.count)
-    // Arrays cost a reference count and a check each time, and this is done for each value.
-    columnCount = table.recordPlaces.count
-    places = .allocate(capacity: columnCount)
-    for (number, place) in table.recordPlaces.enumerated() { places[number] = place ?? -1 }
-    rowCount = table.affinities.count
-    affinities = .allocate(capacity: rowCount)
-    for (place, affinity) in table.affinities.enumerated() {
-      (affinities + place).initialize(to: affinity)
+    let wanted = Set(table.indexes.flatMap { $0.fields.map(\.place) })
+    let places = table.recordPlaces.map { place in
+      place.map { wanted.contains($0) ? Int32($0) : -1 } ?? -1
     }
+    indexedCount = (places.lastIndex { $0 >= 0 } ?? -1) + 1
+    indexedPlaces = .allocate(capacity: max(1, places.count))
+    indexedPlaces.initialize(from: places, count: places.count)
+    indexed = .allocate(capacity: table.affinities.count)
+    indexed.initialize(repeating: .null, count: table.affinities.count)
   }
 
   deinit {
-    fields.deallocate()
-    places.deallocate()
-    affinities.deallocate()
+    indexedPlaces.deallocate()
+    indexed.deallocate()
   }
 }
 
 extension TablePages {
-  /// SQLite's own bound on a record.
-  ///
-  /// Source: https://sqlite.org/limits.html §1.
-  private static let largestRecord = 1_000_000_000
-
-  /// Adds a row.
-  ///
-  /// - Parameter row: The row's key, and the other columns as the table has them. Values get the
-  ///   form that SQLite would give them.
+  /// Adds a row whose values are still to get their form, see ``RowFinisher``.
   func append(_ row: UnsafeMutablePointer<RawValue>) throws {
-    converter.beginRow()
-    for place in 1..<rowCount { try converter.convert(&row[place], affinities[place]) }
-    for number in 0..<columnCount {
-      let place = places[number]
-      fields[number] = place < 0 ? .null : row[place]
-    }
-    record.removeAll()
-    let size = RecordFormat.encode(fields, count: columnCount, into: &record)
-    guard size <= TablePages.largestRecord else {
-      throw SQLiteError.failed(
-        code: 18, message: "string or blob too big", statement: "a row of \(table.name)",
-        database: "")
-    }
-    try tree.append(key: row[0].bits, record.bytes)
+    let record = try finisher.record(of: row)
+    try tree.append(key: row[0].bits, record)
+    try index(row, record.count)
+  }
+
+  /// Adds a row whose record is finished; false when it is no record.
+  func append(key: Int64, _ record: UnsafeRawBufferPointer) throws -> Bool {
+    guard
+      RecordFormat.scatter(
+        record: record, into: indexed, places: indexedPlaces, count: indexedCount)
+    else { return false }
+    try tree.append(key: key, record)
+    indexed[0] = .integer(key)
+    try index(indexed, record.count)
+    return true
+  }
+
+  private func index(_ row: UnsafeMutablePointer<RawValue>, _ size: Int) throws {
     for entry in entries { entry.add(row) }
     untilCheck -= 1
     if untilCheck == 0 || size > 1 << 16 { try checkMemory() }

@@ -12,7 +12,17 @@ import GodwitSQLite
 struct MappedLinkStage {
   let context: ShardContext
 
-  func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
+  func run(_ unit: Int) throws -> ShardSummary {
+    guard case .mapping(let index) = try context.shard(unit).subject else {
+      throw StageError.outOfOrder("links of unit \(unit), which is no mapping")
+    }
+    let writer = try context.writer(.link, unit)
+    let summary = try run(index, unit, to: writer)
+    try writer.finish(summary: summary.encoded())
+    return summary
+  }
+
+  private func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
     let shard = try context.shard(unit)
     let mapping = try context.mapped.mapping(index)
     if mapping.policy != nil {

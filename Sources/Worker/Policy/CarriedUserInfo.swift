@@ -18,7 +18,7 @@ struct CarriedUserInfo {
       switch stage {
       case .link: .copy
       case .validate: .link
-      case .copy, .audit, .verify, .soundness: nil
+      case .rows, .copy, .audit, .verify, .soundness: nil
       }
     guard let earlier, try DurableFile.exists(path(after: earlier)) else { return [:] }
     let path = path(after: earlier)

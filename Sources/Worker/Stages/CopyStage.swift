@@ -1,90 +1,74 @@
-import GodwitCheckpoints
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
-/// The first stage: destination rows with their attributes, from one shard of the source.
+/// The first stage: destination rows with their attributes, from rows of the source.
 ///
 /// Validation is off, as in Core Data's own copy; only the source's own soundness is looked at,
 /// since the row is at hand. Rows keep `Z_PK` and `Z_OPT`.
-struct CopyStage {
-  let context: ShardContext
+final class CopyStage {
+  private let table: TablePlan
+  private let codes: [AttributeProgramCode]
+  private let rules: [RowRules]
+  private var failures: [RowFailures]
+  private let external: ExternalData
+  private let newFiles: NewExternalFiles
+  private var scratch = RawBuffer(capacity: 16)
+  private var tally = FindingTally()
+  private var rowCount: Int64 = 0
 
-  func run(_ unit: Int) throws -> ShardSummary {
-    let (shard, table) = try context.table(unit)
-    let writer = try context.writer(.copy, unit)
-    let names = table.copyColumns.map { "t." + quoted($0) } + table.copyExpressions
-    let statement = try context.source.prepare(
-      """
-      SELECT \((["t.Z_PK", "t.Z_ENT", "t.Z_OPT"] + names).joined(separator: ", "))
-        FROM \(quoted(table.sourceTable ?? table.name)) AS t
-       WHERE t.Z_PK BETWEEN ?1 AND ?2
-       ORDER BY t.Z_PK
-      """)
-    try statement.bind(1, shard.keys.lowerBound)
-    try statement.bind(2, shard.keys.upperBound)
-    var summary = ShardSummary()
-    try copyRows(of: table, from: statement, to: writer, &summary)
-    try writer.finish(summary: summary.encoded())
-    return summary
+  init(_ table: TablePlan, _ context: ShardContext) {
+    self.table = table
+    // What is computed by SQL lies behind all columns.
+    let columnCount = table.copyColumns.count + table.linkColumns.count
+    codes = table.entities.map { AttributeProgramCode($0.attributes, columnCount: columnCount) }
+    rules = table.entities.map(\.sourceRules)
+    failures = rules.map { _ in RowFailures() }
+    external = ExternalData(folder: context.plan.externalDataPath)
+    newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
   }
 
-  private func copyRows(
-    of table: TablePlan, from statement: Statement, to writer: CheckpointWriter,
-    _ summary: inout ShardSummary
-  ) throws {
-    let programs = ProgramTable(table)
-    let codes = table.entities.map {
-      AttributeProgramCode($0.attributes, columnCount: table.copyColumns.count)
-    }
-    let rules = table.entities.map(\.sourceRules)
-    var failures = rules.map { _ in RowFailures() }
-    let columns = Int32(statement.columnCount)
-    let row = RowValues(count: Int(columns))
-    let output = RowValues(count: 2 + table.attributePlaces.count)
-    var record = RawBuffer(capacity: 64 << 10)
-    var scratch = RawBuffer(capacity: 16)
-    var tally = FindingTally()
-    let external = ExternalData(folder: context.plan.externalDataPath)
-    let newFiles = NewExternalFiles(
-      folder: context.run.external, fingerprint: context.fingerprint)
-    while try statement.step() {
-      statement.read(into: row.values, from: 0, count: columns)
-      let key = row.values[0].bits
-      let index = programs.program(for: row.values[1])
+  /// True when some value cannot be taken over as it is found: such rows go one at a time.
+  var needsScratch: Bool { table.way == .computed && codes.contains(where: \.needsScratch) }
+
+  func run(_ rows: SourceRows, _ piece: borrowing RowPiece) throws {
+    for number in 0..<rows.count {
+      let row = rows.row(number)
+      let index = Int(piece.programs[number])
       guard index >= 0 else {
         if index == ProgramTable.unknown {
           tally.add(
             .rows, entity: table.root.rawValue,
             message: "Z_ENT is not a concrete entity of \(table.sourceTable ?? table.name)",
-            primaryKey: key)
+            primaryKey: row[0].bits)
         }
         continue
       }
-      let attributes = row.values + 3
-      rules[Int(index)].check(attributes, key: key, into: &failures[Int(index)])
-      let entity = table.entities[Int(index)].destinationNumber
+      let attributes = row + 3
+      rules[index].check(attributes, key: row[0].bits, into: &failures[index])
+      let entity = table.entities[index].destinationNumber
       guard entity != 0 else { continue }
-      output.values[0] = .integer(entity)
-      output.values[1] = row.values[2]
-      let code = codes[Int(index)]
-      Self.run(code.operations, from: attributes, to: output.values + 2)
+      let output = piece.attributes + number &* piece.attributeCount
+      output[0] = .integer(entity)
+      output[1] = row[2]
+      let code = codes[index]
+      Self.run(code.operations, from: attributes, to: output + 2)
       if code.needsScratch {
         scratch.removeAll()
         try external.settle(
-          code.operations, from: attributes, to: output.values + 2, scratch: &scratch,
-          newFiles: newFiles, entity: table.entities[Int(index)].source.rawValue, primaryKey: key)
+          code.operations, from: attributes, to: output + 2, scratch: &scratch,
+          newFiles: newFiles, entity: table.entities[index].source.rawValue,
+          primaryKey: row[0].bits)
       }
-      record.removeAll()
-      RecordFormat.encode(output.values, count: output.count, into: &record)
-      try writer.append(channel: 0, key: key, record.bytes)
-      summary.rows += 1
-      summary.bytes += Int64(record.count)
+      rowCount &+= 1
     }
-    summary.findings = tally.sorted
-    for (rules, failures) in zip(rules, failures) {
-      summary.findings.merge(failures.findings(rules))
-    }
+  }
+
+  /// What the stage did.
+  var share: StageShare {
+    var findings = tally.sorted
+    for (rules, failures) in zip(rules, failures) { findings.merge(failures.findings(rules)) }
+    return StageShare(rows: rowCount, findings: findings)
   }
 
   /// The row loop's heart: nothing here allocates or branches on more than an operation's code.

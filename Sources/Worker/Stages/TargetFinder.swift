@@ -24,10 +24,15 @@ final class TargetFinder {
   private static let lookupsBeforeMap = 10_000
 
   private let connection: Connection
+  private let file: Int32
   private var tables: [Table] = []
   private var mappedBytes = 0
 
-  init(_ connection: Connection) { self.connection = connection }
+  /// - Parameter file: The file of the connection, open for reading.
+  init(_ connection: Connection, file: Int32) {
+    self.connection = connection
+    self.file = file
+  }
 
   deinit {
     for table in tables { table.map?.deallocate() }
@@ -79,29 +84,51 @@ final class TargetFinder {
     let (width, overflow) = high.subtractingReportingOverflow(low)
     guard !overflow, width < Int64(Self.mapBudget - mappedBytes) else { return }
     let map = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Int(width) + 1)
-    map.initialize(repeating: 0)
-    var entities: [Int64] = [0]
-    let statement = try connection.prepare("SELECT Z_PK, Z_ENT FROM \(name) ORDER BY Z_PK")
-    var row = (RawValue.null, RawValue.null)
-    while try statement.step() {
-      statement.read(into: &row.0, from: 0, count: 1)
-      statement.read(into: &row.1, from: 1, count: 1)
-      let entity = row.1.kind == .integer ? row.1.bits : -1
-      var place = entities.count - 1
-      while place > 0, entities[place] != entity { place -= 1 }
-      if place == 0 {
-        guard entities.count < 256 else {
-          map.deallocate()
-          return
-        }
-        place = entities.count
-        entities.append(entity)
+    var entities: [Int64]?
+    do {
+      let columns = SourceColumns(table: tables[number].name, names: [])
+      let raw = try RawTable(columns, in: connection)
+      let scan = raw.flatMap { TableScan(descriptor: file, root: $0.root, keys: low...high) }
+      do {
+        guard let raw, let scan else { throw TableScan.NotUnderstood() }
+        entities = try Self.fill(map, from: low, SourceRows(columns, raw, scan))
+      } catch is TableScan.NotUnderstood {
+        let statement = try connection.prepare(columns.sql)
+        try statement.bind(1, low)
+        try statement.bind(2, high)
+        entities = try Self.fill(map, from: low, SourceRows(columns, statement))
       }
-      map[Int(row.0.bits &- low)] = UInt8(place)
+    } catch {
+      map.deallocate()
+      throw error
     }
+    guard let entities else { return map.deallocate() }
     mappedBytes += map.count
     tables[number].map = map
     tables[number].lowestKey = low
     tables[number].entities = entities
+  }
+
+  /// - Returns: The entities by the numbers in the map; nil where there are too many.
+  private static func fill(
+    _ map: UnsafeMutableBufferPointer<UInt8>, from low: Int64, _ rows: SourceRows
+  ) throws -> [Int64]? {
+    map.initialize(repeating: 0)
+    var entities: [Int64] = [0]
+    while try rows.next() {
+      for number in 0..<rows.count {
+        let row = rows.row(number)
+        let entity = row[1].kind == .integer ? row[1].bits : -1
+        var place = entities.count - 1
+        while place > 0, entities[place] != entity { place -= 1 }
+        if place == 0 {
+          guard entities.count < 256 else { return nil }
+          place = entities.count
+          entities.append(entity)
+        }
+        map[Int(row[0].bits &- low)] = UInt8(place)
+      }
+    }
+    return entities
   }
 }

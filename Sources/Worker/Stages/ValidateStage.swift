@@ -1,13 +1,63 @@
 import GodwitCheckpoints
 import GodwitDigests
+import GodwitPages
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
 /// The third stage: the destination model's rules on every row, and the digest of every row.
 ///
-/// Computed rows are read from the checkpoints of copy and link, carried ones from the source.
-struct ValidateStage {
+/// Rows that are computed are written here, finished.
+final class ValidateStage {
+  private let isComputed: Bool
+  private let judge: RowDigester
+  private let isMapped: [Bool]
+  private let merge: RowMerge
+  private let finisher: RowFinisher?
+  private let row: RowValues
+  private var record = RawBuffer(capacity: 64)
+
+  init(_ table: TablePlan, _ context: ShardContext) throws {
+    isComputed = table.way == .computed
+    judge = RowDigester(table, judges: true)
+    isMapped = table.entities.map { $0.destinationNumber != 0 }
+    merge = RowMerge(table)
+    finisher = isComputed ? try context.covered(table).map(RowFinisher.init) : nil
+    let rest = isComputed ? table.columns : table.way == .removed ? table.copyColumns : table.carriedColumns
+    row = RowValues(count: 3 + rest.count)
+  }
+
+  func run(_ rows: SourceRows, _ piece: borrowing RowPiece, to writer: CheckpointWriter) throws {
+    for number in 0..<rows.count {
+      let source = rows.row(number)
+      guard isComputed else {
+        judge.add(source, count: row.count)
+        continue
+      }
+      let index = Int(piece.programs[number])
+      guard index >= 0, isMapped[index] else { continue }
+      merge.fill(
+        row.values, key: source[0].bits,
+        attributes: piece.attributes + number &* piece.attributeCount,
+        relationships: piece.relationships + number &* piece.relationshipCount)
+      judge.add(row.values, count: row.count)
+      if let finisher {
+        try writer.append(
+          channel: 0, key: source[0].bits, finisher.record(of: row.values))
+      } else {
+        // A table that takes SQLite to write it: the row's values as they are.
+        record.removeAll()
+        RecordFormat.encode(row.values + 1, count: row.count - 1, into: &record)
+        try writer.append(channel: 0, key: source[0].bits, record.bytes)
+      }
+    }
+  }
+
+  var summary: ShardSummary { judge.summary }
+}
+
+/// Validate where it waits for other shards: the objects of entity mappings.
+struct MappedValidateStage {
   let context: ShardContext
 
   func run(_ unit: Int) throws -> ShardSummary {
@@ -23,99 +73,16 @@ struct ValidateStage {
         : try PolicyValidation(context: context).rows(of: mapping, unit, to: writer)
     case .inserted(let table):
       summary = try PolicyValidation(context: context).inserted(table, to: writer)
-    case .joinTable(let index) where context.plan.mapped != nil:
-      summary = try MappedValidation(context: context).pairs(of: index, shard.keys, to: writer)
-    case .table(let index):
-      let table = context.plan.tables[index]
-      summary =
-        table.way == .computed
-        ? try computedRows(of: table, unit) : try sourceRows(of: table, shard.keys)
     case .joinTable(let index):
-      let join = context.plan.joinTables[index]
-      summary =
-        join.way == .computed ? try computedPairs(of: join, unit) : try digest(join, shard.keys)
+      summary = try MappedValidation(context: context).pairs(of: index, shard.keys, to: writer)
     case .foreignTable(let index):
-      summary = try digest(context.plan.foreignTables[index], shard.keys)
+      summary = try PairPass(context: context).digest(
+        context.plan.foreignTables[index], shard.keys)
+    case .table:
+      throw StageError.outOfOrder("a validation of a table beside entity mappings")
     }
     try writer.finish(summary: summary.encoded())
     return summary
-  }
-
-  // MARK: Rows
-
-  private func computedRows(of table: TablePlan, _ unit: Int) throws -> ShardSummary {
-    let copied = try context.reader(.copy, unit)
-    let linked = table.relationshipPlaces.isEmpty ? nil : try context.reader(.link, unit)
-    let judge = RowDigester(table, judges: true)
-    let row = RowValues(count: 3 + table.columns.count)
-    let attributes = RowValues(count: 2 + table.attributePlaces.count)
-    let relationships = RowValues(count: table.relationshipPlaces.count)
-    let merge = RowMerge(table)
-    while let entry = try copied.next() {
-      guard entry.channel == 0 else { continue }
-      guard
-        RecordFormat.decode(
-          record: entry.payload, into: attributes.values, count: attributes.count)
-      else { throw mismatch(table, unit, "a row's record is malformed") }
-      if let linked {
-        guard let link = try linked.next(), link.channel == 0, link.key == entry.key,
-          RecordFormat.decode(
-            record: link.payload, into: relationships.values, count: relationships.count)
-        else { throw mismatch(table, unit, "row \(entry.key) was copied and not linked") }
-      }
-      merge.fill(
-        row.values, key: entry.key, attributes: attributes.values,
-        relationships: relationships.values)
-      judge.add(row.values, count: row.count)
-    }
-    return judge.summary
-  }
-
-  private func sourceRows(of table: TablePlan, _ keys: ClosedRange<Int64>) throws -> ShardSummary {
-    let judge = RowDigester(table, judges: true)
-    let columns = table.way == .removed ? table.copyColumns : table.carriedColumns
-    try judge.addRows(of: table.sourceTable ?? table.name, columns: columns, keys, context.source)
-    return judge.summary
-  }
-
-  private func mismatch(_ table: TablePlan, _ unit: Int, _ what: String) -> StageError {
-    .checkpointMismatch(table: table.name, unit: unit, what: what)
-  }
-
-  // MARK: Pairs and foreign rows
-
-  private func computedPairs(of join: JoinTablePlan, _ unit: Int) throws -> ShardSummary {
-    let reader = try context.reader(.link, unit)
-    var digest = RowSetDigest()
-    var summary = ShardSummary()
-    while let entry = try reader.next() {
-      guard entry.channel == 0 else { continue }
-      digest.add(entry.payload)
-      summary.rows += 1
-      summary.bytes += Int64(entry.payload.count)
-    }
-    summary.digests[0] = digest
-    return summary
-  }
-
-  private func digest(_ join: JoinTablePlan, _ keys: ClosedRange<Int64>) throws -> ShardSummary {
-    let key = quoted(join.carriedColumns.first ?? "")
-    return try RowDigester.digest(
-      """
-      SELECT \(join.carriedColumns.map(quoted).joined(separator: ", "))
-        FROM \(quoted(join.sourceTable ?? join.name))
-       WHERE \(key) BETWEEN ?1 AND ?2
-      """, keys, context.source)
-  }
-
-  private func digest(_ table: ForeignTablePlan, _ keys: ClosedRange<Int64>) throws -> ShardSummary
-  {
-    try RowDigester.digest(
-      """
-      SELECT \(table.expressions.joined(separator: ", "))
-        FROM \(quoted(table.name))
-      \(table.rowIDCondition)
-      """, table.rowIDName == nil ? nil : keys, context.source)
   }
 }
 
@@ -199,7 +166,7 @@ struct SoundnessStage {
 
 extension ForeignTablePlan {
   /// Restricts a query to the keys of one shard.
-  fileprivate var rowIDCondition: String {
+  var rowIDCondition: String {
     rowIDName.map { " WHERE \(quoted($0)) BETWEEN ?1 AND ?2" } ?? ""
   }
 }

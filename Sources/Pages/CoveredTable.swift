@@ -1,43 +1,50 @@
+import GodwitPlanning
 import GodwitSQLite
 
 /// A table of the destination that can be written by pages, with its indexes.
-struct CoveredTable {
+package struct CoveredTable {
   /// An index, as its entries are made.
-  struct Index {
+  package struct Index {
     /// One value of an entry.
-    struct Field {
+    package struct Field {
       /// Place in a row: 0 is the row's key, the columns of the plan follow.
-      var place: Int
-      var isDescending = false
+      package var place: Int
+      package var isDescending = false
     }
 
-    var name: String
+    package var name: String
     /// True for the index of a PRIMARY KEY or UNIQUE clause.
-    var isAutomatic: Bool
-    var isUnique: Bool
+    package var isAutomatic: Bool
+    package var isUnique: Bool
     /// What entries are ordered by, and then the row's key.
-    var fields: [Field]
+    package var fields: [Field]
     /// How many of the fields were asked for.
-    var keyCount: Int
+    package var keyCount: Int
   }
 
-  var name: String
+  package var name: String
   /// For each column of the table its place in a row; `nil` for the one that is the row's key,
   /// which is NULL in the record.
-  var recordPlaces: [Int?]
+  package var recordPlaces: [Int?]
   /// For each place in a row.
-  var affinities: [ColumnAffinity]
-  var indexes: [Index]
+  package var affinities: [ColumnAffinity]
+  package var indexes: [Index]
 }
 
 extension CoveredTable {
+  /// The table of an entity and of those below it.
+  package init?(_ table: TablePlan, in file: Connection) throws {
+    try self.init(
+      table.name, key: "Z_PK", columns: ["Z_ENT", "Z_OPT"] + table.columns, in: file)
+  }
+
   /// Looks at a table as SQLite sees it.
   ///
   /// - Parameters:
   ///   - key: The column that is the row's key, when there is one; the first of a row.
   ///   - columns: The other columns of a row.
   /// - Returns: `nil` when the table has anything that takes SQLite to write it.
-  init?(_ name: String, key: String?, columns: [String], in file: Connection) throws {
+  package init?(_ name: String, key: String?, columns: [String], in file: Connection) throws {
     self.name = name
     let kind = try file.rows(
       """

@@ -3,10 +3,10 @@ import GodwitSQLite
 /// What a column makes of the values that are put into it.
 ///
 /// Source: https://sqlite.org/datatype3.html §3 and §3.1.
-enum ColumnAffinity: Equatable {
+package enum ColumnAffinity: Equatable {
   case blob, text, numeric, integer, real
 
-  init(declaredType: String) {
+  package init(declaredType: String) {
     let type = declaredType.uppercased()
     func has(_ word: String) -> Bool { type.contains(word) }
     if has("INT") {
@@ -27,7 +27,7 @@ enum ColumnAffinity: Equatable {
 ///
 /// Texts that may be numbers, and numbers that become texts, are rare, and how SQLite writes and
 /// reads digits is its own affair: it is asked.
-final class AffinityConverter {
+package final class AffinityConverter {
   /// Real columns keep whole numbers as integers up to this size, in 6 bytes.
   ///
   /// Source: https://sqlite.org/src/file/src/vdbe.c, `OP_MakeRecord`, `MEM_IntReal`.

@@ -1,0 +1,62 @@
+import GodwitCheckpoints
+import GodwitPlanning
+import GodwitWorker
+
+/// What a batch of tasks cost, stage by stage: a pass over rows is copy, link and validate.
+struct StageCosts {
+  private(set) var costs: [MigrationResult.StageCost]
+  /// Seconds that units took in each stage, all workers together.
+  private var busy: [String: Double] = [:]
+
+  init(_ stage: Stage, _ plan: MigrationPlan, units: [Int]) {
+    func cost(_ stage: Stage, _ count: Int) -> MigrationResult.StageCost {
+      MigrationResult.StageCost(
+        stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: count, reused: 0)
+    }
+    guard stage == .rows else {
+      costs = [cost(stage, units.count)]
+      return
+    }
+    let stages: [(Stage, PlanStage)] = [(.copy, .copy), (.link, .link), (.validate, .validate)]
+    costs = stages.compactMap { stage, planned in
+      let count = plan.units(in: planned).count
+      return count == 0 ? nil : cost(stage, count)
+    }
+  }
+
+  private func place(_ stage: Stage) -> Int? {
+    costs.firstIndex { $0.stage == stage.rawValue }
+  }
+
+  /// A unit that an earlier run finished.
+  mutating func reuse(_ parts: [StagePart]) {
+    for part in parts { if let place = place(part.stage) { costs[place].reused += 1 } }
+    if parts.isEmpty { costs[0].reused += 1 }
+  }
+
+  mutating func add(_ finished: FinishedTask) {
+    let whole = StagePart(
+      stage: finished.stage, rows: finished.rows, share: 1, findings: [])
+    for part in finished.parts ?? [whole] {
+      guard let place = place(part.stage) else { continue }
+      costs[place].rows += part.rows
+      // Link of a pass writes nothing of its own.
+      if part.stage != .link || finished.parts == nil { costs[place].bytes += finished.bytes }
+      busy[costs[place].stage, default: 0] += part.share * finished.seconds
+      if let seconds = finished.processorSeconds {
+        costs[place].processorSeconds =
+          (costs[place].processorSeconds ?? 0) + part.share * seconds
+      }
+    }
+  }
+
+  /// Divides the time by the clock among the stages as the units' was.
+  mutating func end(after seconds: Double) {
+    let sum = busy.values.reduce(0, +)
+    for place in costs.indices {
+      costs[place].seconds =
+        sum > 0
+        ? seconds * (busy[costs[place].stage] ?? 0) / sum : seconds / Double(costs.count)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+private import Glibc
+
+/// Pages of a database file that nobody writes to, read past SQLite.
+///
+/// Rows of a store that was filled in order lie in ascending pages, so pages that follow the one
+/// before come many at a time.
+final class PageReader {
+  /// A page that cannot be had raw. What is wrong with it, SQLite tells.
+  struct Unreadable: Error {}
+
+  private static let readAhead = 64
+  /// Pages between two that still count as following each other: maps, and pages of other trees.
+  private static let gap: UInt32 = 8
+
+  let pageSize: Int
+  private let descriptor: Int32
+  private let lastPage: UInt32
+  private let buffer: UnsafeMutableRawPointer
+  /// The pages in the buffer.
+  private var held: Range<UInt32> = 0..<0
+
+  init(descriptor: Int32, pageSize: Int, lastPage: UInt32) {
+    self.descriptor = descriptor
+    self.pageSize = pageSize
+    self.lastPage = lastPage
+    buffer = .allocate(byteCount: Self.readAhead * pageSize, alignment: 4096)
+  }
+
+  deinit { buffer.deallocate() }
+
+  /// A page by its number, from 1. Valid until the next call.
+  @inline(__always)
+  func page(_ number: UInt32) throws -> UnsafeRawPointer {
+    if !held.contains(number) { try read(number) }
+    return UnsafeRawPointer(buffer + Int(number &- held.lowerBound) &* pageSize)
+  }
+
+  private func read(_ number: UInt32) throws {
+    guard number >= 1, number <= lastPage else { throw Unreadable() }
+    let isNext = number >= held.upperBound && number - held.upperBound < Self.gap
+    let count = isNext ? min(Self.readAhead, Int(lastPage - number) + 1) : 1
+    held = 0..<0
+    var done = 0
+    while done < count * pageSize {
+      let offset = off_t(number - 1) * off_t(pageSize) + off_t(done)
+      let got = pread(descriptor, buffer + done, count * pageSize - done, offset)
+      if got < 0, errno == EINTR { continue }
+      guard got > 0 else { throw Unreadable() }
+      done += got
+    }
+    held = number..<number + UInt32(count)
+  }
+}
