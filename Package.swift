@@ -167,7 +167,7 @@ let package = Package(
     tests(
       "Commit",
       [
-        ours("Commit"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
+        ours("Commit"), ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
         ours("Mapping"), ours("Digests"), ours("SQLite"), ours("DurableFiles"),
         ours("ObjectModel"), system,
       ]),

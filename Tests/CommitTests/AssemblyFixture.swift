@@ -139,17 +139,19 @@ final class AssemblyFixture {
   var assembly: StoreAssembly { StoreAssembly(plan: plan, run: run) }
   var destination: FilePath { scratch.path.appending("assembled.sqlite") }
 
-  /// The rows of one unit of ZTHING: copy and link.
-  func writeThings(_ keys: ClosedRange<Int64>, unit: Int) throws {
+  /// The finished rows of one unit of ZTHING.
+  func writeThings(
+    _ keys: ClosedRange<Int64>, unit: Int, name: (Int64) -> String = { "thing \($0)" }
+  ) throws {
     try writeCheckpoint(
-      .copy, unit,
+      .rows, unit,
       rows: keys.map { key in
-        (key, [.integer(3), .integer(1), .real(Double(key)), .text("thing \(key)")])
-      })
-    try writeCheckpoint(
-      .link, unit,
-      rows: keys.map { key in
-        (key, [key % 2 == 0 ? .null : .integer(key * 3)])
+        let reference: SQLiteValue = key % 2 == 0 ? .null : .integer(key * 3)
+        // SQLite keeps whole numbers of real columns as integers.
+        return (
+          key,
+          [.null, .integer(3), .integer(1), reference, .integer(key), .text(name(key)), .null]
+        )
       })
   }
 
@@ -158,7 +160,7 @@ final class AssemblyFixture {
     try writeThings(1...20, unit: 2)
     try writeThings(21...40, unit: 1)
     try writeCheckpoint(
-      .link, 4,
+      .rows, 4,
       rows: (1...40).map { ($0, [.integer(($0 + 3) / 4), .integer($0), .integer(2048)]) })
   }
 

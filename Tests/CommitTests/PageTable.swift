@@ -5,6 +5,7 @@ import SystemPackage
 import Testing
 
 @testable import GodwitCommit
+import GodwitPages
 
 /// One table made twice: by pages, and by SQLite.
 final class PageTable {

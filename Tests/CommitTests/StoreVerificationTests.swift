@@ -33,7 +33,7 @@ extension AssemblyFixture {
       }
       try writeCheckpoint(stage, unit, rows: [], summary: summary)
     }
-    if stage == .validate {
+    if stage == .rows {
       try writeCheckpoint(stage, 6, rows: [], summary: ShardSummary(rows: 7))
     }
   }
@@ -42,7 +42,7 @@ extension AssemblyFixture {
   func verified(after damage: String = "") throws -> StoreVerification {
     try writeCheckpoints()
     try assembly.assemble(at: destination)
-    try writeSummaries(.validate, of: destination)
+    try writeSummaries(.rows, of: destination)
     let connection = try Connection(path: destination.string, mode: .readWrite)
     try connection.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     try connection.execute("PRAGMA journal_mode = DELETE; " + damage)

@@ -4,6 +4,7 @@ import SystemPackage
 import Testing
 
 @testable import GodwitCommit
+import GodwitPages
 
 private typealias Row = (Int64, [SQLiteValue])
 

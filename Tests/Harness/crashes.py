@@ -124,7 +124,7 @@ def moment(directory):
     if os.path.exists(os.path.join(directory, "journal.json")):
         return "commit"
     stages = {name.split(os.sep)[0] for name in checkpoints(directory)}
-    for stage in ("soundness", "verify", "audit", "validate", "link", "copy"):
+    for stage in ("soundness", "verify", "audit", "validate", "link", "copy", "rows"):
         if stage in stages:
             return f"after the first checkpoint of {stage}"
     return "before the first checkpoint"

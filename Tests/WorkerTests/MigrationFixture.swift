@@ -121,22 +121,25 @@ final class MigrationFixture {
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []
     droppedByMapping = []
-    for unit in plan.units(in: .copy) {
-      let summary =
-        plan.isLightweight
-        ? try CopyStage(context: context).run(unit)
-        : try MappedCopyStage(context: context).run(unit)
-      findings.merge(summary.findings)
-    }
-    if !plan.isLightweight { try barrier.associate() }
-    for unit in plan.units(in: .link) {
-      let summary = try LinkStage(context: context).run(unit)
-      findings.merge(summary.findings)
-      droppedByMapping += summary.losses ?? []
-    }
-    if !plan.isLightweight { droppedByMapping += try barrier.gather() }
-    for unit in plan.units(in: .validate) {
-      findings.merge(try ValidateStage(context: context).run(unit).findings)
+    if plan.isOnePass {
+      for unit in plan.units(in: .validate) {
+        let (summary, _) = try RowPass(context: context).run(unit)
+        for part in summary.parts() { findings.merge(part.findings ?? []) }
+      }
+    } else {
+      for unit in plan.units(in: .copy) {
+        findings.merge(try MappedCopyStage(context: context).run(unit).findings)
+      }
+      try barrier.associate()
+      for unit in plan.units(in: .link) {
+        let summary = try MappedLinkStage(context: context).run(unit)
+        findings.merge(summary.findings)
+        droppedByMapping += summary.losses ?? []
+      }
+      droppedByMapping += try barrier.gather()
+      for unit in plan.units(in: .validate) {
+        findings.merge(try MappedValidateStage(context: context).run(unit).findings)
+      }
     }
     let path = run.path.appending("assembled.sqlite")
     latest = (plan, run, path)

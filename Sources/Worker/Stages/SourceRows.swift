@@ -107,6 +107,7 @@ final class SourceRows {
   private let raw: RawTable?
   private let places: UnsafeMutablePointer<Int32>
   private let statement: Statement?
+  private var isAtEnd = false
   /// Texts and blobs of a statement's rows.
   private var bytes = RawBuffer(capacity: 16)
   private let mostRows: Int
@@ -176,10 +177,15 @@ final class SourceRows {
 
   private func readSteps() throws -> Bool {
     count = 0
-    guard let statement else { return false }
+    guard let statement, !isAtEnd else { return false }
     bytes.removeAll()
     var offsets = 0
-    while count < mostRows, offsets < 1 << 16, try statement.step() {
+    while count < mostRows, offsets < 1 << 16 {
+      guard try statement.step() else {
+        // A step more would begin anew.
+        isAtEnd = true
+        break
+      }
       let row = row(count)
       statement.read(into: row, from: 0, count: Int32(width))
       if mostRows > 1 {
