@@ -106,13 +106,15 @@ let package = Package(
     library(
       "Worker",
       [
-        ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
+        ours("Mapping"),
         ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     library(
       "Commit",
       [
-        ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
+        ours("Mapping"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
       ]),
     library(
@@ -167,7 +169,8 @@ let package = Package(
     tests(
       "Commit",
       [
-        ours("Commit"), ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
+        ours("Commit"), ours("Pages"), ours("Planning"), ours("Checkpoints"),
+        ours("PersistentStore"),
         ours("Mapping"), ours("Digests"), ours("SQLite"), ours("DurableFiles"),
         ours("ObjectModel"), system,
       ]),

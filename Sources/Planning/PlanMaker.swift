@@ -39,7 +39,8 @@ struct PlanMaker {
       isLightweight: true, schema: schema.statements, control: try control(schema),
       tables: tables, joinTables: joins, foreignTables: foreign.tables,
       triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
-      audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
+      audits: [], notes: notes)
+    plan.audits = StoreSoundness.jobs(binding, carried: plan.carriedTables, findsPlaces: false)
     plan.losses =
       try losses
       + LossCounter(

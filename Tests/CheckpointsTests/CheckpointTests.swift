@@ -178,7 +178,7 @@ import Testing
   static let crafted: [(String, CheckpointError.Damage, Change)] = [
     ("a reserved byte", .header, { $0.reserved = 1 }),
     ("no stage", .header, { $0.stage = 0 }),
-    ("a stage of a later format", .header, { $0.stage = 7 }),
+    ("a stage of a later format", .header, { $0.stage = 8 }),
     (
       "no summary", .summary,
       {

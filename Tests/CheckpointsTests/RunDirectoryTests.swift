@@ -55,7 +55,9 @@ import Testing
     #expect(try DurableFile.names(in: run.folder(of: .link)) == ["000004.ckpt"])
     #expect(
       try DurableFile.names(in: run.path)
-        == ["audit", "copy", "link", "snapshot", "soundness", "validate", "verify"])
+        == [
+          "audit", "copy", "link", "rows", "snapshot", "soundness", "validate", "verify",
+        ])
   }
 
   @Test func `goes away whole`() throws {

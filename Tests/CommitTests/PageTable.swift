@@ -1,11 +1,11 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitPages
 import GodwitSQLite
 import SystemPackage
 import Testing
 
 @testable import GodwitCommit
-import GodwitPages
 
 /// One table made twice: by pages, and by SQLite.
 final class PageTable {

@@ -1,10 +1,10 @@
 import Foundation
+import GodwitPages
 import GodwitSQLite
 import SystemPackage
 import Testing
 
 @testable import GodwitCommit
-import GodwitPages
 
 private typealias Row = (Int64, [SQLiteValue])
 

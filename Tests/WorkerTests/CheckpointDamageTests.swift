@@ -47,7 +47,7 @@ import Testing
       // Whole as it is, under the name of another unit or stage, or for another plan.
       for other in [
         CheckpointName(stage: stage, unit: unit + 100),
-        CheckpointName(stage: stage == .copy ? .link : .copy, unit: unit + 100),
+        CheckpointName(stage: stage == .rows ? .verify : .rows, unit: unit + 100),
       ] {
         try whole.write(to: URL(filePath: run.path(of: other).string))
         #expect(throws: CheckpointError.otherUnit(run.path(of: other), found: name)) {

@@ -1,5 +1,5 @@
-import GodwitPlanning
 import GodwitPages
+import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 

@@ -79,8 +79,7 @@ struct PairPass {
       """, keys, context.source)
   }
 
-  func digest(_ table: ForeignTablePlan, _ keys: ClosedRange<Int64>) throws -> ShardSummary
-  {
+  func digest(_ table: ForeignTablePlan, _ keys: ClosedRange<Int64>) throws -> ShardSummary {
     try RowDigester.digest(
       """
       SELECT \(table.expressions.joined(separator: ", "))

@@ -23,7 +23,8 @@ final class ValidateStage {
     isMapped = table.entities.map { $0.destinationNumber != 0 }
     merge = RowMerge(table)
     finisher = isComputed ? try context.covered(table).map(RowFinisher.init) : nil
-    let rest = isComputed ? table.columns : table.way == .removed ? table.copyColumns : table.carriedColumns
+    let rest =
+      isComputed ? table.columns : table.way == .removed ? table.copyColumns : table.carriedColumns
     row = RowValues(count: 3 + rest.count)
   }
 
