@@ -34,6 +34,7 @@ public struct BenchMigration: Sendable {
   private static var expressions: HandWrittenMigration.Rewrite {
     let customer = "FROM {source}ZCUSTOMER AS c WHERE c.Z_PK = ZPURCHASE.ZCUSTOMER"
     var rewrite = HandWrittenMigration.Rewrite()
+    rewrite.insertsObjects = true
     rewrite.values = [
       "Customer": [
         "createdAt": "ZCREATEDAT + 86400", "email": "lower(ZEMAIL)", "name": "upper(ZNAME)",
@@ -63,6 +64,7 @@ public struct BenchMigration: Sendable {
   /// `Bench.policies.yaml` in SQL.
   private static var policy: HandWrittenMigration.Rewrite {
     var rewrite = HandWrittenMigration.Rewrite()
+    rewrite.insertsObjects = true
     rewrite.entities = ["Review"]
     rewrite.renumbered = ["Review"]
     rewrite.values = ["Review": ["customer": "NULL", "product": "NULL"]]

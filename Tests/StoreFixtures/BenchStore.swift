@@ -36,6 +36,8 @@ public struct BenchStore: Sendable {
   /// Rows of the small table.
   private static let settings = 200
 
+  private static let fewest = 100
+
   /// Objects of the small store that tells how large an object is.
   private static let sample = 20_000
 
@@ -49,8 +51,14 @@ public struct BenchStore: Sendable {
       .write(to: trial)
     try files.removeItem(atPath: trial)
     let each = Double(measured.bytes) / Double(Self.sample)
-    let objects = max(100, Int(Double(bytes) / each))
-    let report = try StoreGenerator(model, options: options(objects: objects)).write(to: path)
+    var objects = max(Self.fewest, Int(Double(bytes) / each))
+    var report = try StoreGenerator(model, options: options(objects: objects)).write(to: path)
+    // Of a small store much is schema, model and pages that are not full.
+    while report.bytes > bytes * 6 / 5, objects > Self.fewest {
+      try files.removeItem(atPath: path)
+      objects = max(Self.fewest, objects / 2)
+      report = try StoreGenerator(model, options: options(objects: objects)).write(to: path)
+    }
     let bundle = URL(fileURLWithPath: path).deletingLastPathComponent()
       .appendingPathComponent("Bench.xcdatamodeld")
     if !files.fileExists(atPath: bundle.path) {

@@ -40,7 +40,7 @@ extension HandWrittenMigration {
       "-- One pair of models. Run on a copy: sqlite3 COPY < THIS",
       "PRAGMA journal_mode = OFF;", "PRAGMA synchronous = OFF;",
       "PRAGMA locking_mode = EXCLUSIVE;", "PRAGMA cache_size = -262144;",
-      "PRAGMA temp_store = MEMORY;", "PRAGMA secure_delete = OFF;", "BEGIN;",
+      "PRAGMA temp_store = FILE;", "PRAGMA secure_delete = OFF;", "BEGIN;",
     ]
     lines += before.filter { !kept.contains($0) }.map { "DROP INDEX \(name($0.name));" }
     lines += changes.flatMap(\.statements)
@@ -97,6 +97,7 @@ extension HandWrittenMigration {
     var assignments: [String] = []
     var carried: Set<String> = []
     if source.entityNumbers[old] != number { assignments.append("Z_ENT = \(number)") }
+    if rewrite.insertsObjects { assignments.append("Z_OPT = 1") }
     for (column, value) in zip(table.columns, values) {
       let plain = from.columns.first { name($0.name) == value }
       let same = from.columns.first { $0.name == column.name }

@@ -17,7 +17,9 @@ public struct HandWrittenMigration {
     /// Entity → property → expression over the source's columns. `{source}` stands for the
     /// schema prefix of source tables.
     public var values: [EntityName: [String: String]] = [:]
-    /// Entities whose objects are inserted anew: keys from 1, and an optimistic lock of 1.
+    /// Objects are new ones: an optimistic lock of 1, and `Z_MAX` as the keys leave it.
+    public var insertsObjects = false
+    /// Entities whose objects get keys from 1.
     public var renumbered: Set<EntityName> = []
 
     public init() {}
@@ -213,7 +215,7 @@ public struct HandWrittenMigration {
       {
         let root = source.hierarchy.root(of: before).rawValue
         highest =
-          rewrite.renumbered.contains(entity)
+          rewrite.insertsObjects
           ? "(SELECT ifnull(max(Z_PK), 0) FROM \(name(table.name)))"
           : "(SELECT Z_MAX FROM \(old) WHERE Z_NAME = \(literal(.text(root))))"
       }
