@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 
-from . import benchfleet, benchhistory, benchreport, benchresume, benchrivals, ground
+from . import benchcalls, benchfleet, benchhistory, benchreport, benchresume, benchrivals, ground
 
 # Row by row takes minutes beyond this.
 ROWS_LIMIT = 100
@@ -27,6 +27,7 @@ def options():
     parser.add_argument("--fleet", action="store_true", help="many stores of 1 MB and of 100 KB, and a run with nothing to do")
     parser.add_argument("--stores", type=int, default=1000, help="how many of each size")
     parser.add_argument("--rerun", type=int, default=10_000, metavar="STORES", help="finished stores of the run with nothing to do")
+    parser.add_argument("--calls", action="store_true", help="count the system calls of a fleet instead, by strace")
     parser.add_argument("--resume", action="store_true", help="kill a run at half of its rows and type the command again")
     parser.add_argument("--demand", action="store_true", help="exit code 1 where a goal is missed")
     parser.add_argument("--json", metavar="FILE")
@@ -93,7 +94,8 @@ def main():
     given = options()
     if given.picture:
         return benchhistory.draw(given.picture)
-    part = benchfleet.run if given.fleet else benchresume.run if given.resume else stores
+    part = (benchcalls.run if given.calls else benchfleet.run if given.fleet else benchresume.run if given.resume
+            else stores)
     with ground.workspace("bench") as folder:
         found, results = part(given, folder)
     goals = found.get("goals", [])
@@ -102,7 +104,7 @@ def main():
         name, date = benchhistory.commit()
         ground.write_json(given.json, {"commit": name, "date": date, "machine": benchhistory.machine()} | found)
     if given.record:
-        benchhistory.record(results)
+        ground.say(f"recorded {', '.join(results)} of {benchhistory.record(results)}")
     return benchreport.exit_code(goals, given.demand)
 
 

@@ -134,6 +134,8 @@ def rerun(given, folder):
 
 
 def run(given, folder):
+    if not shutil.which("sqlite3"):
+        sys.exit("--fleet needs the sqlite3 shell, which xargs starts")
     found, results, goals = {"stores": given.stores, "workers": given.workers, "fleets": {}}, {}, []
     for kilobytes in KILOBYTES:
         for in_place in (True, False):

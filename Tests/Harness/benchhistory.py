@@ -9,7 +9,7 @@ from . import ground
 
 FILE = os.path.join(ground.ROOT, "Benchmarks", "history.jsonl")
 COLORS = ("#3b7dd8", "#d1495b", "#2e9e6b", "#b8860b", "#8a5fc7", "#d2691e", "#2a9d9d", "#c2549d")
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 960, 480, 70, 250, 56, 96
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1000, 480, 70, 280, 56, 96
 TICKS = (0.05, 0.1, 0.2, 0.35, 0.5, 1, 2, 5, 10, 20)
 
 
@@ -27,9 +27,13 @@ def machine():
 def commit():
     """(hash, date) of the sources; `+` marks changes that are not committed."""
     def git(*words):
-        return subprocess.run(["git", "-C", ground.ROOT, *words], check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+        done = subprocess.run(["git", "-C", ground.ROOT, *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return done.stdout.decode().strip()
+    name = git("rev-parse", "--short=10", "HEAD")
+    if not name:
+        return "unknown", ""
     changed = [line for line in git("status", "--porcelain").splitlines() if not line.endswith("Benchmarks/history.jsonl")]
-    return git("rev-parse", "--short=10", "HEAD") + ("+" if changed else ""), git("show", "-s", "--format=%cI", "HEAD")
+    return name + ("+" if changed else ""), git("show", "-s", "--format=%cI", "HEAD")
 
 
 def load(path=FILE):
@@ -49,7 +53,7 @@ def recorded(lines, found):
 
 
 def record(results, path=FILE):
-    """`results`: {what was run: figures of Godwit with `ratio`}."""
+    """`results`: {what was run: figures of Godwit with `ratio`}. Gives the commit."""
     name, date = commit()
     entry = {"commit": name, "date": date, "machine": machine(), "results": results}
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -57,7 +61,7 @@ def record(results, path=FILE):
     with open(path + ".new", "w", encoding="utf-8") as file:
         file.write(text)
     os.replace(path + ".new", path)
-    ground.say(f"recorded {', '.join(results)} of {name}")
+    return name
 
 
 def result(contender):
@@ -110,14 +114,15 @@ def picture(lines):
     middle = (TOP + HEIGHT - BOTTOM) / 2
     out.append(f'<text x="18" y="{middle}" text-anchor="middle" transform="rotate(-90 18 {middle})">times the script</text>')
     out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">commit</text>')
+    spacing = min(20, (HEIGHT - TOP - 16) / len(found))
     for number, (name, points) in enumerate(found.items()):
         color, dashes = COLORS[number % len(COLORS)], ("", ' stroke-dasharray="6 4"')[number // len(COLORS) % 2]
         path = " ".join(f"{across(place):.1f},{up(ratio):.1f}" for place, ratio in points)
         out.append(f'<polyline fill="none" stroke="{color}" stroke-width="2"{dashes} points="{path}"/>')
         out += [f'<circle cx="{across(place):.1f}" cy="{up(ratio):.1f}" r="3.5" fill="{color}"/>' for place, ratio in points]
-        x, y = WIDTH - RIGHT + 16, TOP + 8 + 20 * number
-        out.append(f'<line stroke="{color}" stroke-width="3"{dashes} x1="{x}" x2="{x + 20}" y1="{y}" y2="{y}"/>')
-        out.append(f'<text x="{x + 28}" y="{y + 4}">{html.escape(name)}: {points[-1][1]:.2f}</text>')
+        x, y = WIDTH - RIGHT + 16, TOP + 8 + spacing * number
+        out.append(f'<line stroke="{color}" stroke-width="3"{dashes} x1="{x}" x2="{x + 20}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        out.append(f'<text x="{x + 28}" y="{y + 4:.1f}">{html.escape(name)}: {points[-1][1]:.2f}</text>')
     return "\n".join(out + ["</svg>", ""])
 
 
