@@ -7,7 +7,6 @@ Godwit's before anything is timed.
 """
 import argparse
 import os
-import subprocess
 import sys
 
 from . import benchcalls, benchfleet, benchhistory, benchreport, benchresume, benchrivals, ground
@@ -36,28 +35,9 @@ def options():
     return parser.parse_args()
 
 
-def make_store(folder, words):
-    """The store in a folder of its own, with the scripts of its migrations."""
-    os.makedirs(folder)
-    store, scripts = os.path.join(folder, "bench.sqlite"), os.path.join(folder, "scripts")
-    subprocess.run([ground.fixtures(), "bench-store", "--output", store, "--scripts", scripts, *words],
-                   check=True, stdout=sys.stderr)
-    return benchrivals.Migration.listed(scripts, store)
-
-
-def migrations(folder, asked, words):
-    """Those asked for, in the order of their names; c has a store with one more table."""
-    found = []
-    if set(asked) - {"c"}:
-        found += make_store(os.path.join(folder, "store"), words)
-    if "c" in asked:
-        found += make_store(os.path.join(folder, "settings"), [*words, "--settings"])
-    return sorted((m for m in found if m.name in asked), key=lambda m: m.name)
-
-
 def compare(given, folder):
     """{migration: {contender: samples}}, and the figures for JSON."""
-    found = migrations(folder, given.only, ["--megabytes", str(given.megabytes), "--seed", str(given.seed)])
+    found = benchrivals.migrations(folder, given.only, ["--megabytes", str(given.megabytes), "--seed", str(given.seed)])
     with_rows = given.rows or given.megabytes <= ROWS_LIMIT
     contenders = {m.name: m.contenders(with_rows, given.workers) for m in found}
     runs = given.runs or 5

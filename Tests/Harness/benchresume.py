@@ -6,7 +6,7 @@ import time
 
 from . import benchrivals, ground, processes, tool
 
-POLL = 0.002
+POLL = 0.01
 
 
 def finished(directory):
@@ -56,8 +56,8 @@ def killed_at_half(command, directory, half):
 
 
 def run(given, folder):
-    from . import bench
-    migration = bench.migrations(folder, given.only[:1], ["--megabytes", str(given.megabytes), "--seed", str(given.seed)])[0]
+    words = ["--megabytes", str(given.megabytes), "--seed", str(given.seed)]
+    migration = benchrivals.migrations(folder, given.only[:1], words)[0]
     out = {name: benchrivals.out_path(folder, migration, name) for name in ("whole", "resumed")}
 
     def command(path):

@@ -118,6 +118,25 @@ class Migration:
         flush(out)
 
 
+def make_store(folder, words):
+    """The store in a folder of its own, with the scripts of its migrations."""
+    os.makedirs(folder)
+    store, scripts = os.path.join(folder, "bench.sqlite"), os.path.join(folder, "scripts")
+    subprocess.run([ground.fixtures(), "bench-store", "--output", store, "--scripts", scripts, *words],
+                   check=True, stdout=sys.stderr)
+    return Migration.listed(scripts, store)
+
+
+def migrations(folder, asked, words):
+    """Those asked for, in the order of their names; c has a store with one more table."""
+    found = []
+    if set(asked) - {"c"}:
+        found += make_store(os.path.join(folder, "store"), words)
+    if "c" in asked:
+        found += make_store(os.path.join(folder, "settings"), [*words, "--settings"])
+    return sorted((m for m in found if m.name in asked), key=lambda m: m.name)
+
+
 def compare(migration, name, godwits, rivals):
     """Ends the benchmark where a rival did less than Godwit, or more."""
     found = benchsql.differences(godwits, rivals)
