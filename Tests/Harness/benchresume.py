@@ -88,8 +88,8 @@ def run(given, folder):
     print(ground.table(table, ("stage", "units", "rows", "units at the kill", "rows at the kill", "units again", "rows again",
                                "bytes again")))
     share = seconds / whole_seconds
-    print(f"The second run took {seconds:.2f} s, {share:.2f} of a whole one ({whole_seconds:.2f} s); the two together "
-          f"{killed_seconds + seconds - whole_seconds:.2f} s more than a whole one.\n"
+    print(f"The second run took {seconds:.2f} s, {share:.2f} of a whole one ({whole_seconds:.2f} s); with the first one "
+          f"{killed_seconds + seconds:.2f} s.\n"
           "Units that were under way at the kill are begun again, and are not counted as done twice.")
     return {"megabytes": given.megabytes, "killedSeconds": killed_seconds, "secondRunSeconds": seconds,
             "wholeRunSeconds": whole_seconds, "rowsAtKill": rows(before), "rows": rows(all_units), "again": redone}, {}
