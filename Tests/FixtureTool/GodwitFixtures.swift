@@ -100,23 +100,40 @@ struct BenchStoreCommand: ParsableCommand {
 
   @Option(help: "The new store's path.") var output: String
   @Option(help: "About how large.") var megabytes = 100
+  @Option(help: "About how large, for stores below a megabyte.") var kilobytes: Int?
   @Option(help: "Equal seeds give equal stores.") var seed: UInt64 = 1
+  @Flag(help: "With a small entity, for the migration that changes nothing else.")
+  var settings = false
   @Option(help: "Also write the SQL that migrates it: sqlite3 DESTINATION < FILE.")
   var sql: String?
+  @Option(help: "Write the SQL of every migration of such a store into this folder.")
+  var scripts: String?
 
   func validate() throws {
     guard (1...100_000).contains(megabytes) else {
       throw ValidationError("--megabytes must be 1 to 100000")
     }
+    guard (1...1_000_000).contains(kilobytes ?? 1) else {
+      throw ValidationError("--kilobytes must be 1 to 1000000")
+    }
+    guard sql == nil || !settings else {
+      throw ValidationError("--sql is for stores without --settings")
+    }
   }
 
   func run() throws {
-    let store = try BenchStore(megabytes: megabytes, seed: seed).write(to: output)
+    var bench = BenchStore(bytes: kilobytes.map { $0 * 1000 } ?? megabytes * 1_000_000, seed: seed)
+    bench.version = settings ? .five : .one
+    let store = try bench.write(to: output)
     print("\(store.path)  \(store.totalObjects) objects  \(store.bytes) bytes")
-    guard let sql else { return }
-    let migration = try HandWrittenMigration(
-      from: FixtureModels.Bench.one.model(), to: FixtureModels.Bench.two.model())
     let source = URL(fileURLWithPath: output).path
-    try Data(migration.script(for: source).utf8).write(to: URL(fileURLWithPath: sql))
+    if let sql {
+      let migration = try HandWrittenMigration(
+        from: FixtureModels.Bench.one.model(), to: FixtureModels.Bench.two.model())
+      try Data(migration.script(for: source).utf8).write(to: URL(fileURLWithPath: sql))
+    }
+    if let scripts {
+      try BenchMigration.writeScripts(to: scripts, store: source, version: bench.version)
+    }
   }
 }

@@ -66,9 +66,15 @@ def fixtures():
     return _built("godwit-fixtures", "GODWIT_FIXTURES")
 
 
+@functools.cache
+def trial():
+    """The executable with policies; `GODWIT_TRIAL` names another one."""
+    return _built("godwit-trial", "GODWIT_TRIAL")
+
+
 def use_policies():
-    """From here on the executable under trial is the one with policies; `GODWIT_TRIAL` names another."""
-    os.environ["GODWIT"] = _built("godwit-trial", "GODWIT_TRIAL")
+    """From here on the executable under trial is the one with policies."""
+    os.environ["GODWIT"] = trial()
     godwit.cache_clear()
 
 

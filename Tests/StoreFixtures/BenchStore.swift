@@ -3,11 +3,18 @@ import GodwitObjectModel
 
 /// The store of the migration benchmark: text of 20 to 200 bytes, four entities, one join table.
 public struct BenchStore: Sendable {
-  public var megabytes: Int
+  /// About how large the store is.
+  public var bytes: Int
   public var seed: UInt64
+  /// ``FixtureModels/Bench/one``, or ``FixtureModels/Bench/five`` with its small entity.
+  public var version = FixtureModels.Bench.one
 
   public init(megabytes: Int, seed: UInt64) {
-    self.megabytes = megabytes
+    self.init(bytes: megabytes * 1_000_000, seed: seed)
+  }
+
+  public init(bytes: Int, seed: UInt64) {
+    self.bytes = bytes
     self.seed = seed
   }
 
@@ -19,27 +26,39 @@ public struct BenchStore: Sendable {
     var options = StoreOptions(seed: seed)
     options.rows = 0
     for (entity, part) in Self.parts { options.rowsByEntity[entity] = max(1, objects * part / 100) }
+    if version == .five { options.rowsByEntity["Setting"] = Self.settings }
     options.textBytes = 20...200
     options.nullFraction = 0.05
-    options.metadata = ["bench": .integer(Int64(megabytes))]
+    options.metadata = ["bench": .integer(Int64(bytes / 1_000_000))]
     return options
   }
+
+  /// Rows of the small table.
+  private static let settings = 200
+
+  private static let fewest = 100
 
   /// Objects of the small store that tells how large an object is.
   private static let sample = 20_000
 
-  /// Writes the store and copies the two models beside it, as `Bench.xcdatamodeld`.
+  /// Writes the store and copies the models beside it, as `Bench.xcdatamodeld`.
   @discardableResult
   public func write(to path: String) throws -> StoreReport {
     let files = FileManager.default
-    let model = try FixtureModels.Bench.one.model()
+    let model = try version.model()
     let trial = path + ".sample"
     let measured = try StoreGenerator(model, options: options(objects: Self.sample))
       .write(to: trial)
     try files.removeItem(atPath: trial)
     let each = Double(measured.bytes) / Double(Self.sample)
-    let objects = max(100, Int(Double(megabytes) * 1_000_000 / each))
-    let report = try StoreGenerator(model, options: options(objects: objects)).write(to: path)
+    var objects = max(Self.fewest, Int(Double(bytes) / each))
+    var report = try StoreGenerator(model, options: options(objects: objects)).write(to: path)
+    // Of a small store much is schema, model and pages that are not full.
+    while report.bytes > bytes * 6 / 5, objects > Self.fewest {
+      try files.removeItem(atPath: path)
+      objects = max(Self.fewest, objects / 2)
+      report = try StoreGenerator(model, options: options(objects: objects)).write(to: path)
+    }
     let bundle = URL(fileURLWithPath: path).deletingLastPathComponent()
       .appendingPathComponent("Bench.xcdatamodeld")
     if !files.fileExists(atPath: bundle.path) {

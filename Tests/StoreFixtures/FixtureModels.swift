@@ -52,6 +52,12 @@ public enum FixtureModels {
     case two = "Bench 2"
     /// Without one attribute of ``one``: for mapping models of copies and of expressions.
     case three = "Bench 3"
+    /// ``one`` and an entity whose name sorts first.
+    case four = "Bench 4"
+    /// ``one`` and a small entity whose name sorts last.
+    case five = "Bench 5"
+    /// ``five`` with another small entity.
+    case six = "Bench 6"
 
     public static var bundlePath: String {
       FixtureModels.folder.appendingPathComponent("Bench.xcdatamodeld").path

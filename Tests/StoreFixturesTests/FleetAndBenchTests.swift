@@ -57,22 +57,39 @@ import Testing
     try result.close()
   }
 
-  @Test(.enabled(if: Oracle.isThere, "needs ../shared"))
-  func `makes of the benchmark's store what the oracle expects`() throws {
+  private func migrateInPlace(_ scratch: Scratch, _ migration: HandWrittenMigration) throws {
+    let script = try migration.scriptInPlace(of: scratch.path("source.sqlite"))
+    try FileManager.default.copyItem(
+      atPath: scratch.path("source.sqlite"), toPath: scratch.path("result.sqlite"))
+    let result = try Connection(path: scratch.path("result.sqlite"), mode: .readWrite)
+    try result.execute(script)
+    try result.close()
+  }
+
+  /// Those that a mapping model decides are compared with Godwit's result by the benchmark itself.
+  static let inferred = BenchMigration.all.filter { $0.mapping == nil }.map(\.name)
+
+  @Test(
+    .enabled(if: Oracle.isThere, "needs ../shared"),
+    arguments: inferred, [false, true])
+  func `makes of the benchmark's store what the oracle expects`(
+    name: String, inPlace: Bool
+  ) throws {
     let scratch = try Scratch()
-    try BenchStore(megabytes: 1, seed: 3).write(to: scratch.path("source.sqlite"))
-    try migrate(
-      scratch,
-      HandWrittenMigration(
-        from: FixtureModels.Bench.one.model(), to: FixtureModels.Bench.two.model()))
+    let migration = try #require(BenchMigration.all.first { $0.name == name })
+    var store = BenchStore(megabytes: 1, seed: 3)
+    store.version = migration.source
+    try store.write(to: scratch.path("source.sqlite"))
+    try (inPlace ? migrateInPlace : migrate)(scratch, migration.sql())
     let verdict = try Oracle.run(
       "lightweight", scratch.path("source.sqlite"), scratch.path("result.sqlite"),
-      "--source-model", FixtureModels.Bench.one.path, "--destination-model",
-      FixtureModels.Bench.two.path)
+      "--source-model", migration.source.path, "--destination-model", migration.destination.path)
     #expect(verdict.status == 0, "\(verdict.output)")
+    // The order of statements is its own: a table that is copied whole has its indexes first.
+    // `ALTER TABLE` also writes its own text, and adds columns at the end.
+    guard !inPlace else { return }
     let text = try Oracle.run(
-      "ddl", scratch.path("result.sqlite"), "--model", FixtureModels.Bench.two.path,
-      "--strict-order")
+      "ddl", scratch.path("result.sqlite"), "--model", migration.destination.path)
     #expect(text.status == 0, "\(text.output)")
   }
 
