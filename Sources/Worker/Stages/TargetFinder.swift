@@ -2,7 +2,7 @@ import GodwitSQLite
 
 /// Finds out what entity the row with a given key is.
 ///
-/// A few look-ups go through the source's own b-tree. When many are asked of one table, a map of
+/// A few look-ups go through the table's own b-tree. When many are asked of one table, a map of
 /// one byte a key is made by a single scan, where the keys are dense enough for that; the maps of
 /// one worker are bounded, so its memory stays flat whatever the number of rows.
 final class TargetFinder {
@@ -22,6 +22,7 @@ final class TargetFinder {
   /// Look-ups in one table after which a map may pay: a look-up costs about as much as scanning
   /// three rows.
   private static let lookupsBeforeMap = 10_000
+  private static let rowsALookup: Int64 = 4
 
   private let connection: Connection
   private var tables: [Table] = []
@@ -69,36 +70,58 @@ final class TargetFinder {
     return value.kind == .integer ? value.bits : -1
   }
 
+  /// Makes a map at once where that is cheaper than so many look-ups.
+  func expect(_ lookups: Int64, inTable number: Int) throws {
+    guard !tables[number].isMapTried,
+      let keys = try connection.extent(of: tables[number].name, key: "Z_PK"),
+      keys.upperBound / Self.rowsALookup - keys.lowerBound / Self.rowsALookup <= lookups
+    else { return }
+    tables[number].isMapTried = true
+    try makeMap(number)
+  }
+
+  /// Gives back the memory of all maps. They are made again when they are needed again.
+  func removeMaps() {
+    for number in tables.indices {
+      tables[number].map?.deallocate()
+      tables[number].map = nil
+      tables[number].isMapTried = false
+      tables[number].lookups = 0
+    }
+    mappedBytes = 0
+  }
+
   /// Scans a table once, if its keys lie densely and its entities are few.
   private func makeMap(_ number: Int) throws {
-    let name = quoted(tables[number].name)
-    let extent = try connection.rows("SELECT min(Z_PK), max(Z_PK) FROM \(name)").first
-    guard case .integer(let low)? = extent?.first, case .integer(let high)? = extent?.last else {
-      return
-    }
-    let (width, overflow) = high.subtractingReportingOverflow(low)
+    guard let keys = try connection.extent(of: tables[number].name, key: "Z_PK") else { return }
+    let low = keys.lowerBound
+    let (width, overflow) = keys.upperBound.subtractingReportingOverflow(low)
     guard !overflow, width < Int64(Self.mapBudget - mappedBytes) else { return }
     let map = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Int(width) + 1)
     map.initialize(repeating: 0)
     var entities: [Int64] = [0]
-    let statement = try connection.prepare("SELECT Z_PK, Z_ENT FROM \(name) ORDER BY Z_PK")
-    var row = (RawValue.null, RawValue.null)
-    while try statement.step() {
-      statement.read(into: &row.0, from: 0, count: 1)
-      statement.read(into: &row.1, from: 1, count: 1)
-      let entity = row.1.kind == .integer ? row.1.bits : -1
+    var isWhole = false
+    defer { if !isWhole { map.deallocate() } }
+    var areFew = true
+    // An index could hold something else than the table.
+    try connection.visitRows(
+      ["Z_PK", "Z_ENT"], "FROM \(quoted(tables[number].name)) NOT INDEXED"
+    ) { row in
+      let entity = row[1].kind == .integer ? row[1].bits : -1
       var place = entities.count - 1
       while place > 0, entities[place] != entity { place -= 1 }
       if place == 0 {
-        guard entities.count < 256 else {
-          map.deallocate()
-          return
-        }
+        areFew = areFew && entities.count < 256
+        guard areFew else { return }
         place = entities.count
         entities.append(entity)
       }
-      map[Int(row.0.bits &- low)] = UInt8(place)
+      let offset = row[0].bits &- low
+      // Only a damaged table has keys outside of its lowest and highest.
+      if map.indices.contains(Int(offset)) { map[Int(offset)] = UInt8(place) }
     }
+    guard areFew else { return }
+    isWhole = true
     mappedBytes += map.count
     tables[number].map = map
     tables[number].lowestKey = low
