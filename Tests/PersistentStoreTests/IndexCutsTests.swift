@@ -1,3 +1,4 @@
+import GodwitDigests
 import GodwitSQLite
 import Testing
 
@@ -17,7 +18,7 @@ import Testing
       WITH n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
       INSERT INTO t
       SELECT i * 3, i % 4,
-             CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN i WHEN 2 THEN i + 0.5 WHEN 3 THEN 't' || i
+             CASE (i * 48271) % 1009 % 5 WHEN 0 THEN NULL WHEN 1 THEN i WHEN 2 THEN i + 0.5 WHEN 3 THEN 't' || i
              ELSE CAST('b' || i AS BLOB) END,
              CASE WHEN i % 7 THEN substr('abcdefg', i % 7, 2) || (i * 7919) % 500 END
         FROM n;

@@ -48,7 +48,7 @@ package struct TableIndex {
   package func entries(
     of table: String, _ part: IndexPart = .all, in connection: Connection
   ) throws -> RowSetDigest? {
-    let order = EntryOrder(self)
+    var order = EntryOrder(self)
     let count = columns.count + 1
     var digest = RowSetDigest()
     var ascends = true
@@ -62,7 +62,7 @@ package struct TableIndex {
           var hash = RowHash(length: count)
           for place in 0..<count { hash.add(entry[place]) }
           digest.add(hash)
-          ascends = ascends && order.ascends(to: entry)
+          if ascends { ascends = order.ascends(to: entry) }
         }
       } catch let error as SQLiteError where error.isOfContent && !error.isCorruption {
         // SQLite cannot use the index for this.
@@ -124,7 +124,7 @@ extension RowHash {
 }
 
 /// Whether entries of an index come in its order. Keeps a copy of the entry before.
-private final class EntryOrder {
+private struct EntryOrder: ~Copyable {
   private let isDescending: [Bool]
   private let isUnique: Bool
   private let count: Int
@@ -142,9 +142,9 @@ private final class EntryOrder {
 
   deinit { last.deallocate() }
 
-  func restart() { isFirst = true }
+  mutating func restart() { isFirst = true }
 
-  func ascends(to entry: UnsafePointer<RawValue>) -> Bool {
+  mutating func ascends(to entry: UnsafePointer<RawValue>) -> Bool {
     let ascends = isFirst || stands(before: entry)
     isFirst = false
     var size = 0

@@ -5,7 +5,7 @@ import GodwitSQLite
 /// Gathers, from the rows of one verify unit, what makes soundness jobs needless: the keys that the
 /// table's indexes must have, and that references lead somewhere. The unit reads its part of each
 /// index, too.
-final class SoundnessScan {
+struct SoundnessScan {
   /// The row ids that the unit goes over.
   let rowIDs: ClosedRange<Int64>
   private let assembled: Connection
@@ -26,15 +26,17 @@ final class SoundnessScan {
     rowIDs = table.rowIDs[part]
     keys = table.indexes.flatMap { IndexKeys($0, columns: columns, rowID: rowID) }
     for (number, job) in try context.destinationJobs().enumerated() {
-      guard case .references(let rule) = job.answeredBy, rule.table == table.name,
-        let scan = try ReferenceScan(rule, job: number, columns: columns, targets)
-      else { continue }
-      try targets.expect(table.width, inTable: scan.target)
-      references.append(scan)
+      guard case .references(let rule) = job.answeredBy, rule.table == table.name else { continue }
+      let target = try targets.table(rule.target)
+      try targets.expect(table.width, inTable: target)
+      if let scan = ReferenceScan(rule, job: number, columns, target, targets.map(ofTable: target))
+      {
+        references.append(scan)
+      }
     }
   }
 
-  func add(_ row: UnsafeMutablePointer<RawValue>) throws {
+  mutating func add(_ row: UnsafeMutablePointer<RawValue>) throws {
     keys?.add(row)
     for index in references.indices { try references[index].check(row, targets) }
   }
@@ -123,9 +125,11 @@ extension Connection {
 /// One ``ReferenceRule``, compiled for the rows of its table.
 private struct ReferenceScan {
   let job: Int
-  let target: Int
   private(set) var isClean = true
   private let place: Int
+  private let target: Int
+  /// Of the target, where there is one by now; else the finder is asked.
+  private let map: TargetFinder.Map?
   private let isOptional: Bool
   private let entities: ProgramTable?
   private let allowed: ProgramTable
@@ -134,7 +138,9 @@ private struct ReferenceScan {
   private let orderPlace: Int
 
   /// Nil where the rule cannot be judged by these columns.
-  init?(_ rule: ReferenceRule, job: Int, columns: [String], _ targets: TargetFinder) throws {
+  init?(
+    _ rule: ReferenceRule, job: Int, _ columns: [String], _ target: Int, _ map: TargetFinder.Map?
+  ) {
     let places = [rule.column, rule.entityColumn, rule.orderColumn].map { name in
       name.map { columns.firstIndex(of: $0) } ?? -1
     }
@@ -148,7 +154,8 @@ private struct ReferenceScan {
     isOptional = rule.isOptional
     entities = rule.entities.map { ProgramTable(numbers: $0, elsewhere: []) }
     allowed = ProgramTable(numbers: rule.allowed, elsewhere: [])
-    target = try targets.table(rule.target)
+    self.target = target
+    self.map = map
   }
 
   /// - Parameter row: `Z_ENT` is its second column where the rule names entities.
@@ -166,9 +173,11 @@ private struct ReferenceScan {
     guard key.kind == .integer else {
       return key.kind == .null && isOptional && (entityPlace < 0 || row[entityPlace].kind == .null)
     }
-    guard let entity = try targets.entity(of: key.bits, inTable: target),
-      allowed.program(for: .integer(entity)) >= 0
-    else { return false }
+    let found =
+      if let map { map.entity(of: key.bits) } else {
+        try targets.entity(of: key.bits, inTable: target)
+      }
+    guard let entity = found, allowed.program(for: .integer(entity)) >= 0 else { return false }
     if entityPlace >= 0 {
       guard row[entityPlace].kind == .integer, row[entityPlace].bits == entity else { return false }
     }

@@ -10,11 +10,30 @@ final class TargetFinder {
     var name: String
     var statement: Statement
     var lookups = 0
-    /// Place of each key's entity in `entities`, from `lowestKey`; 0 for keys without a row.
-    var map: UnsafeMutableBufferPointer<UInt8>?
-    var lowestKey: Int64 = 0
-    var entities: [Int64] = []
+    var map: Map?
     var isMapTried = false
+  }
+
+  /// The entities of all rows of a table, in memory that the finder owns.
+  struct Map {
+    /// Place of each key's entity in `entities`, from `lowestKey`; 0 for keys without a row.
+    fileprivate let places: UnsafeMutableBufferPointer<UInt8>
+    fileprivate let lowestKey: Int64
+    fileprivate let entities: UnsafeMutablePointer<Int64>
+
+    /// `Z_ENT` of a row; −1 where it is not an integer; nil where there is no such row.
+    @inline(__always)
+    func entity(of key: Int64) -> Int64? {
+      let (offset, overflow) = key.subtractingReportingOverflow(lowestKey)
+      guard !overflow, offset >= 0, offset < places.count else { return nil }
+      let place = places[Int(offset)]
+      return place == 0 ? nil : entities[Int(place)]
+    }
+
+    fileprivate func deallocate() {
+      places.deallocate()
+      entities.deallocate()
+    }
   }
 
   /// 32 MiB: maps of 32 million keys. A worker may hold 128 MiB in all.
@@ -45,14 +64,12 @@ final class TargetFinder {
   /// `Z_ENT` of a row; −1 where it is not an integer; nil where there is no such row.
   @inline(__always)
   func entity(of key: Int64, inTable number: Int) throws -> Int64? {
-    if let map = tables[number].map {
-      let place = key &- tables[number].lowestKey
-      guard place >= 0, place < map.count else { return nil }
-      let entity = map[Int(place)]
-      return entity == 0 ? nil : tables[number].entities[Int(entity)]
-    }
+    if let map = tables[number].map { return map.entity(of: key) }
     return try lookUp(key, inTable: number)
   }
+
+  /// The map of a table, where there is one. It is valid until ``removeMaps()``.
+  func map(ofTable number: Int) -> Map? { tables[number].map }
 
   @inline(never)
   private func lookUp(_ key: Int64, inTable number: Int) throws -> Int64? {
@@ -97,9 +114,12 @@ final class TargetFinder {
     let low = keys.lowerBound
     let (width, overflow) = keys.upperBound.subtractingReportingOverflow(low)
     guard !overflow, width < Int64(Self.mapBudget - mappedBytes) else { return }
-    let map = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Int(width) + 1)
-    map.initialize(repeating: 0)
-    var entities: [Int64] = [0]
+    let places = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Int(width) + 1)
+    places.initialize(repeating: 0)
+    let entities = UnsafeMutablePointer<Int64>.allocate(capacity: 256)
+    entities.initialize(repeating: 0, count: 256)
+    let map = Map(places: places, lowestKey: low, entities: entities)
+    var count = 1
     var isWhole = false
     defer { if !isWhole { map.deallocate() } }
     var areFew = true
@@ -108,23 +128,22 @@ final class TargetFinder {
       ["Z_PK", "Z_ENT"], "FROM \(quoted(tables[number].name)) NOT INDEXED"
     ) { row in
       let entity = row[1].kind == .integer ? row[1].bits : -1
-      var place = entities.count - 1
+      var place = count - 1
       while place > 0, entities[place] != entity { place -= 1 }
       if place == 0 {
-        areFew = areFew && entities.count < 256
+        areFew = areFew && count < 256
         guard areFew else { return }
-        place = entities.count
-        entities.append(entity)
+        place = count
+        entities[place] = entity
+        count += 1
       }
       let offset = row[0].bits &- low
       // Only a damaged table has keys outside of its lowest and highest.
-      if map.indices.contains(Int(offset)) { map[Int(offset)] = UInt8(place) }
+      if offset >= 0, offset < places.count { places[Int(offset)] = UInt8(place) }
     }
     guard areFew else { return }
     isWhole = true
-    mappedBytes += map.count
+    mappedBytes += places.count
     tables[number].map = map
-    tables[number].lowestKey = low
-    tables[number].entities = entities
   }
 }

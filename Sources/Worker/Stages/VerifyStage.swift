@@ -17,10 +17,11 @@ struct VerifyStage {
     case .table(let index):
       let table = context.plan.tables[index]
       let digester = RowDigester(table, judges: false)
-      let scan = try SoundnessScan(
+      var scan = try SoundnessScan(
         context, unit, columns: EntityTable.systemColumns + table.columns, rowID: 0)
       try digester.addRows(
-        of: table.name, columns: table.columns, shard.keys, assembled, scan.add)
+        of: table.name, columns: table.columns, shard.keys, assembled
+      ) { try scan.add($0) }
       var found = digester.summary
       found.findings += try MemberCounts(context.plan, table: index).findings(
         in: assembled, shard.keys)
@@ -52,7 +53,7 @@ struct VerifyStage {
   private func rows(
     of name: String, _ columns: [String], rowID: String, _ unit: Int, _ assembled: Connection
   ) throws -> ShardSummary {
-    let scan = try SoundnessScan(context, unit, columns: columns, rowID: columns.count)
+    var scan = try SoundnessScan(context, unit, columns: columns, rowID: columns.count)
     var digest = PlainDigest()
     try assembled.visitRows(
       columns.map(quoted) + [rowID],
