@@ -162,7 +162,7 @@ let package = Package(
       "PersistentStore",
       [
         ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"),
-        ours("KeyedArchive"), system,
+        ours("Digests"), ours("KeyedArchive"), system,
       ]),
     tests(
       "Planning", [ours("Planning"), ours("Mapping"), ours("ObjectModel"), ours("SQLite"), system]),

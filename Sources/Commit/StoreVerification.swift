@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
@@ -132,6 +133,36 @@ extension StoreVerification {
 }
 
 extension StoreVerification {
+  /// The numbers of the soundness jobs that the verify stage did not make needless.
+  ///
+  /// A table without units has no evidence, so all of its jobs remain.
+  package func remaining(_ jobs: [StoreSoundness.DestinationJob]) throws -> [Int] {
+    var evidence: [String: SoundnessEvidence] = [:]
+    try forEachSummary(of: .verify) { shard, table, summary in
+      // The units of entity mappings look at objects, not at the file's rows.
+      switch shard.subject {
+      case .mapping, .inserted: return
+      case .table, .joinTable, .foreignTable: break
+      }
+      let found = summary.soundness ?? SoundnessEvidence()
+      guard evidence[table]?.add(found) == nil else { return }
+      evidence[table] = found
+    }
+    return jobs.indices.filter { number in
+      switch jobs[number].answeredBy {
+      case .indexes(let table, let names):
+        guard let found = evidence[table] else { return true }
+        return !names.allSatisfy { found.keys[$0] != nil && found.keys[$0] == found.entries[$0] }
+      case .references(let rule):
+        return evidence[rule.table]?.answered.contains(number) != true
+      case nil:
+        return true
+      }
+    }
+  }
+}
+
+extension StoreVerification {
   /// Rows of one entity in one table; entity 0 for tables that have none.
   private struct Key: Hashable {
     var table: String
@@ -181,6 +212,19 @@ extension StoreVerification {
 
   private func sums(of stage: Stage) throws -> Sums {
     var sums = Sums()
+    try forEachSummary(of: stage) { _, table, summary in
+      for (entity, digest) in summary.digests {
+        sums.digests[Key(table: table, entity: Int64(entity)), default: RowSetDigest()] += digest
+      }
+      sums.bytes += summary.bytes
+    }
+    return sums
+  }
+
+  /// The summary of each unit that has a table in the destination.
+  private func forEachSummary(
+    of stage: Stage, _ body: (Shard, String, ShardSummary) throws -> Void
+  ) throws {
     let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
     for unit in plan.units(in: stage == .verify ? .verify : .validate) {
       guard let table = try table(of: unit) else { continue }
@@ -194,12 +238,8 @@ extension StoreVerification {
       } catch is DecodingError {
         throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)
       }
-      for (entity, digest) in summary.digests {
-        sums.digests[Key(table: table, entity: Int64(entity)), default: RowSetDigest()] += digest
-      }
-      sums.bytes += summary.bytes
+      try body(plan.units[unit], table, summary)
     }
-    return sums
   }
 
   private func entitiesByNumber() -> [Int64: EntityName] {

@@ -4,22 +4,33 @@
 /// equal digests mean equal multisets, but for a chance of about 2⁻¹²⁸. The hash is fast and *not*
 /// cryptographic: it finds our mistakes and the disk's, not a forger's work.
 public struct RowSetDigest: Sendable, Hashable {
+  @usableFromInline var rows: Int
+  @usableFromInline var high: UInt64
+  @usableFromInline var low: UInt64
+
   /// How many rows.
-  public private(set) var count: Int
-  private var high: UInt64
-  private var low: UInt64
+  @inlinable public var count: Int { rows }
 
   /// The digest of no rows.
   public init() {
-    count = 0
+    rows = 0
     high = 0
     low = 0
   }
 
   /// Takes in one row. Which bytes stand for a row is the caller's to say.
+  @inlinable
   public mutating func add(_ row: UnsafeRawBufferPointer) {
-    let hash = rowHash(row)
-    count &+= 1
+    var hash = RowHash(length: row.count)
+    hash.add(row)
+    add(hash)
+  }
+
+  /// Takes in one row by its hash.
+  @inlinable @inline(__always)
+  public mutating func add(_ row: RowHash) {
+    let hash = row.words
+    rows &+= 1
     add(high: hash.high, low: hash.low)
   }
 
@@ -27,11 +38,12 @@ public struct RowSetDigest: Sendable, Hashable {
 
   /// Takes in the rows of another digest: that of another shard, say.
   public static func += (digest: inout RowSetDigest, other: RowSetDigest) {
-    digest.count &+= other.count
+    digest.rows &+= other.rows
     digest.add(high: other.high, low: other.low)
   }
 
-  private mutating func add(high otherHigh: UInt64, low otherLow: UInt64) {
+  @inlinable @inline(__always)
+  mutating func add(high otherHigh: UInt64, low otherLow: UInt64) {
     let (sum, carry) = low.addingReportingOverflow(otherLow)
     low = sum
     high = high &+ otherHigh &+ (carry ? 1 : 0)
@@ -53,9 +65,9 @@ extension RowSetDigest: Codable {
 
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
-    count = try container.decode(Int.self, forKey: .rows)
+    rows = try container.decode(Int.self, forKey: .rows)
     let text = try container.decode(String.self, forKey: .sum)
-    guard count >= 0, text.utf8.count == 32, let bytes = Hexadecimal.bytes(of: text) else {
+    guard rows >= 0, text.utf8.count == 32, let bytes = Hexadecimal.bytes(of: text) else {
       throw DecodingError.dataCorruptedError(
         forKey: .sum, in: container,
         debugDescription: "A row digest has a count of rows and 32 hexadecimal digits.")

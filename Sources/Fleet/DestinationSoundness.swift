@@ -35,9 +35,9 @@ struct DestinationSoundness {
   let request: MigrationRequest
   let snapshot: FilePath
 
-  /// How many questions about the rows the workers are to answer.
-  func jobCount(of assembled: FilePath) throws -> Int {
-    StoreSoundness.destinationJobs(try binding(assembled)).count
+  /// Numbers of the jobs that the workers are to do after the verify stage.
+  func jobs(of assembled: FilePath, after verification: StoreVerification) throws -> [Int] {
+    try verification.remaining(StoreSoundness.destinationJobs(try binding(assembled)))
   }
 
   private func binding(_ assembled: FilePath) throws -> StoreBinding {

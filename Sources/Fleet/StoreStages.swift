@@ -80,7 +80,7 @@ extension StoreAttempt {
     }
     try await perform(.verify, plan, pool)
     if barrier != nil { try stopAtInvalidRows() }
-    let found = try await askDestination(plan, path, pool)
+    let found = try await askDestination(plan, path, verification, pool)
     try await isSound
     count(try await onOwnThread { try verification.compare() })
     try await judgeDestination(plan, path, found)
@@ -150,13 +150,14 @@ extension StoreAttempt {
       plan: plan, request: request, snapshot: directory.snapshot)
   }
 
-  /// Lets workers answer the questions that go across the destination's rows.
+  /// Lets workers answer the questions that go across the destination's rows, where the verify stage
+  /// has not answered them.
   private mutating func askDestination(
-    _ plan: MigrationPlan, _ path: FilePath, _ pool: WorkerPool
+    _ plan: MigrationPlan, _ path: FilePath, _ verification: StoreVerification, _ pool: WorkerPool
   ) async throws -> [StoreFinding] {
     let soundness = soundness(plan)
-    let count = try await onOwnThread { try soundness.jobCount(of: path) }
-    return try await perform(.soundness, plan, pool, units: Array(0..<count))
+    let jobs = try await onOwnThread { try soundness.jobs(of: path, after: verification) }
+    return try await perform(.soundness, plan, pool, units: jobs)
   }
 
   private mutating func judgeDestination(

@@ -25,6 +25,8 @@ public struct ShardSummary: Codable, Sendable, Equatable {
   public var losses: [Loss]?
   /// What a policy has changed in the manager's `userInfo`; null for an entry that it removed.
   public var userInfo: [String: ExpressionValue]?
+  /// Verify: what the rows and index entries of the unit say beyond the digests of rows.
+  package var soundness: SoundnessEvidence?
 
   public init(
     rows: Int64 = 0, digests: [Int: RowSetDigest] = [:], findings: [StoreFinding] = [],
@@ -45,5 +47,36 @@ public struct StageShare: Codable, Sendable, Equatable {
   public init(rows: Int64, findings: [StoreFinding]) {
     self.rows = rows
     self.findings = findings
+  }
+}
+
+/// What a look at rows and index entries of the assembled destination shows.
+package struct SoundnessEvidence: Codable, Sendable, Equatable {
+  /// What each index of the table must hold for these rows, by its name.
+  package var keys: [String: RowSetDigest] = [:]
+  /// What a part of each index holds; missing where its entries are out of order.
+  package var entries: [String: RowSetDigest] = [:]
+  /// Numbers of the soundness jobs that would find nothing in these rows.
+  package var answered: [Int] = []
+
+  package init() {}
+
+  /// Adds the evidence of another part of the same table. What either lacks, the whole lacks.
+  package mutating func add(_ other: SoundnessEvidence) {
+    keys = Self.sum(keys, other.keys)
+    entries = Self.sum(entries, other.entries)
+    answered = answered.filter(other.answered.contains)
+  }
+
+  private static func sum(_ a: [String: RowSetDigest], _ b: [String: RowSetDigest]) -> [String:
+    RowSetDigest]
+  {
+    var sums: [String: RowSetDigest] = [:]
+    for (name, digest) in a {
+      guard let other = b[name] else { continue }
+      sums[name] = digest
+      sums[name]? += other
+    }
+    return sums
   }
 }

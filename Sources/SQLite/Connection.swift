@@ -24,6 +24,8 @@ public final class Connection {
   public let path: String
   private var handle: OpaquePointer?
   private var cancelCheck: CancelCheck?
+  /// What ``visitRows(_:_:_:_:)`` keeps; its SQL function owns it.
+  var visits: UnsafeMutableRawPointer?
 
   /// Opens a database.
   ///
@@ -155,12 +157,17 @@ extension Connection {
     return Statement(prepared, of: self)
   }
 
-  /// Runs a statement and collects its rows. For results known to be small.
-  public func rows(_ sql: String, _ arguments: [SQLiteValue] = []) throws -> [[SQLiteValue]] {
+  func prepare(_ sql: String, _ arguments: [SQLiteValue]) throws -> Statement {
     let statement = try prepare(sql)
     for (place, argument) in arguments.enumerated() {
       try statement.bind(Int32(truncatingIfNeeded: place + 1), argument)
     }
+    return statement
+  }
+
+  /// Runs a statement and collects its rows. For results known to be small.
+  public func rows(_ sql: String, _ arguments: [SQLiteValue] = []) throws -> [[SQLiteValue]] {
+    let statement = try prepare(sql, arguments)
     var rows: [[SQLiteValue]] = []
     while try statement.step() {
       rows.append((0..<Int32(statement.columnCount)).map { statement.value($0) })
@@ -274,7 +281,7 @@ extension Connection {
 }
 
 extension Connection {
-  private func openHandle(_ statement: String) throws -> OpaquePointer {
+  func openHandle(_ statement: String) throws -> OpaquePointer {
     guard let handle else {
       throw SQLiteError.failed(
         code: SQLITE_MISUSE, message: "the connection is closed", statement: statement,
@@ -283,7 +290,7 @@ extension Connection {
     return handle
   }
 
-  private func failure(_ code: Int32, in statement: String) -> SQLiteError {
+  func failure(_ code: Int32, in statement: String) -> SQLiteError {
     Connection.failure(code, handle, statement, database: path)
   }
 

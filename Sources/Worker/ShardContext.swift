@@ -25,7 +25,9 @@ final class ShardContext {
   private var rawTables: [String: RawTable?] = [:]
   private(set) var assembled: Connection?
   private var assembledPath: FilePath?
-  private var soundnessJobs: [StoreSoundness.Job]?
+  private var destinationJobList: [StoreSoundness.DestinationJob]?
+  private var assembledTargets: TargetFinder?
+  private var verifiedTables: [Shard.Subject: VerifiedTable] = [:]
   let fingerprint: [UInt8]
   let policies: PolicyRegistry
   /// Offsets, associations and expressions, where the plan has entity mappings.
@@ -81,24 +83,48 @@ final class ShardContext {
     try assembled?.execute("PRAGMA cache_size = -8192")
     try assembled?.execute("PRAGMA temp_store = FILE")
     assembledPath = FilePath(path)
-    soundnessJobs = nil
+    destinationJobList = nil
+    verifiedTables = [:]
+    // The maps of the source have served: those of the destination get their memory.
+    targets.removeMaps()
+    assembledTargets = nil
   }
 
-  /// A question about the assembled destination. Every process makes the same list of them.
-  func soundnessJob(_ number: Int) throws -> StoreSoundness.Job {
+  /// - Parameter what: What wants it, for the message of the error.
+  func openedAssembled(_ what: String) throws -> Connection {
+    guard let assembled else {
+      throw StageError.outOfOrder("\(what) before the destination was assembled")
+    }
+    return assembled
+  }
+
+  /// What is to be asked of the assembled destination. Every process makes the same list.
+  func destinationJobs() throws -> [StoreSoundness.DestinationJob] {
     guard let assembledPath else {
       throw StageError.outOfOrder("a look at the destination before it was assembled")
     }
     let jobs =
-      try soundnessJobs
+      try destinationJobList
       ?? StoreSoundness.destinationJobs(
         StoreSoundness.assembled(
           at: assembledPath, modelCache: plan.control.modelCache, snapshotFolder: run.snapshot))
-    soundnessJobs = jobs
-    guard jobs.indices.contains(number) else {
-      throw StageError.outOfOrder("question \(number) of \(jobs.count)")
-    }
-    return jobs[number]
+    destinationJobList = jobs
+    return jobs
+  }
+
+  func destinationTargets() throws -> TargetFinder {
+    let finder = try assembledTargets ?? TargetFinder(openedAssembled("a verification"))
+    assembledTargets = finder
+    return finder
+  }
+
+  func verifiedTable(of unit: Int) throws -> VerifiedTable {
+    let subject = try shard(unit).subject
+    let table =
+      try verifiedTables[subject]
+      ?? VerifiedTable(of: subject, plan, in: openedAssembled("a verification"))
+    verifiedTables[subject] = table
+    return table
   }
 
   func table(_ unit: Int) throws -> (Shard, TablePlan) {
@@ -166,6 +192,8 @@ struct ProgramTable {
   /// no entity of this table has.
   private let indexes: [Int32]
 
+  /// The entity numbers that a table may be made for.
+  static let numbers: ClosedRange<Int64> = 0...100_000
   static let elsewhere: Int32 = -1
   static let unknown: Int32 = -2
 
@@ -175,7 +203,7 @@ struct ProgramTable {
   init(numbers: [Int64], elsewhere: [Int64]) {
     // Entity numbers are small; the bound keeps a damaged plan from asking for a huge array.
     let highest = max(numbers.max() ?? 0, elsewhere.max() ?? 0)
-    let size = Int(max(0, min(highest, 100_000))) + 1
+    let size = Int(max(0, min(highest, Self.numbers.upperBound))) + 1
     var indexes = [Int32](repeating: Self.unknown, count: size)
     for number in elsewhere where (0..<Int64(size)).contains(number) {
       indexes[Int(number)] = Self.elsewhere

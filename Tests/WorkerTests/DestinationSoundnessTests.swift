@@ -9,19 +9,19 @@ import Testing
 
 @testable import GodwitWorker
 
-/// What workers are asked about an assembled file, after something happened to it.
+/// What verify and soundness say of an assembled file, after something happened to it.
 @Suite struct `An assembled destination` {
   enum Damage: CaseIterable {
-    case swappedRoots, droppedEntry, reorderedKeys
+    case swappedRoots, droppedEntry, reorderedKeys, repeatedEntry
   }
 
   /// `ZKEPT` is carried and `ZMADE` computed.
   private func fixture() throws -> MigrationFixture {
     let kept = entity("Kept", attribute("x"), toOne("a", "Kept"), toOne("b", "Kept"))
     let rows = ["ZKEPT", "ZMADE"].enumerated().map { number, table in
-      (1...6).map { key in
+      (1...60).map { key in
         "INSERT INTO \(table) (Z_PK, Z_ENT, Z_OPT, ZA, ZB) "
-          + "VALUES (\(key), \(number + 1), 1, \(key % 6 + 1), \((key + 2) % 6 + 1));"
+          + "VALUES (\(key), \(number + 1), 1, \(key % 60 + 1), \((key + 2) % 60 + 1));"
       }.joined()
     }.joined()
     let made = entity("Made", attribute("x"), toOne("a", "Made"), toOne("b", "Made"))
@@ -30,38 +30,83 @@ import Testing
     return try MigrationFixture(from: [kept, made], to: [kept, new], rows: rows)
   }
 
-  /// Assembles the last migration's store again, changes it, and asks everything.
-  private func findings(
+  /// Several units a table, so that each reads a part of every index.
+  private func migrated() throws -> MigrationFixture {
+    let fixture = try fixture()
+    _ = try fixture.migrate(shardBytes: 256)
+    try #require((fixture.latest?.plan.units(in: .verify).count ?? 0) >= 6)
+    return fixture
+  }
+
+  /// Assembles the last migration's store again, changes it, and reads it back.
+  private func verified(
     _ fixture: MigrationFixture, usesPages: Bool, _ change: (FilePath) throws -> Void
-  ) throws -> [StoreFinding] {
+  ) throws -> ShardContext {
     let latest = try #require(fixture.latest)
     try StoreAssembly(plan: latest.plan, run: latest.run, usesPages: usesPages)
       .assemble(at: latest.store)
     try change(latest.store)
     let context = try ShardContext(run: latest.run.path)
     try context.openAssembled(latest.store.string)
-    return try fixture.soundness(of: latest.store, context)
+    for unit in latest.plan.units(in: .verify) { _ = try VerifyStage(context: context).run(unit) }
+    return context
+  }
+
+  private func findings(
+    _ fixture: MigrationFixture, usesPages: Bool, _ change: (FilePath) throws -> Void
+  ) throws -> [StoreFinding] {
+    let context = try verified(fixture, usesPages: usesPages, change)
+    return try fixture.soundness(of: try #require(fixture.latest).store, context)
   }
 
   @Test(arguments: [true, false])
-  func `is sound as it was written`(usesPages: Bool) throws {
-    let fixture = try fixture()
-    _ = try fixture.migrate()
-    #expect(try findings(fixture, usesPages: usesPages) { _ in } == [])
+  func `is sound as it was written, and verify alone says so`(usesPages: Bool) throws {
+    let fixture = try migrated()
+    let context = try verified(fixture, usesPages: usesPages) { _ in }
+    #expect(try context.destinationJobs().count == 6)
+    #expect(try fixture.openJobs(of: context) == [])
+    let latest = try #require(fixture.latest)
+    let counts = try StoreVerification(plan: latest.plan, run: latest.run).check(latest.store)
+    #expect(counts.tables == ["ZKEPT": 60, "ZMADE": 60])
+  }
+
+  @Test(arguments: ["ZKEPT", "ZMADE"], [true, false])
+  func `is refused when a row was lost, made or changed`(table: String, usesPages: Bool) throws {
+    let fixture = try migrated()
+    let latest = try #require(fixture.latest)
+    let verification = StoreVerification(plan: latest.plan, run: latest.run)
+    let number: Int64 = table == "ZKEPT" ? 1 : 2
+    func error(after sql: String) throws -> CommitError? {
+      _ = try verified(fixture, usesPages: usesPages) { path in
+        let connection = try Connection(path: path.string, mode: .readWrite)
+        try connection.execute("PRAGMA journal_mode = DELETE; " + sql)
+        try connection.close()
+      }
+      return #expect(throws: CommitError.self) { try verification.check(latest.store) }
+    }
+    #expect(
+      try error(after: "DELETE FROM \(table) WHERE Z_PK = 7")
+        == .wrongRowCount(table: table, entityNumber: number, expected: 60, found: 59))
+    #expect(
+      try error(after: "INSERT INTO \(table) (Z_PK, Z_ENT, Z_OPT) VALUES (61, \(number), 1)")
+        == .wrongRowCount(table: table, entityNumber: nil, expected: 60, found: 61))
+    #expect(
+      try error(after: "UPDATE \(table) SET ZX = 'another' WHERE Z_PK = 7")
+        == .digestMismatch(table: table, entity: table == "ZKEPT" ? "Kept" : "Made"))
   }
 
   @Test(arguments: Damage.allCases, [true, false])
   func `is not sound when an index disagrees with its table`(
     damage: Damage, usesPages: Bool
   ) throws {
-    let fixture = try fixture()
-    _ = try fixture.migrate()
+    let fixture = try migrated()
     for table in ["ZKEPT", "ZMADE"] {
       let found = try findings(fixture, usesPages: usesPages) { path in
         switch damage {
         case .swappedRoots: try swapRoots(path, table)
         case .droppedEntry: try dropEntry(path, table)
-        case .reorderedKeys: try reorderKeys(path, table)
+        case .reorderedKeys: try editLeaf(path, table, swapFirstCells)
+        case .repeatedEntry: try editLeaf(path, table, repeatFirstCell)
         }
       }
       #expect(found.map(\.kind) == [.index])
@@ -69,20 +114,26 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("UPDATE ZMADE SET ZA = 99 WHERE Z_PK = 2", StoreFinding.Kind.dangling),
-    ("UPDATE ZKEPT SET ZA = 99 WHERE Z_PK = 2", .dangling),
-    ("UPDATE ZKEPT SET ZA = 'x' WHERE Z_PK = 2", .type),
-  ])
-  func `is not sound when a reference is not`(sql: String, kind: StoreFinding.Kind) throws {
-    let fixture = try fixture()
-    _ = try fixture.migrate()
-    let found = try findings(fixture, usesPages: true) { path in
+  @Test(
+    arguments: [
+      ("UPDATE ZMADE SET ZA = 99 WHERE Z_PK = 2", StoreFinding.Kind.dangling),
+      ("UPDATE ZKEPT SET ZA = 99 WHERE Z_PK = 2", .dangling),
+      ("UPDATE ZKEPT SET ZA = 'x' WHERE Z_PK = 2", .type),
+      (
+        "UPDATE ZMADE SET Z_ENT = 1 WHERE Z_PK = (SELECT ZA FROM ZMADE WHERE Z_PK = 2)",
+        .targetEntity
+      ),
+    ], [true, false])
+  func `is not sound when a reference is not`(
+    damage: (sql: String, kind: StoreFinding.Kind), usesPages: Bool
+  ) throws {
+    let fixture = try migrated()
+    let found = try findings(fixture, usesPages: usesPages) { path in
       let connection = try Connection(path: path.string, mode: .readWrite)
-      try connection.execute(sql)
+      try connection.execute(damage.sql)
       try connection.close()
     }
-    #expect(found.contains { $0.kind == kind && $0.property == "a" && $0.examples == [2] })
+    #expect(found.contains { $0.kind == damage.kind && $0.property == "a" && $0.examples == [2] })
   }
 
   private func root(_ index: String, _ connection: Connection) throws -> Int64 {
@@ -119,8 +170,8 @@ import Testing
     }
   }
 
-  /// Two cells of a leaf change places. Source: https://sqlite.org/fileformat2.html §1.6.
-  private func reorderKeys(_ path: FilePath, _ table: String) throws {
+  /// Changes the only page of an index. Source: https://sqlite.org/fileformat2.html §1.6.
+  private func editLeaf(_ path: FilePath, _ table: String, _ edit: (inout [UInt8]) -> Void) throws {
     let connection = try Connection(path: path.string, mode: .readWrite)
     // Else the pages may be in a WAL.
     try connection.execute("PRAGMA journal_mode = DELETE")
@@ -130,9 +181,27 @@ import Testing
     try file.seek(toOffset: UInt64(page - 1) * 4096)
     var bytes = [UInt8](try #require(try file.read(upToCount: 4096)))
     try #require(bytes[0] == 0x0A)
-    (bytes[8], bytes[9], bytes[10], bytes[11]) = (bytes[10], bytes[11], bytes[8], bytes[9])
+    edit(&bytes)
     try file.seek(toOffset: UInt64(page - 1) * 4096)
     try file.write(contentsOf: Data(bytes))
     try file.close()
+  }
+
+  private func swapFirstCells(_ page: inout [UInt8]) {
+    (page[8], page[9], page[10], page[11]) = (page[10], page[11], page[8], page[9])
+  }
+
+  /// The first entry once more before itself, in the free space of the page.
+  private func repeatFirstCell(_ page: inout [UInt8]) {
+    let count = Int(page[3]) << 8 | Int(page[4])
+    let content = Int(page[5]) << 8 | Int(page[6])
+    let first = Int(page[8]) << 8 | Int(page[9])
+    let size = max(4, 1 + Int(page[first]))
+    let place = content - size
+    page.replaceSubrange(place..<content, with: page[first..<(first + size)])
+    page.replaceSubrange(10..<(10 + 2 * count), with: page[8..<(8 + 2 * count)])
+    for (offset, number) in [(3, count + 1), (5, place), (8, place)] {
+      (page[offset], page[offset + 1]) = (UInt8(number >> 8), UInt8(number & 0xFF))
+    }
   }
 }

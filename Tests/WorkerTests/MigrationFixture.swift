@@ -155,14 +155,15 @@ final class MigrationFixture {
 }
 
 extension MigrationFixture {
-  /// The answers of every question about an assembled file, from the stage itself.
+  /// What the soundness stage finds in an assembled file where the verify stage left a question open.
   func soundness(of path: FilePath, _ context: ShardContext) throws -> [StoreFinding] {
-    let binding = try StoreSoundness.assembled(
-      at: path, modelCache: context.plan.control.modelCache,
-      snapshotFolder: folder.appending("snapshot"))
-    return try StoreSoundness.destinationJobs(binding).indices.flatMap {
-      try SoundnessStage(context: context).run($0).findings
-    }
+    try openJobs(of: context).flatMap { try SoundnessStage(context: context).run($0).findings }
+  }
+
+  /// Numbers of the jobs that the verify stage did not make needless.
+  func openJobs(of context: ShardContext) throws -> [Int] {
+    try StoreVerification(plan: context.plan, run: context.run)
+      .remaining(context.destinationJobs())
   }
 }
 

@@ -23,18 +23,60 @@ extension StoreSoundness {
   /// needs more than one row: references, inverses, places, uniqueness, derived counts, and every
   /// index against its table.
   ///
+  /// Workers that read the file to take those digests answer most of it on the way. A job is for
+  /// what they did not answer, or found amiss: its SQL says what is wrong, how often, and where.
+  ///
   /// - Returns: The same jobs in the same order for the same store and model.
-  public static func destinationJobs(_ binding: StoreBinding) -> [Job] {
+  package static func destinationJobs(_ binding: StoreBinding) -> [DestinationJob] {
     let questions = RowQuestions(binding)
     var scans: [[Question]] = [indexQuestions(binding)]
+    var rules: [ReferenceRule?] = []
     for (entity, relationship) in binding.relationships where !relationship.isToMany {
       scans.append(questions.toOne(relationship, of: entity).filter { $0.kind != .note })
+      // What the other side of a pair says is a matter of two rows.
+      guard binding.hierarchy.inverse(of: relationship)?.relationship.isToMany != false else {
+        continue
+      }
+      rules.append(questions.toOneRule(relationship, of: entity))
+    }
+    for (entity, relationship) in binding.relationships
+    where relationship.isToMany && relationship.inverseName == nil {
+      rules.append(questions.ownerRule(relationship, of: entity))
+    }
+    for join in binding.joinTables {
+      rules.append(questions.pairRule(join, join.firstColumn, of: join.entity))
+      rules.append(questions.pairRule(join, join.secondColumn, of: join.inverseEntity))
     }
     scans += pairScans(binding, questions)
-    return number(scans.flatMap { $0 })
+    let bySource = Dictionary(
+      rules.compactMap { rule in rule.map { ($0.source, $0) } },
+      uniquingKeysWith: { first, _ in first })
+    return number(scans.flatMap { $0 }).map { job in
+      switch job.questions.first?.form {
+      case .indexes(let table):
+        let names = binding.store.schemaObjects.filter { $0.kind == .index && $0.table == table }
+        return DestinationJob(job: job, answeredBy: .indexes(of: table, names.map(\.name)))
+      case .rows(let source, _, _):
+        return DestinationJob(job: job, answeredBy: bySource[source].map { .references($0) })
+      case .groups, .integrity, .pages, nil:
+        return DestinationJob(job: job, answeredBy: nil)
+      }
+    }
   }
 
-  /// Largest tables first would be better still; the order of the schema is good enough.
+  /// Something to ask of a destination's rows.
+  package struct DestinationJob {
+    package let job: Job
+    /// What makes it needless; nil where only the job itself can say.
+    package let answeredBy: Answer?
+
+    package enum Answer {
+      /// Digests of all indexes of a table agree with those of its rows.
+      case indexes(of: String, [String])
+      case references(ReferenceRule)
+    }
+  }
+
   private static func indexQuestions(_ binding: StoreBinding) -> [Question] {
     var seen: Set<String> = []
     return binding.store.schemaObjects.filter { $0.kind == .index }.compactMap { index in

@@ -77,17 +77,8 @@ struct RowQuestions {
   // MARK: To-one relationships
 
   func toOne(_ relationship: RelationshipDescription, of entity: EntityName) -> [Question] {
-    guard let table = binding.table(of: entity),
-      let column = binding.column(of: relationship.name, in: entity),
-      let other = binding.table(of: relationship.destinationEntity)
-    else { return [] }
-    let key = "a." + quoted(column)
-    let own = binding.numbers(of: binding.hierarchy.subtree(of: entity))
-    let allowed = binding.numbers(
-      of: binding.hierarchy.subtree(of: relationship.destinationEntity))
-    let source =
-      "(SELECT * FROM \(quoted(table.name)) WHERE Z_ENT IN (\(own))) AS a "
-      + "LEFT JOIN \(quoted(other.name)) AS b ON b.Z_PK = \(key)"
+    guard let rule = toOneRule(relationship, of: entity) else { return [] }
+    let (key, source) = ("a." + quoted(rule.column), rule.source)
     func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
       Question(
         kind: kind, entity: entity.rawValue, property: relationship.name, message: message,
@@ -100,9 +91,9 @@ struct RowQuestions {
         "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
       ask(
         .targetEntity, "points to an object that is no \(relationship.destinationEntity)",
-        "b.Z_PK IS NOT NULL AND b.Z_ENT NOT IN (\(allowed))"),
+        rule.isNotAllowed),
     ]
-    if let extra = binding.entityColumn(of: relationship.name, in: entity) {
+    if let extra = rule.entityColumn {
       let number = "a." + quoted(extra)
       questions += [
         ask(
@@ -127,7 +118,8 @@ struct RowQuestions {
           "b.Z_PK IS NOT NULL AND \(back) IS NULL"),
       ]
     }
-    if let order = binding.orderColumn(of: relationship.name, in: entity) {
+    if let order = rule.orderColumn {
+      let own = binding.numbers(of: binding.hierarchy.subtree(of: entity))
       let place = "a." + quoted(order)
       questions += [
         ask(
@@ -139,7 +131,7 @@ struct RowQuestions {
           form: .groups(
             source: """
               SELECT 1
-                FROM \(quoted(table.name)) AS a
+                FROM \(quoted(rule.table)) AS a
                WHERE a.Z_ENT IN (\(own)) AND \(key) IS NOT NULL AND \(place) IS NOT NULL
                GROUP BY \(key), \(place)
               HAVING count(*) > 1
@@ -153,14 +145,8 @@ struct RowQuestions {
 
   func withoutInverse(_ relationship: RelationshipDescription, of entity: EntityName) -> [Question]
   {
-    guard let column = binding.layout.ownerColumn(of: relationship.name, in: entity),
-      let table = binding.table(of: relationship.destinationEntity),
-      let owner = binding.table(of: entity), binding.has(column, in: table.name)
-    else { return [] }
-    let key = "a." + quoted(column)
-    let allowed = binding.numbers(of: binding.hierarchy.subtree(of: entity))
-    let source =
-      "\(quoted(table.name)) AS a LEFT JOIN \(quoted(owner.name)) AS b ON b.Z_PK = \(key)"
+    guard let rule = ownerRule(relationship, of: entity) else { return [] }
+    let (key, source) = ("a." + quoted(rule.column), rule.source)
     func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
       Question(
         kind: kind, entity: entity.rawValue, property: relationship.name, message: message,
@@ -171,8 +157,7 @@ struct RowQuestions {
         .dangling, "has a member whose owner does not exist",
         "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
       ask(
-        .targetEntity, "has a member whose owner is no \(entity)",
-        "b.Z_PK IS NOT NULL AND b.Z_ENT NOT IN (\(allowed))"),
+        .targetEntity, "has a member whose owner is no \(entity)", rule.isNotAllowed),
     ]
   }
 
@@ -185,10 +170,8 @@ struct RowQuestions {
       (join.secondColumn, join.inverseEntity, join.inverse),
     ]
     for (column, entity, relationship) in sides {
-      guard let table = binding.table(of: entity) else { continue }
-      let key = "a." + quoted(column)
-      let allowed = binding.numbers(of: binding.hierarchy.subtree(of: entity))
-      let source = "\(name) AS a LEFT JOIN \(quoted(table.name)) AS b ON b.Z_PK = \(key)"
+      guard let rule = pairRule(join, column, of: entity) else { continue }
+      let source = rule.source
       func ask(_ kind: StoreFinding.Kind, _ message: String, _ condition: String) -> Question {
         Question(
           kind: kind, entity: entity.rawValue, property: relationship, message: message,
@@ -200,7 +183,7 @@ struct RowQuestions {
           "b.Z_PK IS NULL"),
         ask(
           .targetEntity, "\(join.name).\(column) points to an object that is no \(entity)",
-          "b.Z_PK IS NOT NULL AND b.Z_ENT NOT IN (\(allowed))"),
+          rule.isNotAllowed),
       ]
     }
     func groups(

@@ -87,23 +87,19 @@ final class RowDigester {
   }
 
   /// Adds every row of a table whose `Z_PK` lies in `keys`.
+  ///
+  /// - Parameter visit: Is given each row as well: `Z_PK`, `Z_ENT`, `Z_OPT` and the columns.
   func addRows(
-    of name: String, columns: [String], _ keys: ClosedRange<Int64>, _ connection: Connection
+    of name: String, columns: [String], _ keys: ClosedRange<Int64>, _ connection: Connection,
+    _ visit: (UnsafeMutablePointer<RawValue>) throws -> Void = { _ in }
   ) throws {
-    let names = (["Z_PK", "Z_ENT", "Z_OPT"] + columns).map(quoted).joined(separator: ", ")
-    let statement = try connection.prepare(
-      """
-      SELECT \(names)
-        FROM \(quoted(name))
-       WHERE Z_PK BETWEEN ?1 AND ?2
-       ORDER BY Z_PK
-      """)
-    try statement.bind(1, keys.lowerBound)
-    try statement.bind(2, keys.upperBound)
-    let row = RowValues(count: statement.columnCount)
-    while try statement.step() {
-      statement.read(into: row.values, from: 0, count: Int32(row.count))
-      add(row.values, count: row.count)
+    let names = EntityTable.systemColumns + columns
+    try connection.visitRows(
+      names.map(quoted), "FROM \(quoted(name)) WHERE Z_PK BETWEEN ?1 AND ?2",
+      [.integer(keys.lowerBound), .integer(keys.upperBound)]
+    ) { row in
+      add(row, count: names.count)
+      try visit(row)
     }
   }
 
@@ -136,18 +132,29 @@ final class RowDigester {
       try statement.bind(2, keys.upperBound)
     }
     let row = RowValues(count: statement.columnCount)
-    var record = RawBuffer(capacity: 4 << 10)
-    var digest = RowSetDigest()
-    var summary = ShardSummary()
+    var digest = PlainDigest()
     while try statement.step() {
       statement.read(into: row.values, from: 0, count: Int32(row.count))
-      record.removeAll()
-      RecordFormat.encode(row.values, count: row.count, into: &record)
-      digest.add(record.bytes)
-      summary.rows += 1
-      summary.bytes += Int64(record.count)
+      digest.add(row.values, count: row.count)
     }
-    summary.digests[0] = digest
-    return summary
+    return digest.summary
+  }
+}
+
+/// The digest of rows that no entity is known of.
+struct PlainDigest: ~Copyable {
+  private var record = RawBuffer(capacity: 4 << 10)
+  private var digest = RowSetDigest()
+  private var bytes: Int64 = 0
+
+  var summary: ShardSummary {
+    ShardSummary(rows: Int64(digest.count), digests: [0: digest], bytes: bytes)
+  }
+
+  mutating func add(_ row: UnsafeMutablePointer<RawValue>, count: Int) {
+    record.removeAll()
+    RecordFormat.encode(row, count: count, into: &record)
+    digest.add(record.bytes)
+    bytes += Int64(record.count)
   }
 }

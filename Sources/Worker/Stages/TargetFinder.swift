@@ -2,7 +2,7 @@ import GodwitSQLite
 
 /// Finds out what entity the row with a given key is.
 ///
-/// A few look-ups go through the source's own b-tree. When many are asked of one table, a map of
+/// A few look-ups go through the table's own b-tree. When many are asked of one table, a map of
 /// one byte a key is made by a single scan, where the keys are dense enough for that; the maps of
 /// one worker are bounded, so its memory stays flat whatever the number of rows.
 final class TargetFinder {
@@ -10,11 +10,30 @@ final class TargetFinder {
     var name: String
     var statement: Statement
     var lookups = 0
-    /// Place of each key's entity in `entities`, from `lowestKey`; 0 for keys without a row.
-    var map: UnsafeMutableBufferPointer<UInt8>?
-    var lowestKey: Int64 = 0
-    var entities: [Int64] = []
+    var map: Map?
     var isMapTried = false
+  }
+
+  /// The entities of all rows of a table, in memory that the finder owns.
+  struct Map {
+    /// Place of each key's entity in `entities`, from `lowestKey`; 0 for keys without a row.
+    fileprivate let places: UnsafeMutableBufferPointer<UInt8>
+    fileprivate let lowestKey: Int64
+    fileprivate let entities: UnsafeMutablePointer<Int64>
+
+    /// `Z_ENT` of a row; −1 where it is not an integer; nil where there is no such row.
+    @inline(__always)
+    func entity(of key: Int64) -> Int64? {
+      let (offset, overflow) = key.subtractingReportingOverflow(lowestKey)
+      guard !overflow, offset >= 0, offset < places.count else { return nil }
+      let place = places[Int(offset)]
+      return place == 0 ? nil : entities[Int(place)]
+    }
+
+    fileprivate func deallocate() {
+      places.deallocate()
+      entities.deallocate()
+    }
   }
 
   /// 32 MiB: maps of 32 million keys. A worker may hold 128 MiB in all.
@@ -22,14 +41,16 @@ final class TargetFinder {
   /// Look-ups in one table after which a map may pay: a look-up costs about as much as scanning
   /// three rows.
   private static let lookupsBeforeMap = 10_000
+  private static let rowsALookup: Int64 = 4
 
   private let connection: Connection
-  private let file: Int32
+  private let file: Int32?
   private var tables: [Table] = []
   private var mappedBytes = 0
 
-  /// - Parameter file: The file of the connection, open for reading.
-  init(_ connection: Connection, file: Int32) {
+  /// - Parameter file: The file of the connection, open for reading, where its pages may be read past
+  ///   SQLite.
+  init(_ connection: Connection, file: Int32? = nil) {
     self.connection = connection
     self.file = file
   }
@@ -49,14 +70,12 @@ final class TargetFinder {
   /// `Z_ENT` of a row; −1 where it is not an integer; nil where there is no such row.
   @inline(__always)
   func entity(of key: Int64, inTable number: Int) throws -> Int64? {
-    if let map = tables[number].map {
-      let place = key &- tables[number].lowestKey
-      guard place >= 0, place < map.count else { return nil }
-      let entity = map[Int(place)]
-      return entity == 0 ? nil : tables[number].entities[Int(entity)]
-    }
+    if let map = tables[number].map { return map.entity(of: key) }
     return try lookUp(key, inTable: number)
   }
+
+  /// The map of a table, where there is one. It is valid until ``removeMaps()``.
+  func map(ofTable number: Int) -> Map? { tables[number].map }
 
   @inline(never)
   private func lookUp(_ key: Int64, inTable number: Int) throws -> Int64? {
@@ -74,61 +93,87 @@ final class TargetFinder {
     return value.kind == .integer ? value.bits : -1
   }
 
-  /// Scans a table once, if its keys lie densely and its entities are few.
-  private func makeMap(_ number: Int) throws {
-    let name = quoted(tables[number].name)
-    let extent = try connection.rows("SELECT min(Z_PK), max(Z_PK) FROM \(name)").first
-    guard case .integer(let low)? = extent?.first, case .integer(let high)? = extent?.last else {
-      return
-    }
-    let (width, overflow) = high.subtractingReportingOverflow(low)
-    guard !overflow, width < Int64(Self.mapBudget - mappedBytes) else { return }
-    let map = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Int(width) + 1)
-    var entities: [Int64]?
-    do {
-      let columns = SourceColumns(table: tables[number].name, names: [])
-      let raw = try RawTable(columns, in: connection)
-      let scan = raw.flatMap { TableScan(descriptor: file, root: $0.root, keys: low...high) }
-      do {
-        guard let raw, let scan else { throw TableScan.NotUnderstood() }
-        entities = try Self.fill(map, from: low, SourceRows(columns, raw, scan))
-      } catch is TableScan.NotUnderstood {
-        let statement = try connection.prepare(columns.sql)
-        try statement.bind(1, low)
-        try statement.bind(2, high)
-        entities = try Self.fill(map, from: low, SourceRows(columns, statement))
-      }
-    } catch {
-      map.deallocate()
-      throw error
-    }
-    guard let entities else { return map.deallocate() }
-    mappedBytes += map.count
-    tables[number].map = map
-    tables[number].lowestKey = low
-    tables[number].entities = entities
+  /// Makes a map at once where that is cheaper than so many look-ups.
+  func expect(_ lookups: Int64, inTable number: Int) throws {
+    guard !tables[number].isMapTried,
+      let keys = try connection.extent(of: tables[number].name, key: "Z_PK"),
+      keys.upperBound / Self.rowsALookup - keys.lowerBound / Self.rowsALookup <= lookups
+    else { return }
+    tables[number].isMapTried = true
+    try makeMap(number)
   }
 
-  /// - Returns: The entities by the numbers in the map; nil where there are too many.
-  private static func fill(
-    _ map: UnsafeMutableBufferPointer<UInt8>, from low: Int64, _ rows: SourceRows
-  ) throws -> [Int64]? {
-    map.initialize(repeating: 0)
-    var entities: [Int64] = [0]
-    while try rows.next() {
-      for number in 0..<rows.count {
-        let row = rows.row(number)
-        let entity = row[1].kind == .integer ? row[1].bits : -1
-        var place = entities.count - 1
-        while place > 0, entities[place] != entity { place -= 1 }
-        if place == 0 {
-          guard entities.count < 256 else { return nil }
-          place = entities.count
-          entities.append(entity)
+  /// Gives back the memory of all maps. They are made again when they are needed again.
+  func removeMaps() {
+    for number in tables.indices {
+      tables[number].map?.deallocate()
+      tables[number].map = nil
+      tables[number].isMapTried = false
+      tables[number].lookups = 0
+    }
+    mappedBytes = 0
+  }
+
+  /// Scans a table once, if its keys lie densely and its entities are few.
+  private func makeMap(_ number: Int) throws {
+    guard let keys = try connection.extent(of: tables[number].name, key: "Z_PK") else { return }
+    let low = keys.lowerBound
+    let (width, overflow) = keys.upperBound.subtractingReportingOverflow(low)
+    guard !overflow, width < Int64(Self.mapBudget - mappedBytes) else { return }
+    let places = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Int(width) + 1)
+    let entities = UnsafeMutablePointer<Int64>.allocate(capacity: 256)
+    let map = Map(places: places, lowestKey: low, entities: entities)
+    var isWhole = false
+    defer { if !isWhole { map.deallocate() } }
+    guard try fill(map, of: tables[number].name, keys) else { return }
+    isWhole = true
+    mappedBytes += places.count
+    tables[number].map = map
+  }
+
+  /// - Returns: False where there are too many entities for a byte.
+  private func fill(_ map: Map, of table: String, _ keys: ClosedRange<Int64>) throws -> Bool {
+    let (places, entities) = (map.places, map.entities)
+    var (count, areFew) = (1, true)
+    func begin() {
+      places.initialize(repeating: 0)
+      entities.initialize(repeating: 0, count: 256)
+      (count, areFew) = (1, true)
+    }
+    func enter(_ key: Int64, _ number: RawValue) {
+      let entity = number.kind == .integer ? number.bits : -1
+      var place = count - 1
+      while place > 0, entities[place] != entity { place -= 1 }
+      if place == 0 {
+        areFew = areFew && count < 256
+        guard areFew else { return }
+        place = count
+        entities[place] = entity
+        count += 1
+      }
+      let offset = key &- map.lowestKey
+      // Only a damaged table has keys outside of its lowest and highest.
+      if offset >= 0, offset < places.count { places[Int(offset)] = UInt8(place) }
+    }
+    begin()
+    let columns = SourceColumns(table: table, names: [])
+    if let file, let raw = try RawTable(columns, in: connection),
+      let scan = TableScan(descriptor: file, root: raw.root, keys: keys)
+    {
+      let rows = SourceRows(columns, raw, scan)
+      do {
+        while try rows.next() {
+          for number in 0..<rows.count { enter(rows.row(number)[0].bits, rows.row(number)[1]) }
         }
-        map[Int(row[0].bits &- low)] = UInt8(place)
+        return areFew
+      } catch is TableScan.NotUnderstood {
+        begin()
       }
     }
-    return entities
+    // An index could hold something else than the table.
+    try connection.visitRows(["Z_PK", "Z_ENT"], "FROM \(quoted(table)) NOT INDEXED") { row in
+      enter(row[0].bits, row[1])
+    }
+    return areFew
   }
 }

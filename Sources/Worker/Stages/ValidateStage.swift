@@ -87,52 +87,6 @@ struct MappedValidateStage {
   }
 }
 
-/// Reads the assembled destination back: the same digests, from the file that will be published.
-struct VerifyStage {
-  let context: ShardContext
-
-  func run(_ unit: Int) throws -> ShardSummary {
-    guard let assembled = context.assembled else {
-      throw StageError.outOfOrder("a verification before the destination was assembled")
-    }
-    let shard = try context.shard(unit)
-    let writer = try context.writer(.verify, unit)
-    let summary: ShardSummary
-    switch shard.subject {
-    case .table(let index):
-      let table = context.plan.tables[index]
-      let digester = RowDigester(table, judges: false)
-      try digester.addRows(of: table.name, columns: table.columns, shard.keys, assembled)
-      var found = digester.summary
-      found.findings += try MemberCounts(context.plan, table: index).findings(
-        in: assembled, shard.keys)
-      summary = found
-    case .mapping(let index):
-      summary = try PolicyCustomValidation(context: context).run(index)
-    case .inserted:
-      throw StageError.outOfOrder("a verification of a policy's objects")
-    case .joinTable(let index):
-      let join = context.plan.joinTables[index]
-      summary = try RowDigester.digest(
-        """
-        SELECT \(join.columns.map(quoted).joined(separator: ", "))
-          FROM \(quoted(join.name))
-         WHERE \(quoted(join.columns[0])) BETWEEN ?1 AND ?2
-        """, shard.keys, assembled)
-    case .foreignTable(let index):
-      let table = context.plan.foreignTables[index]
-      summary = try RowDigester.digest(
-        """
-        SELECT \(table.columns.map(quoted).joined(separator: ", "))
-          FROM \(quoted(table.name))
-        \(table.rowIDCondition)
-        """, table.rowIDName == nil ? nil : shard.keys, assembled)
-    }
-    try writer.finish(summary: summary.encoded())
-    return summary
-  }
-}
-
 /// Checks that go across the rows of the source, each a piece of SQL.
 struct AuditStage {
   let context: ShardContext
@@ -144,22 +98,6 @@ struct AuditStage {
     let writer = try context.writer(.audit, number)
     let summary = ShardSummary(
       findings: try StoreSoundness.run(context.plan.audits[number], on: context.source))
-    try writer.finish(summary: summary.encoded())
-    return summary
-  }
-}
-
-/// Questions about the assembled destination that go across its rows, each a piece of SQL.
-struct SoundnessStage {
-  let context: ShardContext
-
-  func run(_ number: Int) throws -> ShardSummary {
-    let job = try context.soundnessJob(number)
-    guard let assembled = context.assembled else {
-      throw StageError.outOfOrder("a look at the destination before it was assembled")
-    }
-    let writer = try context.writer(.soundness, number)
-    let summary = ShardSummary(findings: try StoreSoundness.run(job, on: assembled))
     try writer.finish(summary: summary.encoded())
     return summary
   }

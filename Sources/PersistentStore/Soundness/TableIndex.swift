@@ -1,0 +1,177 @@
+import GodwitDigests
+import GodwitSQLite
+
+/// An index that can be compared with its table by digests of (indexed columns, row id).
+package struct TableIndex {
+  package let name: String
+  let columns: [String]
+  let isDescending: [Bool]
+  let isUnique: Bool
+
+  /// Every index of a table; nil where one of them, or the table, is a case for SQLite's own check:
+  /// partial indexes, expressions, other collations than BINARY, tables without a row id.
+  package static func all(of table: String, in connection: Connection) throws -> [TableIndex]? {
+    let found = try connection.rows("PRAGMA index_list(\(quoted(table)))")
+    if found.isEmpty { return [] }
+    let names = try connection.rows("PRAGMA table_info(\(quoted(table)))").compactMap { $0[1].text }
+    let sql = try connection.rows(
+      "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?1", [.text(table)]
+    ).first?.first?.text
+    // A column that hides the row id is a case for SQLite, too.
+    let isHidden = names.contains { ["rowid", "_rowid_", "oid"].contains($0.lowercased()) }
+    guard let sql, !isHidden, !sql.uppercased().contains("WITHOUT ROWID") else { return nil }
+    var indexes: [TableIndex] = []
+    for row in found {
+      guard row.count >= 5, let name = row[1].text, row[4].integer == 0 else { return nil }
+      var columns: [String] = []
+      var isDescending: [Bool] = []
+      for row in try connection.rows("PRAGMA index_xinfo(\(quoted(name)))") {
+        guard row.count >= 6, row[5].integer == 1 else { continue }
+        // −1 is the row id, −2 an expression.
+        guard let place = row[1].integer, names.indices.contains(Int(place)),
+          row[4].text?.uppercased() == "BINARY"
+        else { return nil }
+        columns.append(names[Int(place)])
+        isDescending.append(row[3].integer == 1)
+      }
+      guard !columns.isEmpty else { return nil }
+      indexes.append(
+        TableIndex(
+          name: name, columns: columns, isDescending: isDescending, isUnique: row[2].integer == 1))
+    }
+    return indexes
+  }
+
+  /// The digest of the entries in a part of the index, read through the index alone.
+  ///
+  /// - Returns: Nil where they do not ascend, or a unique one repeats.
+  package func entries(
+    of table: String, _ part: IndexPart = .all, in connection: Connection
+  ) throws -> RowSetDigest? {
+    var order = EntryOrder(self)
+    let count = columns.count + 1
+    var digest = RowSetDigest()
+    var ascends = true
+    for (condition, values) in part.conditions(on: quoted(columns[0])) {
+      order.restart()
+      do {
+        try connection.visitRows(
+          columns.map(quoted) + ["rowid"],
+          "FROM \(quoted(table)) INDEXED BY \(quoted(name)) \(condition)", values
+        ) { entry in
+          var hash = RowHash(length: count)
+          for place in 0..<count { hash.add(entry[place]) }
+          digest.add(hash)
+          if ascends { ascends = order.ascends(to: entry) }
+        }
+      } catch let error as SQLiteError where error.isOfContent && !error.isCorruption {
+        // SQLite cannot use the index for this.
+        return nil
+      }
+    }
+    return ascends ? digest : nil
+  }
+}
+
+/// The digests that the indexes of a table must have, from the table's rows.
+package struct IndexKeys {
+  package let indexes: [TableIndex]
+  package private(set) var digests: [RowSetDigest]
+  /// Places in a row, those of one index after those of another.
+  private var places: [Int] = []
+  private var ends: [Int] = []
+
+  /// - Parameters:
+  ///   - columns: The columns of the rows that will be added, by place.
+  ///   - rowID: The place of the row id.
+  /// - Returns: Nil where a column of an index is not among them.
+  package init?(_ indexes: [TableIndex], columns: [String], rowID: Int) {
+    self.indexes = indexes
+    digests = indexes.map { _ in RowSetDigest() }
+    for index in indexes {
+      for column in index.columns {
+        guard let place = columns.firstIndex(of: column) else { return nil }
+        places.append(place)
+      }
+      places.append(rowID)
+      ends.append(places.count)
+    }
+  }
+
+  package mutating func add(_ row: UnsafePointer<RawValue>) {
+    var place = 0
+    for index in ends.indices {
+      let end = ends[index]
+      var hash = RowHash(length: end - place)
+      while place < end {
+        hash.add(row[places[place]])
+        place += 1
+      }
+      digests[index].add(hash)
+    }
+  }
+}
+
+extension RowHash {
+  @inline(__always)
+  fileprivate mutating func add(_ value: RawValue) {
+    let size = value.buffer.count
+    add(
+      UInt64(value.kind.rawValue) | UInt64(truncatingIfNeeded: size) &<< 8,
+      UInt64(bitPattern: value.bits))
+    if size > 0 { add(value.buffer) }
+  }
+}
+
+/// Whether entries of an index come in its order. Keeps a copy of the entry before.
+private struct EntryOrder: ~Copyable {
+  private let isDescending: [Bool]
+  private let isUnique: Bool
+  private let count: Int
+  private let last: UnsafeMutablePointer<RawValue>
+  private var bytes = RawBuffer(capacity: 4 << 10)
+  private var isFirst = true
+
+  init(_ index: TableIndex) {
+    isDescending = index.isDescending
+    isUnique = index.isUnique
+    count = index.columns.count + 1
+    last = .allocate(capacity: count)
+    last.initialize(repeating: .null, count: count)
+  }
+
+  deinit { last.deallocate() }
+
+  mutating func restart() { isFirst = true }
+
+  mutating func ascends(to entry: UnsafePointer<RawValue>) -> Bool {
+    let ascends = isFirst || stands(before: entry)
+    isFirst = false
+    var size = 0
+    for place in 0..<count { size += entry[place].buffer.count }
+    bytes.removeAll()
+    // At once, since growing would move what `last` points to.
+    bytes.reserve(size)
+    for place in 0..<count {
+      var value = entry[place]
+      if value.bytes != nil {
+        let start = bytes.count
+        bytes.append(value.buffer)
+        value.bytes = UnsafeRawPointer(bytes.base + start)
+      }
+      last[place] = value
+    }
+    return ascends
+  }
+
+  private func stands(before entry: UnsafePointer<RawValue>) -> Bool {
+    var hasNull = false
+    for place in 0..<(count - 1) {
+      hasNull = hasNull || entry[place].kind == .null
+      let comparison = RawValue.compare(last[place], entry[place])
+      if comparison != 0 { return (comparison < 0) != isDescending[place] }
+    }
+    if isUnique && !hasNull { return false }
+    return last[count - 1].bits < entry[count - 1].bits
+  }
+}

@@ -1,0 +1,186 @@
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+
+/// Gathers, from the rows of one verify unit, what makes soundness jobs needless: the keys that the
+/// table's indexes must have, and that references lead somewhere. The unit reads its part of each
+/// index, too.
+struct SoundnessScan {
+  /// The row ids that the unit goes over.
+  let rowIDs: ClosedRange<Int64>
+  private let assembled: Connection
+  private let targets: TargetFinder
+  private let table: VerifiedTable
+  private let part: Int
+  private var keys: IndexKeys?
+  private var references: [ReferenceScan] = []
+
+  /// - Parameters:
+  ///   - columns: Of the rows that will be added, by place.
+  ///   - rowID: The place of the row id.
+  init(_ context: ShardContext, _ unit: Int, columns: [String], rowID: Int) throws {
+    assembled = try context.openedAssembled("a verification")
+    targets = try context.destinationTargets()
+    table = try context.verifiedTable(of: unit)
+    part = table.units.firstIndex(of: unit) ?? 0
+    rowIDs = table.rowIDs[part]
+    keys = table.indexes.flatMap { IndexKeys($0, columns: columns, rowID: rowID) }
+    for (number, job) in try context.destinationJobs().enumerated() {
+      guard case .references(let rule) = job.answeredBy, rule.table == table.name else { continue }
+      let target = try targets.table(rule.target)
+      try targets.expect(table.width, inTable: target)
+      if let scan = ReferenceScan(rule, job: number, columns, target, targets.map(ofTable: target))
+      {
+        references.append(scan)
+      }
+    }
+  }
+
+  mutating func add(_ row: UnsafeMutablePointer<RawValue>) throws {
+    keys?.add(row)
+    for index in references.indices { try references[index].check(row, targets) }
+  }
+
+  /// Reads the indexes. All rows must have been added.
+  func evidence() throws -> SoundnessEvidence {
+    var evidence = SoundnessEvidence()
+    evidence.answered = references.filter(\.isClean).map(\.job)
+    guard let keys else { return evidence }
+    for (index, digest) in zip(keys.indexes, keys.digests) {
+      evidence.keys[index.name] = digest
+      // An index that cannot be read is a matter of its job.
+      evidence.entries[index.name] = try SQLiteError.nilByContent {
+        try index.entries(of: table.name, table.cuts.part(part, of: index), in: assembled)
+      }
+    }
+    return evidence
+  }
+}
+
+/// A table of the assembled destination, as its verify units share it.
+struct VerifiedTable {
+  let name: String
+  /// Ascending.
+  let units: [Int]
+  /// Those of each unit.
+  let rowIDs: [ClosedRange<Int64>]
+  /// Nil where only SQLite's own check can say whether they agree with the table.
+  let indexes: [TableIndex]?
+  let cuts: IndexCuts
+
+  /// How many row ids there may be.
+  var width: Int64 {
+    guard let low = rowIDs.first?.lowerBound, let high = rowIDs.last?.upperBound else { return 0 }
+    let (width, overflow) = high.subtractingReportingOverflow(low)
+    return overflow ? .max : width
+  }
+
+  init(of subject: Shard.Subject, _ plan: MigrationPlan, in assembled: Connection) throws {
+    units = plan.units(in: .verify).filter { plan.units[$0].subject == subject }
+    var rowIDs = units.map { plan.units[$0].keys }
+    var rowIDName = "rowid"
+    switch subject {
+    case .table(let index): name = plan.tables[index].name
+    case .joinTable(let index):
+      name = plan.joinTables[index].name
+      // Shards of pairs are cut by the first key, which is not the order of the rows.
+      rowIDs = try Self.cut(name, units.count, assembled)
+    case .foreignTable(let index):
+      name = plan.foreignTables[index].name
+      rowIDName = plan.foreignTables[index].rowIDName.map(quoted) ?? rowIDName
+    case .mapping, .inserted: throw StageError.outOfOrder("a verification of objects as rows")
+    }
+    self.rowIDs = rowIDs
+    indexes = try TableIndex.all(of: name, in: assembled)
+    cuts = try IndexCuts(indexes ?? [], of: name, rowID: rowIDName, ranges: rowIDs, in: assembled)
+  }
+
+  /// The row ids of a table in as many ranges, which meet without a gap.
+  private static func cut(_ name: String, _ parts: Int, _ assembled: Connection) throws
+    -> [ClosedRange<Int64>]
+  {
+    let extent = try assembled.extent(of: name, key: "rowid") ?? 0...0
+    let (width, _) = extent.upperBound.subtractingReportingOverflow(extent.lowerBound)
+    let each = max(width, 0) / Int64(max(parts, 1)) + 1
+    return (0..<parts).map { part in
+      let low = part == 0 ? Int64.min : extent.lowerBound + each * Int64(part)
+      return low...(part == parts - 1 ? .max : extent.lowerBound + each * Int64(part + 1) - 1)
+    }
+  }
+}
+
+extension Connection {
+  /// The lowest and highest key of a table, each by one search; nil where it has no rows.
+  func extent(of table: String, key: String) throws -> ClosedRange<Int64>? {
+    let row = try rows(
+      """
+      SELECT (SELECT min(\(key)) FROM \(quoted(table))), (SELECT max(\(key)) FROM \(quoted(table)))
+      """
+    ).first
+    guard let low = row?.first?.integer, let high = row?.last?.integer else { return nil }
+    return low...high
+  }
+}
+
+/// One ``ReferenceRule``, compiled for the rows of its table.
+private struct ReferenceScan {
+  let job: Int
+  private(set) var isClean = true
+  private let place: Int
+  private let target: Int
+  /// Of the target, where there is one by now; else the finder is asked.
+  private let map: TargetFinder.Map?
+  private let isOptional: Bool
+  private let entities: ProgramTable?
+  private let allowed: ProgramTable
+  /// −1 where the reference has no such column.
+  private let entityPlace: Int
+  private let orderPlace: Int
+
+  /// Nil where the rule cannot be judged by these columns.
+  init?(
+    _ rule: ReferenceRule, job: Int, _ columns: [String], _ target: Int, _ map: TargetFinder.Map?
+  ) {
+    let places = [rule.column, rule.entityColumn, rule.orderColumn].map { name in
+      name.map { columns.firstIndex(of: $0) } ?? -1
+    }
+    guard let place = places[0], let entityPlace = places[1], let orderPlace = places[2],
+      (rule.allowed + (rule.entities ?? [])).allSatisfy(ProgramTable.numbers.contains)
+    else { return nil }
+    self.job = job
+    self.place = place
+    self.entityPlace = entityPlace
+    self.orderPlace = orderPlace
+    isOptional = rule.isOptional
+    entities = rule.entities.map { ProgramTable(numbers: $0, elsewhere: []) }
+    allowed = ProgramTable(numbers: rule.allowed, elsewhere: [])
+    self.target = target
+    self.map = map
+  }
+
+  /// - Parameter row: `Z_ENT` is its second column where the rule names entities.
+  @inline(__always)
+  mutating func check(_ row: UnsafeMutablePointer<RawValue>, _ targets: TargetFinder) throws {
+    guard isClean else { return }
+    if let entities, entities.program(for: row[1]) < 0 { return }
+    isClean = try holds(row, targets)
+  }
+
+  @inline(__always)
+  private func holds(_ row: UnsafeMutablePointer<RawValue>, _ targets: TargetFinder) throws -> Bool
+  {
+    let key = row[place]
+    guard key.kind == .integer else {
+      return key.kind == .null && isOptional && (entityPlace < 0 || row[entityPlace].kind == .null)
+    }
+    let found =
+      if let map { map.entity(of: key.bits) } else {
+        try targets.entity(of: key.bits, inTable: target)
+      }
+    guard let entity = found, allowed.program(for: .integer(entity)) >= 0 else { return false }
+    if entityPlace >= 0 {
+      guard row[entityPlace].kind == .integer, row[entityPlace].bits == entity else { return false }
+    }
+    return orderPlace < 0 || row[orderPlace].kind != .null
+  }
+}
