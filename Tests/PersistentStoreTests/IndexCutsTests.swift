@@ -20,7 +20,7 @@ import Testing
       SELECT i * 3, i % 4,
              CASE (i * 48271) % 1009 % 5 WHEN 0 THEN NULL WHEN 1 THEN i WHEN 2 THEN i + 0.5 WHEN 3 THEN 't' || i
              ELSE CAST('b' || i AS BLOB) END,
-             CASE WHEN i % 7 THEN substr('abcdefg', i % 7, 2) || (i * 7919) % 500 END
+             CASE WHEN i % 7 THEN substr('abcdefg', i % 7, 2) || ((i * 7919) % 500) END
         FROM n;
       """)
     return connection
