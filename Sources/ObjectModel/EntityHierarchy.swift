@@ -28,6 +28,8 @@ public struct EntityHierarchy: Sendable {
   private let rootOf: [EntityName: EntityName]
   private let allProperties: [EntityName: [Declared]]
   private let propertyIndex: [EntityName: [NameKey: Int]]
+  let hashes = Memo<[EntityName: VersionHash]>()
+  let modelCache = Memo<[UInt8]>()
 
   /// 4 million. Properties of all entities with inherited ones, and places in all subtrees: what
   /// grows with the square of a hostile model. The largest model seen has a few thousand.

@@ -190,7 +190,7 @@ struct PlanMaker {
         highestKeys: highest, carrying: context.store.primaryKeys),
       storeUUID: context.store.metadata.uuid ?? "",
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
-      modelCache: try context.destination.hierarchy.model.modelCacheBytes(),
+      modelCache: try context.destination.hierarchy.modelCacheBytes(),
       isWAL: context.store.header.isWAL)
   }
 

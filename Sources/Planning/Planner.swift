@@ -161,7 +161,7 @@ public struct Planner: Sendable {
     {
       return try EntityHierarchy(version.model.restricted(to: Set(members)))
     }
-    return try EntityHierarchy(version.model)
+    return try version.hierarchy()
   }
 
   /// What planning itself relies on: control tables, metadata, schema.

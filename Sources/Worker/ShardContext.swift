@@ -25,10 +25,14 @@ final class ShardContext {
   private(set) lazy var mapped = MappedContext(
     plan: plan, run: run, source: source, targets: targets)
 
-  init(run path: FilePath, policies: PolicyRegistry = PolicyRegistry()) throws {
+  /// - Parameter plan: Nil for the one in the run directory.
+  init(
+    run: RunDirectory, plan: MigrationPlan? = nil, policies: PolicyRegistry = PolicyRegistry()
+  ) throws {
     self.policies = policies
-    run = RunDirectory(path)
-    plan = try Self.readPlan(run.plan)
+    self.run = run
+    let plan = try plan ?? Self.readPlan(run.plan)
+    self.plan = plan
     guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint), fingerprint.count == 32 else {
       throw StageError.unreadablePlan(path: run.plan.string, reason: "it has no fingerprint")
     }
@@ -81,8 +85,7 @@ final class ShardContext {
   }
 
   func writer(_ stage: Stage, _ unit: Int) throws -> CheckpointWriter {
-    let name = CheckpointName(stage: stage, unit: unit)
-    return try CheckpointWriter(path: run.path(of: name), name: name, fingerprint: fingerprint)
+    try run.writer(stage, unit, fingerprint: fingerprint)
   }
 
   func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {

@@ -1,9 +1,5 @@
 import Glibc
 import GodwitCheckpoints
-import GodwitDurableFiles
-import GodwitPersistentStore
-import GodwitPlanning
-import GodwitSQLite
 import SystemPackage
 
 /// What a worker process does, from its first line to the end of its input.
@@ -32,66 +28,25 @@ public struct WorkerLoop {
   public func run() throws {
     try Heartbeat.start(watching: pthread_self(), output)
     var lines = LineReader(input)
-    var context: ShardContext?
-    var openFailure: WorkerFailure?
+    let runner = TaskRunner(policies: policies)
     while let line = try lines.next() {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
-        do {
-          if context?.run.path != FilePath(run) {
-            TemporaryFiles.useFolder(run)
-            context = try ShardContext(run: FilePath(run), policies: policies)
-          }
-          if let assembled { try context?.openAssembled(assembled) }
-          openFailure = nil
-        } catch {
-          context = nil
-          openFailure = WorkerFailure(error)
-        }
-      case .task(let task):
-        let reply: WorkerMessage
-        do {
-          if let openFailure { throw openFailure }
-          guard let context else { throw StageError.outOfOrder("a task before a run was opened") }
-          do {
-            reply = .finished(try perform(task, context))
-          } catch  where task.stage.readsAssembled {
-            throw WorkerFailure(assembled: error)
-          } catch let error as SQLiteError {
-            throw DamageProbe.explained(error, path: error.database ?? context.plan.readPath)
-          }
-        } catch {
-          reply = .failed(
-            FailedTask(task: task, error: WorkerFailure(error, source: context?.plan.readPath)))
-        }
-        try output.send(reply)
+        runner.open(RunDirectory(FilePath(run)), assembled: assembled)
+      case .task(let task): try output.send(WorkerMessage(runner.perform(task)))
       case .finished, .failed, .beat, nil:
         throw StageError.outOfOrder("something that is not a request")
       }
     }
   }
+}
 
-  private func perform(_ task: WorkerTask, _ context: ShardContext) throws -> FinishedTask {
-    let clock = ContinuousClock()
-    let (start, processorStart) = (clock.now, ProcessTime.processorSeconds)
-    let summary =
-      switch task.stage {
-      case .copy where context.plan.mapped != nil:
-        try MappedCopyStage(context: context).run(task.unit)
-      case .copy: try CopyStage(context: context).run(task.unit)
-      case .link: try LinkStage(context: context).run(task.unit)
-      case .validate: try ValidateStage(context: context).run(task.unit)
-      case .audit: try AuditStage(context: context).run(task.unit)
-      case .verify: try VerifyStage(context: context).run(task.unit)
-      case .soundness: try SoundnessStage(context: context).run(task.unit)
-      }
-    let elapsed = (clock.now - start).components
-    return FinishedTask(
-      task: task, rows: summary.rows, bytes: summary.bytes,
-      seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18,
-      processorSeconds: ProcessTime.processorSeconds - processorStart,
-      peakRSS: ProcessMemory.peakResidentBytes, findings: summary.findings,
-      losses: summary.losses ?? [])
+extension WorkerMessage {
+  init(_ answer: Result<FinishedTask, FailedTask>) {
+    switch answer {
+    case .success(let finished): self = .finished(finished)
+    case .failure(let failed): self = .failed(failed)
+    }
   }
 }
 

@@ -69,7 +69,7 @@ public struct FinishedTask: Codable, Sendable, Equatable {
 }
 
 /// A task that did not finish, and why.
-public struct FailedTask: Codable, Sendable, Equatable {
+public struct FailedTask: Error, Codable, Sendable, Equatable {
   public var stage: Stage
   public var unit: Int
   public var error: WorkerFailure

@@ -38,7 +38,7 @@ import Testing
     try StoreAssembly(plan: latest.plan, run: latest.run, usesPages: usesPages)
       .assemble(at: latest.store)
     try change(latest.store)
-    let context = try ShardContext(run: latest.run.path)
+    let context = try ShardContext(run: latest.run)
     try context.openAssembled(latest.store.string)
     return try fixture.soundness(of: latest.store, context)
   }
