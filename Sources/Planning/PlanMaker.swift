@@ -12,6 +12,8 @@ struct PlanMaker {
   let found: SourceModelSearch.Found
   let context: PlanContext
   let binding: StoreBinding
+  /// Of the control tables and the schema.
+  let acceptedDamage: [StoreFinding]
   /// Counted before.
   var losses: [Loss] = []
 
@@ -46,7 +48,7 @@ struct PlanMaker {
         store: store, layout: context.source, census: context.census,
         successors: Succession([context.inference])
       ).losses()
-    plan.acceptedDamage = try Planner.acceptedDamage(binding, request)
+    plan.acceptedDamage = acceptedDamage
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan

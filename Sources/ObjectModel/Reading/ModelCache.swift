@@ -96,6 +96,20 @@ extension ManagedObjectModel {
   }
 
   private static let recentCaches = RecentResults<[UInt8], ManagedObjectModel>(limit: 4)
+}
+
+extension EntityHierarchy {
+  /// Of the model that a store carries, see ``ManagedObjectModel/init(modelCache:)``.
+  public init(modelCache bytes: [UInt8]) throws {
+    self = try Self.recentCaches.output(for: bytes) {
+      try EntityHierarchy(ManagedObjectModel(modelCache: bytes))
+    }
+  }
+
+  private static let recentCaches = RecentResults<[UInt8], EntityHierarchy>(limit: 4)
+}
+
+extension ManagedObjectModel {
 
   /// Reads a keyed archive, the content of a `.mom` file.
   ///
