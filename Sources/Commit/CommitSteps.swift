@@ -283,7 +283,8 @@ extension CommitSteps {
       return true
     }
     guard let store = try FileMark(journal.storePath) else { return true }
-    return store.isSameFile(as: journal.main) || store.isSameFile(as: journal.clone)
+    // Not the file alone: the number of one that is gone is given to the next.
+    return store == journal.main || store == journal.clone
   }
 
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
