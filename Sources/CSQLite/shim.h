@@ -6,6 +6,12 @@ static inline void godwit_sqlite_set_log(void (*log)(void *, int, const char *))
   sqlite3_config(SQLITE_CONFIG_LOG, log, (void *)0);
 }
 
+// Counts no memory: nobody asks, and it takes a mutex for every allocation. Likewise.
+// https://sqlite.org/c3ref/c_config_covering_index_scan.html#sqliteconfigmemstatus
+static inline void godwit_sqlite_count_no_memory(void) {
+  sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 // Where SQLite puts its temporary files; null for where it likes. A global variable, guarded by the
 // mutex that SQLite itself takes to read it (SQLITE_MUTEX_STATIC_TEMPDIR in its os_unix.c). It must
 // be memory of SQLite's own. https://sqlite.org/c3ref/temp_directory.html

@@ -24,10 +24,11 @@ public final class CheckpointReader {
   /// Entries read so far.
   public private(set) var entriesRead: UInt64 = 0
 
-  private let frame: FrameReader
+  private let source: Source
   private var bytesRead: UInt64 = 0
   private var isSummaryRead = false
   private var isAtEnd = false
+  private var memoryPlace = 0
 
   /// Opens a checkpoint and checks its header.
   ///
@@ -39,19 +40,58 @@ public final class CheckpointReader {
     let (file, header) = try openCheckpoint(path, name: name, fingerprint: fingerprint)
     entryCount = header.entryCount
     byteCount = header.byteCount
-    frame = try FrameReader(path: path, file: file, digest: header.frameDigest)
+    source = .frame(try FrameReader(path: path, file: file, digest: header.frameDigest))
+  }
+
+  /// Opens a checkpoint that a run keeps in memory.
+  init(_ name: CheckpointName, in memory: CheckpointMemory, path: FilePath) throws {
+    self.path = path
+    guard let entries = memory[name] else {
+      throw CheckpointError.unreadable(path, .noSuchFileOrDirectory)
+    }
+    entryCount = entries.count
+    byteCount = UInt64(entries.bytes.count)
+    source = .memory(entries)
+  }
+}
+
+extension CheckpointReader {
+  /// Where the uncompressed entries come from.
+  private enum Source {
+    case frame(FrameReader)
+    case memory(CheckpointMemory.Entries)
+  }
+
+  /// The next bytes; nil at the very end.
+  private func read(_ count: Int) throws -> UnsafeRawBufferPointer? {
+    switch source {
+    case .frame(let frame): return try frame.read(count)
+    case .memory(let entries):
+      let place = memoryPlace
+      guard place < entries.bytes.count else { return nil }
+      guard entries.bytes.count - place >= count else {
+        throw CheckpointError.damaged(path, .entryLength)
+      }
+      memoryPlace += count
+      return UnsafeRawBufferPointer(rebasing: entries.bytes[place..<(place + count)])
+    }
   }
 }
 
 extension CheckpointReader {
   /// Bytes of memory in use for the file's bytes, compressed and not; the window comes on top.
-  var bufferByteCount: Int { frame.bufferByteCount }
+  var bufferByteCount: Int {
+    switch source {
+    case .frame(let frame): frame.bufferByteCount
+    case .memory: 0
+    }
+  }
 
   /// The next entry, or `nil` when the file has been read to its end and found whole.
   public func next() throws -> Entry? {
     if isAtEnd { return nil }
     let headerSize = Checkpoint.entryHeaderByteCount
-    guard let header = try frame.read(headerSize) else {
+    guard let header = try read(headerSize) else {
       try checkEnd()
       isAtEnd = true
       return nil
@@ -67,7 +107,7 @@ extension CheckpointReader {
     if isSummaryRead { throw CheckpointError.damaged(path, .summary) }
     guard
       let payload = length == 0
-        ? UnsafeRawBufferPointer(start: nil, count: 0) : try frame.read(length)
+        ? UnsafeRawBufferPointer(start: nil, count: 0) : try read(length)
     else { throw CheckpointError.damaged(path, .entryLength) }
     bytesRead += UInt64(length)
     entriesRead += 1
@@ -87,8 +127,7 @@ extension CheckpointReader {
   public static func summary(
     of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
   ) throws -> [UInt8] {
-    let reader = try CheckpointReader(
-      path: run.path(of: name), name: name, fingerprint: fingerprint)
+    let reader = try run.reader(name.stage, name.unit, fingerprint: fingerprint)
     var summary: [UInt8] = []
     while let entry = try reader.next() {
       if entry.channel == Checkpoint.summaryChannel { summary = Array(entry.payload) }

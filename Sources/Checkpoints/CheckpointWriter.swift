@@ -1,6 +1,3 @@
-private import CZstd
-internal import GodwitDigests
-internal import GodwitDurableFiles
 public import SystemPackage
 
 /// Writes one checkpoint, entry by entry, in flat memory.
@@ -18,13 +15,11 @@ public final class CheckpointWriter {
 
   private let name: CheckpointName
   private let fingerprint: [UInt8]
-  private var file: PendingFile
-  private var digest = SHA256()
-  private let compressor: OpaquePointer
-  /// Entries wait here until a piece is full: zstd is slow with small ones.
-  private let input: UnsafeMutableRawBufferPointer
+  private let target: Target
+  /// Entries wait here until a piece is full: zstd is slow with small ones. What is to stay in memory
+  /// stays here.
+  private var input: UnsafeMutableRawBufferPointer
   private var inputCount = 0
-  private let output: UnsafeMutableRawBufferPointer
   private var isFinished = false
   /// The error that left the frame incomplete. The file can then not be finished.
   private var failure: (any Error)?
@@ -43,44 +38,25 @@ public final class CheckpointWriter {
     self.path = path
     self.name = name
     self.fingerprint = fingerprint
-    file = try Self.emptyCheckpoint(for: path)
-    compressor = try Self.makeCompressor(path)
+    target = .file(try FrameWriter(path))
     input = .allocate(byteCount: Self.pieceByteCount, alignment: 16)
-    output = .allocate(byteCount: ZSTD_CStreamOutSize(), alignment: 16)
   }
 
-  /// A file with room for the header, which is written at the end: until then it is not a checkpoint.
-  private static func emptyCheckpoint(for path: FilePath) throws -> PendingFile {
-    var file = try PendingFile(for: path)
-    let empty = [UInt8](repeating: 0, count: Checkpoint.headerByteCount)
-    try empty.withUnsafeBytes { try file.write($0) }
-    return file
+  /// A checkpoint that stays in memory.
+  init(path: FilePath, name: CheckpointName, memory: CheckpointMemory) {
+    self.path = path
+    self.name = name
+    fingerprint = []
+    target = .memory(memory)
+    input = .allocate(byteCount: 4 << 10, alignment: 16)
   }
 
-  private static func makeCompressor(_ path: FilePath) throws -> OpaquePointer {
-    guard let compressor = ZSTD_createCCtx() else {
-      throw CheckpointError.compressionFailed(path, reason: "it cannot start")
-    }
-    do {
-      for (parameter, value) in [
-        (ZSTD_c_compressionLevel, Checkpoint.compressionLevel),
-        (ZSTD_c_windowLog, Checkpoint.windowLog),
-        (ZSTD_c_checksumFlag, 1),
-      ] {
-        try check(ZSTD_CCtx_setParameter(compressor, parameter, value), path)
-      }
-      return compressor
-    } catch {
-      ZSTD_freeCCtx(compressor)
-      throw error
-    }
+  private enum Target {
+    case file(FrameWriter)
+    case memory(CheckpointMemory)
   }
 
-  deinit {
-    ZSTD_freeCCtx(compressor)
-    input.deallocate()
-    output.deallocate()
-  }
+  deinit { input.deallocate() }
 }
 
 extension CheckpointWriter {
@@ -98,12 +74,18 @@ extension CheckpointWriter {
       try appendEntry(channel: Checkpoint.summaryChannel, key: 0, $0)
     }
     isFinished = true
-    try compress(UnsafeRawBufferPointer(rebasing: input[..<inputCount]), ZSTD_e_end)
-    let header = CheckpointHeader(
-      name: name, fingerprint: fingerprint, entryCount: entryCount, byteCount: byteCount,
-      frameDigest: digest.finish())
-    try header.bytes.withUnsafeBytes { try file.write($0, at: 0) }
-    try file.publish()
+    switch target {
+    case .memory(let memory):
+      memory[name] = CheckpointMemory.Entries(input, byteCount: inputCount, count: entryCount)
+      input = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    case .file(let frame):
+      try compress(into: frame, isEnd: true)
+      try frame.finish { digest in
+        CheckpointHeader(
+          name: name, fingerprint: fingerprint, entryCount: entryCount, byteCount: byteCount,
+          frameDigest: digest)
+      }
+    }
   }
 
   private func appendEntry(
@@ -115,7 +97,7 @@ extension CheckpointWriter {
       throw CheckpointError.entryTooLarge(path, bytes: payload.count)
     }
     let size = Checkpoint.entryHeaderByteCount + payload.count
-    if input.count - inputCount < Checkpoint.entryHeaderByteCount { try compressInput() }
+    if input.count - inputCount < Checkpoint.entryHeaderByteCount { try makeRoom() }
     let length = UInt32(truncatingIfNeeded: payload.count).littleEndian
     input.storeBytes(of: length, toByteOffset: inputCount, as: UInt32.self)
     input.storeBytes(of: channel, toByteOffset: inputCount + 4, as: UInt8.self)
@@ -129,7 +111,7 @@ extension CheckpointWriter {
   private func appendInput(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
-      if inputCount == input.count { try compressInput() }
+      if inputCount == input.count { try makeRoom() }
       let part = rest.prefix(input.count - inputCount)
       UnsafeMutableRawBufferPointer(rebasing: input[inputCount...])
         .copyMemory(from: UnsafeRawBufferPointer(rebasing: part))
@@ -138,41 +120,28 @@ extension CheckpointWriter {
     }
   }
 
-  private func compressInput() throws {
-    try compress(UnsafeRawBufferPointer(rebasing: input[..<inputCount]), ZSTD_e_continue)
-    inputCount = 0
+  /// Makes room behind the entries that wait.
+  private func makeRoom() throws {
+    switch target {
+    case .file(let frame):
+      try compress(into: frame, isEnd: false)
+    case .memory:
+      let larger = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: input.count * 2, alignment: 16)
+      larger.copyMemory(from: UnsafeRawBufferPointer(rebasing: input[..<inputCount]))
+      input.deallocate()
+      input = larger
+    }
   }
 
-  private func compress(_ bytes: UnsafeRawBufferPointer, _ end: ZSTD_EndDirective) throws {
+  private func compress(into frame: FrameWriter, isEnd: Bool) throws {
     do {
-      try writeFrame(of: bytes, end)
+      try frame.write(UnsafeRawBufferPointer(rebasing: input[..<inputCount]), isEnd: isEnd)
+      storedByteCount = frame.byteCount
+      inputCount = 0
     } catch {
       failure = error
       throw error
-    }
-  }
-
-  private func writeFrame(of bytes: UnsafeRawBufferPointer, _ end: ZSTD_EndDirective) throws {
-    var source = ZSTD_inBuffer(src: bytes.baseAddress, size: bytes.count, pos: 0)
-    var isMoreToDo = true
-    while isMoreToDo {
-      var target = ZSTD_outBuffer(dst: output.baseAddress, size: output.count, pos: 0)
-      let rest = ZSTD_compressStream2(compressor, &target, &source, end)
-      try Self.check(rest, path)
-      let frame = UnsafeRawBufferPointer(rebasing: output[..<target.pos])
-      if !frame.isEmpty {
-        digest.update(frame)
-        try file.write(frame)
-        storedByteCount += UInt64(frame.count)
-      }
-      isMoreToDo = end == ZSTD_e_end ? rest != 0 : source.pos < source.size
-    }
-  }
-
-  private static func check(_ code: Int, _ path: FilePath) throws {
-    if ZSTD_isError(code) != 0 {
-      throw CheckpointError.compressionFailed(
-        path, reason: String(cString: ZSTD_getErrorName(code)))
     }
   }
 }

@@ -1,4 +1,4 @@
-internal import GodwitDurableFiles
+public import GodwitDurableFiles
 public import SystemPackage
 
 /// What a checkpoint is the result of.
@@ -79,10 +79,29 @@ extension CheckpointName: CustomStringConvertible {
 ///     link/ …          and so on, a folder a stage
 ///
 /// A finished checkpoint is the only record of progress: a unit is done when its file is there.
-public struct RunDirectory: Hashable, Sendable {
+///
+/// The directory of a small store holds neither plan nor checkpoints, see ``inMemory``: only what a
+/// commit under way needs.
+public struct RunDirectory: Sendable {
   public let path: FilePath
+  /// Where checkpoints are kept instead of in files; nil for in files.
+  public let memory: CheckpointMemory?
 
-  public init(_ path: FilePath) { self.path = path }
+  public init(_ path: FilePath) {
+    self.path = path
+    memory = nil
+  }
+
+  private init(_ path: FilePath, memory: CheckpointMemory) {
+    self.path = path
+    self.memory = memory
+  }
+
+  /// The same directory with all checkpoints in memory, none so far.
+  public var inMemory: RunDirectory { RunDirectory(path, memory: CheckpointMemory()) }
+
+  /// What the names and files in the directory survive, a commit's own apart.
+  public var durability: Durability { memory == nil ? .powerCut : .processCrash }
 }
 
 extension RunDirectory {
@@ -103,9 +122,11 @@ extension RunDirectory {
 
   /// Removes what was made of an earlier plan's checkpoints.
   public func discardDerived() throws {
-    try DurableFile.removeIfPresent(offsets)
-    try DurableFile.removeIfPresent(edges)
-    if try DurableFile.isFolder(associations) { try DurableFile.removeTree(associations) }
+    try DurableFile.removeIfPresent(offsets, surviving: durability)
+    try DurableFile.removeIfPresent(edges, surviving: durability)
+    if try DurableFile.isFolder(associations) {
+      try DurableFile.removeTree(associations, surviving: durability)
+    }
   }
 
   /// The folder of a stage's checkpoints.
@@ -120,13 +141,29 @@ extension RunDirectory {
     _ stage: Stage, _ unit: Int, fingerprint: [UInt8]
   ) throws -> CheckpointReader {
     let name = CheckpointName(stage: stage, unit: unit)
-    return try CheckpointReader(path: path(of: name), name: name, fingerprint: fingerprint)
+    let path = path(of: name)
+    if let memory { return try CheckpointReader(name, in: memory, path: path) }
+    return try CheckpointReader(path: path, name: name, fingerprint: fingerprint)
+  }
+
+  /// Begins a checkpoint of this run.
+  public func writer(
+    _ stage: Stage, _ unit: Int, fingerprint: [UInt8]
+  ) throws -> CheckpointWriter {
+    let name = CheckpointName(stage: stage, unit: unit)
+    if let memory {
+      return CheckpointWriter(path: path(of: name), name: name, memory: memory)
+    }
+    return try CheckpointWriter(path: path(of: name), name: name, fingerprint: fingerprint)
   }
 
   public var exists: Bool { get throws { try DurableFile.isFolder(path) } }
 
   /// Makes the folder and those in it. What is there stays as it is.
   public func create() throws {
+    guard memory == nil else {
+      return try DurableFile.makeFolder(path, surviving: durability)
+    }
     try DurableFile.makeFolder(snapshot)
     for stage in Stage.allCases { try DurableFile.makeFolder(folder(of: stage)) }
   }
@@ -150,6 +187,7 @@ extension RunDirectory {
 
   /// The units of a stage that have a checkpoint. Whether it is whole, reading it tells.
   public func finished(_ stage: Stage) throws -> Set<Int> {
+    if let memory { return memory.units(of: stage) }
     let folder = folder(of: stage)
     guard try DurableFile.isFolder(folder) else { return [] }
     return Set(try DurableFile.names(in: folder).compactMap(CheckpointName.unit(ofFileName:)))
@@ -157,6 +195,7 @@ extension RunDirectory {
 
   /// Discards a checkpoint that has proven unusable. Its unit must be done again.
   public func discard(_ checkpoint: CheckpointName) throws {
+    if let memory { return memory[checkpoint] = nil }
     let path = path(of: checkpoint)
     // Whatever lies there: a redo must find the name free.
     if try FileKind(at: path) == .folder { return try DurableFile.removeTree(path) }
@@ -181,7 +220,7 @@ extension RunDirectory {
   /// Removes the folder and all that is in it. After a crash a part may be left; the plan goes
   /// first, so that what is left is never taken for a run.
   public func remove() throws {
-    try DurableFile.removeIfPresent(plan)
-    try DurableFile.removeTree(path)
+    try DurableFile.removeIfPresent(plan, surviving: durability)
+    try DurableFile.removeTree(path, surviving: durability)
   }
 }

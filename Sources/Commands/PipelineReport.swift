@@ -48,11 +48,6 @@ final class PipelineReport: Sendable {
       }
       if found.resumed == true { say("Resuming an interrupted run.") }
     case .store(let store, var event):
-      // A line a unit or step would bury the rest; the run directory's events have them.
-      switch event.event {
-      case .unitFinished, .unitReused, .assembly, .commitStep: return
-      default: break
-      }
       event.store = store.path.string
       if asJSON { Output.result(event.jsonLine()) }
     case .result(let store, let result):

@@ -61,7 +61,7 @@ struct RunCommand: AsyncParsableCommand {
       job.pipeline, request,
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workers ?? job.workerCount),
-      state: state.map { FilePath($0) }, observe: report.take)
+      state: state.map { FilePath($0) }, tellsEvents: json, observe: report.take)
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? job.pipeline.stateFolder).string)
     let task = Task { try await run.run() }
     StopSignals.install(

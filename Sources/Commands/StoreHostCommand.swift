@@ -17,6 +17,7 @@ struct StoreHostCommand: AsyncParsableCommand {
   @Option var state: String
   @Option var losses: LossPolicy
   @Flag var storeIsOffline = false
+  @Flag var events = false
 
   func run() async throws {
     signal(SIGINT, SIG_IGN)
@@ -27,7 +28,9 @@ struct StoreHostCommand: AsyncParsableCommand {
     let run = PipelineRun(
       job.pipeline, request,
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
-      state: FilePath(state), observe: { _ in })
-    try await StoreHost(run, output: answers).serve(input: .standardInput)
+      state: FilePath(state), tellsEvents: events, observe: { _ in })
+    try await StoreHost(
+      run, policies: CommandLineTool.code.policies, tellsEvents: events, output: answers
+    ).serve(input: .standardInput)
   }
 }

@@ -6,9 +6,10 @@ import SystemPackage
 
 /// What a commit is about to do and how far it has come: `journal.json` in the run directory.
 ///
-/// It is written, durably, before the first change beside a store and again at each ``State``.
-/// Every step between two states can be taken again, and what was done can be seen from the files:
-/// a restart reads the journal and goes on, or takes back, see ``StoreSwap/recover(run:)``.
+/// It is written, durably, before the first change beside a store and again at each ``State``; that
+/// of a small store only once, and again where a clone was made. Every step can be taken again, and
+/// what was done can be seen from the files: a restart reads the journal and goes on, or takes back,
+/// see ``StoreSwap/recover(run:)``.
 public struct CommitJournal: Codable, Sendable, Equatable {
   public static let formatVersion = 2
 
@@ -115,5 +116,7 @@ extension CommitJournal {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     try DurableFile.write([UInt8](try encoder.encode(self)), to: CommitJournal.path(in: run))
+    // Nobody has flushed the run directory's own name so far.
+    if run.durability == .processCrash { try DurableFile.syncFolder(run.path.parent) }
   }
 }

@@ -19,6 +19,8 @@ struct CommitSteps {
   let run: RunDirectory
   /// Somebody asserts that no other process has the store open.
   var isStoreOffline = false
+  /// An earlier process began the commit, and may have left copies half made.
+  var isResumed = false
 
   /// Keeps SQLite out of a file for as long as the value lives.
   ///
@@ -70,13 +72,20 @@ extension CommitSteps {
 
   private func finish(_ journal: inout CommitJournal) throws {
     if journal.kind == .replace {
-      journal.state = .replaced
-      try journal.write(in: run)
+      try reach(.replaced, &journal)
       try removeObsolete(journal)
     }
     try removeLeftovers(of: journal)
     try removeReplaced(FilePath(journal.assembled), journal)
-    journal.state = .finished
+    try reach(.finished, &journal)
+  }
+
+  /// What a small store's commit has done shows from the files alone.
+  private func reach(_ state: CommitJournal.State, _ journal: inout CommitJournal) throws {
+    journal.state = state
+    guard run.durability == .powerCut || (state == .backedUp && journal.clone != nil) else {
+      return
+    }
     try journal.write(in: run)
   }
 
@@ -94,7 +103,8 @@ extension CommitSteps {
   private func removeReplaced(_ path: FilePath, _ journal: CommitJournal) throws {
     guard let mark = try FileMark(path) else { return }
     if [journal.assembledMark, journal.main, journal.clone].contains(where: mark.isSameFile) {
-      try DurableFile.remove(path)
+      // After a power cut it is found and removed again, as long as there is a journal.
+      try DurableFile.remove(path, surviving: path.parent == run.path ? run.durability : .powerCut)
     }
   }
 
@@ -115,8 +125,7 @@ extension CommitSteps {
       try backUp(journal)
       try addExternalData(journal)
       try makeClone(&journal)
-      journal.state = .backedUp
-      try journal.write(in: run)
+      try reach(.backedUp, &journal)
     }
     guard try isSourceUnchanged(journal) else {
       throw CommitError.sourceChanged(store: files.store)
@@ -169,7 +178,7 @@ extension CommitSteps {
     _ store: FilePath
   ) throws {
     do {
-      try DurableFile.exchange(path, with: store)
+      try DurableFile.exchange(path, with: store, flushingBoth: run.durability == .powerCut)
     } catch let error as DurabilityError where cannotExchange.contains(error.errno ?? .ioError) {
       // Who waits is told that the old file is not a database.
       return try DurableFile.rename(path, to: store)
@@ -266,6 +275,18 @@ extension CommitSteps {
     return try FileMark(journal.storePath) != clone && FileMark(journal.clonePath) != clone
   }
 
+  /// False where the assembled file is gone and the store is neither the source nor a clone of it: the
+  /// exchange may have been made, and somebody may have put another file in the destination's place.
+  func isExchangeRuledOut(_ journal: CommitJournal) throws -> Bool {
+    if journal.kind == .publish { return true }
+    if try FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
+      return true
+    }
+    guard let store = try FileMark(journal.storePath) else { return true }
+    // Not the file alone: the number of one that is gone is given to the next.
+    return store == journal.main || store == journal.clone
+  }
+
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
     if try isInPlace(journal) { return true }
     guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark else {
@@ -327,6 +348,7 @@ extension CommitSteps {
   /// Removes what only the commit itself used, and what a crash left of copies half made.
   private func removeLeftovers(of journal: CommitJournal) throws {
     try DurableFile.removeIfPresent(journal.clonePath)
+    guard isResumed else { return }
     let beside = [
       journal.clonePath, journal.backup.store, journal.backup.wal, journal.backup.journal,
     ].compactMap { $0.lastComponent?.string }

@@ -124,7 +124,6 @@ extension StoreSwap {
     // SQLite would replay a WAL or journal of that name into the new store.
     for path in [target.store, target.wal, target.journal, target.shm]
     where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
-    try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.publish, assembled)
     let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
@@ -162,7 +161,6 @@ extension StoreSwap {
     // Nothing is copied for a store that is in use; what follows needs the file itself open.
     try steps.requireNoOpeners(of: source, &lock)
     lock.giveLeaseBack()
-    try DurableFile.copyAttributes(from: source.store, to: assembled)
     var journal = try beginning(.replace, assembled)
     journal.main = main
     journal.wal = try FileMark(source.wal)
@@ -190,7 +188,7 @@ extension StoreSwap {
 
   private func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal
   {
-    try DurableFile.syncFile(assembled)
+    try DurableFile.copyAttributes(from: source.store, to: assembled)
     guard let mark = try FileMark(assembled) else {
       throw CommitError.unusablePlan("\(assembled) was not assembled")
     }
@@ -241,13 +239,17 @@ extension StoreSwap {
   ) throws -> Recovery {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
     var journal = try found.checked(in: run, source: source, destination: destination)
-    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
+    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, isResumed: true)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)
       return .nothing
     }
     if journal.state == .finished { return .committed(journal) }
+    guard try steps.isExchangeRuledOut(journal) || steps.isInPlace(journal) else {
+      try steps.forget(journal)
+      return .nothing
+    }
     return try tellingSpace(at: journal.storePath) {
       if try steps.canGoForward(journal) {
         try steps.goForward(&journal)

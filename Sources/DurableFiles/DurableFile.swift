@@ -4,24 +4,27 @@ public import SystemPackage
 
 /// What can be done to files so that it survives a power cut: the only code that calls fsync and rename.
 ///
-/// When a call returns, its effect is on the disk. When it throws, every file is as it was before
+/// When a call returns, its effect is on the disk, unless it was asked to survive less. When it throws, every file is as it was before
 /// or as it would be after, and never torn.
 public enum DurableFile {
   /// Writes a file whole, in the place of one of that name.
   public static func write(
-    _ bytes: [UInt8], to path: FilePath, permissions: FilePermissions = .ownerReadWrite
+    _ bytes: [UInt8], to path: FilePath, permissions: FilePermissions = .ownerReadWrite,
+    surviving durability: Durability = .powerCut
   ) throws {
-    try bytes.withUnsafeBytes { try write($0, to: path, permissions: permissions) }
+    try bytes.withUnsafeBytes {
+      try write($0, to: path, permissions: permissions, surviving: durability)
+    }
   }
 
   /// Writes a file whole, in the place of one of that name.
   public static func write(
     _ bytes: UnsafeRawBufferPointer, to path: FilePath,
-    permissions: FilePermissions = .ownerReadWrite
+    permissions: FilePermissions = .ownerReadWrite, surviving durability: Durability = .powerCut
   ) throws {
     var file = try PendingFile(for: path, permissions: permissions)
     try file.write(bytes)
-    try file.publish()
+    try file.publish(surviving: durability)
   }
 
   /// Writes a file that must be new.
@@ -46,31 +49,37 @@ public enum DurableFile {
 
   /// Lets two files or folders of one volume change names with each other, in one step.
   ///
+  /// - Parameter flushingBoth: False where only the second name must be on the disk. After a power cut
+  ///   the first may then stand for either of the two.
   /// - Throws: An error with `EINVAL` or `ENOSYS` on a file system that cannot.
-  public static func exchange(_ a: FilePath, with b: FilePath) throws {
+  public static func exchange(
+    _ a: FilePath, with b: FilePath, flushingBoth: Bool = true
+  ) throws {
     try withNames(a, b) { aFolder, aName, bFolder, bName in
       try calling("renameat2", a) { linux_exchange_at(aFolder, aName, bFolder, bName) }
     }
     try DurableSteps.passed(.exchanged, a)
-    try syncFolders(a, b)
+    if flushingBoth { try syncFolders(a, b) } else { try syncFolder(b.folder) }
   }
 
   /// Removes a file.
   ///
   /// - Throws: An error whose `isNotFound` is true when there is none.
-  public static func remove(_ path: FilePath) throws {
+  public static func remove(_ path: FilePath, surviving durability: Durability = .powerCut) throws {
     try withName(path) { folder, name in
       try calling("unlink", path) { unlinkat(folder, name, 0) }
     }
     try DurableSteps.passed(.removed, path)
-    try syncFolder(path.folder)
+    if durability == .powerCut { try syncFolder(path.folder) }
   }
 
   /// Removes a file if it is there, and says whether it was.
   @discardableResult
-  public static func removeIfPresent(_ path: FilePath) throws -> Bool {
+  public static func removeIfPresent(
+    _ path: FilePath, surviving durability: Durability = .powerCut
+  ) throws -> Bool {
     do {
-      try remove(path)
+      try remove(path, surviving: durability)
       return true
     } catch let error as DurabilityError where error.isNotFound {
       return false
@@ -114,7 +123,8 @@ extension DurableFile {
 extension DurableFile {
   /// Makes a folder, and those above it that are missing. One that is there stays as it is.
   public static func makeFolder(
-    _ path: FilePath, permissions: FilePermissions = .ownerReadWriteExecute
+    _ path: FilePath, permissions: FilePermissions = .ownerReadWriteExecute,
+    surviving durability: Durability = .powerCut
   ) throws {
     var missing: [FilePath] = []
     var next = path.lexicallyNormalized()
@@ -134,7 +144,7 @@ extension DurableFile {
         continue  // another process was faster
       }
       try DurableSteps.passed(.folderMade, folder)
-      try syncFolder(folder.folder)
+      if durability == .powerCut { try syncFolder(folder.folder) }
     }
   }
 
@@ -188,7 +198,9 @@ extension DurableFile {
   /// Removes a folder and all that is in it. Symbolic links are removed, never followed.
   ///
   /// Not one step: after a crash a part may be left, and the call can be made again.
-  public static func removeTree(_ path: FilePath) throws {
+  public static func removeTree(
+    _ path: FilePath, surviving durability: Durability = .powerCut
+  ) throws {
     guard try exists(path) else { return }
     var waiting = [path]
     var folders: [FilePath] = []
@@ -209,7 +221,7 @@ extension DurableFile {
       }
     }
     try DurableSteps.passed(.removed, path)
-    try syncFolder(path.folder)
+    if durability == .powerCut { try syncFolder(path.folder) }
   }
 
   /// Bytes that this user may still write to the volume of a file or folder.

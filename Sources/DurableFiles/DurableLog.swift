@@ -1,7 +1,7 @@
 private import Glibc
 public import SystemPackage
 
-/// A file of lines that grows at its end; each line is on the disk when the call returns.
+/// A file of lines that grows at its end; what was appended is on the disk when the call returns.
 ///
 /// A crash may leave a part of the last line: whoever reads leaves out what is not a whole line, and
 /// whoever goes on writing begins a new one.
@@ -39,13 +39,16 @@ public struct DurableLog: ~Copyable {
   deinit { try? descriptor.close() }
 
   /// Adds a line, given without its line feed.
-  public mutating func append(_ line: String) throws {
-    let text = (needsLineFeed ? "\n" : "") + line + "\n"
+  public mutating func append(_ line: String) throws { try append([line], surviving: .powerCut) }
+
+  /// Adds lines, given without their line feeds. They are flushed together.
+  public mutating func append(_ lines: [String], surviving durability: Durability) throws {
+    let text = (needsLineFeed ? "\n" : "") + lines.map { $0 + "\n" }.joined()
     // Whatever comes of it, nothing must be appended to a line that is not whole.
     needsLineFeed = true
     try Array(text.utf8).withUnsafeBytes { try writeAll($0, to: descriptor, path) }
     needsLineFeed = false
     try DurableSteps.passed(.written, path)
-    try DurableFile.syncFile(descriptor, path)
+    if durability == .powerCut { try DurableFile.syncFile(descriptor, path) }
   }
 }

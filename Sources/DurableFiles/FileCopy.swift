@@ -20,14 +20,17 @@ extension DurableFile {
     try output.publish(after: .copied, replacing: false)
   }
 
-  /// Gives a file the mode, owner and extended attributes of another, and flushes it to the disk.
-  public static func copyAttributes(from source: FilePath, to destination: FilePath) throws {
+  /// Gives a file the mode, owner and extended attributes of another, and flushes it to the disk
+  /// unless somebody else does.
+  public static func copyAttributes(
+    from source: FilePath, to destination: FilePath, surviving durability: Durability = .powerCut
+  ) throws {
     let input = try RegularFile.open(source)
     defer { try? input.close() }
     let output = try RegularFile.open(destination)
     defer { try? output.close() }
     try copyStatus(from: input, source, to: output, destination)
-    try syncFile(output, destination)
+    if durability == .powerCut { try syncFile(output, destination) }
   }
 }
 

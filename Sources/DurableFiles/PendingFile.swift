@@ -68,22 +68,30 @@ extension PendingFile {
   ///
   /// When this throws, the file may have its name or not, and is whole in both cases.
   ///
-  /// - Parameter replacing: Whether a file of that name is replaced.
+  /// - Parameters:
+  ///   - replacing: Whether a file of that name is replaced.
+  ///   - durability: Where no power cut is to be survived, nothing is flushed.
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when it is not and there is one.
-  public mutating func publish(replacing: Bool = true) throws {
-    try publish(after: .written, replacing: replacing)
+  public mutating func publish(
+    replacing: Bool = true, surviving durability: Durability = .powerCut
+  ) throws {
+    try publish(after: .written, replacing: replacing, surviving: durability)
   }
 
-  mutating func publish(after step: DurableStep, replacing: Bool) throws {
+  mutating func publish(
+    after step: DurableStep, replacing: Bool, surviving durability: Durability = .powerCut
+  ) throws {
     try passed(step)
-    try sync(descriptor, temporaryPath)
-    try passed(.fileSynced)
+    if durability == .powerCut {
+      try sync(descriptor, temporaryPath)
+      try passed(.fileSynced)
+    }
     isOpen = false
     try failing("close", temporaryPath) { try descriptor.close() }
     try giveName(replacing: replacing)
     isTemporary = false
     try DurableSteps.passed(.renamed, destination)
-    try DurableFile.syncFolder(destination.folder)
+    if durability == .powerCut { try DurableFile.syncFolder(destination.folder) }
   }
 
   /// A crash leaves the temporary file where it is, and so does a simulated one.

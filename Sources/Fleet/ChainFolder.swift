@@ -102,11 +102,11 @@ struct ChainFolder {
       && (read.isSamePlace(as: source) || clone?.isSamePlace(as: read) == true)
   }
 
-  /// What became of the last finished step; nil where none is known.
-  func lastResult() -> MigrationResult? {
+  /// The last finished step; nil where none is known.
+  func lastDone() -> Done? {
     let numbers = ((try? DurableFile.names(in: steps)) ?? []).compactMap { Int($0) }
     for number in numbers.sorted(by: >) {
-      if let done = Self.decoded(Done.self, doneFile(of: number - 1)) { return done.result }
+      if let done = Self.decoded(Done.self, doneFile(of: number - 1)) { return done }
     }
     return nil
   }

@@ -102,7 +102,9 @@ struct ChainRun {
       var result = MigrationResult(
         store: request.store.string, verdict: .migrated, ending: .done)
       result.notes.append("The commit of an earlier run was finished.")
-      result.losses = folder.lastResult()?.losses ?? []
+      let done = folder.lastDone()
+      result.losses = done?.result.losses ?? []
+      result.sourceIdentity = done?.ends.sourceIdentity.name
       succeed(&result, journal)
       if request.output != nil { return .ended(result) }
       committed = result
@@ -244,6 +246,7 @@ extension ChainRun {
     result.destination = route.destination
     result.path = route.lines
     result.resumed = isResumed || result.resumed == true
+    result.sourceIdentity = last.done.ends.sourceIdentity.name
     let earlier = try EarlierOutput(request)
     if let earlier {
       let swap = try swap(last.done, fingerprint, own)
@@ -382,5 +385,6 @@ extension ChainRun {
     result.reasons = []
     result.output = (request.output ?? request.store).string
     result.backup = journal.kind == .replace ? journal.backup.store.string : nil
+    result.readFinalIdentity(request)
   }
 }

@@ -19,7 +19,7 @@ public enum FleetError: Error, Sendable, Equatable {
   /// A staged migration was asked for, and nobody registered stages.
   case noStages
   /// The process that coordinated a store of a pipeline ended.
-  case coordinationLost(store: String, how: String)
+  case coordinationLost(store: String, how: String, attempts: Int = 1)
   /// What became of a store could not be written down.
   case ledger(message: String)
   /// The limits of this process are too small to work in.
@@ -61,7 +61,7 @@ extension FleetError: CustomStringConvertible {
     case .noStages:
       "This executable registers no stages. Run the executable that registers them, or "
         + "use --chain direct."
-    case .coordinationLost(let store, let how):
+    case .coordinationLost(let store, let how, _):
       "The process that planned and assembled \(store) \(how). The store is whole, old or new. "
         + (how.hasPrefix(WorkerProcess.silence)
           ? "Look for a volume that does not answer, then run again."

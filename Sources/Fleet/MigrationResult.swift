@@ -135,6 +135,11 @@ public struct MigrationResult: Codable, Sendable {
   /// Damage that was there before and is carried, or that ended the run.
   public var findings: [StoreFinding]
   public var ending: Ending
+  /// The name of the state of the source that was planned for; nil without a plan. Like the next, not
+  /// part of the line.
+  var sourceIdentity: String?
+  /// The name of the state in which a store of the destination's version is at its place.
+  var finalIdentity: String?
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup

@@ -19,13 +19,6 @@ struct PlanFile {
       .map { try JSONDecoder().decode(MigrationPlan.self, from: Data($0)) }
   }
 
-  /// The state in which the store of a run directory was when its plan, or that of a chain's first
-  /// step, was made; nil without a plan.
-  static func sourceIdentity(of directory: RunDirectory) throws -> StoreIdentity? {
-    let first = ChainFolder(directory: directory).run(of: 0)
-    return try PlanFile(first).read()?.sourceIdentity ?? PlanFile(directory).read()?.sourceIdentity
-  }
-
   func write(_ plan: MigrationPlan) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -39,6 +32,10 @@ extension StoreAttempt {
   ///
   /// - Returns: True when work of an earlier run counts.
   mutating func takeUp(_ plan: MigrationPlan, _ folder: RunFolder) throws -> Bool {
+    if directory.memory != nil {
+      try directory.discardDerived()
+      return false
+    }
     let file = PlanFile(directory)
     do {
       if let earlier = try file.read() {

@@ -31,8 +31,13 @@ public enum RetryPolicy {
 
   /// Whether a store is tried again whose coordinating process was lost. A signal from outside may
   /// not come again; a crash and a planning without end do.
-  static func allowsRetry(ofLostProcess how: String, failures: Int) -> Bool {
-    how.hasSuffix("signal 9") && failures < attempts
+  ///
+  /// - Parameter performedStages: The process was at the stages, too: it is tried again whatever
+  ///   became of it, as a worker process is.
+  static func allowsRetry(
+    ofLostProcess how: String, performedStages: Bool, failures: Int
+  ) -> Bool {
+    (performedStages || how.hasSuffix("signal 9")) && failures < attempts
   }
 
   /// What an error means for a command's end, in a word and a sentence.
@@ -250,9 +255,11 @@ public enum RetryPolicy {
     case .outputExists, .noFolder, .uriTable:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")
-    case .coordinationLost(_, let how):
+    case .coordinationLost(_, let how, let count):
       let isSilent = how.hasPrefix(WorkerProcess.silence)
-      return Judgement(isSilent ? .inputOutput : .fatal, "coordination-lost", "\(error)")
+      // Planning without end is the store's own affair and not tried again.
+      let ending: MigrationResult.Ending = count < attempts ? .inputOutput : .engineUnavailable
+      return Judgement(isSilent ? ending : .fatal, "coordination-lost", "\(error)")
     case .ledger: return Judgement(.inputOutput, "ledger", "\(error)")
     case .limits: return Judgement(.configuration, "limits", "\(error)")
     case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")

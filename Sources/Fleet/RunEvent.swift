@@ -27,6 +27,14 @@ public struct RunEvent: Codable, Sendable, Equatable {
     case stageFinished = "stage-finished"
     case commitStep = "commit-step"
     case note
+
+    /// True for what happens many times in a stage.
+    public var isOfUnit: Bool {
+      switch self {
+      case .unitFinished, .unitReused, .assembly, .commitStep: true
+      case .plan, .planDiscarded, .stage, .stageFinished, .note: false
+      }
+    }
   }
 
   public var event: Name

@@ -11,7 +11,7 @@ struct RunFolder {
   private static let ownNames: Set<String> =
     Set([
       "lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot", "steps",
-      "chain.json",
+      "chain.json", "result.json",
       "offsets.json", "associations",
     ])
     .union(Stage.allCases.map(\.rawValue))
@@ -46,6 +46,8 @@ struct RunFolder {
   ///
   /// - Parameter now: Seconds since 1970-01-01 UTC.
   func name(now: Double) throws -> String {
+    // What it names beside the store is named by the commit's journal, too.
+    if directory.memory != nil { return Self.timestamp(now) }
     let path = directory.path.appending("name")
     if let name = try earlierName(path) { return name }
     let name = Self.timestamp(now)
@@ -80,6 +82,24 @@ struct RunFolder {
     return digits(Int(parts.tm_year) + 1900, 4) + digits(Int(parts.tm_mon) + 1, 2)
       + digits(Int(parts.tm_mday), 2) + "T" + digits(Int(parts.tm_hour), 2)
       + digits(Int(parts.tm_min), 2) + digits(Int(parts.tm_sec), 2) + "-" + digits(thousandths, 3)
+  }
+
+  private var resultFile: FilePath { directory.path.appending("result.json") }
+
+  /// Keeps what is known of a store that is about to be committed, where checkpoints would not tell
+  /// it again. No power cut is survived: the commit is finished without it, and less is said.
+  func keep(_ result: MigrationResult) throws {
+    guard directory.memory != nil else { return }
+    let end = StoreEnd(result)
+    try DurableFile.write(
+      Array(JSONLine.text(of: end).utf8), to: resultFile, surviving: directory.durability)
+  }
+
+  /// What an earlier run kept; nil where there is nothing that can be used.
+  func keptResult() -> MigrationResult? {
+    let bytes = try? RegularFile.bytesIfPresent(
+      of: resultFile, limit: RunDirectory.largestFileBytes, isPrivate: true)
+    return bytes.flatMap { try? JSONDecoder().decode(StoreEnd.self, from: Data($0)) }?.whole
   }
 
   /// Removes the checkpoints of a stage, so that all of it is done again.

@@ -9,7 +9,7 @@ import SystemPackage
 struct SourceWatch: Sendable {
   private let files: StoreFiles
   /// nil where the store could not be looked at: reading it says why.
-  private let identity: StoreIdentity?
+  let identity: StoreIdentity?
 
   /// Looks at the store as it is now.
   init(_ store: FilePath) {

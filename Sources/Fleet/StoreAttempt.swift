@@ -68,7 +68,7 @@ struct StoreAttempt {
     let lock = try FileLock(
       acquiring: directory.lock, patienceSeconds: run.settings.lockPatienceSeconds)
     try directory.removeLeftovers()
-    log = EventLog(path: directory.events)
+    if directory.memory == nil { log = EventLog(path: directory.events) }
     do {
       try await workUntilSettled(folder)
     } catch {
@@ -91,7 +91,9 @@ struct StoreAttempt {
     }
     // What was compared with an output of somebody else is of no more use.
     let isUseless = isNew && result.ending == .cannotCreateOutput
-    if try isFinal || isUseless || !DurableFile.exists(directory.plan) { clear() }
+    let isUnderWay =
+      try DurableFile.exists(directory.plan) || DurableFile.exists(directory.journal)
+    if isFinal || isUseless || !isUnderWay { clear() }
     _ = consume lock
   }
 
@@ -141,6 +143,7 @@ struct StoreAttempt {
     switch outcome {
     case .sameModel(let notes):
       result.notes += notes
+      result.finalIdentity = watch?.identity?.name
       // What the earlier run's commit brought about is this command's result.
       if recovered { return }
       result.verdict = .sameModel
@@ -168,6 +171,7 @@ struct StoreAttempt {
       note("The commit of an earlier run was taken back; it is made again.")
       return false
     case .committed(let journal):
+      if let kept = folder.keptResult() { take(kept) }
       note("The commit of an earlier run was finished.")
       if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
         result.take(plan, diskBytes: nil)
@@ -184,6 +188,15 @@ struct StoreAttempt {
       if request.output == nil { try folder.discardPlan() }
       return true
     }
+  }
+
+  /// Takes over what an earlier run knew of the store when it began the commit.
+  private mutating func take(_ kept: MigrationResult) {
+    (result.source, result.destination) = (kept.source, kept.destination)
+    (result.plan, result.sourceIdentity) = (kept.plan, kept.sourceIdentity)
+    (result.rows, result.counts) = (kept.rows, kept.counts)
+    (result.losses, result.notes) = (kept.losses, kept.notes + result.notes)
+    ledger.add(kept.findings)
   }
 
   mutating func count(_ counts: StoreVerification.RowCounts) {
@@ -207,10 +220,17 @@ struct StoreAttempt {
     result.backup = journal.kind == .replace ? journal.backup.store.string : nil
     result.findings = ledger.findings
     result.stages = stages.isEmpty ? nil : stages
+    result.readFinalIdentity(request)
   }
 }
 
 extension MigrationResult {
+  /// Looks in which state a destination is that has taken its source's place.
+  mutating func readFinalIdentity(_ request: MigrationRequest) {
+    guard request.output == nil else { return }
+    finalIdentity = try? StoreFiles(request.store).identity().name
+  }
+
   /// The models or the rows forbid it: no fault of anybody, and final.
   mutating func refuse(_ verdict: Verdict, _ code: Int, _ reasons: [Reason]) {
     self.verdict = verdict

@@ -15,6 +15,9 @@ import SystemPackage
 public struct StoreRun: Sendable {
   public struct Settings: Sendable {
     public var pool: WorkerPool.Settings
+    /// Where the store is too small for processes of its own: the policies for its stages, which a
+    /// thread of this process performs. What they finish need not outlive the process.
+    var policiesHere: PolicyRegistry?
     /// Keeps the run directory of a store that came to its end.
     public var keepsState: Bool
     /// Where the table of object URIs goes, if one is wanted.
@@ -23,16 +26,12 @@ public struct StoreRun: Sendable {
     var lockPatienceSeconds = 0.0
     /// Called once with the result, before the run directory of a store that came to its end is
     /// removed: what it has written down holds if a crash comes between.
-    public var record: @Sendable (MigrationResult) throws -> Void
+    var record: @Sendable (MigrationResult) throws -> Void = { _ in }
 
-    public init(
-      pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil,
-      record: @escaping @Sendable (MigrationResult) throws -> Void = { _ in }
-    ) {
+    public init(pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil) {
       self.pool = pool
       self.keepsState = keepsState
       self.uriTable = uriTable
-      self.record = record
     }
   }
 
@@ -48,7 +47,11 @@ public struct StoreRun: Sendable {
     _ request: MigrationRequest, directory: RunDirectory, settings: Settings,
     observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
   ) {
-    let directory = RunDirectory(directory.path.resolvingFolders)
+    let folder = RunDirectory(directory.path.resolvingFolders)
+    // The steps of a chain are kept: doing one again may mean calling a handler again.
+    let isInMemory =
+      settings.policiesHere != nil && !settings.keepsState && request.chain == .direct
+    let directory = isInMemory ? folder.inMemory : folder
     var request = request.resolvingFolders
     request.snapshotFolder = directory.snapshot
     self.request = request

@@ -17,6 +17,7 @@ extension StoreAttempt {
       isInPlace: request.output == nil)
     result.take(plan, diskBytes: needed)
     ledger.add(plan.acceptedDamage)
+    result.sourceIdentity = plan.sourceIdentity.name
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
     let swap = StoreSwap(
@@ -35,25 +36,31 @@ extension StoreAttempt {
 
     var attempt = self
     defer { self = attempt }
-    let (path, earlier) = try await WorkerPool.serving(run.settings.pool, run: directory.path) {
-      pool in
+    let work: (any StageWorkers) async throws -> (path: FilePath, earlier: EarlierOutput?) = {
+      workers in
       let made: (path: FilePath, earlier: EarlierOutput?)
       do {
-        made = try await attempt.work(plan, swap, folder, pool)
+        made = try await attempt.work(plan, swap, folder, workers)
       } catch {
-        attempt.workerPeakRSS = await pool.peakRSS
+        attempt.workerPeakRSS = await workers.peakRSS
         throw error
       }
-      attempt.workerPeakRSS = await pool.peakRSS
+      attempt.workerPeakRSS = await workers.peakRSS
       return made
     }
+    let (path, earlier) =
+      if let policies = run.settings.policiesHere {
+        try await StageThread.serving(plan, directory, policies, work)
+      } else {
+        try await WorkerPool.serving(run.settings.pool, run: directory.path, work)
+      }
     if let earlier { return try attempt.keep(earlier, insteadOf: path) }
     // The workers have ended: nobody of ours has the source open any more.
     try await attempt.commit(swap, path)
   }
 
   private mutating func work(
-    _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: WorkerPool
+    _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: any StageWorkers
   ) async throws -> (path: FilePath, earlier: EarlierOutput?) {
     let barrier = plan.isOnePass ? nil : MappedBarrier(plan: plan, run: directory)
     for stage in plan.isOnePass ? [Stage.rows] : [.copy, .link, .validate] {
@@ -104,7 +111,7 @@ extension StoreAttempt {
   /// The audits look at the source while the coordinator writes the destination: neither waits
   /// for the other, and one of the two is never bound by the processor.
   private mutating func assembleAndAudit(
-    _ plan: MigrationPlan, at path: FilePath, _ pool: WorkerPool
+    _ plan: MigrationPlan, at path: FilePath, _ pool: any StageWorkers
   ) async throws {
     let start = ContinuousClock.now
     let emit = eventSink
@@ -153,7 +160,8 @@ extension StoreAttempt {
   /// Lets workers answer the questions that go across the destination's rows, where the verify stage
   /// has not answered them.
   private mutating func askDestination(
-    _ plan: MigrationPlan, _ path: FilePath, _ verification: StoreVerification, _ pool: WorkerPool
+    _ plan: MigrationPlan, _ path: FilePath, _ verification: StoreVerification,
+    _ pool: any StageWorkers
   ) async throws -> [StoreFinding] {
     let soundness = soundness(plan)
     let jobs = try await onOwnThread { try soundness.jobs(of: path, after: verification) }
@@ -172,6 +180,9 @@ extension StoreAttempt {
 
   private mutating func commit(_ swap: StoreSwap, _ path: FilePath) async throws {
     watch = nil
+    var known = result
+    known.findings = ledger.findings
+    try RunFolder(directory: directory).keep(known)
     let start = ContinuousClock.now
     let emit = eventSink
     var begin = RunEvent(.stage, stage: "commit")
@@ -211,7 +222,7 @@ extension StoreAttempt {
   /// - Throws: ``StoreDamage`` as soon as anything is found that may not be carried.
   @discardableResult
   mutating func perform(
-    _ stage: Stage, _ plan: MigrationPlan, _ pool: WorkerPool, units: [Int]? = nil
+    _ stage: Stage, _ plan: MigrationPlan, _ pool: any StageWorkers, units: [Int]? = nil
   ) async throws -> [StoreFinding] {
     let start = ContinuousClock.now
     let units = units ?? Self.units(of: stage, in: plan)

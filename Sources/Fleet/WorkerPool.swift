@@ -8,7 +8,7 @@ import SystemPackage
 /// hides the pipe's wake-up. A worker that dies, or that has been silent for `WorkerTimeout`, is
 /// replaced and its task tried again; a task that has cost ``RetryPolicy/attempts`` workers is
 /// given up. What counts as done is the checkpoint that a worker has written before it answers.
-public actor WorkerPool {
+public actor WorkerPool: StageWorkers {
   /// What a worker is started with.
   public struct Settings: Sendable {
     /// The program; its argument `worker` makes it a worker.

@@ -28,6 +28,9 @@ public struct EntityHierarchy: Sendable {
   private let rootOf: [EntityName: EntityName]
   private let allProperties: [EntityName: [Declared]]
   private let propertyIndex: [EntityName: [NameKey: Int]]
+  /// Shared by all copies: one object for one computed hierarchy.
+  package let hashes: Memo<[EntityName: VersionHash]>
+  let modelCache: Memo<[UInt8]>
 
   /// 4 million. Properties of all entities with inherited ones, and places in all subtrees: what
   /// grows with the square of a hostile model. The largest model seen has a few thousand.
@@ -37,6 +40,7 @@ public struct EntityHierarchy: Sendable {
   ///   model, two entities have one name, or ``sizeLimit`` is passed.
   public init(_ model: ManagedObjectModel) throws {
     self.model = model
+    (hashes, modelCache) = (Memo(), Memo())
     var descriptions: [EntityName: EntityDescription] = [:]
     var children: [EntityName: [EntityName]] = [:]
     var top: [EntityName] = []

@@ -84,8 +84,10 @@ extension String {
 
 extension EntityHierarchy {
   /// The version hash of every entity.
-  /// - Complexity: O(*n*) in the number of own and inherited properties.
-  public var versionHashes: [EntityName: VersionHash] {
+  /// - Complexity: O(*n*) in the number of own and inherited properties, the first time.
+  public var versionHashes: [EntityName: VersionHash] { hashes.value { computedHashes() } }
+
+  private func computedHashes() -> [EntityName: VersionHash] {
     var hashes: [EntityName: VersionHash] = [:]
     // Superentities come first in the order of numbers.
     for name in order {

@@ -54,7 +54,7 @@ extension MergedModels {
     for bundle in bundles {
       var fitting: [(version: Int?, names: Set<EntityName>)] = []
       for (place, version) in bundle.enumerated() {
-        let own = try EntityHierarchy(version.model).versionHashes
+        let own = try version.hierarchy().versionHashes
         let names = Set(own.keys)
         guard !own.isEmpty, own.allSatisfy({ hashes[$0.key] == $0.value }),
           !fitting.contains(where: { $0.names == names })
@@ -124,7 +124,7 @@ extension MergedModels {
   /// one of its own, or that one of its own comes from, and differs. Bundles stay apart.
   private func families() throws -> [Int] {
     var families = Array(bundles.indices)
-    let hashes = try bundles.map { try $0.map { try EntityHierarchy($0.model).versionHashes } }
+    let hashes = try bundles.map { try $0.map { try $0.hierarchy().versionHashes } }
     for (place, bundle) in bundles.enumerated() where bundle.count == 1 {
       for other in bundles.indices where families[other] != families[place] {
         let areVersions = bundles[other].indices.contains { version in

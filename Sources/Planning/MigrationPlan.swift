@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GodwitObjectModel
 import GodwitPersistentStore
 
@@ -8,7 +9,7 @@ import GodwitPersistentStore
 /// ``fingerprint``, so work done under another plan is never mistaken for this one's.
 public struct MigrationPlan: Codable, Sendable, Equatable {
   /// The layout of this file. A plan of another version is made again, never guessed at.
-  public static let formatVersion = 1
+  public static let formatVersion = 2
 
   public var formatVersion = MigrationPlan.formatVersion
   /// SHA-256 in hexadecimal over everything else in the plan.
@@ -79,6 +80,41 @@ public struct ControlRows: Codable, Sendable, Equatable {
   public var modelCache: [UInt8]
   /// True when the file's header is to say WAL, as the source's does.
   public var isWAL: Bool
+
+  init(
+    primaryKeys: [PrimaryKeyRow], storeUUID: String, metadata: [UInt8], modelCache: [UInt8],
+    isWAL: Bool
+  ) {
+    self.primaryKeys = primaryKeys
+    self.storeUUID = storeUUID
+    self.metadata = metadata
+    self.modelCache = modelCache
+    self.isWAL = isWAL
+  }
+
+  private enum CodingKeys: String, CodingKey {
+    case primaryKeys, storeUUID, metadata, modelCache, isWAL
+  }
+
+  // Bytes as base64: as numbers they would be most of a plan.
+
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.container(keyedBy: CodingKeys.self)
+    primaryKeys = try container.decode([PrimaryKeyRow].self, forKey: .primaryKeys)
+    storeUUID = try container.decode(String.self, forKey: .storeUUID)
+    metadata = [UInt8](try container.decode(Data.self, forKey: .metadata))
+    modelCache = [UInt8](try container.decode(Data.self, forKey: .modelCache))
+    isWAL = try container.decode(Bool.self, forKey: .isWAL)
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: CodingKeys.self)
+    try container.encode(primaryKeys, forKey: .primaryKeys)
+    try container.encode(storeUUID, forKey: .storeUUID)
+    try container.encode(Data(metadata), forKey: .metadata)
+    try container.encode(Data(modelCache), forKey: .modelCache)
+    try container.encode(isWAL, forKey: .isWAL)
+  }
 }
 
 /// How the rows of one destination table come to be.

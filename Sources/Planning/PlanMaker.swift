@@ -12,6 +12,8 @@ struct PlanMaker {
   let found: SourceModelSearch.Found
   let context: PlanContext
   let binding: StoreBinding
+  /// Of the control tables and the schema.
+  let acceptedDamage: [StoreFinding]
   /// Counted before.
   var losses: [Loss] = []
 
@@ -47,7 +49,7 @@ struct PlanMaker {
         store: store, layout: context.source, census: context.census,
         successors: Succession([context.inference])
       ).losses()
-    plan.acceptedDamage = try Planner.acceptedDamage(binding, request)
+    plan.acceptedDamage = acceptedDamage
     plan.units = try units(of: plan)
     plan.fingerprint = try fingerprint(of: plan)
     return plan
@@ -191,7 +193,7 @@ struct PlanMaker {
         highestKeys: highest, carrying: context.store.primaryKeys),
       storeUUID: context.store.metadata.uuid ?? "",
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
-      modelCache: try context.destination.hierarchy.model.modelCacheBytes(),
+      modelCache: try context.destination.hierarchy.modelCacheBytes(),
       isWAL: context.store.header.isWAL)
   }
 

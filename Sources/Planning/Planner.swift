@@ -66,7 +66,7 @@ public struct Planner: Sendable {
         code: 134_190, inference.refusals.map(Reason.init(refusal:)) + mismatches)
     }
     let binding = StoreBinding(store, found.hierarchy)
-    try requireSoundness(binding, request)
+    let damage = try requireSoundness(binding, request)
     let destinationLayout = StoreLayout(destination)
     try destinationLayout.requireUsable()
     var context = PlanContext(
@@ -86,7 +86,8 @@ public struct Planner: Sendable {
     }
     return accepted(
       try PlanMaker(
-        request: request, found: known, context: context, binding: binding, losses: answer.losses
+        request: request, found: known, context: context, binding: binding,
+        acceptedDamage: damage, losses: answer.losses
       ).plan(), request)
   }
 
@@ -109,7 +110,7 @@ public struct Planner: Sendable {
   }
 
   /// Damage of the control tables and the schema that does not stop a request.
-  static func acceptedDamage(
+  private func damage(
     _ binding: StoreBinding, _ request: MigrationRequest
   ) throws -> [StoreFinding] {
     // The bundles of a merged model are all that the store needs: its cache may be missing.
@@ -134,7 +135,7 @@ public struct Planner: Sendable {
       return .needsMapping(code: code, reasons)
     }
     let binding = StoreBinding(store, found.hierarchy)
-    try requireSoundness(binding, request)
+    let damage = try requireSoundness(binding, request)
     let destinationLayout = StoreLayout(mapped.destination)
     try destinationLayout.requireUsable()
     let context = PlanContext(
@@ -143,7 +144,9 @@ public struct Planner: Sendable {
     try requireKnownRows(context, binding, request)
     return accepted(
       try MappedPlanMaker(
-        maker: PlanMaker(request: request, found: found, context: context, binding: binding),
+        maker: PlanMaker(
+          request: request, found: found, context: context, binding: binding,
+          acceptedDamage: damage),
         mapped: mapped
       ).plan(), request)
   }
@@ -161,17 +164,23 @@ public struct Planner: Sendable {
     {
       return try EntityHierarchy(version.model.restricted(to: Set(members)))
     }
-    return try EntityHierarchy(version.model)
+    return try version.hierarchy()
   }
 
   /// What planning itself relies on: control tables, metadata, schema.
-  private func requireSoundness(_ binding: StoreBinding, _ request: MigrationRequest) throws {
-    let findings = try Self.acceptedDamage(binding, request).filter { finding in
+  ///
+  /// - Returns: What is wrong with it, and accepted.
+  private func requireSoundness(
+    _ binding: StoreBinding, _ request: MigrationRequest
+  ) throws -> [StoreFinding] {
+    let damage = try damage(binding, request)
+    let findings = damage.filter { finding in
       !(request.acceptsDamage && Damage.isAcceptable(finding))
     }
     guard findings.isEmpty else {
       throw PlanError.damaged(store: request.store.string, findings)
     }
+    return damage
   }
 
   /// Rows whose `Z_ENT` is not a concrete entity of their table belong to nobody.

@@ -32,15 +32,15 @@ struct SourceModelSearch {
     }
     let cached = try store.readableModel()
     for version in models {
-      if var found = try match(version.model, hashes) {
+      if var found = try match(version.hierarchy(), hashes) {
         found.versionName = version.name
-        if let cached, let own = try? match(cached, hashes) {
+        if let cached, let own = try? match(EntityHierarchy(cached), hashes) {
           found.notes += difference(given: found.hierarchy, own: own.hierarchy)
         }
         return found
       }
     }
-    if let cached, var found = try match(cached, hashes) {
+    if let cached, var found = try match(EntityHierarchy(cached), hashes) {
       found.notes.append(
         "The store's version, \(found.hierarchy.versionChecksum), is not among the models given. "
           + "The model cached in the store is used.")
@@ -52,13 +52,13 @@ struct SourceModelSearch {
 
   /// Whether one of the given versions has the store's hashes.
   func matchesGivenModel() throws -> Bool {
-    try models.contains { try match($0.model, store.metadata.versionHashes) != nil }
+    try models.contains { try match($0.hierarchy(), store.metadata.versionHashes) != nil }
   }
 
-  private func match(_ model: ManagedObjectModel, _ hashes: [EntityName: VersionHash]) throws
-    -> Found?
-  {
-    let hierarchy = try EntityHierarchy(model)
+  private func match(
+    _ hierarchy: EntityHierarchy, _ hashes: [EntityName: VersionHash]
+  ) throws -> Found? {
+    let model = hierarchy.model
     let computed = hierarchy.versionHashes
     if computed == hashes {
       return Found(hierarchy: hierarchy, versionName: nil, configuration: nil, notes: [])
@@ -81,7 +81,7 @@ struct SourceModelSearch {
   private func nearest(_ hashes: [EntityName: VersionHash]) throws -> [Reason] {
     var best: [Reason]?
     for version in models {
-      let computed = try EntityHierarchy(version.model).versionHashes
+      let computed = try version.hierarchy().versionHashes
       let names = Set(hashes.keys).union(computed.keys).filter { hashes[$0] != computed[$0] }
       let reasons = names.sorted().map { name in
         Reason(

@@ -22,6 +22,7 @@ enum ErrorLog {
       guard errno == ENOSPC || errno == EDQUOT else { return }
       ErrorLog.thread.store(UInt(pthread_self()), ordering: .relaxed)
     }
+    godwit_sqlite_count_no_memory()
   }()
 
   /// Whether the volume was full for a call of this thread since the last question.

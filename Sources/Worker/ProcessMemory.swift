@@ -10,12 +10,12 @@ public enum ProcessMemory {
   }
 }
 
-/// Time of this process, as the kernel counts it.
-enum ProcessTime {
+/// Time of the calling thread, as the kernel counts it.
+enum ThreadTime {
   /// Seconds for which a processor has worked for it: no others count, however busy the machine.
   static var processorSeconds: Double {
     var time = timespec()
-    guard clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0 else { return 0 }
+    guard clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 else { return 0 }
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
   }
 }

@@ -22,7 +22,7 @@ final class ShardContext {
   private let sourceDescriptor: FileDescriptor
   private var coveredTables: [String: CoveredTable?] = [:]
   private var schema: Connection?
-  private var rawTables: [String: RawTable?] = [:]
+  private var rawTables: [SourceColumns: RawTable?] = [:]
   private(set) var assembled: Connection?
   private var assembledPath: FilePath?
   private var destinationJobList: [StoreSoundness.DestinationJob]?
@@ -34,10 +34,14 @@ final class ShardContext {
   private(set) lazy var mapped = MappedContext(
     plan: plan, run: run, source: source, targets: targets)
 
-  init(run path: FilePath, policies: PolicyRegistry = PolicyRegistry()) throws {
+  /// - Parameter plan: Nil for the one in the run directory.
+  init(
+    run: RunDirectory, plan: MigrationPlan? = nil, policies: PolicyRegistry = PolicyRegistry()
+  ) throws {
     self.policies = policies
-    run = RunDirectory(path)
-    plan = try Self.readPlan(run.plan)
+    self.run = run
+    let plan = try plan ?? Self.readPlan(run.plan)
+    self.plan = plan
     guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint), fingerprint.count == 32 else {
       throw StageError.unreadablePlan(path: run.plan.string, reason: "it has no fingerprint")
     }
@@ -56,9 +60,9 @@ final class ShardContext {
   /// A source table whose pages can be read; nil where SQLite has to read it.
   func rawTable(_ columns: SourceColumns) throws -> RawTable? {
     // A pass reads the same columns for every shard of a table.
-    if let known = rawTables[columns.table] { return known }
+    if let known = rawTables[columns] { return known }
     let raw = try RawTable(columns, in: source)
-    rawTables[columns.table] = .some(raw)
+    rawTables[columns] = .some(raw)
     return raw
   }
 
@@ -143,8 +147,7 @@ final class ShardContext {
   }
 
   func writer(_ stage: Stage, _ unit: Int) throws -> CheckpointWriter {
-    let name = CheckpointName(stage: stage, unit: unit)
-    return try CheckpointWriter(path: run.path(of: name), name: name, fingerprint: fingerprint)
+    try run.writer(stage, unit, fingerprint: fingerprint)
   }
 
   func reader(_ stage: Stage, _ unit: Int) throws -> CheckpointReader {

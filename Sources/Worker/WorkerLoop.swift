@@ -1,9 +1,5 @@
 import Glibc
 import GodwitCheckpoints
-import GodwitDurableFiles
-import GodwitPersistentStore
-import GodwitPlanning
-import GodwitSQLite
 import SystemPackage
 
 /// What a worker process does, from its first line to the end of its input.
@@ -32,72 +28,24 @@ public struct WorkerLoop {
   public func run() throws {
     try Heartbeat.start(watching: pthread_self(), output)
     var lines = LineReader(input)
-    var context: ShardContext?
-    var openFailure: WorkerFailure?
+    let runner = TaskRunner(policies: policies)
     while let line = try lines.next() {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
-        do {
-          if context?.run.path != FilePath(run) {
-            TemporaryFiles.useFolder(run)
-            context = try ShardContext(run: FilePath(run), policies: policies)
-          }
-          if let assembled { try context?.openAssembled(assembled) }
-          openFailure = nil
-        } catch {
-          context = nil
-          openFailure = WorkerFailure(error)
-        }
-      case .task(let task):
-        let reply: WorkerMessage
-        do {
-          if let openFailure { throw openFailure }
-          guard let context else { throw StageError.outOfOrder("a task before a run was opened") }
-          do {
-            reply = .finished(try perform(task, context))
-          } catch  where task.stage.readsAssembled {
-            throw WorkerFailure(assembled: error)
-          } catch let error as SQLiteError {
-            throw DamageProbe.explained(error, path: error.database ?? context.plan.readPath)
-          }
-        } catch {
-          reply = .failed(
-            FailedTask(task: task, error: WorkerFailure(error, source: context?.plan.readPath)))
-        }
-        try output.send(reply)
+        runner.open(RunDirectory(FilePath(run)), assembled: assembled)
+      case .task(let task): try output.send(WorkerMessage(runner.perform(task)))
       case .finished, .failed, .beat, nil:
         throw StageError.outOfOrder("something that is not a request")
       }
     }
   }
+}
 
-  private func perform(_ task: WorkerTask, _ context: ShardContext) throws -> FinishedTask {
-    let clock = ContinuousClock()
-    let (start, processorStart) = (clock.now, ProcessTime.processorSeconds)
-    let summary: ShardSummary
-    var shares: StageClock?
-    if task.stage == .rows {
-      (summary, shares) = try RowPass(context: context).run(task.unit)
-    } else {
-      summary = try stage(of: task, context)
-    }
-    let elapsed = (clock.now - start).components
-    return FinishedTask(
-      task: task, summary,
-      seconds: Double(elapsed.seconds) + Double(elapsed.attoseconds) / 1e18, shares: shares,
-      processorSeconds: ProcessTime.processorSeconds - processorStart,
-      peakRSS: ProcessMemory.peakResidentBytes)
-  }
-
-  private func stage(of task: WorkerTask, _ context: ShardContext) throws -> ShardSummary {
-    switch task.stage {
-    case .rows: throw StageError.outOfOrder("a pass over rows")
-    case .copy: try MappedCopyStage(context: context).run(task.unit)
-    case .link: try MappedLinkStage(context: context).run(task.unit)
-    case .validate: try MappedValidateStage(context: context).run(task.unit)
-    case .audit: try AuditStage(context: context).run(task.unit)
-    case .verify: try VerifyStage(context: context).run(task.unit)
-    case .soundness: try SoundnessStage(context: context).run(task.unit)
+extension WorkerMessage {
+  init(_ answer: Result<FinishedTask, FailedTask>) {
+    switch answer {
+    case .success(let finished): self = .finished(finished)
+    case .failure(let failed): self = .failed(failed)
     }
   }
 }

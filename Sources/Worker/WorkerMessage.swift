@@ -118,7 +118,7 @@ extension FinishedTask {
 }
 
 /// A task that did not finish, and why.
-public struct FailedTask: Codable, Sendable, Equatable {
+public struct FailedTask: Error, Codable, Sendable, Equatable {
   public var stage: Stage
   public var unit: Int
   public var error: WorkerFailure

@@ -113,6 +113,10 @@ final class SwapFixture {
     case walled
     /// To a path of its own, from a source with a WAL.
     case beside
+    /// As `settled`, of a store whose checkpoints are kept in memory.
+    case small
+
+    var hasWAL: Bool { self == .walled || self == .beside }
   }
 
   static let kept = "00000000-0000-4000-8000-00000000000A"
@@ -135,9 +139,10 @@ final class SwapFixture {
     folder = try scratch.folder("stores")
     source = folder.appending("Recipes.sqlite")
     destination = way == .beside ? folder.appending("Copy.store") : source
-    run = RunDirectory((runScratch ?? scratch).path.appending("run"))
+    let directory = RunDirectory((runScratch ?? scratch).path.appending("run"))
+    run = way == .small ? directory.inMemory : directory
     try run.create()
-    try SwapFixture.makeSource(source, inWAL: way != .settled, scratch: try scratch.folder("make"))
+    try SwapFixture.makeSource(source, inWAL: way.hasWAL, scratch: try scratch.folder("make"))
     let external = StoreFiles(source).externalDataFolder
     try FileManager.default.createDirectory(
       atPath: external.string, withIntermediateDirectories: true)
@@ -147,7 +152,7 @@ final class SwapFixture {
       atPath: run.external.string, withIntermediateDirectories: true)
     try write("added", to: run.external.appending(SwapFixture.added))
     var readPath = source
-    if way != .settled {
+    if way.hasWAL {
       readPath = run.snapshot.appending("store.sqlite")
       try copyFile(source, readPath)
       try copyFile(StoreFiles(source).wal, StoreFiles(readPath).wal)
@@ -253,7 +258,7 @@ final class SwapFixture {
           ".Copy_SUPPORT/_EXTERNAL_DATA/\(kept)", ".Copy_SUPPORT/_EXTERNAL_DATA/\(obsolete)",
           ".Copy_SUPPORT/_EXTERNAL_DATA/\(added)",
         ]).sorted()
-    case .settled, .walled:
+    case .settled, .walled, .small:
       return
         (original + [
           ".Recipes_SUPPORT/_EXTERNAL_DATA/\(added)", "\(backup).sqlite",

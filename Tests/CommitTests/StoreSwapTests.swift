@@ -160,6 +160,18 @@ private final class StepCounter: Sendable {
     }
   }
 
+  // Its journal says no more than that the commit was begun.
+  @Test func `keeps the backup of a small store that somebody replaced afterwards`() throws {
+    let fixture = try SwapFixture(.small)
+    let journal = try fixture.swap.commit(try fixture.assemble())
+    let other = fixture.folder.appending("other")
+    try copyFile(journal.backup.store, other)
+    #expect(rename(other.string, fixture.source.string) == 0)
+    #expect(try fixture.recover() == .nothing)
+    #expect(try fixture.content(of: journal.backup.store) == .old)
+    #expect(try CommitJournal.read(in: fixture.run) == nil)
+  }
+
   @Test func `makes the clone again when somebody took it away`() throws {
     let fixture = try SwapFixture(.walled)
     let assembled = try fixture.assemble()

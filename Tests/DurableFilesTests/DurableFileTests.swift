@@ -39,6 +39,19 @@ func steps(
     #expect(try folder.names() == ["a"])
   }
 
+  @Test func `flushes nothing where no power cut is to be survived`() throws {
+    let folder = try TemporaryFolder()
+    let (a, b) = (folder.file("a"), folder.file("b"))
+    let taken = try steps {
+      try DurableFile.write([1, 2], to: a, surviving: .processCrash)
+      try DurableFile.makeFolder(b, surviving: .processCrash)
+      try DurableFile.removeTree(b, surviving: .processCrash)
+      try DurableFile.remove(a, surviving: .processCrash)
+    }.taken
+    #expect(taken == [.written, .renamed, .folderMade, .removed, .removed])
+    #expect(try folder.names() == [])
+  }
+
   // 4 is after the last step: then the caller has not heard of it yet.
   @Test(arguments: 1...4, [[], [1, 2, 3]] as [[UInt8]])
   func `leaves the old file or the new one after a crash`(step: Int, old: [UInt8]) throws {

@@ -293,17 +293,20 @@ import Testing
 }
 
 @Suite struct `A pipeline's ledger` {
-  private func entry(_ store: String, run: String, backup: String? = nil) -> PipelineLedger.Entry {
+  private func entry(
+    _ store: FilePath, run: String, _ verdict: MigrationResult.Verdict = .migrated,
+    final: String? = nil, backup: String? = nil
+  ) -> PipelineLedger.Entry {
     PipelineLedger.Entry(
-      run: run, store: store, verdict: .migrated, time: 1, settings: "s", identity: "i",
-      backup: backup)
+      run: run, store: store.string, verdict: verdict, time: 1, settings: "s", identity: "i",
+      finalIdentity: final, backup: backup)
   }
 
-  @Test func `goes on with a run that has not finished, under its name`() throws {
+  @Test func `goes on with a run that has not finished, under its name`() async throws {
     let scratch = try Scratch()
     let first = try PipelineLedger(folder: scratch.path, now: 1_800_000_000)
     #expect(!first.isResumed)
-    try first.record(entry("/a", run: first.run, backup: "/a.backup"))
+    try await first.record(entry("/a", run: first.run, backup: "/a.backup"))
     let second = try PipelineLedger(folder: scratch.path, now: 1_900_000_000)
     #expect(second.isResumed && second.run == first.run)
     #expect(second.entry(of: "/a") == entry("/a", run: first.run, backup: "/a.backup"))
@@ -312,28 +315,55 @@ import Testing
     #expect(!third.isResumed && third.run != first.run)
   }
 
-  @Test func `keeps only outputs beside their stores for the next run`() throws {
+  @Test func `keeps for the next run what that need not look at again`() async throws {
     let scratch = try Scratch()
     let first = try PipelineLedger(folder: scratch.path, now: 1)
-    try first.record(entry("/replaced", run: first.run, backup: "/b"))
-    try first.record(entry("/beside", run: first.run))
+    let names = ["beside", "replaced", "same", "gone", "unknown", "failed"]
+    let stores = Dictionary(
+      uniqueKeysWithValues: names.map {
+        ($0, $0 == "gone" ? scratch.path.appending($0) : scratch.file($0))
+      })
+    let (run, path) = (first.run, { (name: String) in stores[name] ?? "" })
+    for entry in [
+      entry(path("beside"), run: run),
+      entry(path("replaced"), run: run, final: "f", backup: "/b"),
+      entry(path("same"), run: run, .sameModel, final: "f"),
+      entry(path("gone"), run: run, .sameModel, final: "f"),
+      // A line of an earlier build.
+      entry(path("unknown"), run: run, backup: "/b"),
+      entry(path("failed"), run: run, .failed),
+    ] {
+      try await first.record(entry)
+    }
     try first.finish()
     let second = try PipelineLedger(folder: scratch.path, now: 2)
-    #expect(second.entry(of: "/replaced") == nil)
-    #expect(second.entry(of: "/beside") != nil)
+    let kept = names.filter { second.entry(of: path($0)) != nil }
+    #expect(kept == ["beside", "replaced", "same"])
   }
 
-  @Test func `reads past a line that a crash cut, and begins a new one`() throws {
+  @Test func `has every result on the disk that came at the same time`() async throws {
+    let scratch = try Scratch()
+    let ledger = try PipelineLedger(folder: scratch.path, now: 1)
+    let entries = (0..<50).map { entry(FilePath("/\($0)"), run: ledger.run) }
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for entry in entries { group.addTask { try await ledger.record(entry) } }
+      try await group.waitForAll()
+    }
+    let again = try PipelineLedger(folder: scratch.path, now: 2)
+    #expect(entries.allSatisfy { again.entry(of: FilePath($0.store)) == $0 })
+  }
+
+  @Test func `reads past a line that a crash cut, and begins a new one`() async throws {
     let scratch = try Scratch()
     let first = try PipelineLedger(folder: scratch.path, now: 1)
-    try first.record(entry("/a", run: first.run))
+    try await first.record(entry("/a", run: first.run))
     let path = scratch.path.appending("ledger.jsonl").string
     var data = try #require(FileManager.default.contents(atPath: path))
     data.append(Data(#"{"run":"x","store":"/b","verd"#.utf8))
     try data.write(to: URL(fileURLWithPath: path))
     let second = try PipelineLedger(folder: scratch.path, now: 2)
     #expect(second.entry(of: "/a") != nil && second.entry(of: "/b") == nil)
-    try second.record(entry("/c", run: second.run))
+    try await second.record(entry("/c", run: second.run))
     let third = try PipelineLedger(folder: scratch.path, now: 3)
     #expect(third.entry(of: "/a") != nil && third.entry(of: "/c") != nil)
   }

@@ -5,8 +5,8 @@ import Testing
 
 /// Processes made of a few lines of shell, in place of those that coordinate a store.
 @Suite(.timeLimit(.minutes(1))) struct `The processes of a pipeline's stores` {
-  private func task(_ store: String) -> StoreTask {
-    StoreTask(store: store, root: "/", bytes: 0, workers: 1, isPlan: false, settings: "")
+  private func task(_ store: String, workers: Int = 1) -> StoreTask {
+    StoreTask(store: store, root: "/", bytes: 0, workers: workers, isPlan: false, settings: "")
   }
 
   private func hosts(_ onStart: String) -> StoreHosts {
@@ -14,6 +14,8 @@ import Testing
     let answer = String(decoding: StoreMessage.result(StoreEnd(result)).line, as: UTF8.self)
     let script = """
       answer() { printf '%s' '\(answer)
+      '; }
+      planned() { printf '%s' '\(String(decoding: StoreMessage.planned.line, as: UTF8.self))
       '; }
       while read -r line; do
         case "$line" in *'"start"'*) \(onStart);; *'"stop"'*) answer;; esac
@@ -45,6 +47,20 @@ import Testing
     defer { try? FileManager.default.removeItem(atPath: mark) }
     let hosts = hosts("mkdir \(mark) 2>/dev/null && kill -KILL $$; answer")
     #expect(await hosts.perform(task("/a")).verdict == .sameModel)
+    await hosts.close()
+  }
+
+  // A small store's stages are performed there, so that a crash may be theirs.
+  @Test(arguments: [(workers: 0, attempts: 3), (workers: 1, attempts: 1)])
+  func `try a small store's stages as often as a worker's`(workers: Int, attempts: Int) async throws
+  {
+    let counts = FileManager.default.temporaryDirectory.path + "/godwit-host-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: counts) }
+    let hosts = hosts("planned; echo x >> \(counts); kill -ILL $$")
+    let crashed = await hosts.perform(task("/a", workers: workers))
+    #expect(crashed.verdict == .failed && crashed.ending == .fatal)
+    let found = try #require(FileManager.default.contents(atPath: counts))
+    #expect(found.count { $0 == UInt8(ascii: "x") } == attempts)
     await hosts.close()
   }
 

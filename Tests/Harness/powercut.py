@@ -10,6 +10,7 @@ import argparse
 import collections
 import concurrent.futures
 import dataclasses
+import glob
 import hashlib
 import itertools
 import json
@@ -22,7 +23,7 @@ import time
 
 from . import chains, crashes, disktrace, ground, judge, ledger, tool
 
-KINDS = ("lightweight", "mapped", "chained", "settled")
+KINDS = ("lightweight", "mapped", "chained", "settled", "small", "small-wal")
 # More parts than this are not combined in every way.
 MOST_COMBINED = 4
 RANDOM_STATES = 4
@@ -31,7 +32,10 @@ IDLE = ("events.jsonl",)
 
 
 def subject_of(kind, folder, rows):
-    """A store with a WAL and external data files, and how it is migrated; `settled` has no WAL."""
+    """A store with a WAL and external data files, and how it is migrated; `settled` and `small` have no WAL.
+
+    The small ones are migrated as stores of a pipeline.
+    """
     if kind == "mapped":
         return crashes.Subject.generated(folder, rows, 7, wal=True, workers=1, shard_bytes=1 << 20, mapped=ledger.MAPPING)
     if kind == "chained":
@@ -39,8 +43,9 @@ def subject_of(kind, folder, rows):
         store = made(os.path.join(bundle, "Shop.xcdatamodel"), os.path.join(folder, "original", "a.sqlite"), rows, ["--wal"])
         return Chained(store, bundle, "Shop 10", 1, 1 << 20)
     model = os.path.join(ground.MODELS, "Recipes.xcdatamodel")
-    store = made(model, os.path.join(folder, "original", "a.sqlite"), rows, ["--wal"] if kind == "lightweight" else [])
-    return crashes.Subject(store, ground.MODELS, ground.DESTINATION, 1, 1 << 20)
+    store = made(model, os.path.join(folder, "original", "a.sqlite"), rows,
+                 ["--wal"] if kind in ("lightweight", "small-wal") else [])
+    return (InPipeline if kind.startswith("small") else crashes.Subject)(store, ground.MODELS, ground.DESTINATION, 1, 1 << 20)
 
 
 def made(model, store, rows, more):
@@ -53,6 +58,17 @@ def made(model, store, rows, more):
 class Chained(crashes.Subject):
     def command(self, store, output=None, workers=None, shard_bytes=None):
         return super().command(store, output, workers, shard_bytes) + ["--chain", "progressive"]
+
+
+class InPipeline(crashes.Subject):
+    """The one store of a pipeline, whose state has the place of a run directory."""
+
+    def command(self, store, output=None, workers=None, shard_bytes=None):
+        folder = os.path.dirname(os.path.dirname(self.store))
+        with open(os.path.join(folder, "pipeline.yaml"), "w") as file:
+            json.dump({"stores": {"roots": [os.path.dirname(store)], "include": os.path.basename(store)},
+                       "models": self.models, "destination": self.to}, file)
+        return [ground.godwit(), "run", folder, "--state", store + ".godwit", "--json"]
 
 
 class Recording:
@@ -166,7 +182,7 @@ class Recording:
         self.renumber(made)
 
     def renumber(self, made):
-        journal = self.store + ".godwit/journal.json"
+        journal = next(iter(glob.glob(self.store + ".godwit/**/journal.json", recursive=True)), "")
         try:
             with open(journal) as file:
                 value = json.load(file)
@@ -198,6 +214,7 @@ class Recording:
         run = tool.run(self.command, timeout=120)
         if run.exit != 0:
             problems.append(f"the rerun: {run.why()}")
+        run.lines = [line for line in run.lines if line.get("event") != "summary"]
         problems += tool.contract_problems(run)
         problems += [f"after the rerun: {p}"
                      for p in crashes.check_end(self.subject, self.store, None, self.facts, None)]

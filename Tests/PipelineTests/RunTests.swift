@@ -52,10 +52,10 @@ import Testing
     // One worker, so that one store comes after the other.
     let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
     try write(text + "workers: 1\n", to: folder)
-    var step = 200
+    var step = 20
     var killed = try Godwit.run(folder, killAfter: step)
     while killed.status == -SIGKILL, !killed.results.values.contains(where: isMigrated) {
-      step += 40
+      step += 4
       killed = try Godwit.run(folder, killAfter: step)
     }
     try #require(killed.status == -SIGKILL, "there must be something left to do")

@@ -46,7 +46,7 @@ import Testing
     try StoreAssembly(plan: latest.plan, run: latest.run, usesPages: usesPages)
       .assemble(at: latest.store)
     try change(latest.store)
-    let context = try ShardContext(run: latest.run.path)
+    let context = try ShardContext(run: latest.run)
     try context.openAssembled(latest.store.string)
     for unit in latest.plan.units(in: .verify) { _ = try VerifyStage(context: context).run(unit) }
     return context

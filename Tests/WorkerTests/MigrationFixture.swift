@@ -117,7 +117,7 @@ final class MigrationFixture {
       atPath: run.path.string, withIntermediateDirectories: true)
     try run.create()
     try JSONEncoder().encode(plan).write(to: URL(filePath: run.plan.string))
-    let context = try ShardContext(run: run.path, policies: policies)
+    let context = try ShardContext(run: run, policies: policies)
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []
     droppedByMapping = []

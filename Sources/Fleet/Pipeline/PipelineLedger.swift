@@ -2,6 +2,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
+import GodwitWorker
 import Synchronization
 import SystemPackage
 
@@ -9,8 +10,10 @@ import SystemPackage
 /// directory goes.
 ///
 /// A run that was interrupted is resumed under its name; the next one after a finished run has
-/// a new name. Nothing is decided by the ledger but one thing: whether an output that lies beside
-/// its store is the one that this pipeline wrote from the store as it is now.
+/// a new name. The ledger decides what need not be looked at again: a store that is as this pipeline
+/// left it, and an output beside a store that this pipeline wrote from the store as it is now.
+///
+/// Results that come at the same time are written and flushed together.
 final class PipelineLedger: Sendable {
   /// A line. Fields may be added to and never change meaning.
   struct Entry: Codable, Sendable, Equatable {
@@ -23,6 +26,8 @@ final class PipelineLedger: Sendable {
     var settings: String
     /// The name of the state of the store that was migrated.
     var identity: String?
+    /// The name of the state in which a store of the destination's version was left at its place.
+    var finalIdentity: String?
     var source: String?
     var destination: String?
     var output: String?
@@ -45,12 +50,19 @@ final class PipelineLedger: Sendable {
   /// Whether an earlier start of this run was interrupted.
   let isResumed: Bool
   private let folder: FilePath
+  private let log: Mutex<Log>
   private let state: Mutex<State>
+  private let work = DispatchSemaphore(value: 0)
 
-  private struct State: ~Copyable {
-    var log: DurableLog
+  private struct Log: ~Copyable {
+    var file: DurableLog
+  }
+
+  private struct State {
     /// The last line of each store.
     var entries: [String: Entry]
+    var waiting: [(entry: Entry, answer: CheckedContinuation<Void, any Error>)] = []
+    var isClosed = false
   }
 
   /// 1 GiB: some two million stores.
@@ -69,48 +81,97 @@ final class PipelineLedger: Sendable {
       of: Self.runFile(folder), limit: 4096, isPrivate: true
     ).flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }
     isResumed = known.map { !$0.isFinished } ?? false
-    var entries = try Self.entries(in: file)
+    var lines = try Self.lines(in: file)
     if let known, !known.isFinished {
       run = known.run
     } else {
       run = RunFolder.timestamp(now)
-      // Only outputs beside their stores are asked for again; so the file does not grow for ever.
-      entries = entries.filter { $0.value.verdict == .migrated && $0.value.backup == nil }
-      let lines = entries.values.sorted { $0.store < $1.store }.map { JSONLine.text(of: $0) + "\n" }
-      try DurableFile.write(Array(lines.joined().utf8), to: file)
+      // What is not asked for again goes, so that the file does not grow for ever.
+      lines = try lines.filter { try $0.value.entry.isAskedForAgain }
+      let bytes = lines.values.sorted { $0.entry.store < $1.entry.store }
+        .flatMap { $0.line + [UInt8(ascii: "\n")] }
+      try DurableFile.write(bytes, to: file)
       try Self.write(RunName(run: run, isFinished: false), in: folder)
     }
-    let log = try DurableLog(at: file)
-    state = Mutex(State(log: log, entries: entries))
+    log = Mutex(Log(file: try DurableLog(at: file)))
+    state = Mutex(State(entries: lines.mapValues(\.entry)))
+    try OwnThread.start { self.write() }
   }
 
   private static func write(_ name: RunName, in folder: FilePath) throws {
     try DurableFile.write(Array(JSONLine.text(of: name).utf8), to: runFile(folder))
   }
 
-  /// Lines that are not whole, as a crash leaves one, or of a later version, are nobody's.
-  private static func entries(in file: FilePath) throws -> [String: Entry] {
+  /// The last line of each store. Those that are not whole, as a crash leaves one, or of a later
+  /// version, are nobody's.
+  private static func lines(
+    in file: FilePath
+  ) throws -> [String: (entry: Entry, line: ArraySlice<UInt8>)] {
     let bytes = try RegularFile.bytesIfPresent(of: file, limit: byteLimit, isPrivate: true)
-    guard let bytes else { return [:] }
     let decoder = JSONDecoder()
-    var entries: [String: Entry] = [:]
-    for line in bytes.split(separator: UInt8(ascii: "\n")) {
+    var lines: [String: (entry: Entry, line: ArraySlice<UInt8>)] = [:]
+    for line in (bytes ?? []).split(separator: UInt8(ascii: "\n")) {
       guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
-      entries[entry.store] = entry
+      lines[entry.store] = (entry, line)
     }
-    return entries
+    return lines
   }
 
   func entry(of store: FilePath) -> Entry? { state.withLock { $0.entries[store.string] } }
 
-  /// Adds what became of a store.
-  func record(_ entry: Entry) throws {
-    try state.withLock { state in
-      try state.log.append(JSONLine.text(of: entry))
-      state.entries[entry.store] = entry
+  /// Adds what became of a store. On return it is on the disk.
+  func record(_ entry: Entry) async throws {
+    try await withCheckedThrowingContinuation { answer in
+      state.withLock { $0.waiting.append((entry, answer)) }
+      work.signal()
     }
+  }
+
+  /// Writes what waits, all of it at once, until the ledger is closed.
+  private func write() {
+    while true {
+      work.wait()
+      let (waiting, isClosed) = state.withLock { state in
+        defer { state.waiting = [] }
+        return (state.waiting, state.isClosed)
+      }
+      if waiting.isEmpty {
+        if isClosed { return }
+        continue
+      }
+      let written = Result { try append(waiting.map(\.entry)) }
+      for (_, answer) in waiting { answer.resume(with: written) }
+    }
+  }
+
+  private func append(_ entries: [Entry]) throws {
+    // That nothing was to be done is found out again where it is not known.
+    let isLasting = entries.contains { $0.verdict != .sameModel }
+    try log.withLock {
+      try $0.file.append(
+        entries.map { JSONLine.text(of: $0) }, surviving: isLasting ? .powerCut : .processCrash)
+    }
+    state.withLock { state in
+      for entry in entries { state.entries[entry.store] = entry }
+    }
+  }
+
+  /// Nothing is recorded any more.
+  func close() {
+    state.withLock { $0.isClosed = true }
+    work.signal()
   }
 
   /// The run has come to its end: the next one is another.
   func finish() throws { try Self.write(RunName(run: run, isFinished: true), in: folder) }
+}
+
+extension PipelineLedger.Entry {
+  /// True for a store that is there, and as it was left; and for an output that lies beside it.
+  fileprivate var isAskedForAgain: Bool {
+    get throws {
+      let isOutput = verdict == .migrated && backup == nil
+      return try (isOutput || finalIdentity != nil) && FileKind(at: FilePath(store)) != .none
+    }
+  }
 }

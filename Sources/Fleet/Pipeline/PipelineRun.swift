@@ -4,6 +4,7 @@ import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
+import GodwitWorker
 import SystemPackage
 
 /// A pipeline, from its stores to their results.
@@ -15,24 +16,29 @@ import SystemPackage
 ///
 /// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own: it
 /// is coordinated in a process of ``StoreHosts``.
-/// Stores smaller than a shard take one worker, so that several go side by side; a large one takes
-/// them all.
+/// Stores smaller than a shard are done in that process alone, two for each worker at a time: while
+/// one waits for the disk, another has the processor. Large ones go beside them and share the workers,
+/// so that neither kind waits for the other.
 public struct PipelineRun: Sendable {
   private let pipeline: Pipeline
   private let template: MigrationRequest
   private let pool: WorkerPool.Settings
   private let state: FilePath
+  private let tellsEvents: Bool
   private let observe: @Sendable (PipelineEvent) -> Void
 
   /// - Parameters:
   ///   - template: What every store is to become; its paths are filled in.
   ///   - pool: The workers of all stores together.
   ///   - state: Where the run keeps its state; nil for beside the pipeline.
+  ///   - tellsEvents: Whether events of single stores are wanted, too.
   ///   - observe: Called with every event, on any thread.
   public init(
     _ pipeline: Pipeline, _ template: MigrationRequest, pool: WorkerPool.Settings,
-    state: FilePath? = nil, observe: @escaping @Sendable (PipelineEvent) -> Void
+    state: FilePath? = nil, tellsEvents: Bool = false,
+    observe: @escaping @Sendable (PipelineEvent) -> Void
   ) {
+    self.tellsEvents = tellsEvents
     self.pipeline = pipeline
     self.template = template
     self.pool = pool
@@ -49,7 +55,7 @@ public struct PipelineRun: Sendable {
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   public func run() async throws -> PipelineSummary {
     let start = ContinuousClock.now
-    try DurableFile.makeFolder(state)
+    try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     let lock = try FileLock(acquiring: state.appending("lock"))
     let ledger = try PipelineLedger(folder: state, now: Date().timeIntervalSince1970)
@@ -69,8 +75,13 @@ public struct PipelineRun: Sendable {
     let hosts = hosts
     await migrate(findings, ledger, settings, hosts, &summary)
     await hosts.close()
+    ledger.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
-    if summary.pending == 0 { try ledger.finish() }
+    if summary.pending == 0 {
+      // The run directories of small stores went without a flush each.
+      try DurableFile.syncFolder(state.appending("stores"))
+      try ledger.finish()
+    }
     _ = consume lock
     return summary
   }
@@ -91,19 +102,31 @@ public struct PipelineRun: Sendable {
     tellUnreadable(findings, &summary)
     let settings = try settingsDigest()
     let hosts = hosts
-    for store in findings.stores {
-      if Task.isCancelled {
-        summary.pending += 1
-        continue
+    // Results are told in the order of the stores.
+    var results: [MigrationResult?] = Array(repeating: nil, count: findings.stores.count)
+    var told = 0
+    await withTaskGroup(of: (Int, MigrationResult).self) { group in
+      var begun = 0
+      func begin() {
+        guard begun < findings.stores.count, !Task.isCancelled else { return }
+        let (place, store) = (begun, findings.stores[begun])
+        begun += 1
+        group.addTask {
+          if let refusal = Self.refusal(of: store) { return (place, refusal) }
+          return (place, await hosts.perform(task(store, workers: 1, settings, isPlan: true)))
+        }
       }
-      let result: MigrationResult
-      if let refusal = Self.refusal(of: store) {
-        result = refusal
-      } else {
-        result = await hosts.perform(task(store, workers: 1, settings, isPlan: true))
+      for _ in 0..<pool.workerCount { begin() }
+      for await (place, result) in group {
+        results[place] = result
+        while told < results.count, let next = results[told] {
+          summary.count(next)
+          observe(.result(findings.stores[told], next))
+          told += 1
+        }
+        begin()
       }
-      summary.count(result)
-      observe(.result(store, result))
+      summary.pending += findings.stores.count - begun
     }
     await hosts.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
@@ -119,27 +142,32 @@ extension PipelineRun {
   ) async {
     summary.found = findings.stores.count
     tellUnreadable(findings, &summary)
+    var small = findings.stores.filter { workers(for: $0) == 0 }[...]
+    var large = findings.stores.filter { workers(for: $0) > 0 }[...]
     await withTaskGroup(of: Outcome.self) { group in
-      var free = pool.workerCount
-      for (place, store) in findings.stores.enumerated() {
-        let workers = self.workers(for: store)
-        while free < workers, let outcome = await group.next() {
-          free += outcome.workers
-          take(outcome, &summary)
-        }
-        guard !Task.isCancelled, summary.lacksWorkers != true else {
-          summary.pending += findings.stores.count - place
-          break
-        }
-        free -= workers
+      func begin(_ store: FoundStore) {
         group.addTask {
-          var outcome = await migrate(store, workers: workers, ledger, settings, hosts)
-          outcome.workers = workers
-          return outcome
+          await migrate(store, workers: self.workers(for: store), ledger, settings, hosts)
         }
+      }
+      var (places, workers) = (2 * pool.workerCount, pool.workerCount)
+      while !Task.isCancelled, summary.lacksWorkers != true {
+        while places > 0, let store = small.popFirst() {
+          places -= 1
+          begin(store)
+        }
+        while let store = large.first, self.workers(for: store) <= workers {
+          workers -= self.workers(for: store)
+          begin(large.removeFirst())
+        }
+        guard let outcome = await group.next() else { break }
+        let taken = self.workers(for: outcome.store)
+        if taken == 0 { places += 1 } else { workers += taken }
+        take(outcome, &summary)
       }
       for await outcome in group { take(outcome, &summary) }
     }
+    summary.pending += small.count + large.count
   }
 
   private struct Outcome: Sendable {
@@ -147,7 +175,6 @@ extension PipelineRun {
     var result: MigrationResult
     /// Migrated before this start.
     var isEarlier = false
-    var workers = 0
   }
 
   private func take(_ outcome: Outcome, _ summary: inout PipelineSummary) {
@@ -175,9 +202,13 @@ extension PipelineRun {
     }
   }
 
-  /// One worker for each shard's worth of bytes.
+  /// 64 MiB. What the stages of a small store finish stays in memory.
+  private static let largestSmallStore: Int64 = 64 << 20
+
+  /// One worker for each shard's worth of bytes; none for a store that is smaller than a shard.
   private func workers(for store: FoundStore) -> Int {
-    min(pool.workerCount, Int(clamping: store.bytes / max(1, template.shardBytes)) + 1)
+    if store.bytes < min(template.shardBytes, Self.largestSmallStore) { return 0 }
+    return min(pool.workerCount, Int(clamping: store.bytes / max(1, template.shardBytes)) + 1)
   }
 
   private func migrate(
@@ -186,33 +217,59 @@ extension PipelineRun {
   ) async -> Outcome {
     if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
     let request = request(for: store)
-    let known = ledger.entry(of: store.path).flatMap { $0.verdict == .migrated ? $0 : nil }
-    if let output = request.output, (try? FileKind(at: output)) == .regular, let known,
-      known.settings == settings, known.output == output.string,
-      known.identity == (try? StoreFiles(store.path).identity().name)
+    let known = ledger.entry(of: store.path)
+    if let known, known.settings == settings,
+      let result = try? unchanged(store, request.output, since: known, run: ledger.run)
     {
-      // A run that was killed between the record and the end leaves its directory.
-      if (try? directory(of: store).exists) == true { try? directory(of: store).remove() }
-      return Outcome(
-        store: store, result: Self.earlier(known, "Its output was written before"),
-        isEarlier: true)
+      return result
     }
-    let before = try? StoreFiles(store.path).identity()
     let observe = observe
+    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
     let result = await hosts.perform(
       task(store, workers: workers, settings),
-      record: { result, identity in
-        guard result.verdict != .pending, result.verdict != .sameModel else { return }
-        try ledger.record(
-          .init(result, of: store, run: ledger.run, settings, identity ?? before?.name))
+      record: { result in
+        guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
+        else { return }
+        try await ledger.record(.init(result, of: store, run: ledger.run, settings))
       },
       observe: { observe(.store(store, $0)) })
-    if result.verdict == .sameModel, let known, known.run == ledger.run {
+    if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(
         store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
         isEarlier: true)
     }
     return Outcome(store: store, result: result)
+  }
+
+  /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.
+  private func unchanged(
+    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry, run: String
+  ) throws -> Outcome? {
+    guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
+    if let output {
+      guard known.verdict == .migrated, try FileKind(at: output) == .regular,
+        known.output == output.string,
+        known.identity == (try StoreFiles(store.path).identity().name)
+      else { return nil }
+    } else {
+      guard let final = known.finalIdentity,
+        final == (try StoreFiles(store.path).identity().name)
+      else { return nil }
+    }
+    // A run that was killed between the record and the end leaves its directory.
+    let directory = directory(of: store)
+    if try directory.exists {
+      guard output != nil else { return nil }
+      try directory.remove()
+    }
+    if known.verdict == .migrated, output != nil || known.run == run {
+      let words =
+        output == nil ? "An earlier start of this run migrated it" : "Its output was written before"
+      return Outcome(store: store, result: Self.earlier(known, words), isEarlier: true)
+    }
+    return Outcome(
+      store: store,
+      result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
   }
 
   private static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {
@@ -245,25 +302,23 @@ extension PipelineRun {
 extension PipelineRun {
   /// Migrates one store.
   ///
-  /// - Parameter record: Called with the result and the name of the state of the store that was
-  ///   planned for, before the store's run directory goes.
+  /// - Parameters:
+  ///   - workers: 0 for a store whose stages this process performs.
+  ///   - record: Called with the result before the store's run directory goes.
   func migrate(
-    _ store: FoundStore, workers: Int,
-    record: @escaping @Sendable (MigrationResult, String?) throws -> Void,
+    _ store: FoundStore, workers: Int, policies: PolicyRegistry,
+    record: @escaping @Sendable (MigrationResult) throws -> Void,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
-    let directory = directory(of: store)
     var pool = pool
-    pool.workerCount = workers
-    var settings = StoreRun.Settings(
-      pool: pool,
-      record: { result in
-        try record(result, (try? PlanFile.sourceIdentity(of: directory))?.name)
-      })
+    pool.workerCount = max(1, workers)
+    var settings = StoreRun.Settings(pool: pool)
+    settings.record = record
+    if workers == 0 { settings.policiesHere = policies }
     // A process that coordinated the store before ours was killed may be about to end.
     settings.lockPatienceSeconds = 10
     return await StoreRun(
-      request(for: store), directory: directory, settings: settings, observe: observe
+      request(for: store), directory: directory(of: store), settings: settings, observe: observe
     ).run()
   }
 
@@ -277,6 +332,7 @@ extension PipelineRun {
       "--losses", template.losses.rawValue,
     ]
     if template.isStoreOffline { arguments.append("--store-is-offline") }
+    if tellsEvents { arguments.append("--events") }
     return StoreHosts(executable: pool.executable, arguments: arguments)
   }
 
@@ -310,7 +366,7 @@ extension PipelineRun {
     add("pipeline 1 \(template.chain.rawValue) \(template.infersMapping) \(template.migrates)")
     for version in template.models + (template.destination.map { [$0] } ?? []) {
       add(version.name)
-      digest.update(try version.model.modelCacheBytes())
+      digest.update(try version.hierarchy().modelCacheBytes())
     }
     for mapping in template.mappings { add(try mapping.document.text()) }
     if let digest = template.ownCodeDigest { add(digest) }
@@ -320,13 +376,13 @@ extension PipelineRun {
 
 extension PipelineLedger.Entry {
   init(
-    _ result: MigrationResult, of store: FoundStore, run: String, _ settings: String,
-    _ identity: String?
+    _ result: MigrationResult, of store: FoundStore, run: String, _ settings: String
   ) {
     self.init(
       run: run, store: store.path.string, verdict: result.verdict,
-      time: Date().timeIntervalSince1970, settings: settings, identity: identity,
-      source: result.source, destination: result.destination, output: result.output,
+      time: Date().timeIntervalSince1970, settings: settings,
+      identity: result.sourceIdentity, finalIdentity: result.finalIdentity, source: result.source,
+      destination: result.destination, output: result.output,
       backup: result.backup, rows: result.rows,
       losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
       message: result.reasons.first?.message)

@@ -9,18 +9,23 @@ import Synchronization
 import SystemPackage
 
 /// The process that coordinates one store of a pipeline after the other: planning, assembly and
-/// commit. A crash in it, a planning without end or one that takes all memory is the failure of the
-/// store in hand, and of no other.
+/// commit, and of a small store the stages, too. A crash in it, a planning without end or one that
+/// takes all memory is the failure of the store in hand, and of no other.
 public final class StoreHost: Sendable {
   private let run: PipelineRun
   private let output: WorkerOutput
   private let settings: String
+  private let policies: PolicyRegistry
+  /// Whether the coordinator wants to know what happens to a store.
+  private let tellsEvents: Bool
   private let state = Mutex(State())
 
   private struct State: ~Copyable {
     /// The store in hand.
     var task: Task<Void, Never>?
     var isStopped = false
+    /// From a small store's plan to its result.
+    var isBeating = false
   }
 
   /// What the coordinator said of the result that it was given.
@@ -30,9 +35,15 @@ public final class StoreHost: Sendable {
   /// 2 GiB, for what one process allocates: eight times what a coordinator may take.
   private static let mostMemory = 2 << 30
 
-  /// - Parameter output: The pipe to the coordinator.
-  public init(_ run: PipelineRun, output: FileDescriptor) throws {
+  /// - Parameters:
+  ///   - policies: The entity migration policies of the running executable.
+  ///   - output: The pipe to the coordinator.
+  public init(
+    _ run: PipelineRun, policies: PolicyRegistry, tellsEvents: Bool, output: FileDescriptor
+  ) throws {
     self.run = run
+    self.policies = policies
+    self.tellsEvents = tellsEvents
     self.output = WorkerOutput(output)
     settings = try run.settingsDigest()
   }
@@ -43,9 +54,15 @@ public final class StoreHost: Sendable {
     ProcessLimits.limitMemory(to: Self.mostMemory)
     let (tasks, continuation) = AsyncStream.makeStream(of: StoreTask.self)
     try OwnThread.start { self.read(input, continuation) }
+    try Heartbeat.start {
+      if self.state.withLock({ $0.isBeating }) {
+        try self.output.send(line: StoreMessage.beat.line)
+      }
+    }
     for await task in tasks {
       let work = Task {
         let result = await self.result(of: task)
+        self.state.withLock { $0.isBeating = false }
         try? self.output.send(line: StoreMessage.result(StoreEnd(result)).line)
       }
       let isStopped = state.withLock { state in
@@ -71,7 +88,7 @@ public final class StoreHost: Sendable {
           state.isStopped = true
           state.task?.cancel()
         }
-      case .event, .record, .result: _exit(1)  // not the coordinator's words
+      case .event, .planned, .beat, .record, .result: _exit(1)  // not the coordinator's words
       }
     }
     // Nobody waits for an answer any more, and what lies on the disk is safe at any moment.
@@ -93,14 +110,24 @@ public final class StoreHost: Sendable {
       path: FilePath(task.store), root: FilePath(task.root), bytes: task.bytes)
     if task.isPlan { return await DryRun(run.request(for: store)).run() }
     return await run.migrate(
-      store, workers: task.workers,
-      record: { result, identity in
-        try self.output.send(line: StoreMessage.record(StoreEnd(result, identity: identity)).line)
+      store, workers: task.workers, policies: policies,
+      record: { result in
+        try self.output.send(line: StoreMessage.record(StoreEnd(result)).line)
         self.answer.wait()
         if let failure = self.recorded.withLock({ $0 }) {
           throw FleetError.ledger(message: failure)
         }
       },
-      observe: { try? self.output.send(line: StoreMessage.event($0).line) })
+      observe: { self.tell($0, of: task) })
+  }
+
+  private func tell(_ event: RunEvent, of task: StoreTask) {
+    if event.event == .plan {
+      if task.workers == 0 { state.withLock { $0.isBeating = true } }
+      try? output.send(line: StoreMessage.planned.line)
+    }
+    // A line a unit or step would bury the rest; the run directory's events have them.
+    guard tellsEvents, !event.event.isOfUnit else { return }
+    try? output.send(line: StoreMessage.event(event).line)
   }
 }

@@ -17,21 +17,25 @@ final class StoreHosts: Sendable {
   }
 
   /// How long planning may take before it is ended: ten times what a worker may be silent, and the
-  /// time to read the store at 4 MiB a second. Each event until the plan is made begins it
-  /// anew; after that, workers have limits of their own.
+  /// time to read the store at 4 MiB a second. After that a small store's process says that it gets on,
+  /// and of a large store the workers have limits of their own.
   static func planningLimit(_ task: StoreTask) -> Double {
     WorkerTimeout.seconds * 10 + Double(task.bytes) / Double(4 << 20)
+  }
+
+  /// How long the process may be silent once there is a plan, in seconds; nil for as long as it likes.
+  private static func silenceLimit(_ task: StoreTask) -> Double? {
+    task.workers == 0 ? WorkerTimeout.seconds : nil
   }
 
   /// Has a store done. Cancelling the task stops it, resumable.
   ///
   /// - Parameters:
-  ///   - record: Called with the result and the state of the store it is of, before its run
-  ///     directory goes.
+  ///   - record: Called with the result before the store's run directory goes.
   ///   - observe: Called with every event.
   func perform(
     _ task: StoreTask,
-    record: @escaping @Sendable (MigrationResult, String?) throws -> Void = { _, _ in },
+    record: @escaping @Sendable (MigrationResult) async throws -> Void = { _ in },
     observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
   ) async -> MigrationResult {
     var failures = 0
@@ -58,14 +62,20 @@ final class StoreHosts: Sendable {
       case .result(let result):
         idle.withLock { $0.append(host) }
         return result
-      case .lost(let how):
+      case .lost(let how, let isPlanned):
         failures += 1
         if Task.isCancelled {
           return MigrationResult(failing: task.store, with: CancellationError())
         }
-        guard RetryPolicy.allowsRetry(ofLostProcess: how, failures: failures) else {
+        guard
+          RetryPolicy.allowsRetry(
+            ofLostProcess: how, performedStages: isPlanned && task.workers == 0,
+            failures: failures)
+        else {
           return MigrationResult(
-            failing: task.store, with: FleetError.coordinationLost(store: task.store, how: how))
+            failing: task.store,
+            with: FleetError.coordinationLost(
+              store: task.store, how: how, attempts: failures))
         }
       }
     }
@@ -73,29 +83,35 @@ final class StoreHosts: Sendable {
 
   private enum End: Sendable {
     case result(MigrationResult)
-    case lost(String)
+    case lost(String, isPlanned: Bool)
   }
 
   /// Takes what a host says of a store. Not stopped by cancellation: the result of a store that is
   /// stopped is still to come.
   private func follow(
     _ host: WorkerProcess, _ task: StoreTask,
-    _ record: @escaping @Sendable (MigrationResult, String?) throws -> Void,
+    _ record: @escaping @Sendable (MigrationResult) async throws -> Void,
     _ observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> End {
     await Task {
+      var isPlanned = false
       for await event in host.events {
         switch event {
-        case .ended(let how): return .lost(how)
+        case .ended(let how): return .lost(how, isPlanned: isPlanned)
         case .line(let line):
           switch StoreMessage(line: line) {
-          case .event(let event):
-            if event.event == .plan { host.expectWords(within: nil) }
-            observe(event)
+          case .event(let event): observe(event)
+          case .planned:
+            isPlanned = true
+            host.expectWords(within: Self.silenceLimit(task))
+          case .beat: break
           case .record(let end):
+            // Now it waits for us.
+            host.expectWords(within: nil)
             var failure: String?
-            do { try record(end.whole, end.identity) } catch { failure = "\(error)" }
+            do { try await record(end.whole) } catch { failure = "\(error)" }
             host.send(StoreMessage.recorded(failure: failure).line)
+            host.expectWords(within: Self.silenceLimit(task))
           case .result(let end):
             host.expectWords(within: nil)
             return .result(end.whole)
@@ -103,7 +119,7 @@ final class StoreHosts: Sendable {
           }
         }
       }
-      return .lost("was stopped")
+      return .lost("was stopped", isPlanned: isPlanned)
     }.value
   }
 

@@ -4,7 +4,10 @@ import Foundation
 /// both ways.
 ///
 ///     → start      once for each store, when the one before has its result
-///     ← event      what happens to the store; in the order in which it happens
+///     ← event      what happens to the store, where somebody wants to know; in the order in which it
+///                  happens
+///     ← planned    there is a plan; from here on a small store's process beats
+///     ← beat       the process has got on since it last said something
 ///     ← record     the result, before the run directory goes
 ///     → recorded   that it is in the ledger, or why not; only then the store goes on
 ///     ← result     what became of the store
@@ -14,6 +17,8 @@ enum StoreMessage: Codable {
   case recorded(failure: String?)
   case stop
   case event(RunEvent)
+  case planned
+  case beat
   case record(StoreEnd)
   case result(StoreEnd)
 
@@ -31,6 +36,7 @@ struct StoreTask: Codable, Sendable {
   var store: String
   var root: String
   var bytes: Int64
+  /// Worker processes that the store may have; 0 for one that is done in the process itself.
   var workers: Int
   /// Whether to say what would become of it, and change nothing.
   var isPlan: Bool
@@ -42,18 +48,19 @@ struct StoreTask: Codable, Sendable {
 struct StoreEnd: Codable, Sendable {
   var result: MigrationResult
   var ending: MigrationResult.Ending
-  /// The name of the state of the store that was planned for.
-  var identity: String?
+  var sourceIdentity: String?
+  var finalIdentity: String?
 
-  init(_ result: MigrationResult, identity: String? = nil) {
+  init(_ result: MigrationResult) {
     self.result = result
     ending = result.ending
-    self.identity = identity
+    (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
   }
 
   var whole: MigrationResult {
     var result = result
     result.ending = ending
+    (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
     return result
   }
 }

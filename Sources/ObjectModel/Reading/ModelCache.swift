@@ -85,11 +85,31 @@ extension ManagedObjectModel {
   /// - Throws: ``ModelError``. One store in a hundred has a damaged cache: it is a cache, not a
   ///   condition for opening the store.
   public init(modelCache bytes: [UInt8]) throws {
-    let path = "Z_MODELCACHE"
-    self = try ArchivedModelReader.read(try ModelCache.inflate(bytes), path: path)
-    // The store of one configuration keeps what leads out of it.
-    try ModelRules.require(self, path: path, isWhole: false)
+    // The stores of a fleet carry the same few.
+    self = try Self.recentCaches.output(for: bytes) {
+      let path = "Z_MODELCACHE"
+      let model = try ArchivedModelReader.read(try ModelCache.inflate(bytes), path: path)
+      // The store of one configuration keeps what leads out of it.
+      try ModelRules.require(model, path: path, isWhole: false)
+      return model
+    }
   }
+
+  private static let recentCaches = RecentResults<[UInt8], ManagedObjectModel>(limit: 4)
+}
+
+extension EntityHierarchy {
+  /// Of the model that a store carries, see ``ManagedObjectModel/init(modelCache:)``.
+  public init(modelCache bytes: [UInt8]) throws {
+    self = try Self.recentCaches.output(for: bytes) {
+      try EntityHierarchy(ManagedObjectModel(modelCache: bytes))
+    }
+  }
+
+  private static let recentCaches = RecentResults<[UInt8], EntityHierarchy>(limit: 4)
+}
+
+extension ManagedObjectModel {
 
   /// Reads a keyed archive, the content of a `.mom` file.
   ///

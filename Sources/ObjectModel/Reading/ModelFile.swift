@@ -14,6 +14,14 @@ public struct ModelVersion: Sendable {
   public let recordedChecksum: String?
   /// The `.xcdatamodel` folder, `contents` or `.mom` file that was read.
   public let path: String
+  private let memo = Memo<EntityHierarchy>()
+
+  /// The model's inheritance, computed once.
+  ///
+  /// - Throws: ``ModelError``.
+  public func hierarchy() throws -> EntityHierarchy {
+    try memo.value { try EntityHierarchy(model) }
+  }
 
   public init(
     name: String, model: ManagedObjectModel, isCurrent: Bool,

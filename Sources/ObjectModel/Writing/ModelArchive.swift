@@ -4,7 +4,9 @@ extension EntityHierarchy {
   public func archiveBytes() -> [UInt8] { ArchivedModelWriter.write(self) }
 
   /// The model as a store keeps it in `Z_MODELCACHE.Z_CONTENT`: ``archiveBytes()``, raw-deflated.
-  public func modelCacheBytes() throws -> [UInt8] { try ModelCache.deflate(archiveBytes()) }
+  public func modelCacheBytes() throws -> [UInt8] {
+    try modelCache.value { try ModelCache.deflate(archiveBytes()) }
+  }
 }
 
 extension ManagedObjectModel {

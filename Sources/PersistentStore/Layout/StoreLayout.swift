@@ -35,6 +35,32 @@ public struct StoreLayout: Sendable {
     _ hierarchy: EntityHierarchy, frameworkVersion: Int = recentFramework,
     entityNumbers: [EntityName: Int]? = nil
   ) {
+    let input = Input(
+      hierarchy: hierarchy.hashes, frameworkVersion: frameworkVersion, numbers: entityNumbers)
+    self = Self.recent.output(for: input) {
+      StoreLayout(computing: hierarchy, frameworkVersion, entityNumbers)
+    }
+  }
+
+  /// What a layout depends on. The hierarchy is told by what its copies share.
+  private struct Input: Equatable, Sendable {
+    var hierarchy: Memo<[EntityName: VersionHash]>
+    var frameworkVersion: Int
+    var numbers: [EntityName: Int]?
+
+    static func == (a: Input, b: Input) -> Bool {
+      a.hierarchy === b.hierarchy && a.frameworkVersion == b.frameworkVersion
+        && a.numbers == b.numbers
+    }
+  }
+
+  /// The stores of a fleet have the same few.
+  private static let recent = RecentResults<Input, StoreLayout>(limit: 8)
+
+  private init(
+    computing hierarchy: EntityHierarchy, _ frameworkVersion: Int,
+    _ entityNumbers: [EntityName: Int]?
+  ) {
     let numbers =
       entityNumbers.map { given in hierarchy.numbers.merging(given) { _, own in own } }
       ?? hierarchy.numbers

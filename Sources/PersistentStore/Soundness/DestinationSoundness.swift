@@ -11,9 +11,9 @@ extension StoreSoundness {
   public static func assembled(
     at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath
   ) throws -> StoreBinding {
-    let model = try ManagedObjectModel(modelCache: modelCache)
-    return StoreBinding(
-      try SourceStore(path: path, snapshotFolder: snapshotFolder), try EntityHierarchy(model))
+    StoreBinding(
+      try SourceStore(path: path, snapshotFolder: snapshotFolder),
+      try EntityHierarchy(modelCache: modelCache))
   }
 
   /// What remains to be asked of a destination's rows before it is published.

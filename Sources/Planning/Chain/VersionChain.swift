@@ -56,7 +56,7 @@ public struct VersionChain: Sendable {
       if let configuration, let members = version.model.configurations[configuration] {
         return try EntityHierarchy(version.model.restricted(to: Set(members)))
       }
-      return try EntityHierarchy(version.model)
+      return try version.hierarchy()
     }
     let ends = (try hierarchy(source), try hierarchy(destination))
     let hashes = (ends.0.versionHashes, ends.1.versionHashes)
@@ -141,8 +141,8 @@ extension VersionChain {
       let leg = leg(step)
       let planner = try MappedPlanner(
         request.leg(leg, store: request.store, output: nil),
-        source: try EntityHierarchy(leg.source.model),
-        destination: try EntityHierarchy(leg.destination.model))
+        source: try leg.source.hierarchy(),
+        destination: try leg.destination.hierarchy())
       guard planner.isUsed, let (code, reasons) = planner.obstacles() else { continue }
       return (code, reasons)
     }

@@ -58,7 +58,7 @@ struct MappedPlanMaker {
     plan.mapped?.files = mapped.files.map {
       FilePath($0.file).lastComponent?.string ?? $0.file
     }
-    plan.acceptedDamage = try Planner.acceptedDamage(maker.binding, maker.request)
+    plan.acceptedDamage = maker.acceptedDamage
     plan.units = try units(of: plan)
     plan.control.storeUUID = Self.uuid(of: try maker.fingerprint(of: plan), store.metadata.uuid)
     plan.losses =

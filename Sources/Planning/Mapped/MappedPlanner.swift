@@ -103,7 +103,7 @@ extension MigrationRequest {
     let hashes = hierarchy.versionHashes
     return Set(
       try (models + [destination].compactMap(\.self)).filter {
-        try EntityHierarchy($0.model).versionHashes == hashes
+        try $0.hierarchy().versionHashes == hashes
       }.map(\.name))
   }
 }

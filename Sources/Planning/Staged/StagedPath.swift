@@ -33,7 +33,7 @@ public struct StagedPath: Sendable {
   public init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     let request = try MergedModels.resolve(request, for: store)
-    let wanted = try request.destination.map { try EntityHierarchy($0.model).versionChecksum }
+    let wanted = try request.destination.map { try $0.hierarchy().versionChecksum }
     let planned = try stages.steps(from: store.metadata.checksum, to: wanted)
     let found = try SourceModelSearch(store: store, models: request.models).find()
     let own = ModelVersion(
@@ -72,7 +72,7 @@ public struct StagedPath: Sendable {
     if migrations.count > 1, migrations.count == steps.count {
       let passed = [migrations[0].0] + migrations.map(\.1)
       losses = try LossCounter.losses(
-        of: store, over: try passed.map { try EntityHierarchy($0.model) })
+        of: store, over: try passed.map { try $0.hierarchy() })
     }
   }
 
@@ -89,8 +89,8 @@ public struct StagedPath: Sendable {
           ])
       }
       let inference = InferredMapping(
-        source: try EntityHierarchy(source.model),
-        destination: try EntityHierarchy(destination.model))
+        source: try source.hierarchy(),
+        destination: try destination.hierarchy())
       guard inference.isPossible else {
         throw StagedMigrationError.missingMapping(
           source: source.name, destination: destination.name,

@@ -2,7 +2,7 @@ import GodwitPages
 import GodwitSQLite
 
 /// What a pass reads of a table's rows: which columns, and where in the row each is wanted.
-struct SourceColumns {
+struct SourceColumns: Hashable {
   /// The source's table.
   var table: String
   /// Columns by name, in the order of the row, behind `Z_PK`, `Z_ENT` and `Z_OPT`. One may be
