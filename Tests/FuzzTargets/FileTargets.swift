@@ -35,6 +35,23 @@ enum FileTargets {
     _ = try CommitJournal.read(in: run)
   }
 
+  /// Scans the table at page 2, and looks at every byte of its rows.
+  static func pages(_ bytes: [UInt8]) throws {
+    let file = try FileDescriptor.open(write(bytes, to: "a.sqlite"), .readOnly)
+    defer { try? file.close() }
+    guard let scan = TableScan(descriptor: file.rawValue, root: 2, keys: -1000...(1 << 40)) else {
+      return
+    }
+    var last: Int64?
+    while try scan.nextLeaf() {
+      for cell in scan.rows {
+        hold("keys ascend", last.map { $0 < cell.key } ?? true)
+        last = cell.key
+        decode(cell.record)
+      }
+    }
+  }
+
   static func record(_ bytes: [UInt8]) {
     bytes.withUnsafeBytes { decode($0) }
   }

@@ -30,6 +30,8 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
   case journal
   /// Records of SQLite's format.
   case record
+  /// Pages of a table, read past SQLite.
+  case pages
 
   /// Parses the bytes. What it throws is caught here: an error is a right answer.
   package func run(_ bytes: [UInt8]) {
@@ -47,6 +49,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
       case .checkpoint: try CheckpointTarget.run(bytes)
       case .journal: try FileTargets.journal(bytes)
       case .record: FileTargets.record(bytes)
+      case .pages: try FileTargets.pages(bytes)
       }
     } catch {
       // What is said about a bad input is made from it, too.

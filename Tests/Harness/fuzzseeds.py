@@ -73,6 +73,19 @@ def expressions():
             yield from (line.split(":", 1)[1].strip().strip("'\"").encode() for line in file if "$" in line and ":" in line)
 
 
+def databases():
+    """Small ones whose first table has its root at page 2, on one page and on several levels."""
+    for rows, size, page in ((1, 9, 512), (60, 20, 512), (300, 12, 512), (6, 1500, 512), (40, 90, 1024)):
+        connection = sqlite3.connect(":memory:")
+        connection.execute(f"PRAGMA page_size = {page}")
+        connection.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, a, b)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", [(3 * n - 40, n << n % 50, "x" * (size - n % 3)) for n in range(rows)])
+        connection.execute("DELETE FROM t WHERE k % 5 = 1")
+        connection.commit()
+        yield connection.serialize()
+        connection.close()
+
+
 def seeds():
     """(target, bytes)."""
     for target in ("property-list", "keyed-archive", "model-archive", "model-xml", "mapping-text", "mapping-xml", "mapping-archive",
@@ -93,6 +106,7 @@ def seeds():
     yield "journal", json.dumps(JOURNAL).encode()
     for record in (b"\x02\x01\x07", b"\x05\x00\x01\x06\x0f\x13ab", b"\x04\x07\x17\x1c" + b"\x40" * 24):
         yield "record", record
+    yield from (("pages", data) for data in databases())
 
 
 def main(folder):

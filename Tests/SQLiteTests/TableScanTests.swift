@@ -1,0 +1,155 @@
+import Foundation
+import Testing
+
+@testable import GodwitSQLite
+
+/// A table of drawn rows in a file of its own.
+private struct DrawnTable {
+  private let folder: TemporaryFolder
+  let path: String
+  let root: UInt32
+  var keys: [Int64] = []
+
+  enum Keys: CaseIterable { case dense, sparse, negative, extreme }
+
+  init(pageSize: Int, autoVacuum: Int, keys kind: Keys, rows: Int, seed: UInt64) throws {
+    folder = try TemporaryFolder()
+    path = folder.file("t.sqlite")
+    var generator = SeededGenerator(seed: seed)
+    let connection = try Connection(path: path, mode: .create)
+    try connection.execute(
+      """
+      PRAGMA page_size = \(pageSize); PRAGMA auto_vacuum = \(autoVacuum);
+      CREATE TABLE t (a, k INTEGER PRIMARY KEY, b, c); CREATE INDEX i ON t (b); BEGIN
+      """)
+    try Self.fill(connection, kind, rows, pageSize, &generator)
+    try connection.execute(
+      "COMMIT; DELETE FROM t WHERE k % 7 = 3; UPDATE t SET a = NULL WHERE k % 5 = 1")
+    root = UInt32(
+      try connection.rows("SELECT rootpage FROM sqlite_master WHERE name = 't'")[0][0].integer ?? 0)
+    keys = try connection.rows("SELECT k FROM t ORDER BY k").compactMap { $0[0].integer }
+    try connection.close()
+  }
+
+  private static func fill(
+    _ connection: Connection, _ kind: Keys, _ rows: Int, _ pageSize: Int,
+    _ generator: inout SeededGenerator
+  ) throws {
+    let insert = try connection.prepare(
+      "INSERT OR REPLACE INTO t (k, a, b, c) VALUES (?1, ?2, ?3, ?4)")
+    for number in 0..<Int64(rows) {
+      let key: Int64 =
+        switch kind {
+        case .dense: number + 1
+        case .sparse: .random(in: 0...(1 << 40), using: &generator)
+        case .negative: number - Int64(rows / 2)
+        case .extreme: boundaryIntegers.randomElement(using: &generator) ?? 0
+        }
+      try insert.bind(1, key)
+      for place in Int32(2)...4 { try insert.bind(place, drawValue(from: &generator)) }
+      if Int.random(in: 0..<12, using: &generator) == 0 {
+        // On a page of its own, or on several.
+        let size = Int.random(in: pageSize / 8...pageSize * 3, using: &generator)
+        try insert.bind(4, .blob([UInt8](repeating: UInt8(truncatingIfNeeded: key), count: size)))
+      }
+      try insert.run()
+    }
+  }
+
+  func stepped(_ range: ClosedRange<Int64>) throws -> [[SQLiteValue]] {
+    let connection = try Connection(path: path, mode: .immutable)
+    return try connection.rows(
+      "SELECT k, a, b, c FROM t NOT INDEXED WHERE k BETWEEN ?1 AND ?2 ORDER BY k",
+      [.integer(range.lowerBound), .integer(range.upperBound)])
+  }
+
+  /// - Throws: `TableScan.NotUnderstood`.
+  func scanned(_ range: ClosedRange<Int64>) throws -> [[SQLiteValue]] {
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    let scan = try #require(
+      TableScan(descriptor: file.fileDescriptor, root: root, keys: range))
+    let places: [Int32] = [1, -1, 2, 3]
+    let row = UnsafeMutablePointer<RawValue>.allocate(capacity: 4)
+    defer { row.deallocate() }
+    row.initialize(repeating: .null, count: 4)
+    var rows: [[SQLiteValue]] = []
+    while try scan.nextLeaf() {
+      for cell in scan.rows {
+        guard RecordFormat.scatter(record: cell.record, into: row, places: places, count: 4) else {
+          throw TableScan.NotUnderstood()
+        }
+        row[0] = .integer(cell.key)
+        rows.append((0..<4).map { SQLiteValue(row[$0]) })
+      }
+    }
+    return rows
+  }
+}
+
+@Suite struct `A table scan` {
+  private static let shapes: [(pageSize: Int, autoVacuum: Int)] = [
+    (512, 0), (512, 2), (1024, 1), (4096, 0), (4096, 2), (8192, 2), (65_536, 2),
+  ]
+
+  @Test(arguments: 0..<shapes.count)
+  func `gives the rows that SQLite gives, for any keys`(shape: Int) throws {
+    let (pageSize, autoVacuum) = Self.shapes[shape]
+    for (number, kind) in DrawnTable.Keys.allCases.enumerated() {
+      for rows in [0, 1, 40, 700] {
+        let table = try DrawnTable(
+          pageSize: pageSize, autoVacuum: autoVacuum, keys: kind, rows: rows,
+          seed: UInt64(number * 1000 + rows))
+        let whole = try table.stepped(.min ... .max)
+        #expect(try table.scanned(.min ... .max) == whole)
+        guard let middle = table.keys.dropFirst(table.keys.count / 2).first else { continue }
+        for range in [middle...Int64.max, .min...middle, middle...middle] {
+          #expect(try table.scanned(range) == table.stepped(range), "\(kind), \(rows), \(range)")
+        }
+        if middle < .max {
+          let gap = middle + 1...max(middle + 1, table.keys.last ?? 0)
+          #expect(try table.scanned(gap) == table.stepped(gap))
+        }
+      }
+    }
+  }
+
+  @Test func `gives the rows that SQLite gives or none, whatever a file says`() throws {
+    var generator = SeededGenerator(seed: 7)
+    var (equal, refused) = (0, 0)
+    let table = try DrawnTable(pageSize: 512, autoVacuum: 2, keys: .sparse, rows: 120, seed: 3)
+    let sound = try Data(contentsOf: URL(filePath: table.path))
+    for _ in 0..<1500 {
+      var bytes = sound
+      for _ in 0..<Int.random(in: 1...4, using: &generator) {
+        let place = Int.random(in: 512..<bytes.count, using: &generator)
+        bytes[place] = UInt8.random(in: 0...255, using: &generator)
+      }
+      try bytes.write(to: URL(filePath: table.path))
+      let scanned: [[SQLiteValue]]
+      do {
+        scanned = try table.scanned(.min ... .max)
+      } catch is TableScan.NotUnderstood {
+        refused += 1
+        continue
+      }
+      // What SQLite refuses is damage that its own check of the pages finds too.
+      guard let stepped = try? table.stepped(.min ... .max) else { continue }
+      #expect(scanned == stepped)
+      equal += 1
+    }
+    #expect(equal > 100 && refused > 100)
+  }
+
+  @Test func `leaves files to SQLite that are not in UTF-8, and those of other kinds`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("t.sqlite")
+    let connection = try Connection(path: path, mode: .create)
+    try connection.execute("PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (k INTEGER PRIMARY KEY)")
+    try connection.close()
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    #expect(TableScan(descriptor: file.fileDescriptor, root: 2, keys: 0...1) == nil)
+    try Data(repeating: 1, count: 4096).write(to: URL(filePath: folder.file("other")))
+    let other = try #require(FileHandle(forReadingAtPath: folder.file("other")))
+    #expect(TableScan(descriptor: other.fileDescriptor, root: 2, keys: 0...1) == nil)
+  }
+}
