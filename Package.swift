@@ -115,7 +115,8 @@ let package = Package(
       [
         ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
         ours("Mapping"),
-        ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), system,
+        ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), "CLinux",
+        system,
       ]),
     library(
       "Fleet",

@@ -40,6 +40,9 @@ static inline int linux_open_without_links(int folder, const char *path, int fla
 // open(2): O_PATH, which glibc declares for _GNU_SOURCE only
 static const int linux_path_only = 010000000;
 
+// open(2): O_DIRECT, likewise; the name that glibc gives it for its own use is always there
+static const int linux_direct = __O_DIRECT;
+
 // openat(2), a variadic function
 static inline int linux_open_at(int folder, const char *path, int flags, unsigned mode) {
   return openat(folder, path, flags, mode);

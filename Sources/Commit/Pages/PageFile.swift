@@ -1,3 +1,4 @@
+private import CLinux
 import GodwitDurableFiles
 import SystemPackage
 
@@ -23,6 +24,9 @@ final class PageFile {
 
   private let path: FilePath
   private let file: FileDescriptor
+  /// The same file past the page cache, for what large stores would only push other things out with.
+  private var direct: FileDescriptor?
+  private var mayBeDirect = true
   private let numbering: PageNumbering
   private let firstMap: Int
   /// The last page of the file so far.
@@ -61,6 +65,7 @@ final class PageFile {
 
   deinit {
     try? file.close()
+    try? direct?.close()
     buffer.deallocate()
     for map in maps { map.deallocate() }
   }
@@ -95,9 +100,40 @@ extension PageFile {
   private func flush() throws {
     let bytes = UnsafeRawBufferPointer(
       start: buffer, count: bufferCount * PageNumbering.pageSize)
-    try write(bytes, at: bufferStart)
+    if try !writeDirectly(bytes, at: bufferStart) { try write(bytes, at: bufferStart) }
     bufferStart += UInt32(bufferCount)
     bufferCount = 0
+  }
+
+  /// 64 MiB. A smaller store is read again before it leaves the page cache.
+  private static let firstDirectPage: UInt32 = 64 << 20 / UInt32(PageNumbering.pageSize)
+
+  /// - Returns: False where the file system does not do so, and for the first pages of a file.
+  private func writeDirectly(_ bytes: UnsafeRawBufferPointer, at page: UInt32) throws -> Bool {
+    guard page > Self.firstDirectPage, mayBeDirect, !bytes.isEmpty else { return false }
+    let direct: FileDescriptor
+    if let known = self.direct {
+      direct = known
+    } else {
+      guard
+        let opened = try? RegularFile.open(
+          path, .readWrite, options: .init(rawValue: linux_direct))
+      else {
+        mayBeDirect = false
+        return false
+      }
+      (direct, self.direct) = (opened, opened)
+    }
+    let offset = Int64(page - 1) * Int64(PageNumbering.pageSize)
+    do {
+      _ = try direct.writeAll(toAbsoluteOffset: offset, bytes)
+      return true
+    } catch Errno.invalidArgument {
+      mayBeDirect = false
+      return false
+    } catch let errno as Errno {
+      throw DurabilityError.failed(call: "pwrite", path: path, errno)
+    }
   }
 
   /// Writes a page that is in the file already.
