@@ -37,7 +37,7 @@ struct RawTable {
   fileprivate(set) var keyPlaces: [Int] = []
   /// Places of columns that SQLite gives as reals, whatever their records hold.
   fileprivate(set) var realPlaces: [Int] = []
-  /// Bytes of the memory that keeps ``places``.
+  /// How many values of a record have to be looked at.
   fileprivate(set) var count = 0
 
   /// - Returns: nil where only SQLite knows what the table's rows are: columns with defaults that
