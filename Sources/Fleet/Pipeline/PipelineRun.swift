@@ -202,8 +202,9 @@ extension PipelineRun {
     }
   }
 
-  /// 64 MiB. What the stages of a small store finish stays in memory.
-  private static let largestSmallStore: Int64 = 64 << 20
+  /// 4 MiB. What the stages of a small store finish stays in memory; the work of a larger one is worth
+  /// going on with.
+  private static let largestSmallStore: Int64 = 4 << 20
 
   /// One worker for each shard's worth of bytes; none for a store that is smaller than a shard.
   private func workers(for store: FoundStore) -> Int {
