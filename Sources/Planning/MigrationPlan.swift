@@ -228,10 +228,6 @@ public enum RelationshipProgram: Codable, Sendable, Equatable {
   case pairedOrder(query: Int)
 }
 
-extension RelationshipProgram {
-  fileprivate var isRank: Bool { if case .rank = self { true } else { false } }
-}
-
 /// A to-one relationship of a source entity and what may be its target.
 public struct ReferenceCheck: Codable, Sendable, Equatable {
   public var relationship: String
@@ -399,21 +395,6 @@ extension MigrationPlan {
 }
 
 extension MigrationPlan {
-  /// Tables of the source whose index entries are taken over as they are; nil where queries of the
-  /// stages may go by any index, so that all of them must be right.
-  var carriedTables: [String]? {
-    let goesByKey =
-      isOnePass && joinTables.allSatisfy { $0.way != .computed }
-      && tables.allSatisfy { table in
-        table.copyExpressions.isEmpty && table.pairQueries.isEmpty
-          && !table.entities.flatMap(\.relationships).contains(where: \.isRank)
-      }
-    guard goesByKey else { return nil }
-    return tables.filter { $0.way == .carried }.map { $0.sourceTable ?? $0.name }
-      + joinTables.filter { $0.way == .carried }.map { $0.sourceTable ?? $0.name }
-      + foreignTables.map(\.name)
-  }
-
   /// Copy, link and validate of a unit are done in one pass: keys are kept, and link reads the
   /// source alone, so that no unit has to wait for another.
   public var isOnePass: Bool { mapped == nil }

@@ -41,8 +41,7 @@ struct PlanMaker {
       isLightweight: true, schema: schema.statements, control: try control(schema),
       tables: tables, joinTables: joins, foreignTables: foreign.tables,
       triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
-      audits: [], notes: notes)
-    plan.audits = StoreSoundness.jobs(binding, carried: plan.carriedTables, findsPlaces: false)
+      audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
     plan.losses =
       try losses
       + LossCounter(

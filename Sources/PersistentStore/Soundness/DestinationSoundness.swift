@@ -58,7 +58,7 @@ extension StoreSoundness {
         return DestinationJob(job: job, answeredBy: .indexes(of: table, names.map(\.name)))
       case .rows(let source, _, _):
         return DestinationJob(job: job, answeredBy: bySource[source].map { .references($0) })
-      case .groups, .integrity, .pages, nil:
+      case .groups, .integrity, nil:
         return DestinationJob(job: job, answeredBy: nil)
       }
     }

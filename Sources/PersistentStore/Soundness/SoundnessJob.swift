@@ -20,10 +20,8 @@ extension StoreSoundness {
       case rows(source: String, condition: String, key: String)
       /// Groups of rows: `source` gives one row for each.
       case groups(source: String)
-      /// SQLite's own check of the whole file, the indexes' content included.
+      /// SQLite's own check of the whole file.
       case integrity
-      /// The same, but of the content of these tables' indexes alone.
-      case pages(indexesOf: [String])
       /// Whether the indexes of one table hold exactly its rows, in order.
       case indexes(table: String)
     }
@@ -72,12 +70,7 @@ extension StoreSoundness {
     while let first = waiting.first {
       switch first.form {
       case .integrity:
-        findings += try integrity(first, connection) { try $0.holds() }
-        waiting = waiting.dropFirst()
-      case .pages(let tables):
-        findings += try integrity(first, connection) { agreement in
-          try tables.allSatisfy { try agreement.holds(table: $0) }
-        }
+        findings += try integrity(first, connection)
         waiting = waiting.dropFirst()
       case .indexes(let table):
         findings += try indexes(first, of: table, connection)
@@ -120,14 +113,13 @@ extension StoreSoundness {
   /// Messages beyond these say nothing new.
   private static let mostIntegrityMessages = 20
 
-  private static func integrity(
-    _ question: Question, _ connection: Connection,
-    _ indexesHold: (IndexAgreement) throws -> Bool
-  ) throws -> [StoreFinding] {
+  private static func integrity(_ question: Question, _ connection: Connection) throws
+    -> [StoreFinding]
+  {
     do {
       // The pages first, then the indexes; SQLite's full check tells what is wrong, if anything is.
       let pages = try connection.rows("PRAGMA quick_check(1)").compactMap { $0.first?.text }
-      if pages == ["ok"], try indexesHold(IndexAgreement(connection: connection)) { return [] }
+      if pages == ["ok"], try IndexAgreement(connection: connection).holds() { return [] }
       let rows = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
       return try report(question, rows, connection).map { explained($0, connection) }
     } catch let error as SQLiteError where error.isDamage {

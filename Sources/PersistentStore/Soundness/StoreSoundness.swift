@@ -36,20 +36,15 @@ public enum StoreSoundness {
   /// - Parameters:
   ///   - aspects: ``crossRow`` and what concerns the pairs of join tables, unless others are asked
   ///     for.
-  ///   - carried: Tables whose indexes the destination takes over; nil for all. Those of other tables
-  ///     are made anew from rows, and what is wrong in them goes no farther.
   ///   - findsPlaces: False where members of ordered relationships that have no place are found
   ///     elsewhere, so that each is counted once.
   /// - Returns: The same jobs in the same order for the same store and model.
   public static func jobs(
-    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, carried: [String]? = nil,
-    findsPlaces: Bool = true
+    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, findsPlaces: Bool = true
   ) -> [Job] {
     var scans: [[Question]] = []
     let questions = RowQuestions(binding)
-    var file = wholeFile
-    if let carried { file.form = .pages(indexesOf: carried) }
-    scans.append([file])
+    scans.append([wholeFile])
     if let aspects {
       for table in binding.layout.tables where binding.table(of: table.root) != nil {
         scans.append(questions.unknownEntityRows(table))
