@@ -147,29 +147,7 @@ extension RecordFormat {
   public static func decode(
     record: UnsafeRawBufferPointer, into values: UnsafeMutablePointer<RawValue>, count: Int
   ) -> Bool {
-    guard let start = record.baseAddress else { return false }
-    let end = start + record.count
-    var typePlace = start
-    guard
-      let header = Varint.read(&typePlace, end: end),
-      header <= UInt64(truncatingIfNeeded: record.count),
-      header >= UInt64(truncatingIfNeeded: typePlace - start)
-    else { return false }
-    let headerEnd = start + Int(truncatingIfNeeded: header)
-    var bodyPlace = headerEnd
-    var index = 0
-    while index < count, typePlace < headerEnd {
-      guard let type = Varint.read(&typePlace, end: headerEnd) else { return false }
-      guard let value = read(type, at: bodyPlace, end: end) else { return false }
-      values[index] = value
-      bodyPlace += size(of: type)
-      index &+= 1
-    }
-    while index < count {
-      values[index] = .null
-      index &+= 1
-    }
-    return true
+    forEachValue(of: record, count: count) { index, value in values[index] = value }
   }
 
   /// Reads the first `count` values of a record to where they are wanted.
@@ -180,6 +158,18 @@ extension RecordFormat {
   public static func scatter(
     record: UnsafeRawBufferPointer, into row: UnsafeMutablePointer<RawValue>,
     places: UnsafePointer<Int32>, count: Int
+  ) -> Bool {
+    forEachValue(of: record, count: count) { index, value in
+      let place = Int(truncatingIfNeeded: places[index])
+      if place >= 0 { row[place] = value }
+    }
+  }
+
+  /// Gives the first `count` values of a record with their numbers, NULL for those that it does not
+  /// have.
+  @inlinable @inline(__always)
+  static func forEachValue(
+    of record: UnsafeRawBufferPointer, count: Int, _ body: (Int, RawValue) -> Void
   ) -> Bool {
     guard let start = record.baseAddress else { return false }
     let end = start + record.count
@@ -196,14 +186,12 @@ extension RecordFormat {
       guard let type = Varint.read(&typePlace, end: headerEnd),
         let value = read(type, at: bodyPlace, end: end)
       else { return false }
-      let place = Int(truncatingIfNeeded: places[index])
-      if place >= 0 { row[place] = value }
+      body(index, value)
       bodyPlace += size(of: type)
       index &+= 1
     }
     while index < count {
-      let place = Int(truncatingIfNeeded: places[index])
-      if place >= 0 { row[place] = .null }
+      body(index, .null)
       index &+= 1
     }
     return true

@@ -1,10 +1,9 @@
 """A run that is killed at half of its rows, and the same command again: what is done twice."""
-import json
 import os
 import sys
 import time
 
-from . import benchrivals, ground, processes, tool
+from . import benchrivals, crashes, ground, processes, tool
 
 POLL = 0.01
 
@@ -12,20 +11,10 @@ POLL = 0.01
 def finished(directory):
     """{stage: [units, rows, bytes]} that the run directory reports finished; repeated ones count again."""
     found = {}
-    try:
-        with open(os.path.join(directory, "events.jsonl"), "rb") as file:
-            lines = file.read().splitlines()
-    except FileNotFoundError:
-        return found
-    for line in lines:
-        try:
-            event = json.loads(line)
-        except ValueError:      # the last line of a killed process may be torn
-            continue
-        if event.get("event") == "unit-finished":
-            own = found.setdefault(event["stage"], [0, 0, 0])
-            for place, more in enumerate((1, event["rows"], event["bytes"])):
-                own[place] += more
+    for event in crashes.finish_events(directory):
+        own = found.setdefault(event["stage"], [0, 0, 0])
+        for place, more in enumerate((1, event["rows"], event["bytes"])):
+            own[place] += more
     return found
 
 

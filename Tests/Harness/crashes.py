@@ -84,20 +84,24 @@ def finished_units(directory):
 
     Not of verify: it looks at the assembled file, which a rerun makes anew.
     """
-    found = collections.Counter()
+    return collections.Counter((event.get("stage"), event.get("unit")) for event in finish_events(directory)
+                               if event.get("stage") not in AGAIN)
+
+
+def finish_events(directory):
+    """What the run directory's log says of finished units."""
     try:
         with open(os.path.join(directory, "events.jsonl"), "rb") as file:
             lines = file.read().splitlines()
     except OSError:
-        return found
+        return
     for line in lines:
         try:
             event = json.loads(line)
         except ValueError:      # the last line of a killed process may be torn
             continue
-        if isinstance(event, dict) and event.get("event") == "unit-finished" and event.get("stage") not in AGAIN:
-            found[(event.get("stage"), event.get("unit"))] += 1
-    return found
+        if isinstance(event, dict) and event.get("event") == "unit-finished":
+            yield event
 
 
 def checkpoints(directory):

@@ -86,8 +86,6 @@ struct MappedValidation {
       throw StageError.outOfOrder("pairs of join table \(index)")
     }
     let join = context.plan.joinTables[index]
-    var summary = ShardSummary()
-    var digest = RowSetDigest()
     let groups = context.plan.mapped?.groups ?? []
     let number = groups.firstIndex {
       if case .join(index, _, _, _) = $0.target { true } else { false }
@@ -106,18 +104,12 @@ struct MappedValidation {
     try statement.bind(1, keys.lowerBound)
     try statement.bind(2, keys.upperBound)
     let row = RowValues(count: columns.count)
-    var record = RawBuffer(capacity: 256)
+    let output = PairOutput(writer)
     while try statement.step() {
       statement.read(into: row.values, from: 0, count: Int32(row.count))
-      record.removeAll()
-      RecordFormat.encode(row.values, count: row.count, into: &record)
-      try writer.append(channel: 0, key: summary.rows, record.bytes)
-      digest.add(record.bytes)
-      summary.rows += 1
-      summary.bytes += Int64(record.count)
+      try output.add(row)
     }
-    summary.digests[0] = digest
-    return summary
+    return output.summary
   }
 }
 

@@ -20,14 +20,12 @@ struct PairPass {
     _ join: JoinTablePlan, _ keys: ClosedRange<Int64>, to writer: CheckpointWriter
   ) throws -> ShardSummary {
     guard let sql = join.sql else { throw StageError.outOfOrder("links of \(join.name)") }
-    var summary = ShardSummary()
-    var digest = RowSetDigest()
+    let output = PairOutput(writer)
     let statement = try context.source.prepare(sql)
     try statement.bind(1, keys.lowerBound)
     try statement.bind(2, keys.upperBound)
     let columns = Int32(join.columns.count)
     let row = RowValues(count: Int(columns))
-    var record = RawBuffer(capacity: 256)
     var counters = try join.ranks.map { rank in
       (rank, try rank.sql.map(context.source.prepare), [Int64: Int64]())
     }
@@ -36,7 +34,7 @@ struct PairPass {
       statement.read(into: row.values, from: 0, count: columns)
       let (first, second) = (row.values[0].bits, row.values[1].bits)
       // Two source relationships may give one pair twice; a set holds it once.
-      if summary.rows > 0, first == last, second == lastTarget { continue }
+      if output.rowCount > 0, first == last, second == lastTarget { continue }
       for index in counters.indices {
         let (rank, count, _) = counters[index]
         let owner = row.values[rank.ownerPlace].bits
@@ -57,14 +55,9 @@ struct PairPass {
         row.values[rank.place] = .integer(OrderPlace.value(at: place))
       }
       (last, lastTarget) = (first, second)
-      record.removeAll()
-      RecordFormat.encode(row.values, count: row.count, into: &record)
-      try writer.append(channel: 0, key: summary.rows, record.bytes)
-      digest.add(record.bytes)
-      summary.rows += 1
-      summary.bytes += Int64(record.count)
+      try output.add(row)
     }
-    summary.digests[0] = digest
+    var summary = output.summary
     summary.linked = StageShare(rows: summary.rows, findings: [])
     return summary
   }
@@ -86,5 +79,30 @@ struct PairPass {
         FROM \(quoted(table.name))
       \(table.rowIDCondition)
       """, table.rowIDName == nil ? nil : keys, context.source)
+  }
+}
+
+/// Writes the pairs of one shard, and sums up their digest.
+final class PairOutput {
+  private let writer: CheckpointWriter
+  private var record = RawBuffer(capacity: 256)
+  private var digest = RowSetDigest()
+  private var byteCount: Int64 = 0
+  private(set) var rowCount: Int64 = 0
+
+  init(_ writer: CheckpointWriter) { self.writer = writer }
+
+  /// The key of a pair is its number.
+  func add(_ row: borrowing RowValues) throws {
+    record.removeAll()
+    RecordFormat.encode(row.values, count: row.count, into: &record)
+    try writer.append(channel: 0, key: rowCount, record.bytes)
+    digest.add(record.bytes)
+    rowCount += 1
+    byteCount += Int64(record.count)
+  }
+
+  var summary: ShardSummary {
+    ShardSummary(rows: rowCount, digests: [0: digest], bytes: byteCount)
   }
 }
