@@ -102,6 +102,7 @@ let package = Package(
         ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"), ours("Digests"),
         ours("SQLite"), system,
       ]),
+    library("Ledger", [ours("SQLite"), ours("DurableFiles"), system]),
     library("Pages", [ours("Planning"), ours("SQLite"), ours("DurableFiles"), system]),
     library(
       "Worker",
@@ -121,14 +122,14 @@ let package = Package(
     library(
       "Fleet",
       [
-        ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
+        ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
         ours("SQLite"), ours("Digests"), "CLinux", "CZlib", "CZstd", system,
       ]),
     library(
       "Commands",
       [
-        ours("Fleet"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
+        ours("Fleet"), ours("Ledger"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
         ours("SQLite"),
         ours("Digests"), argumentParser, system,
@@ -154,6 +155,9 @@ let package = Package(
     tests(
       "Checkpoints",
       [ours("Checkpoints"), ours("DurableFiles"), ours("Digests"), "CZstd", system],
+      exclude: ["Golden"]),
+    tests(
+      "Ledger", [ours("Ledger"), ours("SQLite"), ours("DurableFiles"), system],
       exclude: ["Golden"]),
     tests("KeyedArchive", [ours("KeyedArchive")]),
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive"), system]),
