@@ -94,9 +94,19 @@ public struct RunReport: Codable, Sendable, Equatable {
     }
 
     public init(
-
-      )
-    {
+      found: Int = 0, migrated: Int = 0, sameModel: Int = 0, refused: Int = 0,
+      needsMapping: Int = 0, quarantined: Int = 0, failed: Int = 0, pending: Int = 0,
+      earlier: Int = 0
+    ) {
+      self.found = found
+      self.migrated = migrated
+      self.sameModel = sameModel
+      self.refused = refused
+      self.needsMapping = needsMapping
+      self.quarantined = quarantined
+      self.failed = failed
+      self.pending = pending
+      self.earlier = earlier
     }
   }
 
@@ -110,13 +120,15 @@ public struct RunReport: Codable, Sendable, Equatable {
     public var storesWithLosses = 0
 
     public init(
-      rows: Int64 = 0, sourceBytes: Int64 = 0, destinationBytes: Int64 = 0,
-      backupBytes: Int64 = 0
+      rows: Int64 = 0, sourceBytes: Int64 = 0, destinationBytes: Int64 = 0, backups: Int = 0,
+      backupBytes: Int64 = 0, storesWithLosses: Int = 0
     ) {
       self.rows = rows
       self.sourceBytes = sourceBytes
       self.destinationBytes = destinationBytes
+      self.backups = backups
       self.backupBytes = backupBytes
+      self.storesWithLosses = storesWithLosses
     }
   }
 

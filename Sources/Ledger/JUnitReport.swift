@@ -1,0 +1,77 @@
+/// A run as JUnit XML, which continuous integration shows: a test case for each store that the run
+/// tried. A store that was not migrated is a failure, one that failed an error, and one that is pending
+/// or quarantined is skipped.
+///
+/// The form is what Jenkins and GitLab read: https://github.com/testmoapp/junitxml.
+public struct JUnitReport: Sendable {
+  private let report: RunReport
+
+  public init(_ report: RunReport) { self.report = report }
+
+  /// The whole file.
+  public func text() -> String {
+    let failures = report.stores.count { ["refused", "needs-mapping"].contains($0.verdict) }
+    let errors = report.stores.count { $0.verdict == "failed" }
+    let skipped = report.stores.count { ["pending", "quarantined"].contains($0.verdict) }
+    let counts =
+      "tests=\"\(report.stores.count)\" failures=\"\(failures)\" errors=\"\(errors)\" "
+      + "skipped=\"\(skipped)\" time=\"\(Self.seconds(report.run.seconds ?? 0))\""
+    let name = Self.escaped("\(report.pipeline) \(report.run.name)")
+    var lines = [
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",
+      "<testsuites name=\"godwit\" \(counts)>",
+      "  <testsuite name=\"\(name)\" \(counts)>",
+    ]
+    for store in report.stores { lines += testCase(store) }
+    lines += ["  </testsuite>", "</testsuites>", ""]
+    return lines.joined(separator: "\n")
+  }
+
+  private func testCase(_ store: RunReport.Store) -> [String] {
+    let start =
+      "    <testcase classname=\"\(Self.escaped(report.pipeline))\" "
+      + "name=\"\(Self.escaped(store.path))\" time=\"\(Self.seconds(store.seconds))\""
+    guard !RunReport.goodVerdicts.contains(store.verdict) else { return [start + "/>"] }
+    let element =
+      switch store.verdict {
+      case "failed": "error"
+      case "pending", "quarantined": "skipped"
+      default: "failure"
+      }
+    let reason = store.reasons.first
+    let type = reason?.reason ?? store.verdict
+    let message = Self.escaped(reason?.message ?? store.verdict)
+    let text = store.reasons.dropFirst().map { Self.escaped($0.message) }.joined(separator: "\n")
+    let kind = element == "skipped" ? "" : " type=\"\(Self.escaped(type))\""
+    return [
+      start + ">",
+      "      <\(element)\(kind) message=\"\(message)\">\(text)</\(element)>",
+      "    </testcase>",
+    ]
+  }
+
+  /// With three decimals.
+  private static func seconds(_ seconds: Double) -> String {
+    let thousandths = Int64((max(0, seconds.isFinite ? seconds : 0) * 1_000).rounded())
+    let rest = String(thousandths % 1_000)
+    return "\(thousandths / 1_000)." + String(repeating: "0", count: 3 - rest.count) + rest
+  }
+
+  /// As XML has it in attributes and text; characters that it cannot have become U+FFFD.
+  static func escaped(_ text: String) -> String {
+    var escaped = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "&": escaped += "&amp;"
+      case "<": escaped += "&lt;"
+      case ">": escaped += "&gt;"
+      case "\"": escaped += "&quot;"
+      case "\n": escaped += "&#10;"
+      case "\t": escaped += "&#9;"
+      case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": escaped += "\u{FFFD}"
+      default: escaped.unicodeScalars.append(scalar)
+      }
+    }
+    return escaped
+  }
+}

@@ -1,0 +1,195 @@
+import GodwitSQLite
+
+extension Ledger {
+  /// Adds a backup. One of that path is left as it is.
+  public func add(_ backup: LedgerBackup) throws {
+    let store = try key(ofStore: backup.store)
+    let run = try key(ofRun: backup.run, at: backup.made)
+    try perform(
+      """
+      INSERT OR IGNORE INTO backups (
+        path, folder, store, run, kind, bytes, made, marks, identity, digest, state, changed)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+      """,
+      [
+        .text(backup.path), .optional(backup.folder), .integer(store), .integer(run),
+        .text(backup.kind.rawValue), .integer(backup.bytes), .real(backup.made),
+        .text(LedgerJSON.text(backup.marks)), .optional(backup.identity), .optional(backup.digest),
+        .text(backup.state.rawValue), .real(backup.changed),
+      ])
+  }
+
+  /// What became of a backup.
+  public func set(_ state: LedgerBackup.State, ofBackup path: String, at time: Double) throws {
+    try perform(
+      "UPDATE backups SET state = ?2, changed = ?3 WHERE path = ?1",
+      [.text(path), .text(state.rawValue), .real(time)])
+  }
+
+  private static let backupColumns = """
+    b.path, b.folder, stores.path, runs.name, b.kind, b.bytes, b.made, b.marks, b.identity,
+    b.digest, b.state, b.changed
+    """
+
+  private static func backup(_ row: Statement) -> LedgerBackup? {
+    guard let marks = LedgerJSON.value(BackupMark.self, row.value(7).text),
+      let kind = row.value(4).text.flatMap(LedgerBackup.Kind.init),
+      let state = row.value(10).text.flatMap(LedgerBackup.State.init)
+    else { return nil }
+    var backup = LedgerBackup(
+      path: row.value(0).text ?? "", folder: row.value(1).text, store: row.value(2).text ?? "",
+      run: row.value(3).text ?? "", kind: kind, bytes: row.int64(5),
+      made: row.value(6).number ?? 0, marks: marks, identity: row.value(8).text,
+      digest: row.value(9).text, state: state)
+    backup.changed = row.value(11).number ?? 0
+    return backup
+  }
+
+  /// Backups whose files are there, the oldest first.
+  ///
+  /// - Parameter run: Nil for those of all runs.
+  public func forEachBackup(
+    ofRun run: String? = nil, _ body: (LedgerBackup) throws -> Void
+  ) throws {
+    try forEach(
+      """
+      SELECT \(Self.backupColumns)
+      FROM backups AS b
+      JOIN stores ON stores.id = b.store
+      JOIN runs ON runs.id = b.run
+      WHERE b.state IN ('kept', 'restored') AND (?1 IS NULL OR runs.name = ?1)
+      ORDER BY b.made, b.id
+      """, [.optional(run)]
+    ) { if let backup = Self.backup($0) { try body(backup) } }
+  }
+
+  /// All backups of a store, the newest first, pruned ones included.
+  public func backups(of store: String) throws -> [LedgerBackup] {
+    guard let key = try knownKey(ofStore: store) else { return [] }
+    var backups: [LedgerBackup] = []
+    try forEach(
+      """
+      SELECT \(Self.backupColumns)
+      FROM backups AS b
+      JOIN stores ON stores.id = b.store
+      JOIN runs ON runs.id = b.run
+      WHERE b.store = ?1
+      ORDER BY b.id DESC
+      """, [.integer(key)]
+    ) { if let backup = Self.backup($0) { backups.append(backup) } }
+    return backups
+  }
+
+  /// The state in which godwit last left a store, and the digest of its main file then: after its
+  /// last migration, or its last rollback.
+  public func lastState(
+    of store: String
+  ) throws -> (identity: String?, digest: String?, uuid: String?)? {
+    guard let key = try knownKey(ofStore: store) else { return nil }
+    var state: (identity: String?, digest: String?, uuid: String?)?
+    try forEach(
+      """
+      SELECT a.identity, a.digest, stores.uuid
+      FROM attempts AS a
+      JOIN stores ON stores.id = a.store
+      WHERE a.store = ?1 AND a.verdict IN ('migrated', 'restored')
+      ORDER BY a.id DESC
+      LIMIT 1
+      """, [.integer(key)]
+    ) { state = ($0.value(0).text, $0.value(1).text, $0.value(2).text) }
+    return state
+  }
+
+  /// How many backups there are, and their bytes.
+  public func backupTotals() throws -> (count: Int, bytes: Int64) {
+    var totals = (count: 0, bytes: Int64(0))
+    try forEach(
+      "SELECT count(*), coalesce(sum(bytes), 0) FROM backups WHERE state IN ('kept', 'restored')"
+    ) { totals = (Int($0.int64(0)), $0.int64(1)) }
+    return totals
+  }
+}
+
+// Stores that fail again and again.
+extension Ledger {
+  private static let quarantineColumns = """
+    stores.path, q.reason, q.mark, q.settings, q.attempts, q.first, q.last, q.since, q.released
+    """
+
+  private static func quarantine(_ row: Statement) -> LedgerQuarantine {
+    LedgerQuarantine(
+      store: row.value(0).text ?? "", reason: row.value(1).text ?? "",
+      mark: row.value(2).text ?? "", settings: row.value(3).text ?? "",
+      attempts: Int(row.int64(4)), first: row.value(5).number ?? 0, last: row.value(6).number ?? 0,
+      since: row.value(7).number, released: row.value(8).number)
+  }
+
+  /// The stores that are quarantined, in the byte order of their paths.
+  ///
+  /// - Parameter all: Those too that failed and are not, and those that were released.
+  public func quarantine(all: Bool = false) throws -> [LedgerQuarantine] {
+    var stores: [LedgerQuarantine] = []
+    try forEach(
+      """
+      SELECT \(Self.quarantineColumns)
+      FROM quarantine AS q
+      JOIN stores ON stores.id = q.store
+      WHERE ?1 OR q.since IS NOT NULL
+      ORDER BY stores.path
+      """, [.integer(all ? 1 : 0)]
+    ) { stores.append(Self.quarantine($0)) }
+    return stores
+  }
+
+  /// Counts a failure of a store.
+  ///
+  /// - Parameter limit: Quarantines a store that failed so often with the same reason, in the same
+  ///   state, under the same settings; 0 for never.
+  public func countFailure(
+    of store: String, reason: String, mark: String, settings: String, at time: Double, limit: Int
+  ) throws {
+    try perform(
+      """
+      INSERT INTO quarantine (store, reason, mark, settings, attempts, first, last)
+      VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5)
+      ON CONFLICT (store) DO UPDATE
+      SET attempts =
+          CASE
+            WHEN reason = ?2 AND mark = ?3 AND settings = ?4 AND released IS NULL
+            THEN attempts + 1 ELSE 1
+          END,
+        first =
+          CASE
+            WHEN reason = ?2 AND mark = ?3 AND settings = ?4 AND released IS NULL
+            THEN first ELSE ?5
+          END,
+        last = ?5, reason = ?2, mark = ?3, settings = ?4, since = NULL, released = NULL
+      """,
+      [
+        .integer(try key(ofStore: store)), .text(reason), .text(mark), .text(settings), .real(time),
+      ])
+    guard limit > 0 else { return }
+    try perform(
+      "UPDATE quarantine SET since = ?2 WHERE store = ?1 AND attempts >= ?3 AND since IS NULL",
+      [.integer(try key(ofStore: store)), .real(time), .integer(Int64(limit))])
+  }
+
+  /// A store ended well: what it failed for before is over.
+  public func forgetFailures(of store: String) throws {
+    guard let key = try knownKey(ofStore: store) else { return }
+    try perform("DELETE FROM quarantine WHERE store = ?1", [.integer(key)])
+  }
+
+  /// Lets a store be tried again.
+  ///
+  /// - Returns: False for a store that is not quarantined.
+  public func release(_ store: String, at time: Double) throws -> Bool {
+    guard let key = try knownKey(ofStore: store) else { return false }
+    try perform(
+      """
+      UPDATE quarantine SET since = NULL, attempts = 0, released = ?2
+      WHERE store = ?1 AND since IS NOT NULL
+      """, [.integer(key), .real(time)])
+    return connection.changes > 0
+  }
+}

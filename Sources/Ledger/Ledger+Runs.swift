@@ -1,0 +1,277 @@
+import GodwitSQLite
+
+// Runs and attempts.
+extension Ledger {
+  /// A run begins, or is resumed under its name.
+  public func begin(_ run: LedgerRun) throws {
+    try perform(
+      """
+      INSERT INTO runs (name, kind, pipeline, file, started, starts, host, workers, options)
+      VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)
+      ON CONFLICT (name) DO UPDATE
+      SET starts = starts + 1, ended = NULL, exit = NULL, host = ?6, workers = ?7, options = ?8
+      """,
+      [
+        .text(run.name), .text(run.kind.rawValue), .text(run.pipeline), .text(run.file),
+        .real(run.started), .text(run.host), .optional(run.workers),
+        .text(LedgerJSON.text(run.options)),
+      ])
+  }
+
+  /// How many stores a run has found; the rest of its counts come with its end.
+  public func setFound(_ stores: Int, in run: String) throws {
+    try perform(
+      "UPDATE runs SET found = ?2 WHERE name = ?1", [.text(run), .integer(Int64(stores))])
+  }
+
+  /// A start of a run ends.
+  public func end(
+    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts
+  ) throws {
+    let numbers = [
+      counts.found, counts.migrated, counts.sameModel, counts.refused, counts.needsMapping,
+      counts.quarantined, counts.failed, counts.pending, counts.earlier,
+    ]
+    try perform(
+      """
+      UPDATE runs
+      SET ended = ?2, exit = ?3, found = ?4, migrated = ?5, same_model = ?6, refused = ?7,
+        needs_mapping = ?8, quarantined = ?9, failed = ?10, pending = ?11, earlier = ?12
+      WHERE name = ?1
+      """,
+      [.text(run), .real(time), .integer(Int64(exitCode))]
+        + numbers.map { .integer(Int64($0)) })
+  }
+
+  /// The key of a store, which gets a row if it has none.
+  func key(ofStore path: String) throws -> Int64 {
+    if let known = try knownKey(ofStore: path) { return known }
+    try perform("INSERT INTO stores (path) VALUES (?1)", [.text(path)])
+    return connection.lastInsertRowID
+  }
+
+  func knownKey(ofStore path: String) throws -> Int64? {
+    var key: Int64?
+    try forEach("SELECT id FROM stores WHERE path = ?1", [.text(path)]) { key = $0.int64(0) }
+    return key
+  }
+
+  /// The key of a run, which gets a row if it has none: an attempt that is added after its ledger was
+  /// lost is still an attempt.
+  func key(ofRun name: String, at time: Double) throws -> Int64 {
+    if let known = try knownKey(ofRun: name) { return known }
+    try perform(
+      """
+      INSERT INTO runs (name, kind, pipeline, file, started, starts, host, options)
+      VALUES (?1, 'run', '', '', ?2, 1, '', '[]')
+      """, [.text(name), .real(time)])
+    return connection.lastInsertRowID
+  }
+
+  func knownKey(ofRun name: String) throws -> Int64? {
+    var key: Int64?
+    try forEach("SELECT id FROM runs WHERE name = ?1", [.text(name)]) { key = $0.int64(0) }
+    return key
+  }
+
+  /// Adds an attempt. One that is there already, by run, store and end, is left as it is.
+  public func add(_ attempt: LedgerAttempt) throws {
+    let store = try key(ofStore: attempt.store)
+    let run = try key(ofRun: attempt.run, at: attempt.started)
+    try perform(
+      """
+      INSERT OR IGNORE INTO attempts (
+        run, store, started, ended, verdict, code, reason, reasons, losses, source, destination,
+        rows, source_bytes, destination_bytes, stages, digest, identity, output, lane, host)
+      VALUES (
+        ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+      """,
+      [
+        .integer(run), .integer(store), .real(attempt.started), .real(attempt.ended),
+        .text(attempt.verdict), .optional(attempt.code), .optional(attempt.reasons.first?.reason),
+        attempt.reasons.isEmpty ? .null : .text(LedgerJSON.text(attempt.reasons)),
+        attempt.losses.isEmpty ? .null : .text(LedgerJSON.text(attempt.losses)),
+        .optional(attempt.source), .optional(attempt.destination), .optional(attempt.rows),
+        .integer(attempt.sourceBytes), .optional(attempt.destinationBytes),
+        attempt.stages.isEmpty ? .null : .text(LedgerJSON.text(attempt.stages)),
+        .optional(attempt.digest), .optional(attempt.identity), .optional(attempt.output),
+        .optional(attempt.lane), .optional(attempt.host),
+      ])
+    let version = attempt.verdict == "migrated" ? attempt.destination : attempt.source
+    try perform(
+      """
+      UPDATE stores
+      SET uuid = coalesce(?2, uuid), version = coalesce(?3, version), bytes = ?4
+      WHERE id = ?1
+      """,
+      [
+        .integer(store), .optional(attempt.uuid), .optional(version),
+        .integer(attempt.destinationBytes ?? attempt.sourceBytes),
+      ])
+  }
+}
+
+extension Ledger {
+  private static let runColumns = """
+    name, kind, pipeline, file, started, ended, exit, starts, host, workers, options, found,
+    migrated, same_model, refused, needs_mapping, quarantined, failed, pending, earlier
+    """
+
+  private static func run(_ row: Statement) -> LedgerRun {
+    func count(_ column: Int32) -> Int { Int(row.int64(column)) }
+    var counts: RunReport.Counts?
+    if let found = row.value(11).integer {
+      counts = RunReport.Counts(
+        found: Int(found), migrated: count(12), sameModel: count(13), refused: count(14),
+        needsMapping: count(15), quarantined: count(16), failed: count(17), pending: count(18),
+        earlier: count(19))
+    }
+    return LedgerRun(
+      name: row.value(0).text ?? "",
+      kind: row.value(1).text.flatMap(LedgerRun.Kind.init) ?? .run,
+      pipeline: row.value(2).text ?? "", file: row.value(3).text ?? "",
+      started: row.value(4).number ?? 0, ended: row.value(5).number,
+      exitCode: row.value(6).integer.map(Int.init), starts: Int(row.int64(7)),
+      host: row.value(8).text ?? "", workers: row.value(9).integer.map(Int.init),
+      options: LedgerJSON.value([String].self, row.value(10).text) ?? [], counts: counts)
+  }
+
+  /// The runs, the newest first.
+  public func runs(limit: Int = .max) throws -> [LedgerRun] {
+    var runs: [LedgerRun] = []
+    try forEach(
+      "SELECT \(Self.runColumns) FROM runs ORDER BY id DESC LIMIT ?1", [.integer(Int64(limit))]
+    ) { runs.append(Self.run($0)) }
+    return runs
+  }
+
+  /// - Throws: ``LedgerError/noRun(path:name:)``.
+  public func run(named name: String) throws -> LedgerRun {
+    var run: LedgerRun?
+    try forEach("SELECT \(Self.runColumns) FROM runs WHERE name = ?1", [.text(name)]) {
+      run = Self.run($0)
+    }
+    guard let run else { throw LedgerError.noRun(path: path, name: name) }
+    return run
+  }
+
+  /// The last run of a kind; nil where there is none.
+  public func lastRun(_ kind: LedgerRun.Kind = .run) throws -> LedgerRun? {
+    var run: LedgerRun?
+    try forEach(
+      "SELECT \(Self.runColumns) FROM runs WHERE kind = ?1 ORDER BY id DESC LIMIT 1",
+      [.text(kind.rawValue)]
+    ) { run = Self.run($0) }
+    return run
+  }
+}
+
+extension Ledger {
+  private static let attemptColumns = """
+    runs.name, stores.path, a.started, a.ended, a.verdict, a.source_bytes, a.code, a.reasons,
+    a.losses, a.stages, a.source, a.destination, a.rows, a.destination_bytes, a.digest, a.identity,
+    a.output, a.lane, a.host, stores.uuid
+    """
+
+  private static func attempt(_ row: Statement) -> LedgerAttempt {
+    var attempt = LedgerAttempt(
+      run: row.value(0).text ?? "", store: row.value(1).text ?? "",
+      started: row.value(2).number ?? 0, ended: row.value(3).number ?? 0,
+      verdict: row.value(4).text ?? "", sourceBytes: row.int64(5),
+      code: row.value(6).integer.map(Int.init),
+      reasons: LedgerJSON.value([RunReport.Reason].self, row.value(7).text) ?? [],
+      losses: LedgerJSON.value([RunReport.Loss].self, row.value(8).text) ?? [],
+      stages: LedgerJSON.value([RunReport.Stage].self, row.value(9).text) ?? [])
+    attempt.source = row.value(10).text
+    attempt.destination = row.value(11).text
+    attempt.rows = row.value(12).integer
+    attempt.destinationBytes = row.value(13).integer
+    attempt.digest = row.value(14).text
+    attempt.identity = row.value(15).text
+    attempt.output = row.value(16).text
+    attempt.lane = row.value(17).integer.map(Int.init)
+    attempt.host = row.value(18).text
+    attempt.uuid = row.value(19).text
+    return attempt
+  }
+
+  /// What became of each store in a run: its last attempt, and how often it was tried. In the byte
+  /// order of the paths.
+  public func forEachStore(
+    of run: String, _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
+  ) throws {
+    guard let key = try knownKey(ofRun: run) else { return }
+    try forEach(
+      """
+      SELECT \(Self.attemptColumns), last.tries
+      FROM (SELECT max(id) AS id, count(*) AS tries FROM attempts WHERE run = ?1 GROUP BY store)
+        AS last
+      JOIN attempts AS a ON a.id = last.id
+      JOIN stores ON stores.id = a.store
+      JOIN runs ON runs.id = a.run
+      ORDER BY stores.path
+      """, [.integer(key)]
+    ) { try body(Self.attempt($0), Int($0.int64(20))) }
+  }
+
+  /// All attempts at a store, the oldest first.
+  public func forEachAttempt(at store: String, _ body: (LedgerAttempt) throws -> Void) throws {
+    guard let key = try knownKey(ofStore: store) else { return }
+    try forEach(
+      """
+      SELECT \(Self.attemptColumns)
+      FROM attempts AS a
+      JOIN stores ON stores.id = a.store
+      JOIN runs ON runs.id = a.run
+      WHERE a.store = ?1
+      ORDER BY a.id
+      """, [.integer(key)]
+    ) { try body(Self.attempt($0)) }
+  }
+
+  /// The last attempt at each store that migrated it, in the byte order of the paths.
+  public func forEachMigrated(_ body: (LedgerAttempt) throws -> Void) throws {
+    try forEach(
+      """
+      SELECT \(Self.attemptColumns)
+      FROM (
+        SELECT max(id) AS id FROM attempts WHERE verdict IN ('migrated', 'restored') GROUP BY store
+      ) AS last
+      JOIN attempts AS a ON a.id = last.id
+      JOIN stores ON stores.id = a.store
+      JOIN runs ON runs.id = a.run
+      WHERE a.verdict = 'migrated'
+      ORDER BY stores.path
+      """
+    ) { try body(Self.attempt($0)) }
+  }
+
+  /// The last run that migrated a store; nil where none did.
+  public func lastRunThatMigrated() throws -> LedgerRun? {
+    var name: String?
+    try forEach(
+      """
+      SELECT name FROM runs
+      WHERE kind = 'run' AND id IN (SELECT run FROM backups WHERE kind = 'source')
+      ORDER BY id DESC
+      LIMIT 1
+      """
+    ) { name = $0.value(0).text }
+    return try name.map { try run(named: $0) }
+  }
+
+  /// Stores by verdict, as far as a run has come.
+  public func verdicts(of run: String) throws -> [String: Int] {
+    guard let key = try knownKey(ofRun: run) else { return [:] }
+    var counts: [String: Int] = [:]
+    try forEach(
+      """
+      SELECT verdict, count(*)
+      FROM attempts
+      WHERE id IN (SELECT max(id) FROM attempts WHERE run = ?1 GROUP BY store)
+      GROUP BY verdict
+      """, [.integer(key)]
+    ) { counts[$0.value(0).text ?? ""] = Int($0.int64(1)) }
+    return counts
+  }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitSQLite
+import SystemPackage
+
+/// The history of a pipeline's runs, open for one thread at a time. The format is in `LedgerFormat`.
+///
+/// Whoever runs the pipeline writes it, in groups of results; every other command reads it, or changes
+/// a few rows while it holds the run's lock.
+public final class Ledger {
+  public let path: FilePath
+  /// What happened to an earlier ledger of that name; nil where nothing did.
+  public let note: String?
+  let connection: Connection
+  private var statements: [String: Statement] = [:]
+
+  public static let fileName = "ledger.sqlite"
+
+  /// Opens the ledger for writing, or begins one. A file that is not a ledger, or that is damaged, is
+  /// set aside under a name of its own.
+  ///
+  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  /// - Throws: ``LedgerError/newerVersion(path:found:known:)``; `DurabilityError` for a file that
+  ///   belongs to another user or that others may write to; `SQLiteError` where the volume fails.
+  public convenience init(writingAt path: FilePath, now: Double) throws {
+    let path = path.resolvingFolders
+    do {
+      try self.init(path, note: nil)
+    } catch let error as LedgerError {
+      guard case .damaged(_, let message) = error else { throw error }
+      let aside = try Self.setAside(path, now: now)
+      try self.init(
+        path,
+        note: "\(path) could not be read as a ledger (\(message)) and was set aside as \(aside). "
+          + "A new history begins; the run directory still tells what is done.")
+    }
+  }
+
+  private init(_ path: FilePath, note: String?) throws {
+    self.path = path
+    self.note = note
+    if try FileKind(at: path) == .none {
+      try DurableFile.write([], to: path)
+    } else {
+      try RegularFile.open(path, isPrivate: true).close()
+    }
+    connection = try Connection(path: path.string, mode: .readWrite)
+    try Self.asLedger(path) {
+      try connection.execute(
+        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = OFF")
+      let isEmpty = try connection.rows("PRAGMA page_count").first?.first?.integer == 0
+      if isEmpty {
+        try connection.transaction {
+          try connection.execute(LedgerFormat.schema)
+          try connection.execute("PRAGMA application_id = \(LedgerFormat.applicationID)")
+          try connection.execute("PRAGMA user_version = \(LedgerFormat.version)")
+        }
+      }
+      try Self.check(connection, path)
+    }
+  }
+
+  /// Opens the ledger for reading; nil where there is none.
+  ///
+  /// - Throws: ``LedgerError``.
+  public init?(readingAt path: FilePath) throws {
+    let path = path.resolvingFolders
+    guard try FileKind(at: path) != .none else { return nil }
+    self.path = path
+    note = nil
+    // A journal that a crash left is played back, which needs the right to write.
+    connection = try Self.asLedger(path) {
+      do {
+        let connection = try Connection(path: path.string, mode: .readWrite)
+        _ = try connection.rows("SELECT count(*) FROM sqlite_schema")
+        return connection
+      } catch let error as SQLiteError where !error.isCorruption {
+        return try Connection(path: path.string, mode: .readOnly)
+      }
+    }
+    try Self.asLedger(path) { try Self.check(connection, path) }
+  }
+
+  /// A prepared statement, kept for the next time.
+  func statement(_ sql: String) throws -> Statement {
+    if let known = statements[sql] {
+      known.reset()
+      known.clearBindings()
+      return known
+    }
+    let statement = try connection.prepare(sql)
+    statements[sql] = statement
+    return statement
+  }
+
+  /// Runs a statement that gives no rows.
+  func perform(_ sql: String, _ arguments: [SQLiteValue]) throws {
+    let statement = try statement(sql)
+    for (place, argument) in arguments.enumerated() {
+      try statement.bind(Int32(place + 1), argument)
+    }
+    try statement.run()
+  }
+
+  /// One row at a time, each valid only in the body.
+  func forEach(
+    _ sql: String, _ arguments: [SQLiteValue] = [], _ body: (Statement) throws -> Void
+  ) throws {
+    let statement = try statement(sql)
+    for (place, argument) in arguments.enumerated() {
+      try statement.bind(Int32(place + 1), argument)
+    }
+    defer { statement.reset() }
+    while try statement.step() { try body(statement) }
+  }
+
+  /// Makes the changes of the body together, on the disk when this returns.
+  public func writing<Result>(_ body: () throws -> Result) throws -> Result {
+    try connection.transaction(body)
+  }
+}
+
+extension Ledger {
+  /// What SQLite calls damage is a damaged ledger.
+  private static func asLedger<Result>(_ path: FilePath, _ body: () throws -> Result) throws
+    -> Result
+  {
+    do {
+      return try body()
+    } catch let error as SQLiteError where error.isCorruption {
+      throw LedgerError.damaged(path: path, message: "it is not a sound SQLite database")
+    }
+  }
+
+  private static func check(_ connection: Connection, _ path: FilePath) throws {
+    func number(_ pragma: String) throws -> Int64 {
+      try connection.rows("PRAGMA \(pragma)").first?.first?.integer ?? 0
+    }
+    guard try number("application_id") == LedgerFormat.applicationID else {
+      throw LedgerError.damaged(path: path, message: "it is another database")
+    }
+    let version = try number("user_version")
+    guard version <= LedgerFormat.version else {
+      throw LedgerError.newerVersion(path: path, found: version, known: LedgerFormat.version)
+    }
+    guard version == LedgerFormat.version else {
+      throw LedgerError.damaged(path: path, message: "it has format version \(version)")
+    }
+    // One page of each table: more would cost time on every start.
+    for table in ["runs", "stores", "attempts", "backups", "quarantine"] {
+      do {
+        _ = try connection.rows("SELECT 1 FROM \(table) LIMIT 1")
+      } catch let error as SQLiteError where error.isOfContent {
+        throw LedgerError.damaged(path: path, message: "its table \(table) cannot be read")
+      }
+    }
+  }
+
+  /// Gives a damaged ledger another name.
+  static func setAside(_ path: FilePath, now: Double) throws -> FilePath {
+    let folder = path.removingLastComponent()
+    for number in 0..<1_000 {
+      let suffix = number == 0 ? "" : "-\(number)"
+      let name = "\(path.lastComponent?.string ?? fileName).damaged-\(Int64(now))\(suffix)"
+      do {
+        let aside = folder.appending(name)
+        try DurableFile.renameNew(path, to: aside)
+        let journal = FilePath(path.string + "-journal")
+        if try FileKind(at: journal) != .none {
+          try DurableFile.renameNew(journal, to: FilePath(aside.string + "-journal"))
+        }
+        return aside
+      } catch DurabilityError.alreadyExists {
+        continue
+      }
+    }
+    throw DurabilityError.alreadyExists(path)
+  }
+}
+
+/// JSON of the ledger's columns.
+enum LedgerJSON {
+  static func text(_ value: some Encodable) -> String {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    encoder.nonConformingFloatEncodingStrategy = .convertToString(
+      positiveInfinity: "inf", negativeInfinity: "-inf", nan: "nan")
+    guard let data = try? encoder.encode(value) else { return "null" }
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  static func value<Value: Decodable>(_ type: Value.Type, _ text: String?) -> Value? {
+    guard let text else { return nil }
+    return try? JSONDecoder().decode(type, from: Data(text.utf8))
+  }
+}
+
+extension SQLiteValue {
+  static func optional(_ text: String?) -> SQLiteValue { text.map { .text($0) } ?? .null }
+  static func optional(_ number: Int?) -> SQLiteValue {
+    number.map { .integer(Int64($0)) } ?? .null
+  }
+  static func optional(_ number: Int64?) -> SQLiteValue { number.map { .integer($0) } ?? .null }
+  static func optional(_ number: Double?) -> SQLiteValue { number.map { .real($0) } ?? .null }
+}

@@ -1,0 +1,26 @@
+import SystemPackage
+
+/// Why the ledger cannot be used. No store is touched because of it.
+public enum LedgerError: Error, Sendable, Equatable {
+  /// A later version of Godwit wrote it.
+  case newerVersion(path: FilePath, found: Int64, known: Int64)
+  /// There is a file, and it is not a ledger.
+  case damaged(path: FilePath, message: String)
+  /// It names no run of that name.
+  case noRun(path: FilePath, name: String)
+}
+
+extension LedgerError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .newerVersion(let path, let found, let known):
+      "\(path) has format version \(found), and this godwit knows versions up to \(known). Use the "
+        + "godwit that wrote it, or move the file away to begin a new history."
+    case .damaged(let path, let message):
+      "\(path) cannot be read as a ledger: \(message). The next `godwit run` sets it aside and "
+        + "begins a new one; no store depends on it."
+    case .noRun(let path, let name):
+      "\(path) has no run \(name). List the runs with `godwit history`."
+    }
+  }
+}

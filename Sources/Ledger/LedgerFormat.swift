@@ -1,0 +1,104 @@
+/// The ledger's format: `ledger.sqlite`, an SQLite database.
+///
+/// The ledger is history: what every run found and did, and which backups it left. Progress is not in
+/// it: what need not be done again is known from the run directory alone. A ledger that is missing or
+/// damaged costs the history, and with it the list of backups, and nothing else.
+///
+/// Rollback journal, `synchronous` EXTRA, `application_id` 0x476F6477 ("Godw"), `user_version` 1. Times
+/// are seconds since 1970-01-01 UTC, sizes are bytes, durations are seconds.
+///
+///     runs          one row a run; one that was interrupted is resumed under its name
+///       id            integer key
+///       name          when it first began, such as 20261121T010203-456
+///       kind          run, or rollback
+///       pipeline      the pipeline's name
+///       file          the path of its file
+///       started       of the first start
+///       ended         of the last start's end; NULL while it is under way, or was killed
+///       exit          the exit code of the last start; NULL likewise
+///       starts        how often it was started
+///       host          where the last start was
+///       workers       of the last start
+///       options       of the last start: a JSON array of the command line's arguments
+///       found … earlier  stores by verdict, as in the summary; NULL before stores were counted
+///     stores        one row for each store that a run tried, or that has a backup
+///       id            integer key
+///       path          unique
+///       uuid          of its metadata; NULL where it could not be read
+///       version       that the last attempt found or left
+///       bytes         of the main file and its WAL, as the last attempt found them
+///     attempts      one row for each time that a store was tried; none where it was found as left
+///       id            integer key, in the order in which they were recorded
+///       run, store    keys
+///       started, ended
+///       verdict       as in the result
+///       code          Core Data's error code
+///       reason        of the first reason: a word such as damaged
+///       reasons       JSON array: reason, entity, property, count, primaryKeys, message
+///       losses        JSON array: kind, entity, property, count, message
+///       source, destination   versions
+///       rows, source_bytes, destination_bytes
+///       stages        JSON array: stage, seconds, rows, bytes
+///       digest        of the destination's main file, see `FileDigest`
+///       identity      the name of the state in which the commit left the store
+///       output        the destination's path
+///       lane          which of the run's processes coordinated it, from 0
+///       host          where that was
+///     backups       one row for each store that a run put aside
+///       id            integer key
+///       path          unique: the main file
+///       folder        its support folder, with external data; NULL where it has none
+///       store, run    keys
+///       kind          source: what a commit replaced; replaced: what a rollback replaced
+///       bytes         of its files that no store shares
+///       made          when
+///       marks         JSON: inode, size and modification time of its files, see `BackupMark`
+///       identity      the name of the state in which the store was left when this was put aside
+///       digest        of that store's main file
+///       state         kept, restored, pruned
+///       changed       when the state changed
+///     quarantine    one row for each store that failed since it last ended well
+///       store         key
+///       reason        of the last failure
+///       mark          the name of the state of its files before that attempt
+///       settings      digest of the models and mapping models of that attempt
+///       attempts      failures in a row with the same reason, mark and settings
+///       first, last   of those
+///       since         when it was quarantined; NULL where it was not
+///       released      when a person released it; NULL where nobody did
+///
+/// Indexes: attempts by run and store, attempts by store, backups by store and by state.
+enum LedgerFormat {
+  /// 1.
+  static let version: Int64 = 1
+  /// "Godw".
+  static let applicationID: Int64 = 0x476F_6477
+
+  static let schema = """
+    CREATE TABLE runs (
+      id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL,
+      pipeline TEXT NOT NULL, file TEXT NOT NULL, started REAL NOT NULL, ended REAL, exit INTEGER,
+      starts INTEGER NOT NULL, host TEXT NOT NULL, workers INTEGER, options TEXT NOT NULL,
+      found INTEGER, migrated INTEGER, same_model INTEGER, refused INTEGER, needs_mapping INTEGER,
+      quarantined INTEGER, failed INTEGER, pending INTEGER, earlier INTEGER);
+    CREATE TABLE stores (
+      id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, uuid TEXT, version TEXT, bytes INTEGER);
+    CREATE TABLE attempts (
+      id INTEGER PRIMARY KEY, run INTEGER NOT NULL, store INTEGER NOT NULL, started REAL NOT NULL,
+      ended REAL NOT NULL, verdict TEXT NOT NULL, code INTEGER, reason TEXT, reasons TEXT,
+      losses TEXT, source TEXT, destination TEXT, rows INTEGER, source_bytes INTEGER NOT NULL,
+      destination_bytes INTEGER, stages TEXT, digest TEXT, identity TEXT, output TEXT,
+      lane INTEGER, host TEXT, UNIQUE (run, store, ended));
+    CREATE INDEX attempts_of_store ON attempts (store, id);
+    CREATE TABLE backups (
+      id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT, store INTEGER NOT NULL,
+      run INTEGER NOT NULL, kind TEXT NOT NULL, bytes INTEGER NOT NULL, made REAL NOT NULL,
+      marks TEXT NOT NULL, identity TEXT, digest TEXT, state TEXT NOT NULL, changed REAL NOT NULL);
+    CREATE INDEX backups_of_store ON backups (store, id);
+    CREATE INDEX backups_by_state ON backups (state, made);
+    CREATE TABLE quarantine (
+      store INTEGER PRIMARY KEY, reason TEXT NOT NULL, mark TEXT NOT NULL, settings TEXT NOT NULL,
+      attempts INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL, since REAL,
+      released REAL);
+    """
+}

@@ -1,0 +1,180 @@
+// A report out of the ledger.
+extension Ledger {
+  /// The report of a run.
+  ///
+  /// - Parameter name: Nil for the last run that is not a rollback.
+  /// - Throws: ``LedgerError/noRun(path:name:)``.
+  /// - Complexity: O(*n* log *n*) in the stores that the run tried.
+  public func report(ofRun name: String? = nil) throws -> RunReport {
+    let found = try name.map { try run(named: $0) } ?? lastRun()
+    guard let found else { throw LedgerError.noRun(path: path, name: name ?? "at all") }
+    var stores: [RunReport.Store] = []
+    var lanes: [Int] = []
+    var backups: [String: String] = [:]
+    var backupBytes: Int64 = 0
+    try forEachBackup(ofRun: found.name) {
+      backups[$0.store] = $0.path
+      backupBytes += $0.bytes
+    }
+    try forEachStore(of: found.name) { attempt, tries in
+      stores.append(
+        RunReport.Store(attempt, backup: backups[attempt.store], attempts: tries))
+      lanes.append(attempt.lane ?? 0)
+    }
+    var report = RunReport(
+      pipeline: found.pipeline, pipelineFile: found.file, run: RunReport.Run(found),
+      counts: try counts(of: found))
+    report.summarise(stores, lanes: lanes)
+    (report.totals.backups, report.totals.backupBytes) = (backups.count, backupBytes)
+    return report
+  }
+
+  /// The counts of a run, as far as it has come where it has not ended.
+  public func counts(of run: LedgerRun) throws -> RunReport.Counts {
+    if run.ended != nil, let counts = run.counts { return counts }
+    let verdicts = try verdicts(of: run.name)
+    func count(_ verdict: String) -> Int { verdicts[verdict] ?? 0 }
+    var counts = RunReport.Counts(
+      migrated: count("migrated") + count("restored"), sameModel: count("same-model"),
+      refused: count("refused"), needsMapping: count("needs-mapping"), failed: count("failed"))
+    let known =
+      counts.migrated + counts.sameModel + counts.refused + counts.needsMapping
+      + counts.failed
+    counts.found = max(known + count("pending"), run.counts?.found ?? 0)
+    counts.pending = counts.found - known
+    return counts
+  }
+}
+
+extension RunReport.Run {
+  init(_ run: LedgerRun) {
+    self.init(
+      kind: run.kind.rawValue, name: run.name, started: run.started, ended: run.ended,
+      seconds: run.ended.map { $0 - run.started }, exitCode: run.exitCode, starts: run.starts,
+      host: run.host, workers: run.workers, options: run.options)
+  }
+}
+
+extension RunReport.Store {
+  init(_ attempt: LedgerAttempt, backup: String?, attempts: Int) {
+    self.init(
+      path: attempt.store, verdict: attempt.verdict, code: attempt.code,
+      sourceVersion: attempt.source, destinationVersion: attempt.destination,
+      started: attempt.started, seconds: attempt.ended - attempt.started, rows: attempt.rows,
+      sourceBytes: attempt.sourceBytes, destinationBytes: attempt.destinationBytes,
+      output: attempt.output, backup: backup, reasons: attempt.reasons, losses: attempt.losses,
+      stages: attempt.stages, attempts: attempts)
+  }
+}
+
+extension RunReport {
+  /// The verdicts of stores that ended well.
+  public static let goodVerdicts: Set<String> = ["migrated", "same-model", "restored"]
+
+  /// Fills in what follows from the stores.
+  mutating func summarise(_ stores: [Store], lanes: [Int]) {
+    self.stores = stores
+    totals = Totals(
+      rows: stores.reduce(0) { $0 + ($1.rows ?? 0) },
+      sourceBytes: stores.reduce(0) { $0 + $1.sourceBytes },
+      destinationBytes: stores.reduce(0) { $0 + ($1.destinationBytes ?? 0) },
+      storesWithLosses: stores.count { !$0.losses.isEmpty })
+    destinationVersion = stores.lazy.compactMap(\.destinationVersion).first
+    sourceVersions = Self.versions(stores)
+    failures = Self.failures(stores)
+    losses = Self.losses(stores)
+    stages = Self.stages(stores)
+    spans = stores.indices.map { place in
+      Span(
+        lane: lanes[place], store: place, start: stores[place].started,
+        end: stores[place].started + stores[place].seconds, verdict: stores[place].verdict)
+    }
+    spans.sort { ($0.lane, $0.start) < ($1.lane, $1.start) }
+    func first(_ isBefore: (Store, Store) -> Bool) -> [Int] {
+      Array(stores.indices.sorted { isBefore(stores[$0], stores[$1]) }.prefix(Self.mostExamples))
+    }
+    slowest = first { $0.seconds > $1.seconds }
+    largest = first { $0.sourceBytes > $1.sourceBytes }
+  }
+
+  private static func versions(_ stores: [Store]) -> [Version] {
+    var found: [String: Version] = [:]
+    for store in stores {
+      guard let name = store.sourceVersion else { continue }
+      var version = found[name] ?? Version(name: name, stores: 0, bytes: 0)
+      version.stores += 1
+      version.bytes += store.sourceBytes
+      found[name] = version
+    }
+    return found.values.sorted { ($1.stores, $0.name) < ($0.stores, $1.name) }
+  }
+
+  /// Stores that did not end well, by verdict, first reason and code.
+  static func failures(_ stores: [Store]) -> [Failure] {
+    struct Key: Hashable {
+      var verdict: String
+      var reason: String
+      var code: Int?
+    }
+    var groups: [Key: Failure] = [:]
+    for store in stores where !goodVerdicts.contains(store.verdict) {
+      let first = store.reasons.first
+      let key = Key(
+        verdict: store.verdict, reason: first?.reason ?? store.verdict, code: store.code)
+      if groups[key] == nil {
+        groups[key] = Failure(
+          verdict: key.verdict, reason: key.reason, code: key.code, count: 0,
+          message: first?.message ?? "", advice: FailureAdvice.text(for: key.reason))
+      }
+      groups[key]?.count += 1
+      if groups[key]?.examples.count ?? 3 < 3 { groups[key]?.examples.append(store.path) }
+    }
+    return groups.values.sorted {
+      ($1.count, $0.reason, $0.verdict, $0.code ?? 0)
+        < ($0.count, $1.reason, $1.verdict, $1.code ?? 0)
+    }
+  }
+
+  private static func losses(_ stores: [Store]) -> [Loss] {
+    struct Key: Hashable {
+      var kind: String
+      var entity: String?
+      var property: String?
+    }
+    var groups: [Key: Loss] = [:]
+    for loss in stores.lazy.flatMap(\.losses) {
+      let key = Key(kind: loss.kind, entity: loss.entity, property: loss.property)
+      if groups[key] == nil {
+        groups[key] = Loss(
+          kind: loss.kind, entity: loss.entity, property: loss.property, count: 0, stores: 0,
+          message: loss.message)
+      }
+      groups[key]?.count += loss.count
+      groups[key]?.stores += 1
+    }
+    return groups.values.sorted {
+      ($0.entity ?? "", $0.property ?? "", $0.kind) < ($1.entity ?? "", $1.property ?? "", $1.kind)
+    }
+  }
+
+  /// The order in which stages are run; others come after them.
+  private static let stageOrder = [
+    "copy", "link", "validate", "audit", "assemble", "verify", "uri-table", "commit",
+  ]
+
+  private static func stages(_ stores: [Store]) -> [Stage] {
+    var sums: [String: Stage] = [:]
+    for stage in stores.lazy.flatMap(\.stages) {
+      var sum =
+        sums[stage.stage] ?? Stage(stage: stage.stage, seconds: 0, rows: 0, bytes: 0)
+      sum.seconds += stage.seconds
+      sum.rows += stage.rows
+      sum.bytes += stage.bytes
+      sums[stage.stage] = sum
+    }
+    func place(_ stage: Stage) -> Int {
+      stageOrder.firstIndex(of: stage.stage) ?? stageOrder.count
+    }
+    return sums.values.sorted { (place($0), $0.stage) < (place($1), $1.stage) }
+  }
+}
