@@ -47,6 +47,7 @@ final class PipelineReport: Sendable {
         say("\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
       }
       if found.resumed == true { say("Resuming an interrupted run.") }
+    case .note(let text): say(text)
     case .store(let store, var event):
       event.store = store.path.string
       if asJSON { Output.result(event.jsonLine()) }
@@ -112,8 +113,8 @@ final class PipelineReport: Sendable {
         ([summary.migrated, summary.sameModel, summary.refused][place], word)
       }
     parts += [
-      (summary.needsMapping, "need a mapping model"), (summary.failed, "failed"),
-      (summary.pending, "not done yet"),
+      (summary.needsMapping, "need a mapping model"), (summary.quarantined, "quarantined"),
+      (summary.failed, "failed"), (summary.pending, "not done yet"),
     ]
     let said = parts.enumerated().filter { $0.element.0 > 0 || $0.offset == 0 }
     let text = said.map { "\(grouped(Int64($0.element.0))) \($0.element.1)" }

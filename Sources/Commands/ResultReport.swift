@@ -79,7 +79,7 @@ final class ResultReport: Sendable {
           "  \(grouped(table.pairs)) \(table.pairs == 1 ? "pair" : "pairs") of object URIs in \(table.path)"
         )
       }
-    case .refused, .needsMapping, .pending, .failed:
+    case .refused, .needsMapping, .quarantined, .pending, .failed:
       lines.append("\(result.store): \(result.verdict.rawValue)")
     }
     for (number, step) in (result.path ?? []).enumerated() where result.path?.count != 1 {

@@ -57,13 +57,16 @@ struct RunCommand: AsyncParsableCommand {
     if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
       name: job.pipeline.name, asJSON: json, isQuiet: quiet, losses: job.request.losses)
-    let run = PipelineRun(
+    var run = PipelineRun(
       job.pipeline, request,
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workers ?? job.workerCount),
       state: state.map { FilePath($0) }, tellsEvents: json, observe: report.take)
+    run.context = RunContext(
+      options: Array(CommandLine.arguments.dropFirst()),
+      exitCode: { Int(ExitStatus($0).rawValue) })
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? job.pipeline.stateFolder).string)
-    let task = Task { try await run.run() }
+    let task = Task { [run] in try await run.run() }
     StopSignals.install(
       stop: {
         Output.say("Stopping. A second signal stops at once. Run the same command to resume.")

@@ -12,10 +12,11 @@ extension CommitJournal {
   /// - Parameters:
   ///   - source: The store that the run migrates.
   ///   - destination: Where its destination goes; the source's own path when in place.
+  ///   - restored: The backup that is put back; nil for a migration's commit.
   /// - Throws: ``CommitError/foreignJournal(path:reason:)`` when it is not this request's.
   ///   `StoreError` when a file of the destination is a link or no file.
   func checked(
-    in run: RunDirectory, source: FilePath, destination: FilePath
+    in run: RunDirectory, source: FilePath, destination: FilePath, restored: StoreFiles? = nil
   ) throws -> CommitJournal {
     func refusal(_ reason: String) -> CommitError {
       .foreignJournal(path: run.journal, reason: reason)
@@ -23,8 +24,11 @@ extension CommitJournal {
     guard storePath.isSamePlace(as: destination) else {
       throw refusal("it is of a commit to \(store), and this run's destination is \(destination)")
     }
-    guard kind == (source.isSamePlace(as: destination) ? .replace : .publish) else {
-      throw refusal("it is of a commit \(kind == .replace ? "" : "not ")in place")
+    guard (kind == .restore) == (restored != nil) else {
+      throw refusal("it is \(kind == .restore ? "" : "not ")of a rollback")
+    }
+    guard isReplacement == source.isSamePlace(as: destination) else {
+      throw refusal("it is of a commit \(isReplacement ? "" : "not ")in place")
     }
     guard Self.isRunName(self.run) else { throw refusal("its run has an impossible name") }
     guard (added + removed).allSatisfy(ExternalDataFolder.isSound) else {
@@ -43,7 +47,7 @@ extension CommitJournal {
         run.snapshot, Self.chainStep(1, in: run).appending("run").appending("snapshot"),
       ]
       let path = FilePath(settledSource)
-      guard kind == .replace, let name = path.lastComponent,
+      guard isReplacement, let name = path.lastComponent,
         let found = folders.map({ $0.appending(name) }).first(where: { $0.isSamePlace(as: path) })
       else { throw refusal("\(settledSource) is not a private copy of this run") }
       own.settledSource = found.string
@@ -51,13 +55,33 @@ extension CommitJournal {
     own.externalSources = try externalSources.map { text in
       var known = [run.external] + chainFolders(in: run)
       if kind == .publish { known.append(StoreFiles(source).externalDataFolder) }
+      if let restored { known.append(restored.externalDataFolder) }
       guard let found = known.first(where: { $0.isSamePlace(as: FilePath(text)) }) else {
         throw refusal("\(text) is not a folder of this run's external data")
       }
       return found.string
     }
+    own.restoredWAL = try checked(restoredWAL, beside: assembledPath, "wal", refusal)
+    own.restoredJournal = try checked(restoredJournal, beside: assembledPath, "journal", refusal)
     for files in [own.files, own.backup] { try files.checkKinds() }
     return own
+  }
+
+  /// Where a log waits that comes with the assembled file.
+  static func waitingLog(_ suffix: String, of assembled: FilePath) -> FilePath {
+    FilePath("\(assembled)-restored-\(suffix)")
+  }
+
+  private func checked(
+    _ log: Log?, beside assembled: FilePath, _ suffix: String, _ refusal: (String) -> CommitError
+  ) throws -> Log? {
+    guard var log else { return nil }
+    let path = Self.waitingLog(suffix, of: assembled)
+    guard kind == .restore, path.isSamePlace(as: FilePath(log.path)) else {
+      throw refusal("\(log.path) is not a log that this run puts back")
+    }
+    log.path = path.string
+    return log
   }
 
   /// Letters, digits and hyphens: the name becomes a part of file names.

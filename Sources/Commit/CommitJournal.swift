@@ -18,6 +18,8 @@ public struct CommitJournal: Codable, Sendable, Equatable {
     case publish
     /// The destination takes the place of its source.
     case replace
+    /// A backup takes the place of what a commit had put in its own.
+    case restore
   }
 
   /// How far the commit has come. A state says what is certainly on the disk.
@@ -56,7 +58,8 @@ public struct CommitJournal: Codable, Sendable, Equatable {
   public var main: FileMark?
   public var wal: FileMark?
   public var rollbackJournal: FileMark?
-  /// A whole copy of the source without WAL; nil when the main file is that already.
+  /// A whole copy of the source without WAL; nil when the main file is that already. Of
+  /// ``Kind/restore``, the same of what is put back.
   public var settledSource: String?
   /// The clone of ``settledSource`` beside the store, once made.
   public var clone: FileMark?
@@ -69,6 +72,18 @@ public struct CommitJournal: Codable, Sendable, Equatable {
   public var removed: [String] = []
   /// True when the commit makes the external data folder.
   public var makesExternalFolder = false
+
+  /// A log that comes with the assembled file.
+  public struct Log: Codable, Sendable, Equatable {
+    /// Where it waits, on the same volume.
+    public var path: String
+    public var mark: FileMark
+  }
+
+  /// Of ``Kind/restore``: the backup's own logs. ``settledSource`` is then a copy of the backup with
+  /// their content in it.
+  public var restoredWAL: Log?
+  public var restoredJournal: Log?
 }
 
 extension CommitJournal {
@@ -76,9 +91,19 @@ extension CommitJournal {
   var files: StoreFiles { StoreFiles(storePath) }
   /// `STORE.godwit-backup-RUN.sqlite`, with its WAL and external data named as SQLite and Core Data
   /// name them: the backup opens as a store. The extension is there so that each backup has a
-  /// support folder of its own.
+  /// support folder of its own. Of ``Kind/restore`` it is `STORE.godwit-rolled-back-RUN.sqlite`: the
+  /// store that the backup replaced.
   public var backup: StoreFiles {
-    StoreFiles(FilePath(store + ".godwit-backup-" + run + ".sqlite"))
+    let word = kind == .restore ? "rolled-back" : "backup"
+    return StoreFiles(FilePath("\(store).godwit-\(word)-\(run).sqlite"))
+  }
+  /// The destination takes the place of another store.
+  var isReplacement: Bool { kind != .publish }
+  /// The logs that come with the assembled file, and where they go.
+  var restoredLogs: [(log: Log, place: FilePath)] {
+    [(restoredWAL, files.wal), (restoredJournal, files.journal)].compactMap { log, place in
+      log.map { ($0, place) }
+    }
   }
   var clonePath: FilePath {
     storePath.removingLastComponent().appending(

@@ -55,7 +55,7 @@ struct CommitSteps {
 extension CommitSteps {
   /// Goes on from wherever a journal stands, and locks the source if it is still to be replaced.
   func goForward(_ journal: inout CommitJournal) throws {
-    if journal.kind == .replace, try !isInPlace(journal) {
+    if journal.isReplacement, try !isInPlace(journal) {
       var lock = try CommitSteps.lock(journal.storePath)
       try goForward(&journal, &lock)
     } else {
@@ -71,9 +71,13 @@ extension CommitSteps {
   }
 
   private func finish(_ journal: inout CommitJournal) throws {
-    if journal.kind == .replace {
+    if journal.isReplacement {
       try reach(.replaced, &journal)
       try removeObsolete(journal)
+    }
+    if journal.kind == .restore, journal.externalSources.isEmpty {
+      try removeIfEmpty(journal.files.externalDataFolder)
+      try removeIfEmpty(journal.files.supportFolder)
     }
     try removeLeftovers(of: journal)
     try removeReplaced(FilePath(journal.assembled), journal)
@@ -145,8 +149,13 @@ extension CommitSteps {
       _ = try clone.takeLease()
       try put(clone, at: journal.clonePath, inPlaceOf: source, files.store)
       do {
-        try removeLogs(files)
-        try put(destination, at: assembled, inPlaceOf: clone, files.store)
+        try removeLogs(files, but: journal)
+        try placeLogs(journal)
+        // Of a backup that is put back, the clone holds what the backup does: who opens it meanwhile
+        // is told that it is not a database, and finds the store at the next open.
+        try put(
+          destination, at: assembled, inPlaceOf: clone, files.store,
+          yielding: journal.kind != .restore)
       } catch let error as CommitError {
         // The clone is the store now, and holds all that the source and its WAL did.
         try retire(&source, at: journal.clonePath, journal)
@@ -155,7 +164,8 @@ extension CommitSteps {
       try retire(&clone, at: assembled, journal)
       try retire(&source, at: journal.clonePath, journal)
     } else {
-      try removeLogs(files)
+      try removeLogs(files, but: journal)
+      try placeLogs(journal)
       try put(destination, at: assembled, inPlaceOf: source, files.store)
       try retire(&source, at: assembled, journal)
     }
@@ -175,7 +185,7 @@ extension CommitSteps {
   /// open what was the store.
   private func put(
     _ file: borrowing StoreLock, at path: FilePath, inPlaceOf old: borrowing StoreLock,
-    _ store: FilePath
+    _ store: FilePath, yielding: Bool = true
   ) throws {
     do {
       try DurableFile.exchange(path, with: store, flushingBoth: run.durability == .powerCut)
@@ -184,14 +194,25 @@ extension CommitSteps {
       return try DurableFile.rename(path, to: store)
     }
     // Where somebody waits for the new file too, only one of the two can be helped.
-    guard old.isAwaited, !file.isAwaited else { return }
+    guard yielding, old.isAwaited, !file.isAwaited else { return }
     try DurableFile.exchange(path, with: store)
     throw CommitError.storeInUse(store: store)
   }
 
-  /// The main file reads the same with and without them.
-  private func removeLogs(_ files: StoreFiles) throws {
-    for path in [files.wal, files.journal, files.shm] { try DurableFile.removeIfPresent(path) }
+  /// The main file reads the same with and without them. Those that were put there stay.
+  private func removeLogs(_ files: StoreFiles, but journal: CommitJournal) throws {
+    for path in [files.wal, files.journal, files.shm] {
+      let placed = journal.restoredLogs.first { $0.place == path }
+      if let placed, try FileMark(path) == placed.log.mark { continue }
+      try DurableFile.removeIfPresent(path)
+    }
+  }
+
+  /// Puts a backup's own logs beside the clone, which reads the same with and without them.
+  private func placeLogs(_ journal: CommitJournal) throws {
+    for (log, place) in journal.restoredLogs where try FileMark(place) != log.mark {
+      try DurableFile.renameNew(FilePath(log.path), to: place)
+    }
   }
 
   /// Copies of the source's own files: nothing that is written to those later is in the backup. It
@@ -245,7 +266,7 @@ extension CommitSteps {
     if try FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true {
       return true
     }
-    guard journal.kind == .replace, let there = try FileMark(FilePath(journal.assembled)) else {
+    guard journal.isReplacement, let there = try FileMark(FilePath(journal.assembled)) else {
       return false
     }
     return there.isSameFile(as: journal.main) || there.isSameFile(as: journal.clone)
@@ -261,7 +282,12 @@ extension CommitSteps {
       (try FileMark(files.journal), journal.rollbackJournal),
     ]
     guard main != nil else { return false }
-    if main == journal.clone { return logs.allSatisfy { $0 == nil || $0 == $1 } }
+    if main == journal.clone {
+      let placed = [journal.restoredWAL?.mark, journal.restoredJournal?.mark]
+      return zip(logs, placed).allSatisfy { log, placed in
+        log.0 == nil || log.0 == log.1 || log.0 == placed
+      }
+    }
     guard main == journal.main else { return false }
     // Logs that hold nothing are removed beside the original too.
     return logs.allSatisfy { $0 == $1 || ($0 == nil && journal.settledSource == nil) }
@@ -296,7 +322,7 @@ extension CommitSteps {
     switch journal.kind {
     case .publish:
       return try !DurableFile.exists(journal.storePath)
-    case .replace:
+    case .replace, .restore:
       try demandStore(of: journal)
       if try needsClone(journal) && FileMark(FilePath(journal.settledSource ?? "")) == nil {
         return false
@@ -307,7 +333,7 @@ extension CommitSteps {
 
   /// A backup is taken back only where there is a store.
   private func demandStore(of journal: CommitJournal) throws {
-    guard journal.kind == .replace, try !DurableFile.exists(journal.storePath) else { return }
+    guard journal.isReplacement, try !DurableFile.exists(journal.storePath) else { return }
     throw CommitError.storeMissing(store: journal.storePath, backup: journal.backup.store)
   }
 }
@@ -317,13 +343,22 @@ extension CommitSteps {
 extension CommitSteps {
   /// Removes everything the commit made beside the store. The store itself is the source, perhaps
   /// with its WAL's content already in it, perhaps with what others wrote to it since.
+  ///
+  /// Where a clone of a backup has the store's name, somebody wrote to that since: what the rollback
+  /// put aside is then all that is left of the store, and stays.
   func takeBack(_ journal: CommitJournal) throws {
+    if journal.kind == .restore,
+      try FileMark(journal.storePath)?.isSameFile(as: journal.main) != true
+    {
+      try DurableFile.removeIfPresent(FilePath(journal.assembled))
+      return try forget(journal)
+    }
     try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
     if journal.makesExternalFolder {
       try removeIfEmpty(journal.files.externalDataFolder)
       try removeIfEmpty(journal.files.supportFolder)
     }
-    if journal.kind == .replace {
+    if journal.isReplacement {
       let backup = journal.backup
       for path in [backup.store, backup.wal, backup.journal] {
         try DurableFile.removeIfPresent(path)
@@ -348,6 +383,7 @@ extension CommitSteps {
   /// Removes what only the commit itself used, and what a crash left of copies half made.
   private func removeLeftovers(of journal: CommitJournal) throws {
     try DurableFile.removeIfPresent(journal.clonePath)
+    for (log, _) in journal.restoredLogs { try DurableFile.removeIfPresent(FilePath(log.path)) }
     guard isResumed else { return }
     let beside = [
       journal.clonePath, journal.backup.store, journal.backup.wal, journal.backup.journal,

@@ -54,7 +54,7 @@ public struct StoreSwap: Sendable {
 extension StoreSwap {
   private var destination: FilePath { FilePath(ends.destinationPath) }
   private var isInPlace: Bool { ends.destinationPath == ends.sourcePath }
-  private var source: StoreFiles { StoreFiles(FilePath(ends.sourcePath)) }
+  var source: StoreFiles { StoreFiles(FilePath(ends.sourcePath)) }
 
   /// Where the destination is to be assembled, so that one rename publishes it: in the run
   /// directory, or under a hidden name beside the destination when that is another volume.
@@ -186,7 +186,7 @@ extension StoreSwap {
     return journal
   }
 
-  private func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal
+  func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal
   {
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     guard let mark = try FileMark(assembled) else {
@@ -198,7 +198,7 @@ extension StoreSwap {
   }
 
   /// Names that the destination's folder does not have yet.
-  private func newExternalData(from folders: [FilePath], in target: StoreFiles) throws -> [String] {
+  func newExternalData(from folders: [FilePath], in target: StoreFiles) throws -> [String] {
     var added: [String] = []
     for folder in folders {
       for name in try ExternalDataFolder.names(in: folder) where !added.contains(name) {
@@ -238,7 +238,14 @@ extension StoreSwap {
     run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false
   ) throws -> Recovery {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
-    var journal = try found.checked(in: run, source: source, destination: destination)
+    return try recover(
+      found.checked(in: run, source: source, destination: destination), run, isStoreOffline)
+  }
+
+  static func recover(
+    _ found: CommitJournal, _ run: RunDirectory, _ isStoreOffline: Bool
+  ) throws -> Recovery {
+    var journal = found
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, isResumed: true)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
@@ -255,7 +262,7 @@ extension StoreSwap {
         try steps.goForward(&journal)
         return .committed(journal)
       }
-      if journal.kind == .replace {
+      if journal.isReplacement {
         let lock = try CommitSteps.lock(journal.storePath)
         try steps.takeBack(journal)
         _ = consume lock
@@ -268,7 +275,7 @@ extension StoreSwap {
 }
 
 /// Reports a full volume as this target's error.
-private func tellingSpace<Result>(at path: FilePath, _ body: () throws -> Result) throws -> Result {
+func tellingSpace<Result>(at path: FilePath, _ body: () throws -> Result) throws -> Result {
   do {
     return try body()
   } catch let error as DurabilityError where error.isOutOfSpace {

@@ -10,6 +10,8 @@ public struct MigrationResult: Codable, Sendable {
     case sameModel = "same-model"
     case refused
     case needsMapping = "needs-mapping"
+    /// Not tried: it failed several times for the same reason, and has not changed since.
+    case quarantined
     /// Not migrated for a reason that passes: the same command may succeed later.
     case pending
     case failed
@@ -118,6 +120,8 @@ public struct MigrationResult: Codable, Sendable {
   /// The source as it was, kept beside the destination that took its place.
   public var backup: String?
   public var uriTable: URITable?
+  /// Of a quarantined store: how often it failed.
+  public var attempts: Int?
   /// True when work of an earlier run was used.
   public var resumed: Bool?
   /// The steps of a chain of versions, each `SOURCE → DESTINATION: inferred` or its mapping models.
@@ -140,10 +144,14 @@ public struct MigrationResult: Codable, Sendable {
   var sourceIdentity: String?
   /// The name of the state in which a store of the destination's version is at its place.
   var finalIdentity: String?
+  /// Of the source's metadata; nil without a plan.
+  var storeUUID: String?
+  /// `FileDigest` of the destination's main file, in that state.
+  var digest: String?
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup
-    case uriTable, resumed, path, plan, counts, rows
+    case uriTable, attempts, resumed, path, plan, counts, rows
     case seconds, stages, peakRSS, notes, losses, findings
   }
 
@@ -179,6 +187,7 @@ public struct MigrationResult: Codable, Sendable {
     output = try container.decodeIfPresent(String.self, forKey: .output)
     backup = try container.decodeIfPresent(String.self, forKey: .backup)
     uriTable = try container.decodeIfPresent(URITable.self, forKey: .uriTable)
+    attempts = try container.decodeIfPresent(Int.self, forKey: .attempts)
     resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)
     path = try container.decodeIfPresent([String].self, forKey: .path)
     plan = try container.decodeIfPresent(Plan.self, forKey: .plan)

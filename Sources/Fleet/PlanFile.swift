@@ -86,6 +86,7 @@ extension MigrationResult {
     destination = plan.destination.versionName ?? plan.destination.checksum
     notes += plan.notes
     losses += plan.losses
+    storeUUID = plan.control.storeUUID
   }
 }
 

@@ -1,6 +1,7 @@
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
+import GodwitLedger
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
@@ -96,6 +97,9 @@ public enum RetryPolicy {
     case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
+    case let error as LedgerError:
+      if case .noRun = error { return Judgement(.usage, "usage", "\(error)") }
+      return Judgement(.configuration, "ledger", "\(error)")
     case let error as DurabilityError: return judgement(of: error)
     case let error as CheckpointError: return judgement(of: error)
     case let error as CommitError: return judgement(of: error)

@@ -194,6 +194,7 @@ struct StoreAttempt {
   private mutating func take(_ kept: MigrationResult) {
     (result.source, result.destination) = (kept.source, kept.destination)
     (result.plan, result.sourceIdentity) = (kept.plan, kept.sourceIdentity)
+    result.storeUUID = kept.storeUUID
     (result.rows, result.counts) = (kept.rows, kept.counts)
     (result.losses, result.notes) = (kept.losses, kept.notes + result.notes)
     ledger.add(kept.findings)

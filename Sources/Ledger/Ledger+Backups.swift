@@ -57,7 +57,7 @@ extension Ledger {
       FROM backups AS b
       JOIN stores ON stores.id = b.store
       JOIN runs ON runs.id = b.run
-      WHERE b.state IN ('kept', 'restored') AND (?1 IS NULL OR runs.name = ?1)
+      WHERE b.state <> 'pruned' AND (?1 IS NULL OR runs.name = ?1)
       ORDER BY b.made, b.id
       """, [.optional(run)]
     ) { if let backup = Self.backup($0) { try body(backup) } }
@@ -104,7 +104,7 @@ extension Ledger {
   public func backupTotals() throws -> (count: Int, bytes: Int64) {
     var totals = (count: 0, bytes: Int64(0))
     try forEach(
-      "SELECT count(*), coalesce(sum(bytes), 0) FROM backups WHERE state IN ('kept', 'restored')"
+      "SELECT count(*), coalesce(sum(bytes), 0) FROM backups WHERE state <> 'pruned'"
     ) { totals = (Int($0.int64(0)), $0.int64(1)) }
     return totals
   }

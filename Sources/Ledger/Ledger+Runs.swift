@@ -197,8 +197,10 @@ extension Ledger {
 
   /// What became of each store in a run: its last attempt, and how often it was tried. In the byte
   /// order of the paths.
+  ///
+  /// - Parameter exceptWell: Only those that did not end well.
   public func forEachStore(
-    of run: String, _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
+    of run: String, exceptWell: Bool = false, _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
   ) throws {
     guard let key = try knownKey(ofRun: run) else { return }
     try forEach(
@@ -209,8 +211,9 @@ extension Ledger {
       JOIN attempts AS a ON a.id = last.id
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
+      WHERE NOT ?2 OR a.verdict NOT IN ('migrated', 'same-model', 'restored')
       ORDER BY stores.path
-      """, [.integer(key)]
+      """, [.integer(key), .integer(exceptWell ? 1 : 0)]
     ) { try body(Self.attempt($0), Int($0.int64(20))) }
   }
 

@@ -11,6 +11,8 @@ public final class Ledger {
   public let path: FilePath
   /// What happened to an earlier ledger of that name; nil where nothing did.
   public let note: String?
+  /// Whether this value began it.
+  public let isNew: Bool
   let connection: Connection
   private var statements: [String: Statement] = [:]
 
@@ -44,8 +46,9 @@ public final class Ledger {
     } else {
       try RegularFile.open(path, isPrivate: true).close()
     }
-    connection = try Connection(path: path.string, mode: .readWrite)
-    try Self.asLedger(path) {
+    let connection = try Connection(path: path.string, mode: .readWrite)
+    self.connection = connection
+    isNew = try Self.asLedger(path) {
       try connection.execute(
         "PRAGMA journal_mode = DELETE; PRAGMA synchronous = EXTRA; PRAGMA foreign_keys = OFF")
       let isEmpty = try connection.rows("PRAGMA page_count").first?.first?.integer == 0
@@ -57,6 +60,7 @@ public final class Ledger {
         }
       }
       try Self.check(connection, path)
+      return isEmpty
     }
   }
 
@@ -68,6 +72,7 @@ public final class Ledger {
     guard try FileKind(at: path) != .none else { return nil }
     self.path = path
     note = nil
+    isNew = false
     // A journal that a crash left is played back, which needs the right to write.
     connection = try Self.asLedger(path) {
       do {

@@ -55,7 +55,7 @@
 ///       marks         JSON: inode, size and modification time of its files, see `BackupMark`
 ///       identity      the name of the state in which the store was left when this was put aside
 ///       digest        of that store's main file
-///       state         kept, restored, pruned
+///       state         kept, restored, pruning, pruned
 ///       changed       when the state changed
 ///     quarantine    one row for each store that failed since it last ended well
 ///       store         key

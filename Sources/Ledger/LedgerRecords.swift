@@ -107,14 +107,14 @@ public struct BackupMark: Codable, Sendable, Equatable {
   public var main: File
   public var wal: File?
   public var journal: File?
-  /// The names of its external data and their sizes.
-  public var external: [String: Int64]
+  /// How many files of external data it has, and the SHA-256 of their names and sizes; nil for none.
+  public var externalFiles = 0
+  public var externalDigest: String?
 
-  public init(main: File, wal: File? = nil, journal: File? = nil, external: [String: Int64] = [:]) {
+  public init(main: File, wal: File? = nil, journal: File? = nil) {
     self.main = main
     self.wal = wal
     self.journal = journal
-    self.external = external
   }
 }
 
@@ -131,6 +131,8 @@ public struct LedgerBackup: Codable, Sendable, Equatable {
     case kept
     /// Its content is the store again.
     case restored
+    /// Its files are being removed.
+    case pruning
     /// Its files were removed.
     case pruned
   }

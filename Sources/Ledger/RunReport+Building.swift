@@ -25,8 +25,18 @@ extension Ledger {
       pipeline: found.pipeline, pipelineFile: found.file, run: RunReport.Run(found),
       counts: try counts(of: found))
     report.summarise(stores, lanes: lanes)
+    if report.counts.quarantined > 0 { report.failures += RunReport.failures(try quarantine()) }
     (report.totals.backups, report.totals.backupBytes) = (backups.count, backupBytes)
     return report
+  }
+
+  /// The stores of a run that did not end well, by reason.
+  public func failures(of run: String) throws -> [RunReport.Failure] {
+    var stores: [RunReport.Store] = []
+    try forEachStore(of: run, exceptWell: true) { attempt, tries in
+      stores.append(RunReport.Store(attempt, attempts: tries))
+    }
+    return RunReport.failures(stores)
   }
 
   /// The counts of a run, as far as it has come where it has not ended.
@@ -47,7 +57,7 @@ extension Ledger {
 }
 
 extension RunReport.Run {
-  init(_ run: LedgerRun) {
+  public init(_ run: LedgerRun) {
     self.init(
       kind: run.kind.rawValue, name: run.name, started: run.started, ended: run.ended,
       seconds: run.ended.map { $0 - run.started }, exitCode: run.exitCode, starts: run.starts,
@@ -56,7 +66,7 @@ extension RunReport.Run {
 }
 
 extension RunReport.Store {
-  init(_ attempt: LedgerAttempt, backup: String?, attempts: Int) {
+  public init(_ attempt: LedgerAttempt, backup: String? = nil, attempts: Int = 1) {
     self.init(
       path: attempt.store, verdict: attempt.verdict, code: attempt.code,
       sourceVersion: attempt.source, destinationVersion: attempt.destination,
@@ -133,6 +143,18 @@ extension RunReport {
       ($1.count, $0.reason, $0.verdict, $0.code ?? 0)
         < ($0.count, $1.reason, $1.verdict, $1.code ?? 0)
     }
+  }
+
+  /// Stores that were not tried, by the reason for which they are quarantined.
+  public static func failures(_ quarantine: [LedgerQuarantine]) -> [Failure] {
+    Dictionary(grouping: quarantine, by: \.reason).map { reason, stores in
+      Failure(
+        verdict: "quarantined", reason: reason, count: stores.count,
+        examples: stores.prefix(3).map(\.store),
+        message: "They failed \(stores[0].attempts) times for the same reason and have not changed.",
+        advice: FailureAdvice.text(for: "quarantined"))
+    }
+    .sorted { ($1.count, $0.reason) < ($0.count, $1.reason) }
   }
 
   private static func losses(_ stores: [Store]) -> [Loss] {

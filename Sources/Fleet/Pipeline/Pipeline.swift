@@ -46,6 +46,10 @@ public struct Pipeline: Sendable, Equatable {
   /// Row bytes that one shard should hold.
   public var shardBytes = MigrationRequest.defaultShardBytes
   public var commit = Commit.replace
+  /// What becomes of backups at the end of a run.
+  public var backups = BackupRetention()
+  /// Failures in a row after which a store is no longer tried; 0 for never.
+  public var quarantineAfter = 3
 
   /// The folder of the file, from which its paths lead.
   public var folder: FilePath {

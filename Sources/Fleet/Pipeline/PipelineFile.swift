@@ -22,6 +22,8 @@ import SystemPackage
 ///     workers: 2
 ///     shard: { bytes: 16MiB }
 ///     commit: replace                    # or { beside: SUFFIX }
+///     backups: { keep: 14d, max: 200GiB }
+///     quarantine: { after: 3 }
 ///
 /// `Pipelines/pipeline.schema.json` says the same to editors.
 enum PipelineFile {
@@ -31,11 +33,11 @@ enum PipelineFile {
 
   enum Key: String, CaseIterable {
     case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
-    case commit
+    case commit, backups, quarantine
     // Of the format, and not of this version.
-    case invalid, backups, limits, canary, report, engine
+    case invalid, limits, canary, report, engine
 
-    static let unsupported: Set<Key> = [.invalid, .backups, .limits, .canary, .report, .engine]
+    static let unsupported: Set<Key> = [.invalid, .limits, .canary, .report, .engine]
   }
 
   enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
@@ -122,6 +124,8 @@ extension Pipeline {
     workers = try fields[.workers].map(Self.workers)
     shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
     commit = try fields[.commit].map(Self.commit) ?? .replace
+    backups = try fields[.backups].map(BackupRetention.init) ?? backups
+    quarantineAfter = try fields[.quarantine].map(Self.quarantineAfter) ?? quarantineAfter
   }
 
   private static func folderName(of file: FilePath) -> String {

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
@@ -14,6 +15,9 @@ import SystemPackage
 /// left it, and an output beside a store that this pipeline wrote from the store as it is now.
 ///
 /// Results that come at the same time are written and flushed together.
+///
+/// It is progress, and not history: the lines of a finished run go with the next one. What they tell is
+/// in `ledger.sqlite` by then, which is fed from here, see ``RunHistory``.
 final class PipelineLedger: Sendable {
   /// A line. Fields may be added to and never change meaning.
   struct Entry: Codable, Sendable, Equatable {
@@ -37,12 +41,24 @@ final class PipelineLedger: Sendable {
     var code: Int?
     /// Of the reasons, the first.
     var message: String?
+    /// What the ledger is to have of it, until it is sure to have it.
+    var attempt: LedgerAttempt?
+    var backupRecord: LedgerBackup?
+
+    /// What is left once the ledger has the rest.
+    fileprivate var withoutHistory: Entry {
+      var entry = self
+      (entry.attempt, entry.backupRecord) = (nil, nil)
+      return entry
+    }
   }
 
   /// `run.json`: which run it is.
   private struct RunName: Codable {
     var run: String
     var isFinished: Bool
+    /// True when every line is in the ledger.
+    var isInHistory: Bool?
   }
 
   /// The run's name: when it began.
@@ -73,29 +89,46 @@ final class PipelineLedger: Sendable {
 
   /// Takes up what is in the state folder. For the holder of its lock.
   ///
-  /// - Parameter now: Seconds since 1970-01-01 UTC.
-  init(folder: FilePath, now: Double) throws {
+  /// - Parameters:
+  ///   - now: Seconds since 1970-01-01 UTC.
+  ///   - history: Gets what it may lack after a crash, before a line goes.
+  init(folder: FilePath, now: Double, history: RunHistory) throws {
     self.folder = folder
     let file = Self.logFile(folder)
-    let known = try RegularFile.bytesIfPresent(
-      of: Self.runFile(folder), limit: 4096, isPrivate: true
-    ).flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }
+    let known = try Self.runName(folder)
     isResumed = known.map { !$0.isFinished } ?? false
+    let isInHistory =
+      try (known?.isInHistory == true && !history.isNew)
+      || history.catchUp { add in try Self.forEachAttempt(in: file, add) }
     var lines = try Self.lines(in: file)
     if let known, !known.isFinished {
       run = known.run
+      if known.isInHistory != nil {
+        try Self.write(RunName(run: run, isFinished: false), in: folder)
+      }
     } else {
       run = RunFolder.timestamp(now)
       // What is not asked for again goes, so that the file does not grow for ever.
-      lines = try lines.filter { try $0.value.entry.isAskedForAgain }
+      lines = try lines.filter { line in
+        try line.value.entry.isAskedForAgain || !isInHistory && line.value.entry.attempt != nil
+      }
       let bytes = lines.values.sorted { $0.entry.store < $1.entry.store }
-        .flatMap { $0.line + [UInt8(ascii: "\n")] }
+        .flatMap { entry, line in
+          (isInHistory && entry.attempt != nil
+            ? Array(JSONLine.text(of: entry.withoutHistory).utf8)[...] : line)
+            + [UInt8(ascii: "\n")]
+        }
       try DurableFile.write(bytes, to: file)
       try Self.write(RunName(run: run, isFinished: false), in: folder)
     }
     log = Mutex(Log(file: try DurableLog(at: file)))
-    state = Mutex(State(entries: lines.mapValues(\.entry)))
+    state = Mutex(State(entries: lines.mapValues(\.entry.withoutHistory)))
     try OwnThread.start { self.write() }
+  }
+
+  private static func runName(_ folder: FilePath) throws -> RunName? {
+    try RegularFile.bytesIfPresent(of: runFile(folder), limit: 4096, isPrivate: true)
+      .flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }
   }
 
   private static func write(_ name: RunName, in folder: FilePath) throws {
@@ -115,6 +148,28 @@ final class PipelineLedger: Sendable {
       lines[entry.store] = (entry, line)
     }
     return lines
+  }
+
+  /// What each line has for the ledger, one after the other.
+  static func forEachAttempt(
+    in file: FilePath, _ body: (LedgerAttempt, LedgerBackup?) throws -> Void
+  ) throws {
+    let bytes = try RegularFile.bytesIfPresent(of: file, limit: byteLimit, isPrivate: true)
+    let decoder = JSONDecoder()
+    for line in (bytes ?? []).split(separator: UInt8(ascii: "\n")) {
+      guard let entry = try? decoder.decode(Entry.self, from: Data(line)),
+        let attempt = entry.attempt
+      else { continue }
+      try body(attempt, entry.backupRecord)
+    }
+  }
+
+  /// What the state folder of a run has for the ledger that it may lack.
+  static func forEachAttempt(
+    inState folder: FilePath, _ body: (LedgerAttempt, LedgerBackup?) throws -> Void
+  ) throws {
+    guard try runName(folder)?.isInHistory != true else { return }
+    try forEachAttempt(in: logFile(folder), body)
   }
 
   func entry(of store: FilePath) -> Entry? { state.withLock { $0.entries[store.string] } }
@@ -152,7 +207,7 @@ final class PipelineLedger: Sendable {
         entries.map { JSONLine.text(of: $0) }, surviving: isLasting ? .powerCut : .processCrash)
     }
     state.withLock { state in
-      for entry in entries { state.entries[entry.store] = entry }
+      for entry in entries { state.entries[entry.store] = entry.withoutHistory }
     }
   }
 
@@ -162,8 +217,15 @@ final class PipelineLedger: Sendable {
     work.signal()
   }
 
-  /// The run has come to its end: the next one is another.
-  func finish() throws { try Self.write(RunName(run: run, isFinished: true), in: folder) }
+  /// This start has come to its end.
+  ///
+  /// - Parameters:
+  ///   - isFinished: The run has, too: the next one is another.
+  ///   - isInHistory: Every line is in the ledger.
+  func end(isFinished: Bool, isInHistory: Bool) throws {
+    try Self.write(
+      RunName(run: run, isFinished: isFinished, isInHistory: isInHistory), in: folder)
+  }
 }
 
 extension PipelineLedger.Entry {

@@ -2,17 +2,20 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
+import Synchronization
 import SystemPackage
 
 /// A pipeline, from its stores to their results.
 ///
 ///     state/lock           held by the coordinator as long as it lives
 ///     state/run.json       which run it is; one that was interrupted is resumed
-///     state/ledger.jsonl   what became of each store
+///     state/ledger.jsonl   what became of each store: progress, see ``PipelineLedger``
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
+///     ledger.sqlite        the history of all runs, see ``RunHistory`` and ``PipelinePlaces``
 ///
 /// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own: it
 /// is coordinated in a process of ``StoreHosts``.
@@ -25,7 +28,12 @@ public struct PipelineRun: Sendable {
   private let pool: WorkerPool.Settings
   private let state: FilePath
   private let tellsEvents: Bool
-  private let observe: @Sendable (PipelineEvent) -> Void
+  let places: PipelinePlaces
+  var backupRetention: BackupRetention { pipeline.backups }
+  /// What the ledger is to know of this start.
+  public var context = RunContext()
+  private let lanes = LaneNumbers()
+  let observe: @Sendable (PipelineEvent) -> Void
 
   /// - Parameters:
   ///   - template: What every store is to become; its paths are filled in.
@@ -42,10 +50,8 @@ public struct PipelineRun: Sendable {
     self.pipeline = pipeline
     self.template = template
     self.pool = pool
-    // A folder that a person names may be a link; the one beside the pipeline may not.
-    self.state =
-      state.map { $0.resolved ?? $0.resolvingFolders }
-      ?? pipeline.stateFolder.resolvingFolders
+    places = PipelinePlaces(pipeline, state: state)
+    self.state = places.state
     self.observe = observe
   }
 
@@ -58,10 +64,25 @@ public struct PipelineRun: Sendable {
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     let lock = try FileLock(acquiring: state.appending("lock"))
-    let ledger = try PipelineLedger(folder: state, now: Date().timeIntervalSince1970)
+    let now = Date().timeIntervalSince1970
+    let finished = try await Rollback.finishInterrupted(pipeline, places)
+    if finished > 0 {
+      observe(.note("\(finished) interrupted \(finished == 1 ? "rollback was" : "rollbacks were") finished first."))
+    }
+    let history = try RunHistory(
+      at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
+    let ledger = try PipelineLedger(folder: state, now: now, history: history)
+    try history.begin(
+      LedgerRun(
+        name: ledger.run, pipeline: pipeline.name, file: pipeline.file.resolvingFolders.string,
+        started: now, host: MachineName.text, workers: pool.workerCount,
+        options: context.options))
+    defer { history.close() }
     let search = StoreSearch(pipeline, state: state)
     let findings = try await onOwnThread { try search.run() }
     let settings = try settingsDigest()
+    history.setFound(findings.stores.count, in: ledger.run)
+    for note in history.takeNotes() { observe(.note(note)) }
     observe(
       .found(
         PipelineStart(
@@ -73,15 +94,23 @@ public struct PipelineRun: Sendable {
     summary.resumed = ledger.isResumed
     summary.earlier = 0
     let hosts = hosts
-    await migrate(findings, ledger, settings, hosts, &summary)
+    let books = Books(
+      ledger: ledger, history: history, settings: settings, quarantined: history.quarantined())
+    await migrate(findings, books, hosts, &summary)
     await hosts.close()
     ledger.close()
+    history.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
     if summary.pending == 0 {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
-      try ledger.finish()
     }
+    try ledger.end(isFinished: summary.pending == 0, isInHistory: history.isWhole)
+    history.end(
+      ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
+      RunReport.Counts(summary))
+    try keepRetention(history, &summary)
+    for note in history.takeNotes() { observe(.note(note)) }
     _ = consume lock
     return summary
   }
@@ -137,8 +166,8 @@ public struct PipelineRun: Sendable {
 // One store after the other, and side by side.
 extension PipelineRun {
   private func migrate(
-    _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String,
-    _ hosts: StoreHosts, _ summary: inout PipelineSummary
+    _ findings: StoreSearch.Findings, _ books: Books, _ hosts: StoreHosts,
+    _ summary: inout PipelineSummary
   ) async {
     summary.found = findings.stores.count
     tellUnreadable(findings, &summary)
@@ -147,7 +176,7 @@ extension PipelineRun {
     await withTaskGroup(of: Outcome.self) { group in
       func begin(_ store: FoundStore) {
         group.addTask {
-          await migrate(store, workers: self.workers(for: store), ledger, settings, hosts)
+          await migrate(store, workers: self.workers(for: store), books, hosts)
         }
       }
       var (places, workers) = (2 * pool.workerCount, pool.workerCount)
@@ -213,10 +242,15 @@ extension PipelineRun {
   }
 
   private func migrate(
-    _ store: FoundStore, workers: Int, _ ledger: PipelineLedger, _ settings: String,
-    _ hosts: StoreHosts
+    _ store: FoundStore, workers: Int, _ books: Books, _ hosts: StoreHosts
   ) async -> Outcome {
-    if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
+    let (ledger, settings) = (books.ledger, books.settings)
+    let start = Date().timeIntervalSince1970
+    let mark = StoreFiles(store.path).markName
+    if let refusal = Self.refusal(of: store) {
+      books.add(refusal, of: store, from: start, lane: nil, mark: mark)
+      return Outcome(store: store, result: refusal)
+    }
     let request = request(for: store)
     let known = ledger.entry(of: store.path)
     if let known, known.settings == settings,
@@ -224,20 +258,37 @@ extension PipelineRun {
     {
       return result
     }
+    if let known = books.quarantined[store.path.string], known.mark == mark,
+      known.settings == settings
+    {
+      return Outcome(store: store, result: MigrationResult(quarantined: known))
+    }
     let observe = observe
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
+    let lane = lanes.take()
+    defer { lanes.giveBack(lane) }
+    let isRecorded = Atomic(false)
     let result = await hosts.perform(
       task(store, workers: workers, settings),
       record: { result in
         guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
         else { return }
-        try await ledger.record(.init(result, of: store, run: ledger.run, settings))
+        var entry = PipelineLedger.Entry(result, of: store, run: ledger.run, settings)
+        entry.attempt = LedgerAttempt(
+          result, of: store, run: ledger.run, started: start, ended: entry.time, lane: lane)
+        entry.backupRecord = LedgerBackup(result, of: store, run: ledger.run, at: entry.time)
+        try await ledger.record(entry)
+        books.add(entry, mark: mark, result)
+        isRecorded.store(true, ordering: .relaxed)
       },
       observe: { observe(.store(store, $0)) })
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(
         store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
         isEarlier: true)
+    }
+    if !isRecorded.load(ordering: .relaxed) {
+      books.add(result, of: store, from: start, lane: lane, mark: mark)
     }
     return Outcome(store: store, result: result)
   }
@@ -314,7 +365,14 @@ extension PipelineRun {
     var pool = pool
     pool.workerCount = max(1, workers)
     var settings = StoreRun.Settings(pool: pool)
-    settings.record = record
+    settings.record = { result in
+      var result = result
+      if result.verdict == .migrated, let output = result.output {
+        let files = StoreFiles(FilePath(output))
+        result.digest = try? files.digest(inState: result.finalIdentity)
+      }
+      try record(result)
+    }
     if workers == 0 { settings.policiesHere = policies }
     // A process that coordinated the store before ours was killed may be about to end.
     settings.lockPatienceSeconds = 10
@@ -353,7 +411,7 @@ extension PipelineRun {
   }
 
   /// The name of a store's run directory.
-  private static func name(of store: FilePath) -> String {
+  static func name(of store: FilePath) -> String {
     String(Hexadecimal.text(of: SHA256.digest(of: Array(store.string.utf8))).prefix(32))
   }
 

@@ -13,6 +13,8 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   public var sameModel = 0
   public var refused = 0
   public var needsMapping = 0
+  /// Not tried, see `godwit quarantine`.
+  public var quarantined = 0
   public var failed = 0
   /// Not done yet, or not done because of something that passes: run again.
   public var pending = 0
@@ -21,12 +23,15 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   public var seconds: Double?
   /// True where no worker can be had, and no store was tried any more.
   public var lacksWorkers: Bool?
+  /// Backups that the run removed, by the key `backups`.
+  public var prunedBackups: Int?
 
   public init(pipeline: String) { self.pipeline = pipeline }
 
   private enum CodingKeys: String, CodingKey {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
-    case needsMapping = "needs-mapping", failed, pending, earlier, seconds, lacksWorkers
+    case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds, lacksWorkers
+    case prunedBackups = "pruned-backups"
   }
 
   /// Counts what became of a store.
@@ -36,6 +41,7 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
     case .sameModel: sameModel += 1
     case .refused: refused += 1
     case .needsMapping: needsMapping += 1
+    case .quarantined: quarantined += 1
     case .pending: pending += 1
     case .failed: failed += 1
     }
@@ -45,7 +51,7 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   /// The stores that ended well.
   public var done: Int { migrated + sameModel }
   /// The stores that ended otherwise.
-  public var notDone: Int { refused + needsMapping + failed }
+  public var notDone: Int { refused + needsMapping + quarantined + failed }
 
   /// Counts every store that was found and not counted as one that is not done yet.
   public mutating func countTheRest() { pending += found - done - notDone - pending }
@@ -57,6 +63,8 @@ public enum PipelineEvent: Sendable {
   case found(PipelineStart)
   case store(FoundStore, RunEvent)
   case result(FoundStore?, MigrationResult)
+  /// Something about the run as a whole that a person should know.
+  case note(String)
 }
 
 /// The first line of `godwit run --json`.

@@ -50,17 +50,21 @@ struct StoreEnd: Codable, Sendable {
   var ending: MigrationResult.Ending
   var sourceIdentity: String?
   var finalIdentity: String?
+  var storeUUID: String?
+  var digest: String?
 
   init(_ result: MigrationResult) {
     self.result = result
     ending = result.ending
     (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
+    (storeUUID, digest) = (result.storeUUID, result.digest)
   }
 
   var whole: MigrationResult {
     var result = result
     result.ending = ending
     (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
+    (result.storeUUID, result.digest) = (storeUUID, digest)
     return result
   }
 }

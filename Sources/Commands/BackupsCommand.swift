@@ -1,0 +1,135 @@
+import ArgumentParser
+import Foundation
+import GodwitFleet
+import GodwitLedger
+import SystemPackage
+
+struct BackupsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "backups",
+    abstract: "Lists the backups of a pipeline's runs, or removes old ones.",
+    subcommands: [BackupsListCommand.self, BackupsPruneCommand.self])
+}
+
+struct BackupsListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "Lists the backups that are there, the oldest first.")
+
+  @OptionGroup var arguments: PipelineArguments
+
+  func run() throws {
+    let places = try arguments.read().places
+    let ledger = try arguments.ledger(places)
+    var table = TextTable()
+    table.add(["made", "size", "run", "backup"])
+    try ledger.forEachBackup { backup in
+      if arguments.json { return Output.result(json: BackupRecord(backup)) }
+      table.add([
+        Clock.text(backup.made), ByteSize.text(backup.bytes), backup.run,
+        backup.path + (backup.state == .kept ? "" : " (\(backup.state.rawValue))"),
+      ])
+    }
+    let totals = try ledger.backupTotals()
+    if arguments.json {
+      Output.result(json: BackupTotals(backups: totals.count, bytes: totals.bytes))
+    } else {
+      if totals.count > 0 { for line in table.lines(numbers: [1]) { Output.result(line) } }
+      Output.result(
+        "\(grouped(Int64(totals.count))) \(totals.count == 1 ? "backup" : "backups"), "
+          + ByteSize.text(totals.bytes))
+    }
+  }
+}
+
+struct BackupsPruneCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "prune",
+    abstract: "Removes backups as the pipeline's key `backups` says.",
+    discussion: """
+      A backup stays where it may be the only good copy: where its store is missing, damaged, in use \
+      or another store, where the backup is not the file that the run made, and where a rollback is \
+      under way. Exits with 0.
+      """)
+
+  @OptionGroup var arguments: PipelineArguments
+
+  @Option(help: "Removes backups that are older, such as 14d or 36h. Default: what the pipeline says.")
+  var keep: String?
+
+  @Option(
+    help: "Removes the oldest while all together are larger, such as 200GiB. Default: likewise.")
+  var max: String?
+
+  @Flag(help: "Says what would go, and removes nothing.")
+  var dryRun = false
+
+  func validate() throws {
+    if let keep, Age(keep) == nil { throw ValidationError("--keep is an age such as 14d or 36h.") }
+    if let max, ByteSize(max) == nil { throw ValidationError("--max is a size such as 200GiB.") }
+  }
+
+  func run() throws {
+    let (pipeline, places) = try arguments.read()
+    var retention = pipeline.backups
+    if let keep { retention.keepSeconds = Age(keep)?.seconds }
+    if let max { retention.maxBytes = ByteSize(max)?.bytes }
+    guard retention.isLimited else {
+      throw ValidationError(
+        "The pipeline has no key backups. Add it, or give --keep or --max.")
+    }
+    _ = try arguments.ledger(places)
+    let lock = try PipelineHistory.lock(places)
+    guard let ledger = try PipelineHistory.writing(places) else {
+      throw PipelineArguments.noLedger(places)
+    }
+    let pruning = BackupPruning(
+      retention, places: places, now: Date().timeIntervalSince1970, isDry: dryRun)
+    let summary = try pruning.run(ledger) { item in
+      if let message = item.message { Output.say(message) }
+      if arguments.json {
+        Output.result(json: item)
+      } else {
+        let word = item.pruned ? (dryRun ? "would be removed" : "removed") : "kept"
+        Output.result("\(item.path): \(word)")
+      }
+    }
+    _ = consume lock
+    if arguments.json { return Output.result(json: summary) }
+    Output.result(
+      "\(grouped(Int64(summary.pruned))) \(dryRun ? "would be removed" : "removed") "
+        + "(\(ByteSize.text(summary.prunedBytes))), \(grouped(Int64(summary.left))) left "
+        + "(\(ByteSize.text(summary.leftBytes)))")
+  }
+}
+
+/// A line of `backups list --json`.
+struct BackupRecord: Encodable {
+  var event = "backup"
+  var path: String
+  var folder: String?
+  var store: String
+  var run: String
+  var kind: String
+  var bytes: Int64
+  var made: Double
+  var state: String
+  var changed: Double
+
+  init(_ backup: LedgerBackup) {
+    path = backup.path
+    folder = backup.folder
+    store = backup.store
+    run = backup.run
+    kind = backup.kind.rawValue
+    bytes = backup.bytes
+    made = backup.made
+    state = backup.state.rawValue
+    changed = backup.changed
+  }
+}
+
+private struct BackupTotals: Encodable {
+  var event = "summary"
+  var backups: Int
+  var bytes: Int64
+}

@@ -1,0 +1,121 @@
+import ArgumentParser
+import Foundation
+import GodwitFleet
+import GodwitLedger
+import SystemPackage
+
+struct QuarantineCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "quarantine",
+    abstract: "Lists stores that failed again and again, and lets them be tried again.",
+    discussion: """
+      A store that fails several times with the same reason, and does not change meanwhile, is not \
+      tried every night. It is tried again when it, a model or a mapping model changes, or when it is \
+      released.
+      """,
+    subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self])
+}
+
+struct QuarantineListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "Lists the stores that are quarantined.")
+
+  @OptionGroup var arguments: PipelineArguments
+
+  @Flag(help: "Also those that failed, and are still tried.")
+  var all = false
+
+  func run() throws {
+    let places = try arguments.read().places
+    let stores = try arguments.ledger(places).quarantine(all: all)
+    var table = TextTable()
+    table.add(["since", "attempts", "reason", "store"])
+    for store in stores {
+      if arguments.json {
+        Output.result(json: QuarantineRecord(store))
+      } else {
+        table.add([
+          store.since.map(Clock.text) ?? "-", "\(store.attempts)", store.reason, store.store,
+        ])
+      }
+    }
+    guard !arguments.json else { return }
+    if !stores.isEmpty { for line in table.lines(numbers: [1]) { Output.result(line) } }
+    let count = stores.count { $0.since != nil }
+    Output.result("\(grouped(Int64(count))) \(count == 1 ? "store" : "stores") quarantined")
+  }
+}
+
+struct QuarantineReleaseCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "release", abstract: "Lets the next run try stores again.")
+
+  @OptionGroup var arguments: PipelineArguments
+
+  @Argument(help: "Stores: their main SQLite files.")
+  var stores: [String] = []
+
+  @Flag(help: "Every store that is quarantined.")
+  var all = false
+
+  func validate() throws {
+    guard all != !stores.isEmpty else {
+      throw ValidationError("Name the stores, or give --all.")
+    }
+  }
+
+  func run() throws {
+    let places = try arguments.read().places
+    _ = try arguments.ledger(places)
+    let lock = try PipelineHistory.lock(places)
+    guard let ledger = try PipelineHistory.writing(places) else {
+      throw PipelineArguments.noLedger(places)
+    }
+    let wanted =
+      all ? try ledger.quarantine().map(\.store) : stores.map { FilePath($0).resolvedStore }
+    let now = Date().timeIntervalSince1970
+    var unknown: [String] = []
+    var released = 0
+    try ledger.writing {
+      for store in wanted {
+        if try ledger.release(store, at: now) { released += 1 } else { unknown.append(store) }
+      }
+    }
+    _ = consume lock
+    for store in unknown { Output.say("\(store) is not quarantined.") }
+    if arguments.json {
+      Output.result(json: ReleaseRecord(released: released, unknown: unknown))
+    } else {
+      Output.result("\(grouped(Int64(released))) \(released == 1 ? "store" : "stores") released")
+    }
+    if !unknown.isEmpty { throw ExitStatus.someFailed.exit }
+  }
+}
+
+/// A line of `quarantine list --json`.
+private struct QuarantineRecord: Encodable {
+  var event = "quarantine"
+  var store: String
+  var reason: String
+  var attempts: Int
+  var first: Double
+  var last: Double
+  var since: Double?
+  var released: Double?
+
+  init(_ store: LedgerQuarantine) {
+    self.store = store.store
+    reason = store.reason
+    attempts = store.attempts
+    first = store.first
+    last = store.last
+    since = store.since
+    released = store.released
+  }
+}
+
+private struct ReleaseRecord: Encodable {
+  var event = "released"
+  var released: Int
+  var unknown: [String]
+}

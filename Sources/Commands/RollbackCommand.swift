@@ -1,0 +1,92 @@
+import ArgumentParser
+import Foundation
+import GodwitFleet
+import GodwitLedger
+import SystemPackage
+
+struct RollbackCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rollback",
+    abstract: "Puts the stores of a run back as they were, out of its backups.",
+    discussion: """
+      Main file, WAL and external data are restored byte for byte. A store that was changed since, or \
+      that somebody has open, is refused and named. What a store was before the rollback is kept \
+      beside it as STORE.godwit-rolled-back-….sqlite. Run the same command again to finish a rollback \
+      that was interrupted.
+
+      The next `run` migrates the stores again, unless the pipeline says otherwise.
+
+      Exits with 0, or with 3 where a store was refused.
+      """)
+
+  @OptionGroup var arguments: PipelineArguments
+
+  @Option(
+    name: .customLong("run"),
+    help: "The run, as `history` names it. Default: the last one that replaced a store.")
+  var runName: String?
+
+  @Option(
+    help: "Only this store; may repeat. Without --run, out of the newest backup of each store.")
+  var store: [String] = []
+
+  @Option(help: "Only stores that were of this version before.")
+  var cohort: String?
+
+  @Flag(help: "Says what would become of each store, and changes nothing.")
+  var dryRun = false
+
+  @Flag(help: "Silent about stores that are restored.")
+  var quiet = false
+
+  func run() async throws {
+    let (pipeline, places) = try arguments.read()
+    guard try PipelineHistory.reading(places) != nil else {
+      throw PipelineArguments.noLedger(places)
+    }
+    let lock = try PipelineHistory.lock(places)
+    let rollback = Rollback(
+      pipeline, places: places,
+      Rollback.Selection(run: runName, stores: store.map { FilePath($0) }, version: cohort),
+      isDry: dryRun, options: Array(CommandLine.arguments.dropFirst()))
+    let report = report
+    let work = Task { try await rollback.run(observe: report) }
+    StopSignals.install(
+      stop: {
+        Output.say("Stopping. Run the same command to finish.")
+        work.cancel()
+      },
+      end: { _exit(ExitStatus.resumable.rawValue) })
+    let summary = try await work.value
+    _ = consume lock
+    if arguments.json {
+      Output.result(json: summary)
+    } else if !quiet || summary.refused > 0 {
+      Output.result(line(summary))
+    }
+    if summary.refused > 0 { throw ExitStatus.someFailed.exit }
+  }
+
+  private var report: @Sendable (Rollback.Item) -> Void {
+    let (asJSON, isQuiet, isDry) = (arguments.json, quiet, dryRun)
+    return { item in
+      for reason in item.reasons { Output.say("\(item.store): \(reason.message)") }
+      if asJSON { return Output.result(json: item) }
+      switch item.verdict {
+      case .restored:
+        guard !isQuiet else { return }
+        Output.result("\(item.store): \(isDry ? "would be restored" : "restored")")
+        if let kept = item.kept { Output.result("  what it was is kept as \(kept)") }
+      case .refused: Output.result("\(item.store): refused")
+      }
+    }
+  }
+
+  private func line(_ summary: Rollback.Summary) -> String {
+    guard summary.found > 0 else { return "Nothing to roll back: no run replaced such a store." }
+    let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
+    return "\(summary.run.map { "run \($0): " } ?? "")\(stores): "
+      + "\(grouped(Int64(summary.restored))) \(dryRun ? "would be restored" : "restored")"
+      + (summary.refused > 0 ? ", \(grouped(Int64(summary.refused))) refused" : "")
+  }
+}

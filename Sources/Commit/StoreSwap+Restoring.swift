@@ -1,0 +1,129 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import SystemPackage
+
+/// Puts a backup back where a commit had put its destination: main file, logs and external data, byte
+/// for byte. The store that it replaces is kept beside it, as a commit keeps its source.
+///
+/// It is a commit in which source and destination have changed parts, with its own journal in a run
+/// directory of its own. A backup with a WAL or a hot journal needs one step more: beside the store
+/// that is replaced its logs would be played back into that. So a copy of the backup with the logs'
+/// content in it takes the store's place first, then the logs are put beside it, then the backup's own
+/// main file takes the copy's place. At every moment the path reads as one whole store.
+extension StoreSwap {
+  /// - Parameters:
+  ///   - backup: The backup; it stays where it is.
+  ///   - store: What it is put in the place of.
+  ///   - identity: The state of the store that may be replaced.
+  ///   - run: A directory for this alone, locked by the caller.
+  ///   - name: A part of the name of what is kept: `STORE.godwit-rolled-back-NAME.sqlite`.
+  /// - Throws: ``CommitError``: `sourceChanged` where the store is in another state, `storeInUse`
+  ///   where somebody has it open; nothing is changed then.
+  public static func restore(
+    _ backup: StoreFiles, to store: StoreFiles, identity: StoreIdentity, run: RunDirectory,
+    name: String, isStoreOffline: Bool = false
+  ) throws -> CommitJournal {
+    guard !identity.hasPendingChanges else { throw CommitError.sourceChanged(store: store.store) }
+    try backup.checkKinds()
+    try backup.checkExternalDataKinds()
+    guard try FileMark(backup.store) != nil else { throw CommitError.notAFile(store: backup.store) }
+    var ends = CommitEnds(
+      sourcePath: store.store.string, sourceIdentity: identity, readPath: store.store.string,
+      externalDataPath: backup.externalDataFolder.string, destinationPath: store.store.string,
+      fingerprint: "restore")
+    let logs = try [backup.wal, backup.journal].compactMap { try FileMark($0) }
+      .filter { $0.size > 0 }
+    let main = try FileMark(backup.store)?.size ?? 0
+    let swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
+    // The assembled file, and with logs a copy without them and a clone of that.
+    let needed = logs.isEmpty ? main : 3 * main + logs.reduce(0) { $0 + $1.size }
+    try swap.checkSpace(assembledBytes: needed)
+    return try tellingSpace(at: store.store) {
+      if !logs.isEmpty {
+        ends.readPath = try settled(backup, in: run).string
+      }
+      let swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
+      let assembled = try swap.assemblyPath()
+      for path in [
+        assembled, CommitJournal.waitingLog("wal", of: assembled),
+        CommitJournal.waitingLog("journal", of: assembled),
+      ] { try DurableFile.removeIfPresent(path) }
+      try DurableFile.copy(backup.store, to: assembled)
+      guard try ExternalDataFolder.areEqual(backup.store, assembled) else {
+        throw CommitError.incompleteBackup(path: assembled)
+      }
+      return try swap.restore(backup, assembled)
+    }
+  }
+
+  /// A copy of the backup with its logs' content in it.
+  private static func settled(_ backup: StoreFiles, in run: RunDirectory) throws -> FilePath {
+    let path = try SourceStore(path: backup.store, snapshotFolder: run.snapshot).readPath
+    guard path == backup.store else { return path }
+    // Nothing is committed in its logs.
+    try DurableFile.makeFolder(run.snapshot)
+    let copy = run.snapshot.appending("store-restored.sqlite")
+    try DurableFile.removeIfPresent(copy)
+    try DurableFile.copy(backup.store, to: copy)
+    return copy
+  }
+
+  private func restore(_ backup: StoreFiles, _ assembled: FilePath) throws -> CommitJournal {
+    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
+    do {
+      var lock = try CommitSteps.lock(source.store)
+      guard try source.identity(hasWriter: false) == ends.sourceIdentity,
+        let main = try FileMark(source.store)
+      else { throw CommitError.sourceChanged(store: source.store) }
+      try steps.requireNoOpeners(of: source, &lock)
+      lock.giveLeaseBack()
+      var journal = try beginning(.restore, assembled)
+      journal.main = main
+      journal.wal = try FileMark(source.wal)
+      journal.rollbackJournal = try FileMark(source.journal)
+      if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
+      journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
+      journal.restoredJournal = try waiting(backup.journal, "journal", assembled)
+      for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
+      where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+      let external = backup.externalDataFolder
+      let kept = Set(try ExternalDataFolder.names(in: external))
+      if try FileKind(at: external) == .folder { journal.externalSources = [external.string] }
+      journal.added = try newExternalData(from: [external], in: source)
+      journal.removed = try ExternalDataFolder.names(in: source.externalDataFolder)
+        .filter { !kept.contains($0) }
+      journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
+      try journal.write(in: run)
+      try steps.goForward(&journal, &lock)
+      return journal
+    } catch let error as CommitError where error.isInterference {
+      if let journal = try CommitJournal.read(in: run) { try steps.takeBack(journal) }
+      throw error
+    }
+  }
+
+  /// A copy of one of the backup's logs, ready to get its name.
+  private func waiting(
+    _ log: FilePath, _ suffix: String, _ assembled: FilePath
+  ) throws -> CommitJournal.Log? {
+    guard let original = try FileMark(log), original.size > 0 else { return nil }
+    let path = CommitJournal.waitingLog(suffix, of: assembled)
+    try DurableFile.copy(log, to: path)
+    guard let mark = try FileMark(path), try ExternalDataFolder.areEqual(log, path) else {
+      throw CommitError.incompleteBackup(path: path)
+    }
+    return CommitJournal.Log(path: path.string, mark: mark)
+  }
+
+  /// Brings a restoration that was cut off to its end, forward or back, as
+  /// ``recover(run:source:destination:isStoreOffline:)`` does with a commit.
+  public static func recoverRestoration(
+    of backup: StoreFiles, to store: FilePath, run: RunDirectory, isStoreOffline: Bool = false
+  ) throws -> Recovery {
+    guard let found = try CommitJournal.read(in: run) else { return .nothing }
+    return try recover(
+      found.checked(in: run, source: store, destination: store, restored: backup), run,
+      isStoreOffline)
+  }
+}

@@ -1,0 +1,83 @@
+import Foundation
+import GodwitDigests
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import SystemPackage
+
+// What shows that files are still those that the ledger knows.
+extension StoreFiles {
+  /// A name for the state of the files, as lstat(2) shows it: it changes with every write, and can be
+  /// had of a store that cannot be read. Nothing is opened and nothing waits.
+  var markName: String {
+    let texts = [store, wal, journal].map { path in
+      guard let mark = try? FileMark(path) else { return "-" }
+      return "\(mark.inode) \(mark.size) \(mark.modificationSeconds).\(mark.modificationNanoseconds)"
+    }
+    let digest = SHA256.digest(of: Array(texts.joined(separator: "\n").utf8))
+    return String(Hexadecimal.text(of: digest).prefix(32))
+  }
+
+  /// The digest of the main file as it is now.
+  ///
+  /// - Returns: Nil where the store changed meanwhile, or is not in the state of that name.
+  func digest(inState identity: String?) throws -> String? {
+    let text = try fileDigest()
+    if let identity, try self.identity().name != identity { return nil }
+    return text
+  }
+
+  /// The digest of the main file.
+  func fileDigest() throws -> String {
+    let file = try RegularFile.open(store)
+    defer { try? file.close() }
+    let piece = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: FileDigest.pieceBytes, alignment: 4096)
+    defer { piece.deallocate() }
+    var digest = FileDigest()
+    while true {
+      var filled = 0
+      while filled < piece.count {
+        let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: piece[filled...]))
+        if count == 0 { break }
+        filled += count
+      }
+      if filled > 0 { digest.add(UnsafeRawBufferPointer(rebasing: piece[..<filled])) }
+      if filled < piece.count { return digest.finish() }
+    }
+  }
+
+  /// The marks of a backup's files, and the bytes of those that no store shares; nil where the main
+  /// file is not there.
+  func backupMark() throws -> (mark: BackupMark, ownBytes: Int64)? {
+    guard let main = try FileMark(store) else { return nil }
+    var bytes = main.size
+    func mark(_ path: FilePath) throws -> BackupMark.File? {
+      guard let found = try FileMark(path) else { return nil }
+      bytes += found.size
+      return BackupMark.File(found)
+    }
+    var result = BackupMark(
+      main: BackupMark.File(main), wal: try mark(wal), journal: try mark(journal))
+    guard try FileKind(at: externalDataFolder) == .folder else { return (result, bytes) }
+    var digest = SHA256()
+    for name in try DurableFile.names(in: externalDataFolder) {
+      var status = stat()
+      let path = externalDataFolder.appending(name)
+      guard path.withPlatformString({ lstat($0, &status) }) == 0 else { continue }
+      digest.update(Array("\(name)\n\(status.st_size)\n".utf8))
+      result.externalFiles += 1
+      if status.st_nlink == 1 { bytes += Int64(status.st_size) }
+    }
+    result.externalDigest = Hexadecimal.text(of: digest.finish())
+    return (result, bytes)
+  }
+}
+
+extension BackupMark.File {
+  init(_ mark: FileMark) {
+    self.init(
+      inode: mark.inode, size: mark.size, seconds: mark.modificationSeconds,
+      nanoseconds: mark.modificationNanoseconds)
+  }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import GodwitPlanning
+import Synchronization
+import SystemPackage
+
+extension LedgerAttempt {
+  /// 20. A store with more reasons has them in the output of the run.
+  private static let mostReasons = 20
+
+  /// - Parameters:
+  ///   - started: Like `ended`, seconds since 1970-01-01 UTC.
+  ///   - lane: Which of the run's processes coordinated the store.
+  init(
+    _ result: MigrationResult, of store: FoundStore, run: String, started: Double, ended: Double,
+    lane: Int?
+  ) {
+    self.init(
+      run: run, store: store.path.string, started: started, ended: ended,
+      verdict: result.verdict.rawValue, sourceBytes: store.bytes, code: result.code,
+      reasons: result.reasons.prefix(Self.mostReasons).map(RunReport.Reason.init),
+      losses: result.losses.map(RunReport.Loss.init),
+      stages: (result.stages ?? []).map(RunReport.Stage.init))
+    source = result.source
+    destination = result.destination
+    rows = result.rows
+    if result.verdict == .migrated, let output = result.output {
+      destinationBytes = try? FileMark(FilePath(output))?.size
+    }
+    digest = result.digest
+    identity = result.finalIdentity
+    output = result.output
+    self.lane = lane
+    host = MachineName.text
+    uuid = result.storeUUID
+  }
+}
+
+extension LedgerBackup {
+  /// The backup that a migration in place has left; nil for a result without one.
+  init?(_ result: MigrationResult, of store: FoundStore, run: String, at time: Double) {
+    guard result.verdict == .migrated, let path = result.backup else { return nil }
+    let files = StoreFiles(FilePath(path))
+    guard let found = try? files.backupMark() else { return nil }
+    let hasFolder = (try? FileKind(at: files.supportFolder)) == .folder
+    self.init(
+      path: path, folder: hasFolder ? files.supportFolder.string : nil, store: store.path.string,
+      run: run, bytes: found.ownBytes, made: time, marks: found.mark,
+      identity: result.finalIdentity, digest: result.digest)
+  }
+}
+
+extension RunReport.Reason {
+  init(_ reason: Reason) {
+    self.init(
+      reason: reason.reason, entity: reason.entity, property: reason.property,
+      count: reason.count, primaryKeys: reason.primaryKeys, message: reason.message)
+  }
+}
+
+extension RunReport.Loss {
+  init(_ loss: Loss) {
+    self.init(
+      kind: loss.kind.rawValue, entity: loss.entity, property: loss.property, count: loss.count,
+      message: loss.message)
+  }
+}
+
+extension RunReport.Stage {
+  init(_ cost: MigrationResult.StageCost) {
+    self.init(stage: cost.stage, seconds: cost.seconds, rows: cost.rows, bytes: cost.bytes)
+  }
+}
+
+extension RunReport.Counts {
+  public init(_ summary: PipelineSummary) {
+    self.init(
+      found: summary.found, migrated: summary.migrated, sameModel: summary.sameModel,
+      refused: summary.refused, needsMapping: summary.needsMapping,
+      quarantined: summary.quarantined, failed: summary.failed, pending: summary.pending,
+      earlier: summary.earlier ?? 0)
+  }
+}
+
+extension RunHistory.Outcome {
+  /// - Parameter mark: The name of the state of the store's files before it was tried.
+  init(_ result: MigrationResult, mark: String, settings: String) {
+    switch result.verdict {
+    case .migrated, .sameModel: self = .well
+    case .refused, .failed:
+      self =
+        result.ending.passes
+        ? .passing
+        : .failed(
+          reason: result.reasons.first?.reason ?? result.verdict.rawValue, mark: mark,
+          settings: settings)
+    // A mapping model changes the settings, and passing reasons pass.
+    case .needsMapping, .pending, .quarantined: self = .passing
+    }
+  }
+}
+
+/// The name of this machine, as the kernel has it.
+enum MachineName {
+  static let text: String = {
+    var name = utsname()
+    guard uname(&name) == 0 else { return "" }
+    return withUnsafeBytes(of: &name.nodename) { bytes in
+      String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+    }
+  }()
+}
+
+/// Numbers for what goes on side by side: each the lowest that nobody has.
+final class LaneNumbers: Sendable {
+  private let taken = Mutex<Set<Int>>([])
+
+  func take() -> Int {
+    taken.withLock { taken in
+      var number = 0
+      while taken.contains(number) { number += 1 }
+      taken.insert(number)
+      return number
+    }
+  }
+
+  func giveBack(_ number: Int) { taken.withLock { _ = $0.remove(number) } }
+}

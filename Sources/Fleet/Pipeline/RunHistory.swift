@@ -1,0 +1,225 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import GodwitSQLite
+import GodwitWorker
+import Synchronization
+import SystemPackage
+
+/// Feeds the ledger while a pipeline runs.
+///
+/// Nothing waits for it: what a run must not lose is in its progress file before, and a start that finds
+/// lines there which the ledger lacks adds them. Results are written in groups, a second's worth
+/// together, so that a store costs no flush of its own. A ledger that cannot be written costs the
+/// history of the run, and a note says so; no store fails because of it.
+final class RunHistory: Sendable {
+  /// What an attempt says of the store's failures.
+  enum Outcome: Sendable {
+    /// It ended well.
+    case well
+    /// It failed, and will again while the state of that name and the settings are the same.
+    case failed(reason: String, mark: String, settings: String)
+    /// Nothing: the reason passes.
+    case passing
+  }
+
+  private struct Item: Sendable {
+    var attempt: LedgerAttempt
+    var backup: LedgerBackup?
+    var outcome: Outcome
+  }
+
+  private struct State {
+    var waiting: [Item] = []
+    var notes: [String] = []
+    var isClosed = false
+    var hasEnded = false
+  }
+
+  let path: FilePath
+  /// True for a ledger that this start began.
+  let isNew: Bool
+  private let ledger: GuardedLedger
+  private let state = Mutex(State())
+  private let work = DispatchSemaphore(value: 0)
+  private let urgent = DispatchSemaphore(value: 0)
+  private let ended = DispatchSemaphore(value: 0)
+  /// Failures in a row after which a store is quarantined; 0 for never.
+  private let quarantineLimit: Int
+
+  /// 512: as many results are written at once, however soon they come.
+  private static let groupSize = 512
+
+  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  /// - Throws: ``LedgerError/newerVersion(path:found:known:)`` and what shows that the file is
+  ///   somebody else's: a run must not do without a history that is there.
+  init(at path: FilePath, now: Double, quarantineLimit: Int) throws {
+    self.path = path
+    self.quarantineLimit = quarantineLimit
+    var opened: Ledger?
+    var note: String?
+    do {
+      let ledger = try Ledger(writingAt: path, now: now)
+      note = ledger.note
+      opened = ledger
+    } catch let error as SQLiteError {
+      note = Self.lost(path, error)
+    } catch let error as DurabilityError where error.errno != nil {
+      note = Self.lost(path, error)
+    }
+    isNew = opened?.isNew ?? false
+    ledger = GuardedLedger(opened)
+    if let note { state.withLock { $0.notes.append(note) } }
+  }
+
+  private static func lost(_ path: FilePath, _ error: any Error) -> String {
+    "\(path) cannot be written, so this run's history and its list of backups are lost: \(error)"
+  }
+
+  /// What a person should know, each once.
+  func takeNotes() -> [String] {
+    state.withLock { state in
+      defer { state.notes = [] }
+      return state.notes
+    }
+  }
+
+  /// Whether everything that was added is in the ledger.
+  var isWhole: Bool { ledger.withLock { $0 != nil } }
+
+  /// Changes the ledger, all of it together; nil where that could not be done, which is noted.
+  private func writing<Result>(_ body: (Ledger) throws -> Result) -> Result? {
+    ledger.withLock { ledger -> Result? in
+      guard let open = ledger else { return nil }
+      do {
+        return try open.writing { try body(open) }
+      } catch {
+        ledger = nil
+        let note = Self.lost(path, error)
+        state.withLock { $0.notes.append(note) }
+        return nil
+      }
+    }
+  }
+
+  /// Adds attempts that a progress file has and the ledger may lack.
+  ///
+  /// - Returns: Whether they are in the ledger now.
+  func catchUp(_ attempts: ((LedgerAttempt, LedgerBackup?) throws -> Void) throws -> Void) throws
+    -> Bool
+  {
+    var failure: (any Error)?
+    let isDone = writing { ledger in
+      do {
+        try attempts { attempt, backup in
+          try ledger.add(attempt)
+          if let backup { try ledger.add(backup) }
+        }
+      } catch let error as SQLiteError {
+        throw error
+      } catch {
+        failure = error
+      }
+    }
+    if let failure { throw failure }
+    return isDone != nil
+  }
+
+  /// A run begins; from here on results are written as they come.
+  func begin(_ run: LedgerRun) throws {
+    _ = writing { try $0.begin(run) }
+    try OwnThread.start { self.write() }
+  }
+
+  func setFound(_ stores: Int, in run: String) {
+    _ = writing { try $0.setFound(stores, in: run) }
+  }
+
+  /// The stores that are quarantined.
+  func quarantined() -> [String: LedgerQuarantine] {
+    let stores = writing { try $0.quarantine() } ?? []
+    return Dictionary(stores.map { ($0.store, $0) }, uniquingKeysWith: { $1 })
+  }
+
+  /// What became of a store. Returns at once.
+  func add(_ attempt: LedgerAttempt, _ backup: LedgerBackup?, _ outcome: Outcome) {
+    let count = state.withLock { state in
+      state.waiting.append(Item(attempt: attempt, backup: backup, outcome: outcome))
+      return state.waiting.count
+    }
+    if count == 1 { work.signal() }
+    if count == Self.groupSize { urgent.signal() }
+  }
+
+  private func write() {
+    while true {
+      work.wait()
+      // What comes within a second is written together.
+      if !state.withLock({ $0.isClosed }) { _ = urgent.wait(timeout: .now() + 1) }
+      let (items, isClosed) = state.withLock { state in
+        defer { state.waiting = [] }
+        return (state.waiting, state.isClosed)
+      }
+      if !items.isEmpty { _ = writing { try self.write(items, to: $0) } }
+      if isClosed {
+        state.withLock { $0.hasEnded = true }
+        ended.signal()
+        return
+      }
+    }
+  }
+
+  private func write(_ items: [Item], to ledger: Ledger) throws {
+    for item in items {
+      try ledger.add(item.attempt)
+      if let backup = item.backup { try ledger.add(backup) }
+      switch item.outcome {
+      case .well: try ledger.forgetFailures(of: item.attempt.store)
+      case .failed(let reason, let mark, let settings):
+        try ledger.countFailure(
+          of: item.attempt.store, reason: reason, mark: mark, settings: settings,
+          at: item.attempt.ended, limit: quarantineLimit)
+      case .passing: break
+      }
+    }
+  }
+
+  /// Writes what waits. Nothing is added any more.
+  func close() {
+    let isOpen = state.withLock { state in
+      defer { state.isClosed = true }
+      return !state.isClosed
+    }
+    guard isOpen else { return }
+    work.signal()
+    urgent.signal()
+    ended.wait()
+  }
+
+  /// A start of the run ends.
+  func end(_ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts) {
+    _ = writing { try $0.end(run, at: time, exitCode: exitCode, counts) }
+  }
+
+  /// Lets the body use the ledger, for what comes after the stores; nil where there is none.
+  func using<Result>(_ body: (Ledger) throws -> Result) rethrows -> Result? {
+    try ledger.withLock { ledger in try ledger.map { try body($0) } }
+  }
+}
+
+/// A ledger that several threads use, one at a time.
+///
+/// Unchecked, since a connection belongs to whoever holds the lock, and to nobody else.
+private final class GuardedLedger: @unchecked Sendable {
+  private let lock = NSLock()
+  private var ledger: Ledger?
+
+  init(_ ledger: Ledger?) { self.ledger = ledger }
+
+  func withLock<Result>(_ body: (inout Ledger?) throws -> Result) rethrows -> Result {
+    lock.lock()
+    defer { lock.unlock() }
+    return try body(&ledger)
+  }
+}
