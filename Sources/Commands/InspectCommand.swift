@@ -39,41 +39,6 @@ struct InspectCommand: ParsableCommand {
   }
 }
 
-struct VerifyCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "verify",
-    abstract: "Checks a store against the model it was written under.",
-    discussion: "Exits with 65 when the store is not sound, or when its model is not found.")
-
-  @Argument(help: "The store's main SQLite file.")
-  var store: String
-
-  @Option(
-    help: ArgumentHelp(
-      "Versions among which the store's own is found; may repeat.", valueName: "model"))
-  var models: [String] = []
-
-  @Flag(help: "JSON Lines; the last one is the result.")
-  var json = false
-
-  func run() throws {
-    let inspection: StoreInspection
-    do {
-      inspection = try StoreInspector.inspect(
-        store, try ModelCatalog(models).versions, readsRows: true)
-    } catch {
-      throw StoreInspector.report(error, store: store, asJSON: json).exit
-    }
-    if json {
-      Output.result(json: inspection)
-    } else {
-      for finding in inspection.findings { Output.result("\(store): \(finding.description)") }
-      Output.result("\(store): \(StoreInspector.verdict(inspection))")
-    }
-    if !inspection.isSound { throw ExitStatus.badInput.exit }
-  }
-}
-
 /// What `inspect` and `verify` have in common.
 enum StoreInspector {
   static func inspect(

@@ -13,7 +13,9 @@ struct QuarantineCommand: ParsableCommand {
       tried every night. It is tried again when it, a model or a mapping model changes, or when it is \
       released.
       """,
-    subcommands: [QuarantineListCommand.self, QuarantineReleaseCommand.self])
+    subcommands: [
+      QuarantineListCommand.self, QuarantineReleaseCommand.self, QuarantineExportCommand.self,
+    ])
 }
 
 struct QuarantineListCommand: ParsableCommand {
@@ -89,6 +91,55 @@ struct QuarantineReleaseCommand: ParsableCommand {
       Output.result("\(grouped(Int64(released))) \(released == 1 ? "store" : "stores") released")
     }
     if !unknown.isEmpty { throw ExitStatus.someFailed.exit }
+  }
+}
+
+struct QuarantineExportCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export",
+    abstract: "Writes the smallest store that still fails as a store does, without its values.",
+    discussion: """
+      Values give way to filler of the same length, and rows go, as long as the store fails with the \
+      same verdict, code and reasons. Where a store only fails because of its values, nothing is \
+      written unless --keep-values is given. The store itself is only read.
+      """)
+
+  @OptionGroup var arguments: PipelineArguments
+
+  @Argument(help: "The store's main SQLite file.")
+  var store: String
+
+  @Option(
+    name: .shortAndLong,
+    help: ArgumentHelp("Where to write the smaller store. Must not exist.", valueName: "file"))
+  var output: String
+
+  @Option(help: "How long rows are tried, such as 60s or 5m.")
+  var limit = "60s"
+
+  @Flag(help: "Writes values that the store does not fail without, and names their columns.")
+  var keepValues = false
+
+  func validate() throws {
+    if Age(limit) == nil { throw ValidationError("--limit is a time such as 60s or 5m.") }
+  }
+
+  func run() async throws {
+    let job = try PipelineJob(path: arguments.pipeline)
+    try ProcessLimits.prepare(workers: 1)
+    var request = job.request
+    request.store = FilePath(FilePath(store).resolvedStore)
+    let outcome = try await FailureReduction(
+      request, pool: WorkerPool.Settings(executable: Executable.path, workerCount: 1),
+      policies: CommandLineTool.code.policies, limit: .seconds(Age(limit)?.seconds ?? 60)
+    ).run(to: FilePath(output), keepsValues: keepValues)
+    if arguments.json { return Output.result(json: outcome) }
+    Output.result(
+      "\(outcome.output): \(outcome.verdict), \(outcome.reasons.joined(separator: ", ")); "
+        + "\(grouped(outcome.rows)) of \(grouped(outcome.rowsBefore)) rows")
+    for column in outcome.keptColumns {
+      Output.say("\(column) still has values of the store.")
+    }
   }
 }
 

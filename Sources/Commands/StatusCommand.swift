@@ -47,6 +47,9 @@ struct StatusCommand: ParsableCommand {
     let stores = counts.found == 1 ? "1 store" : "\(grouped(Int64(counts.found))) stores"
     lines.append(
       "  " + ([stores] + parts.map { "\(grouped(Int64($0.0))) \($0.1)" }).joined(separator: ", "))
+    if status.rolledBack > 0 {
+      lines.append("  \(grouped(Int64(status.rolledBack))) rolled back since")
+    }
     for failure in status.failures { lines += failureLines(failure) }
     if status.backups > 0 {
       lines.append(

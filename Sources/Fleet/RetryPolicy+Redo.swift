@@ -115,7 +115,9 @@ extension StoreAttempt {
       let files = StoreFiles(request.store)
       try await onOwnThread { try files.requireReadable() }
       try folder.discard(.audit)
-      let clones = try DurableFile.names(in: directory.snapshot)
+      // Of a small store's run there is no folder before a clone is made.
+      let hasClones = try FileKind(at: directory.snapshot) == .folder
+      let clones = try hasClones ? DurableFile.names(in: directory.snapshot) : []
       if !clones.isEmpty {
         try folder.discardPlan()
         try DurableFile.removeTree(directory.snapshot)

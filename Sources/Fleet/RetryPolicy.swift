@@ -97,6 +97,7 @@ public enum RetryPolicy {
     case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
+    case is FailureReductionError: return Judgement(.badInput, "export", "\(error)")
     case let error as LedgerError:
       if case .noRun = error { return Judgement(.usage, "usage", "\(error)") }
       return Judgement(.configuration, "ledger", "\(error)")

@@ -263,6 +263,22 @@ extension Ledger {
     return try name.map { try run(named: $0) }
   }
 
+  /// How many stores were put back by rollbacks after a run.
+  public func storesRestored(since run: String) throws -> Int {
+    var count = 0
+    try forEach(
+      """
+      SELECT count(DISTINCT store)
+      FROM attempts
+      WHERE verdict = 'restored'
+        AND run IN (
+          SELECT id FROM runs
+          WHERE kind = 'rollback' AND id > (SELECT id FROM runs WHERE name = ?1))
+      """, [.text(run)]
+    ) { count = Int($0.int64(0)) }
+    return count
+  }
+
   /// Stores by verdict, as far as a run has come.
   public func verdicts(of run: String) throws -> [String: Int] {
     guard let key = try knownKey(ofRun: run) else { return [:] }

@@ -22,12 +22,14 @@ public struct PipelineStatus: Codable, Sendable {
   /// What was not migrated, by reason, the most frequent first.
   public var failures: [RunReport.Failure] = []
   public var quarantined = 0
+  /// Stores that were put back since that run.
+  public var rolledBack = 0
   /// Backups of all runs that are there, and their bytes.
   public var backups = 0
   public var backupBytes: Int64 = 0
 
   /// Stores that were found and not migrated.
-  public var notMigrated: Int { counts.found - counts.migrated - counts.sameModel }
+  public var notMigrated: Int { counts.found - counts.migrated - counts.sameModel + rolledBack }
 
   /// - Throws: ``LedgerError``.
   public init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
@@ -42,6 +44,7 @@ public struct PipelineStatus: Codable, Sendable {
     run = RunReport.Run(last)
     counts = try ledger.counts(of: last)
     state = try last.ended != nil ? .ended : places.isInUse ? .running : .interrupted
+    rolledBack = try ledger.storesRestored(since: last.name)
     failures = try ledger.failures(of: last.name) + RunReport.failures(quarantine)
   }
 }

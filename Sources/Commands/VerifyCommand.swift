@@ -1,0 +1,89 @@
+import ArgumentParser
+import GodwitFleet
+import GodwitLedger
+import GodwitObjectModel
+import SystemPackage
+
+struct VerifyCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify",
+    abstract: "Checks a store against its model, or every store that a pipeline migrated.",
+    discussion: """
+      Of a store: exits with 65 when it is not sound, or when its model is not found.
+
+      Of a pipeline: every store that the ledger says was migrated must be there, be sound, and hold \
+      the bytes that the migration wrote, unless an application wrote to it since. Exits with 3 where \
+      one is not.
+      """)
+
+  @Argument(help: "The store's main SQLite file; or a pipeline's file, or its folder.")
+  var store: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Versions among which the store's own is found; may repeat.", valueName: "model"))
+  var models: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Of a pipeline: the folder that was given to `run --state`.", valueName: "dir"))
+  var state: String?
+
+  @Flag(help: "JSON Lines; the last one is the result.")
+  var json = false
+
+  func validate() throws {
+    if store.isEmpty || state?.isEmpty == true {
+      throw ValidationError("STORE and --state are paths.")
+    }
+  }
+
+  func run() async throws {
+    if let file = Pipeline.file(at: store) { return try await verify(file.string) }
+    guard state == nil else { throw ValidationError("--state is for a pipeline.") }
+    let inspection: StoreInspection
+    do {
+      inspection = try StoreInspector.inspect(
+        store, try ModelCatalog(models).versions, readsRows: true)
+    } catch {
+      throw StoreInspector.report(error, store: store, asJSON: json).exit
+    }
+    if json {
+      Output.result(json: inspection)
+    } else {
+      for finding in inspection.findings { Output.result("\(store): \(finding.description)") }
+      Output.result("\(store): \(StoreInspector.verdict(inspection))")
+    }
+    if !inspection.isSound { throw ExitStatus.badInput.exit }
+  }
+
+  private func verify(_ path: String) async throws {
+    let job = try PipelineJob(path: path)
+    try ProcessLimits.prepare(workers: job.workerCount)
+    let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
+    guard let ledger = try PipelineHistory.reading(places) else {
+      throw PipelineArguments.noLedger(places)
+    }
+    let versions = try job.request.models + ModelCatalog(models).versions
+    let verification = PipelineVerification(models: versions, workers: job.workerCount)
+    let summary = try await verification.run(ledger) { item in
+      if json {
+        Output.result(json: item)
+      } else {
+        Output.result("\(item.store): \(item.verdict.rawValue)")
+        for reason in item.reasons { Output.result("  \(reason.reason): \(reason.message)") }
+      }
+    }
+    if json {
+      Output.result(json: summary)
+    } else {
+      let parts = [
+        (summary.sound, "sound"), (summary.changed, "changed and sound"),
+        (summary.damaged, "damaged"), (summary.missing, "missing"), (summary.inUse, "in use"),
+      ].filter { $0.0 > 0 }.map { "\(grouped(Int64($0.0))) \($0.1)" }
+      let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
+      Output.result("\(job.pipeline.name): " + ([stores] + parts).joined(separator: ", "))
+    }
+    if !summary.isGood { throw ExitStatus.someFailed.exit }
+  }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitKeyedArchive
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import GodwitWorker
+import SystemPackage
+
+/// Makes the smallest store that still fails as a given one does, without its values.
+///
+/// Everything happens to a private copy. Values give way to filler of the same length, column by
+/// column, where the store then still fails with the same verdict, code and reasons. Then rows go, half
+/// of a table, a quarter and so on, likewise: each trial is a whole migration into a private folder.
+/// External data is left out. What is written is a vacuumed copy, so that no free page holds anything
+/// that was removed.
+public struct FailureReduction: Sendable {
+  /// What was made: the line of `--json`.
+  public struct Outcome: Codable, Sendable {
+    public private(set) var event = "export"
+    public var store: String
+    public var output: String
+    public var verdict: String
+    public var code: Int?
+    public var reasons: [String]
+    public var rowsBefore: Int64
+    public var rows: Int64
+    /// Columns some of whose values are still those of the store: `TABLE.COLUMN`. Without them it does
+    /// not fail.
+    public var keptColumns: [String]
+    public var trials: Int
+    public var seconds: Double
+  }
+
+  let request: MigrationRequest
+  let pool: WorkerPool.Settings
+  let policies: PolicyRegistry
+  let limit: Duration
+
+  /// - Parameters:
+  ///   - request: What the pipeline makes of the store.
+  ///   - policies: Of the running executable.
+  ///   - limit: Trials stop then, and what has been reached is written.
+  public init(
+    _ request: MigrationRequest, pool: WorkerPool.Settings, policies: PolicyRegistry,
+    limit: Duration
+  ) {
+    self.request = request.resolvingFolders
+    self.pool = pool
+    self.policies = policies
+    self.limit = limit
+  }
+
+  /// - Parameters:
+  ///   - output: Where the store goes; must not exist.
+  ///   - keepsValues: Whether columns may keep values, where without them nothing fails.
+  /// - Throws: ``FailureReductionError``; `DurabilityError`, `StoreError`.
+  public func run(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
+    let output = output.resolvingFolders
+    guard try FileKind(at: output) == .none else { throw DurabilityError.alreadyExists(output) }
+    let place = FilePath(FileManager.default.temporaryDirectory.path)
+    let folder = (place.resolved ?? place).appending("godwit-export-\(UUID().uuidString)")
+    try DurableFile.makeFolder(folder, surviving: .processCrash)
+    defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
+    var trials = Trials(self, folder)
+    let original = folder.appending("original.sqlite")
+    let source = try SourceStore(
+      path: request.store, snapshotFolder: folder.appending("snapshot"), alwaysClones: true)
+    try DurableFile.rename(source.readPath, to: original)
+    let metadata = source.metadata
+    let failure = await trials.failure(of: original)
+    guard let failure else { throw FailureReductionError.doesNotFail(store: request.store) }
+    trials.wanted = failure
+    var work = ReducedStore(original)
+    let before = try work.rowCount()
+    try await trials.keep(&work) { try $0.removeMetadata(metadata) }
+    try await trials.keep(&work) { try $0.deleteForeignRows() }
+    let kept = try await scrub(&work, &trials)
+    try await dropRows(&work, &trials)
+    var left: [String] = []
+    for column in kept where try await !scrub(column, &work, &trials) {
+      if try work.hasValues(column) { left.append("\(column.table).\(column.name)") }
+    }
+    guard left.isEmpty || keepsValues else {
+      throw FailureReductionError.needsValues(store: request.store, columns: left)
+    }
+    let vacuumed = folder.appending("vacuumed.sqlite")
+    try work.vacuum(into: vacuumed)
+    let final = await trials.failure(of: vacuumed) == failure ? vacuumed : work.path
+    try DurableFile.copy(final, to: output)
+    return Outcome(
+      store: request.store.string, output: output.string, verdict: failure.verdict.rawValue,
+      code: failure.code, reasons: failure.words, rowsBefore: before,
+      rows: try work.rowCount(), keptColumns: left, trials: trials.count,
+      seconds: (ContinuousClock.now - trials.start).inSeconds)
+  }
+
+  /// Replaces the values of each column; returns those that could not be.
+  private func scrub(
+    _ work: inout ReducedStore, _ trials: inout Trials
+  ) async throws -> [ReducedStore.Column] {
+    var kept: [ReducedStore.Column] = []
+    for column in try work.columns() where try work.hasValues(column) {
+      if try await !scrub(column, &work, &trials) { kept.append(column) }
+    }
+    return kept
+  }
+
+  private func scrub(
+    _ column: ReducedStore.Column, _ work: inout ReducedStore, _ trials: inout Trials
+  ) async throws -> Bool {
+    for filler in ReducedStore.Filler.allCases {
+      // Values are never left for want of time: only the rows' trials are.
+      if try await trials.keep(&work, always: true, { try $0.scrub(column, with: filler) }) {
+        return true
+      }
+    }
+    return false
+  }
+
+  /// Deletes what is not needed: all rows of a table, halves of them, quarters, …
+  private func dropRows(_ work: inout ReducedStore, _ trials: inout Trials) async throws {
+    for table in try work.tables() {
+      var rows = try work.keys(of: table)
+      var size = rows.count
+      while size >= 1, !trials.isOver {
+        var start = 0
+        while start < rows.count, !trials.isOver {
+          let part = Array(rows[start..<min(rows.count, start + size)])
+          if try await trials.keep(&work, { try $0.delete(part, from: table) }) {
+            rows.removeSubrange(start..<start + part.count)
+          } else {
+            start += size
+          }
+        }
+        size = size == 1 ? 0 : (min(size, max(1, rows.count)) + 1) / 2
+      }
+    }
+  }
+}
+
+/// Why no smaller store can be made. Nothing was written.
+public enum FailureReductionError: Error, Sendable, Equatable {
+  case doesNotFail(store: FilePath)
+  case needsValues(store: FilePath, columns: [String])
+}
+
+extension FailureReductionError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .doesNotFail(let store):
+      "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Release "
+        + "it with `godwit quarantine release` and run again."
+    case .needsValues(let store, let columns):
+      "\(store) fails because of values in \(columns.joined(separator: ", ")), which filler does "
+        + "not show. Nothing was written. Give --keep-values to write them as they are."
+    }
+  }
+}
+
+/// How a store fails: two that fail in the same way are equal.
+struct FailureSignature: Sendable, Equatable {
+  var verdict: MigrationResult.Verdict
+  var code: Int?
+  /// `reason`, or `reason Entity.property`.
+  var words: [String]
+
+  /// Nil for a store that does not fail by its own content.
+  init?(_ result: MigrationResult) {
+    switch result.verdict {
+    case .refused, .needsMapping, .failed: break
+    case .migrated, .sameModel, .pending, .quarantined: return nil
+    }
+    verdict = result.verdict
+    code = result.code
+    words = Set(
+      result.reasons.map { reason in
+        let place = [reason.entity, reason.property].compactMap(\.self).joined(separator: ".")
+        return place.isEmpty ? reason.reason : "\(reason.reason) \(place)"
+      }
+    ).sorted()
+  }
+}
+
+/// Private migrations of copies.
+private struct Trials {
+  let reduction: FailureReduction
+  let folder: FilePath
+  let start = ContinuousClock.now
+  var wanted: FailureSignature?
+  var count = 0
+
+  init(_ reduction: FailureReduction, _ folder: FilePath) {
+    self.reduction = reduction
+    self.folder = folder
+  }
+
+  var isOver: Bool { ContinuousClock.now - start > reduction.limit || Task.isCancelled }
+
+  /// How a store fails.
+  mutating func failure(of store: FilePath) async -> FailureSignature? {
+    count += 1
+    let trial = folder.appending("trial")
+    defer { try? DurableFile.removeTree(trial, surviving: .processCrash) }
+    var request = reduction.request
+    request.store = store
+    request.output = trial.appending("output.sqlite")
+    guard (try? DurableFile.makeFolder(trial, surviving: .processCrash)) != nil else { return nil }
+    var settings = StoreRun.Settings(pool: reduction.pool)
+    settings.policiesHere = reduction.policies
+    let run = StoreRun(
+      request, directory: RunDirectory(trial.appending("run")), settings: settings)
+    return FailureSignature(await run.run())
+  }
+
+  /// Changes a copy, and takes it where it still fails in the same way.
+  ///
+  /// - Returns: Whether it was taken.
+  @discardableResult
+  mutating func keep(
+    _ work: inout ReducedStore, always: Bool = false, _ change: (ReducedStore) throws -> Void
+  ) async throws -> Bool {
+    guard always || !isOver else { return false }
+    let copy = ReducedStore(folder.appending("candidate-\(count).sqlite"))
+    try DurableFile.copy(work.path, to: copy.path)
+    do {
+      try change(copy)
+    } catch is SQLiteError {
+      // A constraint of the store forbids it.
+      try copy.remove()
+      return false
+    }
+    guard await failure(of: copy.path) == wanted else {
+      try copy.remove()
+      return false
+    }
+    try work.remove()
+    work = copy
+    return true
+  }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+
+/// Looks whether the stores that a pipeline migrated are still there, as they were left, and sound.
+public struct PipelineVerification: Sendable {
+  /// A store: a line of `--json`.
+  public struct Item: Codable, Sendable {
+    public enum Verdict: String, Codable, Sendable {
+      /// As it was left, and sound.
+      case sound
+      /// An application wrote to it since, and it is sound.
+      case changed
+      /// It is not sound, its bytes are others although nobody wrote, or it cannot be read.
+      case damaged
+      case missing
+      /// Somebody writes to it just now.
+      case inUse = "in-use"
+    }
+
+    public private(set) var event = "result"
+    public var store: String
+    public var verdict: Verdict
+    public var run: String
+    public var reasons: [RunReport.Reason] = []
+    public var findings: [StoreFinding] = []
+  }
+
+  /// The last line of `--json`: found is the sum of the others.
+  public struct Summary: Codable, Sendable, Equatable {
+    public private(set) var event = "summary"
+    public var found = 0
+    public var sound = 0
+    public var changed = 0
+    public var damaged = 0
+    public var missing = 0
+    public var inUse = 0
+
+    public init() {}
+
+    private enum CodingKeys: String, CodingKey {
+      case event, found, sound, changed, damaged, missing, inUse = "in-use"
+    }
+
+    mutating func count(_ verdict: Item.Verdict) {
+      found += 1
+      switch verdict {
+      case .sound: sound += 1
+      case .changed: changed += 1
+      case .damaged: damaged += 1
+      case .missing: missing += 1
+      case .inUse: inUse += 1
+      }
+    }
+
+    public var isGood: Bool { damaged + missing + inUse == 0 }
+  }
+
+  let models: [ModelVersion]
+  let workers: Int
+
+  /// - Parameter models: Versions among which that of a store is found.
+  public init(models: [ModelVersion], workers: Int) {
+    self.models = models
+    self.workers = workers
+  }
+
+  /// - Parameter observe: Called with every store, in the order of their paths.
+  public func run(_ ledger: Ledger, observe: (Item) -> Void) async throws -> Summary {
+    var summary = Summary()
+    var attempts: [LedgerAttempt] = []
+    try ledger.forEachMigrated { attempt in
+      var attempt = attempt
+      (attempt.reasons, attempt.losses, attempt.stages) = ([], [], [])
+      attempts.append(attempt)
+    }
+    var results: [Item?] = Array(repeating: nil, count: attempts.count)
+    var told = 0
+    await withTaskGroup(of: (Int, Item).self) { group in
+      var begun = 0
+      func begin() {
+        guard begun < attempts.count, !Task.isCancelled else { return }
+        let (place, attempt) = (begun, attempts[begun])
+        begun += 1
+        group.addTask {
+          do {
+            return (place, try await onOwnThread { self.judge(attempt) })
+          } catch {
+            return (place, Self.failure(attempt, error))
+          }
+        }
+      }
+      for _ in 0..<max(1, workers) { begin() }
+      for await (place, item) in group {
+        results[place] = item
+        while told < results.count, let next = results[told] {
+          summary.count(next.verdict)
+          observe(next)
+          results[told] = nil
+          told += 1
+        }
+        begin()
+      }
+    }
+    try Task.checkCancellation()
+    return summary
+  }
+
+  private static func failure(_ attempt: LedgerAttempt, _ error: any Error) -> Item {
+    let (ending, reason, message) = RetryPolicy.ending(of: error)
+    return Item(
+      store: attempt.output ?? attempt.store,
+      verdict: ending == .resumable ? .inUse : .damaged, run: attempt.run,
+      reasons: [RunReport.Reason(reason: reason, message: message)])
+  }
+
+  private func judge(_ attempt: LedgerAttempt) -> Item {
+    let path = FilePath(attempt.output ?? attempt.store)
+    var item = Item(store: path.string, verdict: .sound, run: attempt.run)
+    do {
+      guard try FileMark(path) != nil else {
+        item.verdict = .missing
+        item.reasons = [
+          RunReport.Reason(
+            reason: "missing",
+            message: "There is no file at \(path). Look for it, or restore it from its backup.")
+        ]
+        return item
+      }
+      let files = StoreFiles(path)
+      let identity = try files.identity()
+      let isAsLeft = attempt.identity.map { identity.name == $0 }
+      let hasDigest = try attempt.digest.map { try files.fileDigest() == $0 }
+      if isAsLeft == true, hasDigest == false {
+        item.verdict = .damaged
+        item.reasons = [
+          RunReport.Reason(
+            reason: "digest",
+            message: "\(path) holds other bytes than the migration wrote, although nobody wrote to it "
+              + "since. Check the volume, and restore the store from its backup.")
+        ]
+        return item
+      }
+      if isAsLeft == false || hasDigest == false { item.verdict = .changed }
+      let inspection = try TemporaryPlace.with { folder in
+        try StoreInspection(path, models: models, snapshotFolder: folder, readsRows: true)
+      }
+      item.findings = inspection.findings.filter(\.kind.isFailure)
+      if !inspection.isSound {
+        item.verdict = .damaged
+        item.reasons =
+          item.findings.isEmpty
+          ? [
+            RunReport.Reason(
+              reason: "model", message: "No model fits \(path), so it cannot be called sound.")
+          ]
+          : item.findings.map {
+            RunReport.Reason(reason: $0.kind.rawValue, message: $0.description)
+          }
+      }
+      return item
+    } catch {
+      return Self.failure(attempt, error)
+    }
+  }
+}
