@@ -10,8 +10,13 @@ let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 func ours(_ folder: String) -> Target.Dependency { .target(name: "Godwit" + folder) }
 
 /// A library target: one folder, and the targets below it that it may import.
-func library(_ folder: String, _ dependencies: [Target.Dependency]) -> Target {
-  .target(name: "Godwit" + folder, dependencies: dependencies, path: "Sources/" + folder)
+/// Resources become part of the executable.
+func library(
+  _ folder: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
+) -> Target {
+  .target(
+    name: "Godwit" + folder, dependencies: dependencies, path: "Sources/" + folder,
+    resources: resources)
 }
 
 /// The tests of one target. Files that are read in place, such as golden ones, are excluded.
@@ -35,6 +40,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
   ],
   targets: [
     // Stores, models and fleets for the tests; not part of the product.
@@ -127,9 +133,14 @@ let package = Package(
         ours("SQLite"), ours("Digests"), "CLinux", "CZlib", "CZstd", system,
       ]),
     library(
+      "Report",
+      [ours("Ledger"), ours("ObjectModel"), .product(name: "Mustache", package: "swift-mustache")],
+      resources: [.embedInCode("Templates/report.mustache")]),
+    library(
       "Commands",
       [
-        ours("Fleet"), ours("Ledger"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
+        ours("Report"), ours("Fleet"), ours("Ledger"), ours("Worker"), ours("Planning"),
+        ours("Checkpoints"),
         ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
         ours("SQLite"),
         ours("Digests"), argumentParser, system,
@@ -191,6 +202,7 @@ let package = Package(
         ours("Fleet"), ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), system,
       ]),
+    tests("Report", [ours("Report"), ours("Ledger"), ours("ObjectModel")]),
     tests(
       "Pipeline",
       [

@@ -1,6 +1,7 @@
 import ArgumentParser
 import GodwitMapping
 import GodwitObjectModel
+import GodwitReport
 
 struct ModelCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -80,7 +81,7 @@ extension ModelCommand {
     @Argument(help: "A MODEL.")
     var model: String
 
-    @Option(help: "text, json, dot or svg.")
+    @Option(help: "text, json, dot or svg. svg needs Graphviz.")
     var format = Format.text
 
     @Flag(help: "The same as --format json.")
@@ -92,16 +93,23 @@ extension ModelCommand {
       switch json ? .json : format {
       case .text: for line in ModelText.lines(hierarchy) { Output.result(line) }
       case .json: Output.result(json: ModelRecord(version, hierarchy))
-      case .dot: Output.result(ModelDiagram(hierarchy).dot)
-      case .svg: Output.result(ModelDiagram(hierarchy).svg)
+      case .dot: Output.result(EntityDiagram(hierarchy).dot)
+      case .svg: Output.result(try Self.svg(EntityDiagram(hierarchy)))
+      }
+    }
+
+    /// Drawn by Graphviz.
+    static func svg(_ diagram: EntityDiagram) throws -> String {
+      do {
+        return try Graphviz.svg(of: diagram)
+      } catch let failure as Graphviz.Failure {
+        throw CommandError(.engineUnavailable, "graphviz", "\(failure)")
       }
     }
   }
 
   struct DiffCommand: ParsableCommand {
-    enum Format: String, ExpressibleByArgument, CaseIterable {
-      case text, json
-    }
+    typealias Format = ShowCommand.Format
 
     static let configuration = CommandConfiguration(
       commandName: "diff",
@@ -118,7 +126,7 @@ extension ModelCommand {
     @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
     var destination: String
 
-    @Option(help: "text or json.")
+    @Option(help: "text, json, dot or svg: a diagram of what changes. svg needs Graphviz.")
     var format = Format.text
 
     @Flag(help: "The same as --format json.")
@@ -130,10 +138,13 @@ extension ModelCommand {
     func run() throws {
       let pair = try ModelPair(source, destination)
       let record = DifferenceRecord(pair)
-      if json || format == .json {
-        Output.result(json: record)
-      } else {
-        for line in record.lines { Output.result(line) }
+      let diagram = EntityDiagram(
+        source: pair.inference.source, destination: pair.inference.destination)
+      switch json ? .json : format {
+      case .text: for line in record.lines { Output.result(line) }
+      case .json: Output.result(json: record)
+      case .dot: Output.result(diagram.dot)
+      case .svg: Output.result(try ShowCommand.svg(diagram))
       }
       if check, !record.isLightweight || !record.losses.isEmpty {
         throw ExitStatus.badInput.exit

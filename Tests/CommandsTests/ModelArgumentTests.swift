@@ -72,46 +72,6 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
   }
 }
 
-@Suite struct `A diagram` {
-  private func diagram() throws -> (ModelDiagram, EntityHierarchy) {
-    let hierarchy = try EntityHierarchy(try ModelFile.model(at: recipes + ":Recipes 2"))
-    return (ModelDiagram(hierarchy), hierarchy)
-  }
-
-  @Test func `has a box for every entity`() throws {
-    let (diagram, hierarchy) = try diagram()
-    for name in hierarchy.order {
-      #expect(diagram.dot.contains("\"\(name)\" [label="))
-      #expect(diagram.svg.contains(">\(name)</text>"))
-    }
-    #expect(diagram.svg.components(separatedBy: "<rect").count == hierarchy.order.count + 1)
-  }
-
-  @Test func `draws a relationship and its inverse once`() throws {
-    let a = EntityDescription(
-      name: "A",
-      properties: [
-        .relationship(.init(traits: .init(name: "b"), destinationEntity: "B", inverseName: "a"))
-      ])
-    let b = EntityDescription(
-      name: "B",
-      properties: [
-        .relationship(
-          .init(traits: .init(name: "a"), destinationEntity: "A", inverseName: "b", maxCount: 0))
-      ])
-    let dot = ModelDiagram(try EntityHierarchy(ManagedObjectModel(entities: [a, b]))).dot
-    #expect(dot.contains("\"A\" -> \"B\" [label=\"b / a *\""))
-    #expect(!dot.contains("\"B\" -> \"A\""))
-  }
-
-  @Test func `cannot be broken by a name`() throws {
-    let model = ManagedObjectModel(entities: [EntityDescription(name: "A<\"&{|")])
-    let diagram = ModelDiagram(try EntityHierarchy(model))
-    #expect(diagram.svg.contains(">A&lt;&quot;&amp;{|</text>"))
-    #expect(diagram.dot.contains(#""A<\"&{|" [label="{A\<\"&\{\||"#))
-  }
-}
-
 @Suite struct `The check of a model's changes` {
   /// The version that something becomes, and how the check ends.
   @Test(arguments: [
