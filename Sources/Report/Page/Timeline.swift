@@ -1,0 +1,95 @@
+import Foundation
+import GodwitLedger
+
+/// What each process did when, as bars: stores that are too short to be seen are drawn together.
+struct Timeline {
+  struct Bar {
+    var verdict: String
+    var x: String
+    var y: Int
+    var width: String
+    var title: String
+  }
+
+  struct Lane {
+    var y: Int
+    var bars: [Bar]
+  }
+
+  private(set) var lanes: [Lane] = []
+  private(set) var text = ""
+  private(set) var end = ""
+
+  /// More lanes, or more bars in one, show nothing.
+  static let mostLanes = 32
+  static let leastWidth = 2.0
+
+  /// From the worst, which is the one a bar of several stores shows, to the best.
+  private static let severity = [
+    "failed", "refused", "needs-mapping", "quarantined", "pending", "migrated", "restored",
+    "same-model",
+  ]
+
+  init(_ report: RunReport) {
+    guard let start = report.spans.map(\.start).min(), let last = report.spans.map(\.end).max()
+    else { return }
+    let length = max(last - start, 0.001)
+    let byLane = Dictionary(grouping: report.spans, by: \.lane).sorted { $0.key < $1.key }
+    for (place, lane) in byLane.prefix(Self.mostLanes).enumerated() {
+      lanes.append(Lane(y: place * 18, bars: []))
+      for group in Self.groups(lane.value, start: start, length: length) {
+        lanes[place].bars.append(Self.bar(group, report, start, length, y: place * 18))
+      }
+    }
+    let busy = report.spans.reduce(0) { $0 + $1.end - $1.start }
+    text =
+      "\(byLane.count) \(byLane.count == 1 ? "process" : "processes"), busy for "
+      + "\(Figures.share(busy, of: length * Double(byLane.count))) of "
+      + "\(Figures.seconds(length)). Each line is a process, each bar a store."
+    if byLane.count > Self.mostLanes { text += " The first \(Self.mostLanes) are drawn." }
+    end = Figures.seconds(length)
+  }
+
+  private struct Group {
+    var spans: [RunReport.Span]
+    var end: Double
+  }
+
+  private static func groups(
+    _ spans: [RunReport.Span], start: Double, length: Double
+  ) -> [Group] {
+    let least = leastWidth * length / 1000
+    var groups: [Group] = []
+    for span in spans {
+      // Into the last bar, where that or this one is too short for a bar of its own.
+      if let last = groups.last, span.start - last.end < least / 2,
+        span.end - span.start < least, last.end - (last.spans.first?.start ?? 0) < least
+      {
+        groups[groups.count - 1].spans.append(span)
+        groups[groups.count - 1].end = max(last.end, span.end)
+      } else {
+        groups.append(Group(spans: [span], end: span.end))
+      }
+    }
+    return groups
+  }
+
+  private static func bar(
+    _ group: Group, _ report: RunReport, _ start: Double, _ length: Double, y: Int
+  ) -> Bar {
+    let first = group.spans[0]
+    let verdicts = Set(group.spans.map(\.verdict))
+    let (x, width) = (
+      1000 * (first.start - start) / length, 1000 * (group.end - first.start) / length
+    )
+    let name =
+      group.spans.count > 1
+      ? Figures.stores(group.spans.count)
+      : "\(report.stores[first.store].path), \(first.verdict)"
+    return Bar(
+      verdict: severity.first(where: verdicts.contains) ?? first.verdict,
+      x: String(format: "%.1f", x), y: y,
+      width: String(format: "%.1f", max(width - 0.3, 0.5)),
+      title: "\(name), \(Figures.seconds(group.end - first.start))")
+  }
+}

@@ -1,0 +1,99 @@
+import GodwitLedger
+
+// What the page says in words.
+extension View {
+  /// What a person needs first: whether all is well, and if not, how much is not.
+  static func headline(_ report: RunReport) -> String {
+    let counts = report.counts
+    let good = counts.migrated + counts.sameModel
+    let bad = counts.found - good
+    if counts.found == 0 { return "No store was found" }
+    let done =
+      report.run.kind == "rollback"
+      ? "restored"
+      : report.destinationVersion.map { "at version \($0)" } ?? "at the destination's version"
+    if bad == 0 {
+      return counts.found == 1
+        ? "The store is \(done)" : "All \(Figures.stores(counts.found)) are \(done)"
+    }
+    return
+      "\(Figures.count(good)) of \(Figures.stores(counts.found)) \(good == 1 ? "is" : "are") \(done); "
+      + "\(Figures.count(bad)) \(bad == 1 ? "is" : "are") not"
+  }
+
+  static func ending(_ run: RunReport.Run) -> String {
+    guard run.ended != nil, let code = run.exitCode else {
+      return
+        "The run has not ended: it is under way, or it was killed. Running the same command again "
+        + "resumes it."
+    }
+    let words =
+      switch code {
+      case 0: "Everything is done."
+      case 3: "Finished; some stores are not migrated."
+      case 4: "Stopped by the failure budget."
+      case 69: "Stopped: worker processes could not be started."
+      case 75: "Stopped early. Running the same command again resumes it."
+      default: "Ended with an error."
+      }
+    return "\(words) Exit code \(code)."
+  }
+
+  static func tiles(_ report: RunReport) -> [Tile] {
+    let counts = report.counts
+    let bad = counts.found - counts.migrated - counts.sameModel
+    var tiles = [
+      Tile(value: Figures.count(counts.found), name: "stores found"),
+      Tile(
+        value: Figures.count(counts.migrated),
+        name: report.run.kind == "rollback" ? "restored" : "migrated"),
+      Tile(value: Figures.count(bad), name: "not done"),
+      Tile(value: Figures.count(report.totals.rows), name: "rows"),
+      Tile(value: Figures.bytes(report.totals.sourceBytes), name: "of stores"),
+      Tile(value: Figures.count(report.totals.storesWithLosses), name: "stores with losses"),
+      Tile(value: Figures.bytes(report.totals.backupBytes), name: "of backups"),
+    ]
+    if let seconds = report.run.seconds {
+      tiles.append(Tile(value: Figures.seconds(seconds), name: "duration"))
+    }
+    return tiles
+  }
+
+  static func verdicts(_ report: RunReport) -> [Verdict] {
+    let counts = report.counts
+    let isRollback = report.run.kind == "rollback"
+    return [
+      (isRollback ? "restored" : "migrated", counts.migrated, isRollback ? "Restored" : "Migrated"),
+      ("same-model", counts.sameModel, "At the version already"),
+      ("refused", counts.refused, "Refused"),
+      ("needs-mapping", counts.needsMapping, "Need a mapping model"),
+      ("quarantined", counts.quarantined, "Quarantined"),
+      ("failed", counts.failed, "Failed"),
+      ("pending", counts.pending, "Not done yet"),
+    ].filter { $0.1 > 0 }.map {
+      Verdict(verdict: $0.0, count: $0.1, countText: Figures.count($0.1), words: $0.2)
+    }
+  }
+
+  static func failure(_ failure: RunReport.Failure) -> Failure {
+    var title = "\(Figures.stores(failure.count)): \(failure.verdict), \(failure.reason)"
+    if let code = failure.code { title += " (Core Data \(code))" }
+    let more = failure.count - failure.examples.count
+    return Failure(
+      verdict: failure.verdict, title: title, advice: failure.advice, message: failure.message,
+      examples: failure.examples,
+      more: more > 0 ? "And \(Figures.stores(more)) more: see the table below." : nil)
+  }
+
+  static func loss(_ loss: RunReport.Loss) -> Loss {
+    Loss(
+      kind: loss.kind,
+      place: [loss.entity, loss.property].compactMap { $0 }.joined(separator: "."),
+      count: Figures.count(loss.count), stores: Figures.count(loss.stores), message: loss.message)
+  }
+
+  /// An SVG document as an element of a page: without what stands before it.
+  static func inline(_ svg: String) -> String {
+    svg.firstRange(of: "<svg").map { String(svg[$0.lowerBound...]) } ?? ""
+  }
+}
