@@ -128,6 +128,9 @@ struct View {
   /// Groups of losses and of failures beyond these are counted, not shown.
   static let mostGroups = 200
 
+  /// Of the slowest, and of the largest stores.
+  static let mostExtremes = 10
+
   init(_ report: RunReport, _ diagram: ReportPage.Diagram?, now: Double) {
     let isRollback = report.run.kind == "rollback"
     pipeline = report.pipeline
@@ -194,7 +197,10 @@ struct View {
     data = table.json
     extremes = [("Slowest", report.slowest), ("Largest", report.largest)].map { caption, places in
       Extreme(
-        caption: caption, stores: places.map { Self.store(report.stores[$0], below: table.root) })
+        caption: caption,
+        stores: places.prefix(Self.mostExtremes).map {
+          Self.store(report.stores[$0], below: table.root)
+        })
     }
   }
 

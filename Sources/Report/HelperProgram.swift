@@ -1,0 +1,106 @@
+import Foundation
+import Synchronization
+
+/// A program of the system that does something for us, such as drawing: found on the `PATH` when it is
+/// needed, given bytes, and ended when it takes too long.
+struct HelperProgram {
+  let path: String
+
+  /// - Returns: Nil where no such program is installed.
+  init?(named name: String) {
+    let folders = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
+    let paths = folders.split(separator: ":").map { "\($0)/\(name)" }
+    guard let path = paths.first(where: FileManager.default.isExecutableFile) else { return nil }
+    self.path = path
+  }
+
+  init(path: String) { self.path = path }
+
+  struct Ending {
+    /// Nil for one that was ended by a signal.
+    var status: Int32?
+    /// Whether it was ended because it took too long.
+    var tookTooLong: Bool
+    var output: Data
+    /// The first line of what it wrote about a failure.
+    var message: String
+  }
+
+  /// Runs it to its end.
+  ///
+  /// - Parameter input: What it reads from its standard input.
+  /// - Throws: What Foundation gives where it cannot be started.
+  func run(_ arguments: [String], input: String, timeoutSeconds: Int) throws -> Ending {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: path)
+    process.arguments = arguments
+    // A file: a program that ends before it has read all would end a writer to a pipe, too.
+    guard let file = tmpfile() else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+    defer { fclose(file) }
+    let handle = FileHandle(fileDescriptor: fileno(file), closeOnDealloc: false)
+    try handle.write(contentsOf: Data(input.utf8))
+    try handle.seek(toOffset: 0)
+    let (output, errors) = (Pipe(), Pipe())
+    process.standardInput = handle
+    process.standardOutput = output
+    process.standardError = errors
+    try process.run()
+    // Warnings may come while the output is read: each has a reader.
+    let warnings = Reader(errors.fileHandleForReading)
+    let watch = Watch(process, seconds: timeoutSeconds)
+    warnings.start()
+    watch.start()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    watch.end()
+    return Ending(
+      status: process.terminationReason == .exit ? process.terminationStatus : nil,
+      tookTooLong: watch.hasEnded, output: data, message: warnings.firstLine())
+  }
+
+  /// Reads a pipe to its end on a thread.
+  private final class Reader: @unchecked Sendable {
+    private let handle: FileHandle
+    private let done = DispatchSemaphore(value: 0)
+    /// Written before `done` is signalled, and read after.
+    private var data = Data()
+
+    init(_ handle: FileHandle) { self.handle = handle }
+
+    func start() {
+      Thread { [self] in
+        data = handle.readDataToEndOfFile()
+        done.signal()
+      }.start()
+    }
+
+    func firstLine() -> String {
+      done.wait()
+      let line = String(decoding: data.prefix(400), as: UTF8.self).split(separator: "\n").first
+      return line.map(String.init) ?? "no message"
+    }
+  }
+
+  /// Ends a process that takes too long.
+  private final class Watch: @unchecked Sendable {
+    private let process: Process
+    private let seconds: Int
+    private let isOver = DispatchSemaphore(value: 0)
+    private let ended = Atomic(false)
+
+    var hasEnded: Bool { ended.load(ordering: .acquiring) }
+
+    init(_ process: Process, seconds: Int) { (self.process, self.seconds) = (process, seconds) }
+
+    func start() {
+      Thread { [self] in
+        guard isOver.wait(timeout: .now() + .seconds(seconds)) == .timedOut else { return }
+        ended.store(true, ordering: .releasing)
+        // It has nothing to put away, and may have inherited that signals are blocked.
+        kill(process.processIdentifier, SIGKILL)
+      }.start()
+    }
+
+    func end() { isOver.signal() }
+  }
+}

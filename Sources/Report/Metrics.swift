@@ -1,0 +1,75 @@
+import GodwitLedger
+
+/// A run's figures in Prometheus's text format, for the textfile collector of its node exporter.
+/// Source: https://prometheus.io/docs/instrumenting/exposition_formats/
+///
+/// The only labels are the pipeline's name, verdicts and stages: one for each store would be too many
+/// series for any monitoring.
+public enum Metrics {
+  /// - Parameter now: Seconds since 1970 in UTC.
+  public static func text(of report: RunReport, now: Double) -> String {
+    var text = Writer(pipeline: report.pipeline)
+    text.add(
+      "godwit_run_start_timestamp_seconds", "When the last run started.",
+      [([], report.run.started)])
+    if let ended = report.run.ended {
+      text.add("godwit_run_end_timestamp_seconds", "When the last run ended.", [([], ended)])
+    }
+    if let seconds = report.run.seconds {
+      text.add("godwit_run_duration_seconds", "How long the last run took.", [([], seconds)])
+    }
+    if let code = report.run.exitCode {
+      text.add("godwit_run_exit_code", "The exit code of the last run.", [([], Double(code))])
+    }
+    let counts = report.counts
+    text.add(
+      "godwit_stores", "Stores of the last run by verdict.",
+      [
+        ("migrated", counts.migrated), ("same-model", counts.sameModel),
+        ("refused", counts.refused), ("needs-mapping", counts.needsMapping),
+        ("quarantined", counts.quarantined), ("failed", counts.failed),
+        ("pending", counts.pending),
+      ].map { ([("verdict", $0.0)], Double($0.1)) })
+    text.add(
+      "godwit_stores_with_losses", "Stores that lost rows, values or references.",
+      [([], Double(report.totals.storesWithLosses))])
+    text.add("godwit_rows", "Rows that were migrated.", [([], Double(report.totals.rows))])
+    text.add(
+      "godwit_source_bytes", "Bytes of the stores that were worked on.",
+      [([], Double(report.totals.sourceBytes))])
+    text.add(
+      "godwit_backup_bytes", "Bytes of the backups that the last run made.",
+      [([], Double(report.totals.backupBytes))])
+    text.add(
+      "godwit_stage_seconds", "Time in a stage, of all stores together.",
+      report.stages.map { ([("stage", $0.stage)], $0.seconds) })
+    text.add("godwit_metrics_timestamp_seconds", "When these figures were written.", [([], now)])
+    return text.text
+  }
+
+  private struct Writer {
+    let pipeline: String
+    private(set) var text = ""
+
+    init(pipeline: String) { self.pipeline = pipeline }
+
+    mutating func add(
+      _ name: String, _ help: String, _ values: [(labels: [(String, String)], value: Double)]
+    ) {
+      guard !values.isEmpty else { return }
+      text += "# HELP \(name) \(help)\n# TYPE \(name) gauge\n"
+      for (labels, value) in values {
+        let words = ([("pipeline", pipeline)] + labels).map { "\($0.0)=\"\(Self.escaped($0.1))\"" }
+        text += "\(name){\(words.joined(separator: ","))} \(Self.number(value))\n"
+      }
+    }
+
+    private static func number(_ value: Double) -> String {
+      Int64(exactly: value).map(String.init) ?? "\(value)"
+    }
+
+    private static func escaped(_ text: String) -> String {
+      text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+    }
+  }
+}
