@@ -4,6 +4,8 @@ import PackageDescription
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let argumentParser = Target.Dependency.product(
   name: "ArgumentParser", package: "swift-argument-parser")
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let mustache = Target.Dependency.product(name: "Mustache", package: "swift-mustache")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 
 /// A target of this package: the folder's name with the package's before it.
@@ -39,6 +41,7 @@ let package = Package(
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
   ],
@@ -134,16 +137,14 @@ let package = Package(
       ]),
     library(
       "Report",
-      [ours("Ledger"), ours("ObjectModel"), .product(name: "Mustache", package: "swift-mustache")],
+      [ours("Ledger"), ours("ObjectModel"), mustache],
       resources: [.embedInCode("Templates/report.mustache")]),
     library(
       "Commands",
       [
         ours("Report"), ours("Fleet"), ours("Ledger"), ours("Worker"), ours("Planning"),
-        ours("Checkpoints"),
-        ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
-        ours("SQLite"),
-        ours("Digests"), argumentParser, system,
+        ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
+        ours("DurableFiles"), ours("SQLite"), ours("Digests"), argumentParser, logging, system,
       ]),
     .target(
       name: "Godwit",
@@ -213,7 +214,7 @@ let package = Package(
       "Commands",
       [
         ours("Commands"), ours("Fleet"), ours("Planning"), ours("ObjectModel"), argumentParser,
-        system,
+        logging, system,
       ]),
   ]
 )

@@ -1,0 +1,66 @@
+import Foundation
+import GodwitFleet
+import GodwitPlanning
+import Logging
+import Testing
+
+@testable import GodwitCommands
+
+@Suite struct `A log line` {
+  /// A value, and how it stands in logfmt.
+  @Test(arguments: [
+    ("plain", "plain"), ("/srv/a b.sqlite", #""/srv/a b.sqlite""#), ("", #""""#),
+    ("a=b", #""a=b""#), ("say \"x\"", #""say \"x\"""#), ("two\nlines", #""two\nlines""#),
+    ("名前", "名前"), ("a\u{1B}[31m", #""a\u001b[31m""#), ("a\u{2028}b", "\"a\u{2028}b\""),
+  ])
+  func `in logfmt has one value a word, whatever it is`(value: String, text: String) {
+    #expect(LogSink.line(.logfmt, [("store", value)]) == "store=\(text)")
+  }
+
+  @Test func `in JSON is an object`() throws {
+    let line = LogSink.line(.json, [("message", "a\"\n"), ("store", "/x")])
+    let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: String]
+    #expect(object == ["message": "a\"\n", "store": "/x"])
+    #expect(!line.contains("\n"))
+  }
+
+  @Test func `for the journal cannot bring a field of its own`() {
+    let text = LogSink.datagram(.error, "x\nMESSAGE=y", [("exit-code", "1\nPRIORITY=0")])
+    #expect(
+      text.split(separator: "\n") == [
+        "PRIORITY=3", "SYSLOG_IDENTIFIER=godwit", "MESSAGE=x MESSAGE=y",
+        "GODWIT_EXIT_CODE=1 PRIORITY=0",
+      ])
+  }
+}
+
+@Suite struct `The log of a run` {
+  private let path = NSTemporaryDirectory() + "godwit-log-\(UUID().uuidString)"
+
+  @Test func `has a line for each store, and appends to what is there`() throws {
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    for _ in 0..<2 {
+      let log = try RunLog(path: path, form: .logfmt, pipeline: "p")
+      log.take(
+        .result(
+          nil,
+          MigrationResult(
+            store: "/srv/x", verdict: .failed, ending: .badInput,
+            reasons: [Reason(reason: "damaged", message: "Two words.")])))
+      #expect(log.failure == nil)
+    }
+    let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+    #expect(lines.count == 2)
+    for line in lines {
+      #expect(line.contains(" level=error message=store "))
+      #expect(line.contains(" pipeline=p "))
+      #expect(line.hasSuffix(#" reason=damaged store=/srv/x verdict=failed"#))
+      #expect(line.contains(#"detail="Two words.""#))
+    }
+  }
+
+  @Test(arguments: ["/dev/null", "/tmp"])
+  func `is a regular file`(path: String) {
+    #expect(throws: (any Error).self) { try LogSink(path: path, form: .json) }
+  }
+}
