@@ -120,6 +120,17 @@ extension RunDirectory {
   public var associations: FilePath { path.appending("associations") }
   public var edges: FilePath { path.appending("edges.sqlite") }
 
+  /// Removes the private clones of the source, and says whether there were any: a directory without
+  /// checkpoints on the disk has no folder for them until one is made.
+  public func discardClones() throws -> Bool {
+    guard try DurableFile.isFolder(snapshot), try !DurableFile.names(in: snapshot).isEmpty else {
+      return false
+    }
+    try DurableFile.removeTree(snapshot, surviving: durability)
+    try create()
+    return true
+  }
+
   /// Removes what was made of an earlier plan's checkpoints.
   public func discardDerived() throws {
     try DurableFile.removeIfPresent(offsets, surviving: durability)

@@ -8,11 +8,15 @@ import SystemPackage
 struct ReportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "report",
-    abstract: "Writes what a run did: as JSON, or as JUnit XML for continuous integration.")
+    abstract: "Writes what a run did: a page to look at, JSON, or JUnit XML.",
+    discussion: """
+      html is one page that needs nothing else. Its diagram of what changed in the model is drawn by \
+      Graphviz where that is installed.
+      """)
 
   /// The forms that a report is written in.
   enum Format: String, CaseIterable, ExpressibleByArgument {
-    case json, junit
+    case html, json, junit
   }
 
   @OptionGroup var arguments: PipelineArguments
@@ -21,7 +25,7 @@ struct ReportCommand: ParsableCommand {
     name: .customLong("run"), help: "The run, as `history` names it. Default: the last one.")
   var runName: String?
 
-  @Option(help: "json or junit.")
+  @Option(help: "html, json or junit.")
   var format: Format
 
   @Option(help: ArgumentHelp("Where to write it. Default: standard output.", valueName: "file"))
@@ -32,6 +36,8 @@ struct ReportCommand: ParsableCommand {
     let report = try arguments.ledger(places).report(ofRun: runName)
     let text =
       switch format {
+      case .html:
+        try ReportDocument.html(report, try? PipelineJob(path: arguments.pipeline)) + "\n"
       case .json: JSONLine.text(of: report) + "\n"
       case .junit: JUnitReport(report).text()
       }

@@ -35,6 +35,15 @@ struct RunCommand: AsyncParsableCommand {
       "Asserts that no other process has a store open, as the key stores.in-use: offline does."))
   var storeIsOffline = false
 
+  @Option(
+    help: ArgumentHelp(
+      "Appends a log line for each store to a file; `journal` is systemd's journal.",
+      valueName: "file"))
+  var log: String?
+
+  @Option(help: "The form of log lines in a file: logfmt or json.")
+  var logFormat = LogForm.logfmt
+
   @Flag(help: "JSON Lines on standard output; the last one is the summary.")
   var json = false
 
@@ -57,15 +66,23 @@ struct RunCommand: AsyncParsableCommand {
     if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
       name: job.pipeline.name, asJSON: json, isQuiet: quiet, losses: job.request.losses)
+    let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
+    let outputs = try RunOutputs(job, places)
+    let log = try log.map { try RunLog(path: $0, form: logFormat, pipeline: job.pipeline.name) }
     var run = PipelineRun(
       job.pipeline, request,
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workers ?? job.workerCount),
-      state: state.map { FilePath($0) }, tellsEvents: json, observe: report.take)
+      state: state.map { FilePath($0) }, tellsEvents: json,
+      observe: { event in
+        log?.take(event)
+        report.take(event)
+      })
     run.context = RunContext(
       options: Array(CommandLine.arguments.dropFirst()),
       exitCode: { Int(ExitStatus($0).rawValue) })
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? job.pipeline.stateFolder).string)
+    for note in outputs.begin() { Output.say("warning: \(note)") }
     let task = Task { [run] in try await run.run() }
     StopSignals.install(
       stop: {
@@ -80,9 +97,18 @@ struct RunCommand: AsyncParsableCommand {
     let ticks = Task { await report.tick() }
     let outcome = await task.result
     ticks.cancel()
-    let summary = try outcome.get()
+    let summary: PipelineSummary
+    do {
+      summary = try outcome.get()
+    } catch {
+      for note in outputs.fail() { Output.say("warning: \(note)") }
+      throw error
+    }
     report.end(summary)
     let status = ExitStatus(summary)
+    log?.end(summary, exitCode: status.rawValue)
+    let notes = outputs.end(run: summary.run, isSuccess: status == .success)
+    for note in notes + [log?.failure].compactMap({ $0 }) { Output.say("warning: \(note)") }
     if status != .success { throw status.exit }
   }
 }

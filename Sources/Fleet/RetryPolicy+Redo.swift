@@ -115,14 +115,7 @@ extension StoreAttempt {
       let files = StoreFiles(request.store)
       try await onOwnThread { try files.requireReadable() }
       try folder.discard(.audit)
-      // Of a small store's run there is no folder before a clone is made.
-      let hasClones = try FileKind(at: directory.snapshot) == .folder
-      let clones = try hasClones ? DurableFile.names(in: directory.snapshot) : []
-      if !clones.isEmpty {
-        try folder.discardPlan()
-        try DurableFile.removeTree(directory.snapshot)
-        try directory.create()
-      }
+      if try directory.discardClones() { try folder.discardPlan() }
     }
     try directory.discardDerived()
     restart()

@@ -37,6 +37,40 @@ import Testing
     #expect(try folder.bytes("stores/b.sqlite") == Data("no store".utf8))
   }
 
+  /// What is done to a sound store's bytes: lost, torn, or never a store's.
+  @Test(arguments: [
+    "no store", "nothing", "a page of zeros", "the last page", "half a header", "a WAL of noise",
+  ])
+  func `says the same of a damaged store as migrate does`(damage: String) throws {
+    let folder = try orders(["a"])
+    let store = URL(fileURLWithPath: folder.path("stores/a.sqlite"))
+    var bytes = try Data(contentsOf: store)
+    switch damage {
+    case "no store": bytes = Data("no store".utf8)
+    case "nothing": bytes = Data()
+    case "a page of zeros": bytes.replaceSubrange(8192..<12288, with: Data(count: 4096))
+    case "the last page": bytes.removeLast(4096)
+    case "half a header": bytes.replaceSubrange(16..<60, with: Data(count: 44))
+    default:
+      try Data((0..<8192).map { UInt8(truncatingIfNeeded: $0 &* 131) }).write(
+        to: URL(fileURLWithPath: store.path + "-wal"))
+    }
+    try bytes.write(to: store)
+    func verdict(_ lines: [[String: Any]]) throws -> [String] {
+      let result = try #require(lines.last { $0["event"] as? String == "result" })
+      let reasons = result["reasons"] as? [[String: Any]] ?? []
+      return ["\(result["verdict"] ?? "")", "\(result["code"] ?? "")"]
+        + reasons.map { "\($0["reason"] ?? ""): \($0["message"] ?? "")" }
+    }
+    let alone = try Godwit.run([
+      "migrate", store.path, "--models", folder.path("Orders.xcdatamodeld"), "--mapping",
+      folder.path("orders.mapping.yaml"), "--json", "--output", folder.path("out.sqlite"),
+    ])
+    let run = try Godwit.run(folder)
+    #expect(try verdict(run.lines) == verdict(alone.lines))
+    #expect(try Data(contentsOf: store) == bytes)
+  }
+
   @Test func `does nothing twice`() throws {
     let folder = try orders()
     #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")

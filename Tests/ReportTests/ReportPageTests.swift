@@ -45,7 +45,7 @@ private func report(
 private func page(_ report: RunReport, svg: String? = nil) throws -> String {
   try ReportPage.html(
     report,
-    diagram: svg.map { .init(svg: $0, title: "Recipes → Recipes 2", omittedCount: 0) },
+    change: .init(title: "Recipes → Recipes 2", svg: svg, omittedCount: 0, text: "~ Recipe"),
     now: 1_700_000_200)
 }
 

@@ -1,3 +1,4 @@
+import ArgumentParser
 import Foundation
 import GodwitDurableFiles
 import GodwitFleet
@@ -6,7 +7,7 @@ import Synchronization
 import SystemPackage
 
 /// Where log lines go, and their form.
-enum LogForm: String, CaseIterable, Sendable {
+enum LogForm: String, CaseIterable, Sendable, ExpressibleByArgument {
   /// `time=… level=info message="…" store=/srv/x`: https://brandur.org/logfmt
   case logfmt
   /// One JSON object a line.

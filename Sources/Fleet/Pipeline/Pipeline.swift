@@ -46,6 +46,8 @@ public struct Pipeline: Sendable, Equatable {
   /// Row bytes that one shard should hold.
   public var shardBytes = MigrationRequest.defaultShardBytes
   public var commit = Commit.replace
+  /// What is written, and who is called, at the end of each run.
+  public var report = ReportSettings()
   /// What becomes of backups at the end of a run.
   public var backups = BackupRetention()
   /// Failures in a row after which a store is no longer tried; 0 for never.

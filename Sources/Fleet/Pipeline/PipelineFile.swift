@@ -24,6 +24,7 @@ import SystemPackage
 ///     commit: replace                    # or { beside: SUFFIX }
 ///     backups: { keep: 14d, max: 200GiB }
 ///     quarantine: { after: 3 }
+///     report: { html: report.html, metrics: godwit.prom, ping: "https://…" }
 ///
 /// `Pipelines/pipeline.schema.json` says the same to editors.
 enum PipelineFile {
@@ -33,11 +34,11 @@ enum PipelineFile {
 
   enum Key: String, CaseIterable {
     case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
-    case commit, backups, quarantine
+    case commit, backups, quarantine, report
     // Of the format, and not of this version.
-    case invalid, limits, canary, report, engine
+    case invalid, limits, canary, engine
 
-    static let unsupported: Set<Key> = [.invalid, .limits, .canary, .report, .engine]
+    static let unsupported: Set<Key> = [.invalid, .limits, .canary, .engine]
   }
 
   enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
@@ -125,6 +126,7 @@ extension Pipeline {
     shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
     commit = try fields[.commit].map(Self.commit) ?? .replace
     backups = try fields[.backups].map(BackupRetention.init) ?? backups
+    report = try fields[.report].map { try ReportSettings($0, resolve: resolve) } ?? report
     quarantineAfter = try fields[.quarantine].map(Self.quarantineAfter) ?? quarantineAfter
   }
 

@@ -6,28 +6,32 @@ import Mustache
 ///
 /// What it shows is decided here; how it looks is decided by `Templates/report.mustache`.
 public enum ReportPage {
-  /// A drawing of what changed in the model, and what to say of it.
-  public struct Diagram: Sendable {
-    public var svg: String
+  /// What changed in the model, and what to say of it.
+  public struct Change: Sendable {
     /// `Recipes → Recipes 2`.
     public var title: String
+    /// A drawing; nil where there is nothing to draw it with.
+    public var svg: String?
+    /// Entities that are not drawn.
     public var omittedCount: Int
+    /// The same in lines of text, for those who cannot see the drawing.
+    public var text: String
 
-    public init(svg: String, title: String, omittedCount: Int) {
-      (self.svg, self.title, self.omittedCount) = (svg, title, omittedCount)
+    public init(title: String, svg: String?, omittedCount: Int, text: String) {
+      (self.title, self.svg, self.omittedCount, self.text) = (title, svg, omittedCount, text)
     }
   }
 
   /// - Parameters:
-  ///   - diagram: Nil where there is none to show.
+  ///   - change: Nil where there is none to show.
   ///   - now: Seconds since 1970 in UTC, for the page's last line.
   /// - Throws: Mustache's error, for a template that cannot be read; a test sees that it can.
   /// - Complexity: O(*n* log *n*) in the stores. The page stays below 10 MB.
-  public static func html(_ report: RunReport, diagram: Diagram? = nil, now: Double) throws
+  public static func html(_ report: RunReport, change: Change? = nil, now: Double) throws
     -> String
   {
     let text = String(decoding: PackageResources.report_mustache, as: UTF8.self)
-    return try MustacheTemplate(string: text).render(View(report, diagram, now: now))
+    return try MustacheTemplate(string: text).render(View(report, change, now: now))
   }
 }
 
@@ -69,6 +73,13 @@ struct View {
     var message: String
   }
 
+  struct Change {
+    var title: String
+    var svg: String?
+    var text: String
+    var omitted: String?
+  }
+
   struct Stage {
     var name: String
     var time: String
@@ -108,9 +119,7 @@ struct View {
   let hasLosses: Bool
   let losses: [Loss]
   let moreLosses: String?
-  let diagram: String?
-  let diagramCaption: String
-  let diagramText: String
+  let change: Change?
   let hasTimeline: Bool
   let lanes: [Timeline.Lane]
   let timelineHeight: Int
@@ -131,7 +140,7 @@ struct View {
   /// Of the slowest, and of the largest stores.
   static let mostExtremes = 10
 
-  init(_ report: RunReport, _ diagram: ReportPage.Diagram?, now: Double) {
+  init(_ report: RunReport, _ change: ReportPage.Change?, now: Double) {
     let isRollback = report.run.kind == "rollback"
     pipeline = report.pipeline
     kind = isRollback ? "Rollback" : "Run"
@@ -161,16 +170,13 @@ struct View {
     hasLosses = !losses.isEmpty
     let more = report.losses.count - losses.count
     moreLosses = more > 0 ? "And \(Figures.count(more)) more." : nil
-    self.diagram = diagram.map { Self.inline($0.svg) }
-    diagramCaption =
-      diagram.map {
-        $0.title + "."
-          + ($0.omittedCount > 0
-            ? " \(Figures.count($0.omittedCount)) entities that stay as they are, and are not "
-              + "related to one that changed, are left out."
-            : "")
-      } ?? ""
-    diagramText = diagram?.title ?? ""
+    self.change = change.map { change in
+      Change(
+        title: change.title, svg: change.svg.map(Self.inline), text: change.text,
+        omitted: change.omittedCount > 0
+          ? "\(Figures.count(change.omittedCount)) entities that stay as they are, and are not "
+            + "related to one that changed, are left out." : nil)
+    }
     let timeline = Timeline(report)
     lanes = timeline.lanes
     hasTimeline = !lanes.isEmpty
