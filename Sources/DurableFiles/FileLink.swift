@@ -2,7 +2,7 @@ private import Glibc
 public import SystemPackage
 
 extension DurableFile {
-  /// Gives a file one more name on the same volume; copies it where the file system has no hard
+  /// Gives a file one more name; copies it to another volume, and where the file system has no hard
   /// links.
   ///
   /// - Parameter syncingFolder: Whether the new name is on the disk when the call returns. Who
@@ -39,5 +39,7 @@ extension DurableFile {
   }
 }
 
-/// What link(2) says on a file system, or for a file, that cannot have another name.
-private let haveNoLinks: [Errno] = [.notPermitted, .notSupported, .tooManyLinks, .noFunction]
+/// What link(2) says on a file system, or for a file, that cannot have another name there.
+private let haveNoLinks: [Errno] = [
+  .notPermitted, .notSupported, .tooManyLinks, .noFunction, .improperLink,
+]

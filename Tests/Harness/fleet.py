@@ -1,0 +1,219 @@
+"""A fleet from cron: stores of five versions, some damaged, in use, foreign, or where nothing can be written.
+
+Every sound store is migrated and judged by the oracle, every other one has the right reason, and the counts
+reconcile; a second run has only the bad ones left. `--kill` and `--term` strike while it runs, `--at-once`
+starts eight runs together. Whatever happens, no store is lost or half-done.
+"""
+import argparse
+import collections
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from . import fleetground, ground, judge, processes, tool
+
+# What may become of a store of each kind: (verdict, reason), where nil is any.
+EXPECTED = {
+    "locked": {("pending", "in-use")},
+    "reading": {("pending", "in-use")},
+    "writing": {("pending", "in-use"), ("pending", "changed"), ("migrated", None)},
+    "full": {("pending", "disk-full")},
+    "foreign": {("refused", "foreign-store")},
+    "read-only": {("failed", "output"), ("failed", "read-only")},
+}
+
+
+class Outcome:
+    """What a run of the pipeline said."""
+
+    def __init__(self, run):
+        self.run = run
+        self.results = {x["store"]: x for x in run.lines
+                        if isinstance(x, dict) and x.get("event") == "result" and "store" in x}
+        summaries = [x for x in run.lines if isinstance(x, dict) and x.get("event") == "summary"]
+        self.summary = summaries[-1] if summaries else {}
+
+    def of(self, store):
+        found = self.results.get(store.path, {})
+        reasons = [r.get("reason") for r in found.get("reasons") or []]
+        return found.get("verdict"), reasons[0] if reasons else None
+
+
+def start(fleet):
+    return tool.start([ground.godwit(), "run", fleet.pipeline, "--json"])
+
+
+def run(fleet, timeout=3600):
+    began = time.monotonic()
+    return Outcome(tool.finish(start(fleet), began, timeout))
+
+
+def reconcile(outcome, found):
+    """The counts of the summary add up to the stores that there are."""
+    summary = outcome.summary
+    counts = {k: summary.get(k, 0) for k in ("migrated", "same-model", "refused", "needs-mapping", "quarantined",
+                                             "failed", "pending")}
+    problems = []
+    if summary.get("found") != found:
+        problems.append(f"{summary.get('found')} stores were found of {found}")
+    if sum(counts.values()) != summary.get("found"):
+        problems.append(f"the counts do not add up: {summary}")
+    return problems
+
+
+def expectations(fleet, outcome, is_first):
+    """Stores whose verdict or reason is not what their kind calls for."""
+    problems, table = [], collections.Counter()
+    for store in fleet.stores:
+        verdict, reason = outcome.of(store)
+        table[(store.kind, verdict, reason)] += 1
+        if store.kind == "sound":
+            wanted = {("same-model", None)} if store.version == fleetground.LAST else {("migrated", None)}
+            if not is_first:
+                wanted |= {("same-model", None)}
+        elif store.kind == "damaged":
+            if verdict not in ("migrated", "same-model", "refused", "failed", "needs-mapping", "quarantined"):
+                problems.append(f"{store.path} ({store.note}): {verdict} {reason}")
+            continue
+        else:
+            wanted = EXPECTED[store.kind]
+            if not is_first and verdict == "quarantined":
+                continue
+        if (verdict, reason) not in wanted and (verdict, None) not in wanted:
+            messages = [r.get("message") for r in outcome.results.get(store.path, {}).get("reasons") or []]
+            problems.append(f"{store.kind} {store.path}: {verdict} {reason}: {messages[:1]}")
+    rows = sorted((k, str(v), str(r), n) for (k, v, r), n in table.items())
+    return problems, ground.table(rows, ("kind", "verdict", "reason", "stores"))
+
+
+def judged(fleet, outcome, count, rng):
+    """The oracle over a sample of sound stores, and over every damaged one that counts as migrated."""
+    problems = []
+    sound = [s for s in fleet.of_kind("sound") if s.version != fleetground.LAST]
+    for store in rng.sample(sound, min(count, len(sound))):
+        found = judge.compare(store.template, store.path, fleetground.model(store.version),
+                              fleetground.model(fleetground.LAST))
+        if found["total"] != 0:
+            problems.append(f"{store.path}: {found['refusals'] or found['first'][:2]}")
+        bad = judge.unsound(judge.findings(store.path, fleetground.model(fleetground.LAST)))
+        problems += [f"{store.path}: breaks {b}" for b in bad]
+    for store in fleet.of_kind("damaged"):
+        if outcome.of(store)[0] == "migrated":
+            bad = judge.unsound(judge.findings(store.path, fleetground.model(fleetground.LAST)))
+            problems += [f"{store.path} ({store.note}): migrated, and breaks {b}" for b in bad]
+    return problems
+
+
+def writers(fleet):
+    """What an application committed is in its store."""
+    problems = []
+    for store in fleet.of_kind("writing"):
+        turn, titles = fleetground.last_turn(store)
+        if turn is not None and titles != {f"turn {turn}"}:
+            problems.append(f"{store.path}: the application committed turn {turn}, the store has {sorted(titles)[:3]}")
+    return problems
+
+
+def strike(fleet, rng, number, seconds):
+    """One start that is struck by a signal after a while; the outcome where it came to its end before."""
+    process, began = start(fleet), time.monotonic()
+    try:
+        process.wait(rng.uniform(0.3, seconds))
+    except Exception:
+        below = processes.handles([process.pid] + processes.descendants(process.pid))
+        if number == signal.SIGKILL and below:
+            rng.choice(below).send(number)
+        else:
+            process.send_signal(number)
+        for handle in below:
+            handle.close()
+    return Outcome(tool.finish(process, began, 600))
+
+
+def storm(fleet, rng, number, seconds):
+    """Strikes until a start comes to its end; gives the last outcome and how many were struck."""
+    starts = 0
+    while True:
+        starts += 1
+        outcome = strike(fleet, rng, number, seconds + starts / 4)
+        if outcome.run.exit in (0, 3) or (outcome.run.exit == 75 and outcome.summary.get("pending", 0) and not any(
+                "stopped" == outcome.of(s)[1] for s in fleet.stores) and len(outcome.results) == len(fleet.stores)):
+            return outcome, starts
+
+
+def at_once(fleet, times, starts=8):
+    """Runs that start together: one works, and the others end with 11 or find nothing left to do."""
+    problems = []
+    for _ in range(times):
+        began = time.monotonic()
+        runs = [tool.finish(p, began, 600) for p in [start(fleet) for _ in range(starts)]]
+        codes = collections.Counter(r.exit for r in runs)
+        if set(codes) - {0, 3, 11, 75} or codes[11] == starts:
+            problems.append(f"eight at once ended with {dict(codes)}")
+    return problems
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="scripts/fleet", description=__doc__)
+    parser.add_argument("--stores", type=int, default=2000)
+    parser.add_argument("--rows", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--sample", type=int, default=100, help="stores for the oracle")
+    parser.add_argument("--kill", action="store_true", help="kill -9 of any process, every few seconds")
+    parser.add_argument("--term", action="store_true", help="SIGTERM every few seconds")
+    parser.add_argument("--every", type=float, default=4, metavar="SECONDS")
+    parser.add_argument("--at-once", type=int, default=0, metavar="TIMES")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args(arguments)
+    ground.skip_unless_shared("fleet")
+    rng = random.Random(options.seed)
+    folder = tempfile.mkdtemp(prefix="fleet-", dir=os.environ.get("GODWIT_TRIAL_FOLDER"))
+    fleet = fleetground.Fleet(folder, options.seed)
+    problems, began = [], time.monotonic()
+    try:
+        templates = fleetground.make_templates(os.path.join(folder, "templates"), options.seed, options.rows)
+        fleet.fill(templates, options.stores, max(1, options.stores * 3 // 100), judge.mutate)
+        fleet.add_difficult(templates, each=max(1, options.stores // 200))
+        fleet.write_pipeline()
+        fleet.start_applications()
+        ground.say(f"{len(fleet.stores)} stores in {time.monotonic() - began:.0f} s")
+        if options.at_once:
+            problems += at_once(fleet, options.at_once)
+        starts = 1
+        if options.kill or options.term:
+            number = signal.SIGKILL if options.kill else signal.SIGTERM
+            outcome, starts = storm(fleet, rng, number, options.every)
+        else:
+            outcome = run(fleet)
+        problems += reconcile(outcome, len(fleet.stores))
+        calm = not (options.kill or options.term or options.at_once)
+        found, table = expectations(fleet, outcome, is_first=calm)
+        print(table)
+        print(f"{starts} {'start' if starts == 1 else 'starts'}, exit {outcome.run.exit}, "
+              f"{outcome.run.seconds:.1f} s: {json.dumps(outcome.summary)}")
+        again = run(fleet)
+        problems += found + reconcile(again, len(fleet.stores)) + expectations(fleet, again, is_first=False)[0]
+        print(f"again: exit {again.run.exit}, {again.run.seconds:.1f} s: {json.dumps(again.summary)}")
+        if again.run.exit == 0:
+            problems.append("the second run ended with 0, and stores are not migrated")
+        fleet.end_applications()
+        problems += writers(fleet) + judged(fleet, again, options.sample, rng)
+    finally:
+        fleet.close()
+        if not (options.keep and problems):
+            shutil.rmtree(folder, ignore_errors=True)
+    for problem in problems[:40]:
+        print(f"PROBLEM {problem}")
+    if fleet.skipped:
+        print(f"skipped: {'; '.join(sorted(set(fleet.skipped))[:6])}")
+    print(f"{len(fleet.stores)} stores, {len(problems)} problems, {time.monotonic() - began:.0f} s")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
