@@ -20,12 +20,12 @@ import SystemPackage
 /// one waits for the disk, another has the processor. Large ones go beside them and share the workers,
 /// so that neither kind waits for the other.
 public struct PipelineRun: Sendable {
-  private let pipeline: Pipeline
-  private let template: MigrationRequest
-  private let pool: WorkerPool.Settings
-  private let state: FilePath
-  private let tellsEvents: Bool
-  private let observe: @Sendable (PipelineEvent) -> Void
+  let pipeline: Pipeline
+  let template: MigrationRequest
+  let pool: WorkerPool.Settings
+  let state: FilePath
+  let tellsEvents: Bool
+  let observe: @Sendable (PipelineEvent) -> Void
 
   /// - Parameters:
   ///   - template: What every store is to become; its paths are filled in.
@@ -85,249 +85,11 @@ public struct PipelineRun: Sendable {
     _ = consume lock
     return summary
   }
-
-  /// Says what ``run()`` would do, store by store, and changes nothing.
-  public func plan() async throws -> PipelineSummary {
-    let start = ContinuousClock.now
-    let search = StoreSearch(
-      pipeline, state: try FileKind(following: state) == .folder ? state : nil)
-    let findings = try await onOwnThread { try search.run() }
-    observe(
-      .found(
-        PipelineStart(
-          pipeline: pipeline.name, stores: findings.stores.count,
-          bytes: findings.stores.reduce(0) { $0 + $1.bytes }, links: findings.links)))
-    var summary = PipelineSummary(pipeline: pipeline.name)
-    summary.found = findings.stores.count
-    tellUnreadable(findings, &summary)
-    let settings = try settingsDigest()
-    let hosts = hosts
-    // Results are told in the order of the stores.
-    var results: [MigrationResult?] = Array(repeating: nil, count: findings.stores.count)
-    var told = 0
-    await withTaskGroup(of: (Int, MigrationResult).self) { group in
-      var begun = 0
-      func begin() {
-        guard begun < findings.stores.count, !Task.isCancelled else { return }
-        let (place, store) = (begun, findings.stores[begun])
-        begun += 1
-        group.addTask {
-          if let refusal = Self.refusal(of: store) { return (place, refusal) }
-          return (place, await hosts.perform(task(store, workers: 1, settings, isPlan: true)))
-        }
-      }
-      for _ in 0..<pool.workerCount { begin() }
-      for await (place, result) in group {
-        results[place] = result
-        while told < results.count, let next = results[told] {
-          summary.count(next)
-          observe(.result(findings.stores[told], next))
-          told += 1
-        }
-        begin()
-      }
-      summary.pending += findings.stores.count - begun
-    }
-    await hosts.close()
-    summary.seconds = (ContinuousClock.now - start).inSeconds
-    return summary
-  }
 }
 
-// One store after the other, and side by side.
+// What the stores of a run have in common.
 extension PipelineRun {
-  private func migrate(
-    _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String,
-    _ hosts: StoreHosts, _ summary: inout PipelineSummary
-  ) async {
-    summary.found = findings.stores.count
-    tellUnreadable(findings, &summary)
-    var small = findings.stores.filter { workers(for: $0) == 0 }[...]
-    var large = findings.stores.filter { workers(for: $0) > 0 }[...]
-    await withTaskGroup(of: Outcome.self) { group in
-      func begin(_ store: FoundStore) {
-        group.addTask {
-          await migrate(store, workers: self.workers(for: store), ledger, settings, hosts)
-        }
-      }
-      var (places, workers) = (2 * pool.workerCount, pool.workerCount)
-      while !Task.isCancelled, summary.lacksWorkers != true {
-        while places > 0, let store = small.popFirst() {
-          places -= 1
-          begin(store)
-        }
-        while let store = large.first, self.workers(for: store) <= workers {
-          workers -= self.workers(for: store)
-          begin(large.removeFirst())
-        }
-        guard let outcome = await group.next() else { break }
-        let taken = self.workers(for: outcome.store)
-        if taken == 0 { places += 1 } else { workers += taken }
-        take(outcome, &summary)
-      }
-      for await outcome in group { take(outcome, &summary) }
-    }
-    summary.pending += small.count + large.count
-  }
-
-  private struct Outcome: Sendable {
-    var store: FoundStore
-    var result: MigrationResult
-    /// Migrated before this start.
-    var isEarlier = false
-  }
-
-  private func take(_ outcome: Outcome, _ summary: inout PipelineSummary) {
-    summary.count(outcome.result)
-    if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
-    observe(.result(outcome.store, outcome.result))
-  }
-
-  /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
-  private func tellUnreadable(
-    _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
-  ) {
-    for (path, reason) in findings.unreadable {
-      let result = MigrationResult(
-        store: path.string, verdict: .failed, ending: .inputOutput,
-        reasons: [
-          Reason(
-            reason: "unreadable-folder",
-            message: "\(path) cannot be searched for stores: \(reason). Let this user read it, or "
-              + "exclude it.")
-        ])
-      summary.found += 1
-      summary.count(result)
-      observe(.result(nil, result))
-    }
-  }
-
-  /// 4 MiB. What the stages of a small store finish stays in memory; the work of a larger one is worth
-  /// going on with.
-  private static let largestSmallStore: Int64 = 4 << 20
-
-  /// One worker for each shard's worth of bytes; none for a store that is smaller than a shard.
-  private func workers(for store: FoundStore) -> Int {
-    if store.bytes < min(template.shardBytes, Self.largestSmallStore) { return 0 }
-    return min(pool.workerCount, Int(clamping: store.bytes / max(1, template.shardBytes)) + 1)
-  }
-
-  private func migrate(
-    _ store: FoundStore, workers: Int, _ ledger: PipelineLedger, _ settings: String,
-    _ hosts: StoreHosts
-  ) async -> Outcome {
-    if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
-    let request = request(for: store)
-    let known = ledger.entry(of: store.path)
-    if let known, known.settings == settings,
-      let result = try? unchanged(store, request.output, since: known, run: ledger.run)
-    {
-      return result
-    }
-    let observe = observe
-    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    let result = await hosts.perform(
-      task(store, workers: workers, settings),
-      record: { result in
-        guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
-        else { return }
-        try await ledger.record(.init(result, of: store, run: ledger.run, settings))
-      },
-      observe: { observe(.store(store, $0)) })
-    if result.verdict == .sameModel, let known, isMigratedByThisRun {
-      return Outcome(
-        store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
-        isEarlier: true)
-    }
-    return Outcome(store: store, result: result)
-  }
-
-  /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.
-  private func unchanged(
-    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry, run: String
-  ) throws -> Outcome? {
-    guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
-    if let output {
-      guard known.verdict == .migrated, try FileKind(at: output) == .regular,
-        known.output == output.string,
-        known.identity == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    } else {
-      guard let final = known.finalIdentity,
-        final == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    }
-    // A run that was killed between the record and the end leaves its directory.
-    let directory = directory(of: store)
-    if try directory.exists {
-      guard output != nil else { return nil }
-      try directory.remove()
-    }
-    if known.verdict == .migrated, output != nil || known.run == run {
-      let words =
-        output == nil ? "An earlier start of this run migrated it" : "Its output was written before"
-      return Outcome(store: store, result: Self.earlier(known, words), isEarlier: true)
-    }
-    return Outcome(
-      store: store,
-      result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
-  }
-
-  private static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {
-    var result = MigrationResult(
-      store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
-    result.source = known.source
-    result.destination = known.destination
-    result.output = known.output
-    result.backup = known.backup
-    result.rows = known.rows
-    result.losses = known.losses ?? []
-    return result
-  }
-
-  private static func refusal(of store: FoundStore) -> MigrationResult? {
-    guard let link = store.escapingSymlink else { return nil }
-    return MigrationResult(
-      store: store.path.string, verdict: .failed, ending: .badInput,
-      reasons: [
-        Reason(
-          reason: "link",
-          message:
-            "\(link) is a symbolic link, and may lead out of the root \(store.root). Put the "
-            + "file or folder itself there, or exclude the store.")
-      ])
-  }
-}
-
-// In the process that coordinates a store.
-extension PipelineRun {
-  /// Migrates one store.
-  ///
-  /// - Parameters:
-  ///   - workers: 0 for a store whose stages this process performs.
-  ///   - record: Called with the result before the store's run directory goes.
-  func migrate(
-    _ store: FoundStore, workers: Int, policies: PolicyRegistry,
-    record: @escaping @Sendable (MigrationResult) throws -> Void,
-    observe: @escaping @Sendable (RunEvent) -> Void
-  ) async -> MigrationResult {
-    var pool = pool
-    pool.workerCount = max(1, workers)
-    var settings = StoreRun.Settings(pool: pool)
-    settings.record = record
-    if workers == 0 { settings.policiesHere = policies }
-    // A process that coordinated the store before ours was killed may be about to end.
-    settings.lockPatienceSeconds = 10
-    return await StoreRun(
-      request(for: store), directory: directory(of: store), settings: settings, observe: observe
-    ).run()
-  }
-
-  private func directory(of store: FoundStore) -> RunDirectory {
-    RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
-  }
-
-  private var hosts: StoreHosts {
+  var hosts: StoreHosts {
     var arguments = [
       "store-host", pipeline.file.string, "--state", state.string,
       "--losses", template.losses.rawValue,
@@ -337,7 +99,7 @@ extension PipelineRun {
     return StoreHosts(executable: pool.executable, arguments: arguments)
   }
 
-  private func task(
+  func task(
     _ store: FoundStore, workers: Int, _ settings: String, isPlan: Bool = false
   ) -> StoreTask {
     StoreTask(
@@ -353,7 +115,7 @@ extension PipelineRun {
   }
 
   /// The name of a store's run directory.
-  private static func name(of store: FilePath) -> String {
+  static func name(of store: FilePath) -> String {
     String(Hexadecimal.text(of: SHA256.digest(of: Array(store.string.utf8))).prefix(32))
   }
 
@@ -372,20 +134,5 @@ extension PipelineRun {
     for mapping in template.mappings { add(try mapping.document.text()) }
     if let digest = template.ownCodeDigest { add(digest) }
     return Hexadecimal.text(of: digest.finish())
-  }
-}
-
-extension PipelineLedger.Entry {
-  init(
-    _ result: MigrationResult, of store: FoundStore, run: String, _ settings: String
-  ) {
-    self.init(
-      run: run, store: store.path.string, verdict: result.verdict,
-      time: Date().timeIntervalSince1970, settings: settings,
-      identity: result.sourceIdentity, finalIdentity: result.finalIdentity, source: result.source,
-      destination: result.destination, output: result.output,
-      backup: result.backup, rows: result.rows,
-      losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
-      message: result.reasons.first?.message)
   }
 }

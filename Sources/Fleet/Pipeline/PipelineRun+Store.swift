@@ -1,0 +1,110 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import SystemPackage
+
+// What becomes of one store.
+extension PipelineRun {
+  func migrate(
+    _ store: FoundStore, workers: Int, _ ledger: PipelineLedger, _ settings: String,
+    _ hosts: StoreHosts
+  ) async -> Outcome {
+    if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
+    let request = request(for: store)
+    let known = ledger.entry(of: store.path)
+    if let known, known.settings == settings,
+      let result = try? unchanged(store, request.output, since: known, run: ledger.run)
+    {
+      return result
+    }
+    let observe = observe
+    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
+    let result = await hosts.perform(
+      task(store, workers: workers, settings),
+      record: { result in
+        guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
+        else { return }
+        try await ledger.record(.init(result, of: store, run: ledger.run, settings))
+      },
+      observe: { observe(.store(store, $0)) })
+    if result.verdict == .sameModel, let known, isMigratedByThisRun {
+      return Outcome(
+        store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
+        isEarlier: true)
+    }
+    return Outcome(store: store, result: result)
+  }
+
+  /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.
+  func unchanged(
+    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry, run: String
+  ) throws -> Outcome? {
+    guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
+    if let output {
+      guard known.verdict == .migrated, try FileKind(at: output) == .regular,
+        known.output == output.string,
+        known.identity == (try StoreFiles(store.path).identity().name)
+      else { return nil }
+    } else {
+      guard let final = known.finalIdentity,
+        final == (try StoreFiles(store.path).identity().name)
+      else { return nil }
+    }
+    // A run that was killed between the record and the end leaves its directory.
+    let directory = directory(of: store)
+    if try directory.exists {
+      guard output != nil else { return nil }
+      try directory.remove()
+    }
+    if known.verdict == .migrated, output != nil || known.run == run {
+      let words =
+        output == nil ? "An earlier start of this run migrated it" : "Its output was written before"
+      return Outcome(store: store, result: Self.earlier(known, words), isEarlier: true)
+    }
+    return Outcome(
+      store: store,
+      result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
+  }
+
+  static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {
+    var result = MigrationResult(
+      store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
+    result.source = known.source
+    result.destination = known.destination
+    result.output = known.output
+    result.backup = known.backup
+    result.rows = known.rows
+    result.losses = known.losses ?? []
+    return result
+  }
+
+  static func refusal(of store: FoundStore) -> MigrationResult? {
+    guard let link = store.escapingSymlink else { return nil }
+    return MigrationResult(
+      store: store.path.string, verdict: .failed, ending: .badInput,
+      reasons: [
+        Reason(
+          reason: "link",
+          message:
+            "\(link) is a symbolic link, and may lead out of the root \(store.root). Put the "
+            + "file or folder itself there, or exclude the store.")
+      ])
+  }
+}
+
+extension PipelineLedger.Entry {
+  init(
+    _ result: MigrationResult, of store: FoundStore, run: String, _ settings: String
+  ) {
+    self.init(
+      run: run, store: store.path.string, verdict: result.verdict,
+      time: Date().timeIntervalSince1970, settings: settings,
+      identity: result.sourceIdentity, finalIdentity: result.finalIdentity, source: result.source,
+      destination: result.destination, output: result.output,
+      backup: result.backup, rows: result.rows,
+      losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
+      message: result.reasons.first?.message)
+  }
+}
