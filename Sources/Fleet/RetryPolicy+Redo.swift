@@ -115,7 +115,9 @@ extension StoreAttempt {
       let files = StoreFiles(request.store)
       try await onOwnThread { try files.requireReadable() }
       try folder.discard(.audit)
-      let clones = try DurableFile.names(in: directory.snapshot)
+      // A small store's run directory has the folder only where there is a clone.
+      let hasClones = try DurableFile.exists(directory.snapshot)
+      let clones = hasClones ? try DurableFile.names(in: directory.snapshot) : []
       if !clones.isEmpty {
         try folder.discardPlan()
         try DurableFile.removeTree(directory.snapshot)
