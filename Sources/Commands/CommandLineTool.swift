@@ -106,7 +106,8 @@ struct Root: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
-      MigrateCommand.self, RunCommand.self, VerifyCommand.self, DoctorCommand.self,
+      MigrateCommand.self, RunCommand.self, ControlCommand.self, VerifyCommand.self,
+      DoctorCommand.self,
       WorkerCommand.self, StoreHostCommand.self,
     ])
 }

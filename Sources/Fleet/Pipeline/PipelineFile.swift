@@ -11,7 +11,7 @@ import SystemPackage
 ///       roots: [/srv/recipes]
 ///       include: ["*/Recipes.sqlite"]    # else **/*.sqlite
 ///       exclude: ["*/trash/**"]
-///       in-use: skip                   # or offline: nobody has one open
+///       in-use: skip                   # or offline, snapshot, { wait: 10m }
 ///     models: Recipes.xcdatamodeld       # a MODEL, or a list of them
 ///     destination: Recipes 2             # else the current version
 ///     mappings: [a.xcmappingmodel, b.yaml]
@@ -22,6 +22,8 @@ import SystemPackage
 ///     workers: 2
 ///     shard: { bytes: 16MiB }
 ///     commit: replace                    # or { beside: SUFFIX }
+///     limits: { store-timeout: 30m, failure-budget: 5%, window: "01:00-05:00", io: 80MiB/s, load: 4 }
+///     canary: [1, 1%, 10%, 100%]         # waves, each within the failure budget
 ///
 /// `Pipelines/pipeline.schema.json` says the same to editors.
 enum PipelineFile {
@@ -31,21 +33,27 @@ enum PipelineFile {
 
   enum Key: String, CaseIterable {
     case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
-    case commit
+    case commit, limits, canary
     // Of the format, and not of this version.
-    case invalid, backups, limits, canary, report, engine
+    case invalid, backups, report, engine
 
-    static let unsupported: Set<Key> = [.invalid, .backups, .limits, .canary, .report, .engine]
+    static let unsupported: Set<Key> = [.invalid, .backups, .report, .engine]
   }
 
   enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
   enum ShardKey: String, CaseIterable { case bytes }
   enum CommitKey: String, CaseIterable { case beside }
+  enum InUseKey: String, CaseIterable { case wait }
+  enum LimitsKey: String, CaseIterable {
+    case storeTimeout = "store-timeout"
+    case failureBudget = "failure-budget"
+    case window, io, load
+  }
 
   /// YAML has many words for these; one each is enough.
   fileprivate enum Choice: String, CaseIterable { case `true`, `false` }
   fileprivate enum CommitWord: String, CaseIterable { case replace }
-  fileprivate enum InUseWord: String, CaseIterable { case skip, offline }
+  enum InUseWord: String, CaseIterable { case skip, offline, snapshot }
 }
 
 extension Pipeline {
@@ -122,6 +130,11 @@ extension Pipeline {
     workers = try fields[.workers].map(Self.workers)
     shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
     commit = try fields[.commit].map(Self.commit) ?? .replace
+    limits = try fields[.limits].map(RunLimits.init) ?? limits
+    canary = try fields[.canary].map(Self.canary) ?? []
+    if let value = fields[.canary], limits.failureBudget == nil {
+      throw value.problem("canary needs the key failure-budget of limits, such as 5%")
+    }
   }
 
   private static func folderName(of file: FilePath) -> String {
@@ -140,7 +153,7 @@ extension Pipeline {
       roots: try texts(roots).map { FilePath($0) },
       include: try fields[.include].map(patterns) ?? [PathPattern("**/*.sqlite")].compactMap { $0 },
       exclude: try fields[.exclude].map(patterns) ?? [],
-      areOffline: try fields[.inUse]?.word(PipelineFile.InUseWord.self) == .offline)
+      inUse: try fields[.inUse].map(Self.inUse) ?? .skip)
   }
 
   private static func patterns(_ value: YAMLValue) throws -> [PathPattern] {

@@ -7,11 +7,16 @@ import SystemPackage
 
 // What becomes of one store.
 extension PipelineRun {
-  func migrate(
-    _ store: FoundStore, workers: Int, _ ledger: PipelineLedger, _ settings: String,
-    _ hosts: StoreHosts
-  ) async -> Outcome {
+  struct Outcome: Sendable {
+    var store: FoundStore
+    var result: MigrationResult
+    /// Migrated before this start.
+    var isEarlier = false
+  }
+
+  func migrate(_ store: FoundStore, workers: Int, _ setting: Setting) async -> Outcome {
     if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
+    let (ledger, settings) = (setting.ledger, setting.settings)
     let request = request(for: store)
     let known = ledger.entry(of: store.path)
     if let known, known.settings == settings,
@@ -19,22 +24,62 @@ extension PipelineRun {
     {
       return result
     }
-    let observe = observe
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    let result = await hosts.perform(
-      task(store, workers: workers, settings),
-      record: { result in
-        guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
-        else { return }
-        try await ledger.record(.init(result, of: store, run: ledger.run, settings))
-      },
-      observe: { observe(.store(store, $0)) })
+    let task = task(store, workers: workers, settings)
+    var result = await perform(task, of: store, setting) { result in
+      guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
+      else { return }
+      try await ledger.record(.init(result, of: store, run: ledger.run, settings))
+    }
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(
         store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
         isEarlier: true)
     }
+    if result.isInUse, pipeline.stores.inUse == .snapshot, !Task.isCancelled {
+      if let known, let earlier = try? sameSnapshot(store, known, settings) { return earlier }
+      result = await migrateSnapshot(task, of: store, setting)
+    }
     return Outcome(store: store, result: result)
+  }
+
+  /// Has a store done within the time that one may take.
+  func perform(
+    _ task: StoreTask, of store: FoundStore, _ setting: Setting,
+    record: @escaping @Sendable (MigrationResult) async throws -> Void
+  ) async -> MigrationResult {
+    let observe = observe
+    let perform: @Sendable () async -> MigrationResult = {
+      await setting.hosts.perform(task, record: record, observe: { observe(.store(store, $0)) })
+    }
+    guard let limit = pipeline.limits.storeTimeoutSeconds else { return await perform() }
+    let isOver = StopFlag()
+    let result = await withTaskGroup(of: MigrationResult?.self) { group in
+      group.addTask { await perform() }
+      group.addTask {
+        // A run that stands still takes no time.
+        var left = limit
+        while left > 0, !Task.isCancelled {
+          let wait = min(left, 0.5)
+          try? await Task.sleep(for: .seconds(wait))
+          if !setting.isPaused.isSet { left -= wait }
+        }
+        if !Task.isCancelled { isOver.set() }
+        return nil
+      }
+      var result: MigrationResult?
+      for await next in group {
+        result = result ?? next
+        group.cancelAll()
+      }
+      return result
+    }
+    guard let result else { return MigrationResult(failing: task.store, with: CancellationError()) }
+    guard isOver.isSet, result.verdict == .pending else { return result }
+    let late = MigrationResult(
+      failing: task.store, with: FleetError.timeout(store: task.store, seconds: limit))
+    try? await record(late)
+    return late
   }
 
   /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.

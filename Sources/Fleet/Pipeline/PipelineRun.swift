@@ -13,17 +13,32 @@ import SystemPackage
 ///     state/run.json       which run it is; one that was interrupted is resumed
 ///     state/ledger.jsonl   what became of each store
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
+///     state/waves.json     which stores are in which canary wave
+///     state/control.json   what the operator asks of the run, see ``RunControl``
+///     state/progress.json  how far it is, see ``RunProgress``
+///     state/pace           how much its processes may read and write
 ///
 /// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own: it
 /// is coordinated in a process of ``StoreHosts``.
-/// Stores smaller than a shard are done in that process alone, two for each worker at a time: while
-/// one waits for the disk, another has the processor. Large ones go beside them and share the workers,
-/// so that neither kind waits for the other.
+/// ``StoreQueue`` and ``RunFlow`` say which one begins when.
 public struct PipelineRun: Sendable {
+  /// What a run is asked for beside its pipeline.
+  public struct Options: Sendable {
+    /// Which stores it takes up.
+    public var selection = StoreSelection.all
+    /// Forgets the progress of earlier runs with those stores.
+    public var isFresh = false
+    /// The plan that the stores must be those of.
+    public var plan: PlannedStores?
+
+    public init() {}
+  }
+
   let pipeline: Pipeline
   let template: MigrationRequest
   let pool: WorkerPool.Settings
   let state: FilePath
+  let options: Options
   let tellsEvents: Bool
   let observe: @Sendable (PipelineEvent) -> Void
 
@@ -35,9 +50,10 @@ public struct PipelineRun: Sendable {
   ///   - observe: Called with every event, on any thread.
   public init(
     _ pipeline: Pipeline, _ template: MigrationRequest, pool: WorkerPool.Settings,
-    state: FilePath? = nil, tellsEvents: Bool = false,
+    state: FilePath? = nil, options: Options = Options(), tellsEvents: Bool = false,
     observe: @escaping @Sendable (PipelineEvent) -> Void
   ) {
+    self.options = options
     self.tellsEvents = tellsEvents
     self.pipeline = pipeline
     self.template = template
@@ -54,34 +70,41 @@ public struct PipelineRun: Sendable {
   ///
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   public func run() async throws -> PipelineSummary {
-    let start = ContinuousClock.now
+    let begin = ContinuousClock.now
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
-    let lock = try FileLock(acquiring: state.appending("lock"))
+    // Somebody who only looks whether a run is going on holds it for a moment.
+    let lock = try FileLock(acquiring: state.appending("lock"), patienceSeconds: 0.1)
+    try RunControl.remove(in: state)
+    let findings = try await search(state: state)
     let ledger = try PipelineLedger(folder: state, now: Date().timeIntervalSince1970)
-    let search = StoreSearch(pipeline, state: state)
-    let findings = try await onOwnThread { try search.run() }
     let settings = try settingsDigest()
-    observe(
-      .found(
-        PipelineStart(
-          pipeline: pipeline.name, run: ledger.run, resumed: ledger.isResumed,
-          stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
-          links: findings.links)))
+    do {
+      try checkPlan(findings, ledger, settings)
+    } catch {
+      ledger.close()
+      if !ledger.isResumed { try ledger.finish() }
+      throw error
+    }
+    observe(.found(start(findings, ledger)))
     var summary = PipelineSummary(pipeline: pipeline.name)
-    summary.run = ledger.run
-    summary.resumed = ledger.isResumed
-    summary.earlier = 0
-    let hosts = hosts
-    await migrate(findings, ledger, settings, hosts, &summary)
-    await hosts.close()
+    (summary.run, summary.resumed, summary.earlier) = (ledger.run, ledger.isResumed, 0)
+    summary.found = findings.stores.count
+    tellUnreadable(findings, &summary)
+    try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
+    let setting = Setting(
+      ledger: ledger, settings: settings, hosts: hosts(pace: paceFile))
+    await migrate(try await waves(findings.stores, setting), setting, &summary)
+    await setting.hosts.close()
     ledger.close()
-    summary.seconds = (ContinuousClock.now - start).inSeconds
-    if summary.pending == 0 {
+    summary.seconds = (ContinuousClock.now - begin).inSeconds
+    // A run over some of its stores does not end one over all of them.
+    if summary.pending == 0, options.selection.isAll || !ledger.isResumed {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
       try ledger.finish()
     }
+    try RunProgress.remove(in: state)
     _ = consume lock
     return summary
   }
@@ -89,22 +112,84 @@ public struct PipelineRun: Sendable {
 
 // What the stores of a run have in common.
 extension PipelineRun {
-  var hosts: StoreHosts {
+  var paceFile: FilePath { state.appending("pace") }
+
+  /// The pipeline's stores that the run takes up.
+  func search(state: FilePath?) async throws -> StoreSearch.Findings {
+    let (pipeline, selection) = (pipeline, options.selection)
+    return try await onOwnThread {
+      var findings = try StoreSearch(pipeline, state: state).run()
+      (findings.stores, findings.unknown) = try selection.chosen(
+        from: findings.stores, roots: pipeline.stores.roots.compactMap(\.resolved))
+      return findings
+    }
+  }
+
+  /// - Throws: ``PlanDrift``.
+  private func checkPlan(
+    _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
+  ) throws {
+    try options.plan?.check(
+      findings.stores, settings: settings, isWhole: options.selection.isAll
+    ) { store, identity in
+      guard let known = ledger.entry(of: store.path), ledger.isResumed else { return false }
+      return known.run == ledger.run && known.finalIdentity == identity
+    }
+  }
+
+  func start(_ findings: StoreSearch.Findings, _ ledger: PipelineLedger?) -> PipelineStart {
+    PipelineStart(
+      pipeline: pipeline.name, run: ledger?.run, resumed: ledger?.isResumed,
+      stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
+      links: findings.links, unknown: findings.unknown.isEmpty ? nil : findings.unknown)
+  }
+
+  /// So many stores are looked at for their versions: of a cohort that is one in a few hundred, some
+  /// are among them.
+  private static let mostLooks = 2_000
+
+  /// The stores wave by wave; one wave where the pipeline has none.
+  func waves(_ stores: [FoundStore], _ setting: Setting) async throws -> [[FoundStore]] {
+    guard !pipeline.canary.isEmpty, !stores.isEmpty else { return [stores] }
+    let run = setting.ledger.run
+    if let known = try CanaryWaves(of: run, in: state, stores) { return known.waves }
+    let some = CanaryWaves.byDigest(stores).prefix(Self.mostLooks)
+    var cohorts: [FilePath: String] = [:]
+    await withTaskGroup(of: MigrationResult.self) { group in
+      var left = some[...]
+      for place in 0..<some.count {
+        if place >= 2 * pool.workerCount, let look = await group.next() {
+          cohorts[FilePath(look.store)] = look.source
+        }
+        guard let store = left.popFirst(), Self.refusal(of: store) == nil else { continue }
+        group.addTask {
+          await setting.hosts.perform(task(store, workers: 0, setting.settings, .look))
+        }
+      }
+      for await look in group { cohorts[FilePath(look.store)] = look.source }
+    }
+    let found = CanaryWaves(stores, sizes: pipeline.canary) { cohorts[$0.path] }
+    try found.write(of: run, in: state)
+    return found.waves
+  }
+
+  func hosts(pace: FilePath?) -> StoreHosts {
     var arguments = [
       "store-host", pipeline.file.string, "--state", state.string,
       "--losses", template.losses.rawValue,
     ]
     if template.isStoreOffline { arguments.append("--store-is-offline") }
     if tellsEvents { arguments.append("--events") }
+    if let pace { arguments += ["--pace", pace.string] }
     return StoreHosts(executable: pool.executable, arguments: arguments)
   }
 
   func task(
-    _ store: FoundStore, workers: Int, _ settings: String, isPlan: Bool = false
+    _ store: FoundStore, workers: Int, _ settings: String, _ work: StoreTask.Work = .migrate
   ) -> StoreTask {
     StoreTask(
       store: store.path.string, root: store.root.string, bytes: store.bytes, workers: workers,
-      isPlan: isPlan, settings: settings)
+      work: work, settings: settings, isFresh: options.isFresh && work == .migrate)
   }
 
   func request(for store: FoundStore) -> MigrationRequest {

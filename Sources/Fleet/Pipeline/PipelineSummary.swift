@@ -21,12 +21,23 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   public var seconds: Double?
   /// True where no worker can be had, and no store was tried any more.
   public var lacksWorkers: Bool?
+  /// Why the run ended before its last store: `window` or `failure-budget`. Nil for a run that was
+  /// stopped by a signal, too.
+  public var stopped: String?
+  /// Likewise, as a sentence.
+  public var message: String?
+  /// The canary wave in which the run ended, from 1, and how many there are.
+  public var wave: Int?
+  public var waves: Int?
+  /// The stores that did not end well, by reason.
+  public var reasons: [ReasonGroups.Group]?
 
   public init(pipeline: String) { self.pipeline = pipeline }
 
   private enum CodingKeys: String, CodingKey {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
     case needsMapping = "needs-mapping", failed, pending, earlier, seconds, lacksWorkers
+    case stopped, message, wave, waves, reasons
   }
 
   /// Counts what became of a store.
@@ -40,6 +51,12 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
     case .failed: failed += 1
     }
     if result.ending == .engineUnavailable { lacksWorkers = true }
+  }
+
+  /// Takes how a run came to its end.
+  mutating func take(_ flow: RunFlow) {
+    if let stop = flow.stop, stop != .noWorkers { (stopped, message) = (stop.word, stop.message) }
+    if flow.waves > 1 { (wave, waves) = (flow.queue.wave + 1, flow.waves) }
   }
 
   /// The stores that ended well.
@@ -57,6 +74,21 @@ public enum PipelineEvent: Sendable {
   case found(PipelineStart)
   case store(FoundStore, RunEvent)
   case result(FoundStore?, MigrationResult)
+  /// What became of a store that is tried again later.
+  case later(FoundStore, MigrationResult)
+  /// A canary wave begins.
+  case wave(WaveStart)
+  /// About twice a second.
+  case progress(RunProgress)
+}
+
+/// A line of `godwit run --json` where a canary wave begins.
+public struct WaveStart: Codable, Sendable, Equatable {
+  public private(set) var event = "wave"
+  /// From 1.
+  public var wave: Int
+  public var waves: Int
+  public var stores: Int
 }
 
 /// The first line of `godwit run --json`.
@@ -70,4 +102,6 @@ public struct PipelineStart: Codable, Sendable {
   public var bytes: Int64
   /// Symbolic links that could lead to stores, and that are not followed.
   public var links: Int
+  /// Paths of a list of stores that are none of the pipeline's; nil for none.
+  public var unknown: [String]?
 }
