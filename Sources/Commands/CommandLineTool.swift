@@ -106,9 +106,9 @@ struct Root: AsyncParsableCommand {
     version: "0.1.0",
     subcommands: [
       InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
-      MigrateCommand.self, RunCommand.self, StatusCommand.self, HistoryCommand.self,
-      ReportCommand.self, VerifyCommand.self, RollbackCommand.self, BackupsCommand.self,
-      QuarantineCommand.self, DoctorCommand.self,
+      MigrateCommand.self, RunCommand.self, ControlCommand.self, StatusCommand.self,
+      HistoryCommand.self, ReportCommand.self, VerifyCommand.self, RollbackCommand.self,
+      BackupsCommand.self, QuarantineCommand.self, DoctorCommand.self,
       WorkerCommand.self, StoreHostCommand.self,
     ])
 }

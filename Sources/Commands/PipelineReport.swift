@@ -3,81 +3,138 @@ import GodwitFleet
 import GodwitPlanning
 import Synchronization
 
-/// Says what becomes of a pipeline's stores as it happens: a few lines a store, and how far it is.
+/// Says what becomes of a pipeline's stores as it happens, how far the run is, and at the end what
+/// was wrong, by reason.
 final class PipelineReport: Sendable {
   private struct State {
-    var bytes: Int64 = 0
-    var storesDone = 0
-    var bytesDone: Int64 = 0
     /// What is known so far.
     var summary: PipelineSummary
-    var isDrawn = false
+    var view = RunView()
+    var groups = ReasonGroups()
+    var losses = LossTotals()
+    /// Lines that are on the screen, and go before the next are drawn.
+    var drawn = 0
     var isReported = false
   }
 
   private let name: String
   private let asJSON: Bool
   private let isQuiet: Bool
+  private let isVerbose: Bool
   private let isPlan: Bool
   private let losses: LossPolicy
-  private let isTerminal = isatty(STDERR_FILENO) == 1
-  private let start = ContinuousClock.now
+  private let isTerminal: Bool
   private let state: Mutex<State>
 
-  init(name: String, asJSON: Bool, isQuiet: Bool, isPlan: Bool = false, losses: LossPolicy) {
+  /// - Parameter isVerbose: Whether stores that end well have lines of their own.
+  init(
+    name: String, asJSON: Bool, isQuiet: Bool, isVerbose: Bool, isPlan: Bool = false,
+    losses: LossPolicy,
+    isTerminal: Bool = isatty(STDERR_FILENO) == 1
+  ) {
     self.name = name
     self.asJSON = asJSON
     self.isQuiet = isQuiet
+    self.isVerbose = isVerbose
     self.isPlan = isPlan
     self.losses = losses
+    self.isTerminal = isTerminal
     state = Mutex(State(summary: PipelineSummary(pipeline: name)))
   }
 
+  /// Whether what happens to single stores is shown while it happens.
+  var isLive: Bool { isTerminal && !isQuiet }
+
   /// Takes an event of the run, on any thread.
   @Sendable func take(_ event: PipelineEvent) {
+    state.withLock { $0.view.take(event) }
     switch event {
     case .found(let found):
       state.withLock {
-        $0.bytes = found.bytes
         ($0.summary.found, $0.summary.run) = (found.stores, found.run)
         $0.summary.resumed = found.resumed
       }
       if asJSON { Output.result(json: found) }
-      if found.links > 0 {
-        say("\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
-      }
-      if found.resumed == true { say("Resuming an interrupted run.") }
+      Self.messages(found).forEach(say)
     case .note(let text): say(text)
     case .store(let store, var event):
       event.store = store.path.string
       if asJSON { Output.result(event.jsonLine()) }
     case .result(let store, let result):
       state.withLock {
-        $0.storesDone += 1
-        $0.bytesDone += store?.bytes ?? 0
         if store == nil { $0.summary.found += 1 }
         $0.summary.count(result)
+        $0.groups.add(result)
+        $0.losses.add(result)
       }
       clear()
-      ResultReport(asJSON: asJSON, isQuiet: isQuiet, isPlan: isPlan, losses: losses).end(result)
+      // A run that stops would say so once for every store under way.
+      let isStopped = result.reasons.first?.reason == "stopped"
+      ResultReport(
+        asJSON: asJSON, isQuiet: isQuiet || !isVerbose, isPlan: isPlan, losses: losses,
+        isOne: false, explains: isVerbose || (!isPlan && !isStopped)
+      ).end(result)
+    case .wave(let wave):
+      if asJSON { Output.result(json: wave) }
+      say(
+        "Wave \(wave.wave) of \(wave.waves): \(grouped(Int64(wave.stores))) "
+          + (wave.stores == 1 ? "store." : "stores."))
+    case .later(let store, let result):
+      guard asJSON else { return }
+      Output.result(
+        json: Retry(store: store.path.string, reason: result.reasons.first?.reason ?? ""))
+    case .progress: break
     }
+  }
+
+  /// A line of `--json`: the store is tried again later in the run.
+  private struct Retry: Encodable {
+    var event = "retry"
+    var store: String
+    var reason: String
+  }
+
+  static func messages(_ found: PipelineStart) -> [String] {
+    var messages: [String] = []
+    if found.links > 0 {
+      messages.append(
+        "\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
+    }
+    if let unknown = found.unknown, let first = unknown.first {
+      let more = unknown.count > 1 ? " and \(grouped(Int64(unknown.count - 1))) more paths" : ""
+      messages.append(
+        "\(first)\(more) of the list \(unknown.count > 1 ? "are" : "is") not among the pipeline's "
+          + "stores, and left out.")
+    }
+    if found.resumed == true { messages.append("Resuming an interrupted run.") }
+    return messages
   }
 
   /// Draws now and then until the task is cancelled.
   func tick() async {
     guard !isQuiet else { return }
-    let interval: Duration = isTerminal ? .milliseconds(500) : .seconds(10)
+    let interval: Duration = isTerminal ? .milliseconds(250) : .seconds(10)
     while (try? await Task.sleep(for: interval)) != nil {
-      if isTerminal {
-        let text = state.withLock { state in
-          state.isDrawn = true
-          return line(state)
-        }
-        Output.draw("\r\(text)\u{1B}[K")
-      } else {
-        Output.say(state.withLock { line($0) })
-      }
+      if isTerminal { draw() } else { Output.say(state.withLock { $0.view.line(name) }) }
     }
+  }
+
+  private func draw() {
+    var size = winsize()
+    let isKnown = ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 20
+    let width = isKnown ? Int(size.ws_col) : 80
+    let text = state.withLock { state in
+      guard !state.isReported else { return "" }
+      let lines = state.view.lines(name, width: width)
+      defer { state.drawn = lines.count }
+      return Self.erasing(state.drawn) + lines.map { $0 + "\n" }.joined()
+    }
+    if !text.isEmpty { Output.draw(text) }
+  }
+
+  /// Goes up over the lines that were drawn, and takes them away.
+  private static func erasing(_ lines: Int) -> String {
+    lines == 0 ? "" : "\u{1B}[\(lines)A\r\u{1B}[J"
   }
 
   /// Says what is known, of a run that does not come to its own end.
@@ -89,33 +146,65 @@ final class PipelineReport: Sendable {
 
   /// The first call counts: a run that ends while a second signal ends it says one thing.
   func end(_ summary: PipelineSummary) {
-    let isFirst = state.withLock { state in
+    clear()
+    let (isFirst, groups, losses) = state.withLock { state in
       defer { state.isReported = true }
-      return !state.isReported
+      return (!state.isReported, state.groups, state.losses)
     }
     guard isFirst else { return }
-    clear()
     if asJSON {
+      var summary = summary
+      summary.reasons = groups.isEmpty ? nil : groups.all
       Output.result(json: summary)
-    } else if !isQuiet || summary.done != summary.found {
-      Output.result(Self.line(summary, isPlan: isPlan))
+    } else if !isQuiet || summary.done != summary.found
+      || (self.losses != .allow && !losses.all.isEmpty)
+    {
+      for line in Self.lines(groups.all) { Output.result(line) }
+      // A migration that loses something is not a success to be silent about.
+      if self.losses != .allow {
+        for line in FleetPlanText.lines(losses.all) { Output.result(line) }
+      }
+      Output.result(Self.line(summary))
     }
-    if summary.pending > 0, !isPlan {
+    if let message = summary.message { Output.say("\(name): \(message)") }
+    if summary.pending > 0, summary.stopped == nil {
       let stores =
         summary.pending == 1 ? "1 store is" : "\(grouped(Int64(summary.pending))) stores are"
       Output.say("\(stores) not done yet. Run the same command to resume.")
     }
   }
 
-  static func line(_ summary: PipelineSummary, isPlan: Bool) -> String {
-    var parts = [isPlan ? "would be migrated" : "migrated", "same model", "refused"]
-      .enumerated().map { place, word in
-        ([summary.migrated, summary.sameModel, summary.refused][place], word)
+  /// Ends with a plan.
+  func end(_ outcome: PipelineRun.PlanOutcome) {
+    clear()
+    state.withLock { $0.isReported = true }
+    if asJSON {
+      Output.result(json: outcome.plan)
+      Output.result(json: outcome.summary)
+    } else if !isQuiet || outcome.summary.done != outcome.summary.found {
+      for line in FleetPlanText.lines(outcome.plan, outcome.summary) { Output.result(line) }
+    }
+  }
+
+  /// What was wrong, by reason.
+  static func lines(_ groups: [ReasonGroups.Group]) -> [String] {
+    groups.flatMap { group in
+      let stores = group.count == 1 ? "1 store" : "\(grouped(Int64(group.count))) stores"
+      var lines = ["\(stores) \(group.verdict.words): \(group.reason)"]
+      lines += group.examples.map { "  \($0)" }
+      if group.count > group.examples.count {
+        lines.append("  and \(grouped(Int64(group.count - group.examples.count))) more")
       }
-    parts += [
-      (summary.needsMapping, "need a mapping model"), (summary.quarantined, "quarantined"),
-      (summary.failed, "failed"), (summary.pending, "not done yet"),
-    ]
+      if let advice = group.advice { lines.append("  → \(advice)") }
+      return lines
+    }
+  }
+
+  static func line(_ summary: PipelineSummary) -> String {
+    var parts = [(summary.migrated, "migrated"), (summary.sameModel, "same model")]
+    parts += [(summary.refused, "refused"), (summary.needsMapping, "need a mapping model")]
+    parts += [(summary.quarantined, "quarantined"), (summary.failed, "failed")]
+    parts += [(summary.pending, "not done yet")]
     let said = parts.enumerated().filter { $0.element.0 > 0 || $0.offset == 0 }
     let text = said.map { "\(grouped(Int64($0.element.0))) \($0.element.1)" }
     let earlier = summary.earlier.map { $0 > 0 ? " (\(grouped(Int64($0))) before)" : "" } ?? ""
@@ -124,27 +213,33 @@ final class PipelineReport: Sendable {
       + text.dropFirst().map { ", " + $0 }.joined()
   }
 
-  private func line(_ state: State) -> String {
-    let (found, notDone) = (state.summary.found, state.summary.notDone)
-    guard found > 0 else { return "\(name): looking for stores" }
-    var line = "\(name): \(grouped(Int64(state.storesDone))) of \(grouped(Int64(found))) stores"
-    if notDone > 0 { line += ", \(grouped(Int64(notDone))) not migrated" }
-    let seconds = (ContinuousClock.now - start).inSeconds
-    if state.bytesDone > 0, seconds > 2 {
-      let left = Double(state.bytes - state.bytesDone) / (Double(state.bytesDone) / seconds)
-      line += ", \(ProgressDisplay.text(seconds: left.rounded(.up))) left"
-    }
-    return line
+  private func say(_ text: String) {
+    guard !isQuiet else { return }
+    clear()
+    Output.say("\(name): \(text)")
   }
 
-  private func say(_ text: String) { if !isQuiet { Output.say("\(name): \(text)") } }
-
-  /// Takes the drawn line away; what follows is a result.
+  /// Takes the drawn lines away; what follows is a result.
   private func clear() {
-    let wasDrawn = state.withLock { state in
-      defer { state.isDrawn = false }
-      return state.isDrawn
+    let text = state.withLock { state in
+      defer { state.drawn = 0 }
+      return Self.erasing(state.drawn)
     }
-    if wasDrawn { Output.draw("\r\u{1B}[K") }
+    if !text.isEmpty { Output.draw(text) }
+  }
+}
+
+extension MigrationResult.Verdict {
+  /// After a number of stores.
+  var words: String {
+    switch self {
+    case .migrated: "migrated"
+    case .sameModel: "of the same model"
+    case .refused: "refused"
+    case .needsMapping: "without a mapping model"
+    case .quarantined: "quarantined"
+    case .pending: "not done yet"
+    case .failed: "failed"
+    }
   }
 }

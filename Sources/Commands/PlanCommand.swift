@@ -10,13 +10,39 @@ struct PlanCommand: AsyncParsableCommand {
       Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move.
 
-      STORE may be a pipeline; then the only other options are --losses, --json and --quiet.
+      STORE may be a pipeline. Then its stores are counted by version, those that would not be \
+      migrated by reason, and what would be lost by entity and property; a few stores are migrated \
+      privately for a forecast of time and space. The other options are then --verbose, --out, \
+      --samples, --losses, --json and --quiet, and the exit code is 0, or 3 where stores would not \
+      be migrated.
       """)
 
   @OptionGroup var arguments: MigrationArguments
 
+  @Flag(help: "Of a pipeline: reports every store.")
+  var verbose = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Of a pipeline: writes the stores and their states here, for `godwit run --plan`.",
+      valueName: "file"))
+  var out: String?
+
+  @Option(help: "Of a pipeline: how many stores are migrated privately for the forecast.")
+  var samples = 6
+
+  func validate() throws {
+    guard (0...1_000).contains(samples) else {
+      throw ValidationError("--samples is a number from 0 to 1000.")
+    }
+    if out?.isEmpty == true { throw ValidationError("--out is the path of a file.") }
+  }
+
   func run() async throws {
     if let file = Pipeline.file(at: arguments.store) { return try await plan(file.string) }
+    guard out == nil, !verbose else {
+      throw ValidationError("--out and --verbose are for a pipeline.")
+    }
     let report = ResultReport(arguments, isPlan: true)
     let result: MigrationResult
     do {
@@ -32,19 +58,33 @@ struct PlanCommand: AsyncParsableCommand {
   private func plan(_ path: String) async throws {
     guard !arguments.isMoreThanAStore else {
       throw ValidationError(
-        "With a pipeline, the only other options are --losses, --json and --quiet.")
+        "With a pipeline, the only other options are --verbose, --out, --samples, --losses, --json and "
+          + "--quiet.")
     }
     let job = try PipelineJob(path: path, losses: arguments.losses)
     let report = PipelineReport(
-      name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: true,
-      losses: job.request.losses)
-    let summary = try await PipelineRun(
+      name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet,
+      isVerbose: verbose, isPlan: true, losses: job.request.losses)
+    let run = PipelineRun(
       job.pipeline, job.request,
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
-      observe: report.take
-    ).plan()
-    report.end(summary)
-    let status = ExitStatus(summary)
+      observe: report.take)
+    let ticks = Task { await report.tick() }
+    let outcome = await Task { try await run.plan(samples: samples) }.result
+    ticks.cancel()
+    let found = try outcome.get()
+    if let out { try found.stores.write(to: FilePath(out)) }
+    report.end(found)
+    let status = ExitStatus(planned: found.summary)
     if status != .success { throw status.exit }
+  }
+}
+
+extension ExitStatus {
+  /// How a plan of a pipeline ends.
+  init(planned summary: PipelineSummary) {
+    self =
+      summary.lacksWorkers == true
+      ? .engineUnavailable : summary.done == summary.found ? .success : .someFailed
   }
 }

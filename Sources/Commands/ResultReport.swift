@@ -9,9 +9,18 @@ final class ResultReport: Sendable {
   private let isQuiet: Bool
   private let isPlan: Bool
   private let losses: LossPolicy
+  /// False where it is one store of a pipeline's.
+  private let isOne: Bool
+  /// Whether the reasons of one that did not end well are told.
+  private let explains: Bool
   private let isReported = Mutex(false)
 
-  init(asJSON: Bool, isQuiet: Bool, isPlan: Bool, losses: LossPolicy) {
+  init(
+    asJSON: Bool, isQuiet: Bool, isPlan: Bool, losses: LossPolicy, isOne: Bool = true,
+    explains: Bool = true
+  ) {
+    self.isOne = isOne
+    self.explains = explains
     self.asJSON = asJSON
     self.isQuiet = isQuiet
     self.isPlan = isPlan
@@ -41,12 +50,12 @@ final class ResultReport: Sendable {
       return !said
     }
     guard isFirst else { return }
-    if result.ending != .done { explain(result) }
+    if result.ending != .done, explains { explain(result) }
     if asJSON {
       Output.result(result.jsonLine())
-    } else if !isQuiet || result.ending != .done {
+    } else if isOne ? !isQuiet || result.ending != .done : !isQuiet {
       for line in Self.lines(result, isPlan: isPlan) { Output.result(line) }
-    } else if losses != .allow {
+    } else if isOne, losses != .allow {
       // A migration that loses something is not a success to be silent about.
       for loss in result.losses { Output.say("\(result.store): loss: \(loss.message)") }
     }

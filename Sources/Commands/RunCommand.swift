@@ -12,7 +12,9 @@ struct RunCommand: AsyncParsableCommand {
     abstract: "Migrates all stores of a pipeline. Run the same command again to resume.",
     discussion: """
       PIPELINE is a pipeline.yaml, or the folder that it lies in. What is finished is known from \
-      state/ beside it. With --json there is a result line for each store, and a summary at the end.
+      state/ beside it. Stores that end well are counted; the others are reported as they come, and \
+      by reason at the end. With --json there is a result line for each store, and a summary at the \
+      end. `godwit control` pauses a run or changes its limits while it goes on.
       """)
 
   @Argument(help: "The pipeline's file, or its folder.")
@@ -44,6 +46,25 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "The form of log lines in a file: logfmt or json.")
   var logFormat = LogForm.logfmt
 
+  @OptionGroup var selection: RunSelection
+
+  @Flag(
+    help: """
+      Forgets the progress of earlier runs with the stores that are taken up. A commit that was cut \
+      off is brought to its end first.
+      """)
+  var fresh = false
+
+  @Option(
+    help: ArgumentHelp(
+      "A plan that `godwit plan --out` wrote. Where a store has changed or vanished since, or is new, "
+        + "nothing is done (exit code 65).",
+      valueName: "file"))
+  var plan: String?
+
+  @Flag(help: "Reports the stores that end well, too.")
+  var verbose = false
+
   @Flag(help: "JSON Lines on standard output; the last one is the summary.")
   var json = false
 
@@ -54,8 +75,8 @@ struct RunCommand: AsyncParsableCommand {
     if let workers, !(1...256).contains(workers) {
       throw ValidationError("--workers is a number from 1 to 256.")
     }
-    if pipeline.isEmpty || state?.isEmpty == true {
-      throw ValidationError("PIPELINE and --state are paths.")
+    if pipeline.isEmpty || state?.isEmpty == true || plan?.isEmpty == true {
+      throw ValidationError("PIPELINE, --state and --plan are paths.")
     }
   }
 
@@ -65,7 +86,12 @@ struct RunCommand: AsyncParsableCommand {
     var request = job.request
     if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
-      name: job.pipeline.name, asJSON: json, isQuiet: quiet, losses: job.request.losses)
+      name: job.pipeline.name, asJSON: json, isQuiet: quiet, isVerbose: verbose,
+      losses: job.request.losses)
+    var options = PipelineRun.Options()
+    options.selection = try selection.selection()
+    options.isFresh = fresh
+    options.plan = try plan.map { try PlannedStores(file: FilePath($0)) }
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
     let outputs = try RunOutputs(job, places)
     let log = try log.map { try RunLog(path: $0, form: logFormat, pipeline: job.pipeline.name) }
@@ -73,7 +99,8 @@ struct RunCommand: AsyncParsableCommand {
       job.pipeline, request,
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workers ?? job.workerCount),
-      state: state.map { FilePath($0) }, tellsEvents: json,
+      state: state.map { FilePath($0) }, options: options,
+      tellsEvents: json || report.isLive,
       observe: { event in
         log?.take(event)
         report.take(event)
@@ -157,7 +184,7 @@ struct PipelineJob {
     request.chain = try CommandLineTool.code.chain(
       pipeline.chain, mappings: pipeline.mappings.count)
     request.losses = losses ?? pipeline.losses
-    request.isStoreOffline = pipeline.stores.areOffline
+    request.isStoreOffline = pipeline.stores.inUse == .offline
     CommandLineTool.code.bring(to: &request)
     self.request = request
   }
@@ -184,6 +211,8 @@ extension ExitStatus {
     self =
       if summary.lacksWorkers == true {
         .engineUnavailable
+      } else if summary.stopped == "failure-budget" {
+        .failureBudget
       } else if summary.pending > 0 {
         .resumable
       } else {

@@ -18,6 +18,7 @@ struct StoreHostCommand: AsyncParsableCommand {
   @Option var losses: LossPolicy
   @Flag var storeIsOffline = false
   @Flag var events = false
+  @Option var pace: String?
 
   func run() async throws {
     signal(SIGINT, SIG_IGN)
@@ -25,9 +26,12 @@ struct StoreHostCommand: AsyncParsableCommand {
     let job = try PipelineJob(path: pipeline, losses: losses)
     var request = job.request
     if storeIsOffline { request.isStoreOffline = true }
+    if let pace { Pace.use(FilePath(pace)) }
     let run = PipelineRun(
       job.pipeline, request,
-      pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
+      pool: WorkerPool.Settings(
+        executable: Executable.path, arguments: ["worker"] + (pace.map { ["--pace", $0] } ?? []),
+        workerCount: job.workerCount),
       state: FilePath(state), tellsEvents: events, observe: { _ in })
     try await StoreHost(
       run, policies: CommandLineTool.code.policies, tellsEvents: events, output: answers

@@ -11,7 +11,11 @@ struct WorkerCommand: ParsableCommand {
     abstract: "Serves a coordinator through standard input and output.",
     shouldDisplay: false)
 
+  @Option(help: "A file that says how much the processes of a run may read and write.")
+  var pace: String?
+
   func run() throws {
+    if let pace { Pace.use(FilePath(pace)) }
     try CoordinatorWatch.install()
     // The limit that a `StoreHost` sets itself is not that of the policies that run here.
     ProcessLimits.limitMemory(to: nil)

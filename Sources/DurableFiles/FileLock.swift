@@ -43,6 +43,22 @@ public struct FileLock: ~Copyable {
   }
 
   deinit { try? descriptor.close() }
+
+  /// Whether somebody holds the lock. Taking the lock in the same moment may have to be tried again:
+  /// see `patienceSeconds`.
+  public static func isHeld(at path: FilePath) throws -> Bool {
+    let file: FileDescriptor
+    do {
+      file = try RegularFile.open(path)
+    } catch let error as DurabilityError where error.isNotFound {
+      return false
+    }
+    defer { try? file.close() }
+    if flock(file.rawValue, LOCK_SH | LOCK_NB) == 0 { return false }
+    let errno = Errno(rawValue: errno)
+    if errno == .wouldBlock { return true }
+    throw DurabilityError.failed(call: "flock", path: path, errno)
+  }
 }
 
 /// Whether the open file is still the one of that name.

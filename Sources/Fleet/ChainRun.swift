@@ -112,6 +112,10 @@ struct ChainRun {
       try own.discardPlan()
       try folder.discard()
     }
+    if run.settings.discardsProgress, committed == nil {
+      try own.discardPlan()
+      try folder.discard()
+    }
     try run.checkOutput()
     switch try await onOwnThread({ try Self.decide(request) }) {
     case .direct:

@@ -16,10 +16,10 @@ public struct DryRun: Sendable {
   public func run() async -> MigrationResult {
     let start = ContinuousClock.now
     var result: MigrationResult
+    let watch = SourceWatch(request.store)
     do {
       let request = request
       result = try await onOwnThread {
-        let watch = SourceWatch(request.store)
         let result = try watch.reading { try rehearse(request) }
         if result.isAboutStore, let error = watch.interference() { throw error }
         return result
@@ -27,6 +27,7 @@ public struct DryRun: Sendable {
     } catch {
       result = MigrationResult(failing: request.store.string, with: error)
     }
+    result.sourceIdentity = watch.identity?.name
     result.seconds = (ContinuousClock.now - start).inSeconds
     return result
   }

@@ -20,6 +20,8 @@ public enum FleetError: Error, Sendable, Equatable {
   case noStages
   /// The process that coordinated a store of a pipeline ended.
   case coordinationLost(store: String, how: String, attempts: Int = 1)
+  /// A store took longer than the pipeline lets one.
+  case timeout(store: String, seconds: Double)
   /// What became of a store could not be written down.
   case ledger(message: String)
   /// The limits of this process are too small to work in.
@@ -66,6 +68,9 @@ extension FleetError: CustomStringConvertible {
         + (how.hasPrefix(WorkerProcess.silence)
           ? "Look for a volume that does not answer, then run again."
           : "See its output above. Run `godwit migrate` with this store alone to see more.")
+    case .timeout(let store, let seconds):
+      "\(store) was not migrated within \(Int(seconds.rounded(.up))) seconds. It is as it was, and "
+        + "its finished shards are kept. Raise limits.store-timeout, or look for a volume that is slow."
     case .ledger(let message): "The ledger of the run cannot be written: \(message)"
     case .limits(let message): message
     case .runDirectory(let path, let message):

@@ -38,7 +38,28 @@ public enum RetryPolicy {
   static func allowsRetry(
     ofLostProcess how: String, performedStages: Bool, failures: Int
   ) -> Bool {
-    (performedStages || how.hasSuffix("signal 9")) && failures < attempts
+    (performedStages || how.hasSuffix("signal 9") || how.hasPrefix(WorkerProcess.stopped))
+      && failures < attempts
+  }
+
+  /// How long to wait before a store is tried again in the same run, in seconds; nil where it is
+  /// not. Only what passes is worth it: another process that uses the store, where the pipeline says
+  /// to wait for it, and a read or write that failed.
+  ///
+  /// - Parameters:
+  ///   - attempts: How often it was tried.
+  ///   - waited: Since the first of them began, in seconds.
+  static func secondsBeforeRetry(
+    of result: MigrationResult, attempts: Int, waited: Double, inUse: InUsePolicy
+  ) -> Double? {
+    let pause = min(30, pow(2, Double(attempts - 1)))
+    if result.isInUse, case .wait(let limit) = inUse {
+      return waited < limit ? min(pause, limit - waited) : nil
+    }
+    guard result.verdict == .failed, result.ending == .inputOutput,
+      result.reasons.first?.reason == "io", attempts < Self.attempts
+    else { return nil }
+    return pause
   }
 
   /// What an error means for a command's end, in a word and a sentence.
@@ -96,6 +117,8 @@ public enum RetryPolicy {
       return judgement
     case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
+    case let error as SelectionError: return Judgement(.badInput, "selection", "\(error)")
+    case let error as PlanDrift: return Judgement(.badInput, "drift", "\(error)")
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
     case is FailureReductionError: return Judgement(.badInput, "export", "\(error)")
     case let error as LedgerError:
@@ -261,10 +284,14 @@ public enum RetryPolicy {
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .coordinationLost(_, let how, let count):
+      if how.hasPrefix(WorkerProcess.stopped) {
+        return Judgement(.inputOutput, "coordination-lost", "\(error)")
+      }
       let isSilent = how.hasPrefix(WorkerProcess.silence)
       // Planning without end is the store's own affair and not tried again.
       let ending: MigrationResult.Ending = count < attempts ? .inputOutput : .engineUnavailable
       return Judgement(isSilent ? ending : .fatal, "coordination-lost", "\(error)")
+    case .timeout: return Judgement(.inputOutput, "timeout", "\(error)")
     case .ledger: return Judgement(.inputOutput, "ledger", "\(error)")
     case .limits: return Judgement(.configuration, "limits", "\(error)")
     case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")

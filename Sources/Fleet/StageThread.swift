@@ -114,6 +114,7 @@ extension StageThread {
   private func perform(_ task: WorkerTask, _ runner: TaskRunner) throws -> FinishedTask {
     var failures = 0
     while true {
+      Pace.keep(until: { self.state.withLock { $0.isClosed } })
       if state.withLock({ $0.isClosed }) { throw CancellationError() }
       switch runner.perform(task) {
       case .success(let finished):

@@ -131,6 +131,7 @@ struct StoreAttempt {
   mutating func work(_ folder: RunFolder) async throws {
     let recovered = try await finishEarlierCommit(folder)
     if recovered, request.output != nil { return }
+    if run.settings.discardsProgress, !recovered { try folder.discardPlan() }
     let earlier = try EarlierOutput(request)
     let request = request
     watch = try await onOwnThread { SourceWatch(request.store) }

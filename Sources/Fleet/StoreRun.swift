@@ -22,6 +22,8 @@ public struct StoreRun: Sendable {
     public var keepsState: Bool
     /// Where the table of object URIs goes, if one is wanted.
     public var uriTable: FilePath?
+    /// Forgets what earlier runs have finished, once a commit that was cut off is at its end.
+    var discardsProgress = false
     /// How long to wait for the lock of the run directory.
     var lockPatienceSeconds = 0.0
     /// Called once with the result, before the run directory of a store that came to its end is

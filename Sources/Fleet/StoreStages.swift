@@ -126,7 +126,11 @@ extension StoreAttempt {
     let stop = StopFlag()
     async let assembled: Void = withTaskCancellationHandler {
       try await onOwnThread {
-        try assembly.assemble(at: path, isStopped: { stop.isSet }) { rows in
+        let isStopped = {
+          Pace.keep(until: { stop.isSet })
+          return stop.isSet
+        }
+        try assembly.assemble(at: path, isStopped: isStopped) { rows in
           var event = RunEvent(.assembly, stage: "assemble")
           event.rows = rows
           emit(event)

@@ -23,6 +23,8 @@ final class WorkerProcess: Sendable {
     var input: FileDescriptor?
     /// How long it may be silent, in seconds; nil while it has nothing to do.
     var silenceLimit: Double?
+    /// How long it may still live, in seconds; nil for as long as it likes.
+    var lifetime: Double?
     var isEnding = false
     /// Nil while the process lives.
     var end: String?
@@ -30,10 +32,13 @@ final class WorkerProcess: Sendable {
   }
 
   private let pid: pid_t
+  private let stallLimit: Double
   private let state: Mutex<State>
 
   /// How the words begin that tell of the end of a silent process.
   static let silence = "made no progress"
+  /// Likewise of a process that a signal stopped.
+  static let stopped = "was stopped by a signal"
   /// How long a process that shall end may take before it is killed, in seconds.
   private static let farewellSeconds = 2.0
   /// 4 MiB. A summary of findings is far shorter; a worker that writes more has gone wrong.
@@ -41,9 +46,14 @@ final class WorkerProcess: Sendable {
 
   /// Starts the process.
   ///
-  /// - Parameter executable: A program that answers in lines on its standard output.
+  /// - Parameters:
+  ///   - executable: A program that answers in lines on its standard output.
+  ///   - stallLimit: How long it may be stopped by a signal, in seconds.
   /// - Throws: `Errno`.
-  init(executable: FilePath, arguments: [String]) throws {
+  init(
+    executable: FilePath, arguments: [String], stallLimit: Double = WorkerTimeout.seconds
+  ) throws {
+    self.stallLimit = stallLimit
     let (childInput, input) = try Self.pipe()
     let (output, childOutput): (FileDescriptor, FileDescriptor)
     do {
@@ -89,6 +99,9 @@ extension WorkerProcess {
 
   /// How long the process may be silent from now on, in seconds; nil while it has nothing to do.
   func expectWords(within seconds: Double?) { state.withLock { $0.silenceLimit = seconds } }
+
+  /// Ends the process unless it is let off within so many seconds; nil lets it off.
+  func limitLife(to seconds: Double?) { state.withLock { $0.lifetime = seconds } }
 
   /// Closes the process's input, at which it ends; one that does not is killed after two seconds.
   func end() {
@@ -151,10 +164,10 @@ extension WorkerProcess {
   /// Time is counted in short waits, not by the clock: a machine or a process group that was
   /// asleep as a whole has not been silent.
   private func nextPiece(_ output: FileDescriptor, _ silence: inout String?) -> [UInt8]? {
-    var (silent, leaving) = (0.0, 0.0)
+    var (silent, leaving, halted) = (0.0, 0.0, 0.0)
     while true {
       let (limit, isEnding) = state.withLock { ($0.silenceLimit, $0.isEnding) }
-      let wait = min(0.5, (limit ?? .infinity) / 4)
+      let wait = min(0.5, min(limit ?? .infinity, stallLimit) / 4)
       var poller = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
       let count = poll(&poller, 1, Int32(wait * 1_000))
       if count < 0, errno == EINTR { continue }
@@ -171,7 +184,32 @@ extension WorkerProcess {
         return nil
       }
       if leaving >= Self.farewellSeconds { return nil }
+      halted = isHalted ? halted + wait : 0
+      if halted >= stallLimit {
+        silence =
+          "\(Self.stopped) for \(Int(stallLimit.rounded(.up))) seconds and was ended"
+        return nil
+      }
+      let isOver = state.withLock { state in
+        state.lifetime = state.lifetime.map { $0 - wait }
+        return state.lifetime.map { $0 <= 0 } ?? false
+      }
+      if isOver { return nil }
     }
+  }
+
+  /// Whether a signal has stopped the process: the letter after its name in `/proc/PID/stat`.
+  private var isHalted: Bool {
+    guard let file = try? FileDescriptor.open("/proc/\(pid)/stat", .readOnly, options: .closeOnExec)
+    else { return false }
+    defer { try? file.close() }
+    let bytes = try? [UInt8](unsafeUninitializedCapacity: 512) { buffer, count in
+      count = try file.read(into: UnsafeMutableRawBufferPointer(buffer))
+    }
+    guard let bytes, let end = bytes.lastIndex(of: UInt8(ascii: ")")), end + 2 < bytes.count else {
+      return false
+    }
+    return bytes[end + 2] == UInt8(ascii: "T")
   }
 
   /// Waits for the process, whose output has ended, and kills it where it does not end.

@@ -33,7 +33,9 @@ public struct WorkerLoop {
       switch WorkerMessage(line: line) {
       case .open(let run, let assembled):
         runner.open(RunDirectory(FilePath(run)), assembled: assembled)
-      case .task(let task): try output.send(WorkerMessage(runner.perform(task)))
+      case .task(let task):
+        Pace.keep()
+        try output.send(WorkerMessage(runner.perform(task)))
       case .finished, .failed, .beat, nil:
         throw StageError.outOfOrder("something that is not a request")
       }

@@ -20,7 +20,8 @@ import Testing
     #expect(pipeline.models == ["/srv/Pipelines/nightly/Recipes.xcdatamodeld"])
     #expect(pipeline.destination == nil && pipeline.mappings == [] && pipeline.workers == nil)
     #expect(pipeline.migrates && pipeline.infersMapping && pipeline.chain == nil)
-    #expect(pipeline.losses == .warn)
+    #expect(pipeline.losses == .warn && pipeline.stores.inUse == .skip)
+    #expect(pipeline.limits == RunLimits() && pipeline.canary == [])
     #expect(pipeline.shardBytes == 16 << 20 && pipeline.commit == .replace)
     #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
   }
@@ -53,10 +54,22 @@ import Testing
       workers: 2
       shard: { bytes: 4MiB }
       commit: { beside: -2.0 }
+      limits:
+        store-timeout: 1h30m
+        failure-budget: 2.5%
+        window: "23:00-05:00"
+        io: 80MiB/s
+        load: 3.5
+      canary: [1, 1%, 10%, 100%]
       """)
+    #expect(pipeline.limits.storeTimeoutSeconds == 5_400)
+    #expect(pipeline.limits.failureBudget == .percent(2.5))
+    #expect(pipeline.limits.window?.description == "23:00-05:00")
+    #expect(pipeline.limits.ioBytesPerSecond == 80 << 20 && pipeline.limits.load == 3.5)
+    #expect(pipeline.canary == [.count(1), .percent(1), .percent(10), .percent(100)])
     #expect(pipeline.name == "recipes-2.0")
     #expect(pipeline.stores.roots == ["/srv/recipes", "/srv/Pipelines/nightly/local"])
-    #expect(pipeline.stores.areOffline)
+    #expect(pipeline.stores.inUse == .offline)
     #expect(pipeline.models == ["/srv/Pipelines/nightly/A.mom", "/m/B.momd:B 2"])
     #expect(pipeline.destination == "Recipes 2")
     #expect(pipeline.mappings.last == "/srv/Pipelines/nightly/units.mapping.yaml")
@@ -70,7 +83,16 @@ import Testing
     ("worker: 2", "Did you mean workers?"),
     ("stores: { root: /a }", "Did you mean roots?"),
     ("stores: { roots: a, in-use: ofline }", "Did you mean offline?"),
-    ("stores: { roots: a, in-use: wait }", "none of skip, offline"),
+    ("stores: { roots: a, in-use: wait }", "none of skip, offline, snapshot"),
+    ("stores: { roots: a, in-use: { wiat: 1m } }", "Did you mean wait?"),
+    ("stores: { roots: a, in-use: { wait: 10 } }", "Did you mean 10m?"),
+    ("limits: { store-timeuot: 1m }", "Did you mean store-timeout?"),
+    ("limits: { store-timeout: 30 }", "Did you mean 30m?"),
+    ("limits: { failure-budget: 200% }", "from 0% to 100%"),
+    ("limits: { window: 1-5 }", "such as \"01:00-05:00\""),
+    ("limits: { io: 80MiB }", "Did you mean 80MiB/s?"), ("limits: { io: fast/s }", "80MiB/s"),
+    ("limits: { load: high }", "not a load average"),
+    ("canary: [1, 100%]", "needs the key failure-budget"),
     ("chain: progresive", "Did you mean progressive?"),
     ("commit: replaced", "Did you mean replace?"),
     ("commit: { besides: x }", "Did you mean beside?"),
@@ -94,7 +116,28 @@ import Testing
     #expect(message.contains(said) && message.contains("line \(lines.count + 1)"), "\(message)")
   }
 
-  @Test(arguments: ["invalid", "backups", "limits", "canary", "report", "engine"])
+  @Test(arguments: [
+    ("skip", InUsePolicy.skip), ("offline", .offline), ("snapshot", .snapshot),
+    ("{ wait: 10m }", .wait(seconds: 600)),
+  ])
+  func `says what becomes of stores in use`(text: String, policy: InUsePolicy) throws {
+    let pipeline = try read("stores: { roots: /a, in-use: \(text) }\nmodels: m")
+    #expect(pipeline.stores.inUse == policy)
+  }
+
+  @Test(arguments: [
+    ("[1, 10%]", "the last wave of canary is 100%"), ("[]", "a list of waves"), ("5%", "a list"),
+    ("[1, 0%, 100%]", "0% is not a wave"),
+  ])
+  func `has waves up to all stores`(waves: String, said: String) throws {
+    let error = #expect(throws: PipelineError.self) {
+      try read(
+        "stores: { roots: /a }\nmodels: m\nlimits: { failure-budget: 1 }\ncanary: \(waves)")
+    }
+    #expect("\(error.map(String.init(describing:)) ?? "")".contains(said))
+  }
+
+  @Test(arguments: ["invalid", "backups", "report", "engine"])
   func `never ignores a key of what is not done yet`(key: String) throws {
     let error = #expect(throws: PipelineError.self) {
       try read("stores: { roots: /a }\nmodels: m\n\(key): x")
@@ -125,6 +168,7 @@ import Testing
     #expect(keys("stores") == Set(PipelineFile.StoresKey.allCases.map(\.rawValue)))
     #expect(keys("shard") == Set(PipelineFile.ShardKey.allCases.map(\.rawValue)))
     #expect(keys("commit") == Set(PipelineFile.CommitKey.allCases.map(\.rawValue)))
+    #expect(keys("limits") == Set(PipelineFile.LimitsKey.allCases.map(\.rawValue)))
     let chain = properties["chain"] as? [String: Any]
     #expect(Set(chain?["enum"] as? [String] ?? []) == Set(Chain.allCases.map(\.rawValue)))
     let losses = properties["losses"] as? [String: Any]

@@ -6,10 +6,10 @@ import Testing
 /// Processes made of a few lines of shell, in place of those that coordinate a store.
 @Suite(.timeLimit(.minutes(1))) struct `The processes of a pipeline's stores` {
   private func task(_ store: String, workers: Int = 1) -> StoreTask {
-    StoreTask(store: store, root: "/", bytes: 0, workers: workers, isPlan: false, settings: "")
+    StoreTask(store: store, root: "/", bytes: 0, workers: workers, settings: "")
   }
 
-  private func hosts(_ onStart: String) -> StoreHosts {
+  private func hosts(_ onStart: String, stallLimit: Double = 60) -> StoreHosts {
     let result = MigrationResult(store: "/a", verdict: .sameModel, ending: .done)
     let answer = String(decoding: StoreMessage.result(StoreEnd(result)).line, as: UTF8.self)
     let script = """
@@ -21,7 +21,26 @@ import Testing
         case "$line" in *'"start"'*) \(onStart);; *'"stop"'*) answer;; esac
       done
       """
-    return StoreHosts(executable: "/bin/sh", arguments: ["-c", script])
+    return StoreHosts(executable: "/bin/sh", arguments: ["-c", script], stallLimit: stallLimit)
+  }
+
+  @Test func `replace one that a signal has stopped, and try its store again`() async throws {
+    let mark = FileManager.default.temporaryDirectory.path + "/godwit-host-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: mark) }
+    // After the plan a large store's process may be silent for as long as it likes.
+    let hosts = hosts(
+      "planned; mkdir \(mark) 2>/dev/null && kill -STOP $$; answer", stallLimit: 0.2)
+    #expect(await hosts.perform(task("/a")).verdict == .sameModel)
+    await hosts.close()
+  }
+
+  @Test func `fail a store whose process is stopped every time, and no other`() async {
+    let hosts = hosts(#"case "$line" in */bad*) kill -STOP $$;; *) answer;; esac"#, stallLimit: 0.1)
+    let result = await hosts.perform(task("/bad"))
+    #expect(result.verdict == .failed && result.ending == .inputOutput)
+    #expect(result.reasons.first?.message.contains("was stopped by a signal") == true)
+    #expect(await hosts.perform(task("/good")).verdict == .sameModel)
+    await hosts.close()
   }
 
   @Test func `have one store after the other done`() async {

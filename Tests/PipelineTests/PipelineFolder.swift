@@ -146,9 +146,10 @@ enum Godwit {
   ///   - step: The durable step after which the coordinator is killed.
   ///   - words: As soon as the output has them, the tool gets SIGTERM.
   ///   - signals: How often.
+  ///   - moment: As soon as the output has these words, `action` is called.
   static func run(
     _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
-    signals: Int = 1
+    signals: Int = 1, at moment: String? = nil, _ action: () throws -> Void = {}
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
@@ -170,11 +171,12 @@ enum Godwit {
     process.standardError = try FileHandle(forWritingTo: messages)
     try process.run()
     var text = Data()
-    while let words, text.range(of: Data(words.utf8)) == nil {
+    while let words = words ?? moment, text.range(of: Data(words.utf8)) == nil {
       let more = output.fileHandleForReading.availableData
       if more.isEmpty { break }
       text += more
     }
+    if moment != nil { try action() }
     if words != nil { for _ in 0..<signals { process.terminate() } }
     text += output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()

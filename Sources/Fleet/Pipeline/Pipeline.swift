@@ -21,8 +21,8 @@ public struct Pipeline: Sendable, Equatable {
     /// Relative to each root.
     public var include: [PathPattern]
     public var exclude: [PathPattern]
-    /// The operator's word that no other process has one of them open.
-    public var areOffline = false
+    /// What is done about one that another process has open.
+    public var inUse = InUsePolicy.skip
   }
 
   public var file: FilePath
@@ -52,6 +52,9 @@ public struct Pipeline: Sendable, Equatable {
   public var backups = BackupRetention()
   /// Failures in a row after which a store is no longer tried; 0 for never.
   public var quarantineAfter = 3
+  public var limits = RunLimits()
+  /// The waves of a run; none for all stores at once.
+  public var canary: [WaveSize] = []
 
   /// The folder of the file, from which its paths lead.
   public var folder: FilePath {
@@ -67,6 +70,18 @@ public struct Pipeline: Sendable, Equatable {
 
   /// Where a run keeps its state, unless stated otherwise.
   public var stateFolder: FilePath { folder.appending("state") }
+}
+
+/// What is done about a store that another process has open or writes to: the key `stores.in-use`.
+public enum InUsePolicy: Sendable, Equatable {
+  /// It stays as it is, and is pending.
+  case skip
+  /// The operator's word that no other process has one of them open.
+  case offline
+  /// It is tried again for so long, and then skipped.
+  case wait(seconds: Double)
+  /// A snapshot of it is migrated to a file beside it.
+  case snapshot
 }
 
 /// Why a pipeline cannot be run. No store was opened.

@@ -11,7 +11,7 @@ import SystemPackage
 ///       roots: [/srv/recipes]
 ///       include: ["*/Recipes.sqlite"]    # else **/*.sqlite
 ///       exclude: ["*/trash/**"]
-///       in-use: skip                   # or offline: nobody has one open
+///       in-use: skip                   # or offline, snapshot, { wait: 10m }
 ///     models: Recipes.xcdatamodeld       # a MODEL, or a list of them
 ///     destination: Recipes 2             # else the current version
 ///     mappings: [a.xcmappingmodel, b.yaml]
@@ -25,6 +25,8 @@ import SystemPackage
 ///     backups: { keep: 14d, max: 200GiB }
 ///     quarantine: { after: 3 }
 ///     report: { html: report.html, metrics: godwit.prom, ping: "https://…" }
+///     limits: { store-timeout: 30m, failure-budget: 5%, window: "01:00-05:00", io: 80MiB/s, load: 4 }
+///     canary: [1, 1%, 10%, 100%]         # waves, each within the failure budget
 ///
 /// `Pipelines/pipeline.schema.json` says the same to editors.
 enum PipelineFile {
@@ -34,21 +36,27 @@ enum PipelineFile {
 
   enum Key: String, CaseIterable {
     case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
-    case commit, backups, quarantine, report
+    case commit, limits, canary, backups, quarantine, report
     // Of the format, and not of this version.
-    case invalid, limits, canary, engine
+    case invalid, engine
 
-    static let unsupported: Set<Key> = [.invalid, .limits, .canary, .engine]
+    static let unsupported: Set<Key> = [.invalid, .engine]
   }
 
   enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
   enum ShardKey: String, CaseIterable { case bytes }
   enum CommitKey: String, CaseIterable { case beside }
+  enum InUseKey: String, CaseIterable { case wait }
+  enum LimitsKey: String, CaseIterable {
+    case storeTimeout = "store-timeout"
+    case failureBudget = "failure-budget"
+    case window, io, load
+  }
 
   /// YAML has many words for these; one each is enough.
   fileprivate enum Choice: String, CaseIterable { case `true`, `false` }
   fileprivate enum CommitWord: String, CaseIterable { case replace }
-  fileprivate enum InUseWord: String, CaseIterable { case skip, offline }
+  enum InUseWord: String, CaseIterable { case skip, offline, snapshot }
 }
 
 extension Pipeline {
@@ -128,6 +136,11 @@ extension Pipeline {
     backups = try fields[.backups].map(BackupRetention.init) ?? backups
     report = try fields[.report].map { try ReportSettings($0, resolve: resolve) } ?? report
     quarantineAfter = try fields[.quarantine].map(Self.quarantineAfter) ?? quarantineAfter
+    limits = try fields[.limits].map(RunLimits.init) ?? limits
+    canary = try fields[.canary].map(Self.canary) ?? []
+    if let value = fields[.canary], limits.failureBudget == nil {
+      throw value.problem("canary needs the key failure-budget of limits, such as 5%")
+    }
   }
 
   private static func folderName(of file: FilePath) -> String {
@@ -146,7 +159,7 @@ extension Pipeline {
       roots: try texts(roots).map { FilePath($0) },
       include: try fields[.include].map(patterns) ?? [PathPattern("**/*.sqlite")].compactMap { $0 },
       exclude: try fields[.exclude].map(patterns) ?? [],
-      areOffline: try fields[.inUse]?.word(PipelineFile.InUseWord.self) == .offline)
+      inUse: try fields[.inUse].map(Self.inUse) ?? .skip)
   }
 
   private static func patterns(_ value: YAMLValue) throws -> [PathPattern] {

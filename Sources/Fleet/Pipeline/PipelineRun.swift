@@ -6,7 +6,6 @@ import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
-import Synchronization
 import SystemPackage
 
 /// A pipeline, from its stores to their results.
@@ -15,24 +14,39 @@ import SystemPackage
 ///     state/run.json       which run it is; one that was interrupted is resumed
 ///     state/ledger.jsonl   what became of each store: progress, see ``PipelineLedger``
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
+///     state/waves.json     which stores are in which canary wave
+///     state/control.json   what the operator asks of the run, see ``RunControl``
+///     state/progress.json  how far it is, see ``RunProgress``
+///     state/pace           how much its processes may read and write
 ///     ledger.sqlite        the history of all runs, see ``RunHistory`` and ``PipelinePlaces``
 ///
 /// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own: it
 /// is coordinated in a process of ``StoreHosts``.
-/// Stores smaller than a shard are done in that process alone, two for each worker at a time: while
-/// one waits for the disk, another has the processor. Large ones go beside them and share the workers,
-/// so that neither kind waits for the other.
+/// ``StoreQueue`` and ``RunFlow`` say which one begins when.
 public struct PipelineRun: Sendable {
-  private let pipeline: Pipeline
-  private let template: MigrationRequest
-  private let pool: WorkerPool.Settings
-  private let state: FilePath
-  private let tellsEvents: Bool
+  /// What a run is asked for beside its pipeline.
+  public struct Options: Sendable {
+    /// Which stores it takes up.
+    public var selection = StoreSelection.all
+    /// Forgets the progress of earlier runs with those stores.
+    public var isFresh = false
+    /// The plan that the stores must be those of.
+    public var plan: PlannedStores?
+
+    public init() {}
+  }
+
+  let pipeline: Pipeline
+  let template: MigrationRequest
+  let pool: WorkerPool.Settings
+  let state: FilePath
+  let options: Options
+  let tellsEvents: Bool
   let places: PipelinePlaces
   var backupRetention: BackupRetention { pipeline.backups }
   /// What the ledger is to know of this start.
   public var context = RunContext()
-  private let lanes = LaneNumbers()
+  let lanes = LaneNumbers()
   let observe: @Sendable (PipelineEvent) -> Void
 
   /// - Parameters:
@@ -43,9 +57,10 @@ public struct PipelineRun: Sendable {
   ///   - observe: Called with every event, on any thread.
   public init(
     _ pipeline: Pipeline, _ template: MigrationRequest, pool: WorkerPool.Settings,
-    state: FilePath? = nil, tellsEvents: Bool = false,
+    state: FilePath? = nil, options: Options = Options(), tellsEvents: Bool = false,
     observe: @escaping @Sendable (PipelineEvent) -> Void
   ) {
+    self.options = options
     self.tellsEvents = tellsEvents
     self.pipeline = pipeline
     self.template = template
@@ -60,350 +75,150 @@ public struct PipelineRun: Sendable {
   ///
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   public func run() async throws -> PipelineSummary {
-    let start = ContinuousClock.now
+    let begin = ContinuousClock.now
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
-    let lock = try FileLock(acquiring: state.appending("lock"))
+    // Somebody who only looks whether a run is going on holds it for a moment.
+    let lock = try FileLock(acquiring: state.appending("lock"), patienceSeconds: 0.1)
+    try RunControl.remove(in: state)
     let now = Date().timeIntervalSince1970
-    let finished = try await Rollback.finishInterrupted(pipeline, places)
-    if finished > 0 {
-      observe(
-        .note(
-          "\(finished) interrupted \(finished == 1 ? "rollback was" : "rollbacks were") finished first."
-        ))
+    let restored = try await Rollback.finishInterrupted(pipeline, places)
+    if restored > 0 {
+      let rollbacks = restored == 1 ? "rollback was" : "rollbacks were"
+      observe(.note("\(restored) interrupted \(rollbacks) finished first."))
     }
+    let findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
     let ledger = try PipelineLedger(folder: state, now: now, history: history)
+    defer { history.close() }
+    let settings = try settingsDigest()
+    do {
+      try checkPlan(findings, ledger, settings)
+    } catch {
+      ledger.close()
+      try ledger.end(isFinished: !ledger.isResumed, isInHistory: history.isWhole)
+      throw error
+    }
     try history.begin(
       LedgerRun(
         name: ledger.run, pipeline: pipeline.name, file: pipeline.file.resolvingFolders.string,
         started: now, host: MachineName.text, workers: pool.workerCount,
         options: context.options))
-    defer { history.close() }
-    let search = StoreSearch(pipeline, state: state)
-    let findings = try await onOwnThread { try search.run() }
-    let settings = try settingsDigest()
     history.setFound(findings.stores.count, in: ledger.run)
     for note in history.takeNotes() { observe(.note(note)) }
-    observe(
-      .found(
-        PipelineStart(
-          pipeline: pipeline.name, run: ledger.run, resumed: ledger.isResumed,
-          stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
-          links: findings.links)))
+    observe(.found(start(findings, ledger)))
     var summary = PipelineSummary(pipeline: pipeline.name)
-    summary.run = ledger.run
-    summary.resumed = ledger.isResumed
-    summary.earlier = 0
-    let hosts = hosts
+    (summary.run, summary.resumed, summary.earlier) = (ledger.run, ledger.isResumed, 0)
+    summary.found = findings.stores.count
+    tellUnreadable(findings, &summary)
+    try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let books = Books(
       ledger: ledger, history: history, settings: settings, quarantined: history.quarantined())
-    await migrate(findings, books, hosts, &summary)
-    await hosts.close()
+    let setting = Setting(books: books, hosts: hosts(pace: paceFile))
+    await migrate(try await waves(findings.stores, setting), setting, &summary)
+    await setting.hosts.close()
     ledger.close()
     history.close()
-    summary.seconds = (ContinuousClock.now - start).inSeconds
-    if summary.pending == 0 {
+    summary.seconds = (ContinuousClock.now - begin).inSeconds
+    // A run over some of its stores does not end one over all of them.
+    let isFinished = summary.pending == 0 && (options.selection.isAll || !ledger.isResumed)
+    if isFinished {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
     }
-    try ledger.end(isFinished: summary.pending == 0, isInHistory: history.isWhole)
+    try ledger.end(isFinished: isFinished, isInHistory: history.isWhole)
     history.end(
       ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
       RunReport.Counts(summary))
     try keepRetention(history, &summary)
     for note in history.takeNotes() { observe(.note(note)) }
+    try RunProgress.remove(in: state)
     _ = consume lock
     return summary
   }
-
-  /// Says what ``run()`` would do, store by store, and changes nothing.
-  public func plan() async throws -> PipelineSummary {
-    let start = ContinuousClock.now
-    let search = StoreSearch(
-      pipeline, state: try FileKind(following: state) == .folder ? state : nil)
-    let findings = try await onOwnThread { try search.run() }
-    observe(
-      .found(
-        PipelineStart(
-          pipeline: pipeline.name, stores: findings.stores.count,
-          bytes: findings.stores.reduce(0) { $0 + $1.bytes }, links: findings.links)))
-    var summary = PipelineSummary(pipeline: pipeline.name)
-    summary.found = findings.stores.count
-    tellUnreadable(findings, &summary)
-    let settings = try settingsDigest()
-    let hosts = hosts
-    // Results are told in the order of the stores.
-    var results: [MigrationResult?] = Array(repeating: nil, count: findings.stores.count)
-    var told = 0
-    await withTaskGroup(of: (Int, MigrationResult).self) { group in
-      var begun = 0
-      func begin() {
-        guard begun < findings.stores.count, !Task.isCancelled else { return }
-        let (place, store) = (begun, findings.stores[begun])
-        begun += 1
-        group.addTask {
-          if let refusal = Self.refusal(of: store) { return (place, refusal) }
-          return (place, await hosts.perform(task(store, workers: 1, settings, isPlan: true)))
-        }
-      }
-      for _ in 0..<pool.workerCount { begin() }
-      for await (place, result) in group {
-        results[place] = result
-        while told < results.count, let next = results[told] {
-          summary.count(next)
-          observe(.result(findings.stores[told], next))
-          told += 1
-        }
-        begin()
-      }
-      summary.pending += findings.stores.count - begun
-    }
-    await hosts.close()
-    summary.seconds = (ContinuousClock.now - start).inSeconds
-    return summary
-  }
 }
 
-// One store after the other, and side by side.
+// What the stores of a run have in common.
 extension PipelineRun {
-  private func migrate(
-    _ findings: StoreSearch.Findings, _ books: Books, _ hosts: StoreHosts,
-    _ summary: inout PipelineSummary
-  ) async {
-    summary.found = findings.stores.count
-    tellUnreadable(findings, &summary)
-    var small = findings.stores.filter { workers(for: $0) == 0 }[...]
-    var large = findings.stores.filter { workers(for: $0) > 0 }[...]
-    await withTaskGroup(of: Outcome.self) { group in
-      func begin(_ store: FoundStore) {
+  var paceFile: FilePath { state.appending("pace") }
+
+  /// The pipeline's stores that the run takes up.
+  func search(state: FilePath?) async throws -> StoreSearch.Findings {
+    let (pipeline, selection) = (pipeline, options.selection)
+    return try await onOwnThread {
+      var findings = try StoreSearch(pipeline, state: state).run()
+      (findings.stores, findings.unknown) = try selection.chosen(
+        from: findings.stores, roots: pipeline.stores.roots.compactMap(\.resolved))
+      return findings
+    }
+  }
+
+  /// - Throws: ``PlanDrift``.
+  private func checkPlan(
+    _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
+  ) throws {
+    try options.plan?.check(
+      findings.stores, settings: settings, isWhole: options.selection.isAll
+    ) { store, identity in
+      guard let known = ledger.entry(of: store.path), ledger.isResumed else { return false }
+      return known.run == ledger.run && known.finalIdentity == identity
+    }
+  }
+
+  func start(_ findings: StoreSearch.Findings, _ ledger: PipelineLedger?) -> PipelineStart {
+    PipelineStart(
+      pipeline: pipeline.name, run: ledger?.run, resumed: ledger?.isResumed,
+      stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
+      links: findings.links, unknown: findings.unknown.isEmpty ? nil : findings.unknown)
+  }
+
+  /// So many stores are looked at for their versions: of a cohort that is one in a few hundred, some
+  /// are among them.
+  private static let mostLooks = 2_000
+
+  /// The stores wave by wave; one wave where the pipeline has none.
+  func waves(_ stores: [FoundStore], _ setting: Setting) async throws -> [[FoundStore]] {
+    guard !pipeline.canary.isEmpty, !stores.isEmpty else { return [stores] }
+    let run = setting.ledger.run
+    if let known = try CanaryWaves(of: run, in: state, stores) { return known.waves }
+    let some = CanaryWaves.byDigest(stores).prefix(Self.mostLooks)
+    var cohorts: [FilePath: String] = [:]
+    await withTaskGroup(of: MigrationResult.self) { group in
+      var left = some[...]
+      for place in 0..<some.count {
+        if place >= 2 * pool.workerCount, let look = await group.next() {
+          cohorts[FilePath(look.store)] = look.source
+        }
+        guard let store = left.popFirst(), Self.refusal(of: store) == nil else { continue }
         group.addTask {
-          await migrate(store, workers: self.workers(for: store), books, hosts)
+          await setting.hosts.perform(task(store, workers: 0, setting.settings, .look))
         }
       }
-      var (places, workers) = (2 * pool.workerCount, pool.workerCount)
-      while !Task.isCancelled, summary.lacksWorkers != true {
-        while places > 0, let store = small.popFirst() {
-          places -= 1
-          begin(store)
-        }
-        while let store = large.first, self.workers(for: store) <= workers {
-          workers -= self.workers(for: store)
-          begin(large.removeFirst())
-        }
-        guard let outcome = await group.next() else { break }
-        let taken = self.workers(for: outcome.store)
-        if taken == 0 { places += 1 } else { workers += taken }
-        take(outcome, &summary)
-      }
-      for await outcome in group { take(outcome, &summary) }
+      for await look in group { cohorts[FilePath(look.store)] = look.source }
     }
-    summary.pending += small.count + large.count
+    let found = CanaryWaves(stores, sizes: pipeline.canary) { cohorts[$0.path] }
+    try found.write(of: run, in: state)
+    return found.waves
   }
 
-  private struct Outcome: Sendable {
-    var store: FoundStore
-    var result: MigrationResult
-    /// Migrated before this start.
-    var isEarlier = false
-  }
-
-  private func take(_ outcome: Outcome, _ summary: inout PipelineSummary) {
-    summary.count(outcome.result)
-    if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
-    observe(.result(outcome.store, outcome.result))
-  }
-
-  /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
-  private func tellUnreadable(
-    _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
-  ) {
-    for (path, reason) in findings.unreadable {
-      let result = MigrationResult(
-        store: path.string, verdict: .failed, ending: .inputOutput,
-        reasons: [
-          Reason(
-            reason: "unreadable-folder",
-            message: "\(path) cannot be searched for stores: \(reason). Let this user read it, or "
-              + "exclude it.")
-        ])
-      summary.found += 1
-      summary.count(result)
-      observe(.result(nil, result))
-    }
-  }
-
-  /// 4 MiB. What the stages of a small store finish stays in memory; the work of a larger one is worth
-  /// going on with.
-  private static let largestSmallStore: Int64 = 4 << 20
-
-  /// One worker for each shard's worth of bytes; none for a store that is smaller than a shard.
-  private func workers(for store: FoundStore) -> Int {
-    if store.bytes < min(template.shardBytes, Self.largestSmallStore) { return 0 }
-    return min(pool.workerCount, Int(clamping: store.bytes / max(1, template.shardBytes)) + 1)
-  }
-
-  private func migrate(
-    _ store: FoundStore, workers: Int, _ books: Books, _ hosts: StoreHosts
-  ) async -> Outcome {
-    let (ledger, settings) = (books.ledger, books.settings)
-    let start = Date().timeIntervalSince1970
-    let mark = StoreFiles(store.path).markName
-    if let refusal = Self.refusal(of: store) {
-      books.add(refusal, of: store, from: start, lane: nil, mark: mark)
-      return Outcome(store: store, result: refusal)
-    }
-    let request = request(for: store)
-    let known = ledger.entry(of: store.path)
-    if let known, known.settings == settings,
-      let result = try? unchanged(store, request.output, since: known, run: ledger.run)
-    {
-      return result
-    }
-    if let known = books.quarantined[store.path.string], known.mark == mark,
-      known.settings == settings
-    {
-      return Outcome(store: store, result: MigrationResult(quarantined: known))
-    }
-    let observe = observe
-    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    let lane = lanes.take()
-    defer { lanes.giveBack(lane) }
-    let isRecorded = Atomic(false)
-    let result = await hosts.perform(
-      task(store, workers: workers, settings),
-      record: { result in
-        guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
-        else { return }
-        var entry = PipelineLedger.Entry(result, of: store, run: ledger.run, settings)
-        entry.attempt = LedgerAttempt(
-          result, of: store, run: ledger.run, started: start, ended: entry.time, lane: lane)
-        entry.backupRecord = LedgerBackup(result, of: store, run: ledger.run, at: entry.time)
-        try await ledger.record(entry)
-        books.add(entry, mark: mark, result)
-        isRecorded.store(true, ordering: .relaxed)
-      },
-      observe: { observe(.store(store, $0)) })
-    if result.verdict == .sameModel, let known, isMigratedByThisRun {
-      return Outcome(
-        store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
-        isEarlier: true)
-    }
-    if !isRecorded.load(ordering: .relaxed) {
-      books.add(result, of: store, from: start, lane: lane, mark: mark)
-    }
-    return Outcome(store: store, result: result)
-  }
-
-  /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.
-  private func unchanged(
-    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry, run: String
-  ) throws -> Outcome? {
-    guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
-    if let output {
-      guard known.verdict == .migrated, try FileKind(at: output) == .regular,
-        known.output == output.string,
-        known.identity == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    } else {
-      guard let final = known.finalIdentity,
-        final == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    }
-    // A run that was killed between the record and the end leaves its directory.
-    let directory = directory(of: store)
-    if try directory.exists {
-      guard output != nil else { return nil }
-      try directory.remove()
-    }
-    if known.verdict == .migrated, output != nil || known.run == run {
-      let words =
-        output == nil ? "An earlier start of this run migrated it" : "Its output was written before"
-      return Outcome(store: store, result: Self.earlier(known, words), isEarlier: true)
-    }
-    return Outcome(
-      store: store,
-      result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
-  }
-
-  private static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {
-    var result = MigrationResult(
-      store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
-    result.source = known.source
-    result.destination = known.destination
-    result.output = known.output
-    result.backup = known.backup
-    result.rows = known.rows
-    result.losses = known.losses ?? []
-    return result
-  }
-
-  private static func refusal(of store: FoundStore) -> MigrationResult? {
-    guard let link = store.escapingSymlink else { return nil }
-    return MigrationResult(
-      store: store.path.string, verdict: .failed, ending: .badInput,
-      reasons: [
-        Reason(
-          reason: "link",
-          message:
-            "\(link) is a symbolic link, and may lead out of the root \(store.root). Put the "
-            + "file or folder itself there, or exclude the store.")
-      ])
-  }
-}
-
-// In the process that coordinates a store.
-extension PipelineRun {
-  /// Migrates one store.
-  ///
-  /// - Parameters:
-  ///   - workers: 0 for a store whose stages this process performs.
-  ///   - record: Called with the result before the store's run directory goes.
-  func migrate(
-    _ store: FoundStore, workers: Int, policies: PolicyRegistry,
-    record: @escaping @Sendable (MigrationResult) throws -> Void,
-    observe: @escaping @Sendable (RunEvent) -> Void
-  ) async -> MigrationResult {
-    var pool = pool
-    pool.workerCount = max(1, workers)
-    var settings = StoreRun.Settings(pool: pool)
-    settings.record = { result in
-      var result = result
-      if result.verdict == .migrated, let output = result.output {
-        let files = StoreFiles(FilePath(output))
-        result.digest = try? files.digest(inState: result.finalIdentity)
-      }
-      try record(result)
-    }
-    if workers == 0 { settings.policiesHere = policies }
-    // A process that coordinated the store before ours was killed may be about to end.
-    settings.lockPatienceSeconds = 10
-    return await StoreRun(
-      request(for: store), directory: directory(of: store), settings: settings, observe: observe
-    ).run()
-  }
-
-  private func directory(of store: FoundStore) -> RunDirectory {
-    RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
-  }
-
-  private var hosts: StoreHosts {
+  func hosts(pace: FilePath?) -> StoreHosts {
     var arguments = [
       "store-host", pipeline.file.string, "--state", state.string,
       "--losses", template.losses.rawValue,
     ]
     if template.isStoreOffline { arguments.append("--store-is-offline") }
     if tellsEvents { arguments.append("--events") }
+    if let pace { arguments += ["--pace", pace.string] }
     return StoreHosts(executable: pool.executable, arguments: arguments)
   }
 
-  private func task(
-    _ store: FoundStore, workers: Int, _ settings: String, isPlan: Bool = false
+  func task(
+    _ store: FoundStore, workers: Int, _ settings: String, _ work: StoreTask.Work = .migrate
   ) -> StoreTask {
     StoreTask(
       store: store.path.string, root: store.root.string, bytes: store.bytes, workers: workers,
-      isPlan: isPlan, settings: settings)
+      work: work, settings: settings, isFresh: options.isFresh && work == .migrate)
   }
 
   func request(for store: FoundStore) -> MigrationRequest {
@@ -433,20 +248,5 @@ extension PipelineRun {
     for mapping in template.mappings { add(try mapping.document.text()) }
     if let digest = template.ownCodeDigest { add(digest) }
     return Hexadecimal.text(of: digest.finish())
-  }
-}
-
-extension PipelineLedger.Entry {
-  init(
-    _ result: MigrationResult, of store: FoundStore, run: String, _ settings: String
-  ) {
-    self.init(
-      run: run, store: store.path.string, verdict: result.verdict,
-      time: Date().timeIntervalSince1970, settings: settings,
-      identity: result.sourceIdentity, finalIdentity: result.finalIdentity, source: result.source,
-      destination: result.destination, output: result.output,
-      backup: result.backup, rows: result.rows,
-      losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
-      message: result.reasons.first?.message)
   }
 }

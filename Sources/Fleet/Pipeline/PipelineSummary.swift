@@ -25,6 +25,16 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   public var lacksWorkers: Bool?
   /// Backups that the run removed, by the key `backups`.
   public var prunedBackups: Int?
+  /// Why the run ended before its last store: `window` or `failure-budget`. Nil for a run that was
+  /// stopped by a signal, too.
+  public var stopped: String?
+  /// Likewise, as a sentence.
+  public var message: String?
+  /// The canary wave in which the run ended, from 1, and how many there are.
+  public var wave: Int?
+  public var waves: Int?
+  /// The stores that did not end well, by reason.
+  public var reasons: [ReasonGroups.Group]?
 
   public init(pipeline: String) { self.pipeline = pipeline }
 
@@ -32,7 +42,7 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
     case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds,
       lacksWorkers
-    case prunedBackups = "pruned-backups"
+    case prunedBackups = "pruned-backups", stopped, message, wave, waves, reasons
   }
 
   /// Counts what became of a store.
@@ -47,6 +57,12 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
     case .failed: failed += 1
     }
     if result.ending == .engineUnavailable { lacksWorkers = true }
+  }
+
+  /// Takes how a run came to its end.
+  mutating func take(_ flow: RunFlow) {
+    if let stop = flow.stop, stop != .noWorkers { (stopped, message) = (stop.word, stop.message) }
+    if flow.waves > 1 { (wave, waves) = (flow.queue.wave + 1, flow.waves) }
   }
 
   /// The stores that ended well.
@@ -66,6 +82,21 @@ public enum PipelineEvent: Sendable {
   case result(FoundStore?, MigrationResult)
   /// Something about the run as a whole that a person should know.
   case note(String)
+  /// What became of a store that is tried again later.
+  case later(FoundStore, MigrationResult)
+  /// A canary wave begins.
+  case wave(WaveStart)
+  /// About twice a second.
+  case progress(RunProgress)
+}
+
+/// A line of `godwit run --json` where a canary wave begins.
+public struct WaveStart: Codable, Sendable, Equatable {
+  public private(set) var event = "wave"
+  /// From 1.
+  public var wave: Int
+  public var waves: Int
+  public var stores: Int
 }
 
 /// The first line of `godwit run --json`.
@@ -79,4 +110,6 @@ public struct PipelineStart: Codable, Sendable {
   public var bytes: Int64
   /// Symbolic links that could lead to stores, and that are not followed.
   public var links: Int
+  /// Paths of a list of stores that are none of the pipeline's; nil for none.
+  public var unknown: [String]?
 }

@@ -303,7 +303,7 @@ extension Rollback {
     do {
       let journal = try StoreSwap.restore(
         files, to: store, identity: identity, run: directory, name: name,
-        isStoreOffline: pipeline.stores.areOffline)
+        isStoreOffline: pipeline.stores.inUse == .offline)
       return try end(journal, task)
     } catch {
       // What a journal is left of is finished by the next call.
@@ -383,7 +383,7 @@ extension Rollback {
       }
       let start = Date().timeIntervalSince1970
       do {
-        let isOffline = pipeline.stores.areOffline
+        let isOffline = pipeline.stores.inUse == .offline
         let found = try await onOwnThread {
           try StoreSwap.recoverRestoration(
             of: StoreFiles(FilePath(task.backup)), to: FilePath(task.store), run: directory,

@@ -108,17 +108,30 @@ public final class StoreHost: Sendable {
     }
     let store = FoundStore(
       path: FilePath(task.store), root: FilePath(task.root), bytes: task.bytes)
-    if task.isPlan { return await DryRun(run.request(for: store)).run() }
-    return await run.migrate(
-      store, workers: task.workers, policies: policies,
-      record: { result in
-        try self.output.send(line: StoreMessage.record(StoreEnd(result)).line)
-        self.answer.wait()
-        if let failure = self.recorded.withLock({ $0 }) {
-          throw FleetError.ledger(message: failure)
-        }
-      },
-      observe: { self.tell($0, of: task) })
+    let record: @Sendable (MigrationResult) throws -> Void = { result in
+      try self.output.send(line: StoreMessage.record(StoreEnd(result)).line)
+      self.answer.wait()
+      if let failure = self.recorded.withLock({ $0 }) {
+        throw FleetError.ledger(message: failure)
+      }
+    }
+    let observe: @Sendable (RunEvent) -> Void = { self.tell($0, of: task) }
+    switch task.work {
+    case .plan: return await DryRun(run.request(for: store)).run()
+    case .look: return StoreLook(store.path).result
+    case .migrate:
+      return await run.migrate(
+        store, workers: task.workers, policies: policies, isFresh: task.isFresh, record: record,
+        observe: observe)
+    case .snapshot:
+      return await run.migrateSnapshot(
+        store, output: FilePath(task.output ?? ""), workers: task.workers, policies: policies,
+        record: record, observe: observe)
+    case .sample:
+      return await run.migrateSample(
+        store, folder: FilePath(task.output ?? ""), workers: task.workers, policies: policies,
+        observe: observe)
+    }
   }
 
   private func tell(_ event: RunEvent, of task: StoreTask) {

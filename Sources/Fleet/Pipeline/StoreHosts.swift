@@ -11,10 +11,19 @@ final class StoreHosts: Sendable {
   private let arguments: [String]
   private let idle = Mutex<[WorkerProcess]>([])
 
-  init(executable: FilePath, arguments: [String]) {
+  /// How long a process may be stopped by a signal before it is replaced, in seconds.
+  private let stallLimit: Double
+
+  init(
+    executable: FilePath, arguments: [String], stallLimit: Double = WorkerTimeout.seconds
+  ) {
+    self.stallLimit = stallLimit
     self.executable = executable
     self.arguments = arguments
   }
+
+  /// How long a store that is stopped may take for it before its process is ended.
+  private static let graceSeconds = 10.0
 
   /// How long planning may take before it is ended: ten times what a worker may be silent, and the
   /// time to read the store at 4 MiB a second. After that a small store's process says that it gets on,
@@ -44,7 +53,8 @@ final class StoreHosts: Sendable {
       do {
         host =
           try idle.withLock { $0.popLast() }
-          ?? WorkerProcess(executable: executable, arguments: arguments)
+          ?? WorkerProcess(
+            executable: executable, arguments: arguments, stallLimit: stallLimit)
       } catch {
         return MigrationResult(
           failing: task.store,
@@ -57,9 +67,11 @@ final class StoreHosts: Sendable {
         await follow(host, task, record, observe)
       } onCancel: {
         host.send(StoreMessage.stop.line)
+        host.limitLife(to: Self.graceSeconds)
       }
       switch end {
       case .result(let result):
+        host.limitLife(to: nil)
         idle.withLock { $0.append(host) }
         return result
       case .lost(let how, let isPlanned):

@@ -38,10 +38,25 @@ struct StoreTask: Codable, Sendable {
   var bytes: Int64
   /// Worker processes that the store may have; 0 for one that is done in the process itself.
   var workers: Int
-  /// Whether to say what would become of it, and change nothing.
-  var isPlan: Bool
+  var work = Work.migrate
   /// ``PipelineRun/settingsDigest()`` of the coordinator: both must have read the same files.
   var settings: String
+  /// Where the destination of a snapshot or a sample goes.
+  var output: String?
+  /// Whether the progress of earlier runs is forgotten.
+  var isFresh = false
+
+  enum Work: String, Codable, Sendable {
+    case migrate
+    /// Migrate a snapshot of it.
+    case snapshot
+    /// Say what would become of it, and change nothing.
+    case plan
+    /// Say which version it seems to be of.
+    case look
+    /// Migrate it to a private file, to see how long that takes.
+    case sample
+  }
 }
 
 /// A result with what its line of JSON leaves out.

@@ -26,6 +26,8 @@ struct StoreSearch {
     var unreadable: [(path: FilePath, reason: String)] = []
     /// Symbolic links that a pattern means, or that may lead to something that it means.
     var links = 0
+    /// Paths of a list of stores that are none of the pipeline's.
+    var unknown: [String] = []
   }
 
   private let pipeline: Pipeline
@@ -108,6 +110,7 @@ struct StoreSearch {
   private static func isOurs(_ name: String) -> Bool {
     name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
       || name.hasSuffix(".godwit") || name.contains(".godwit-backup-")
+      || name.contains(".godwit-snapshot-")
       || PendingFile.isTemporaryName(name) || isAssembly(name)
   }
 

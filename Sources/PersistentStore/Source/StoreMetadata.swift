@@ -104,7 +104,7 @@ extension StoreMetadata {
   /// Reads the one row that there should be.
   ///
   /// - Throws: `SQLiteError` where it is not what the store holds that keeps it from being read.
-  init(_ connection: Connection) throws {
+  public init(_ connection: Connection) throws {
     self.init(uuid: nil, plist: [:], rowCount: 0)
     let rows: [[SQLiteValue]]
     do {

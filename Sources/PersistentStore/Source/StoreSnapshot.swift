@@ -109,3 +109,14 @@ struct StoreSnapshot {
     for leftover in [files.wal, files.shm, files.journal] { _ = unlink(leftover.string) }
   }
 }
+
+extension StoreFiles {
+  /// A clone of the store as it is now, in one file that is complete in itself, and the state that
+  /// it is of. External data is not a part of it.
+  ///
+  /// - Throws: ``StoreError``; ``StoreError/changed(_:)`` where no lock can be had and somebody wrote.
+  public func clone(in folder: FilePath) throws -> (store: FilePath, identity: StoreIdentity) {
+    try checkKinds()
+    return try StoreSnapshot(folder: folder).clone(of: self)
+  }
+}

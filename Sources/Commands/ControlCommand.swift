@@ -1,0 +1,152 @@
+import ArgumentParser
+import GodwitDurableFiles
+import GodwitFleet
+import SystemPackage
+
+struct ControlCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "control",
+    abstract: "Pauses a pipeline's run that is going on, or changes its limits.",
+    discussion: """
+      What is asked holds until it is asked otherwise, or until the run ends. A run that is paused \
+      begins no store, and those under way wait before their next shard.
+
+        godwit control PIPELINE pause
+        godwit control PIPELINE resume
+        godwit control PIPELINE limit io=20MiB/s workers=1 load=4
+        godwit control PIPELINE limit io=none workers=default
+        godwit control PIPELINE status
+
+      Ends with 69 where no run is going on.
+      """)
+
+  enum Action: String, CaseIterable, ExpressibleByArgument { case pause, resume, limit, status }
+
+  @Argument(help: "The pipeline's file, or its folder.")
+  var pipeline: String
+
+  @Argument(help: "pause, resume, limit or status.")
+  var action: Action
+
+  @Argument(
+    help: ArgumentHelp(
+      "With limit: io=RATE, workers=N or load=N. none lifts a limit, default gives back the "
+        + "pipeline's.",
+      valueName: "key=value"))
+  var limits: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The folder of the run's state. Default: state/ beside it.", valueName: "dir"))
+  var state: String?
+
+  @Flag(help: "JSON Lines on standard output.")
+  var json = false
+
+  func validate() throws {
+    if action == .limit, limits.isEmpty {
+      throw ValidationError("limit needs at least one of io=RATE, workers=N and load=N.")
+    }
+    if action != .limit, let extra = limits.first {
+      throw ValidationError("\(action.rawValue) takes no \(extra).")
+    }
+    var control = RunControl()
+    for limit in limits { try Self.apply(limit, to: &control) }
+  }
+
+  func run() throws {
+    guard let file = Pipeline.file(at: pipeline) else {
+      throw PipelineError.unreadable(
+        file: pipeline, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
+    }
+    let pipeline = try Pipeline(file: file)
+    let place = state.map { FilePath($0) } ?? pipeline.stateFolder
+    guard let state = place.resolved, try RunState.isUnderWay(in: state) else {
+      throw CommandError(
+        .engineUnavailable, "no-run",
+        "No run of \(pipeline.name) is going on in \(place). Nothing was changed.")
+    }
+    var control = RunControl.read(in: state)
+    switch action {
+    case .pause: control.isPaused = true
+    case .resume: control.isPaused = false
+    case .limit: for limit in limits { try Self.apply(limit, to: &control) }
+    case .status: return show(RunProgress.read(in: state), pipeline)
+    }
+    try control.write(in: state)
+    if json {
+      Output.result(json: control)
+    } else {
+      Output.result("\(pipeline.name): \(Self.text(control))")
+    }
+  }
+
+  private static func apply(_ text: String, to control: inout RunControl) throws {
+    let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
+    guard parts.count == 2 else { throw ValidationError("\(text) is not KEY=VALUE.") }
+    let value = parts[1]
+    switch parts[0] {
+    case "io":
+      guard value != "none", value != "default" else {
+        control.ioBytesPerSecond = value == "none" ? 0 : nil
+        return
+      }
+      guard let rate = ByteSize(rate: value) else {
+        throw ValidationError("\(value) is not a number of bytes a second, such as io=20MiB/s.")
+      }
+      control.ioBytesPerSecond = rate.bytes
+    case "workers":
+      if value == "default" { return control.workers = nil }
+      guard let count = Int(value), (1...256).contains(count) else {
+        throw ValidationError("workers is a number from 1 to 256.")
+      }
+      control.workers = count
+    case "load":
+      guard value != "none", value != "default" else {
+        control.load = value == "none" ? 0 : nil
+        return
+      }
+      guard let load = Double(value), load > 0, load <= 10_000 else {
+        throw ValidationError("\(value) is not a load average, such as load=4.")
+      }
+      control.load = load
+    default: throw ValidationError("\(parts[0]) is none of io, workers, load.")
+    }
+  }
+
+  private static func text(_ control: RunControl) -> String {
+    var parts = [control.isPaused ? "paused" : "running"]
+    if let io = control.ioBytesPerSecond {
+      parts.append(io == 0 ? "no I/O limit" : "\(ByteSize.text(io))/s of I/O")
+    }
+    if let workers = control.workers {
+      parts.append(workers == 1 ? "1 worker" : "\(workers) workers")
+    }
+    if let load = control.load { parts.append(load == 0 ? "no load limit" : "load below \(load)") }
+    return parts.joined(separator: ", ")
+  }
+
+  private func show(_ progress: RunProgress?, _ pipeline: Pipeline) {
+    guard let progress else {
+      if json { return Output.result(json: Starting(pipeline: pipeline.name)) }
+      return Output.result("\(pipeline.name): the run is starting")
+    }
+    if json { return Output.result(json: progress) }
+    let wave = progress.wave.map { ", wave \($0) of \(progress.waves ?? $0)" } ?? ""
+    let held = progress.held.map { $0 == "load" ? ", held by the load" : ", \($0)" } ?? ""
+    Output.result(
+      "\(pipeline.name): run \(progress.run), process \(progress.process)\(wave)\(held)")
+    Output.result(
+      "  \(grouped(Int64(progress.done + progress.notDone))) of "
+        + "\(grouped(Int64(progress.found))) stores, \(grouped(Int64(progress.notDone))) not migrated"
+        + (progress.waiting > 0 ? ", \(progress.waiting) tried again later" : ""))
+    let io = progress.ioBytesPerSecond.map { "\(ByteSize.text($0))/s of I/O" } ?? "no I/O limit"
+    Output.result("  workers \(progress.workers), \(io)")
+    for store in progress.inFlight { Output.result("  under way: \(store)") }
+  }
+
+  private struct Starting: Encodable {
+    var event = "progress"
+    var pipeline: String
+  }
+}

@@ -1,0 +1,64 @@
+import GodwitFleet
+
+/// A plan of a pipeline for people.
+enum FleetPlanText {
+  static func lines(_ plan: FleetPlan, _ summary: PipelineSummary) -> [String] {
+    var lines = ["\(plan.pipeline): \(stores(summary.found)) found"]
+    lines += plan.cohorts.flatMap(cohort)
+    lines += PipelineReport.lines(plan.reasons)
+    lines += self.lines(plan.losses)
+    if let forecast = plan.forecast { lines += self.lines(forecast) }
+    return lines
+  }
+
+  /// What the destination has no place for.
+  static func lines(_ losses: [FleetPlan.LossTotal]) -> [String] {
+    losses.isEmpty ? [] : ["What the destination has no place for:"] + losses.map(loss)
+  }
+
+  private static func cohort(_ cohort: FleetPlan.Cohort) -> [String] {
+    let size = "\(stores(cohort.stores)), \(ByteSize.text(cohort.bytes))"
+    guard cohort.verdict == .migrated else {
+      return ["  of the destination's version already: \(size)"] + notes(cohort)
+    }
+    var line = "  \(cohort.source ?? "unknown") → \(cohort.destination ?? "unknown"): \(size)"
+    if let way = cohort.way { line += way == "inferred" ? ", inferred" : ", by \(way)" }
+    return [line] + (cohort.path ?? []).enumerated().map { "    \($0.offset + 1). \($0.element)" }
+      + notes(cohort)
+  }
+
+  private static func notes(_ cohort: FleetPlan.Cohort) -> [String] {
+    cohort.notes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { note, count in
+      "    note: \(note)" + (count == cohort.stores ? "" : " (\(stores(count)))")
+    }
+  }
+
+  private static func loss(_ loss: FleetPlan.LossTotal) -> String {
+    let place = [loss.entity, loss.property].compactMap { $0 }.joined(separator: ".")
+    let what =
+      switch loss.kind {
+      case .entity: "objects"
+      case .attribute: "values"
+      case .relationship, .reference, .sharedTarget: "references"
+      case .narrowing: "values that a narrower type changes"
+      case .history: "transactions of the history"
+      }
+    let name = place.isEmpty ? "" : "\(place): "
+    return "  \(name)\(grouped(loss.count)) \(what) in \(stores(loss.stores))"
+  }
+
+  private static func lines(_ forecast: FleetForecast) -> [String] {
+    let least = ProgressDisplay.text(seconds: forecast.leastSeconds)
+    let most = ProgressDisplay.text(seconds: forecast.mostSeconds)
+    return [
+      "Forecast, from \(stores(forecast.sampled)) migrated privately:",
+      "  about \(ProgressDisplay.text(seconds: forecast.seconds)), between \(least) and \(most)",
+      "  \(ByteSize.text(forecast.bytes)) written; \(ByteSize.text(forecast.keptBytes)) more on disk "
+        + "afterwards, \(ByteSize.text(forecast.peakBytes)) at most meanwhile",
+    ]
+  }
+
+  private static func stores(_ count: Int) -> String {
+    count == 1 ? "1 store" : "\(grouped(Int64(count))) stores"
+  }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import Foundation
+import GodwitDurableFiles
+import GodwitFleet
+import SystemPackage
+
+/// Which of a pipeline's stores a command takes up.
+struct RunSelection: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Takes up only the stores that the pattern means, as in stores.include: relative to a root, or a "
+        + "whole path. May repeat.",
+      valueName: "pattern"))
+  var only: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "Takes up only the stores listed in the file, one path a line; - is standard input. A path "
+        + "outside of the roots is refused.",
+      valueName: "file"))
+  var filesFrom: String?
+
+  @Flag(name: .customLong("null"), help: "The paths of --files-from are parted by zero bytes.")
+  var isPartedByZero = false
+
+  func validate() throws {
+    if isPartedByZero, filesFrom == nil { throw ValidationError("--null needs --files-from.") }
+    if filesFrom?.isEmpty == true { throw ValidationError("--files-from is a path, or -.") }
+  }
+
+  /// 1 GiB: some ten million paths.
+  private static let byteLimit = 1 << 30
+
+  /// - Throws: `SelectionError`, `CommandError` for a list that cannot be read.
+  func selection() throws -> StoreSelection {
+    let paths = try filesFrom.map { file in
+      try StoreSelection.paths(in: Self.bytes(of: file), partedByZero: isPartedByZero)
+    }
+    return try StoreSelection(patterns: only, paths: paths)
+  }
+
+  private static func bytes(of file: String) throws -> [UInt8] {
+    do {
+      guard file == "-" else {
+        return try RegularFile.bytes(of: FilePath(file), limit: byteLimit, links: .followed)
+      }
+      return try [UInt8](FileHandle.standardInput.readToEnd() ?? Data())
+    } catch {
+      throw CommandError(.badInput, "list", "The list of stores \(file) cannot be read: \(error)")
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import GodwitPlanning
+
+/// What would become of a pipeline's stores, on the whole: the last but one line of
+/// `godwit plan PIPELINE --json`.
+///
+/// Fields may be added to and never change meaning.
+public struct FleetPlan: Codable, Sendable, Equatable {
+  /// Stores of one version that go the same way.
+  public struct Cohort: Codable, Sendable, Equatable {
+    /// The version found; nil where it is the destination's.
+    public var source: String?
+    public var destination: String?
+    public var verdict: MigrationResult.Verdict
+    public var stores: Int
+    public var bytes: Int64
+    /// The steps of a chain of versions; nil for one step.
+    public var path: [String]?
+    /// `inferred`, or the files of the mapping models; nil where nothing is to be done.
+    public var way: String?
+    /// What was noted about stores, and about how many.
+    public var notes: [String: Int]
+  }
+
+  /// What the destination has no place for, of all stores together.
+  public struct LossTotal: Codable, Sendable, Equatable {
+    public var kind: Loss.Kind
+    public var entity: String?
+    public var property: String?
+    /// Rows, values, references or transactions.
+    public var count: Int64
+    public var stores: Int
+  }
+
+  public private(set) var event = "fleet-plan"
+  public var pipeline: String
+  public var cohorts: [Cohort] = []
+  /// The stores that would not be migrated.
+  public var reasons: [ReasonGroups.Group] = []
+  public var losses: [LossTotal] = []
+  /// Nil where nothing would be migrated, or no forecast was asked for.
+  public var forecast: FleetForecast?
+
+  public init(pipeline: String) { self.pipeline = pipeline }
+}
+
+/// Adds up what migrations lose, or would lose, by entity and property.
+public struct LossTotals: Sendable {
+  private struct Key: Hashable {
+    var kind: Loss.Kind
+    var entity: String?
+    var property: String?
+  }
+
+  private var totals: [Key: FleetPlan.LossTotal] = [:]
+
+  public init() {}
+
+  /// Adds what a store that is migrated loses; nothing for any other.
+  public mutating func add(_ result: MigrationResult) {
+    guard result.verdict == .migrated else { return }
+    for loss in result.losses {
+      let key = Key(kind: loss.kind, entity: loss.entity, property: loss.property)
+      let total = totals[key]
+      totals[key] = FleetPlan.LossTotal(
+        kind: loss.kind, entity: loss.entity, property: loss.property,
+        count: (total?.count ?? 0) + loss.count, stores: (total?.stores ?? 0) + 1)
+    }
+  }
+
+  /// The most frequent first.
+  public var all: [FleetPlan.LossTotal] {
+    totals.values.sorted {
+      ($1.count, $0.entity ?? "", $0.property ?? "") < (
+        $0.count, $1.entity ?? "", $1.property ?? ""
+      )
+    }
+  }
+}
+
+/// Adds up a ``FleetPlan``, store by store.
+struct FleetPlanMaker {
+  private struct Key: Hashable {
+    var source: String?
+    var destination: String?
+    var verdict: MigrationResult.Verdict
+    var path: [String]?
+    var way: String?
+  }
+
+  /// More notes than these about a cohort are of single stores.
+  private static let mostNotes = 10
+
+  private var cohorts: [Key: FleetPlan.Cohort] = [:]
+  private var reasons = ReasonGroups()
+  private var losses = LossTotals()
+  private(set) var migrated: [FoundStore] = []
+
+  mutating func add(_ store: FoundStore?, _ result: MigrationResult) {
+    reasons.add(result)
+    losses.add(result)
+    guard let store, result.verdict == .migrated || result.verdict == .sameModel else { return }
+    if result.verdict == .migrated { migrated.append(store) }
+    let path = (result.path?.count ?? 0) > 1 ? result.path : nil
+    let key = Key(
+      source: result.source, destination: result.destination, verdict: result.verdict,
+      path: path, way: result.verdict == .migrated ? Self.way(result) : nil)
+    var cohort =
+      cohorts[key]
+      ?? FleetPlan.Cohort(
+        source: key.source, destination: key.destination, verdict: key.verdict, stores: 0,
+        bytes: 0, path: path, way: key.way, notes: [:])
+    cohort.stores += 1
+    cohort.bytes += store.bytes
+    for note in result.notes
+    where cohort.notes[note] != nil || cohort.notes.count < Self.mostNotes {
+      cohort.notes[note, default: 0] += 1
+    }
+    cohorts[key] = cohort
+  }
+
+  private static func way(_ result: MigrationResult) -> String? {
+    if (result.path?.count ?? 0) > 1 { return nil }
+    guard let models = result.plan?.mappingModels else { return nil }
+    return models.isEmpty ? "inferred" : models.joined(separator: ", then ")
+  }
+
+  func plan(_ pipeline: String) -> FleetPlan {
+    var plan = FleetPlan(pipeline: pipeline)
+    plan.cohorts = cohorts.values.sorted {
+      ($1.stores, $0.source ?? "", $0.way ?? "") < ($0.stores, $1.source ?? "", $1.way ?? "")
+    }
+    plan.reasons = reasons.all
+    plan.losses = losses.all
+    return plan
+  }
+}

@@ -1,0 +1,76 @@
+import GodwitCheckpoints
+import GodwitDigests
+import GodwitPersistentStore
+import GodwitSQLite
+import GodwitWorker
+import SystemPackage
+
+// In the process that coordinates a store.
+extension PipelineRun {
+  /// Migrates one store.
+  ///
+  /// - Parameters:
+  ///   - workers: 0 for a store whose stages this process performs.
+  ///   - isFresh: Whether the progress of earlier runs is forgotten. A commit that was cut off is
+  ///     brought to its end first.
+  ///   - record: Called with the result before the store's run directory goes.
+  func migrate(
+    _ store: FoundStore, workers: Int, policies: PolicyRegistry, isFresh: Bool,
+    record: @escaping @Sendable (MigrationResult) throws -> Void,
+    observe: @escaping @Sendable (RunEvent) -> Void
+  ) async -> MigrationResult {
+    var settings = settings(workers: workers, policies: policies, record: record)
+    settings.discardsProgress = isFresh
+    return await StoreRun(
+      request(for: store), directory: directory(of: store), settings: settings, observe: observe
+    ).run()
+  }
+
+  /// - Parameter workers: 0 for a store whose stages this process performs.
+  func settings(
+    workers: Int, policies: PolicyRegistry,
+    record: @escaping @Sendable (MigrationResult) throws -> Void
+  ) -> StoreRun.Settings {
+    var pool = pool
+    pool.workerCount = max(1, workers)
+    var settings = StoreRun.Settings(pool: pool)
+    settings.record = { result in
+      var result = result
+      if result.verdict == .migrated, let output = result.output {
+        let files = StoreFiles(FilePath(output))
+        result.digest = try? files.digest(inState: result.finalIdentity)
+      }
+      try record(result)
+    }
+    if workers == 0 { settings.policiesHere = policies }
+    // A process that coordinated the store before ours was killed may be about to end.
+    settings.lockPatienceSeconds = 10
+    return settings
+  }
+
+  func directory(of store: FoundStore) -> RunDirectory {
+    RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
+  }
+}
+
+/// Which version a store seems to be of, by its main file alone: quick, and no verdict.
+struct StoreLook {
+  /// Names the version in ``MigrationResult/source``; nothing where nobody can tell.
+  let result: MigrationResult
+
+  init(_ store: FilePath) {
+    var result = MigrationResult(store: store.string, verdict: .sameModel, ending: .done)
+    if let connection = try? Connection(path: store.string, mode: .immutable),
+      let metadata = try? StoreMetadata(connection)
+    {
+      var digest = SHA256()
+      let hashes = metadata.versionHashes
+      for name in metadata.hashedEntities {
+        digest.update(Array(name.rawValue.utf8))
+        digest.update(hashes[name]?.bytes ?? [])
+      }
+      result.source = Hexadecimal.text(of: digest.finish())
+    }
+    self.result = result
+  }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import Synchronization
+
+// One store after the other, and side by side.
+extension PipelineRun {
+  /// What the stores of a run have in common while it lasts.
+  struct Setting: Sendable {
+    var books: Books
+    var hosts: StoreHosts
+    /// Set while the operator has the run stand still.
+    let isPaused = PauseFlag()
+
+    var ledger: PipelineLedger { books.ledger }
+    var settings: String { books.settings }
+  }
+
+  final class PauseFlag: Sendable {
+    private let flag = Atomic(false)
+    var isSet: Bool {
+      get { flag.load(ordering: .relaxed) }
+      set { flag.store(newValue, ordering: .relaxed) }
+    }
+  }
+
+  private enum Step: Sendable {
+    case outcome(Outcome)
+    /// Time to look at the clock and at what the operator asks for.
+    case tick
+  }
+
+  private static let tickInterval = Duration.milliseconds(500)
+
+  func migrate(
+    _ waves: [[FoundStore]], _ setting: Setting, _ summary: inout PipelineSummary
+  ) async {
+    var flow = RunFlow(
+      queue: StoreQueue(waves: waves, workerCount: pool.workerCount, need: workers(for:)),
+      limits: pipeline.limits, inUse: pipeline.stores.inUse)
+    var inFlight: Set<FoundStore> = []
+    var wave = -1
+    await withTaskGroup(of: Step.self) { group in
+      func tick() {
+        group.addTask {
+          try? await Task.sleep(for: Self.tickInterval)
+          return .tick
+        }
+      }
+      look(&flow, setting, isFirst: true)
+      tick()
+      while !Task.isCancelled, flow.advance() {
+        if wave != flow.queue.wave {
+          wave = flow.queue.wave
+          if flow.waves > 1 {
+            observe(
+              .wave(
+                WaveStart(wave: wave + 1, waves: flow.waves, stores: flow.queue.waveSizes[wave])))
+          }
+        }
+        let now = Date().timeIntervalSince1970
+        let held = flow.held(load: flow.load == nil ? nil : SystemLoad.now)
+        while held == nil, let (store, workers) = flow.next(at: now) {
+          inFlight.insert(store)
+          group.addTask { .outcome(await migrate(store, workers: workers, setting)) }
+        }
+        switch await group.next() {
+        case .outcome(let outcome):
+          inFlight.remove(outcome.store)
+          take(outcome, &flow, &summary)
+        case .tick:
+          look(&flow, setting, isFirst: false)
+          tell(flow, inFlight, held: held, summary, setting)
+          tick()
+        case nil: break
+        }
+      }
+      group.cancelAll()
+      for await step in group {
+        guard case .outcome(let outcome) = step else { continue }
+        take(outcome, &flow, &summary)
+      }
+    }
+    summary.pending += flow.queue.left.count
+    summary.take(flow)
+  }
+
+  /// - Returns: False where the store is tried again.
+  @discardableResult
+  private func take(
+    _ outcome: Outcome, _ flow: inout RunFlow, _ summary: inout PipelineSummary
+  ) -> Bool {
+    guard flow.take(outcome.store, outcome.result, at: Date().timeIntervalSince1970) else {
+      observe(.later(outcome.store, outcome.result))
+      return false
+    }
+    take(outcome, &summary)
+    return true
+  }
+
+  private func take(_ outcome: Outcome, _ summary: inout PipelineSummary) {
+    summary.count(outcome.result)
+    if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
+    observe(.result(outcome.store, outcome.result))
+  }
+
+  /// Looks at the clock, and at what the operator asks for.
+  private func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
+    flow.look(at: Date().timeIntervalSince1970)
+    guard flow.take(RunControl.read(in: state)) || isFirst else { return }
+    setting.isPaused.isSet = flow.control.isPaused
+    try? Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
+  }
+
+  private func tell(
+    _ flow: RunFlow, _ inFlight: Set<FoundStore>, held: String?, _ summary: PipelineSummary,
+    _ setting: Setting
+  ) {
+    let progress = RunProgress(
+      pipeline: pipeline.name, run: setting.ledger.run, time: Date().timeIntervalSince1970,
+      process: getpid(), found: summary.found, done: summary.done, notDone: summary.notDone,
+      inFlight: inFlight.map(\.path.string).sorted(), waiting: flow.queue.waitingCount,
+      wave: flow.waves > 1 ? flow.queue.wave + 1 : nil, waves: flow.waves > 1 ? flow.waves : nil,
+      isPaused: flow.control.isPaused, workers: flow.queue.workerCount,
+      ioBytesPerSecond: flow.ioBytesPerSecond, load: flow.load, held: held)
+    progress.write(in: state)
+    observe(.progress(progress))
+  }
+
+  /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
+  func tellUnreadable(_ findings: StoreSearch.Findings, _ summary: inout PipelineSummary) {
+    for (path, reason) in findings.unreadable {
+      let result = MigrationResult(
+        store: path.string, verdict: .failed, ending: .inputOutput,
+        reasons: [
+          Reason(
+            reason: "unreadable-folder",
+            message: "\(path) cannot be searched for stores: \(reason). Let this user read it, or "
+              + "exclude it.")
+        ])
+      summary.found += 1
+      summary.count(result)
+      observe(.result(nil, result))
+    }
+  }
+
+  /// 4 MiB. What the stages of a small store finish stays in memory; the work of a larger one is worth
+  /// going on with.
+  private static let largestSmallStore: Int64 = 4 << 20
+
+  /// One worker for each shard's worth of bytes; none for a store that is smaller than a shard.
+  func workers(for store: FoundStore) -> Int {
+    if store.bytes < min(template.shardBytes, Self.largestSmallStore) { return 0 }
+    return min(pool.workerCount, Int(clamping: store.bytes / max(1, template.shardBytes)) + 1)
+  }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPlanning
+import SystemPackage
+
+// What a run would do.
+extension PipelineRun {
+  /// What a plan found.
+  public struct PlanOutcome: Sendable {
+    public var summary: PipelineSummary
+    public var plan: FleetPlan
+    public var stores: PlannedStores
+  }
+
+  /// Says what ``run()`` would do, store by store, and changes nothing.
+  ///
+  /// - Parameter samples: How many stores are migrated privately for a forecast; 0 for none.
+  public func plan(samples: Int = 0) async throws -> PlanOutcome {
+    let start = ContinuousClock.now
+    let findings = try await search(
+      state: try FileKind(following: state) == .folder ? state : nil)
+    observe(.found(self.start(findings, nil)))
+    var summary = PipelineSummary(pipeline: pipeline.name)
+    summary.found = findings.stores.count
+    tellUnreadable(findings, &summary)
+    let settings = try settingsDigest()
+    var maker = FleetPlanMaker()
+    var planned: [PlannedStores.Store] = []
+    let hosts = hosts(pace: nil)
+    // Results are told in the order of the stores.
+    var results: [MigrationResult?] = Array(repeating: nil, count: findings.stores.count)
+    var told = 0
+    await withTaskGroup(of: (Int, MigrationResult).self) { group in
+      var begun = 0
+      func begin() {
+        guard begun < findings.stores.count, !Task.isCancelled else { return }
+        let (place, store) = (begun, findings.stores[begun])
+        begun += 1
+        group.addTask {
+          if let refusal = Self.refusal(of: store) { return (place, refusal) }
+          return (place, await hosts.perform(task(store, workers: 1, settings, .plan)))
+        }
+      }
+      for _ in 0..<pool.workerCount { begin() }
+      for await (place, result) in group {
+        results[place] = result
+        while told < results.count, let next = results[told] {
+          summary.count(next)
+          maker.add(findings.stores[told], next)
+          planned.append(
+            PlannedStores.Store(
+              store: next.store, identity: next.sourceIdentity, verdict: next.verdict))
+          observe(.result(findings.stores[told], next))
+          results[told] = nil
+          told += 1
+        }
+        begin()
+      }
+      summary.pending += findings.stores.count - begun
+    }
+    var plan = maker.plan(pipeline.name)
+    plan.forecast = try await forecast(of: maker.migrated, samples: samples, settings, hosts)
+    await hosts.close()
+    summary.seconds = (ContinuousClock.now - start).inSeconds
+    return PlanOutcome(
+      summary: summary, plan: plan,
+      stores: PlannedStores(pipeline: pipeline.name, settings: settings, stores: planned))
+  }
+
+  /// Migrates a few stores to private files, side by side as a run would.
+  private func forecast(
+    of stores: [FoundStore], samples count: Int, _ settings: String, _ hosts: StoreHosts
+  ) async throws -> FleetForecast? {
+    let chosen = FleetForecast.sample(of: stores, count: count)
+    guard !chosen.isEmpty else { return nil }
+    let place = FilePath(FileManager.default.temporaryDirectory.path)
+    let folder = (place.resolved ?? place).appending("godwit-plan-\(UUID().uuidString)")
+    try DurableFile.makeFolder(folder, surviving: .processCrash)
+    defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
+    var queue = StoreQueue(waves: [chosen], workerCount: pool.workerCount, need: workers(for:))
+    var samples: [FleetForecast.Sample] = []
+    await withTaskGroup(of: (FoundStore, Int, MigrationResult).self) { group in
+      var number = 0
+      func begin() {
+        while !Task.isCancelled, let (store, workers) = queue.next(at: 0) {
+          var task = task(store, workers: workers, settings, .sample)
+          task.output = folder.appending("\(number)").string
+          number += 1
+          group.addTask { [task] in (store, workers, await hosts.perform(task)) }
+        }
+      }
+      begin()
+      for await (store, workers, result) in group {
+        queue.end(store)
+        if result.verdict == .migrated, let seconds = result.seconds {
+          let written = result.stages?.last { $0.stage == "assemble" }?.bytes ?? store.bytes
+          samples.append(
+            FleetForecast.Sample(
+              bytes: store.bytes, workers: workers, seconds: seconds, destinationBytes: written))
+        }
+        begin()
+      }
+    }
+    return FleetForecast(
+      of: stores.map { ($0.bytes, workers(for: $0)) }, samples: samples,
+      workerCount: pool.workerCount, isInPlace: pipeline.commit == .replace)
+  }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+// A store in use, of which a snapshot is migrated to a file beside it: the store is only read, and
+// what an application commits meanwhile is in the store and not in the snapshot.
+extension PipelineRun {
+  /// The name of a snapshot's destination says what it is, and of which run: searches for stores
+  /// leave it out, and no two runs mean the same file.
+  static func snapshotPath(of store: FilePath, run: String) -> FilePath {
+    let name = store.lastComponent
+    let extended = name?.extension.map { "." + $0 } ?? ""
+    return store.removingLastComponent()
+      .appending((name?.stem ?? "") + ".godwit-snapshot-\(run)" + extended)
+  }
+
+  /// In the coordinator: has a snapshot of a store migrated.
+  func migrateSnapshot(
+    _ task: StoreTask, of store: FoundStore, _ setting: Setting
+  ) async -> MigrationResult {
+    let (ledger, settings) = (setting.ledger, setting.settings)
+    var task = task
+    task.work = .snapshot
+    let output = request(for: store).output
+    task.output = (output ?? Self.snapshotPath(of: store.path, run: ledger.run)).string
+    return await perform(task, of: store, setting) { result in
+      guard result.verdict != .pending else { return }
+      try await ledger.record(.init(result, of: store, run: ledger.run, settings))
+    }
+  }
+
+  /// The snapshot that was made of a store as it is now; nil where there is none.
+  func sameSnapshot(
+    _ store: FoundStore, _ known: PipelineLedger.Entry, _ settings: String
+  ) throws -> Outcome? {
+    guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
+      let output = known.output, output != store.path.string,
+      try FileKind(at: FilePath(output)) == .regular,
+      known.identity == (try StoreFiles(store.path).identity().name)
+    else { return nil }
+    return Outcome(
+      store: store,
+      result: Self.earlier(
+        known, "The store is in use. A snapshot of it as it is now was migrated before"),
+      isEarlier: true)
+  }
+
+  /// In the process that coordinates the store.
+  func migrateSnapshot(
+    _ store: FoundStore, output: FilePath, workers: Int, policies: PolicyRegistry,
+    record: @escaping @Sendable (MigrationResult) throws -> Void,
+    observe: @escaping @Sendable (RunEvent) -> Void
+  ) async -> MigrationResult {
+    let folder = FilePath(directory(of: store).path.string + "-snapshot")
+    let clone: StoreClone
+    do {
+      clone = try await onOwnThread { try StoreClone(of: store.path, in: folder) }
+    } catch {
+      return MigrationResult(failing: store.path.string, with: error)
+    }
+    var request = request(for: store)
+    (request.store, request.output) = (clone.store, output)
+    @Sendable func named(_ result: MigrationResult) -> MigrationResult {
+      var result = result
+      result.store = store.path.string
+      result.sourceIdentity = clone.identity
+      result.finalIdentity = nil
+      if result.verdict == .migrated {
+        result.notes.append(
+          "The store is in use and stays as it is. A snapshot of it was migrated to \(output).")
+      }
+      return result
+    }
+    let result = await StoreRun(
+      request, directory: RunDirectory(folder.appending("run")),
+      settings: settings(workers: workers, policies: policies) { try record(named($0)) },
+      observe: observe
+    ).run()
+    if result.ending == .done || result.ending == .badInput {
+      try? DurableFile.removeTree(folder)
+    }
+    return named(result)
+  }
+}
+
+/// One state of a store, with all of its files, in a folder of its own.
+struct StoreClone: Sendable {
+  var store: FilePath
+  /// The name of the state of the store that this is a clone of.
+  var identity: String
+
+  /// Clones a store, or takes the clone of this state that is there already. Clones of other states
+  /// go.
+  init(of original: FilePath, in folder: FilePath) throws {
+    let files = StoreFiles(original)
+    try DurableFile.makeFolder(folder)
+    try Folder(folder).checkPrivate()
+    // An application adds a file before the row that refers to it, and removes it after: together,
+    // the looks before and after hold what the clone refers to.
+    let links = folder.appending("external")
+    try Self.link(files.externalDataFolder, into: links)
+    let (store, identity) = try files.clone(in: folder)
+    try Self.link(files.externalDataFolder, into: links)
+    for name in try DurableFile.names(in: folder)
+    where name.hasPrefix("store-") && folder.appending(name) != store {
+      try DurableFile.removeTree(folder.appending(name))
+    }
+    let target = StoreFiles(store).externalDataFolder
+    try Self.link(links, into: target)
+    (self.store, self.identity) = (store, identity.name)
+  }
+
+  private static func link(_ source: FilePath, into target: FilePath) throws {
+    guard try FileKind(at: source) == .folder else { return }
+    try DurableFile.makeFolder(target, surviving: .processCrash)
+    for name in try DurableFile.names(in: source)
+    where try FileKind(at: source.appending(name)) == .regular
+      && !DurableFile.exists(target.appending(name))
+    {
+      do {
+        try DurableFile.link(
+          source.appending(name), to: target.appending(name), syncingFolder: false)
+      } catch let error as DurabilityError where error.errno?.rawValue == 18 {  // EXDEV
+        try DurableFile.copy(source.appending(name), to: target.appending(name))
+      } catch let error as DurabilityError where error.isNotFound {
+        continue  // removed since
+      }
+    }
+  }
+}
+
+extension MigrationResult {
+  /// Whether another process kept the store from being migrated.
+  var isInUse: Bool {
+    verdict == .pending && reasons.contains { $0.reason == "in-use" || $0.reason == "changed" }
+  }
+}

@@ -1,0 +1,169 @@
+import Foundation
+import GodwitDurableFiles
+import SystemPackage
+
+/// Decides what a run does next: what begins, what is tried again, and when it stops. Time is given
+/// to it, in seconds since 1970-01-01 UTC.
+struct RunFlow {
+  /// Why a run ends before its last store.
+  enum Stop: Equatable {
+    case window(DailyWindow)
+    /// - Parameter wave: From 1; nil without canary waves.
+    case failureBudget(failures: Int, allowed: Int, stores: Int, wave: Int?)
+    case noWorkers
+  }
+
+  private(set) var queue: StoreQueue
+  /// What the operator asks for.
+  private(set) var control = RunControl()
+  private(set) var stop: Stop?
+  private let limits: RunLimits
+  private let inUse: InUsePolicy
+  private let workerCount: Int
+  private var failures = 0
+  private var failuresOfWave = 0
+  private var attempts: [FilePath: (count: Int, since: Double)] = [:]
+
+  init(queue: StoreQueue, limits: RunLimits, inUse: InUsePolicy) {
+    self.queue = queue
+    self.limits = limits
+    self.inUse = inUse
+    workerCount = queue.workerCount
+  }
+
+  var waves: Int { queue.waveSizes.count }
+  var ioBytesPerSecond: Int64? {
+    let asked = control.ioBytesPerSecond ?? limits.ioBytesPerSecond
+    return asked == 0 ? nil : asked
+  }
+  var load: Double? {
+    let asked = control.load ?? limits.load
+    return asked == 0 ? nil : asked
+  }
+
+  /// Takes what the operator asks for.
+  ///
+  /// - Returns: Whether it is another than before.
+  mutating func take(_ control: RunControl) -> Bool {
+    guard control != self.control else { return false }
+    self.control = control
+    queue.workerCount = control.workers ?? workerCount
+    return true
+  }
+
+  /// Looks at the clock: a run outside of its window stops.
+  mutating func look(at time: Double) {
+    guard stop == nil, let window = limits.window, !window.contains(time: time),
+      !queue.isWaveOver || queue.wave + 1 < waves
+    else { return }
+    stop = .window(window)
+  }
+
+  /// Why nothing begins although something could; nil where nothing is in the way.
+  func held(load: Double?) -> String? {
+    if control.isPaused { return "paused" }
+    if let load, let limit = self.load, load > limit { return "load" }
+    return nil
+  }
+
+  /// The next store that begins; nil where none may.
+  mutating func next(at time: Double) -> (store: FoundStore, workers: Int)? {
+    guard stop == nil else { return nil }
+    guard let next = queue.next(at: time) else { return nil }
+    if attempts[next.store.path] == nil { attempts[next.store.path] = (0, time) }
+    return next
+  }
+
+  /// Takes what became of a store.
+  ///
+  /// - Returns: False where the store is tried again, and this is not its result.
+  mutating func take(_ store: FoundStore, _ result: MigrationResult, at time: Double) -> Bool {
+    let (count, since) = attempts[store.path] ?? (0, time)
+    if stop == nil,
+      let pause = RetryPolicy.secondsBeforeRetry(
+        of: result, attempts: count + 1, waited: time - since, inUse: inUse)
+    {
+      attempts[store.path] = (count + 1, since)
+      queue.putBack(store, until: time + pause)
+      return false
+    }
+    attempts[store.path] = nil
+    queue.end(store)
+    if result.isFailure {
+      failures += 1
+      failuresOfWave += 1
+      checkBudget()
+    }
+    if result.ending == .engineUnavailable { stop = stop ?? .noWorkers }
+    return true
+  }
+
+  private mutating func checkBudget() {
+    guard let budget = limits.failureBudget, stop == nil, queue.wave < waves else { return }
+    let stores = queue.waveSizes[queue.wave]
+    let allowed = budget.allowedFailures(among: stores)
+    let count = if case .count = budget { failures } else { failuresOfWave }
+    guard count > allowed else { return }
+    stop = .failureBudget(
+      failures: count, allowed: allowed, stores: stores,
+      wave: waves > 1 ? queue.wave + 1 : nil)
+  }
+
+  /// Goes on to the next wave when one is over.
+  ///
+  /// - Returns: False where everything is done, or the run stops.
+  mutating func advance() -> Bool {
+    guard stop == nil else { return false }
+    while queue.isWaveOver {
+      guard queue.beginNextWave() else { return false }
+      failuresOfWave = 0
+    }
+    return true
+  }
+}
+
+extension MigrationResult {
+  /// Whether it counts against the failure budget.
+  var isFailure: Bool {
+    switch verdict {
+    case .failed, .refused, .needsMapping: true
+    case .migrated, .sameModel, .quarantined, .pending: false
+    }
+  }
+}
+
+extension RunFlow.Stop {
+  var word: String {
+    switch self {
+    case .window: "window"
+    case .failureBudget: "failure-budget"
+    case .noWorkers: "no-workers"
+    }
+  }
+
+  var message: String {
+    switch self {
+    case .window(let window):
+      "The time is outside of the window \(window). Run the same command within it to resume."
+    case .failureBudget(let failures, let allowed, let stores, let wave):
+      "\(failures) \(failures == 1 ? "store" : "stores")"
+        + (wave.map { " of wave \($0), which has \(stores) \(stores == 1 ? "store" : "stores")," }
+          ?? "")
+        + " failed, and the failure budget allows \(allowed). "
+        + "Nothing further begins. See the reasons, fix the cause, and run again."
+    case .noWorkers:
+      "Worker processes could not be started. Check the installation with `godwit doctor`."
+    }
+  }
+}
+
+/// The system's load average of one minute.
+enum SystemLoad {
+  /// Nil where nobody says.
+  static var now: Double? {
+    let bytes = try? RegularFile.bytes(of: "/proc/loadavg", limit: 4096)
+    return bytes.flatMap {
+      Double(String(decoding: $0.prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self))
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import SystemPackage
+
+/// Which store of a run begins next: a few at a time, wave by wave.
+///
+/// Stores smaller than a shard are done in one process each, two for each worker at a time: while
+/// one waits for the disk, another has the processor. Large ones go beside them and share the
+/// workers, so that neither kind waits for the other.
+struct StoreQueue {
+  /// Worker processes of all stores together. Fewer take effect as stores come to their end.
+  var workerCount: Int
+  /// The wave under way, from 0.
+  private(set) var wave = 0
+  let waveSizes: [Int]
+  private var later: ArraySlice<[FoundStore]>
+  private var small: ArraySlice<FoundStore> = []
+  private var large: ArraySlice<FoundStore> = []
+  /// Stores that are tried again, and from when on, in seconds.
+  private var waiting: [(store: FoundStore, time: Double)] = []
+  private var taken: [FilePath: Int] = [:]
+  private let need: (FoundStore) -> Int
+
+  /// - Parameter need: How many workers a store has use for; 0 for one that is done in one process.
+  init(waves: [[FoundStore]], workerCount: Int, need: @escaping (FoundStore) -> Int) {
+    self.workerCount = workerCount
+    self.need = need
+    waveSizes = waves.map(\.count)
+    later = waves[...]
+    fill(later.popFirst() ?? [])
+  }
+
+  private mutating func fill(_ stores: [FoundStore]) {
+    small = stores.filter { need($0) == 0 }[...]
+    large = stores.filter { need($0) > 0 }[...]
+  }
+
+  /// The next store and how many workers it may have; nil where none may begin now.
+  mutating func next(at time: Double) -> (store: FoundStore, workers: Int)? {
+    while let place = waiting.firstIndex(where: { $0.time <= time }) {
+      let store = waiting.remove(at: place).store
+      if need(store) == 0 { small.insert(store, at: small.startIndex) } else { large.append(store) }
+    }
+    if taken.values.count(where: { $0 == 0 }) < 2 * workerCount, let store = small.popFirst() {
+      taken[store.path] = 0
+      return (store, 0)
+    }
+    guard let store = large.first else { return nil }
+    let workers = min(need(store), workerCount)
+    guard workers <= workerCount - taken.values.reduce(0, +) else { return nil }
+    taken[store.path] = workers
+    return (large.removeFirst(), workers)
+  }
+
+  /// A store has come to its end, and gives back what it had.
+  mutating func end(_ store: FoundStore) { taken[store.path] = nil }
+
+  /// A store is tried again from a time on, in seconds. Its wave waits for it.
+  mutating func putBack(_ store: FoundStore, until time: Double) {
+    end(store)
+    waiting.append((store, time))
+  }
+
+  /// Nothing of the wave is left, under way or waiting.
+  var isWaveOver: Bool { small.isEmpty && large.isEmpty && waiting.isEmpty && taken.isEmpty }
+
+  /// - Returns: False where there is no further wave.
+  mutating func beginNextWave() -> Bool {
+    guard let stores = later.popFirst() else { return false }
+    wave += 1
+    fill(stores)
+    return true
+  }
+
+  var waitingCount: Int { waiting.count }
+  var hasSomethingToBegin: Bool { !small.isEmpty || !large.isEmpty }
+
+  /// Stores that have not begun, or that wait to be tried again.
+  var left: [FoundStore] { small + large + waiting.map(\.store) + later.flatMap { $0 } }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import GodwitDurableFiles
+import SystemPackage
+
+/// Which of a pipeline's stores a run is to take up: those that a pattern or a list of paths means.
+public struct StoreSelection: Sendable {
+  /// Nil for all of them.
+  private var patterns: [Pattern]?
+  /// Whole paths without a link among their folders; nil for all of them.
+  private var paths: Set<FilePath>?
+
+  private struct Pattern: Sendable {
+    var pattern: PathPattern
+    /// Of a whole path, not of one below a root.
+    var isWhole: Bool
+  }
+
+  /// Every store.
+  public static var all: StoreSelection { StoreSelection(patterns: nil, paths: nil) }
+
+  private init(patterns: [Pattern]?, paths: Set<FilePath>?) {
+    (self.patterns, self.paths) = (patterns, paths)
+  }
+
+  /// Stores that a pattern means and that are on the list, where there are patterns and a list.
+  ///
+  /// - Parameters:
+  ///   - patterns: As in `stores.include`, of a path below a root or of a whole path.
+  ///   - paths: Whole, or from where the process stands; nil for no list.
+  /// - Throws: ``SelectionError``.
+  public init(patterns: [String], paths: [String]?) throws {
+    let found = try patterns.map { text in
+      let isWhole = text.hasPrefix("/")
+      guard let pattern = PathPattern(isWhole ? String(text.dropFirst()) : text) else {
+        throw SelectionError.badPattern(text)
+      }
+      return Pattern(pattern: pattern, isWhole: isWhole)
+    }
+    self.init(
+      patterns: found.isEmpty ? nil : found, paths: paths.map { Set($0.map(Self.whole)) })
+  }
+
+  private static func whole(_ path: String) -> FilePath {
+    let path = FilePath(path)
+    let whole =
+      path.isAbsolute
+      ? path : FilePath(FileManager.default.currentDirectoryPath).pushing(path)
+    return whole.lexicallyNormalized().resolvingFolders
+  }
+
+  var isAll: Bool { patterns == nil && paths == nil }
+
+  /// The stores that are meant, in their order, and the paths of the list that are none of them.
+  ///
+  /// - Parameter roots: Resolved.
+  /// - Throws: ``SelectionError/outside(paths:)``.
+  func chosen(
+    from stores: [FoundStore], roots: [FilePath]
+  ) throws -> (stores: [FoundStore], unknown: [String]) {
+    if let paths {
+      let outside = paths.filter { path in !roots.contains { path.starts(with: $0) } }
+      guard outside.isEmpty else {
+        throw SelectionError.outside(paths: outside.map(\.string).sorted())
+      }
+    }
+    let known = Set(stores.map(\.path))
+    let unknown = (paths ?? []).filter { !known.contains($0) }.map(\.string).sorted()
+    return (stores.filter(means), unknown)
+  }
+
+  private func means(_ store: FoundStore) -> Bool {
+    if let paths, !paths.contains(store.path) { return false }
+    guard let patterns else { return true }
+    var below = store.path
+    _ = below.removePrefix(store.root)
+    return patterns.contains {
+      $0.pattern.matches($0.isWhole ? store.path.string : below.string, meetsHidden: true)
+    }
+  }
+}
+
+extension StoreSelection {
+  /// The paths of a list: one a line, or parted by zero bytes. Empty ones are left out.
+  public static func paths(in bytes: [UInt8], partedByZero: Bool) throws -> [String] {
+    try bytes.split(separator: partedByZero ? 0 : UInt8(ascii: "\n")).compactMap { line in
+      var line = line
+      if !partedByZero, line.last == UInt8(ascii: "\r") { line.removeLast() }
+      if line.isEmpty { return nil }
+      guard let text = String(validating: line, as: UTF8.self), !line.contains(0) else {
+        throw SelectionError.notText
+      }
+      return text
+    }
+  }
+}
+
+/// Why the stores that were asked for are not taken up. No store was opened.
+public enum SelectionError: Error, Sendable, Equatable {
+  case badPattern(String)
+  /// Paths that lie in none of the pipeline's roots.
+  case outside(paths: [String])
+  /// The list holds bytes that are no text.
+  case notText
+}
+
+extension SelectionError: CustomStringConvertible {
+  public var description: String {
+    switch self {
+    case .badPattern(let text):
+      "\(text) is not a pattern. Give a path below a root, such as */Recipes.sqlite, or a whole "
+        + "path."
+    case .outside(let paths):
+      "\(paths[0])\(paths.count > 1 ? " and \(paths.count - 1) more" : "") "
+        + "\(paths.count > 1 ? "lie" : "lies") outside of the pipeline's roots. Nothing was opened. "
+        + "Remove the \(paths.count > 1 ? "paths" : "path") from the list, or add the root to the "
+        + "pipeline."
+    case .notText:
+      "The list of stores holds bytes that are not UTF-8, or zero bytes. Give one path a line; with "
+        + "--null, part them by zero bytes."
+    }
+  }
+}

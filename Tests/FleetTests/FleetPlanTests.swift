@@ -1,0 +1,120 @@
+import Foundation
+import GodwitPlanning
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+@Suite struct `A plan of a fleet` {
+  private func result(
+    _ store: String, _ verdict: MigrationResult.Verdict, source: String? = nil,
+    reason: String? = nil,
+    losses: [Loss] = [], notes: [String] = []
+  ) -> MigrationResult {
+    var result = MigrationResult(
+      store: store, verdict: verdict, ending: .done,
+      reasons: reason.map { [.init(reason: $0, message: "why")] } ?? [], notes: notes)
+    (result.source, result.losses) = (source, losses)
+    if source != nil { result.destination = "3" }
+    return result
+  }
+
+  @Test func `counts cohorts, reasons and losses`() {
+    var maker = FleetPlanMaker()
+    func add(_ result: MigrationResult, bytes: Int64 = 10) {
+      maker.add(FoundStore(path: FilePath(result.store), root: "/", bytes: bytes), result)
+    }
+    let loss = Loss(.attribute, entity: "Recipe", property: "note", count: 5, message: "lost")
+    for number in 1...4 {
+      add(
+        result(
+          "/a\(number)", .migrated, source: "1", losses: [loss],
+          notes: number < 3 ? ["both", "all"] : ["all"]))
+    }
+    add(result("/b", .migrated, source: "2"), bytes: 7)
+    add(result("/c", .sameModel))
+    for number in 1...5 { add(result("/d\(number)", .failed, reason: "damaged")) }
+    add(result("/e", .refused, reason: "validation", losses: [loss]))
+    let plan = maker.plan("nightly")
+    #expect(
+      plan.cohorts.map(\.source) == ["1", "2", nil]
+        || plan.cohorts.map(\.source) == ["1", nil, "2"])
+    #expect(plan.cohorts[0].stores == 4 && plan.cohorts[0].bytes == 40)
+    #expect(plan.cohorts[0].notes == ["all": 4, "both": 2])
+    #expect(plan.reasons.map(\.reason) == ["damaged", "validation"])
+    #expect(plan.reasons[0].count == 5 && plan.reasons[0].examples == ["/d1", "/d2", "/d3"])
+    #expect(plan.reasons[0].advice?.contains("godwit inspect") == true)
+    #expect(plan.losses.map(\.count) == [20] && plan.losses[0].stores == 4)
+    #expect(maker.migrated.count == 5)
+  }
+
+  private typealias Sample = FleetForecast.Sample
+
+  @Test func `forecasts by a line through its sample`() throws {
+    // 10 ms a store and 1 ms a byte; four at a time.
+    let samples = [10, 20, 40].map {
+      Sample(bytes: $0, workers: 0, seconds: 0.01 + Double($0) * 0.001, destinationBytes: $0 * 2)
+    }
+    let stores = Array(repeating: (bytes: Int64(30), workers: 0), count: 1_000)
+    let forecast = try #require(
+      FleetForecast(of: stores, samples: samples, workerCount: 2, isInPlace: true))
+    #expect(abs(forecast.seconds - 10) < 0.01)
+    #expect(forecast.leastSeconds < forecast.seconds && forecast.seconds < forecast.mostSeconds)
+    #expect(forecast.bytes == 60_000 && forecast.keptBytes == 60_000)
+    #expect(forecast.peakBytes > forecast.keptBytes)
+    #expect(FleetForecast(of: stores, samples: [], workerCount: 2, isInPlace: true) == nil)
+  }
+
+  @Test func `samples stores of all sizes, each once`() {
+    let stores = (1...100).map {
+      FoundStore(path: FilePath("/\($0)"), root: "/", bytes: Int64($0))
+    }
+    #expect(FleetForecast.sample(of: stores, count: 4).map(\.bytes) == [1, 34, 67, 100])
+    #expect(FleetForecast.sample(of: Array(stores.prefix(2)), count: 6).map(\.bytes) == [1, 2])
+    #expect(
+      FleetForecast.sample(of: stores, count: 3, mostBytes: 60).map(\.bytes) == [1, 30],
+      "neither one that is too large nor more than all may have")
+    #expect(FleetForecast.sample(of: [], count: 3).isEmpty)
+  }
+
+  private func planned(_ scratch: borrowing Scratch, _ names: [String]) -> PlannedStores {
+    PlannedStores(
+      pipeline: "p", settings: "s",
+      stores: names.map {
+        .init(store: scratch.path.appending($0).string, identity: nil, verdict: .failed)
+      })
+  }
+
+  @Test func `names every store that is not as it was planned for`() throws {
+    let scratch = try Scratch()
+    let plan = planned(scratch, ["a", "b"])
+    let file = scratch.path.appending("plan.json")
+    try plan.write(to: file)
+    #expect(try PlannedStores(file: file) == plan)
+    func found(_ names: [String]) -> [FoundStore] {
+      names.map { FoundStore(path: scratch.path.appending($0), root: scratch.path, bytes: 1) }
+    }
+    try plan.check(found(["a", "b"]), settings: "s", isWhole: true) { _, _ in false }
+    // A part of them is not all.
+    try plan.check(found(["a"]), settings: "s", isWhole: false) { _, _ in false }
+    #expect(
+      throws: PlanDrift.stores(
+        changed: [], vanished: [scratch.path.appending("b").string],
+        new: [scratch.path.appending("c").string])
+    ) {
+      try plan.check(found(["a", "c"]), settings: "s", isWhole: true) { _, _ in false }
+    }
+    #expect(throws: PlanDrift.otherSettings(pipeline: "p")) {
+      try plan.check([], settings: "t", isWhole: true) { _, _ in false }
+    }
+  }
+
+  @Test(arguments: [
+    "", "{}", "{\"formatVersion\":2,\"pipeline\":\"\",\"settings\":\"\",\"stores\":[]}",
+  ])
+  func `is not read from anything else`(text: String) throws {
+    let scratch = try Scratch()
+    let file = scratch.file("plan.json", text)
+    #expect(throws: PlanDrift.self) { try PlannedStores(file: file) }
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+@Suite struct `godwit run with stores in use` {
+  private func folder(_ inUse: String) throws -> PipelineFolder {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    try folder.set("", stores: "{ roots: stores, in-use: \(inUse) }")
+    return folder
+  }
+
+  /// What an application's save does.
+  private func insertOrder(_ connection: Connection) throws {
+    try connection.execute(
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (2, 1, 1, 'B', 7)")
+    try connection.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = 2 WHERE Z_NAME = 'Order'")
+  }
+
+  @Test func `skips them unless it is told otherwise`() throws {
+    let folder = try folder("skip")
+    let reader = try folder.reader(of: "a")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 75 && run.counts == "2 found, 1 migrated, 1 pending")
+    #expect(run.reason(of: "a") == "in-use")
+    try reader.execute("COMMIT")
+    try reader.close()
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+  }
+
+  @Test func `waits for them as long as it is told to`() throws {
+    let folder = try folder("{ wait: 10m }")
+    let reader = try folder.reader(of: "a")
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""event":"retry""#,
+      {
+        try insertOrder(reader)
+        try reader.execute("COMMIT")
+        try reader.close()
+      })
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == "2 found, 2 migrated")
+    #expect(run.lines("retry").first?["reason"] as? String == "in-use")
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ZNUMBER FROM ZORDER ORDER BY 1") == ["A", "B"],
+      "what was committed meanwhile is there")
+  }
+
+  @Test func `gives up when the time is over`() throws {
+    let folder = try folder("{ wait: 1s }")
+    let reader = try folder.reader(of: "a")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 75 && run.reason(of: "a") == "in-use")
+    try reader.close()
+  }
+
+  @Test func `migrates a snapshot beside one, and leaves the store alone`() throws {
+    let folder = try folder("snapshot")
+    let reader = try folder.reader(of: "a")
+    let before = try folder.bytes("stores/a.sqlite")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == "2 found, 2 migrated")
+    #expect(try folder.bytes("stores/a.sqlite") == before)
+    let names = folder.storeFiles().filter { $0.hasPrefix("a.godwit-snapshot-") }
+    let snapshot = try #require(names.first)
+    #expect(names.count == 1)
+    #expect(
+      try folder.table("stores/" + snapshot, "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER") == ["A 5.0"])
+    let result = try #require(run.results[folder.path("stores/a.sqlite")])
+    #expect(result["output"] as? String == folder.path("stores/" + snapshot))
+    #expect("\(result["notes"] ?? "")".contains("stays as it is"))
+
+    // Nothing changed: there is nothing more to do, and no second snapshot.
+    let again = try Godwit.run(folder)
+    #expect(again.status == 0 && again.counts == "2 found, 1 migrated, 1 same-model")
+    #expect(folder.storeFiles().count { $0.hasPrefix("a.godwit-snapshot-") } == 1)
+
+    // A commit of the application: a further snapshot has it, and so has the store.
+    try reader.execute("COMMIT")
+    try insertOrder(reader)
+    try reader.execute("BEGIN")
+    _ = try reader.rows("SELECT count(*) FROM ZORDER")
+    #expect(try Godwit.run(folder).status == 0)
+    let snapshots = folder.storeFiles().filter { $0.hasPrefix("a.godwit-snapshot-") }.sorted()
+    #expect(snapshots.count == 2)
+    #expect(
+      try folder.table("stores/" + (snapshots.last ?? ""), "SELECT ZNUMBER FROM ZORDER ORDER BY 1")
+        == ["A", "B"])
+    #expect(try reader.rows("SELECT count(*) FROM ZORDER")[0][0].integer == 2)
+    try reader.close()
+
+    // Nobody uses it any more: it is migrated in its place.
+    let last = try Godwit.run(folder)
+    #expect(last.status == 0)
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER ORDER BY 1")
+        == ["A 5.0", "B 7.0"])
+  }
+}

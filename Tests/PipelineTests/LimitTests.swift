@@ -1,0 +1,120 @@
+import Foundation
+import Testing
+
+@Suite struct `godwit run within limits` {
+  private static let names = (1...20).map { "s\($0)" }
+
+  @Test func `stops with 4 when more stores fail than the budget allows`() throws {
+    let folder = try PipelineFolder.orders(Self.names, "workers: 1\nlimits: { failure-budget: 1 }")
+    for name in Self.names.prefix(12) { try folder.writeBad(name) }
+    let run = try Godwit.run(folder)
+    #expect(run.status == 4)
+    #expect(run.summary["stopped"] as? String == "failure-budget")
+    #expect((run.summary["failed"] as? Int ?? 0) >= 2)
+    #expect((run.summary["pending"] as? Int ?? 0) > 0, "\(run.counts)")
+    #expect(run.messages.contains("failure budget allows 1"))
+    // The next run has its own budget, and the rest to do.
+    try folder.set("workers: 1\nlimits: { failure-budget: 60% }")
+    let again = try Godwit.run(folder)
+    #expect(again.status == 3)
+    #expect(again.counts == "20 found, 8 migrated, 12 failed")
+  }
+
+  @Test func `does not stop within the budget`() throws {
+    let folder = try PipelineFolder.orders(Self.names, "limits: { failure-budget: 5% }")
+    try folder.writeBad("s3")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.counts == "20 found, 19 migrated, 1 failed")
+    #expect(run.summary["stopped"] == nil)
+  }
+
+  @Test func `gives every kind of failure its reason, in a small store's process, too`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try folder.writeBad("b")
+    let run = try Godwit.run(folder)
+    #expect(run.reason(of: "b") == "store")
+    #expect(try Godwit.run(["plan", folder.url.path, "--json"]).reason(of: "b") == "store")
+  }
+
+  @Test func `begins nothing outside of its window, and ends with 75`() throws {
+    // A minute that is not this one, nor one that this test could take to come.
+    var parts = tm()
+    var now = time(nil) + 12 * 3_600
+    localtime_r(&now, &parts)
+    let hour = parts.tm_hour < 10 ? "0\(parts.tm_hour)" : "\(parts.tm_hour)"
+    let window = "limits: { window: \"\(hour):00-\(hour):59\" }"
+    let folder = try PipelineFolder.orders(["a"], window)
+    let before = try folder.bytes("stores/a.sqlite")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 75)
+    #expect(run.counts == "1 found, 1 pending")
+    #expect(run.summary["stopped"] as? String == "window")
+    #expect(run.messages.contains("outside of the window"))
+    #expect(try folder.bytes("stores/a.sqlite") == before)
+    try folder.set("limits: { window: \"00:00-24:00\" }")
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+  }
+
+  @Test func `ends a store that takes too long, and no other`() throws {
+    // So many bytes a second that no store is ever done; two may run side by side.
+    let folder = try PipelineFolder.orders(
+      ["a", "b"], "limits: { store-timeout: 1s, io: 1KiB/s }")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3, "\(run.messages)")
+    #expect(run.counts == "2 found, 2 failed")
+    #expect(run.reason(of: "a") == "timeout" && run.reason(of: "b") == "timeout")
+    try folder.set("limits: { store-timeout: 10m, io: 1GiB/s }")
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+  }
+}
+
+@Suite struct `godwit run in canary waves` {
+  private static let names = (1...40).map { "s\($0)" }
+  private static let keys = "limits: { failure-budget: 10% }\ncanary: [1, 10%, 100%]"
+
+  @Test func `ends one wave before the next begins`() throws {
+    let folder = try PipelineFolder.orders(Self.names, Self.keys)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0 && run.counts == "40 found, 40 migrated")
+    #expect(run.lines("wave").map { $0["stores"] as? Int } == [1, 3, 36])
+    let order = run.lines.compactMap { line -> String? in
+      switch line["event"] as? String {
+      case "wave": return "wave"
+      case "result": return "store"
+      default: return nil
+      }
+    }
+    #expect(order.split(separator: "wave").map(\.count) == [1, 3, 36])
+  }
+
+  @Test func `stops in the wave that breaks the budget, and never begins the next`() throws {
+    let folder = try PipelineFolder.orders(Self.names, Self.keys)
+    let first = try Godwit.run(folder)
+    let stores = first.lines("result").compactMap { $0["store"] as? String }
+    #expect(stores.count == 40)
+    // The same stores again; the second store of the second wave is a bad one.
+    let again = try PipelineFolder.orders(Self.names, Self.keys)
+    // The waves go by paths, so they are found out for these ones.
+    let probe = try Godwit.run(
+      ["run", again.url.path, "--json"], stopAt: #""event":"wave","stores":3"#)
+    #expect(probe.status == 75 || probe.status == 0)
+    let file = try again.bytes("state/waves.json")
+    let known = try #require(
+      try JSONSerialization.jsonObject(with: file) as? [String: Any])
+    let waves = try #require(known["waves"] as? [[String]])
+    try #require(waves.map(\.count) == [1, 3])
+    try again.writeBad(String((waves[1][1] as NSString).lastPathComponent.dropLast(7)))
+    let broken = try Godwit.run(again)
+    #expect(broken.status == 4, "\(broken.messages)")
+    #expect(broken.summary["wave"] as? Int == 2)
+    #expect(broken.messages.contains("of wave 2"))
+    #expect((broken.summary["migrated"] as? Int ?? 99) <= 3)
+    #expect(broken.lines("wave").count == 2)
+  }
+
+  @Test func `needs a budget`() throws {
+    let folder = try PipelineFolder.orders(["a"], "canary: [1, 100%]")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 78 && run.messages.contains("failure-budget"))
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import GodwitSQLite
+
+/// A pipeline over stores of one order each.
+extension PipelineFolder {
+  static func orders(_ stores: [String] = ["a", "b"], _ keys: String = "") throws -> PipelineFolder
+  {
+    let folder = try PipelineFolder("total-cost")
+    for name in stores { try folder.writeOrder(name) }
+    try folder.set(keys)
+    return folder
+  }
+
+  /// Writes `stores/NAME.sqlite`.
+  func writeOrder(_ name: String) throws {
+    try write(
+      "stores/\(name).sqlite", "Orders.xcdatamodeld/Orders",
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+  }
+
+  /// Writes the pipeline's file with further keys.
+  func set(_ keys: String, stores: String = "{ roots: stores }") throws {
+    try """
+    stores: \(stores)
+    models: Orders.xcdatamodeld
+    mappings: orders.mapping.yaml
+    \(keys)
+    """.write(toFile: path("pipeline.yaml"), atomically: true, encoding: .utf8)
+  }
+
+  /// What is no store, where one should be.
+  func writeBad(_ name: String) throws {
+    try Data("no store".utf8).write(to: URL(fileURLWithPath: path("stores/\(name).sqlite")))
+  }
+
+  /// Another application's connection to a store, in a read transaction.
+  func reader(of name: String) throws -> Connection {
+    let connection = try Connection(path: path("stores/\(name).sqlite"), mode: .readWrite)
+    try connection.execute("PRAGMA journal_mode = WAL")
+    try connection.execute("BEGIN")
+    _ = try connection.rows("SELECT count(*) FROM ZORDER")
+    return connection
+  }
+}
+
+extension Godwit.Run {
+  /// The reason of a store that did not end well.
+  func reason(of store: String) -> String? {
+    let result = results.first { $0.key.hasSuffix("/\(store).sqlite") }?.value
+    return (result?["reasons"] as? [[String: Any]])?.first?["reason"] as? String
+  }
+
+  func lines(_ event: String) -> [[String: Any]] {
+    lines.filter { $0["event"] as? String == event }
+  }
+}

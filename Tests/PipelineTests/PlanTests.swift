@@ -1,0 +1,75 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+@Suite struct `godwit plan of a pipeline` {
+  @Test func `prints cohorts, reasons and a forecast, and a line for each store only on request`()
+    throws
+  {
+    let folder = try PipelineFolder.orders((1...9).map { "s\($0)" })
+    for name in ["b1", "b2", "b3", "b4"] { try folder.writeBad(name) }
+    let files = folder.storeFiles()
+    let run = try Godwit.run(["plan", folder.url.path])
+    #expect(run.status == 3)
+    #expect(run.output.contains("Orders → Orders 2: 9 stores"))
+    #expect(run.output.contains("by ") && run.output.contains("orders.mapping.yaml"))
+    #expect(run.output.contains("4 stores failed: store"))
+    #expect(run.output.contains("  and 1 more"))
+    #expect(run.output.contains("Forecast, from 6 stores migrated privately"))
+    #expect(!run.output.contains("s5.sqlite") && !run.messages.contains("b4.sqlite"))
+    let all = try Godwit.run(["plan", folder.url.path, "--verbose", "--samples", "0"])
+    #expect(all.output.contains("s5.sqlite: would be migrated"))
+    #expect(!all.output.contains("Forecast"))
+    #expect(folder.storeFiles() == files)
+    #expect(!FileManager.default.fileExists(atPath: folder.path("state")))
+  }
+
+  @Test func `has the same in JSON`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let run = try Godwit.run(["plan", folder.url.path, "--json"])
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated")
+    let plan = try #require(run.lines("fleet-plan").first)
+    let cohort = try #require((plan["cohorts"] as? [[String: Any]])?.first)
+    #expect(cohort["stores"] as? Int == 2 && cohort["source"] as? String == "Orders")
+    let forecast = try #require(plan["forecast"] as? [String: Any])
+    #expect(forecast["stores"] as? Int == 2 && forecast["sampled"] as? Int == 2)
+    #expect((forecast["seconds"] as? Double ?? 0) > 0)
+  }
+
+  @Test func `is carried out only with the stores it was made for`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    let plan = folder.path("plan.json")
+    let made = try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"])
+    #expect(made.status == 0)
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute("UPDATE ZORDER SET ZAMOUNT = 6")
+    try store.close()
+    try FileManager.default.removeItem(atPath: folder.path("stores/b.sqlite"))
+    try folder.writeOrder("d")
+    let files = folder.storeFiles()
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan])
+    #expect(run.status == 65)
+    #expect(run.messages.contains("1 changed: \(folder.path("stores/a.sqlite"))"))
+    #expect(run.messages.contains("1 vanished: \(folder.path("stores/b.sqlite"))"))
+    #expect(run.messages.contains("1 are new: \(folder.path("stores/d.sqlite"))"))
+    #expect(folder.storeFiles() == files)
+
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+    let done = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
+    #expect(done.status == 0 && done.counts == "3 found, 3 migrated")
+    #expect(
+      try Godwit.run(["run", folder.url.path, "--plan", folder.path("nowhere")]).status == 65)
+  }
+
+  @Test func `of an interrupted run is carried out to the end`() throws {
+    let names = (1...12).map { "s\($0)" }
+    let folder = try PipelineFolder.orders(names, "workers: 1")
+    let plan = folder.path("plan.json")
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+    let stopped = try Godwit.run(
+      ["run", folder.url.path, "--plan", plan, "--json"], stopAt: #""verdict":"migrated""#)
+    #expect(stopped.status == 75)
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
+    #expect(run.status == 0 && run.counts == "12 found, 12 migrated", "\(run.messages)")
+  }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+
+@Suite struct `godwit run with some of its stores` {
+  @Test func `takes up those that a pattern means`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json", "--only", "a.*", "--only", folder.path("stores/c.sqlite")])
+    #expect(run.status == 0)
+    #expect(run.counts == "2 found, 2 migrated")
+    #expect(
+      Set(run.results.keys.map { ($0 as NSString).lastPathComponent }) == ["a.sqlite", "c.sqlite"])
+    #expect(try Godwit.run(folder).counts == "3 found, 1 migrated, 2 same-model")
+    #expect(try Godwit.run(["run", folder.url.path, "--only", "../a"]).status == 65)
+  }
+
+  @Test(arguments: [false, true])
+  func `takes up those of a list, and names what is none of them`(isPartedByZero: Bool) throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let end = isPartedByZero ? "\0" : "\n"
+    let list = folder.path("list")
+    try "\(folder.path("stores/b.sqlite"))\(end)\(folder.path("stores/gone.sqlite"))\(end)"
+      .write(toFile: list, atomically: true, encoding: .utf8)
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json", "--files-from", list]
+        + (isPartedByZero ? ["--null"] : []))
+    #expect(run.counts == "1 found, 1 migrated")
+    #expect(run.messages.contains("gone.sqlite of the list is not among the pipeline's stores"))
+    #expect(run.lines.first?["unknown"] as? [String] == [folder.path("stores/gone.sqlite")])
+  }
+
+  @Test func `opens nothing when a path of the list lies outside of the roots`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let list = folder.path("list")
+    try "\(folder.path("stores/a.sqlite"))\n/etc/passwd\n"
+      .write(toFile: list, atomically: true, encoding: .utf8)
+    let before = try folder.bytes("stores/a.sqlite")
+    let run = try Godwit.run(["run", folder.url.path, "--files-from", list])
+    #expect(run.status == 65)
+    #expect(run.messages.contains("/etc/passwd lies outside of the pipeline's roots"))
+    #expect(try folder.bytes("stores/a.sqlite") == before)
+    #expect(try Godwit.run(["run", folder.url.path, "--null"]).status == 64)
+  }
+
+  @Test func `forgets the progress of earlier runs, but not a commit that was cut off`() throws {
+    // A store of several shards keeps its checkpoints.
+    let folder = try PipelineFolder.orders(["a"], "shard: { bytes: 1 }")
+    var (step, resumed, fresh) = (5, 0, 0)
+    while true {
+      let killed = try Godwit.run(folder, killAfter: step)
+      guard killed.status == -SIGKILL else { break }
+      step += 6
+      let state = try FileManager.default.subpathsOfDirectory(atPath: folder.path("state"))
+      let wasCommitting = state.contains { $0.hasSuffix("journal.json") }
+      let run = try Godwit.run(["run", folder.url.path, "--json", "--fresh"])
+      #expect(run.status == 0 && run.counts == "1 found, 1 migrated", "\(run.messages)")
+      #expect(
+        try folder.table("stores/a.sqlite", "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER") == ["A 5.0"])
+      let wasResumed = run.results.values.first?["resumed"] as? Bool == true
+      if wasResumed { resumed += 1 } else { fresh += 1 }
+      #expect(!wasResumed || wasCommitting)
+      try FileManager.default.removeItem(atPath: folder.path("stores"))
+      try FileManager.default.createDirectory(
+        atPath: folder.path("stores"), withIntermediateDirectories: true)
+      try FileManager.default.removeItem(atPath: folder.path("state"))
+      try folder.writeOrder("a")
+    }
+    #expect(fresh > 3)
+  }
+}
