@@ -53,7 +53,8 @@ struct BackupsPruneCommand: ParsableCommand {
 
   @OptionGroup var arguments: PipelineArguments
 
-  @Option(help: "Removes backups that are older, such as 14d or 36h. Default: what the pipeline says.")
+  @Option(
+    help: "Removes backups that are older, such as 14d or 36h. Default: what the pipeline says.")
   var keep: String?
 
   @Option(

@@ -162,7 +162,9 @@ extension BackupPruning {
     }
     let rollback = Rollback.directory(of: FilePath(backup.store), in: places.state)
     if try rollback.exists {
-      return ("rollback", "A rollback of \(backup.store) is under way. Run `godwit rollback` again.")
+      return (
+        "rollback", "A rollback of \(backup.store) is under way. Run `godwit rollback` again."
+      )
     }
     return try Self.reasonToDistrust(FilePath(backup.store), try ledger.lastState(of: backup.store))
   }

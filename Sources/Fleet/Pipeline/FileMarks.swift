@@ -12,7 +12,8 @@ extension StoreFiles {
   var markName: String {
     let texts = [store, wal, journal].map { path in
       guard let mark = try? FileMark(path) else { return "-" }
-      return "\(mark.inode) \(mark.size) \(mark.modificationSeconds).\(mark.modificationNanoseconds)"
+      return
+        "\(mark.inode) \(mark.size) \(mark.modificationSeconds).\(mark.modificationNanoseconds)"
     }
     let digest = SHA256.digest(of: Array(texts.joined(separator: "\n").utf8))
     return String(Hexadecimal.text(of: digest).prefix(32))

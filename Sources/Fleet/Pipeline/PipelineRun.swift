@@ -67,7 +67,10 @@ public struct PipelineRun: Sendable {
     let now = Date().timeIntervalSince1970
     let finished = try await Rollback.finishInterrupted(pipeline, places)
     if finished > 0 {
-      observe(.note("\(finished) interrupted \(finished == 1 ? "rollback was" : "rollbacks were") finished first."))
+      observe(
+        .note(
+          "\(finished) interrupted \(finished == 1 ? "rollback was" : "rollbacks were") finished first."
+        ))
     }
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)

@@ -30,7 +30,8 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
 
   private enum CodingKeys: String, CodingKey {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
-    case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds, lacksWorkers
+    case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds,
+      lacksWorkers
     case prunedBackups = "pruned-backups"
   }
 

@@ -264,7 +264,8 @@ extension Rollback {
       + "Nothing was replaced. Decide which of the two to keep."
   }
 
-  private static func refusal(of backup: LedgerBackup, _ reason: String, _ message: String) -> Item {
+  private static func refusal(of backup: LedgerBackup, _ reason: String, _ message: String) -> Item
+  {
     Item(
       store: backup.store, verdict: .refused,
       reasons: [RunReport.Reason(reason: reason, message: message)])

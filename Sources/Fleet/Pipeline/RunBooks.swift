@@ -90,7 +90,8 @@ extension MigrationResult {
       reasons: [
         Reason(
           reason: known.reason,
-          message: "\(known.store) is quarantined: it failed \(known.attempts) times with the reason "
+          message:
+            "\(known.store) is quarantined: it failed \(known.attempts) times with the reason "
             + "\(known.reason) and has not changed since. Change it, or release it with "
             + "`godwit quarantine release`.")
       ])

@@ -109,3 +109,12 @@ struct StoreSnapshot {
     for leftover in [files.wal, files.shm, files.journal] { _ = unlink(leftover.string) }
   }
 }
+
+extension StoreFiles {
+  /// A private copy of the store, whatever it holds, with what is committed in its logs in the main file.
+  ///
+  /// - Parameter folder: Where it goes. A copy of the same state that is there already is used again.
+  public func settledCopy(in folder: FilePath) throws -> FilePath {
+    try StoreSnapshot(folder: folder).clone(of: self).0
+  }
+}
