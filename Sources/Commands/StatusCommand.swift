@@ -8,8 +8,8 @@ struct StatusCommand: ParsableCommand {
     commandName: "status",
     abstract: "Shows where a pipeline stands: its last run, and what is not migrated.",
     discussion: """
-      Times are UTC. Exits with 3 where stores are not migrated, as far as the last run knows, and \
-      with 0 otherwise.
+      Times are UTC. Exits with 3 where stores are not migrated, as far as the last run knows, or \
+      where that was interrupted, and with 0 otherwise.
       """)
 
   @OptionGroup var arguments: PipelineArguments
@@ -22,7 +22,7 @@ struct StatusCommand: ParsableCommand {
     } else {
       for line in Self.lines(status) { Output.result(line) }
     }
-    if status.notMigrated > 0 { throw ExitStatus.someFailed.exit }
+    if status.notMigrated > 0 || status.state == .interrupted { throw ExitStatus.someFailed.exit }
   }
 
   static func lines(_ status: PipelineStatus) -> [String] {

@@ -41,7 +41,7 @@ extension StoreSwap {
     try swap.checkSpace(assembledBytes: needed)
     return try tellingSpace(at: store.store) {
       if !logs.isEmpty {
-        ends.readPath = try settled(backup, in: run).string
+        ends.readPath = try backup.clone(in: run.snapshot).store.string
       }
       let swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
       let assembled = try swap.assemblyPath()
@@ -55,18 +55,6 @@ extension StoreSwap {
       }
       return try swap.restore(backup, assembled)
     }
-  }
-
-  /// A copy of the backup with its logs' content in it.
-  private static func settled(_ backup: StoreFiles, in run: RunDirectory) throws -> FilePath {
-    let path = try SourceStore(path: backup.store, snapshotFolder: run.snapshot).readPath
-    guard path == backup.store else { return path }
-    // Nothing is committed in its logs.
-    try DurableFile.makeFolder(run.snapshot)
-    let copy = run.snapshot.appending("store-restored.sqlite")
-    try DurableFile.removeIfPresent(copy)
-    try DurableFile.copy(backup.store, to: copy)
-    return copy
   }
 
   private func restore(_ backup: StoreFiles, _ assembled: FilePath) throws -> CommitJournal {

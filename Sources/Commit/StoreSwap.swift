@@ -186,8 +186,7 @@ extension StoreSwap {
     return journal
   }
 
-  func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal
-  {
+  func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal {
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     guard let mark = try FileMark(assembled) else {
       throw CommitError.unusablePlan("\(assembled) was not assembled")

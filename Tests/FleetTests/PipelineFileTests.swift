@@ -23,6 +23,7 @@ import Testing
     #expect(pipeline.losses == .warn && pipeline.stores.inUse == .skip)
     #expect(pipeline.limits == RunLimits() && pipeline.canary == [])
     #expect(pipeline.shardBytes == 16 << 20 && pipeline.commit == .replace)
+    #expect(!pipeline.backups.isLimited && pipeline.quarantineAfter == 3)
     #expect(pipeline.stateFolder == "/srv/Pipelines/nightly/state")
   }
 
@@ -61,11 +62,17 @@ import Testing
         io: 80MiB/s
         load: 3.5
       canary: [1, 1%, 10%, 100%]
+      backups: { keep: 14d, max: 200GiB }
+      quarantine: { after: 5 }
+      report: { html: out/report.html, metrics: /var/lib/godwit.prom, ping: "https://hc-ping.com/x" }
       """)
     #expect(pipeline.limits.storeTimeoutSeconds == 5_400)
     #expect(pipeline.limits.failureBudget == .percent(2.5))
     #expect(pipeline.limits.window?.description == "23:00-05:00")
     #expect(pipeline.limits.ioBytesPerSecond == 80 << 20 && pipeline.limits.load == 3.5)
+    #expect(pipeline.report.html == "/srv/Pipelines/nightly/out/report.html")
+    #expect(pipeline.report.metrics == "/var/lib/godwit.prom")
+    #expect(pipeline.report.ping == "https://hc-ping.com/x")
     #expect(pipeline.canary == [.count(1), .percent(1), .percent(10), .percent(100)])
     #expect(pipeline.name == "recipes-2.0")
     #expect(pipeline.stores.roots == ["/srv/recipes", "/srv/Pipelines/nightly/local"])
@@ -77,6 +84,8 @@ import Testing
     #expect(pipeline.losses == .refuse)
     #expect(pipeline.workers == 2 && pipeline.shardBytes == 4 << 20)
     #expect(pipeline.commit == .beside(suffix: "-2.0"))
+    #expect(pipeline.backups == BackupRetention(keepSeconds: 1_209_600, maxBytes: 200 << 30))
+    #expect(pipeline.quarantineAfter == 5)
   }
 
   @Test(arguments: [
@@ -101,6 +110,10 @@ import Testing
     ("migrate: yes", "none of true, false"),
     ("workers: 0", "from 1 to 256"), ("workers: two", "from 1 to 256"),
     ("shard: { bytes: 16 parsecs }", "such as 16MiB"), ("shard: {}", "needs the key bytes"),
+    ("backups: {}", "needs the key keep, or max"), ("backups: 14d", "keys with values"),
+    ("backups: { keep: 14 days }", "such as 14d"), ("backups: { max: lots }", "such as 200GiB"),
+    ("backups: { kep: 14d }", "Did you mean keep?"),
+    ("quarantine: { after: -1 }", "from 1 to 1000"), ("quarantine: {}", "needs the key after"),
     ("models: []", "at least one"), ("mappings: ''", "a text is missing"),
     ("stores: { roots: a, include: /etc/passwd }", "not a path below a root"),
     ("stores: { roots: a, include: ../b }", "not a path below a root"),
@@ -137,7 +150,7 @@ import Testing
     #expect("\(error.map(String.init(describing:)) ?? "")".contains(said))
   }
 
-  @Test(arguments: ["invalid", "backups", "report", "engine"])
+  @Test(arguments: ["invalid", "engine"])
   func `never ignores a key of what is not done yet`(key: String) throws {
     let error = #expect(throws: PipelineError.self) {
       try read("stores: { roots: /a }\nmodels: m\n\(key): x")
@@ -169,6 +182,9 @@ import Testing
     #expect(keys("shard") == Set(PipelineFile.ShardKey.allCases.map(\.rawValue)))
     #expect(keys("commit") == Set(PipelineFile.CommitKey.allCases.map(\.rawValue)))
     #expect(keys("limits") == Set(PipelineFile.LimitsKey.allCases.map(\.rawValue)))
+    #expect(keys("backups") == Set(BackupRetention.Key.allCases.map(\.rawValue)))
+    #expect(keys("quarantine") == Set(Pipeline.QuarantineKey.allCases.map(\.rawValue)))
+    #expect(keys("report") == Set(ReportSettings.Key.allCases.map(\.rawValue)))
     let chain = properties["chain"] as? [String: Any]
     #expect(Set(chain?["enum"] as? [String] ?? []) == Set(Chain.allCases.map(\.rawValue)))
     let losses = properties["losses"] as? [String: Any]
@@ -346,22 +362,29 @@ import Testing
       finalIdentity: final, backup: backup)
   }
 
+  private func open(_ scratch: borrowing Scratch, now: Double) throws -> PipelineLedger {
+    try PipelineLedger(
+      folder: scratch.path, now: now,
+      history: try RunHistory(
+        at: scratch.path.appending("ledger.sqlite"), now: now, quarantineLimit: 3))
+  }
+
   @Test func `goes on with a run that has not finished, under its name`() async throws {
     let scratch = try Scratch()
-    let first = try PipelineLedger(folder: scratch.path, now: 1_800_000_000)
+    let first = try open(scratch, now: 1_800_000_000)
     #expect(!first.isResumed)
     try await first.record(entry("/a", run: first.run, backup: "/a.backup"))
-    let second = try PipelineLedger(folder: scratch.path, now: 1_900_000_000)
+    let second = try open(scratch, now: 1_900_000_000)
     #expect(second.isResumed && second.run == first.run)
     #expect(second.entry(of: "/a") == entry("/a", run: first.run, backup: "/a.backup"))
-    try second.finish()
-    let third = try PipelineLedger(folder: scratch.path, now: 1_900_000_000)
+    try second.end(isFinished: true, isInHistory: true)
+    let third = try open(scratch, now: 1_900_000_000)
     #expect(!third.isResumed && third.run != first.run)
   }
 
   @Test func `keeps for the next run what that need not look at again`() async throws {
     let scratch = try Scratch()
-    let first = try PipelineLedger(folder: scratch.path, now: 1)
+    let first = try open(scratch, now: 1)
     let names = ["beside", "replaced", "same", "gone", "unknown", "failed"]
     let stores = Dictionary(
       uniqueKeysWithValues: names.map {
@@ -379,36 +402,36 @@ import Testing
     ] {
       try await first.record(entry)
     }
-    try first.finish()
-    let second = try PipelineLedger(folder: scratch.path, now: 2)
+    try first.end(isFinished: true, isInHistory: true)
+    let second = try open(scratch, now: 2)
     let kept = names.filter { second.entry(of: path($0)) != nil }
     #expect(kept == ["beside", "replaced", "same"])
   }
 
   @Test func `has every result on the disk that came at the same time`() async throws {
     let scratch = try Scratch()
-    let ledger = try PipelineLedger(folder: scratch.path, now: 1)
+    let ledger = try open(scratch, now: 1)
     let entries = (0..<50).map { entry(FilePath("/\($0)"), run: ledger.run) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for entry in entries { group.addTask { try await ledger.record(entry) } }
       try await group.waitForAll()
     }
-    let again = try PipelineLedger(folder: scratch.path, now: 2)
+    let again = try open(scratch, now: 2)
     #expect(entries.allSatisfy { again.entry(of: FilePath($0.store)) == $0 })
   }
 
   @Test func `reads past a line that a crash cut, and begins a new one`() async throws {
     let scratch = try Scratch()
-    let first = try PipelineLedger(folder: scratch.path, now: 1)
+    let first = try open(scratch, now: 1)
     try await first.record(entry("/a", run: first.run))
     let path = scratch.path.appending("ledger.jsonl").string
     var data = try #require(FileManager.default.contents(atPath: path))
     data.append(Data(#"{"run":"x","store":"/b","verd"#.utf8))
     try data.write(to: URL(fileURLWithPath: path))
-    let second = try PipelineLedger(folder: scratch.path, now: 2)
+    let second = try open(scratch, now: 2)
     #expect(second.entry(of: "/a") != nil && second.entry(of: "/b") == nil)
     try await second.record(entry("/c", run: second.run))
-    let third = try PipelineLedger(folder: scratch.path, now: 3)
+    let third = try open(scratch, now: 3)
     #expect(third.entry(of: "/a") != nil && third.entry(of: "/c") != nil)
   }
 }

@@ -2,11 +2,89 @@ import Foundation
 import GodwitLedger
 import Testing
 
-@Suite struct `A run report` {
+@Suite struct `A run's report` {
+  private func report() throws -> (LedgerFolder, RunReport) {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try LedgerSample.write(to: ledger)
+    return (folder, try ledger.report())
+  }
+
+  @Test func `tells every store, and sums up`() throws {
+    let (_, report) = try report()
+    #expect(report.run.name == LedgerSample.run.name)
+    #expect(report.stores.map(\.verdict) == ["migrated", "failed", "failed"])
+    #expect(report.stores[0].backup == LedgerSample.backup.path)
+    #expect(report.counts.found == 4)
+    #expect(report.totals.rows == 20)
+    #expect((report.totals.backups, report.totals.backupBytes) == (1, 65_536))
+    #expect(report.sourceVersions == [.init(name: "Recipes", stores: 1, bytes: 65_536)])
+    #expect(report.destinationVersion == "Recipes 2")
+    #expect(report.losses.map(\.count) == [3])
+    #expect(report.stages.map(\.stage) == ["copy", "commit"])
+    #expect(report.largest.first == 0)
+    #expect(report.slowest.first == 0)
+    #expect(report.spans.map(\.lane) == [0, 0, 1])
+  }
+
+  @Test func `groups failures by reason, with examples and what to do`() throws {
+    let (_, report) = try report()
+    let failure = try #require(report.failures.first)
+    #expect(report.failures.count == 1)
+    #expect((failure.reason, failure.code, failure.count) == ("damaged", 134_150, 2))
+    #expect(failure.examples.count == 2)
+    #expect(failure.advice == FailureAdvice.text(for: "damaged"))
+  }
+
+  @Test func `survives JSON`() throws {
+    let (_, report) = try report()
+    let data = try JSONEncoder().encode(report)
+    #expect(try JSONDecoder().decode(RunReport.self, from: data) == report)
+  }
+
+  @Test func `as JUnit is well-formed, whatever names and messages hold`() throws {
+    var (_, report) = try report()
+    report.pipeline = "a <b> & \"c\"\u{1}"
+    report.stores[1].reasons[0].message = "]]> <&\"' line\nbreak \u{FFFF}"
+    let text = JUnitReport(report).text()
+    let parser = XMLChecker(text)
+    #expect(parser.isWellFormed, "\(text)")
+    #expect(parser.elements["testcase"] == 3)
+    #expect(parser.elements["error"] == 2)
+    #expect(text.contains("tests=\"3\" failures=\"0\" errors=\"2\" skipped=\"0\""))
+  }
+
   @Test func `says what to do about every reason, known or not`() {
     for reason in ["in-use", "damaged", "lost-entity", "of-a-later-version"] {
       #expect(FailureAdvice.text(for: reason).hasSuffix("."))
     }
     #expect(FailureAdvice.text(for: "lost-entity") == FailureAdvice.text(for: "losses"))
+  }
+}
+
+/// Python's own parser: Foundation's XML is a module of its own on Linux.
+private struct XMLChecker {
+  var isWellFormed = false
+  var elements: [String: Int] = [:]
+
+  init(_ text: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = [
+      "python3", "-c",
+      "import sys, xml.etree.ElementTree as e\nfor n in e.fromstring(sys.stdin.buffer.read()).iter(): print(n.tag)",
+    ]
+    let (input, output) = (Pipe(), Pipe())
+    process.standardInput = input
+    process.standardOutput = output
+    guard (try? process.run()) != nil else { return }
+    input.fileHandleForWriting.write(Data(text.utf8))
+    try? input.fileHandleForWriting.close()
+    let data = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    isWellFormed = process.terminationStatus == 0
+    for name in String(decoding: data, as: UTF8.self).split(separator: "\n") {
+      elements[String(name), default: 0] += 1
+    }
   }
 }

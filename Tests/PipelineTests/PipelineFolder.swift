@@ -125,11 +125,14 @@ enum Godwit {
 
     /// The counts of the summary that are not 0, by name.
     var counts: String {
-      ["found", "migrated", "same-model", "refused", "needs-mapping", "failed", "pending"]
-        .compactMap { name in
-          let count = summary[name] as? Int ?? -1
-          return count == 0 ? nil : "\(count) \(name)"
-        }.joined(separator: ", ")
+      [
+        "found", "migrated", "same-model", "refused", "needs-mapping", "quarantined", "failed",
+        "pending",
+      ]
+      .compactMap { name in
+        let count = summary[name] as? Int ?? -1
+        return count == 0 ? nil : "\(count) \(name)"
+      }.joined(separator: ", ")
     }
   }
 
@@ -190,5 +193,50 @@ enum Godwit {
   /// Runs a pipeline with `--json`.
   static func run(_ folder: PipelineFolder, killAfter step: Int? = nil) throws -> Run {
     try run(["run", folder.url.path, "--json"], killAfter: step)
+  }
+}
+
+extension PipelineFolder {
+  /// Runs a command about this pipeline, with `--json`.
+  func godwit(
+    _ command: [String], _ options: [String] = [], killAfter step: Int? = nil
+  ) throws -> Godwit.Run {
+    try Godwit.run(command + [url.path] + options + ["--json"], killAfter: step)
+  }
+
+  /// Appends to the pipeline's file.
+  func addToPipeline(_ text: String) throws {
+    let old = String(decoding: try bytes("pipeline.yaml"), as: UTF8.self)
+    try (old + text + "\n").write(
+      toFile: path("pipeline.yaml"), atomically: true, encoding: .utf8)
+  }
+
+  /// Every file below `stores` with what it holds.
+  func storeContents() throws -> [String: Data] {
+    try Dictionary(
+      uniqueKeysWithValues: storeFiles().map { ($0, try bytes("stores/" + $0)) })
+  }
+
+  /// The same without what godwit puts beside stores.
+  func contentsOfStoresAlone() throws -> [String: Data] {
+    try storeContents().filter { !$0.key.contains(".godwit-") }
+  }
+
+  /// Two stores of the total-cost pipeline, or those of these names.
+  static func orders(_ stores: [String] = ["a", "b"]) throws -> PipelineFolder {
+    let folder = try PipelineFolder("total-cost")
+    for name in stores {
+      try folder.write(
+        "stores/\(name).sqlite", "Orders.xcdatamodeld/Orders",
+        "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+    }
+    return folder
+  }
+
+  /// An application's write to a store that was migrated.
+  func writeOrder(to store: String) throws {
+    let connection = try Connection(path: path(store), mode: .readWrite)
+    try connection.execute("UPDATE ZORDER SET ZTOTALCOST = 7, Z_OPT = Z_OPT + 1")
+    try connection.close()
   }
 }

@@ -141,7 +141,8 @@ public struct PipelineVerification: Sendable {
         item.reasons = [
           RunReport.Reason(
             reason: "digest",
-            message: "\(path) holds other bytes than the migration wrote, although nobody wrote to it "
+            message:
+              "\(path) holds other bytes than the migration wrote, although nobody wrote to it "
               + "since. Check the volume, and restore the store from its backup.")
         ]
         return item

@@ -69,7 +69,8 @@ struct ReducedStore {
     let connection = try opened()
     return try Self.names(connection).filter { $0.hasPrefix("Z") && !Self.isControl($0) }
       .reduce(0) { sum, name in
-        sum + (try connection.rows("SELECT count(*) FROM \(quoted(name))").first?.first?.integer ?? 0)
+        sum
+          + (try connection.rows("SELECT count(*) FROM \(quoted(name))").first?.first?.integer ?? 0)
       }
   }
 

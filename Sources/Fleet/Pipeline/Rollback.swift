@@ -164,9 +164,10 @@ extension Rollback {
       summary.run = run.name
       let wanted = Set(selection.stores.map(\.resolvingFolders.string))
       try ledger.forEachBackup(ofRun: run.name) { backup in
-        guard backup.kind == .source, wanted.isEmpty || wanted.contains(backup.store) else {
-          return
-        }
+        // One that was put back before needs nothing more, unless it is asked for by name.
+        guard backup.kind == .source,
+          wanted.isEmpty ? backup.state == .kept : wanted.contains(backup.store)
+        else { return }
         backups.append(backup)
       }
     }

@@ -1,0 +1,202 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitSQLite
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import GodwitCommit
+
+/// A store that a commit has replaced, and its backup.
+private final class RestorationFixture {
+  let swap: SwapFixture
+  /// Of the rollback.
+  let run: RunDirectory
+  let backup: StoreFiles
+  /// Every file of the store before the commit, by its path, and after it.
+  let before: [String: Data]
+  let after: [String: Data]
+
+  init(_ way: SwapFixture.Way) throws {
+    swap = try SwapFixture(way)
+    before = try Self.contents(swap.folder)
+    backup = try swap.swap.commit(try swap.assemble()).backup
+    after = try Self.contents(swap.folder)
+    run = RunDirectory(swap.scratch.path.appending("rollback"))
+    try DurableFile.makeFolder(run.snapshot)
+  }
+
+  static func contents(_ folder: FilePath) throws -> [String: Data] {
+    var contents: [String: Data] = [:]
+    for name in files(below: folder) {
+      contents[name] = try Data(contentsOf: URL(fileURLWithPath: folder.string + "/" + name))
+    }
+    return contents
+  }
+
+  var store: StoreFiles { StoreFiles(swap.source) }
+
+  @discardableResult
+  func restore(_ identity: StoreIdentity? = nil) throws -> CommitJournal {
+    try StoreSwap.restore(
+      backup, to: store, identity: identity ?? store.identity(), run: run, name: "B1")
+  }
+
+  func recover() throws -> StoreSwap.Recovery {
+    try StoreSwap.recoverRestoration(of: backup, to: store.store, run: run)
+  }
+
+  /// The store's own files as they are now: neither its backup nor what a rollback kept.
+  func storeContents() throws -> [String: Data] {
+    try Self.contents(swap.folder).filter { !$0.key.contains(".godwit-") }
+  }
+
+  /// What the rollback kept, under the names that it had as the store.
+  func keptContents() throws -> [String: Data] {
+    let mark = ".sqlite.godwit-rolled-back-B1"
+    var contents: [String: Data] = [:]
+    for (name, data) in try Self.contents(swap.folder) where name.contains(mark) {
+      contents[name.replacing(mark + ".sqlite", with: ".sqlite").replacing(mark, with: "")] = data
+    }
+    return contents
+  }
+}
+
+private final class Crash: Sendable {
+  private let count = Mutex(0)
+  private let last: Int
+
+  init(after last: Int = .max) { self.last = last }
+
+  var steps: Int { count.withLock { $0 } }
+
+  func pass() throws {
+    let now = count.withLock {
+      $0 += 1
+      return $0
+    }
+    if now == last { throw SimulatedCrash() }
+  }
+}
+
+@Suite struct `A backup that is put back` {
+  private static let ways = [SwapFixture.Way.settled, .walled]
+
+  @Test(arguments: ways)
+  func `is the store again, byte for byte`(way: SwapFixture.Way) throws {
+    let fixture = try RestorationFixture(way)
+    let journal = try fixture.restore()
+    #expect(try fixture.storeContents() == fixture.before)
+    #expect(
+      try fixture.keptContents() == fixture.after.filter { !$0.key.contains(".godwit-") },
+      "and what it replaced is kept")
+    #expect(try fixture.swap.content(of: journal.backup.store) == .new)
+    #expect(try fixture.recover() == .committed(journal), "done is done")
+    #expect(try fixture.storeContents() == fixture.before)
+  }
+
+  @Test(arguments: ways)
+  func `leaves one whole store after a crash at any step`(way: SwapFixture.Way) throws {
+    let counter = Crash()
+    let undisturbed = try RestorationFixture(way)
+    try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
+      _ = try undisturbed.restore()
+    }
+    #expect(counter.steps > 20)
+    for step in 1...counter.steps {
+      let fixture = try RestorationFixture(way)
+      let crash = Crash(after: step)
+      #expect(throws: SimulatedCrash.self) {
+        try DurableSteps.observing(with: { _, _ in try crash.pass() }) {
+          _ = try fixture.restore()
+        }
+      }
+      let between = try fixture.swap.content()
+      #expect(between == .new || between == .old, "step \(step)")
+      switch try fixture.recover() {
+      case .committed: break
+      case .nothing, .takenBack:
+        #expect(try fixture.swap.content() == .new, "step \(step)")
+        try fixture.restore()
+      }
+      #expect(try fixture.storeContents() == fixture.before, "step \(step)")
+      #expect(
+        try fixture.keptContents() == fixture.after.filter { !$0.key.contains(".godwit-") },
+        "step \(step)")
+      let names = files(below: fixture.swap.folder)
+      #expect(!names.contains { $0.contains("partial") || $0.contains("clone") }, "step \(step)")
+      #expect(!names.contains { $0.contains("-restored-") }, "step \(step)")
+    }
+  }
+
+  @Test(arguments: ways)
+  func `is not put back over another state than the one that is named`(
+    way: SwapFixture.Way
+  ) throws {
+    let fixture = try RestorationFixture(way)
+    let identity = try fixture.store.identity()
+    let application = try Connection(path: fixture.store.store.string, mode: .readWrite)
+    try application.execute(
+      "PRAGMA journal_mode = DELETE; UPDATE ZWORD SET WORD = 'new' WHERE Z_PK = 1")
+    try application.close()
+    let files = try RestorationFixture.contents(fixture.swap.folder)
+    #expect(throws: CommitError.sourceChanged(store: fixture.store.store)) {
+      try fixture.restore(identity)
+    }
+    #expect(try RestorationFixture.contents(fixture.swap.folder) == files)
+    #expect(try fixture.recover() == .nothing)
+  }
+
+  @Test(arguments: ways)
+  func `is not put back while somebody has the store open`(way: SwapFixture.Way) throws {
+    let fixture = try RestorationFixture(way)
+    let files = try RestorationFixture.contents(fixture.swap.folder)
+    let application = try FileDescriptor.open(
+      fixture.store.store, .readOnly, options: .closeOnExec)
+    #expect(throws: CommitError.storeInUse(store: fixture.store.store)) { try fixture.restore() }
+    try application.close()
+    #expect(try RestorationFixture.contents(fixture.swap.folder) == files)
+    try fixture.restore()
+    #expect(try fixture.storeContents() == fixture.before)
+  }
+
+  // At the moment when the copy with the WAL's content has the store's name.
+  @Test func `leaves alone what an application writes after a crash between`() throws {
+    let fixture = try RestorationFixture(.walled)
+    let exchanges = Mutex(0)
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, _ in
+        guard step == .exchanged else { return }
+        exchanges.withLock { $0 += 1 }
+        throw SimulatedCrash()
+      }) { _ = try fixture.restore() }
+    }
+    #expect(try fixture.swap.content() == .old)
+    let application = try Connection(path: fixture.store.store.string, mode: .readWrite)
+    try application.execute("UPDATE ZWORD SET WORD = 'mine'; PRAGMA wal_checkpoint(TRUNCATE)")
+    try application.close()
+    _ = try fixture.recover()
+    let store = try Connection(path: fixture.store.store.string, mode: .readWrite)
+    #expect(
+      try store.rows("SELECT DISTINCT WORD FROM ZWORD") == [[.text("mine")]],
+      "no write of an application is lost")
+    try store.close()
+    #expect(
+      try fixture.keptContents()["Recipes.sqlite"] == fixture.after["Recipes.sqlite"],
+      "and the store that was replaced is kept")
+  }
+
+  @Test func `is not taken from a journal of a migration, nor the other way round`() throws {
+    let fixture = try RestorationFixture(.settled)
+    try fixture.restore()
+    let journal = fixture.run.journal
+    #expect(throws: CommitError.self) {
+      try StoreSwap.recover(
+        run: fixture.run, source: fixture.store.store, destination: fixture.store.store)
+    }
+    try copyFile(fixture.swap.run.journal, journal)
+    #expect(throws: CommitError.self) { try fixture.recover() }
+  }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitSQLite
+import SystemPackage
+import Testing
+
+@Suite struct `A ledger` {
+  @Test func `gives back what was written, after it was closed`() throws {
+    let folder = try LedgerFolder()
+    do { try LedgerSample.write(to: try folder.open()) }
+    let ledger = try #require(try Ledger(readingAt: folder.ledger))
+    let run = try ledger.run(named: LedgerSample.run.name)
+    #expect(run.options == LedgerSample.run.options)
+    #expect((run.exitCode, run.ended, run.counts?.found) == (3, 1_004, 4))
+    var attempts: [LedgerAttempt] = []
+    try ledger.forEachStore(of: run.name) { attempt, tries in
+      attempts.append(attempt)
+      #expect(tries == 1)
+    }
+    #expect(attempts.first == LedgerSample.migrated)
+    #expect(
+      attempts.dropFirst() == [
+        LedgerSample.failed("grace"), LedgerSample.failed("joan", at: 1_003),
+      ])
+    #expect(try ledger.backups(of: LedgerSample.migrated.store) == [LedgerSample.backup])
+    #expect(try ledger.backupTotals() == (1, 65_536))
+    #expect(
+      try ledger.lastState(of: LedgerSample.migrated.store)?.uuid == LedgerSample.migrated.uuid)
+  }
+
+  @Test func `counts an attempt once, however often it is added`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    for _ in 0..<3 {
+      try ledger.writing {
+        try ledger.add(LedgerSample.migrated)
+        try ledger.add(LedgerSample.backup)
+      }
+    }
+    var count = 0
+    try ledger.forEachAttempt(at: LedgerSample.migrated.store) { _ in count += 1 }
+    #expect(count == 1)
+    #expect(try ledger.backupTotals().count == 1)
+  }
+
+  @Test func `keeps every run's backups when the next one begins`() throws {
+    let folder = try LedgerFolder()
+    for number in 1...3 {
+      let ledger = try folder.open()
+      var (run, backup) = (LedgerSample.run, LedgerSample.backup)
+      (run.name, backup.run) = ("run-\(number)", "run-\(number)")
+      backup.path = "\(backup.store).godwit-backup-\(number).sqlite"
+      try ledger.writing {
+        try ledger.begin(run)
+        try ledger.add(backup)
+      }
+    }
+    let ledger = try #require(try Ledger(readingAt: folder.ledger))
+    #expect(
+      try ledger.backups(of: LedgerSample.backup.store).map(\.run) == ["run-3", "run-2", "run-1"])
+    #expect(try ledger.runs().map(\.name) == ["run-3", "run-2", "run-1"])
+    #expect(try ledger.lastRunThatMigrated()?.name == "run-3")
+  }
+
+  @Test func `knows a resumed run by its name, and counts its starts`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try LedgerSample.write(to: ledger)
+    try ledger.writing { try ledger.begin(LedgerSample.run) }
+    let run = try ledger.run(named: LedgerSample.run.name)
+    #expect((run.starts, run.ended, run.exitCode) == (2, nil, nil))
+    #expect(
+      try ledger.counts(of: run)
+        == RunReport.Counts(
+          found: 4, migrated: 1, failed: 2, pending: 1), "as far as it has come")
+  }
+
+  @Test(arguments: ["hello", "", "SQLite format 3\u{0} and no more"])
+  func `that is no ledger is set aside, and a new one begun`(text: String) throws {
+    let folder = try LedgerFolder()
+    try Data(text.utf8).write(to: URL(fileURLWithPath: folder.ledger.string))
+    let ledger = try folder.open()
+    #expect(try ledger.runs().isEmpty)
+    // An empty file is an empty database.
+    #expect((ledger.note == nil) == text.isEmpty)
+    #expect(try folder.names.count == (text.isEmpty ? 1 : 2))
+    if !text.isEmpty {
+      let aside = try #require(try folder.names.last)
+      #expect(
+        try Data(contentsOf: URL(fileURLWithPath: folder.path.string + "/" + aside))
+          == Data(text.utf8))
+    }
+  }
+
+  @Test func `of another application is set aside`() throws {
+    let folder = try LedgerFolder()
+    do {
+      let other = try Connection(path: folder.ledger.string, mode: .create)
+      try other.execute("CREATE TABLE mine (a)")
+      try other.close()
+    }
+    #expect(try folder.open().note?.contains("another database") == true)
+  }
+
+  @Test func `whose pages are damaged is set aside, and every other file is left alone`() throws {
+    let folder = try LedgerFolder()
+    do { try LedgerSample.write(to: try folder.open()) }
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: folder.ledger.string))
+    try file.seek(toOffset: 4_096)
+    try file.write(contentsOf: Data(repeating: 0xFF, count: 3 * 4_096))
+    try file.close()
+    #expect(throws: LedgerError.self) { try Ledger(readingAt: folder.ledger) }
+    let ledger = try folder.open()
+    #expect(ledger.note != nil)
+    #expect(try ledger.runs().isEmpty)
+  }
+
+  @Test func `of a later version is refused, and left as it is`() throws {
+    let folder = try LedgerFolder()
+    do { try LedgerSample.write(to: try folder.open()) }
+    do {
+      let later = try Connection(path: folder.ledger.string, mode: .readWrite)
+      try later.execute("PRAGMA user_version = 2")
+      try later.close()
+    }
+    let before = try Data(contentsOf: URL(fileURLWithPath: folder.ledger.string))
+    let error = LedgerError.newerVersion(path: folder.ledger, found: 2, known: 1)
+    #expect(throws: error) { try folder.open() }
+    #expect(throws: error) { try Ledger(readingAt: folder.ledger) }
+    #expect(try Data(contentsOf: URL(fileURLWithPath: folder.ledger.string)) == before)
+    #expect(try folder.names == [Ledger.fileName])
+  }
+
+  @Test func `that others may write to is not trusted`() throws {
+    let folder = try LedgerFolder()
+    do { try LedgerSample.write(to: try folder.open()) }
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o666], ofItemAtPath: folder.ledger.string)
+    #expect(throws: DurabilityError.self) { try folder.open() }
+  }
+
+  @Test func `reads a file of format version 1 that an earlier build wrote`() throws {
+    let folder = try LedgerFolder()
+    let golden = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("Golden/ledger-1.sqlite")
+    if !FileManager.default.fileExists(atPath: golden.path) {
+      Issue.record("the golden file is missing")
+    }
+    try FileManager.default.copyItem(
+      at: golden, to: URL(fileURLWithPath: folder.ledger.string))
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o600], ofItemAtPath: folder.ledger.string)
+    let ledger = try folder.open()
+    #expect(ledger.note == nil)
+    var attempts: [LedgerAttempt] = []
+    try ledger.forEachStore(of: LedgerSample.run.name) { attempt, _ in attempts.append(attempt) }
+    #expect(attempts.count == 3)
+    #expect(attempts.first == LedgerSample.migrated)
+    #expect(try ledger.backups(of: LedgerSample.backup.store) == [LedgerSample.backup])
+    #expect(try ledger.quarantine(all: true).map(\.reason) == ["damaged"])
+  }
+
+  @Test func `stays quick with many stores and runs`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    for number in 1...5 {
+      var run = LedgerSample.run
+      run.name = "run-\(number)"
+      try ledger.writing {
+        try ledger.begin(run)
+        for store in 0..<2_000 {
+          var attempt = LedgerSample.failed("\(store)")
+          attempt.run = run.name
+          try ledger.add(attempt)
+        }
+      }
+    }
+    // What a look-up of one store reads does not grow with the ledger.
+    let connection = try Connection(path: folder.ledger.string, mode: .readOnly)
+    for sql in [
+      "SELECT * FROM attempts WHERE store = 7 ORDER BY id",
+      "SELECT max(id) FROM attempts WHERE run = 3 GROUP BY store",
+      "SELECT * FROM backups WHERE store = 7 ORDER BY id DESC",
+      "SELECT id FROM stores WHERE path = '/srv'",
+    ] {
+      let plan = try connection.rows("EXPLAIN QUERY PLAN " + sql).compactMap { $0.last?.text }
+      #expect(plan.allSatisfy { $0.hasPrefix("SEARCH") }, "\(sql): \(plan)")
+    }
+  }
+}
+
+@Suite struct `A store that fails` {
+  private func fail(
+    _ ledger: Ledger, reason: String = "damaged", mark: String = "m", settings: String = "s",
+    at time: Double
+  ) throws {
+    try ledger.writing {
+      try ledger.countFailure(
+        of: "/a", reason: reason, mark: mark, settings: settings, at: time, limit: 3)
+    }
+  }
+
+  @Test func `three times in the same way is quarantined until it is released`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    for time in 1...2 {
+      try fail(ledger, at: Double(time))
+      #expect(try ledger.quarantine().isEmpty)
+    }
+    try fail(ledger, at: 3)
+    let found = try #require(try ledger.quarantine().first)
+    #expect((found.attempts, found.since, found.first) == (3, 3, 1))
+    #expect(try ledger.writing { try ledger.release("/a", at: 4) })
+    #expect(try ledger.quarantine().isEmpty)
+    #expect(try ledger.quarantine(all: true).first?.released == 4)
+    #expect(try !ledger.writing { try ledger.release("/a", at: 5) }, "once")
+    try fail(ledger, at: 6)
+    #expect(try ledger.quarantine(all: true).first?.attempts == 1, "it counts anew")
+  }
+
+  @Test(arguments: [("io", "m", "s"), ("damaged", "n", "s"), ("damaged", "m", "t")])
+  func `for another reason, in another state or under other models counts anew`(
+    reason: String, mark: String, settings: String
+  ) throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try fail(ledger, at: 1)
+    try fail(ledger, at: 2)
+    try fail(ledger, reason: reason, mark: mark, settings: settings, at: 3)
+    #expect(try ledger.quarantine().isEmpty)
+    #expect(try ledger.quarantine(all: true).first?.attempts == 1)
+  }
+
+  @Test func `and then ends well is forgotten`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    for time in 1...3 { try fail(ledger, at: Double(time)) }
+    try ledger.writing { try ledger.forgetFailures(of: "/a") }
+    #expect(try ledger.quarantine(all: true).isEmpty)
+  }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `Backups` {
+  private func backups(_ folder: PipelineFolder) -> [String] {
+    folder.storeFiles().filter { $0.contains(".godwit-backup-") }
+  }
+
+  private func prune(_ folder: PipelineFolder, _ options: [String] = ["--keep", "0s"]) throws
+    -> Godwit.Run
+  {
+    try folder.godwit(["backups", "prune"], options)
+  }
+
+  @Test func `are kept for ever unless the pipeline says otherwise`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(backups(folder).count == 2)
+    #expect(try folder.godwit(["backups", "prune"]).status == 64)
+  }
+
+  @Test func `go at the end of a run when they are too old`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.addToPipeline("backups: { keep: 1h }")
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(backups(folder).count == 2, "an hour has not passed")
+    try String(decoding: folder.bytes("pipeline.yaml"), as: UTF8.self)
+      .replacing("keep: 1h", with: "keep: 0s")
+      .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    let run = try Godwit.run(folder)
+    #expect(run.summary["pruned-backups"] as? Int == 2)
+    #expect(backups(folder).isEmpty)
+    #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 0)
+  }
+
+  @Test func `go while they are too large together, the oldest first`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.write(
+      "stores/b.sqlite", "Orders.xcdatamodeld/Orders",
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+    #expect(try Godwit.run(folder).status == 0)
+    let list = try folder.godwit(["backups", "list"]).lines
+    let size = try #require(list.first?["bytes"] as? Int)
+    let result = try prune(folder, ["--max", "\(size + 1)"])
+    #expect(result.summary["pruned"] as? Int == 1)
+    #expect(backups(folder).allSatisfy { $0.hasPrefix("b.sqlite") })
+    #expect(backups(folder).count == 1)
+  }
+
+  @Test func `go with their WAL and external data`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 3, rows: 400, seed: 17)
+    (fleet.logs, fleet.external) = (.all, true)
+    try fleet.write(to: folder.path("stores"))
+    #expect(try Godwit.run(folder).status == 0)
+    let after = try folder.contentsOfStoresAlone()
+    #expect(backups(folder).contains { $0.contains("_EXTERNAL_DATA") })
+    let dry = try prune(folder, ["--keep", "0s", "--dry-run"])
+    #expect(dry.summary["pruned"] as? Int == 3)
+    #expect(!backups(folder).isEmpty)
+    #expect(try prune(folder).summary["pruned"] as? Int == 3)
+    #expect(backups(folder).isEmpty)
+    #expect(try folder.contentsOfStoresAlone() == after, "and nothing else goes")
+  }
+
+  enum Trouble: String, CaseIterable {
+    case storeMissing = "store-missing"
+    case storeDamaged = "store-damaged"
+    case otherStore = "other-store"
+    case backupChanged = "backup-changed"
+
+    func make(_ folder: PipelineFolder, _ backup: String) throws {
+      let store = folder.path("stores/a.sqlite")
+      switch self {
+      case .storeMissing: try FileManager.default.removeItem(atPath: store)
+      case .storeDamaged:
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: store))
+        try file.truncate(atOffset: 5_000)
+        try file.close()
+      case .otherStore:
+        let connection = try Connection(path: store, mode: .readWrite)
+        try connection.execute(
+          "UPDATE Z_METADATA SET Z_UUID = '9F1C2B61-0000-4000-8000-0000000000FF'")
+        try connection.close()
+      case .backupChanged:
+        // Another file of the same size.
+        let path = folder.path("stores/" + backup)
+        let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
+        try FileManager.default.removeItem(atPath: path)
+        try Data(repeating: 1, count: size).write(to: URL(fileURLWithPath: path))
+      }
+    }
+  }
+
+  @Test(arguments: Trouble.allCases)
+  func `that may be the only good copy, or are not ours, stay`(trouble: Trouble) throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let backup = try #require(backups(folder).first { $0.hasPrefix("a.sqlite") })
+    try trouble.make(folder, backup)
+    let before = try? folder.bytes("stores/" + backup)
+    let result = try prune(folder)
+    #expect(result.summary["pruned"] as? Int == 1, "that of the other store")
+    #expect(result.summary["kept"] as? Int == 1)
+    let item = result.lines.first { $0["pruned"] as? Bool == false }
+    #expect(item?["reason"] as? String == trouble.rawValue, "\(item ?? [:])")
+    #expect((try? folder.bytes("stores/" + backup)) == before)
+  }
+
+  @Test func `of a store that an application wrote to since may go`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.writeOrder(to: "stores/a.sqlite")
+    #expect(try prune(folder).summary["pruned"] as? Int == 1)
+  }
+
+  @Test func `that a removal was killed in are removed by the next`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 3, rows: 100, seed: 2)
+    (fleet.logs, fleet.external) = (.all, true)
+    try fleet.write(to: folder.path("stores"))
+    #expect(try Godwit.run(folder).status == 0)
+    var (step, kills) = (1, 0)
+    while try folder.godwit(["backups", "prune"], ["--keep", "0s"], killAfter: step).status != 0 {
+      kills += 1
+      step += 1
+    }
+    #expect(kills > 2)
+    #expect(try prune(folder).status == 0)
+    #expect(backups(folder).isEmpty)
+  }
+}

@@ -1,0 +1,150 @@
+import Foundation
+import GodwitObjectModel
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `A store that fails every night` {
+  /// Three stores, the second with a damaged property list in one of its rows.
+  private func things(rows: Int = 12) throws -> (PipelineFolder, bad: String) {
+    let folder = try PipelineFolder("bucket")
+    let model = try FixtureModels.model(at: folder.path("Things.xcdatamodeld/Things.xcdatamodel"))
+    let stores = try ThingsFleet(stores: 3, things: rows, seed: 5, damaged: 1)
+      .write(model, to: folder.path("stores"))
+    return (folder, stores[1].path)
+  }
+
+  @Test func `is not tried after three times, until it changes`() throws {
+    let (folder, bad) = try things()
+    for _ in 0..<3 {
+      let run = try Godwit.run(folder)
+      #expect(run.status == 3 && run.results[bad]?["verdict"] as? String != "quarantined")
+    }
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3)
+    #expect(run.counts == "3 found, 2 same-model, 1 quarantined")
+    let result = run.results[bad]
+    #expect(result?["verdict"] as? String == "quarantined")
+    #expect(result?["attempts"] as? Int == 3)
+    let list = try folder.godwit(["quarantine", "list"])
+    #expect(list.lines.map { $0["store"] as? String } == [bad])
+    #expect(list.lines.first?["attempts"] as? Int == 3)
+    let connection = try Connection(path: bad, mode: .readWrite)
+    try connection.execute("UPDATE ZTHING SET ZNAME = 'touched' WHERE Z_PK = 1")
+    try connection.close()
+    #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
+  }
+
+  @Test func `is tried again when it is released, or when the mapping model changes`() throws {
+    let (folder, bad) = try things()
+    for _ in 0..<4 { _ = try Godwit.run(folder) }
+    let released = try folder.godwit(["quarantine", "release"], [bad])
+    #expect(released.status == 0 && released.summary["released"] as? Int == 1)
+    #expect(try folder.godwit(["quarantine", "release"], [bad]).status == 3, "once")
+    for _ in 0..<3 {
+      #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
+    }
+    #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "quarantined")
+    #expect(
+      try folder.godwit(["quarantine", "release"], ["--all"]).summary["released"] as? Int == 1)
+    #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
+  }
+
+  @Test func `is tried as often as the pipeline says`() throws {
+    let (folder, bad) = try things()
+    try folder.addToPipeline("quarantine: { after: 1 }")
+    #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
+    #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "quarantined")
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try text.replacing("after: 1", with: "after: 0")
+      .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    #expect(try folder.godwit(["quarantine", "release"], ["--all"]).status == 0)
+    for _ in 0..<5 {
+      #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
+    }
+  }
+
+  @Test func `can be exported as the smallest store that fails likewise, without its values`()
+    throws
+  {
+    let (folder, bad) = try things(rows: 40)
+    let connection = try Connection(path: bad, mode: .readWrite)
+    try connection.execute("UPDATE ZTHING SET ZNAME = 'my secret ' || Z_PK")
+    try connection.close()
+    let before = try Data(contentsOf: URL(fileURLWithPath: bad))
+    let output = folder.path("small.sqlite")
+    let export = try folder.godwit(["quarantine", "export"], [bad, "--output", output])
+    #expect(export.status == 0, "\(export.messages)")
+    #expect(export.summary["rowsBefore"] as? Int == 40)
+    #expect(export.summary["rows"] as? Int == 1)
+    #expect((export.summary["keptColumns"] as? [String])?.isEmpty == true)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: bad)) == before, "the store is only read")
+    let small = try Data(contentsOf: URL(fileURLWithPath: output))
+    #expect(small.range(of: Data("secret".utf8)) == nil)
+    #expect(small.range(of: Data("spare".utf8)) == nil)
+    // And it fails in the same way.
+    try FileManager.default.removeItem(atPath: folder.path("stores"))
+    try FileManager.default.createDirectory(
+      atPath: folder.path("stores/x"), withIntermediateDirectories: true)
+    try small.write(to: URL(fileURLWithPath: folder.path("stores/x/Things.sqlite")))
+    let run = try Godwit.run(folder)
+    let result = run.results.values.first
+    #expect(result?["verdict"] as? String == export.summary["verdict"] as? String)
+    #expect(try folder.godwit(["quarantine", "export"], [bad, "--output", output]).status != 0)
+  }
+
+  @Test func `and does so no longer is not exported`() throws {
+    let (folder, _) = try things()
+    let good = folder.path("stores/user-0001/Things.sqlite")
+    let output = folder.path("small.sqlite")
+    let export = try folder.godwit(["quarantine", "export"], [good, "--output", output])
+    #expect(export.status == 65 && export.messages.contains("does not fail"), "\(export.messages)")
+    #expect(!FileManager.default.fileExists(atPath: output))
+  }
+}
+
+@Suite struct `Verifying a pipeline` {
+  @Test func `finds every store as it was left`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let verify = try folder.godwit(["verify"])
+    #expect(verify.status == 0)
+    #expect(verify.summary["sound"] as? Int == 2)
+  }
+
+  @Test func `tells what was changed, damaged and lost`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c", "d"])
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.writeOrder(to: "stores/a.sqlite")
+    // A bit that changes on the disk while nobody writes.
+    let rotten = folder.path("stores/b.sqlite")
+    var times = [timespec(), timespec()]
+    var status = stat()
+    #expect(stat(rotten, &status) == 0)
+    times[0] = status.st_atim
+    times[1] = status.st_mtim
+    let connection = try Connection(path: rotten, mode: .immutable)
+    let page = try #require(
+      try connection.rows("SELECT rootpage FROM sqlite_master WHERE name = 'ZORDER'").first?[0]
+        .integer)
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: rotten))
+    try file.seek(toOffset: UInt64(page) * 4_096 - 1)
+    let last = try #require(try file.read(upToCount: 1))
+    try file.seek(toOffset: UInt64(page) * 4_096 - 1)
+    try file.write(contentsOf: Data([last[0] ^ 1]))
+    try file.close()
+    #expect(utimensat(AT_FDCWD, rotten, &times, 0) == 0)
+    try FileManager.default.removeItem(atPath: folder.path("stores/c.sqlite"))
+    let verify = try folder.godwit(["verify"])
+    #expect(verify.status == 3)
+    let verdicts = verify.results.mapValues { $0["verdict"] as? String }
+    #expect(
+      ["a", "b", "c", "d"].map { verdicts[folder.path("stores/\($0).sqlite")] } == [
+        "changed", "damaged", "missing", "sound",
+      ])
+  }
+
+  @Test func `without a ledger says that there is none`() throws {
+    #expect(try PipelineFolder.orders().godwit(["verify"]).status == 78)
+  }
+}

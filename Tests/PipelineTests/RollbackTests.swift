@@ -1,0 +1,156 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `A rollback` {
+  /// Stores of several versions, with WALs and external data.
+  private func recipes(stores: Int = 6, seed: UInt64 = 21) throws -> PipelineFolder {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: stores, rows: 400, seed: seed)
+    (fleet.version, fleet.logs, fleet.external) = (.mixed, .some, true)
+    try fleet.write(to: folder.path("stores"))
+    return folder
+  }
+
+  @Test func `restores every store bit for bit, WAL and external data included`() throws {
+    let folder = try recipes()
+    let before = try folder.storeContents()
+    #expect(before.keys.contains { $0.hasSuffix("-wal") })
+    #expect(before.keys.contains { $0.contains("_EXTERNAL_DATA") })
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0, "\(run.messages)")
+    let migrated = run.summary["migrated"] as? Int ?? 0
+    #expect(migrated > 2)
+    #expect(try folder.contentsOfStoresAlone() != before)
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 0, "\(rollback.messages)")
+    #expect(rollback.summary["restored"] as? Int == migrated)
+    #expect(try folder.contentsOfStoresAlone() == before)
+    let kept = folder.storeFiles().filter { $0.hasSuffix(".sqlite") && $0.contains("rolled-back") }
+    #expect(kept.count == migrated)
+    let status = try folder.godwit(["status"])
+    #expect(status.status == 3 && status.summary["rolledBack"] as? Int == migrated)
+    // What was kept is no store of the pipeline, and the stores can be migrated again.
+    let again = try Godwit.run(folder)
+    #expect(again.status == 0 && again.summary["migrated"] as? Int == migrated, "\(again.messages)")
+    #expect(again.summary["found"] as? Int == run.summary["found"] as? Int)
+    #expect(try folder.godwit(["status"]).status == 0)
+  }
+
+  @Test func `ends with the same stores however often it is killed`() throws {
+    let folder = try recipes(stores: 4, seed: 5)
+    let before = try folder.storeContents()
+    #expect(try Godwit.run(folder).status == 0)
+    var (step, kills) = (2, 0)
+    while true {
+      let rollback = try folder.godwit(["rollback"], killAfter: step)
+      // The last store of a run may have been finished by the start before.
+      if rollback.status == 0 { break }
+      try #require(rollback.status == -SIGKILL, "step \(step): \(rollback.messages)")
+      kills += 1
+      step += 5 + step / 8
+    }
+    #expect(kills > 3)
+    _ = try folder.godwit(["rollback"])
+    #expect(try folder.contentsOfStoresAlone() == before)
+    #expect(try folder.names(in: "state/rollbacks").isEmpty)
+    let list = try folder.godwit(["backups", "list"])
+    let known = Set(list.lines.compactMap { $0["path"] as? String })
+    let found = folder.storeFiles().filter { $0.contains(".godwit-") && $0.hasSuffix(".sqlite") }
+    #expect(Set(found.map { folder.path("stores/" + $0) }) == known, "nothing is left unnamed")
+  }
+
+  @Test func `that was killed is finished by the next run first`() throws {
+    let folder = try recipes(stores: 3, seed: 8)
+    #expect(try Godwit.run(folder).status == 0)
+    var step = 20
+    while try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL, step < 60 {
+      step += 11
+      let run = try Godwit.run(folder)
+      #expect(run.status == 0, "step \(step): \(run.messages)")
+      #expect(try folder.names(in: "state/rollbacks").isEmpty)
+    }
+    while try folder.godwit(["rollback"]).summary["restored"] as? Int ?? 0 > 0 {}
+    #expect(try folder.godwit(["verify"]).status == 0)
+  }
+
+  @Test func `refuses a store that was changed since, by name, and restores the others`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    let before = try folder.storeContents()
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.writeOrder(to: "stores/b.sqlite")
+    let changed = try folder.bytes("stores/b.sqlite")
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 3)
+    let refused = rollback.results.filter { $0.value["verdict"] as? String == "refused" }
+    #expect(refused.keys.sorted() == [folder.path("stores/b.sqlite")])
+    let reasons = refused.values.first?["reasons"] as? [[String: Any]]
+    #expect(reasons?.first?["reason"] as? String == "changed-since")
+    #expect(try folder.bytes("stores/b.sqlite") == changed)
+    for name in ["a.sqlite", "c.sqlite"] {
+      #expect(try folder.bytes("stores/" + name) == before[name])
+    }
+  }
+
+  @Test func `refuses a store that somebody has open`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let before = try folder.storeContents()
+    #expect(try Godwit.run(folder).status == 0)
+    let application = try FileHandle(
+      forReadingFrom: URL(fileURLWithPath: folder.path("stores/a.sqlite")))
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 3)
+    let result = rollback.results[folder.path("stores/a.sqlite")]
+    let reasons = result?["reasons"] as? [[String: Any]]
+    #expect(reasons?.first?["reason"] as? String == "in-use")
+    #expect(try folder.bytes("stores/b.sqlite") == before["b.sqlite"])
+    try application.close()
+    #expect(
+      try folder.godwit(["rollback"], ["--store", folder.path("stores/a.sqlite")]).status == 0)
+    #expect(try folder.contentsOfStoresAlone() == before)
+  }
+
+  @Test func `takes one store, one version or one run`() throws {
+    let folder = try recipes(stores: 8, seed: 3)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0)
+    let migrated = run.results.filter { $0.value["verdict"] as? String == "migrated" }
+    let one = try #require(migrated.keys.min())
+    let dry = try folder.godwit(["rollback"], ["--dry-run"])
+    #expect(dry.summary["restored"] as? Int == migrated.count)
+    let first = try folder.godwit(["rollback"], ["--store", one])
+    #expect(first.results.keys.sorted() == [one])
+    #expect(try folder.godwit(["rollback"], ["--cohort", "none"]).summary["found"] as? Int == 0)
+    let version = try #require(migrated.values.first?["source"] as? String)
+    let cohort = try folder.godwit(["rollback"], ["--cohort", version])
+    let expected = migrated.filter { $0.value["source"] as? String == version && $0.key != one }
+    let restored = cohort.results.filter { $0.value["verdict"] as? String == "restored" }
+    #expect(Set(restored.keys) == Set(expected.keys))
+    #expect(try folder.godwit(["rollback"], ["--run", "nobody's"]).status == 64)
+    let unknown = try folder.godwit(["rollback"], ["--store", folder.path("stores/none")])
+    #expect(unknown.status == 3)
+  }
+
+  @Test func `waits for no other run`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let lock = open(folder.path("state/lock"), O_RDWR)
+    #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
+    #expect(try folder.godwit(["rollback"]).status == 11)
+    #expect(try folder.godwit(["backups", "prune"], ["--keep", "1d"]).status == 11)
+    #expect(try folder.godwit(["status"]).status == 0, "but can be asked")
+    close(lock)
+  }
+
+  @Test func `of a pipeline that writes beside its stores has nothing to do`() throws {
+    let folder = try PipelineFolder("celsius")
+    try folder.write(
+      "stores/w.sqlite", "Weather.xcdatamodeld/Weather",
+      "INSERT INTO ZREADING (Z_PK, Z_ENT, Z_OPT, ZPLACE, ZTAKEN, ZTEMPERATURE) "
+        + "VALUES (1, 1, 1, 'Prutz', 7e8, 32)")
+    #expect(try Godwit.run(folder).status == 0)
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 0 && rollback.summary["found"] as? Int == 0)
+  }
+}
