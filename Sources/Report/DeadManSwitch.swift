@@ -15,15 +15,20 @@ public struct DeadManSwitch: Sendable {
 
   private let address: String
   private let program: String?
+  private let timeoutSeconds: Int
 
   /// - Parameters:
   ///   - address: Of the web: `http` or `https`, without user or fragment.
   ///   - program: The path of `curl`.
+  ///   - timeoutSeconds: How long a call may hold up the run.
   /// - Returns: Nil for an address that is none.
-  public init?(address: String, program: String? = DeadManSwitch.program) {
+  public init?(
+    address: String, program: String? = DeadManSwitch.program, timeoutSeconds: Int = 10
+  ) {
     guard Self.isAddress(address) else { return nil }
     self.address = address
     self.program = program
+    self.timeoutSeconds = timeoutSeconds
   }
 
   /// The path of `curl`; nil where it is not installed.
@@ -40,7 +45,7 @@ public struct DeadManSwitch: Sendable {
     }
   }
 
-  /// Calls the address, and waits at most 10 seconds.
+  /// Calls the address, and waits for it at most until the time is over.
   ///
   /// - Returns: Why it could not be called, for the log; nil where it was.
   public func send(_ signal: Signal) -> String? {
@@ -65,13 +70,14 @@ public struct DeadManSwitch: Sendable {
           location
           proto = "=http,https"
           proto-redir = "=http,https"
-          max-time = 9
+          max-time = \(max(1, timeoutSeconds - 1))
           output = "/dev/null"
 
-          """, timeoutSeconds: 10)
+          """, timeoutSeconds: timeoutSeconds)
       if ending.status == 0 { return nil }
       return ending.tookTooLong
-        ? "The ping was not answered within 10 s." : "The ping failed: \(ending.message)."
+        ? "The ping was not answered within \(timeoutSeconds) s."
+        : "The ping failed: \(ending.message)."
     } catch {
       return "The ping failed: \(error)."
     }

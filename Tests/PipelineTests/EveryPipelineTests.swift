@@ -37,7 +37,7 @@ extension PipelineFolder {
 @Suite struct `Every pipeline` {
   @Test func `of the documentation is there`() {
     let wanted: Set = [
-      "bucket", "celsius", "escaped-keys", "recipes-1.1", "recipes-2.0", "recipes-ingredients",
+      "bucket", "celsius", "escaped-keys", "notes-progressive", "recipes-1.1", "recipes-2.0", "recipes-ingredients",
       "total-cost", "trades",
     ]
     #expect(wanted.isSubset(of: PipelineFolder.names))
@@ -122,6 +122,7 @@ extension PipelineFolder {
 
   private func destinationModel(of folder: PipelineFolder) throws -> String {
     switch folder.url.lastPathComponent {
+    case "notes-progressive": return folder.path("Notes.xcdatamodeld/Notes 5.xcdatamodel")
     case "recipes-1.1": return FixtureModels.Recipes.onePointOne.path
     case "recipes-2.0": return FixtureModels.Recipes.two.path
     case "recipes-ingredients": return FixtureModels.Recipes.twoWithMapping.path

@@ -39,7 +39,10 @@ func shellScript(_ text: String) throws -> String {
     let seen = NSTemporaryDirectory() + "godwit-seen-\(UUID().uuidString)"
     let program = try shellScript("echo \"$@\" >\(seen); cat >>\(seen)")
     defer { for path in [program, seen] { try? FileManager.default.removeItem(atPath: path) } }
-    #expect(try #require(DeadManSwitch(address: address, program: program)).send(signal) == nil)
+    #expect(
+      try #require(
+        DeadManSwitch(address: address, program: program, timeoutSeconds: 120)
+      ).send(signal) == nil)
     let text = try String(contentsOfFile: seen, encoding: .utf8)
     let lines = text.split(separator: "\n")
     #expect(lines.first == "--disable --config -")  // and so not the address
@@ -49,7 +52,8 @@ func shellScript(_ text: String) throws -> String {
   @Test func `that fails or is not there is said, and nothing is thrown`() throws {
     let program = try shellScript("echo 'could not resolve host' >&2; exit 6")
     defer { try? FileManager.default.removeItem(atPath: program) }
-    let failing = try #require(DeadManSwitch(address: "https://host/x", program: program))
+    let failing = try #require(
+      DeadManSwitch(address: "https://host/x", program: program, timeoutSeconds: 120))
     #expect(failing.send(.success) == "The ping failed: could not resolve host.")
     let missing = try #require(DeadManSwitch(address: "https://host/x", program: nil))
     #expect(missing.send(.success)?.contains("curl") == true)
