@@ -75,15 +75,15 @@ public struct PipelineRun: Sendable {
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
     let ledger = try PipelineLedger(folder: state, now: now, history: history)
+    let search = StoreSearch(pipeline, state: state)
+    let findings = try await onOwnThread { try search.run() }
+    let settings = try settingsDigest()
     try history.begin(
       LedgerRun(
         name: ledger.run, pipeline: pipeline.name, file: pipeline.file.resolvingFolders.string,
         started: now, host: MachineName.text, workers: pool.workerCount,
         options: context.options))
     defer { history.close() }
-    let search = StoreSearch(pipeline, state: state)
-    let findings = try await onOwnThread { try search.run() }
-    let settings = try settingsDigest()
     history.setFound(findings.stores.count, in: ledger.run)
     for note in history.takeNotes() { observe(.note(note)) }
     observe(
@@ -249,9 +249,9 @@ extension PipelineRun {
   ) async -> Outcome {
     let (ledger, settings) = (books.ledger, books.settings)
     let start = Date().timeIntervalSince1970
-    let mark = StoreFiles(store.path).markName
     if let refusal = Self.refusal(of: store) {
-      books.add(refusal, of: store, from: start, lane: nil, mark: mark)
+      books.add(
+        refusal, of: store, from: start, lane: nil, mark: StoreFiles(store.path).markName)
       return Outcome(store: store, result: refusal)
     }
     let request = request(for: store)
@@ -261,6 +261,7 @@ extension PipelineRun {
     {
       return result
     }
+    let mark = StoreFiles(store.path).markName
     if let known = books.quarantined[store.path.string], known.mark == mark,
       known.settings == settings
     {
