@@ -389,6 +389,6 @@ extension ChainRun {
     result.reasons = []
     result.output = (request.output ?? request.store).string
     result.backup = journal.kind == .replace ? journal.backup.store.string : nil
-    result.readFinalIdentity(request)
+    result.readFinalIdentity(request, journal)
   }
 }

@@ -222,15 +222,22 @@ struct StoreAttempt {
     result.backup = journal.kind == .replace ? journal.backup.store.string : nil
     result.findings = ledger.findings
     result.stages = stages.isEmpty ? nil : stages
-    result.readFinalIdentity(request)
+    result.readFinalIdentity(request, journal)
   }
 }
 
 extension MigrationResult {
-  /// Looks in which state a destination is that has taken its source's place.
-  mutating func readFinalIdentity(_ request: MigrationRequest) {
+  /// Looks in which state a destination is that has taken its source's place. Nil where an application
+  /// has written to it by now: that state is not the commit's.
+  mutating func readFinalIdentity(_ request: MigrationRequest, _ journal: CommitJournal) {
     guard request.output == nil else { return }
-    finalIdentity = try? StoreFiles(request.store).identity().name
+    let identity = try? StoreFiles(request.store).identity()
+    guard let identity, !identity.hasPendingChanges,
+      identity.inode == journal.assembledMark.inode, identity.size == journal.assembledMark.size,
+      identity.modificationSeconds == journal.assembledMark.modificationSeconds,
+      identity.modificationNanoseconds == journal.assembledMark.modificationNanoseconds
+    else { return finalIdentity = nil }
+    finalIdentity = identity.name
   }
 
   /// The models or the rows forbid it: no fault of anybody, and final.

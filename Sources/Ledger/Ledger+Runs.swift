@@ -200,7 +200,8 @@ extension Ledger {
   ///
   /// - Parameter exceptWell: Only those that did not end well.
   public func forEachStore(
-    of run: String, exceptWell: Bool = false, _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
+    of run: String, exceptWell: Bool = false,
+    _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
   ) throws {
     guard let key = try knownKey(ofRun: run) else { return }
     try forEach(

@@ -25,6 +25,7 @@ extension Ledger {
       pipeline: found.pipeline, pipelineFile: found.file, run: RunReport.Run(found),
       counts: try counts(of: found))
     report.summarise(stores, lanes: lanes)
+    report.failures += RunReport.notBegun(report.counts, report.failures)
     if report.counts.quarantined > 0 { report.failures += RunReport.failures(try quarantine()) }
     (report.totals.backups, report.totals.backupBytes) = (backups.count, backupBytes)
     return report
@@ -36,7 +37,8 @@ extension Ledger {
     try forEachStore(of: run, exceptWell: true) { attempt, tries in
       stores.append(RunReport.Store(attempt, attempts: tries))
     }
-    return RunReport.failures(stores)
+    let failures = RunReport.failures(stores)
+    return try failures + RunReport.notBegun(counts(of: self.run(named: run)), failures)
   }
 
   /// The counts of a run, as far as it has come where it has not ended.
@@ -145,13 +147,26 @@ extension RunReport {
     }
   }
 
+  /// Stores that a run did not come to before it was stopped.
+  static func notBegun(_ counts: Counts, _ failures: [Failure]) -> [Failure] {
+    let known = failures.reduce(0) { $0 + ($1.verdict == "pending" ? $1.count : 0) }
+    guard counts.pending > known else { return [] }
+    return [
+      Failure(
+        verdict: "pending", reason: "stopped", count: counts.pending - known,
+        message: "The run ended before it came to them.", advice: FailureAdvice.text(for: "stopped")
+      )
+    ]
+  }
+
   /// Stores that were not tried, by the reason for which they are quarantined.
   public static func failures(_ quarantine: [LedgerQuarantine]) -> [Failure] {
     Dictionary(grouping: quarantine, by: \.reason).map { reason, stores in
       Failure(
         verdict: "quarantined", reason: reason, count: stores.count,
         examples: stores.prefix(3).map(\.store),
-        message: "They failed \(stores[0].attempts) times for the same reason and have not changed.",
+        message:
+          "They failed \(stores[0].attempts) times for the same reason and have not changed.",
         advice: FailureAdvice.text(for: "quarantined"))
     }
     .sorted { ($1.count, $0.reason) < ($0.count, $1.reason) }

@@ -36,6 +36,21 @@ import Testing
     #expect(failure.advice == FailureAdvice.text(for: "damaged"))
   }
 
+  @Test func `names the stores that a run did not come to`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try LedgerSample.write(to: ledger)
+    try ledger.writing {
+      try ledger.end(
+        LedgerSample.run.name, at: 1_005, exitCode: 75,
+        RunReport.Counts(found: 9, migrated: 1, failed: 2, pending: 6))
+    }
+    let pending = try ledger.report().failures.filter { $0.verdict == "pending" }
+    #expect(pending.map(\.count) == [6])
+    #expect(pending.first?.reason == "stopped")
+    #expect(try ledger.failures(of: LedgerSample.run.name).map(\.count) == [2, 6])
+  }
+
   @Test func `survives JSON`() throws {
     let (_, report) = try report()
     let data = try JSONEncoder().encode(report)

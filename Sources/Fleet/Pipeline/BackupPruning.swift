@@ -152,8 +152,15 @@ extension BackupPruning {
     }
     let files = StoreFiles(FilePath(backup.path))
     if backup.state != .pruning {
-      // One that somebody removed only has to be written down.
-      guard let found = try files.backupMark() else { return nil }
+      guard let found = try files.backupMark() else {
+        // One that somebody removed only has to be written down.
+        let rest = [files.wal, files.journal, files.externalDataFolder]
+        guard try rest.contains(where: { try FileKind(at: $0) != .none }) else { return nil }
+        return (
+          "backup-changed",
+          "\(backup.path) is missing, and other files of it are there. Remove them by hand."
+        )
+      }
       guard found.mark == backup.marks else {
         return ("backup-changed", "\(backup.path) is not as the run left it. Remove it by hand.")
       }
