@@ -184,6 +184,8 @@ extension ExitStatus {
         .engineUnavailable
       } else if summary.stopped == "failure-budget" {
         .failureBudget
+      } else if summary.stopped == "lease" {
+        .locked
       } else if summary.pending > 0 {
         .resumable
       } else {

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
@@ -16,6 +17,10 @@ extension PipelineRun {
 
   func migrate(_ store: FoundStore, workers: Int, _ setting: Setting) async -> Outcome {
     if let refusal = Self.refusal(of: store) { return Outcome(store: store, result: refusal) }
+    guard setting.lease.isCurrent else {
+      let error = CommitError.leaseLost(store: store.path)
+      return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
+    }
     let (ledger, settings) = (setting.ledger, setting.settings)
     let request = request(for: store)
     let known = ledger.entry(of: store.path)
@@ -25,7 +30,8 @@ extension PipelineRun {
       return result
     }
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    let task = task(store, workers: workers, settings)
+    var task = task(store, workers: workers, settings)
+    task.lease = setting.lease.token
     var result = await perform(task, of: store, setting) { result in
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
       else { return }

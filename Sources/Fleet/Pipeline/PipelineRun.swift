@@ -74,7 +74,7 @@ public struct PipelineRun: Sendable {
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     // Somebody who only looks whether a run is going on holds it for a moment.
-    let lock = try FileLock(acquiring: state.appending("lock"), patienceSeconds: 0.1)
+    let lease = try HeldLease(acquiring: state.appending("lock"), patienceSeconds: 0.1)
     try RunControl.remove(in: state)
     let findings = try await search(state: state)
     let ledger = try PipelineLedger(folder: state, now: Date().timeIntervalSince1970)
@@ -93,19 +93,20 @@ public struct PipelineRun: Sendable {
     tellUnreadable(findings, &summary)
     try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let setting = Setting(
-      ledger: ledger, settings: settings, hosts: hosts(pace: paceFile))
+      ledger: ledger, settings: settings, hosts: hosts(pace: paceFile), lease: lease)
     await migrate(try await waves(findings.stores, setting), setting, &summary)
     await setting.hosts.close()
     ledger.close()
     summary.seconds = (ContinuousClock.now - begin).inSeconds
     // A run over some of its stores does not end one over all of them.
+    guard lease.isCurrent else { return summary }
     if summary.pending == 0, options.selection.isAll || !ledger.isResumed {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
       try ledger.finish()
     }
     try RunProgress.remove(in: state)
-    _ = consume lock
+    withExtendedLifetime(lease) {}
     return summary
   }
 }
