@@ -48,7 +48,7 @@ struct RollbackCommand: AsyncParsableCommand {
     let rollback = Rollback(
       pipeline, places: places,
       Rollback.Selection(run: runName, stores: store.map { FilePath($0) }, version: cohort),
-      isDry: dryRun, options: Array(CommandLine.arguments.dropFirst()))
+      isDry: dryRun, lock: lock, options: Array(CommandLine.arguments.dropFirst()))
     let report = report
     let work = Task { try await rollback.run(observe: report) }
     StopSignals.install(

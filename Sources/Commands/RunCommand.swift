@@ -213,6 +213,8 @@ extension ExitStatus {
         .engineUnavailable
       } else if summary.stopped == "failure-budget" {
         .failureBudget
+      } else if summary.stopped == "lease" {
+        .locked
       } else if summary.pending > 0 {
         .resumable
       } else {

@@ -17,6 +17,8 @@ public enum CommitError: Error, Equatable {
   case incompleteBackup(path: FilePath)
   /// The source store is no longer the one that was planned for.
   case sourceChanged(store: FilePath)
+  /// Another process has taken the work on the store over, while this one did not get on.
+  case leaseLost(store: FilePath)
   /// The volume cannot hold both stores for the length of the commit.
   case notEnoughSpace(volume: FilePath, neededBytes: Int64, freeBytes: Int64)
   /// The volume filled up while the destination was being written.
@@ -89,6 +91,9 @@ extension CommitError: CustomStringConvertible {
     case .incompleteBackup(let path):
       "\(path) does not hold what was copied to it. The source is untouched; check the volume and "
         + "run again."
+    case .leaseLost(let store):
+      "Another run has taken \(store) over, since this one did not get on. Nothing was published. "
+        + "See the result of the other run."
     case .sourceChanged(let store):
       "\(store) was changed after the migration had been planned, so the new store would lack "
         + "the change. Nothing was replaced. Run again; the plan is made again."

@@ -21,6 +21,14 @@ struct CommitSteps {
   var isStoreOffline = false
   /// An earlier process began the commit, and may have left copies half made.
   var isResumed = false
+  /// Looked at before a store is published or replaced, under its lock.
+  var leases: [LeaseToken] = []
+
+  /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over.
+  ///   Nothing is taken back then: what lies there is the other's.
+  func requireLeases(_ store: FilePath) throws {
+    guard leases.allSatisfy(\.isCurrent) else { throw CommitError.leaseLost(store: store) }
+  }
 
   /// Keeps SQLite out of a file for as long as the value lives.
   ///
@@ -116,6 +124,7 @@ extension CommitSteps {
     guard try !isInPlace(journal) else { return }
     // Rows refer to files: the files are there first.
     try addExternalData(journal)
+    try requireLeases(journal.storePath)
     do {
       try DurableFile.renameNew(FilePath(journal.assembled), to: journal.storePath)
     } catch DurabilityError.alreadyExists(let path) {
@@ -144,6 +153,7 @@ extension CommitSteps {
     let assembled = FilePath(journal.assembled)
     var destination = try CommitSteps.lock(assembled)
     _ = try destination.takeLease()
+    try requireLeases(files.store)
     if journal.clone != nil, try FileMark(files.store) != journal.clone {
       var clone = try CommitSteps.lock(journal.clonePath)
       _ = try clone.takeLease()

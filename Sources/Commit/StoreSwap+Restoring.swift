@@ -22,7 +22,7 @@ extension StoreSwap {
   ///   where somebody has it open; nothing is changed then.
   public static func restore(
     _ backup: StoreFiles, to store: StoreFiles, identity: StoreIdentity, run: RunDirectory,
-    name: String, isStoreOffline: Bool = false
+    name: String, isStoreOffline: Bool = false, leases: [LeaseToken] = []
   ) throws -> CommitJournal {
     guard !identity.hasPendingChanges else { throw CommitError.sourceChanged(store: store.store) }
     try backup.checkKinds()
@@ -35,7 +35,8 @@ extension StoreSwap {
     let logs = try [backup.wal, backup.journal].compactMap { try FileMark($0) }
       .filter { $0.size > 0 }
     let main = try FileMark(backup.store)?.size ?? 0
-    let swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
+    var swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
+    swap.leases = leases
     // The assembled file, and with logs a copy without them and a clone of that.
     let needed = logs.isEmpty ? main : 3 * main + logs.reduce(0) { $0 + $1.size }
     try swap.checkSpace(assembledBytes: needed)
@@ -43,7 +44,8 @@ extension StoreSwap {
       if !logs.isEmpty {
         ends.readPath = try backup.clone(in: run.snapshot).store.string
       }
-      let swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
+      var swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
+      swap.leases = leases
       let assembled = try swap.assemblyPath()
       for path in [
         assembled, CommitJournal.waitingLog("wal", of: assembled),
@@ -58,12 +60,13 @@ extension StoreSwap {
   }
 
   private func restore(_ backup: StoreFiles, _ assembled: FilePath) throws -> CommitJournal {
-    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
+    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     do {
       var lock = try CommitSteps.lock(source.store)
       guard try source.identity(hasWriter: false) == ends.sourceIdentity,
         let main = try FileMark(source.store)
       else { throw CommitError.sourceChanged(store: source.store) }
+      try steps.requireLeases(source.store)
       try steps.requireNoOpeners(of: source, &lock)
       lock.giveLeaseBack()
       var journal = try beginning(.restore, assembled)
@@ -107,11 +110,12 @@ extension StoreSwap {
   /// Brings a restoration that was cut off to its end, forward or back, as
   /// ``recover(run:source:destination:isStoreOffline:)`` does with a commit.
   public static func recoverRestoration(
-    of backup: StoreFiles, to store: FilePath, run: RunDirectory, isStoreOffline: Bool = false
+    of backup: StoreFiles, to store: FilePath, run: RunDirectory, isStoreOffline: Bool = false,
+    leases: [LeaseToken] = []
   ) throws -> Recovery {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
     return try recover(
       found.checked(in: run, source: store, destination: store, restored: backup), run,
-      isStoreOffline)
+      isStoreOffline, leases)
   }
 }

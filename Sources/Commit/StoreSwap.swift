@@ -29,6 +29,10 @@ public struct StoreSwap: Sendable {
   let name: String
   /// Somebody asserts that no other process has the store open. Only asked where nobody can tell.
   let isStoreOffline: Bool
+  /// Whose right to the store this is: a commit needs all of them.
+  public var leases: [LeaseToken] = []
+  /// The file that was verified; nil where it is not known. Another of that name is not published.
+  public var verified: FileMark?
 
   /// - Parameter name: The run's name, which becomes a part of file names.
   public init(plan: MigrationPlan, run: RunDirectory, name: String, isStoreOffline: Bool = false) {
@@ -129,8 +133,10 @@ extension StoreSwap {
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: target)
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
+    let steps = CommitSteps(run: run, leases: leases)
+    try steps.requireLeases(source.store)
     try journal.write(in: run)
-    try CommitSteps(run: run).goForward(&journal)
+    try steps.goForward(&journal)
     return journal
   }
 
@@ -139,7 +145,7 @@ extension StoreSwap {
     with assembled: FilePath, external: FilePath? = nil, obsolete: [String]? = nil
   ) throws -> CommitJournal {
     guard try FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
-    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline)
+    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     do {
       var lock = try CommitSteps.lock(source.store)
       return try replace(with: assembled, external, obsolete, steps, &lock)
@@ -158,6 +164,8 @@ extension StoreSwap {
     else {
       throw CommitError.sourceChanged(store: source.store)
     }
+    // Whoever took the work over needs this lock for its own commit.
+    try steps.requireLeases(source.store)
     // Nothing is copied for a store that is in use; what follows needs the file itself open.
     try steps.requireNoOpeners(of: source, &lock)
     lock.giveLeaseBack()
@@ -190,6 +198,9 @@ extension StoreSwap {
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     guard let mark = try FileMark(assembled) else {
       throw CommitError.unusablePlan("\(assembled) was not assembled")
+    }
+    guard verified == nil || mark.isSameFile(as: verified) else {
+      throw CommitError.leaseLost(store: source.store)
     }
     return CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
@@ -230,22 +241,27 @@ extension StoreSwap {
   ///   - source: The store that the run migrates.
   ///   - destination: Where its destination goes; the source's own path when in place.
   ///   - isStoreOffline: Somebody asserts that no other process has the store open.
+  ///   - leases: As ``leases``.
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
   ///   ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
   public static func recover(
-    run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false
+    run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false,
+    leases: [LeaseToken] = []
   ) throws -> Recovery {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
     return try recover(
-      found.checked(in: run, source: source, destination: destination), run, isStoreOffline)
+      found.checked(in: run, source: source, destination: destination), run, isStoreOffline, leases)
   }
 
   static func recover(
-    _ found: CommitJournal, _ run: RunDirectory, _ isStoreOffline: Bool
+    _ found: CommitJournal, _ run: RunDirectory, _ isStoreOffline: Bool,
+    _ leases: [LeaseToken] = []
   ) throws -> Recovery {
     var journal = found
-    let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, isResumed: true)
+    let steps = CommitSteps(
+      run: run, isStoreOffline: isStoreOffline, isResumed: true, leases: leases)
+    try steps.requireLeases(journal.storePath)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)

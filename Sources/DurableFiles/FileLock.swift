@@ -62,7 +62,7 @@ public struct FileLock: ~Copyable {
 }
 
 /// Whether the open file is still the one of that name.
-private func isFile(_ file: FileDescriptor, at path: FilePath) -> Bool {
+func isFile(_ file: FileDescriptor, at path: FilePath) -> Bool {
   var open = stat()
   var named = stat()
   guard fstat(file.rawValue, &open) == 0,

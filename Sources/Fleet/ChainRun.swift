@@ -16,6 +16,8 @@ import SystemPackage
 struct ChainRun {
   let run: StoreRun
   let folder: ChainFolder
+  /// The right to work in the run directory, and those of the settings.
+  private var leases: [LeaseToken] = []
 
   init(_ run: StoreRun) {
     self.run = run
@@ -62,26 +64,30 @@ struct ChainRun {
   private func underLock(isNew: Bool) async throws -> Decision {
     let own = RunFolder(directory: directory)
     try own.take()
-    let lock = try FileLock(
+    let lease = try HeldLease(
       acquiring: directory.lock, patienceSeconds: run.settings.lockPatienceSeconds)
+    var leased = self
+    leased.leases = run.settings.leases + [lease.token]
     let outcome: Result<Decision, any Error>
     do {
       try directory.removeLeftovers()
-      let decision = try await decide(own)
+      let decision = try await leased.decide(own)
       if case .ended(let result) = decision {
+        if result.verdict != .migrated { try leased.requireLeases() }
         try run.settings.record(result)
-        try clear(after: result)
+        if lease.isCurrent { try clear(after: result) }
       }
       outcome = .success(decision)
     } catch {
       // What was compared with an output of somebody else is of no more use.
       let isUseless = isNew && RetryPolicy.judgement(of: error).ending == .cannotCreateOutput
-      if try isUseless || (!DurableFile.exists(directory.plan) && !folder.exists) {
+      if try lease.isCurrent && (isUseless || !DurableFile.exists(directory.plan) && !folder.exists)
+      {
         try? directory.remove()
       }
       outcome = .failure(error)
     }
-    _ = consume lock
+    withExtendedLifetime(lease) {}
     return try outcome.get()
   }
 
@@ -96,7 +102,7 @@ struct ChainRun {
 
   private func decide(_ own: RunFolder) async throws -> Decision {
     var committed: MigrationResult?
-    switch try await run.recoverCommit() {
+    switch try await run.recoverCommit(leases) {
     case .nothing, .takenBack: break
     case .committed(let journal):
       var result = MigrationResult(
@@ -298,7 +304,9 @@ extension ChainRun {
   ) async throws -> StepResult {
     let input = step == 0 ? request.store : folder.store(of: step - 1).store
     let written = folder.store(of: step)
+    try requireLeases()
     var settings = run.settings
+    settings.leases = leases
     settings.keepsState = true
     settings.uriTable = settings.uriTable.map { _ in folder.stepURIs(of: step) }
     settings.record = { _ in }
@@ -365,9 +373,18 @@ extension ChainRun {
     var ends = done.ends
     ends.destinationPath = request.output?.string ?? ends.sourcePath
     ends.fingerprint = fingerprint
-    return StoreSwap(
+    var swap = StoreSwap(
       chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970),
       isStoreOffline: request.isStoreOffline)
+    swap.leases = leases
+    return swap
+  }
+
+  /// - Throws: `CommitError.leaseLost` where another process has taken the work over.
+  private func requireLeases() throws {
+    guard leases.allSatisfy(\.isCurrent) else {
+      throw CommitError.leaseLost(store: request.store)
+    }
   }
 
   /// The one commit: what the last step wrote takes the place that the first step's source names.

@@ -102,6 +102,7 @@ extension StoreAttempt {
   private mutating func prepare(
     _ redo: Redo, after error: any Error, _ folder: RunFolder
   ) async throws {
+    try requireLeases()
     switch redo {
     case .checkpoint(let name): try directory.discard(name)
     case .unit(let unit):

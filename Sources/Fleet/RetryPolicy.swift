@@ -207,6 +207,7 @@ public enum RetryPolicy {
       judgement.reasons[0].count = rows.count
       return judgement
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
+    case .leaseLost: return Judgement(.locked, "lease", "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .destinationExists, .externalDataConflict:

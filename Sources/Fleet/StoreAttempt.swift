@@ -20,6 +20,8 @@ struct StoreAttempt {
   var stages: [MigrationResult.StageCost] = []
   /// Set while the source is read; the commit looks for itself.
   var watch: SourceWatch?
+  /// The right to work in the run directory, and those of the settings.
+  var leases: [LeaseToken] = []
   private var log: EventLog?
 
   var request: MigrationRequest { run.request }
@@ -46,6 +48,13 @@ struct StoreAttempt {
     }
   }
 
+  /// - Throws: `CommitError.leaseLost` where another process has taken the work over.
+  func requireLeases() throws {
+    guard leases.allSatisfy(\.isCurrent) else {
+      throw CommitError.leaseLost(store: request.store)
+    }
+  }
+
   /// Turns an error into the result. The run directory stays where there is something to resume.
   mutating func fail(_ error: any Error) {
     let judgement = RetryPolicy.judgement(of: error)
@@ -65,8 +74,9 @@ struct StoreAttempt {
     if isNew { try run.checkOutput() }
     let folder = RunFolder(directory: directory)
     try folder.take()
-    let lock = try FileLock(
+    let lease = try HeldLease(
       acquiring: directory.lock, patienceSeconds: run.settings.lockPatienceSeconds)
+    leases = run.settings.leases + [lease.token]
     try directory.removeLeftovers()
     if directory.memory == nil { log = EventLog(path: directory.events) }
     do {
@@ -74,7 +84,18 @@ struct StoreAttempt {
     } catch {
       fail(error)
       // Whatever led to it, the next run starts again.
-      if error is UnsoundDestination { try? folder.discardPlan() }
+      if error is UnsoundDestination, lease.isCurrent { try? folder.discardPlan() }
+    }
+    // What lies in the directory, and what becomes of the store, is now another's to say. What was
+    // published before is published.
+    if result.verdict != .migrated, !lease.isCurrent {
+      fail(CommitError.leaseLost(store: request.store))
+    }
+    if !lease.isCurrent {
+      log?.close()
+      log = nil
+      if result.verdict == .migrated { try run.settings.record(result) }
+      return
     }
     if result.isAboutStore, let error = await interference() {
       ledger = FindingLedger(acceptsDamage: request.acceptsDamage)
@@ -94,7 +115,7 @@ struct StoreAttempt {
     let isUnderWay =
       try DurableFile.exists(directory.plan) || DurableFile.exists(directory.journal)
     if isFinal || isUseless || !isUnderWay { clear() }
-    _ = consume lock
+    withExtendedLifetime(lease) {}
   }
 
   private func interference() async -> StoreError? {
@@ -165,7 +186,7 @@ struct StoreAttempt {
   ///
   /// - Returns: True when the destination is in its place because of it.
   private mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
-    switch try await run.recoverCommit() {
+    switch try await run.recoverCommit(leases) {
     case .nothing:
       return false
     case .takenBack:

@@ -24,6 +24,8 @@ public struct StoreRun: Sendable {
     public var uriTable: FilePath?
     /// Forgets what earlier runs have finished, once a commit that was cut off is at its end.
     var discardsProgress = false
+    /// Leases that a commit needs beside that of the run directory.
+    var leases: [LeaseToken] = []
     /// How long to wait for the lock of the run directory.
     var lockPatienceSeconds = 0.0
     /// Called once with the result, before the run directory of a store that came to its end is
@@ -87,11 +89,11 @@ public struct StoreRun: Sendable {
   func checkOutput() throws { _ = try EarlierOutput(request) }
 
   /// Finishes the commit of an earlier run, or takes it back.
-  func recoverCommit() async throws -> StoreSwap.Recovery {
+  func recoverCommit(_ leases: [LeaseToken]) async throws -> StoreSwap.Recovery {
     try await onOwnThread { [directory, request] in
       try StoreSwap.recover(
         run: directory, source: request.store, destination: request.output ?? request.store,
-        isStoreOffline: request.isStoreOffline)
+        isStoreOffline: request.isStoreOffline, leases: leases)
     }
   }
 

@@ -20,11 +20,12 @@ extension StoreAttempt {
     result.sourceIdentity = plan.sourceIdentity.name
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
-    let swap = StoreSwap(
+    var swap = StoreSwap(
       plan: plan, run: directory, name: try folder.name(now: Date().timeIntervalSince1970),
       isStoreOffline: request.isStoreOffline)
+    swap.leases = leases
     let sourceBytes = plan.sourceIdentity.size
-    try await onOwnThread { try swap.checkSpace(assembledBytes: sourceBytes) }
+    try await onOwnThread { [swap] in try swap.checkSpace(assembledBytes: sourceBytes) }
     var event = RunEvent(.plan)
     event.store = request.store.string
     event.units = plan.units.count
@@ -36,9 +37,9 @@ extension StoreAttempt {
 
     var attempt = self
     defer { self = attempt }
-    let work: (any StageWorkers) async throws -> (path: FilePath, earlier: EarlierOutput?) = {
+    let work: (any StageWorkers) async throws -> Made = {
       workers in
-      let made: (path: FilePath, earlier: EarlierOutput?)
+      let made: Made
       do {
         made = try await attempt.work(plan, swap, folder, workers)
       } catch {
@@ -48,20 +49,30 @@ extension StoreAttempt {
       attempt.workerPeakRSS = await workers.peakRSS
       return made
     }
-    let (path, earlier) =
+    let made =
       if let policies = run.settings.policiesHere {
         try await StageThread.serving(plan, directory, policies, work)
       } else {
         try await WorkerPool.serving(run.settings.pool, run: directory.path, work)
       }
-    if let earlier { return try attempt.keep(earlier, insteadOf: path) }
+    if let earlier = made.earlier { return try attempt.keep(earlier, insteadOf: made.path) }
+    swap.verified = made.mark
     // The workers have ended: nobody of ours has the source open any more.
-    try await attempt.commit(swap, path)
+    try await attempt.commit(swap, made.path)
+  }
+
+  /// The assembled file, verified.
+  private struct Made {
+    var path: FilePath
+    /// Of the file that was assembled.
+    var mark: FileMark?
+    /// The output of an earlier run that it equals.
+    var earlier: EarlierOutput?
   }
 
   private mutating func work(
     _ plan: MigrationPlan, _ swap: StoreSwap, _ folder: RunFolder, _ pool: any StageWorkers
-  ) async throws -> (path: FilePath, earlier: EarlierOutput?) {
+  ) async throws -> Made {
     let barrier = plan.isOnePass ? nil : MappedBarrier(plan: plan, run: directory)
     for stage in plan.isOnePass ? [Stage.rows] : [.copy, .link, .validate] {
       try await perform(stage, plan, pool)
@@ -74,11 +85,13 @@ extension StoreAttempt {
       default: try stopAtInvalidRows()
       }
     }
+    try requireLeases()
     // What they say is of a file that is made again.
     try folder.discard(.verify)
     try folder.discard(.soundness)
     let path = try swap.assemblyPath()
     try await assembleAndAudit(plan, at: path, pool)
+    let mark = try FileMark(path)
     await pool.open(assembled: path)
     let verification = StoreVerification(plan: plan, run: directory)
     async let isSound: Void = onOwnThread {
@@ -97,7 +110,7 @@ extension StoreAttempt {
     }
     try await writeURITable(plan, written: path)
     try Task.checkCancellation()
-    return (path, earlier)
+    return Made(path: path, mark: mark, earlier: earlier)
   }
 
   /// Ends with the output that an earlier run of the same command wrote.
@@ -228,6 +241,7 @@ extension StoreAttempt {
   mutating func perform(
     _ stage: Stage, _ plan: MigrationPlan, _ pool: any StageWorkers, units: [Int]? = nil
   ) async throws -> [StoreFinding] {
+    try requireLeases()
     let start = ContinuousClock.now
     let units = units ?? Self.units(of: stage, in: plan)
     var ofDestination: [StoreFinding] = []

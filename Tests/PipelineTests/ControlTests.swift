@@ -28,7 +28,7 @@ import Testing
     var said: [Godwit.Run] = []
     let run = try Godwit.run(
       ["run", folder.url.path, "--json"], at: #""event":"stage""#,
-      {
+      { _ in
         for words in [
           ["pause"], ["status", "--json"], ["limit", "io=none", "workers=2"], ["resume"],
         ] {

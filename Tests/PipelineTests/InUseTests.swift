@@ -32,7 +32,7 @@ import Testing
     let reader = try folder.reader(of: "a")
     let run = try Godwit.run(
       ["run", folder.url.path, "--json"], at: #""event":"retry""#,
-      {
+      { _ in
         try insertOrder(reader)
         try reader.execute("COMMIT")
         try reader.close()

@@ -152,7 +152,7 @@ enum Godwit {
   ///   - moment: As soon as the output has these words, `action` is called.
   static func run(
     _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
-    signals: Int = 1, at moment: String? = nil, _ action: () throws -> Void = {}
+    signals: Int = 1, at moment: String? = nil, _ action: (pid_t) throws -> Void = { _ in }
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
@@ -179,7 +179,7 @@ enum Godwit {
       if more.isEmpty { break }
       text += more
     }
-    if moment != nil { try action() }
+    if moment != nil { try action(process.processIdentifier) }
     if words != nil { for _ in 0..<signals { process.terminate() } }
     text += output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()

@@ -9,30 +9,25 @@ import SystemPackage
 extension PipelineRun {
   /// Migrates one store.
   ///
-  /// - Parameters:
-  ///   - workers: 0 for a store whose stages this process performs.
-  ///   - isFresh: Whether the progress of earlier runs is forgotten. A commit that was cut off is
-  ///     brought to its end first.
-  ///   - record: Called with the result before the store's run directory goes.
+  /// - Parameter record: Called with the result before the store's run directory goes.
   func migrate(
-    _ store: FoundStore, workers: Int, policies: PolicyRegistry, isFresh: Bool,
+    _ store: FoundStore, _ task: StoreTask, policies: PolicyRegistry,
     record: @escaping @Sendable (MigrationResult) throws -> Void,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
-    var settings = settings(workers: workers, policies: policies, record: record)
-    settings.discardsProgress = isFresh
+    var settings = settings(task, policies: policies, record: record)
+    settings.discardsProgress = task.isFresh
     return await StoreRun(
       request(for: store), directory: directory(of: store), settings: settings, observe: observe
     ).run()
   }
 
-  /// - Parameter workers: 0 for a store whose stages this process performs.
   func settings(
-    workers: Int, policies: PolicyRegistry,
+    _ task: StoreTask, policies: PolicyRegistry,
     record: @escaping @Sendable (MigrationResult) throws -> Void
   ) -> StoreRun.Settings {
     var pool = pool
-    pool.workerCount = max(1, workers)
+    pool.workerCount = max(1, task.workers)
     var settings = StoreRun.Settings(pool: pool)
     settings.record = { result in
       var result = result
@@ -42,7 +37,8 @@ extension PipelineRun {
       }
       try record(result)
     }
-    if workers == 0 { settings.policiesHere = policies }
+    settings.leases = task.lease.map { [$0] } ?? []
+    if task.workers == 0 { settings.policiesHere = policies }
     // A process that coordinated the store before ours was killed may be about to end.
     settings.lockPatienceSeconds = 10
     return settings

@@ -10,6 +10,8 @@ extension PipelineRun {
   struct Setting: Sendable {
     var books: Books
     var hosts: StoreHosts
+    /// The right to work in the state folder.
+    var lease: HeldLease
     /// Set while the operator has the run stand still.
     let isPaused = PauseFlag()
 
@@ -82,6 +84,8 @@ extension PipelineRun {
         take(outcome, &flow, &summary)
       }
     }
+    // Its last stores may have come to their end before it looked again.
+    if !setting.lease.isCurrent { flow.look(at: 0, holdsLease: false) }
     summary.pending += flow.queue.left.count
     summary.take(flow)
   }
@@ -107,7 +111,8 @@ extension PipelineRun {
 
   /// Looks at the clock, and at what the operator asks for.
   private func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
-    flow.look(at: Date().timeIntervalSince1970)
+    flow.look(at: Date().timeIntervalSince1970, holdsLease: setting.lease.isCurrent)
+    guard flow.stop != .leaseLost else { return }
     guard flow.take(RunControl.read(in: state)) || isFirst else { return }
     setting.isPaused.isSet = flow.control.isPaused
     try? Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
@@ -117,6 +122,7 @@ extension PipelineRun {
     _ flow: RunFlow, _ inFlight: Set<FoundStore>, held: String?, _ summary: PipelineSummary,
     _ setting: Setting
   ) {
+    guard flow.stop != .leaseLost else { return }
     let progress = RunProgress(
       pipeline: pipeline.name, run: setting.ledger.run, time: Date().timeIntervalSince1970,
       process: getpid(), found: summary.found, done: summary.done, notDone: summary.notDone,

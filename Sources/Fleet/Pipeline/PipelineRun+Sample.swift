@@ -10,7 +10,7 @@ extension PipelineRun {
   ///
   /// - Parameter folder: Made, and removed again.
   func migrateSample(
-    _ store: FoundStore, folder: FilePath, workers: Int, policies: PolicyRegistry,
+    _ store: FoundStore, _ task: StoreTask, folder: FilePath, policies: PolicyRegistry,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
     defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
@@ -23,7 +23,7 @@ extension PipelineRun {
     request.output = folder.appending("sample.sqlite")
     return await StoreRun(
       request, directory: RunDirectory(folder.appending("run")),
-      settings: settings(workers: workers, policies: policies) { _ in }, observe: observe
+      settings: settings(task, policies: policies) { _ in }, observe: observe
     ).run()
   }
 }

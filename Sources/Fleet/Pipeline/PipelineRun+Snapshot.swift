@@ -51,7 +51,7 @@ extension PipelineRun {
 
   /// In the process that coordinates the store.
   func migrateSnapshot(
-    _ store: FoundStore, output: FilePath, workers: Int, policies: PolicyRegistry,
+    _ store: FoundStore, _ task: StoreTask, output: FilePath, policies: PolicyRegistry,
     record: @escaping @Sendable (MigrationResult) throws -> Void,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
@@ -77,7 +77,7 @@ extension PipelineRun {
     }
     let result = await StoreRun(
       request, directory: RunDirectory(folder.appending("run")),
-      settings: settings(workers: workers, policies: policies) { try record(named($0)) },
+      settings: settings(task, policies: policies) { try record(named($0)) },
       observe: observe
     ).run()
     if result.ending == .done || result.ending == .badInput {

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
@@ -18,10 +19,14 @@ extension PipelineRun {
   func migrate(_ store: FoundStore, workers: Int, _ setting: Setting) async -> Outcome {
     let (books, ledger, settings) = (setting.books, setting.ledger, setting.settings)
     let start = Date().timeIntervalSince1970
-    let mark = StoreFiles(store.path).markName
     if let refusal = Self.refusal(of: store) {
-      books.add(refusal, of: store, from: start, lane: nil, mark: mark)
+      books.add(
+        refusal, of: store, from: start, lane: nil, mark: StoreFiles(store.path).markName)
       return Outcome(store: store, result: refusal)
+    }
+    guard setting.lease.isCurrent else {
+      let error = CommitError.leaseLost(store: store.path)
+      return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }
     let request = request(for: store)
     let known = ledger.entry(of: store.path)
@@ -30,6 +35,7 @@ extension PipelineRun {
     {
       return result
     }
+    let mark = StoreFiles(store.path).markName
     if let known = books.quarantined[store.path.string], known.mark == mark,
       known.settings == settings
     {
@@ -39,7 +45,8 @@ extension PipelineRun {
     defer { lanes.giveBack(lane) }
     let isRecorded = StopFlag()
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    let task = task(store, workers: workers, settings)
+    var task = task(store, workers: workers, settings)
+    task.lease = setting.lease.token
     var result = await perform(task, of: store, setting) { result in
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
       else { return }

@@ -79,10 +79,10 @@ public struct PipelineRun: Sendable {
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     // Somebody who only looks whether a run is going on holds it for a moment.
-    let lock = try FileLock(acquiring: state.appending("lock"), patienceSeconds: 0.1)
+    let lease = try HeldLease(acquiring: state.appending("lock"), patienceSeconds: 0.1)
     try RunControl.remove(in: state)
     let now = Date().timeIntervalSince1970
-    let restored = try await Rollback.finishInterrupted(pipeline, places)
+    let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
     if restored > 0 {
       let rollbacks = restored == 1 ? "rollback was" : "rollbacks were"
       observe(.note("\(restored) interrupted \(rollbacks) finished first."))
@@ -115,12 +115,13 @@ public struct PipelineRun: Sendable {
     try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let books = Books(
       ledger: ledger, history: history, settings: settings, quarantined: history.quarantined())
-    let setting = Setting(books: books, hosts: hosts(pace: paceFile))
+    let setting = Setting(books: books, hosts: hosts(pace: paceFile), lease: lease)
     await migrate(try await waves(findings.stores, setting), setting, &summary)
     await setting.hosts.close()
     ledger.close()
     history.close()
     summary.seconds = (ContinuousClock.now - begin).inSeconds
+    guard lease.isCurrent else { return summary }
     // A run over some of its stores does not end one over all of them.
     let isFinished = summary.pending == 0 && (options.selection.isAll || !ledger.isResumed)
     if isFinished {
@@ -134,7 +135,7 @@ public struct PipelineRun: Sendable {
     try keepRetention(history, &summary)
     for note in history.takeNotes() { observe(.note(note)) }
     try RunProgress.remove(in: state)
-    _ = consume lock
+    withExtendedLifetime(lease) {}
     return summary
   }
 }
@@ -202,194 +203,7 @@ extension PipelineRun {
     return found.waves
   }
 
-  private struct Outcome: Sendable {
-    var store: FoundStore
-    var result: MigrationResult
-    /// Migrated before this start.
-    var isEarlier = false
-  }
-
-  private func take(_ outcome: Outcome, _ summary: inout PipelineSummary) {
-    summary.count(outcome.result)
-    if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
-    observe(.result(outcome.store, outcome.result))
-  }
-
-  /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
-  private func tellUnreadable(
-    _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
-  ) {
-    for (path, reason) in findings.unreadable {
-      let result = MigrationResult(
-        store: path.string, verdict: .failed, ending: .inputOutput,
-        reasons: [
-          Reason(
-            reason: "unreadable-folder",
-            message: "\(path) cannot be searched for stores: \(reason). Let this user read it, or "
-              + "exclude it.")
-        ])
-      summary.found += 1
-      summary.count(result)
-      observe(.result(nil, result))
-    }
-  }
-
-  /// 4 MiB. What the stages of a small store finish stays in memory; the work of a larger one is worth
-  /// going on with.
-  private static let largestSmallStore: Int64 = 4 << 20
-
-  /// One worker for each shard's worth of bytes; none for a store that is smaller than a shard.
-  private func workers(for store: FoundStore) -> Int {
-    if store.bytes < min(template.shardBytes, Self.largestSmallStore) { return 0 }
-    return min(pool.workerCount, Int(clamping: store.bytes / max(1, template.shardBytes)) + 1)
-  }
-
-  private func migrate(
-    _ store: FoundStore, workers: Int, _ books: Books, _ hosts: StoreHosts
-  ) async -> Outcome {
-    let (ledger, settings) = (books.ledger, books.settings)
-    let start = Date().timeIntervalSince1970
-    if let refusal = Self.refusal(of: store) {
-      books.add(
-        refusal, of: store, from: start, lane: nil, mark: StoreFiles(store.path).markName)
-      return Outcome(store: store, result: refusal)
-    }
-    let request = request(for: store)
-    let known = ledger.entry(of: store.path)
-    if let known, known.settings == settings,
-      let result = try? unchanged(store, request.output, since: known, run: ledger.run)
-    {
-      return result
-    }
-    let mark = StoreFiles(store.path).markName
-    if let known = books.quarantined[store.path.string], known.mark == mark,
-      known.settings == settings
-    {
-      return Outcome(store: store, result: MigrationResult(quarantined: known))
-    }
-    let observe = observe
-    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    let lane = lanes.take()
-    defer { lanes.giveBack(lane) }
-    let isRecorded = Atomic(false)
-    let result = await hosts.perform(
-      task(store, workers: workers, settings),
-      record: { result in
-        guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
-        else { return }
-        var entry = PipelineLedger.Entry(result, of: store, run: ledger.run, settings)
-        entry.attempt = LedgerAttempt(
-          result, of: store, run: ledger.run, started: start, ended: entry.time, lane: lane)
-        entry.backupRecord = LedgerBackup(result, of: store, run: ledger.run, at: entry.time)
-        try await ledger.record(entry)
-        books.add(entry, mark: mark, result)
-        isRecorded.store(true, ordering: .relaxed)
-      },
-      observe: { observe(.store(store, $0)) })
-    if result.verdict == .sameModel, let known, isMigratedByThisRun {
-      return Outcome(
-        store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
-        isEarlier: true)
-    }
-    if !isRecorded.load(ordering: .relaxed) {
-      books.add(result, of: store, from: start, lane: lane, mark: mark)
-    }
-    return Outcome(store: store, result: result)
-  }
-
-  /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.
-  private func unchanged(
-    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry, run: String
-  ) throws -> Outcome? {
-    guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
-    if let output {
-      guard known.verdict == .migrated, try FileKind(at: output) == .regular,
-        known.output == output.string,
-        known.identity == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    } else {
-      guard let final = known.finalIdentity,
-        final == (try StoreFiles(store.path).identity().name)
-      else { return nil }
-    }
-    // A run that was killed between the record and the end leaves its directory.
-    let directory = directory(of: store)
-    if try directory.exists {
-      guard output != nil else { return nil }
-      try directory.remove()
-    }
-    if known.verdict == .migrated, output != nil || known.run == run {
-      let words =
-        output == nil ? "An earlier start of this run migrated it" : "Its output was written before"
-      return Outcome(store: store, result: Self.earlier(known, words), isEarlier: true)
-    }
-    return Outcome(
-      store: store,
-      result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
-  }
-
-  private static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {
-    var result = MigrationResult(
-      store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
-    result.source = known.source
-    result.destination = known.destination
-    result.output = known.output
-    result.backup = known.backup
-    result.rows = known.rows
-    result.losses = known.losses ?? []
-    return result
-  }
-
-  private static func refusal(of store: FoundStore) -> MigrationResult? {
-    guard let link = store.escapingSymlink else { return nil }
-    return MigrationResult(
-      store: store.path.string, verdict: .failed, ending: .badInput,
-      reasons: [
-        Reason(
-          reason: "link",
-          message:
-            "\(link) is a symbolic link, and may lead out of the root \(store.root). Put the "
-            + "file or folder itself there, or exclude the store.")
-      ])
-  }
-}
-
-// In the process that coordinates a store.
-extension PipelineRun {
-  /// Migrates one store.
-  ///
-  /// - Parameters:
-  ///   - workers: 0 for a store whose stages this process performs.
-  ///   - record: Called with the result before the store's run directory goes.
-  func migrate(
-    _ store: FoundStore, workers: Int, policies: PolicyRegistry,
-    record: @escaping @Sendable (MigrationResult) throws -> Void,
-    observe: @escaping @Sendable (RunEvent) -> Void
-  ) async -> MigrationResult {
-    var pool = pool
-    pool.workerCount = max(1, workers)
-    var settings = StoreRun.Settings(pool: pool)
-    settings.record = { result in
-      var result = result
-      if result.verdict == .migrated, let output = result.output {
-        let files = StoreFiles(FilePath(output))
-        result.digest = try? files.digest(inState: result.finalIdentity)
-      }
-      try record(result)
-    }
-    if workers == 0 { settings.policiesHere = policies }
-    // A process that coordinated the store before ours was killed may be about to end.
-    settings.lockPatienceSeconds = 10
-    return await StoreRun(
-      request(for: store), directory: directory(of: store), settings: settings, observe: observe
-    ).run()
-  }
-
-  private func directory(of store: FoundStore) -> RunDirectory {
-    RunDirectory(state.appending("stores").appending(Self.name(of: store.path)))
-  }
-
-  private var hosts: StoreHosts {
+  func hosts(pace: FilePath?) -> StoreHosts {
     var arguments = [
       "store-host", pipeline.file.string, "--state", state.string,
       "--losses", template.losses.rawValue,

@@ -66,11 +66,20 @@ public struct Rollback: Sendable {
   let selection: Selection
   let isDry: Bool
   var options: [String]
+  private let leases: [LeaseToken]
 
   public init(
     _ pipeline: Pipeline, places: PipelinePlaces, _ selection: Selection, isDry: Bool,
-    options: [String] = []
+    lock: PipelineLock, options: [String] = []
   ) {
+    self.init(pipeline, places: places, selection, isDry: isDry, lock.lease, options)
+  }
+
+  init(
+    _ pipeline: Pipeline, places: PipelinePlaces, _ selection: Selection, isDry: Bool,
+    _ lease: HeldLease, _ options: [String] = []
+  ) {
+    leases = [lease.token]
     self.pipeline = pipeline
     self.places = places
     self.selection = selection
@@ -304,7 +313,7 @@ extension Rollback {
     do {
       let journal = try StoreSwap.restore(
         files, to: store, identity: identity, run: directory, name: name,
-        isStoreOffline: pipeline.stores.inUse == .offline)
+        isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
       return try end(journal, task)
     } catch {
       // What a journal is left of is finished by the next call.
@@ -384,11 +393,11 @@ extension Rollback {
       }
       let start = Date().timeIntervalSince1970
       do {
-        let isOffline = pipeline.stores.inUse == .offline
+        let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
         let found = try await onOwnThread {
           try StoreSwap.recoverRestoration(
             of: StoreFiles(FilePath(task.backup)), to: FilePath(task.store), run: directory,
-            isStoreOffline: isOffline)
+            isStoreOffline: isOffline, leases: leases)
         }
         guard case .committed(let journal) = found else {
           try directory.remove()
@@ -411,14 +420,13 @@ extension Rollback {
   ///
   /// - Returns: How many stores it was.
   static func finishInterrupted(
-    _ pipeline: Pipeline, _ places: PipelinePlaces
+    _ pipeline: Pipeline, _ places: PipelinePlaces, _ lease: HeldLease
   ) async throws -> Int {
     guard try FileKind(at: folder(in: places.state)) == .folder,
       try !DurableFile.names(in: folder(in: places.state)).isEmpty
     else { return 0 }
     let none = Selection(stores: [], version: "")
-    var rollback = Rollback(pipeline, places: places, none, isDry: false)
-    rollback.options = []
+    let rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
     return try await rollback.run { _ in }.found
   }
 }

@@ -28,14 +28,7 @@ public struct PipelinePlaces: Sendable {
   /// Whether a run, a rollback or a removal of backups is under way.
   public var isInUse: Bool {
     get throws {
-      let lock = state.appending("lock")
-      guard try FileKind(at: lock) == .regular else { return false }
-      do {
-        _ = try FileLock(acquiring: lock)
-        return false
-      } catch DurabilityError.locked {
-        return true
-      }
+      try FileLock.isHeld(at: state.appending("lock"))
     }
   }
 }
@@ -133,12 +126,19 @@ public enum PipelineHistory {
     return ledger
   }
 
-  /// Takes the lock that a run holds, for a command that changes what a run would.
+  /// Takes the right to work in the state folder that a run holds, for a command that changes what a
+  /// run would.
   ///
   /// - Throws: `DurabilityError.locked` while a run is under way.
-  public static func lock(_ places: PipelinePlaces) throws -> FileLock {
+  public static func lock(_ places: PipelinePlaces) throws -> PipelineLock {
     try DurableFile.makeFolder(places.state)
     try Folder(places.state).checkPrivate()
-    return try FileLock(acquiring: places.state.appending("lock"))
+    return PipelineLock(
+      lease: try HeldLease(acquiring: places.state.appending("lock"), patienceSeconds: 0.1))
   }
+}
+
+/// The right to work in a pipeline's state folder, for as long as the value lives.
+public struct PipelineLock: Sendable {
+  let lease: HeldLease
 }

@@ -11,6 +11,8 @@ struct RunFlow {
     /// - Parameter wave: From 1; nil without canary waves.
     case failureBudget(failures: Int, allowed: Int, stores: Int, wave: Int?)
     case noWorkers
+    /// Another run has taken over, while this one did not get on.
+    case leaseLost
   }
 
   private(set) var queue: StoreQueue
@@ -52,7 +54,8 @@ struct RunFlow {
   }
 
   /// Looks at the clock: a run outside of its window stops.
-  mutating func look(at time: Double) {
+  mutating func look(at time: Double, holdsLease: Bool = true) {
+    if !holdsLease { stop = .leaseLost }
     guard stop == nil, let window = limits.window, !window.contains(time: time),
       !queue.isWaveOver || queue.wave + 1 < waves
     else { return }
@@ -138,6 +141,7 @@ extension RunFlow.Stop {
     case .window: "window"
     case .failureBudget: "failure-budget"
     case .noWorkers: "no-workers"
+    case .leaseLost: "lease"
     }
   }
 
@@ -151,6 +155,9 @@ extension RunFlow.Stop {
           ?? "")
         + " failed, and the failure budget allows \(allowed). "
         + "Nothing further begins. See the reasons, fix the cause, and run again."
+    case .leaseLost:
+      "Another run has taken over, since this one did not get on. Nothing further begins. See the "
+        + "result of the other run."
     case .noWorkers:
       "Worker processes could not be started. Check the installation with `godwit doctor`."
     }

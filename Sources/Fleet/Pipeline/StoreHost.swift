@@ -121,15 +121,14 @@ public final class StoreHost: Sendable {
     case .look: return StoreLook(store.path).result
     case .migrate:
       return await run.migrate(
-        store, workers: task.workers, policies: policies, isFresh: task.isFresh, record: record,
-        observe: observe)
+        store, task, policies: policies, record: record, observe: observe)
     case .snapshot:
       return await run.migrateSnapshot(
-        store, output: FilePath(task.output ?? ""), workers: task.workers, policies: policies,
+        store, task, output: FilePath(task.output ?? ""), policies: policies,
         record: record, observe: observe)
     case .sample:
       return await run.migrateSample(
-        store, folder: FilePath(task.output ?? ""), workers: task.workers, policies: policies,
+        store, task, folder: FilePath(task.output ?? ""), policies: policies,
         observe: observe)
     }
   }

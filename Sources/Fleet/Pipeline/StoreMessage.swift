@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 
 /// One line between a pipeline's coordinator and the process that coordinates one store of it, JSON
 /// both ways.
@@ -45,6 +46,8 @@ struct StoreTask: Codable, Sendable {
   var output: String?
   /// Whether the progress of earlier runs is forgotten.
   var isFresh = false
+  /// The right of the coordinator: a commit needs it.
+  var lease: LeaseToken?
 
   enum Work: String, Codable, Sendable {
     case migrate

@@ -1,0 +1,161 @@
+private import Glibc
+public import SystemPackage
+
+/// A right to work in a folder, which lasts while its holder renews it.
+///
+/// It is a lock, see ``FileLock``, on a file that holds a number: the epoch, one more for each
+/// holder. The kernel drops the lock when the process dies. A process that is stopped by a signal
+/// keeps it: once the lease has not been renewed for its length, somebody else may take it over, by
+/// putting a new file in the place of the old one. Whoever held it before finds out by ``isCurrent``,
+/// and must not publish what it has made.
+///
+/// The times of files are compared with the clock. One that is set forward may take a lease from a
+/// holder that is alive: that costs its work, and nothing else.
+public final class Lease: Sendable {
+  private let file: FileDescriptor
+  private let path: FilePath
+  /// What a commit is asked for, in whichever process it happens.
+  public let token: LeaseToken
+
+  /// Takes the lease, or fails. The file is made if it does not exist.
+  ///
+  /// - Parameters:
+  ///   - seconds: How long it lasts without being renewed.
+  ///   - patienceSeconds: How long to wait for a holder that is alive.
+  /// - Throws: ``DurabilityError/locked(_:)`` when another process has it.
+  public init(acquiring path: FilePath, seconds: Double, patienceSeconds: Double = 0) throws {
+    var patience = patienceSeconds
+    var tries = 8
+    while tries > 0 {
+      tries -= 1
+      let file = try RegularFile.open(path, .readWrite, options: .create)
+      if flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 {
+        // The holder may remove the file before it lets go.
+        guard isFile(file, at: path) else {
+          try? file.close()
+          continue
+        }
+        let epoch = Self.epoch(in: file) + 1
+        try Self.write(epoch, to: file, path)
+        (self.file, self.path) = (file, path)
+        token = try LeaseToken(file, path, epoch)
+        return
+      }
+      let code = Errno(rawValue: errno)
+      defer { try? file.close() }
+      if code == .interrupted { continue }
+      guard code == .wouldBlock else {
+        throw DurabilityError.failed(call: "flock", path: path, code)
+      }
+      if let taken = try Self.takeOver(file, path, seconds) {
+        (self.file, self.path) = (taken, path)
+        token = try LeaseToken(taken, path, Self.epoch(in: taken))
+        return
+      }
+      guard patience > 0 else { throw DurabilityError.locked(path) }
+      patience -= 0.05
+      tries = 8
+      _ = poll(nil, 0, 50)
+    }
+    throw DurabilityError.locked(path)
+  }
+
+  deinit { try? file.close() }
+
+  /// Lets it last for its length again, from now on.
+  public func renew() { _ = futimens(file.rawValue, nil) }
+
+  /// Whether nobody has taken it over.
+  public var isCurrent: Bool { isFile(file, at: path) }
+}
+
+extension Lease {
+  /// Puts a new file in the place of one whose holder does not renew it.
+  ///
+  /// - Returns: Nil where the lease still lasts, or somebody else takes it over.
+  private static func takeOver(
+    _ old: FileDescriptor, _ path: FilePath, _ seconds: Double
+  ) throws -> FileDescriptor? {
+    guard hasRunOut(old, seconds) else { return nil }
+    let name = path.lastComponent?.string ?? "lock"
+    let guardPath = path.folder.appending(".\(name)-takeover")
+    // Two that take it over at the same time would both believe that they have it.
+    let entry = try RegularFile.open(guardPath, .readWrite, options: .create)
+    defer { try? entry.close() }
+    guard flock(entry.rawValue, LOCK_EX | LOCK_NB) == 0, isFile(entry, at: guardPath),
+      isFile(old, at: path), hasRunOut(old, seconds)
+    else { return nil }
+    defer { _ = guardPath.withPlatformString { unlink($0) } }
+    let newPath = path.folder.appending(".\(name)-next")
+    let file = try RegularFile.open(newPath, .readWrite, options: [.create, .truncate])
+    do {
+      guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
+        throw DurabilityError.failed(call: "flock", path: newPath, Errno(rawValue: errno))
+      }
+      try write(epoch(in: old) + 1, to: file, newPath)
+      try calling("rename", newPath) {
+        newPath.withPlatformString { from in path.withPlatformString { rename(from, $0) } }
+      }
+    } catch {
+      try? file.close()
+      throw error
+    }
+    return file
+  }
+
+  private static func hasRunOut(_ file: FileDescriptor, _ seconds: Double) -> Bool {
+    var status = stat()
+    var now = timespec()
+    guard fstat(file.rawValue, &status) == 0, clock_gettime(CLOCK_REALTIME, &now) == 0 else {
+      return false
+    }
+    let age =
+      Double(now.tv_sec - status.st_mtim.tv_sec)
+      + Double(now.tv_nsec - status.st_mtim.tv_nsec) / 1e9
+    return age > seconds
+  }
+
+  /// 0 for a file that holds no epoch yet.
+  fileprivate static func epoch(in file: FileDescriptor) -> UInt64 {
+    let bytes = try? [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
+      count = try file.read(
+        fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+    }
+    return bytes.flatMap { UInt64(String(decoding: $0, as: UTF8.self)) } ?? 0
+  }
+
+  private static func write(_ epoch: UInt64, to file: FileDescriptor, _ path: FilePath) throws {
+    do {
+      // Never shorter than before, so nothing of an earlier number is left behind it.
+      try file.writeAll(toAbsoluteOffset: 0, Array(String(epoch).utf8))
+    } catch let errno as Errno {
+      throw DurabilityError.failed(call: "write", path: path, errno)
+    }
+  }
+}
+
+/// Which holder of a ``Lease`` somebody is, or works for.
+public struct LeaseToken: Codable, Sendable, Equatable {
+  public var path: String
+  public var epoch: UInt64
+  var device: UInt64
+  var inode: UInt64
+
+  fileprivate init(_ file: FileDescriptor, _ path: FilePath, _ epoch: UInt64) throws {
+    var status = stat()
+    try calling("fstat", path) { fstat(file.rawValue, &status) }
+    self.path = path.string
+    self.epoch = epoch
+    (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+  }
+
+  /// Whether the holder has the lease still: the file of that name is its own and holds its epoch.
+  public var isCurrent: Bool {
+    guard let file = try? RegularFile.open(FilePath(path)) else { return false }
+    defer { try? file.close() }
+    var status = stat()
+    guard fstat(file.rawValue, &status) == 0 else { return false }
+    return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
+      && Lease.epoch(in: file) == epoch
+  }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import GodwitDurableFiles
+
+@Suite struct `A lease` {
+  /// Lets a lease look as if nobody had renewed it for an hour.
+  private func age(_ path: FilePath) throws {
+    try FileManager.default.setAttributes(
+      [.modificationDate: Date(timeIntervalSinceNow: -3_600)], ofItemAtPath: path.string)
+  }
+
+  @Test func `has one more epoch for each holder`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path.appending("lock")
+    for epoch in 1...12 as ClosedRange<UInt64> {
+      let lease = try Lease(acquiring: path, seconds: 60)
+      #expect(lease.token.epoch == epoch && lease.isCurrent && lease.token.isCurrent)
+    }
+  }
+
+  @Test func `keeps others out while it is renewed`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path.appending("lock")
+    let lease = try Lease(acquiring: path, seconds: 60)
+    #expect(throws: DurabilityError.locked(path)) { try Lease(acquiring: path, seconds: 60) }
+    try age(path)
+    lease.renew()
+    #expect(throws: DurabilityError.locked(path)) { try Lease(acquiring: path, seconds: 60) }
+    #expect(lease.isCurrent)
+  }
+
+  @Test func `can be taken over when it has run out, and says so to its holder`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path.appending("lock")
+    let old = try Lease(acquiring: path, seconds: 60)
+    try age(path)
+    let new = try Lease(acquiring: path, seconds: 60)
+    #expect(new.token.epoch == old.token.epoch + 1)
+    #expect(!old.isCurrent && !old.token.isCurrent)
+    // What the old holder does now is of no use to it, and no harm to the other.
+    old.renew()
+    #expect(new.isCurrent && new.token.isCurrent)
+    #expect(throws: DurabilityError.locked(path)) { try Lease(acquiring: path, seconds: 60) }
+  }
+
+  @Test func `is lost when its file is, and is not found again in a new one`() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path.appending("lock")
+    let old = try Lease(acquiring: path, seconds: 60)
+    #expect(unlink(path.string) == 0)
+    #expect(!old.isCurrent && !old.token.isCurrent)
+    let new = try Lease(acquiring: path, seconds: 60)
+    #expect(new.token.epoch == 1 && !old.token.isCurrent && new.token.isCurrent)
+  }
+
+  @Test func `is taken over by one, however many try`() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path.appending("lock")
+    for _ in 0..<20 {
+      let old = try Lease(acquiring: path, seconds: 60)
+      try age(path)
+      let held = await withTaskGroup(of: Lease?.self) { group in
+        for _ in 0..<8 { group.addTask { try? Lease(acquiring: path, seconds: 60) } }
+        return await group.reduce(into: [Lease]()) { held, lease in
+          if let lease { held.append(lease) }
+        }
+      }
+      #expect(held.count == 1 && held.allSatisfy(\.isCurrent) && !old.isCurrent)
+    }
+  }
+}
