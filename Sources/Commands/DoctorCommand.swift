@@ -1,20 +1,29 @@
 import ArgumentParser
 import GodwitFleet
+import GodwitReport
 import SystemPackage
 
 struct DoctorCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Checks limits, file systems, free space, clock and libraries.")
+    abstract: "Checks limits, file systems, free space, clock and libraries.",
+    discussion: """
+      Of a pipeline its folders, volumes, state, ledger and programs are checked, too: what its next \
+      run will need. Exits with 78 where something is amiss.
+      """)
 
-  @Argument(help: "The folder that holds the stores.")
-  var folder = "."
+  @Argument(help: "The folder that holds the stores, or a pipeline.")
+  var place = "."
+
+  @Option(
+    help: ArgumentHelp("The folder that `run --state` will be given.", valueName: "dir"))
+  var state: String?
 
   @Flag(help: "JSON Lines: one object a check.")
   var json = false
 
   func run() throws {
-    let findings = Doctor(folder: FilePath(folder)).findings()
+    let findings = try findings()
     for finding in findings {
       if json {
         Output.result(json: finding)
@@ -25,5 +34,42 @@ struct DoctorCommand: ParsableCommand {
         "\(mark)  \(finding.name): \(finding.value)" + (finding.advice.map { ". \($0)" } ?? ""))
     }
     if findings.contains(where: { !$0.isGood }) { throw ExitStatus.configuration.exit }
+  }
+
+  private func findings() throws -> [Doctor.Finding] {
+    guard let file = Pipeline.file(at: place) else {
+      return Doctor(folder: FilePath(place)).findings()
+    }
+    // Models and mapping models are read, too: one that cannot be is an error here as it would be there.
+    let job = try PipelineJob(path: place)
+    let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
+    let folder = file.removingLastComponent()
+    return Doctor(folder: folder.isEmpty ? "." : folder).findings()
+      + PipelineDoctor(job.pipeline, places).findings() + Self.programs(job.pipeline.report)
+  }
+
+  /// Programs that are only needed for what the pipeline asks for.
+  private static func programs(_ report: ReportSettings) -> [Doctor.Finding] {
+    var findings: [Doctor.Finding] = []
+    if report.html != nil {
+      findings.append(
+        Doctor.Finding(
+          name: "Graphviz", value: Graphviz.program ?? "not installed", isGood: true,
+          advice: Graphviz.program == nil
+            ? "The report describes the change of the model in words alone." : nil))
+    }
+    if let ping = report.ping {
+      let isAddress = DeadManSwitch.isAddress(ping)
+      let program = DeadManSwitch.program
+      findings.append(
+        Doctor.Finding(
+          name: "ping",
+          value: isAddress ? program ?? "curl is not installed" : "no address of the web",
+          isGood: isAddress && program != nil,
+          advice: isAddress
+            ? (program == nil ? "Install Debian's package curl." : nil)
+            : "Write report.ping as in https://hc-ping.com/UUID."))
+    }
+    return findings
   }
 }

@@ -279,6 +279,13 @@ import Testing
     #expect(found(try search.run(), scratch.path) == ["a/s.sqlite", "a/text.txt", "b/s.sqlite"])
   }
 
+  @Test func `goes into folders whatever their names end with`() throws {
+    let scratch = try Scratch()
+    let names = ["a-wal/s.sqlite", "b-journal/s.sqlite", "c-shm/s.sqlite", "d.sqlite/s.sqlite"]
+    try fill(scratch, names)
+    #expect(found(try StoreSearch(try pipeline(scratch), state: nil).run(), scratch.path) == names)
+  }
+
   @Test func `never finds a backup or a file of a commit, even by its very name`() throws {
     let scratch = try Scratch()
     let names = [

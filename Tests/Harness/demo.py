@@ -1,4 +1,4 @@
-"""A small fleet of Recipes stores, migrated: what a first look shows."""
+"""A small fleet of Recipes stores, migrated by a pipeline: what a first look shows."""
 import argparse
 import os
 import shutil
@@ -34,20 +34,29 @@ def main(arguments=None):
     for number, (version, wal, count, rows) in enumerate(FLEET):
         where = os.path.join(options.directory, f"recipes-{version}{'-wal' if wal else ''}")
         stores += ground.make_fleet(where, count, rows, options.seed + number, version, wal)
-    report, failed = [], 0
+    pipeline = os.path.join(options.directory, "pipeline.yaml")
+    with open(pipeline, "w", encoding="utf-8") as file:
+        file.write(f"""name: demo
+stores: {{ roots: ., include: "recipes-*/*/Recipes.sqlite" }}
+models: {ground.MODELS}
+destination: {ground.DESTINATION}
+report: {{ html: report.html }}
+""")
+    run = tool.run([ground.godwit(), "run", pipeline, "--json"], timeout=600)
+    results = {x["store"]: x for x in run.lines if isinstance(x, dict) and x.get("event") == "result" and "store" in x}
+    report = []
     for store in stores:
-        run = tool.run(tool.migrate_command(store, [ground.MODELS], ground.DESTINATION))
-        result = run.result or {}
-        failed += run.exit != 0
-        found = result.get("source") or result.get("version") or result.get("from") or ""
-        report.append((os.path.relpath(store, options.directory), found, run.verdict or f"exit {run.exit}",
-                       rows_in(store), f"{run.seconds * 1000:.0f}"))
-        for text in run.messages if run.exit else []:
-            ground.say(f"{store}: {text}")
+        result = results.get(os.path.realpath(store), {})
+        report.append((os.path.relpath(store, options.directory), result.get("source", ""),
+                       result.get("verdict", "none"), rows_in(store), f"{result.get('seconds', 0) * 1000:.0f}"))
+        for reason in result.get("reasons") or []:
+            ground.say(f"{store}: {reason.get('message')}")
+    failed = sum(row[2] not in ("migrated", "same-model") for row in report)
     print(ground.table(report, ("store", "version found", "verdict", "rows", "ms")))
-    print(f"{len(report)} stores, {failed} failed. They lie in {os.path.relpath(options.directory)}, "
-          "each with a backup of what it was.")
-    return 1 if failed else 0
+    where = os.path.relpath(options.directory)
+    print(f"{len(report)} stores, {failed} failed. They lie in {where}, each with a backup of what it was.\n"
+          f"The report of the run is {os.path.join(where, 'report.html')}.")
+    return 1 if failed or run.exit else 0
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ struct StoreSearch {
         findings.unreadable.append((folder.path, reason))
         continue
       }
-      for (component, kind) in entries where !Self.isOurs(component.string) {
+      for (component, kind) in entries where !Self.isOurs(component.string, kind) {
         let name = component.string
         let include = folder.include.map { $0.advanced(by: name) }.filter { !$0.isOver }
         let exclude = folder.exclude.map { $0.advanced(by: name, meetsHidden: true) }
@@ -106,12 +106,16 @@ struct StoreSearch {
     }
   }
 
-  /// Files that SQLite keeps beside a store, and what Godwit itself makes.
-  private static func isOurs(_ name: String) -> Bool {
-    name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
-      || name.hasSuffix(".godwit") || name.contains(".godwit-backup-")
-      || name.contains(".godwit-snapshot-")
-      || PendingFile.isTemporaryName(name) || isAssembly(name)
+  /// Files that SQLite keeps beside a store, and what Godwit itself makes. A folder may have a name
+  /// like those of SQLite's files, and is searched.
+  private static func isOurs(_ name: String, _ kind: Kind) -> Bool {
+    if isAssembly(name) || name.contains(".godwit-backup-") || name.contains(".godwit-snapshot-") {
+      return true
+    }
+    // A run directory has the name of its store.
+    if case .folder = kind { return name.hasSuffix(".godwit") }
+    return name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
+      || PendingFile.isTemporaryName(name)
   }
 
   /// `.STORE.godwit-RUN` and `.STORE.godwit-RUN-clone`, see `StoreSwap`.

@@ -1,0 +1,147 @@
+import Glibc
+import GodwitDurableFiles
+import GodwitLedger
+import SystemPackage
+
+/// What a pipeline's runs will need, before one is begun: its folders, their volumes, and where it
+/// writes to. Nothing is changed but for a file that is written into each of those folders and
+/// removed again.
+public struct PipelineDoctor: Sendable {
+  private let pipeline: Pipeline
+  private let places: PipelinePlaces
+
+  public init(_ pipeline: Pipeline, _ places: PipelinePlaces) {
+    self.pipeline = pipeline
+    self.places = places
+  }
+
+  public func findings() -> [Doctor.Finding] {
+    var findings: [Doctor.Finding] = []
+    for root in pipeline.stores.roots { findings += self.findings(ofRoot: root) }
+    findings.append(state)
+    findings.append(ledger)
+    findings += [
+      ("report.html", pipeline.report.html), ("report.metrics", pipeline.report.metrics),
+    ]
+    .compactMap { name, path in path.map { writable(name, $0.resolvingFolders.folder) } }
+    return findings
+  }
+
+  private func findings(ofRoot root: FilePath) -> [Doctor.Finding] {
+    let name = "stores in \(root)"
+    guard (try? FileKind(following: root)) == .folder else {
+      return [
+        Doctor.Finding(
+          name: name, value: "not a folder", isGood: false,
+          advice: "Make it, or correct the path in \(pipeline.file).")
+      ]
+    }
+    let search = Pipeline.Stores(
+      roots: [root], include: pipeline.stores.include, exclude: pipeline.stores.exclude)
+    var some = pipeline
+    some.stores = search
+    do {
+      let found = try StoreSearch(some, state: nil).run()
+      let bytes = found.stores.reduce(Int64(0)) { $0 + $1.bytes }
+      let largest = found.stores.map(\.bytes).max() ?? 0
+      var findings = [
+        Doctor.Finding(
+          name: name, value: "\(found.stores.count) with \(ByteCount.text(bytes))",
+          isGood: found.unreadable.isEmpty && !found.stores.isEmpty,
+          advice: found.unreadable.first.map { "\($0.0) cannot be read: \($0.1)" }
+            ?? (found.stores.isEmpty ? "Check the keys include and exclude." : nil))
+      ]
+      findings.append(space(for: largest, in: root))
+      findings.append(leases(in: root))
+      return findings
+    } catch {
+      return [
+        Doctor.Finding(
+          name: name, value: "\(error)", isGood: false, advice: "Let this user read the folder.")
+      ]
+    }
+  }
+
+  /// Several stores are under way at a time; the largest of them needs the most.
+  private func space(for largest: Int64, in root: FilePath) -> Doctor.Finding {
+    let free = DiskSpace.free(at: root) ?? 0
+    // A migration in place needs the new store, the backup and a clone; see ``DiskSpace``.
+    let needed = Int64(Double(largest) * 3.2)
+    return Doctor.Finding(
+      name: "free space in \(root)", value: ByteCount.text(free), isGood: free > needed,
+      advice: free > needed
+        ? nil
+        : "The largest store needs about \(ByteCount.text(needed)). Free space, or set backups.max."
+    )
+  }
+
+  /// Whether nobody else's having a store open can be found out.
+  private func leases(in root: FilePath) -> Doctor.Finding {
+    let name = "file leases in \(root)"
+    let path = root.appending(".godwit-doctor-\(getpid())")
+    do {
+      try DurableFile.write([1], to: path)
+      defer { try? DurableFile.remove(path) }
+      var lock = try StoreLock(excludingOthersFrom: path)
+      let openers = try lock.takeLease()
+      lock.giveLeaseBack()
+      guard openers == .none else {
+        return Doctor.Finding(
+          name: name, value: "not available", isGood: pipeline.stores.inUse == .offline,
+          advice: pipeline.stores.inUse == .offline
+            ? nil
+            : "Stores cannot be replaced safely while applications may have them open. Close them, and "
+              + "say so with stores.in-use: offline.")
+      }
+      return Doctor.Finding(name: name, value: "available", isGood: true)
+    } catch {
+      return Doctor.Finding(
+        name: name, value: "\(error)", isGood: pipeline.commit != .replace,
+        advice: "This user cannot write there, and so cannot replace stores.")
+    }
+  }
+
+  private var state: Doctor.Finding {
+    let name = "state"
+    do {
+      if try FileKind(following: places.state) == .folder {
+        try Folder(places.state).checkPrivate()
+        let isHeld = try places.isInUse
+        return Doctor.Finding(
+          name: name, value: "\(places.state)" + (isHeld ? ", a run is under way" : ""),
+          isGood: true)
+      }
+      return writable(name, places.state.folder)
+    } catch {
+      return Doctor.Finding(
+        name: name, value: "\(error)", isGood: false,
+        advice: "Give --state a folder that belongs to this user and that nobody else can write to."
+      )
+    }
+  }
+
+  private var ledger: Doctor.Finding {
+    do {
+      let found = try Ledger(readingAt: places.ledger)
+      return Doctor.Finding(
+        name: "ledger", value: found == nil ? "none yet" : "\(places.ledger)", isGood: true)
+    } catch {
+      return Doctor.Finding(
+        name: "ledger", value: "\(error)", isGood: false,
+        advice: "The next run sets it aside and begins a new one.")
+    }
+  }
+
+  private func writable(_ name: String, _ folder: FilePath) -> Doctor.Finding {
+    let path = folder.appending(".godwit-doctor-\(getpid())")
+    do {
+      try DurableFile.write([1], to: path)
+      try DurableFile.remove(path)
+      return Doctor.Finding(name: name, value: "\(folder) is writable", isGood: true)
+    } catch {
+      return Doctor.Finding(
+        name: name, value: "\(folder): \(error)", isGood: false,
+        advice: "Make the folder, or let this user write there.")
+    }
+  }
+}
