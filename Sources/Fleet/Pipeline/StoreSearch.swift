@@ -108,6 +108,7 @@ struct StoreSearch {
   private static func isOurs(_ name: String) -> Bool {
     name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
       || name.hasSuffix(".godwit") || name.contains(".godwit-backup-")
+      || name.contains(".godwit-rolled-back-")
       || PendingFile.isTemporaryName(name) || isAssembly(name)
   }
 
