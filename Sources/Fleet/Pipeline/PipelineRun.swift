@@ -63,7 +63,8 @@ public struct PipelineRun: Sendable {
     let start = ContinuousClock.now
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
-    let lock = try FileLock(acquiring: state.appending("lock"))
+    let lock = try FileLock(
+      acquiring: state.appending("lock"), patienceSeconds: PipelineHistory.lockPatienceSeconds)
     let now = Date().timeIntervalSince1970
     let finished = try await Rollback.finishInterrupted(pipeline, places)
     if finished > 0 {

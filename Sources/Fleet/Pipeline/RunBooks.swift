@@ -106,7 +106,8 @@ public enum PipelineHistory {
   ///
   /// - Throws: ``LedgerError``.
   public static func reading(_ places: PipelinePlaces) throws -> Ledger? {
-    if try FileKind(at: places.state.appending("lock")) == .regular {
+    // Only after a crash: a run that begins meanwhile has to wait for the lock.
+    if (try? PipelineLedger.isAheadOfHistory(places.state)) == true {
       do {
         let lock = try FileLock(acquiring: places.state.appending("lock"))
         _ = try writing(places)
@@ -139,6 +140,10 @@ public enum PipelineHistory {
   public static func lock(_ places: PipelinePlaces) throws -> FileLock {
     try DurableFile.makeFolder(places.state)
     try Folder(places.state).checkPrivate()
-    return try FileLock(acquiring: places.state.appending("lock"))
+    return try FileLock(
+      acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
   }
+
+  /// 1. Commands that only ask hold the lock for moments, to see whether it is held.
+  static let lockPatienceSeconds = 1.0
 }
