@@ -132,7 +132,8 @@ let package = Package(
       "Fleet",
       [
         ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"), ours("Checkpoints"),
-        ours("KeyedArchive"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("DurableFiles"),
+        ours("KeyedArchive"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
+        ours("DurableFiles"),
         ours("SQLite"), ours("Digests"), "CLinux", "CZlib", "CZstd", system,
       ]),
     library(

@@ -270,7 +270,7 @@ import Testing
       [
         "b/s.sqlite", "b/s.sqlite-wal", "b/s.sqlite-shm", "a/s.sqlite", "a/s.sqlite-journal",
         "a/s.sqlite.godwit-backup-2026/x.sqlite", "a/s.sqlite.godwit/run.sqlite",
-        "a/s.sqlite.godwit-backup-2026.sqlite",
+        "a/s.sqlite.godwit-backup-2026.sqlite", "a/s.sqlite.godwit-rolled-back-2026.sqlite",
         "a/.s.sqlite.godwit-backup-2026_SUPPORT/_EXTERNAL_DATA/E",
         ".hidden/s.sqlite", "a/trash/s.sqlite", "state/stores/1/snapshot/s.sqlite", "a/text.txt",
       ])

@@ -113,7 +113,8 @@ def stores_in(directory):
         folders[:] = sorted(f for f in folders if not f.startswith(".") and not f.endswith(".godwit"))
         for name in sorted(names):
             path = os.path.join(base, name)
-            if name.endswith(("-wal", "-shm", "-journal")) or ".godwit-backup-" in name:
+            if name.endswith(("-wal", "-shm", "-journal")) \
+                    or ".godwit-backup-" in name or ".godwit-rolled-back-" in name:
                 continue
             with open(path, "rb") as file:
                 if file.read(16) == b"SQLite format 3\0":

@@ -12,7 +12,7 @@ from . import ground
 
 # Contract §6. A code outside this set is a failure of the tool whatever happened.
 EXIT_CODES = {0, 1, 3, 4, 11, 64, 65, 69, 73, 74, 75, 78}
-VERDICTS = {"migrated", "same-model", "refused", "needs-mapping", "pending", "failed"}
+VERDICTS = {"migrated", "same-model", "refused", "needs-mapping", "quarantined", "pending", "failed"}
 EXIT_OF_VERDICT = {"migrated": 0, "same-model": 0, "refused": 65, "needs-mapping": 65, "pending": 75}
 
 # What a crash of a worker looks like from outside: the coordinator names the signal, or the

@@ -132,6 +132,14 @@ import Testing
     #expect(unknown.status == 3)
   }
 
+  @Test func `leaves nothing that a pipeline of all files takes for a store`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+    #expect(try folder.godwit(["rollback"]).status == 0)
+    #expect(folder.storeFiles().contains { $0.contains(".godwit-rolled-back-") })
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+  }
+
   @Test func `waits for no other run`() throws {
     let folder = try PipelineFolder.orders()
     #expect(try Godwit.run(folder).status == 0)

@@ -164,11 +164,16 @@ final class PipelineLedger: Sendable {
     }
   }
 
+  /// Whether the ledger may lack what the state folder of a run has.
+  static func isAheadOfHistory(_ folder: FilePath) throws -> Bool {
+    try runName(folder).map { $0.isInHistory != true } ?? false
+  }
+
   /// What the state folder of a run has for the ledger that it may lack.
   static func forEachAttempt(
     inState folder: FilePath, _ body: (LedgerAttempt, LedgerBackup?) throws -> Void
   ) throws {
-    guard try runName(folder)?.isInHistory != true else { return }
+    guard try isAheadOfHistory(folder) else { return }
     try forEachAttempt(in: logFile(folder), body)
   }
 

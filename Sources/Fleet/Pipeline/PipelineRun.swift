@@ -79,7 +79,9 @@ public struct PipelineRun: Sendable {
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     // Somebody who only looks whether a run is going on holds it for a moment.
-    let lease = try HeldLease(acquiring: state.appending("lock"), patienceSeconds: 0.1)
+    let lease = try HeldLease(
+      acquiring: state.appending("lock"),
+      patienceSeconds: PipelineHistory.lockPatienceSeconds)
     try RunControl.remove(in: state)
     let now = Date().timeIntervalSince1970
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)

@@ -66,7 +66,7 @@ public struct Rollback: Sendable {
   let selection: Selection
   let isDry: Bool
   var options: [String]
-  private let leases: [LeaseToken]
+  let leases: [LeaseToken]
 
   public init(
     _ pipeline: Pipeline, places: PipelinePlaces, _ selection: Selection, isDry: Bool,
@@ -87,7 +87,7 @@ public struct Rollback: Sendable {
     self.options = options
   }
 
-  private static func folder(in state: FilePath) -> FilePath { state.appending("rollbacks") }
+  static func folder(in state: FilePath) -> FilePath { state.appending("rollbacks") }
 
   /// The run directory of a store's rollback.
   static func directory(of store: FilePath, in state: FilePath) -> RunDirectory {
@@ -154,64 +154,6 @@ public struct Rollback: Sendable {
   }
 }
 
-// Which backups.
-extension Rollback {
-  private func selected(
-    _ ledger: Ledger, _ summary: inout Summary
-  ) throws -> (backups: [LedgerBackup], missing: [End]) {
-    var backups: [LedgerBackup] = []
-    if !selection.stores.isEmpty, selection.run == nil {
-      for store in selection.stores {
-        let path = store.resolvingFolders.string
-        if let backup = try ledger.backups(of: path).first(where: { $0.kind == .source }) {
-          backups.append(backup)
-        }
-      }
-    } else {
-      let run = try selection.run.map { try ledger.run(named: $0) } ?? ledger.lastRunThatMigrated()
-      guard let run else { return ([], []) }
-      summary.run = run.name
-      let wanted = Set(selection.stores.map(\.resolvingFolders.string))
-      try ledger.forEachBackup(ofRun: run.name) { backup in
-        // One that was put back before needs nothing more, unless it is asked for by name.
-        guard backup.kind == .source,
-          wanted.isEmpty ? backup.state == .kept : wanted.contains(backup.store)
-        else { return }
-        backups.append(backup)
-      }
-    }
-    if let version = selection.version {
-      let versions = try versions(of: Set(backups.map(\.run)), ledger)
-      backups.removeAll { versions[$0.run + "\n" + $0.store] != version }
-    }
-    let found = Set(backups.map(\.store))
-    let missing = selection.version == nil ? selection.stores.map(\.resolvingFolders.string) : []
-    return (
-      backups,
-      missing.filter { !found.contains($0) }.map { store in
-        End(
-          item: Item(
-            store: store, verdict: .refused,
-            reasons: [
-              RunReport.Reason(
-                reason: "no-backup", message: "The ledger names no backup of \(store).")
-            ]))
-      }
-    )
-  }
-
-  /// The versions that stores were of before, by run and store.
-  private func versions(of runs: Set<String>, _ ledger: Ledger) throws -> [String: String] {
-    var versions: [String: String] = [:]
-    for run in runs {
-      try ledger.forEachStore(of: run) { attempt, _ in
-        versions[run + "\n" + attempt.store] = attempt.source
-      }
-    }
-    return versions
-  }
-}
-
 // Putting back.
 extension Rollback {
   /// What became of a store, and what the ledger is to know of it.
@@ -229,7 +171,7 @@ extension Rollback {
   }
 
   /// `restore.json`: which backup is put back.
-  private struct RestoreTask: Codable, Sendable {
+  struct RestoreTask: Codable, Sendable {
     var store: String
     var backup: String
     var run: String
@@ -261,7 +203,7 @@ extension Rollback {
     }
   }
 
-  private static func refusal(of backup: LedgerBackup, _ error: any Error) -> Item {
+  static func refusal(of backup: LedgerBackup, _ error: any Error) -> Item {
     if case CommitError.sourceChanged(let store) = error {
       return refusal(of: backup, "changed-since", changedMessage(store.string))
     }
@@ -322,7 +264,7 @@ extension Rollback {
     }
   }
 
-  private func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {
+  func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {
     let store = StoreFiles(FilePath(task.store))
     var end = End(item: Item(store: task.store, verdict: .restored))
     end.item.backup = task.backup
@@ -371,62 +313,5 @@ extension Rollback {
       let directory = Self.directory(of: FilePath(end.item.store), in: places.state)
       if try directory.exists { try directory.remove() }
     }
-  }
-
-  /// Brings rollbacks that were cut off to their end.
-  private func finishInterrupted(_ ledger: Ledger) async throws -> [End] {
-    let folder = Self.folder(in: places.state)
-    guard try FileKind(at: folder) == .folder else { return [] }
-    var ends: [End] = []
-    for name in try DurableFile.names(in: folder) {
-      let directory = RunDirectory(folder.appending(name))
-      guard try FileKind(at: directory.path) == .folder else { continue }
-      let bytes = try RegularFile.bytesIfPresent(
-        of: directory.path.appending("restore.json"), limit: 1 << 20, isPrivate: true)
-      guard let bytes, let task = try? JSONDecoder().decode(RestoreTask.self, from: Data(bytes)),
-        let backup = try ledger.backups(of: task.store).first(where: { $0.path == task.backup }),
-        backup.hasOwnName
-      else {
-        // Nothing was begun.
-        if try !DurableFile.exists(directory.journal) { try directory.remove() }
-        continue
-      }
-      let start = Date().timeIntervalSince1970
-      do {
-        let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
-        let found = try await onOwnThread {
-          try StoreSwap.recoverRestoration(
-            of: StoreFiles(FilePath(task.backup)), to: FilePath(task.store), run: directory,
-            isStoreOffline: isOffline, leases: leases)
-        }
-        guard case .committed(let journal) = found else {
-          try directory.remove()
-          continue
-        }
-        var end = try end(journal, task)
-        end.started = start
-        ends.append(end)
-      } catch {
-        var end = End(item: Self.refusal(of: backup, error))
-        (end.item.backup, end.item.run) = (task.backup, task.run)
-        (end.attemptedBackup, end.started) = (task.backup, start)
-        ends.append(end)
-      }
-    }
-    return ends
-  }
-
-  /// Finishes what an earlier rollback left, before a run looks at stores.
-  ///
-  /// - Returns: How many stores it was.
-  static func finishInterrupted(
-    _ pipeline: Pipeline, _ places: PipelinePlaces, _ lease: HeldLease
-  ) async throws -> Int {
-    guard try FileKind(at: folder(in: places.state)) == .folder,
-      try !DurableFile.names(in: folder(in: places.state)).isEmpty
-    else { return 0 }
-    let none = Selection(stores: [], version: "")
-    let rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
-    return try await rollback.run { _ in }.found
   }
 }

@@ -99,7 +99,8 @@ public enum PipelineHistory {
   ///
   /// - Throws: ``LedgerError``.
   public static func reading(_ places: PipelinePlaces) throws -> Ledger? {
-    if try FileKind(at: places.state.appending("lock")) == .regular {
+    // Only after a crash: a run that begins meanwhile has to wait for the lock.
+    if (try? PipelineLedger.isAheadOfHistory(places.state)) == true {
       do {
         let lock = try FileLock(acquiring: places.state.appending("lock"))
         _ = try writing(places)
@@ -134,8 +135,12 @@ public enum PipelineHistory {
     try DurableFile.makeFolder(places.state)
     try Folder(places.state).checkPrivate()
     return PipelineLock(
-      lease: try HeldLease(acquiring: places.state.appending("lock"), patienceSeconds: 0.1))
+      lease: try HeldLease(
+        acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds))
   }
+
+  /// 1. Commands that only ask hold the lock for moments, to see whether it is held.
+  static let lockPatienceSeconds = 1.0
 }
 
 /// The right to work in a pipeline's state folder, for as long as the value lives.

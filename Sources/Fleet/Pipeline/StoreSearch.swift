@@ -109,9 +109,8 @@ struct StoreSearch {
   /// Files that SQLite keeps beside a store, and what Godwit itself makes. A folder may have a name
   /// like those of SQLite's files, and is searched.
   private static func isOurs(_ name: String, _ kind: Kind) -> Bool {
-    if isAssembly(name) || name.contains(".godwit-backup-") || name.contains(".godwit-snapshot-") {
-      return true
-    }
+    let marks = [".godwit-backup-", ".godwit-snapshot-", ".godwit-rolled-back-"]
+    if isAssembly(name) || marks.contains(where: name.contains) { return true }
     // A run directory has the name of its store.
     if case .folder = kind { return name.hasSuffix(".godwit") }
     return name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")

@@ -1,0 +1,64 @@
+import GodwitDurableFiles
+import GodwitPersistentStore
+import SystemPackage
+
+// Taking a commit back.
+extension CommitSteps {
+  /// Removes everything the commit made beside the store. The store itself is the source, perhaps
+  /// with its WAL's content already in it, perhaps with what others wrote to it since.
+  ///
+  /// Where a clone of a backup has the store's name, somebody wrote to that since: what the rollback
+  /// put aside is then all that is left of the store, and stays.
+  func takeBack(_ journal: CommitJournal) throws {
+    if journal.kind == .restore,
+      try FileMark(journal.storePath)?.isSameFile(as: journal.main) != true
+    {
+      try DurableFile.removeIfPresent(FilePath(journal.assembled))
+      return try forget(journal)
+    }
+    try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
+    if journal.makesExternalFolder {
+      try removeIfEmpty(journal.files.externalDataFolder)
+      try removeIfEmpty(journal.files.supportFolder)
+    }
+    if journal.isReplacement {
+      let backup = journal.backup
+      for path in [backup.store, backup.wal, backup.journal] {
+        try DurableFile.removeIfPresent(path)
+      }
+      // The folder is the backup's alone.
+      let names = try ExternalDataFolder.names(in: backup.externalDataFolder)
+      try ExternalDataFolder.remove(names, from: backup.externalDataFolder)
+      try removeIfEmpty(backup.externalDataFolder)
+      try removeIfEmpty(backup.supportFolder)
+    }
+    try removeLeftovers(of: journal)
+    try DurableFile.removeIfPresent(FilePath(journal.assembled))
+    try DurableFile.remove(CommitJournal.path(in: run))
+  }
+
+  /// Removes the journal of a commit that nothing is left of but what the commit itself used.
+  func forget(_ journal: CommitJournal) throws {
+    try removeLeftovers(of: journal)
+    try DurableFile.remove(CommitJournal.path(in: run))
+  }
+
+  /// Removes what only the commit itself used, and what a crash left of copies half made.
+  func removeLeftovers(of journal: CommitJournal) throws {
+    try DurableFile.removeIfPresent(journal.clonePath)
+    for (log, _) in journal.restoredLogs { try DurableFile.removeIfPresent(FilePath(log.path)) }
+    guard isResumed else { return }
+    let beside = [
+      journal.clonePath, journal.backup.store, journal.backup.wal, journal.backup.journal,
+    ].compactMap { $0.lastComponent?.string }
+    try ExternalDataFolder.removePartial(beside, from: journal.storePath.parent)
+    try ExternalDataFolder.removePartial(journal.added, from: journal.files.externalDataFolder)
+  }
+
+  func removeIfEmpty(_ folder: FilePath) throws {
+    guard try FileKind(at: folder) == .folder, try DurableFile.names(in: folder).isEmpty else {
+      return
+    }
+    try DurableFile.removeTree(folder)
+  }
+}

@@ -1,0 +1,67 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import SystemPackage
+
+// Rollbacks that were cut off.
+extension Rollback {
+  /// Brings rollbacks that were cut off to their end.
+  func finishInterrupted(_ ledger: Ledger) async throws -> [End] {
+    let folder = Self.folder(in: places.state)
+    guard try FileKind(at: folder) == .folder else { return [] }
+    var ends: [End] = []
+    for name in try DurableFile.names(in: folder) {
+      let directory = RunDirectory(folder.appending(name))
+      guard try FileKind(at: directory.path) == .folder else { continue }
+      let bytes = try RegularFile.bytesIfPresent(
+        of: directory.path.appending("restore.json"), limit: 1 << 20, isPrivate: true)
+      guard let bytes, let task = try? JSONDecoder().decode(RestoreTask.self, from: Data(bytes)),
+        let backup = try ledger.backups(of: task.store).first(where: { $0.path == task.backup }),
+        backup.hasOwnName
+      else {
+        // Nothing was begun.
+        if try !DurableFile.exists(directory.journal) { try directory.remove() }
+        continue
+      }
+      let start = Date().timeIntervalSince1970
+      do {
+        let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
+        let found = try await onOwnThread {
+          try StoreSwap.recoverRestoration(
+            of: StoreFiles(FilePath(task.backup)), to: FilePath(task.store), run: directory,
+            isStoreOffline: isOffline, leases: leases)
+        }
+        guard case .committed(let journal) = found else {
+          try directory.remove()
+          continue
+        }
+        var end = try end(journal, task)
+        end.started = start
+        ends.append(end)
+      } catch {
+        var end = End(item: Self.refusal(of: backup, error))
+        (end.item.backup, end.item.run) = (task.backup, task.run)
+        (end.attemptedBackup, end.started) = (task.backup, start)
+        ends.append(end)
+      }
+    }
+    return ends
+  }
+
+  /// Finishes what an earlier rollback left, before a run looks at stores.
+  ///
+  /// - Returns: How many stores it was.
+  static func finishInterrupted(
+    _ pipeline: Pipeline, _ places: PipelinePlaces, _ lease: HeldLease
+  ) async throws -> Int {
+    guard try FileKind(at: folder(in: places.state)) == .folder,
+      try !DurableFile.names(in: folder(in: places.state)).isEmpty
+    else { return 0 }
+    let none = Selection(stores: [], version: "")
+    let rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
+    return try await rollback.run { _ in }.found
+  }
+}
