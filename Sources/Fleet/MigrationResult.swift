@@ -117,6 +117,11 @@ public struct MigrationResult: Codable, Sendable {
   public var output: String?
   /// The source as it was, kept beside the destination that took its place.
   public var backup: String?
+  /// Objects that break the destination's rules and were left out of it. The rows of the destination
+  /// and these are all that the migration made.
+  public var setAside: Int64?
+  /// The store in which they are noted.
+  public var rejects: String?
   public var uriTable: URITable?
   /// True when work of an earlier run was used.
   public var resumed: Bool?
@@ -143,7 +148,7 @@ public struct MigrationResult: Codable, Sendable {
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup
-    case uriTable, resumed, path, plan, counts, rows
+    case setAside, rejects, uriTable, resumed, path, plan, counts, rows
     case seconds, stages, peakRSS, notes, losses, findings
   }
 
@@ -178,6 +183,8 @@ public struct MigrationResult: Codable, Sendable {
     destination = try container.decodeIfPresent(String.self, forKey: .destination)
     output = try container.decodeIfPresent(String.self, forKey: .output)
     backup = try container.decodeIfPresent(String.self, forKey: .backup)
+    setAside = try container.decodeIfPresent(Int64.self, forKey: .setAside)
+    rejects = try container.decodeIfPresent(String.self, forKey: .rejects)
     uriTable = try container.decodeIfPresent(URITable.self, forKey: .uriTable)
     resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)
     path = try container.decodeIfPresent([String].self, forKey: .path)

@@ -217,6 +217,7 @@ struct StoreAttempt {
     (result.source, result.destination) = (kept.source, kept.destination)
     (result.plan, result.sourceIdentity) = (kept.plan, kept.sourceIdentity)
     (result.rows, result.counts) = (kept.rows, kept.counts)
+    (result.setAside, result.rejects) = (kept.setAside, kept.rejects)
     (result.losses, result.notes) = (kept.losses, kept.notes + result.notes)
     ledger.add(kept.findings)
   }

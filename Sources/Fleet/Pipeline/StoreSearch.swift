@@ -110,7 +110,7 @@ struct StoreSearch {
   private static func isOurs(_ name: String) -> Bool {
     name.hasSuffix("-wal") || name.hasSuffix("-shm") || name.hasSuffix("-journal")
       || name.hasSuffix(".godwit") || name.contains(".godwit-backup-")
-      || name.contains(".godwit-snapshot-")
+      || name.contains(".godwit-snapshot-") || name.contains(".godwit-rejects-")
       || PendingFile.isTemporaryName(name) || isAssembly(name)
   }
 
