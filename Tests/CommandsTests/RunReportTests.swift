@@ -32,7 +32,7 @@ import Testing
     view.take(.result(stores[0], Self.result(stores[0], .migrated)), at: later)
     #expect(
       view.line("p", at: later)
-        == "p: 1 of 4 stores, 100 rows/s, 102.4 KiB/s, 30 s left")
+        == "p: 1 of 4 stores, 100 rows/s, 102 KiB/s, 30 s left")
     view.take(.result(stores[1], Self.result(stores[1], .failed)), at: later)
     #expect(view.line("p", at: later).contains("2 of 4 stores, 1 not migrated"))
     #expect(view.line("p", at: later).hasSuffix("10 s left"))

@@ -10,6 +10,10 @@ public struct FoundStore: Sendable, Hashable {
   public var root: FilePath
   /// Of the main file and its WAL.
   public var bytes: Int64
+
+  public init(path: FilePath, root: FilePath, bytes: Int64) {
+    (self.path, self.root, self.bytes) = (path, root, bytes)
+  }
 }
 
 /// Finds the stores of a pipeline.
