@@ -41,6 +41,8 @@ enum FleetPlanText {
       case .attribute: "values"
       case .relationship, .reference, .sharedTarget: "references"
       case .narrowing: "values that a narrower type changes"
+      case .setAside: "objects set aside"
+      case .defaulted: "values replaced by the default"
       case .history: "transactions of the history"
       }
     let name = place.isEmpty ? "" : "\(place): "

@@ -8,6 +8,7 @@ import SystemPackage
 
 extension Chain: ExpressibleByArgument {}
 extension LossPolicy: ExpressibleByArgument {}
+extension InvalidPolicy: ExpressibleByArgument {}
 
 extension LossPolicy {
   static let help: ArgumentHelp =
@@ -55,6 +56,14 @@ struct MigrationArguments: ParsableArguments {
 
   @Option(help: LossPolicy.help)
   var losses: LossPolicy?
+
+  @Option(
+    help: ArgumentHelp(
+      "With a mapping model, rows that the destination's rules refuse: fail refuses the migration, the "
+        + "default; default gives attributes their default values; set-aside leaves the rows out and "
+        + "notes them in NAME.godwit-rejects-RUN.sqlite beside the result.",
+      valueName: "invalid"))
+  var invalid: InvalidPolicy = .fail
 
   @Option(
     help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
@@ -125,7 +134,7 @@ struct MigrationArguments: ParsableArguments {
     !models.isEmpty || to != nil || !mapping.isEmpty || renumber || chain != nil
       || output != nil || state != nil || workers != nil
       || shardBytes.bytes != MigrationRequest.defaultShardBytes || noInfer || noMigrate
-      || acceptDamage || keepState || storeIsOffline || uriTable != nil
+      || invalid != .fail || acceptDamage || keepState || storeIsOffline || uriTable != nil
   }
 
   var runDirectoryPath: FilePath {
@@ -147,6 +156,7 @@ struct MigrationArguments: ParsableArguments {
       renumbersKeys: renumber)
     request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
     request.losses = losses ?? .warn
+    request.invalid = invalid
     request.isStoreOffline = storeIsOffline
     request.bundles = catalog.bundles
     CommandLineTool.code.bring(to: &request)

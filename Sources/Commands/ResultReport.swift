@@ -83,6 +83,11 @@ final class ResultReport: Sendable {
       } else if let output = result.output, output != result.store {
         lines.append("  written to \(output)")
       }
+      if let rejects = result.rejects, let count = result.setAside {
+        lines.append(
+          "  \(grouped(count)) \(count == 1 ? "object is" : "objects are") set aside, noted in \(rejects)"
+        )
+      }
       if let table = result.uriTable {
         lines.append(
           "  \(grouped(table.pairs)) \(table.pairs == 1 ? "pair" : "pairs") of object URIs in \(table.path)"

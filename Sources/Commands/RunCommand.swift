@@ -184,6 +184,7 @@ struct PipelineJob {
     request.chain = try CommandLineTool.code.chain(
       pipeline.chain, mappings: pipeline.mappings.count)
     request.losses = losses ?? pipeline.losses
+    request.invalid = pipeline.invalid
     request.isStoreOffline = pipeline.stores.inUse == .offline
     CommandLineTool.code.bring(to: &request)
     self.request = request

@@ -77,7 +77,10 @@ struct RunView {
   /// Seconds to the end by the speed so far; nil before anything is known of it.
   func secondsLeft(at now: ContinuousClock.Instant) -> Double? {
     let seconds = (now - start).inSeconds
-    guard let share, share > 0, seconds > 1, progress?.isPaused != true else { return nil }
+    // The first store of a run waits for what the others find ready.
+    guard let share, share > 0, workDone > 0 || seconds > 5, seconds > 1,
+      progress?.isPaused != true
+    else { return nil }
     return seconds / share * (1 - share)
   }
 

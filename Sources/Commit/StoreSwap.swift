@@ -26,7 +26,8 @@ public struct StoreSwap: Sendable {
   /// Nil for a chain of versions, where no one plan leads from the source to the destination.
   let plan: MigrationPlan?
   let run: RunDirectory
-  let name: String
+  /// The run's name, which becomes a part of file names.
+  public let name: String
   /// Somebody asserts that no other process has the store open. Only asked where nobody can tell.
   let isStoreOffline: Bool
   /// Whose right to the store this is: a commit needs all of them.

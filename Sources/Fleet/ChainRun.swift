@@ -310,8 +310,11 @@ extension ChainRun {
     settings.keepsState = true
     settings.uriTable = settings.uriTable.map { _ in folder.stepURIs(of: step) }
     settings.record = { _ in }
+    // What one step sets aside would be noted beside a store that nobody sees.
+    var stepRequest = route.request(of: leg, request, store: input, output: written.store)
+    stepRequest.invalid = .fail
     var result = await StoreRun(
-      route.request(of: leg, request, store: input, output: written.store),
+      stepRequest,
       directory: folder.run(of: step), settings: settings, observe: run.observe
     ).run()
     guard result.verdict == .migrated, result.ending == .done else {

@@ -40,21 +40,28 @@ struct DestinationSoundness {
     try verification.remaining(StoreSoundness.destinationJobs(try binding(assembled)))
   }
 
+  /// What every job finds in the rows of a file that the workers did not see.
+  private func allJobs(of binding: StoreBinding) throws -> [StoreFinding] {
+    try StoreSoundness.jobs(binding, aspects: Set(StoreFinding.Kind.allCases)).flatMap {
+      try StoreSoundness.run($0, on: binding.store.connection)
+    }
+  }
+
   private func binding(_ assembled: FilePath) throws -> StoreBinding {
     try StoreSoundness.assembled(
       at: assembled, modelCache: plan.control.modelCache, snapshotFolder: snapshot)
   }
 
   /// - Parameters:
-  ///   - found: What the workers found in the rows.
+  ///   - found: What the workers found in the rows; nil to look at all of it again.
   ///   - newFiles: External data files that the destination gets beside the source's.
   /// - Returns: Findings that the source had, for the report.
   /// - Throws: ``UnsoundDestination``.
   func judge(
-    _ assembled: FilePath, found: [StoreFinding], newFiles: FilePath
+    _ assembled: FilePath, found: [StoreFinding]?, newFiles: FilePath
   ) throws -> [StoreFinding] {
     let binding = try binding(assembled)
-    var findings = found
+    var findings = try found ?? allJobs(of: binding)
     findings += try StoreSoundness.structure(of: binding)
     findings += try StoreSoundness.externalFiles(
       of: binding, in: [newFiles, FilePath(plan.externalDataPath)])

@@ -15,6 +15,10 @@ public struct Doctor: Sendable {
     public var isGood: Bool
     /// What to do where it is not.
     public var advice: String?
+
+    public init(name: String, value: String, isGood: Bool, advice: String? = nil) {
+      (self.name, self.value, self.isGood, self.advice) = (name, value, isGood, advice)
+    }
   }
 
   private let folder: FilePath

@@ -53,6 +53,19 @@ public struct FindingLedger: Sendable {
       })
   }
 
+  /// Forgets what validation found, since it has been seen to.
+  mutating func forgetInvalidRows() {
+    findings.removeAll { $0.code != nil }
+    places = Dictionary(
+      findings.enumerated().map { place, finding in
+        (
+          Key(
+            kind: finding.kind, entity: finding.entity, property: finding.property,
+            code: finding.code), place
+        )
+      }, uniquingKeysWith: { $1 })
+  }
+
   /// Findings that end the migration.
   public var unacceptable: [StoreFinding] {
     findings.filter {

@@ -119,6 +119,11 @@ public struct MigrationResult: Codable, Sendable {
   public var output: String?
   /// The source as it was, kept beside the destination that took its place.
   public var backup: String?
+  /// Objects that break the destination's rules and were left out of it. The rows of the destination
+  /// and these are all that the migration made.
+  public var setAside: Int64?
+  /// The store in which they are noted.
+  public var rejects: String?
   public var uriTable: URITable?
   /// Of a quarantined store: how often it failed.
   public var attempts: Int?
@@ -151,7 +156,7 @@ public struct MigrationResult: Codable, Sendable {
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup
-    case uriTable, attempts, resumed, path, plan, counts, rows
+    case setAside, rejects, uriTable, attempts, resumed, path, plan, counts, rows
     case seconds, stages, peakRSS, notes, losses, findings
   }
 
@@ -186,6 +191,8 @@ public struct MigrationResult: Codable, Sendable {
     destination = try container.decodeIfPresent(String.self, forKey: .destination)
     output = try container.decodeIfPresent(String.self, forKey: .output)
     backup = try container.decodeIfPresent(String.self, forKey: .backup)
+    setAside = try container.decodeIfPresent(Int64.self, forKey: .setAside)
+    rejects = try container.decodeIfPresent(String.self, forKey: .rejects)
     uriTable = try container.decodeIfPresent(URITable.self, forKey: .uriTable)
     attempts = try container.decodeIfPresent(Int.self, forKey: .attempts)
     resumed = try container.decodeIfPresent(Bool.self, forKey: .resumed)

@@ -11,7 +11,7 @@ struct RunFolder {
   private static let ownNames: Set<String> =
     Set([
       "lock", "plan.json", "journal.json", "events.jsonl", "name", "external", "snapshot", "steps",
-      "chain.json", "result.json",
+      "chain.json", "result.json", "rejects.sqlite",
       "offsets.json", "associations",
     ])
     .union(Stage.allCases.map(\.rawValue))

@@ -218,6 +218,7 @@ struct StoreAttempt {
     (result.plan, result.sourceIdentity) = (kept.plan, kept.sourceIdentity)
     result.storeUUID = kept.storeUUID
     (result.rows, result.counts) = (kept.rows, kept.counts)
+    (result.setAside, result.rejects) = (kept.setAside, kept.rejects)
     (result.losses, result.notes) = (kept.losses, kept.notes + result.notes)
     ledger.add(kept.findings)
   }

@@ -82,7 +82,7 @@ extension StoreAttempt {
       case .link:
         add(try await onOwnThread { try barrier.gather() })
         try refuseLosses()
-      default: try stopAtInvalidRows()
+      default: if request.invalid == .fail { try stopAtInvalidRows() }
       }
     }
     try requireLeases()
@@ -91,7 +91,6 @@ extension StoreAttempt {
     try folder.discard(.soundness)
     let path = try swap.assemblyPath()
     try await assembleAndAudit(plan, at: path, pool)
-    let mark = try FileMark(path)
     await pool.open(assembled: path)
     let verification = StoreVerification(plan: plan, run: directory)
     async let isSound: Void = onOwnThread {
@@ -99,11 +98,13 @@ extension StoreAttempt {
       try verification.countRows(in: path)
     }
     try await perform(.verify, plan, pool)
-    if barrier != nil { try stopAtInvalidRows() }
+    if barrier != nil, request.invalid == .fail { try stopAtInvalidRows() }
     let found = try await askDestination(plan, path, verification, pool)
     try await isSound
     count(try await onOwnThread { try verification.compare() })
-    try await judgeDestination(plan, path, found)
+    let isCleaned = try await cleanInvalidRows(plan, path)
+    try await judgeDestination(plan, path, isCleaned ? nil : found)
+    let mark = try FileMark(path)
     let earlier = try EarlierOutput(request)
     if let earlier {
       guard try await onOwnThread({ try swap.isPublished(path) }) else { throw earlier.isAnother }
@@ -186,7 +187,7 @@ extension StoreAttempt {
   }
 
   private mutating func judgeDestination(
-    _ plan: MigrationPlan, _ path: FilePath, _ found: [StoreFinding]
+    _ plan: MigrationPlan, _ path: FilePath, _ found: [StoreFinding]?
   ) async throws {
     let (soundness, newFiles) = (soundness(plan), directory.external)
     let carried = try await onOwnThread {
@@ -197,6 +198,8 @@ extension StoreAttempt {
 
   private mutating func commit(_ swap: StoreSwap, _ path: FilePath) async throws {
     watch = nil
+    let rejects = try publishRejects(name: swap.name)
+    result.rejects = rejects?.string
     var known = result
     known.findings = ledger.findings
     try RunFolder(directory: directory).keep(known)
@@ -205,7 +208,29 @@ extension StoreAttempt {
     var begin = RunEvent(.stage, stage: "commit")
     begin.units = 1
     emit(begin)
-    let journal = try await onOwnThread {
+    let journal: CommitJournal
+    do {
+      journal = try await commit(swap, path, emit)
+    } catch {
+      // A commit that was begun may still be brought to its end.
+      if let rejects, try !DurableFile.exists(directory.journal) {
+        try DurableFile.removeIfPresent(rejects)
+        result.rejects = nil
+      }
+      throw error
+    }
+    let cost = MigrationResult.StageCost(
+      stage: "commit", seconds: (ContinuousClock.now - start).inSeconds, rows: 0, bytes: 0,
+      units: 1, reused: 0)
+    stages.append(cost)
+    finish(cost)
+    succeed(journal)
+  }
+
+  private func commit(
+    _ swap: StoreSwap, _ path: FilePath, _ emit: @escaping @Sendable (RunEvent) -> Void
+  ) async throws -> CommitJournal {
+    try await onOwnThread {
       try DurableSteps.observing(
         with: { step, path in
           var event = RunEvent(.commitStep, stage: "commit")
@@ -214,12 +239,6 @@ extension StoreAttempt {
         }
       ) { try swap.commit(path) }
     }
-    let cost = MigrationResult.StageCost(
-      stage: "commit", seconds: (ContinuousClock.now - start).inSeconds, rows: 0, bytes: 0,
-      units: 1, reused: 0)
-    stages.append(cost)
-    finish(cost)
-    succeed(journal)
   }
 }
 

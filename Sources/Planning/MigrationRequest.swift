@@ -41,6 +41,8 @@ public struct MigrationRequest: Sendable {
   public var chain = Chain.direct
   /// What is done about rows, values and references that would be dropped.
   public var losses = LossPolicy.warn
+  /// What is done about rows that the destination's validation refuses.
+  public var invalid = InvalidPolicy.fail
   /// The entity migration policies that mapping models may name.
   public var policies = RegisteredPolicies.none
   /// What ``Chain/staged`` goes by.

@@ -58,8 +58,8 @@ import Testing
 
   @Test func `is taken over by one, however many try`() async throws {
     let folder = try TemporaryFolder()
-    let path = folder.path.appending("lock")
-    for _ in 0..<20 {
+    for number in 0..<20 {
+      let path = folder.path.appending("lock-\(number)")
       let old = try Lease(acquiring: path, seconds: 60)
       try age(path)
       let held = await withTaskGroup(of: Lease?.self) { group in

@@ -52,6 +52,7 @@ import Testing
       infer: false
       chain: progressive
       losses: refuse
+      invalid: set-aside
       workers: 2
       shard: { bytes: 4MiB }
       commit: { beside: -2.0 }
@@ -81,7 +82,7 @@ import Testing
     #expect(pipeline.destination == "Recipes 2")
     #expect(pipeline.mappings.last == "/srv/Pipelines/nightly/units.mapping.yaml")
     #expect(!pipeline.migrates && !pipeline.infersMapping && pipeline.chain == .progressive)
-    #expect(pipeline.losses == .refuse)
+    #expect(pipeline.losses == .refuse && pipeline.invalid == .setAside)
     #expect(pipeline.workers == 2 && pipeline.shardBytes == 4 << 20)
     #expect(pipeline.commit == .beside(suffix: "-2.0"))
     #expect(pipeline.backups == BackupRetention(keepSeconds: 1_209_600, maxBytes: 200 << 30))
@@ -107,6 +108,7 @@ import Testing
     ("commit: { besides: x }", "Did you mean beside?"),
     ("commit: { beside: .new }", "begins with no dot"),
     ("commit: { beside: a/b }", "part of a file name"),
+    ("invalid: setaside", "Did you mean set-aside?"),
     ("migrate: yes", "none of true, false"),
     ("workers: 0", "from 1 to 256"), ("workers: two", "from 1 to 256"),
     ("shard: { bytes: 16 parsecs }", "such as 16MiB"), ("shard: {}", "needs the key bytes"),
@@ -150,7 +152,7 @@ import Testing
     #expect("\(error.map(String.init(describing:)) ?? "")".contains(said))
   }
 
-  @Test(arguments: ["invalid", "engine"])
+  @Test(arguments: ["engine"])
   func `never ignores a key of what is not done yet`(key: String) throws {
     let error = #expect(throws: PipelineError.self) {
       try read("stores: { roots: /a }\nmodels: m\n\(key): x")
@@ -187,6 +189,8 @@ import Testing
     #expect(keys("report") == Set(ReportSettings.Key.allCases.map(\.rawValue)))
     let chain = properties["chain"] as? [String: Any]
     #expect(Set(chain?["enum"] as? [String] ?? []) == Set(Chain.allCases.map(\.rawValue)))
+    let invalid = properties["invalid"] as? [String: Any]
+    #expect(Set(invalid?["enum"] as? [String] ?? []) == Set(InvalidPolicy.allCases.map(\.rawValue)))
     let losses = properties["losses"] as? [String: Any]
     #expect(Set(losses?["enum"] as? [String] ?? []) == Set(LossPolicy.allCases.map(\.rawValue)))
   }

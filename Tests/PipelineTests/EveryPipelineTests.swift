@@ -10,9 +10,9 @@ extension PipelineFolder {
     case "bucket":
       let model = try FixtureModels.model(at: path("Things.xcdatamodeld/Things.xcdatamodel"))
       _ = try ThingsFleet(stores: 2, things: 60, seed: seed).write(model, to: path("stores"))
-    case "recipes-1.1", "recipes-2.0":
+    case "recipes-1.1", "recipes-2.0", "recipes-canary", "recipes-in-use":
       var fleet = RecipesFleet(stores: 3, rows: 300, seed: seed)
-      fleet.version = url.lastPathComponent == "recipes-2.0" ? .mixed : .one
+      fleet.version = url.lastPathComponent == "recipes-1.1" ? .one : .mixed
       fleet.logs = .some
       fleet.external = true
       try fleet.write(to: path("stores"))
@@ -37,8 +37,8 @@ extension PipelineFolder {
 @Suite struct `Every pipeline` {
   @Test func `of the documentation is there`() {
     let wanted: Set = [
-      "bucket", "celsius", "escaped-keys", "notes-progressive", "recipes-1.1", "recipes-2.0", "recipes-ingredients",
-      "total-cost", "trades",
+      "bucket", "celsius", "escaped-keys", "notes-progressive", "recipes-1.1", "recipes-2.0",
+      "recipes-canary", "recipes-in-use", "recipes-ingredients", "total-cost", "trades",
     ]
     #expect(wanted.isSubset(of: PipelineFolder.names))
   }

@@ -69,14 +69,14 @@ import Testing
 }
 
 @Suite struct `godwit run in canary waves` {
-  private static let names = (1...40).map { "s\($0)" }
+  private static let names = (1...20).map { "s\($0)" }
   private static let keys = "limits: { failure-budget: 10% }\ncanary: [1, 10%, 100%]"
 
   @Test func `ends one wave before the next begins`() throws {
     let folder = try PipelineFolder.orders(Self.names, Self.keys)
     let run = try Godwit.run(folder)
-    #expect(run.status == 0 && run.counts == "40 found, 40 migrated")
-    #expect(run.lines("wave").map { $0["stores"] as? Int } == [1, 3, 36])
+    #expect(run.status == 0 && run.counts == "20 found, 20 migrated")
+    #expect(run.lines("wave").map { $0["stores"] as? Int } == [1, 1, 18])
     let order = run.lines.compactMap { line -> String? in
       switch line["event"] as? String {
       case "wave": return "wave"
@@ -84,31 +84,31 @@ import Testing
       default: return nil
       }
     }
-    #expect(order.split(separator: "wave").map(\.count) == [1, 3, 36])
+    #expect(order.split(separator: "wave").map(\.count) == [1, 1, 18])
   }
 
   @Test func `stops in the wave that breaks the budget, and never begins the next`() throws {
     let folder = try PipelineFolder.orders(Self.names, Self.keys)
     let first = try Godwit.run(folder)
     let stores = first.lines("result").compactMap { $0["store"] as? String }
-    #expect(stores.count == 40)
-    // The same stores again; the second store of the second wave is a bad one.
+    #expect(stores.count == 20)
+    // The same stores again; the second wave has a bad one.
     let again = try PipelineFolder.orders(Self.names, Self.keys)
     // The waves go by paths, so they are found out for these ones.
     let probe = try Godwit.run(
-      ["run", again.url.path, "--json"], stopAt: #""event":"wave","stores":3"#)
+      ["run", again.url.path, "--json"], stopAt: #""event":"wave","stores":1"#)
     #expect(probe.status == 75 || probe.status == 0)
     let file = try again.bytes("state/waves.json")
     let known = try #require(
       try JSONSerialization.jsonObject(with: file) as? [String: Any])
     let waves = try #require(known["waves"] as? [[String]])
-    try #require(waves.map(\.count) == [1, 3])
-    try again.writeBad(String((waves[1][1] as NSString).lastPathComponent.dropLast(7)))
+    try #require(waves.map(\.count) == [1, 1])
+    try again.writeBad(String((waves[1][0] as NSString).lastPathComponent.dropLast(7)))
     let broken = try Godwit.run(again)
     #expect(broken.status == 4, "\(broken.messages)")
     #expect(broken.summary["wave"] as? Int == 2)
     #expect(broken.messages.contains("of wave 2"))
-    #expect((broken.summary["migrated"] as? Int ?? 99) <= 3)
+    #expect((broken.summary["migrated"] as? Int ?? 99) <= 1)
     #expect(broken.lines("wave").count == 2)
   }
 

@@ -58,7 +58,7 @@ extension StageStore {
   }
 
   /// Columns that do not begin with NULL, in the order of their names.
-  private func defaults(of entity: EntityName) -> [(column: String, value: SQLiteValue)] {
+  func defaults(of entity: EntityName) -> [(column: String, value: SQLiteValue)] {
     var found: [(column: String, value: SQLiteValue)] = []
     func add(_ attribute: AttributeDescription, _ column: String) {
       switch attribute.defaultValue {
@@ -134,7 +134,7 @@ extension StageStore {
     return found
   }
 
-  private func relationships(of entity: EntityName) throws -> [StageRelationship] {
+  func relationships(of entity: EntityName) throws -> [StageRelationship] {
     try model.properties(of: entity).compactMap { declared in
       guard declared.property.isStored, declared.property.relationship != nil,
         case .relationship(let found) = try place(of: declared.property.name, in: entity)
@@ -167,7 +167,7 @@ extension StageStore {
     }
   }
 
-  private func dropFiles(of object: ObjectReference) throws {
+  func dropFiles(of object: ObjectReference) throws {
     for declared in model.properties(of: object.entity) where declared.property.isStored {
       guard declared.property.attribute?.allowsExternalBinaryDataStorage == true,
         case .attribute(let column) = try place(of: declared.property.name, in: object.entity)

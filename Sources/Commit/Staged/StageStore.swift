@@ -95,6 +95,15 @@ public final class StageStore: StageStoreAccess {
     _ handler: CustomMigrationStage.Handler, on path: FilePath, model: EntityHierarchy,
     settings: Settings
   ) throws -> Outcome {
+    try change(path, model: model, settings: settings) { try handler(StageContext($0)) }
+  }
+
+  /// Changes a store, in one transaction, and saves.
+  @discardableResult
+  static func change(
+    _ path: FilePath, model: EntityHierarchy, settings: Settings,
+    _ body: (StageStore) throws -> Void
+  ) throws -> Outcome {
     let store = try StageStore(path: path, model: model, settings)
     let connection = store.connection
     let wasWAL =
@@ -107,7 +116,7 @@ public final class StageStore: StageStoreAccess {
     try connection.execute("BEGIN IMMEDIATE")
     let outcome: Outcome
     do {
-      try handler(StageContext(store))
+      try body(store)
       try store.save()
       outcome = Outcome(
         obsolete: try store.unreferencedFiles(), changed: try store.changedCount(),

@@ -41,6 +41,8 @@ public struct Pipeline: Sendable, Equatable {
   public var chain: Chain?
   /// What is done about rows, values and references that would be dropped.
   public var losses = LossPolicy.warn
+  /// What is done about rows that the destination's validation refuses.
+  public var invalid = InvalidPolicy.fail
   /// Worker processes of all stores together; nil: as many as the machine suggests.
   public var workers: Int?
   /// Row bytes that one shard should hold.

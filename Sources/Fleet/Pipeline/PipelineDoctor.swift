@@ -23,7 +23,9 @@ public struct PipelineDoctor: Sendable {
     findings += [
       ("report.html", pipeline.report.html), ("report.metrics", pipeline.report.metrics),
     ]
-    .compactMap { name, path in path.map { writable(name, $0.resolvingFolders.folder) } }
+    .compactMap { name, path in
+      path.map { writable(name, $0.resolvingFolders.removingLastComponent()) }
+    }
     return findings
   }
 
@@ -111,7 +113,7 @@ public struct PipelineDoctor: Sendable {
           name: name, value: "\(places.state)" + (isHeld ? ", a run is under way" : ""),
           isGood: true)
       }
-      return writable(name, places.state.folder)
+      return writable(name, places.state.removingLastComponent())
     } catch {
       return Doctor.Finding(
         name: name, value: "\(error)", isGood: false,

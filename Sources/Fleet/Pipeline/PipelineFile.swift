@@ -19,6 +19,7 @@ import SystemPackage
 ///     infer: true
 ///     chain: direct                      # or progressive, or staged
 ///     losses: warn                       # or allow, refuse
+///     invalid: fail                      # or default, set-aside
 ///     workers: 2
 ///     shard: { bytes: 16MiB }
 ///     commit: replace                    # or { beside: SUFFIX }
@@ -36,11 +37,11 @@ enum PipelineFile {
 
   enum Key: String, CaseIterable {
     case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
-    case commit, limits, canary, backups, quarantine, report
+    case commit, limits, canary, invalid, backups, quarantine, report
     // Of the format, and not of this version.
-    case invalid, engine
+    case engine
 
-    static let unsupported: Set<Key> = [.invalid, .engine]
+    static let unsupported: Set<Key> = [.engine]
   }
 
   enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
@@ -130,6 +131,7 @@ extension Pipeline {
     infersMapping = try fields[.infer]?.word(PipelineFile.Choice.self) != .false
     chain = try fields[.chain]?.word(Chain.self)
     losses = try fields[.losses]?.word(LossPolicy.self) ?? losses
+    invalid = try fields[.invalid]?.word(InvalidPolicy.self) ?? invalid
     workers = try fields[.workers].map(Self.workers)
     shardBytes = try fields[.shard].map(Self.shardBytes) ?? shardBytes
     commit = try fields[.commit].map(Self.commit) ?? .replace

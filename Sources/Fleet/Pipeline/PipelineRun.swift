@@ -249,6 +249,7 @@ extension PipelineRun {
       digest.update(try version.hierarchy().modelCacheBytes())
     }
     for mapping in template.mappings { add(try mapping.document.text()) }
+    if template.invalid != .fail { add(template.invalid.rawValue) }
     if let digest = template.ownCodeDigest { add(digest) }
     return Hexadecimal.text(of: digest.finish())
   }

@@ -112,4 +112,13 @@ public struct PipelineStart: Codable, Sendable {
   public var links: Int
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
   public var unknown: [String]?
+
+  public init(
+    pipeline: String, run: String? = nil, resumed: Bool? = nil, stores: Int, bytes: Int64,
+    links: Int, unknown: [String]? = nil
+  ) {
+    (self.pipeline, self.run, self.resumed) = (pipeline, run, resumed)
+    (self.stores, self.bytes, self.links) = (stores, bytes, links)
+    self.unknown = unknown
+  }
 }

@@ -10,6 +10,10 @@ public struct FoundStore: Sendable, Hashable {
   public var root: FilePath
   /// Of the main file and its WAL.
   public var bytes: Int64
+
+  public init(path: FilePath, root: FilePath, bytes: Int64) {
+    (self.path, self.root, self.bytes) = (path, root, bytes)
+  }
 }
 
 /// Finds the stores of a pipeline.
@@ -109,7 +113,7 @@ struct StoreSearch {
   /// Files that SQLite keeps beside a store, and what Godwit itself makes. A folder may have a name
   /// like those of SQLite's files, and is searched.
   private static func isOurs(_ name: String, _ kind: Kind) -> Bool {
-    let marks = [".godwit-backup-", ".godwit-snapshot-", ".godwit-rolled-back-"]
+    let marks = ["backup", "snapshot", "rolled-back", "rejects"].map { ".godwit-\($0)-" }
     if isAssembly(name) || marks.contains(where: name.contains) { return true }
     // A run directory has the name of its store.
     if case .folder = kind { return name.hasSuffix(".godwit") }

@@ -93,7 +93,8 @@ extension ValidationRules.Rule {
     }
   }
 
-  var message: String {
+  /// What is wrong with a row that breaks it.
+  public var message: String {
     switch check {
     case .required: "is required and NULL"
     case .atLeast: isDate ? "is sooner than its earliest date" : "is lower than its minimum"
@@ -121,6 +122,14 @@ public final class ValidationJudge {
       if case .pattern(let text) = rule.check { pattern?(text) } else { nil }
     }
     failures = Array(repeating: (0, []), count: rules.rules.count)
+  }
+
+  /// The rules that a row breaks.
+  ///
+  /// - Parameter values: As many as the columns that the rules were made for.
+  public func broken(_ values: UnsafePointer<RawValue>) -> [ValidationRules.Rule] {
+    rules.rules.indices.filter { !holds(rules.rules[$0].check, values[rules.rules[$0].place], $0) }
+      .map { rules.rules[$0] }
   }
 
   /// - Parameter values: As many as the columns that the rules were made for.

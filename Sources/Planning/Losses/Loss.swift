@@ -47,6 +47,10 @@ public struct Loss: Codable, Sendable, Hashable {
     case narrowing
     /// Persistent history, or CloudKit mirroring, that is not carried.
     case history
+    /// An object that breaks the destination's rules and was set aside.
+    case setAside = "set-aside"
+    /// A value that breaks the destination's rules and gave way to the default value.
+    case defaulted
   }
 
   public var kind: Kind

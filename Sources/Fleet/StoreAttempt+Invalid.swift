@@ -1,0 +1,80 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+// Rows that the destination's validation refuses, where the request says to do something about them.
+extension StoreAttempt {
+  /// Where the rows that were set aside are noted, until the commit.
+  private var rejects: FilePath { directory.path.appending("rejects.sqlite") }
+
+  /// Sees to invalid rows in the assembled file.
+  ///
+  /// - Returns: False where there is none, or nothing is to be done about them.
+  /// - Throws: ``InvalidRows`` where rows break rules all the same.
+  mutating func cleanInvalidRows(_ plan: MigrationPlan, _ path: FilePath) async throws -> Bool {
+    let invalid = ledger.findings.filter { $0.code != nil }
+    guard plan.mapped != nil, request.invalid != .fail, !invalid.isEmpty else { return false }
+    let cleaning = InvalidRowCleaning(request.invalid, rejects: rejects)
+    let cache = plan.control.modelCache
+    let outcome: InvalidRowCleaning.Outcome
+    do {
+      outcome = try await onOwnThread {
+        try cleaning.clean(
+          path, model: try EntityHierarchy(modelCache: cache),
+          settings: StageStore.Settings(
+            side: .destination, pattern: RegularExpression.matcher,
+            runDate: Date().timeIntervalSinceReferenceDate))
+      }
+    } catch StagedMigrationError.invalidObjects(let findings) {
+      throw InvalidRows(findings: findings)
+    }
+    ledger.forgetInvalidRows()
+    take(outcome)
+    return true
+  }
+
+  private mutating func take(_ outcome: InvalidRowCleaning.Outcome) {
+    for (entity, count) in outcome.setAside.sorted(by: { $0.key < $1.key }) {
+      result.losses.append(
+        Loss(
+          .setAside, entity: entity, count: count, primaryKeys: outcome.examples[entity] ?? [],
+          message: "\(entity): \(count) \(count == 1 ? "object breaks" : "objects break") the "
+            + "destination's rules, and \(count == 1 ? "is" : "are") set aside."))
+      if let all = result.counts?[entity] { result.counts?[entity] = all - count }
+      result.rows = result.rows.map { $0 - count }
+    }
+    for (name, count) in outcome.defaulted.sorted(by: { $0.key < $1.key }) {
+      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+      result.losses.append(
+        Loss(
+          .defaulted, entity: parts[0], property: parts.last, count: count,
+          primaryKeys: outcome.examples[name] ?? [],
+          message: "\(name): \(count) \(count == 1 ? "value breaks" : "values break") the "
+            + "destination's rules, and \(count == 1 ? "has" : "have") the default value now."))
+    }
+    if !outcome.setAside.isEmpty {
+      result.setAside = outcome.setAside.values.reduce(0, +)
+    }
+  }
+
+  /// Puts the store of rejects beside the output, before the commit: whoever finds the new store finds
+  /// what is missing in it.
+  ///
+  /// - Returns: Nil where nothing was set aside.
+  func publishRejects(name: String) throws -> FilePath? {
+    guard result.setAside != nil else { return nil }
+    let output = request.output ?? request.store
+    let target = output.removingLastComponent().appending(
+      "\(output.lastComponent?.stem ?? "store").godwit-rejects-\(name).sqlite")
+    try DurableFile.removeIfPresent(target)
+    try DurableFile.copy(rejects, to: target)
+    return target
+  }
+}

@@ -1,0 +1,139 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+/// Orders of customers; the destination wants a number of each order, an amount of at least 0, and a
+/// customer of each parcel.
+@Suite struct `Rows that the destination refuses` {
+  private static func model(_ rules: Bool) -> String {
+    """
+    <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+    <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0" \
+    userDefinedModelVersionIdentifier="\(rules ? 2 : 1)">
+      <entity name="Customer">
+        <attribute name="name" optional="YES" attributeType="String"/>
+        <relationship name="orders" optional="YES" toMany="YES" deletionRule="Cascade" \
+    destinationEntity="Order" inverseName="customer" inverseEntity="Order"/>
+      </entity>
+      <entity name="Order">
+        <attribute name="number" optional="\(rules ? "NO" : "YES")" attributeType="String"/>
+        <attribute name="amount" optional="YES" attributeType="Double" \
+    defaultValueString="1.5" usesScalarValueType="YES" \(rules ? #"minValueString="0""# : "")/>
+        \(rules ? #"<attribute name="remark" optional="YES" attributeType="String"/>"# : "")
+        <relationship name="customer" optional="YES" maxCount="1" deletionRule="Nullify" \
+    destinationEntity="Customer" inverseName="orders" inverseEntity="Customer"/>
+        <relationship name="parcels" optional="YES" toMany="YES" deletionRule="Deny" \
+    destinationEntity="Parcel" inverseName="order" inverseEntity="Order"/>
+      </entity>
+      <entity name="Parcel">
+        <attribute name="weight" optional="YES" attributeType="Double" usesScalarValueType="YES"/>
+        <relationship name="order" optional="\(rules ? "NO" : "YES")" maxCount="1" \
+    deletionRule="Nullify" destinationEntity="Order" inverseName="parcels" inverseEntity="Order"/>
+      </entity>
+    </model>
+    """
+  }
+
+  /// Four orders, of which one has no number and another a negative amount.
+  private func folder(_ invalid: String) throws -> PipelineFolder {
+    let folder = try PipelineFolder("total-cost")
+    for version in [1, 2] {
+      let name = version == 1 ? "Shop" : "Shop 2"
+      try FileManager.default.createDirectory(
+        atPath: folder.path("Shop.xcdatamodeld/\(name).xcdatamodel"),
+        withIntermediateDirectories: true)
+      try Self.model(version == 2).write(
+        toFile: folder.path("Shop.xcdatamodeld/\(name).xcdatamodel/contents"), atomically: true,
+        encoding: .utf8)
+    }
+    try """
+    stores: { roots: stores }
+    models: Shop.xcdatamodeld
+    destination: Shop 2
+    mappings: shop.yaml
+    invalid: \(invalid)
+    """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    let made = try Godwit.run([
+      "mapping", "infer", folder.path("Shop.xcdatamodeld/Shop.xcdatamodel"),
+      folder.path("Shop.xcdatamodeld/Shop 2.xcdatamodel"), "-o", folder.path("shop.yaml"),
+    ])
+    try #require(made.status == 0, "\(made.messages)")
+    try folder.write(
+      "stores/a.sqlite", "Shop.xcdatamodeld/Shop",
+      """
+      INSERT INTO ZCUSTOMER (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 1, 1, 'Ada');
+      INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT, ZCUSTOMER) VALUES
+        (1, 2, 1, 'A', 5, 1), (2, 2, 1, NULL, 5, 1), (3, 2, 1, 'C', -2, NULL), (4, 2, 1, 'D', 1, 1);
+      INSERT INTO ZPARCEL (Z_PK, Z_ENT, Z_OPT, ZWEIGHT, ZORDER) VALUES (1, 3, 1, 2, 1), (2, 3, 1, 3, 2)
+      """)
+    return folder
+  }
+
+  @Test func `refuse the migration`() throws {
+    let folder = try folder("fail")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.counts == "1 found, 1 refused")
+    #expect(folder.storeFiles() == ["a.sqlite"])
+  }
+
+  @Test func `are set aside, with those that need them, and all rows are accounted for`() throws {
+    let folder = try folder("set-aside")
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == "1 found, 1 migrated")
+    let result = try #require(run.results.values.first)
+    // Both orders, and the parcel of one of them, which must have an order.
+    #expect(result["setAside"] as? Int == 3)
+    #expect(result["rows"] as? Int == 4, "7 rows, less 3")
+    let counts = try #require(result["counts"] as? [String: Int])
+    #expect(counts == ["Customer": 1, "Order": 2, "Parcel": 1])
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ZNUMBER FROM ZORDER ORDER BY 1") == ["A", "D"])
+    #expect(try folder.table("stores/a.sqlite", "SELECT Z_PK FROM ZPARCEL") == ["1"])
+    let rejects = try #require(folder.storeFiles().first { $0.contains(".godwit-rejects-") })
+    #expect(result["rejects"] as? String == folder.path("stores/" + rejects))
+    #expect(
+      try folder.table(
+        "stores/" + rejects,
+        "SELECT entity, Z_PK, code, property, value FROM ZREJECT ORDER BY entity, Z_PK")
+        == ["Order 2 1570 number -", "Order 3 1620 amount -2.0", "Parcel 2 1570 order -"])
+    let losses = try #require(result["losses"] as? [[String: Any]])
+    #expect(
+      losses.filter { $0["kind"] as? String == "set-aside" }.compactMap { $0["count"] as? Int }
+        .reduce(0, +) == 3)
+    #expect(try Godwit.run(["verify", folder.path("stores/a.sqlite")]).status == 0)
+    #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
+  }
+
+  @Test func `get the default value where there is one`() throws {
+    let folder = try folder("default")
+    let refused = try Godwit.run(folder)
+    #expect(refused.counts == "1 found, 1 refused", "a number has no default")
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute("UPDATE ZORDER SET ZNUMBER = 'B' WHERE Z_PK = 2")
+    try store.close()
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ZNUMBER, ZAMOUNT FROM ZORDER ORDER BY 1")
+        == ["A 5.0", "B 5.0", "C 1.5", "D 1.0"])
+    let losses = try #require(run.results.values.first?["losses"] as? [[String: Any]])
+    let defaulted = losses.filter { $0["kind"] as? String == "defaulted" }
+    #expect(defaulted.count == 1 && defaulted.first?["property"] as? String == "amount")
+    #expect(!folder.storeFiles().contains { $0.contains("rejects") })
+  }
+
+  @Test func `are set aside alike, however often the run is killed`() throws {
+    let calm = try folder("set-aside")
+    #expect(try Godwit.run(calm).status == 0)
+    let stormy = try folder("set-aside")
+    var (step, kills) = (3, 0)
+    while try Godwit.run(stormy, killAfter: step).status == -SIGKILL {
+      kills += 1
+      step += 9 + step / 6
+    }
+    #expect(kills > 0)
+    #expect(try stormy.content("stores/a.sqlite") == calm.content("stores/a.sqlite"))
+    #expect(stormy.storeFiles().count { $0.contains(".godwit-rejects-") } >= 1)
+  }
+}
