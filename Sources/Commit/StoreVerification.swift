@@ -243,7 +243,7 @@ extension StoreVerification {
       guard let table = try table(of: unit) else { continue }
       let summary: ShardSummary
       do {
-        let bytes = try CheckpointReader.summary(
+        let bytes = try CheckpointReader.knownSummary(
           of: CheckpointName(stage: stage, unit: unit), in: run, fingerprint: fingerprint)
         summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
       } catch CheckpointError.unreadable(_, .noSuchFileOrDirectory) {

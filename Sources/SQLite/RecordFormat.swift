@@ -68,6 +68,18 @@ public enum RecordFormat {
 }
 
 extension RecordFormat {
+  /// The size of the record of `count` values.
+  @inlinable
+  public static func size(of values: UnsafePointer<RawValue>, count: Int) -> Int {
+    var (types, body) = (0, 0)
+    for index in 0..<count {
+      let type = serialType(of: values[index])
+      types &+= Varint.size(of: type)
+      body &+= size(of: type)
+    }
+    return headerSize(types: types) &+ body
+  }
+
   /// Appends the record of `count` values to the buffer.
   ///
   /// The bytes are those SQLite writes for the same values in a table without affinities.

@@ -252,7 +252,8 @@ extension TreeScan {
   private func checkInterior(_ place: Int) throws {
     let level = levels[place]
     let head = start(of: level.number)
-    guard level.cellCount > 0 else { throw NotUnderstood() }
+    // Page 1 has less room than the page below it may need.
+    guard level.cellCount > 0 || level.number == 1 else { throw NotUnderstood() }
     extents.begin()
     for cell in 0..<level.cellCount {
       let (offset, bytes) = try interiorCell(cell, of: level)

@@ -1,3 +1,4 @@
+import Dispatch
 import GodwitPages
 import GodwitPlanning
 import GodwitSQLite
@@ -78,7 +79,7 @@ extension TablePages {
   }
 
   private func index(_ row: UnsafeMutablePointer<RawValue>, _ size: Int) throws {
-    for entry in entries { entry.add(row) }
+    for entry in entries { try entry.add(row) }
     untilCheck -= 1
     if untilCheck == 0 || size > 1 << 16 { try checkMemory() }
   }
@@ -86,7 +87,15 @@ extension TablePages {
   private func checkMemory() throws {
     untilCheck = TablePages.checkInterval
     guard entries.reduce(0, { $0 + $1.byteCount }) > budget else { return }
+    sortEntries()
     for entry in entries { try entry.spill() }
+  }
+
+  /// Half of what an index costs is sorting.
+  private func sortEntries() {
+    guard entries.count > 1, entries.reduce(0, { $0 + $1.byteCount }) > 4 << 20 else { return }
+    let entries = entries
+    DispatchQueue.concurrentPerform(iterations: entries.count) { entries[$0].sort() }
   }
 
   /// Writes what is left of the table, and then its indexes.
@@ -94,6 +103,7 @@ extension TablePages {
   /// - Parameter violation: Says what to throw for a unique index with equal entries.
   func finish(violation: (CoveredTable.Index, RowTally) -> any Error) throws {
     try tree.finish()
+    sortEntries()
     for entry in entries {
       let index = entry.index
       guard let root = roots[index.name] else { continue }

@@ -229,7 +229,7 @@ extension RawTrees {
               RecordFormat.decode(record: cell.record, into: entry, count: count)
             else { throw TreeScan.NotUnderstood() }
             var hash = RowHash(length: count)
-            for place in 0..<count { hash.add(entry[place]) }
+            for place in 0..<count { hash.add(key: entry[place]) }
             digest.add(hash)
             guard entry[count - 1].kind == .integer, order.ascends(to: entry) else { return false }
           }
@@ -269,8 +269,9 @@ extension RawTrees {
       if !isNullable { kinds.remove(.null) }
       // The row's key is NULL in the record, whatever is declared.
       if !isNullable, column[3].integer != 0 { table.isPlain = false }
-      if isNullable, column[2] == .null { kinds.insert(.missing) }
-      if column[4].integer != 0 { table.isPlain = false }
+      // Of a default SQLite knows the kind, too.
+      if isNullable || column[2] != .null { kinds.insert(.missing) }
+      if column[4].integer != 0 || column[2] != .null { table.isPlain = false }
       table.kinds.append(kinds)
     }
     return table

@@ -74,7 +74,7 @@ package struct IndexKeys {
       let end = ends[index]
       var hash = RowHash(length: end - place)
       while place < end {
-        hash.add(row[places[place]])
+        hash.add(key: row[places[place]])
         place += 1
       }
       digests[index].add(hash)
@@ -83,17 +83,11 @@ package struct IndexKeys {
 }
 
 extension RowHash {
+  /// Columns of REAL hold whole numbers in either form, which SQLite takes for equal.
   @inline(__always)
-  mutating func add(_ value: RawValue) {
-    // Columns of REAL hold whole numbers in either form, which SQLite takes for equal.
-    if value.kind == .real, let whole = Int64(exactly: value.real) {
-      return add(UInt64(RawValue.Kind.integer.rawValue), UInt64(bitPattern: whole))
-    }
-    let size = value.buffer.count
-    add(
-      UInt64(value.kind.rawValue) | UInt64(truncatingIfNeeded: size) &<< 8,
-      UInt64(bitPattern: value.bits))
-    if size > 0 { add(value.buffer) }
+  mutating func add(key value: RawValue) {
+    if value.kind == .real, let whole = Int64(exactly: value.real) { return add(.integer(whole)) }
+    add(value)
   }
 }
 

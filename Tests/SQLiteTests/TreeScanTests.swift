@@ -63,11 +63,11 @@ private struct DrawnTable {
       [.integer(range.lowerBound), .integer(range.upperBound)])
   }
 
-  /// - Throws: `TableScan.NotUnderstood`.
+  /// - Throws: `TreeScan.NotUnderstood`.
   func scanned(_ range: ClosedRange<Int64>) throws -> [[SQLiteValue]] {
     let file = try #require(FileHandle(forReadingAtPath: path))
     let scan = try #require(
-      TableScan(descriptor: file.fileDescriptor, root: root, keys: range))
+      TreeScan(descriptor: file.fileDescriptor, root: root, keys: range))
     let places: [Int32] = [1, -1, 2, 3]
     let row = UnsafeMutablePointer<RawValue>.allocate(capacity: 4)
     defer { row.deallocate() }
@@ -76,7 +76,7 @@ private struct DrawnTable {
     while try scan.nextLeaf() {
       for cell in scan.rows {
         guard RecordFormat.scatter(record: cell.record, into: row, places: places, count: 4) else {
-          throw TableScan.NotUnderstood()
+          throw TreeScan.NotUnderstood()
         }
         row[0] = .integer(cell.key)
         rows.append((0..<4).map { SQLiteValue(row[$0]) })
@@ -86,7 +86,7 @@ private struct DrawnTable {
   }
 }
 
-@Suite struct `A table scan` {
+@Suite struct `A scan of a b-tree` {
   private static let shapes: [(pageSize: Int, autoVacuum: Int)] = [
     (512, 0), (512, 2), (1024, 1), (4096, 0), (4096, 2), (8192, 2), (65_536, 2),
   ]
@@ -128,7 +128,7 @@ private struct DrawnTable {
       let scanned: [[SQLiteValue]]
       do {
         scanned = try table.scanned(.min ... .max)
-      } catch is TableScan.NotUnderstood {
+      } catch is TreeScan.NotUnderstood {
         refused += 1
         continue
       }
@@ -147,9 +147,9 @@ private struct DrawnTable {
     try connection.execute("PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (k INTEGER PRIMARY KEY)")
     try connection.close()
     let file = try #require(FileHandle(forReadingAtPath: path))
-    #expect(TableScan(descriptor: file.fileDescriptor, root: 2, keys: 0...1) == nil)
+    #expect(TreeScan(descriptor: file.fileDescriptor, root: 2, keys: 0...1) == nil)
     try Data(repeating: 1, count: 4096).write(to: URL(filePath: folder.file("other")))
     let other = try #require(FileHandle(forReadingAtPath: folder.file("other")))
-    #expect(TableScan(descriptor: other.fileDescriptor, root: 2, keys: 0...1) == nil)
+    #expect(TreeScan(descriptor: other.fileDescriptor, root: 2, keys: 0...1) == nil)
   }
 }
