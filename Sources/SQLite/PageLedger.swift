@@ -1,5 +1,5 @@
-public import GodwitDigests
 private import Glibc
+public import GodwitDigests
 
 /// What a page is, as pointer maps number it.
 ///

@@ -1,4 +1,3 @@
-internal import GodwitDigests
 private import Glibc
 
 /// The rows of a table, or the entries of an index, in the order of the b-tree, read from the file's
@@ -309,7 +308,8 @@ extension TreeScan {
     for cell in 0..<count {
       let offset = be16(head + 8 + 2 * cell, of: page)
       guard offset >= cellStart, offset < format.usable else { throw NotUnderstood() }
-      let entry = try isTable ? format.row(of: page, at: offset) : format.entry(of: page, at: offset)
+      let entry =
+        try isTable ? format.row(of: page, at: offset) : format.entry(of: page, at: offset)
       bytesUsed &+= entry.size
       if isChecked { extents.add(offset, entry.size) }
       if isTable {

@@ -1,5 +1,4 @@
 import Foundation
-import GodwitDigests
 import GodwitSQLite
 import Testing
 
@@ -110,11 +109,26 @@ private struct SeededGenerator: RandomNumberGenerator {
   }
 
   @Test(arguments: [
-    ("two roots of one", "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'few') WHERE name = 'mixed'"),
-    ("a number in a column of text", "UPDATE sqlite_master SET sql = replace(sql, 'few INTEGER', 'few TEXT') WHERE name = 't'"),
-    ("NULL where none may be", "UPDATE sqlite_master SET sql = replace(sql, 'mixed,', 'mixed NOT NULL,') WHERE name = 't'"),
-    ("an index of another column", "UPDATE sqlite_master SET sql = 'CREATE INDEX few ON t (real DESC, text)' WHERE name = 'few'"),
-    ("an index in another order", "UPDATE sqlite_master SET sql = 'CREATE INDEX few ON t (few, text)' WHERE name = 'few'"),
+    (
+      "two roots of one",
+      "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'few') WHERE name = 'mixed'"
+    ),
+    (
+      "a number in a column of text",
+      "UPDATE sqlite_master SET sql = replace(sql, 'few INTEGER', 'few TEXT') WHERE name = 't'"
+    ),
+    (
+      "NULL where none may be",
+      "UPDATE sqlite_master SET sql = replace(sql, 'mixed,', 'mixed NOT NULL,') WHERE name = 't'"
+    ),
+    (
+      "an index of another column",
+      "UPDATE sqlite_master SET sql = 'CREATE INDEX few ON t (real DESC, text)' WHERE name = 'few'"
+    ),
+    (
+      "an index in another order",
+      "UPDATE sqlite_master SET sql = 'CREATE INDEX few ON t (few, text)' WHERE name = 'few'"
+    ),
     ("a page that nobody uses", "DELETE FROM sqlite_master WHERE name = 'mixed'"),
   ])
   func `sees what only the schema tells`(what: String, sql: String) throws {

@@ -105,7 +105,8 @@ extension RawTrees {
   ///
   /// - Returns: The digests of its entries and its pages; nil where the entries do not ascend, a unique
   ///   one repeats, or SQLite must be asked.
-  package func digests(of index: TableIndex) throws -> (entries: RowSetDigest, pages: RowSetDigest)? {
+  package func digests(of index: TableIndex) throws -> (entries: RowSetDigest, pages: RowSetDigest)?
+  {
     try understood {
       let ledger = pages.ledger()
       guard let entries = try entries(of: index, ledger) else { return nil }
@@ -145,7 +146,8 @@ extension RawTrees {
     return try pages.holds(roots: Array(roots.values)) && sum == pages.expected()
   }
 
-  private func scan(_ kind: TreeScan.Kind, _ root: UInt32, _ ledger: PageLedger) throws -> TreeScan {
+  private func scan(_ kind: TreeScan.Kind, _ root: UInt32, _ ledger: PageLedger) throws -> TreeScan
+  {
     guard let scan = TreeScan(kind, descriptor: descriptor, root: root, ledger: ledger) else {
       throw TreeScan.NotUnderstood()
     }
