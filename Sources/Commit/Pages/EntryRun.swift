@@ -111,20 +111,34 @@ extension EntryRun {
 }
 
 /// Merges sorted runs. Of equal entries those of the earlier run come first: its rows did.
-struct EntryMerge {
+struct EntryMerge: ~Copyable {
   private struct Head {
     var key: UInt64
     var run: Int
   }
 
-  private let runs: [EntryRun]
+  /// Held by the caller. Arrays cost a reference count and a check each time, and this is done for each
+  /// entry.
+  private let runs: UnsafeMutablePointer<Unmanaged<EntryRun>>
+  private let heap: UnsafeMutablePointer<Head>
+  private let runCount: Int
   private let comparison: EntryComparison
   private let isOfItems: Bool
 
   init(_ runs: [EntryRun], _ comparison: EntryComparison) {
-    self.runs = runs
+    runCount = runs.count
+    self.runs = .allocate(capacity: max(1, runs.count))
+    for (number, run) in runs.enumerated() {
+      (self.runs + number).initialize(to: .passUnretained(run))
+    }
+    heap = .allocate(capacity: max(1, runs.count))
     self.comparison = comparison
     isOfItems = runs.allSatisfy { !$0.hasRecords }
+  }
+
+  deinit {
+    runs.deallocate()
+    heap.deallocate()
   }
 }
 
@@ -132,41 +146,50 @@ extension EntryMerge {
   /// Gives each run in turn whose entry in hand is the next one.
   @inline(__always)
   func forEach(_ body: (EntryRun) throws -> Void) throws {
-    var heap: [Head] = []
-    for (number, run) in runs.enumerated() where try run.next() {
-      heap.append(Head(key: run.key, run: number))
+    var count = 0
+    for number in 0..<runCount where try runs[number]._withUnsafeGuaranteedRef({ try $0.next() }) {
+      heap[count] = Head(
+        key: runs[number]._withUnsafeGuaranteedRef { $0.key }, run: number)
+      count += 1
     }
-    for place in heap.indices.reversed() { sink(&heap, place) }
-    while let first = heap.first {
-      let run = runs[first.run]
-      try body(run)
-      if try run.next() {
+    for place in (0..<count).reversed() { sink(place, count) }
+    while count > 0 {
+      let isMore = try runs[heap[0].run]._withUnsafeGuaranteedRef { run in
+        try body(run)
+        guard try run.next() else { return false }
         heap[0].key = run.key
-      } else {
-        heap[0] = heap[heap.count - 1]
-        heap.removeLast()
+        return true
       }
-      sink(&heap, 0)
+      if !isMore {
+        count -= 1
+        heap[0] = heap[count]
+      }
+      sink(0, count)
     }
   }
 
+  @inline(__always)
   private func precedes(_ one: Head, _ other: Head) -> Bool {
     if one.key != other.key { return one.key < other.key }
     // An item's key says all of its value.
     if isOfItems { return one.run < other.run }
-    let order = comparison.compare(runs[one.run].record, runs[other.run].record)
+    let order = runs[one.run]._withUnsafeGuaranteedRef { left in
+      runs[other.run]._withUnsafeGuaranteedRef { right in
+        comparison.compare(left.record, right.record)
+      }
+    }
     return order != 0 ? order < 0 : one.run < other.run
   }
 
-  private func sink(_ heap: inout [Head], _ place: Int) {
-    var place = place
+  private func sink(_ start: Int, _ count: Int) {
+    var place = start
     while true {
       var least = place
-      for child in [2 * place + 1, 2 * place + 2] where child < heap.count {
-        if precedes(heap[child], heap[least]) { least = child }
-      }
+      let child = 2 * place + 1
+      if child < count, precedes(heap[child], heap[least]) { least = child }
+      if child + 1 < count, precedes(heap[child + 1], heap[least]) { least = child + 1 }
       if least == place { return }
-      heap.swapAt(place, least)
+      (heap[place], heap[least]) = (heap[least], heap[place])
       place = least
     }
   }

@@ -159,7 +159,7 @@ extension IndexEntries {
     runs.append(run)
     items.removeAll()
     isSorted = false
-    records = RawBuffer(capacity: 1 << 12)
+    records.removeAll()
   }
 
   /// Gives every entry once, in order, until a unique index has two that are equal.

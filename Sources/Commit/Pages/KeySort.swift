@@ -50,15 +50,8 @@ extension SortItems {
     capacity *= 2
   }
 
-  /// Forgets the items, and the memory too where there is much.
-  func removeAll() {
-    count = 0
-    if capacity > 1 << 16 {
-      base.deallocate()
-      capacity = 1024
-      base = .allocate(capacity: capacity)
-    }
-  }
+  /// Forgets the items and keeps the memory.
+  func removeAll() { count = 0 }
 
   /// Sorts a range by key and then by place, which ascends in it among equal keys.
   func sort(_ range: Range<Int>) {

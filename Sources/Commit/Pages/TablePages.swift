@@ -14,6 +14,8 @@ final class TablePages {
   private let tree: TreeWriter
   private let roots: [String: UInt32]
   private let entries: [IndexEntries]
+  /// The same, for the loop over rows: arrays cost a reference count and a check each time.
+  private let unownedEntries: UnsafeMutableBufferPointer<Unmanaged<IndexEntries>>
   private let budget: Int
   private lazy var finisher = RowFinisher(table)
   /// Where the values of a finished record go that indexes are made of; −1 for those they are not.
@@ -41,6 +43,8 @@ final class TablePages {
     self.budget = budget
     tree = TreeWriter(.table, root: root, in: file)
     entries = table.indexes.map { IndexEntries($0, folder: folder) }
+    unownedEntries = .allocate(capacity: entries.count)
+    _ = unownedEntries.initialize(from: entries.map { Unmanaged.passUnretained($0) })
     let wanted = Set(table.indexes.flatMap { $0.fields.map(\.place) })
     let places = table.recordPlaces.map { place in
       place.map { wanted.contains($0) ? Int32($0) : -1 } ?? -1
@@ -53,6 +57,7 @@ final class TablePages {
   }
 
   deinit {
+    unownedEntries.deallocate()
     indexedPlaces.deallocate()
     indexed.deallocate()
   }
@@ -79,7 +84,7 @@ extension TablePages {
   }
 
   private func index(_ row: UnsafeMutablePointer<RawValue>, _ size: Int) throws {
-    for entry in entries { try entry.add(row) }
+    for entry in unownedEntries { try entry._withUnsafeGuaranteedRef { try $0.add(row) } }
     untilCheck -= 1
     if untilCheck == 0 || size > 1 << 16 { try checkMemory() }
   }
