@@ -140,6 +140,38 @@ private struct DrawnTable {
     #expect(equal > 100 && refused > 100)
   }
 
+  @Test(arguments: [
+    ("claims more than the file has", 4, [0x84, 0x80, 0x80, 0x80, 0x00]),
+    ("goes round in its overflow pages", 0, []),
+  ])
+  func `takes no memory for a record that`(what: String, claimed: Int, size: [UInt8]) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("t.sqlite")
+    let connection = try Connection(path: path, mode: .create)
+    // A row of one leaf page whose record goes on in pages 3 to 42.
+    try connection.execute(
+      """
+      PRAGMA page_size = 512; PRAGMA auto_vacuum = 0;
+      CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(20000))
+      """)
+    try connection.close()
+    var bytes = try Data(contentsOf: URL(filePath: path))
+    if claimed > 0 {
+      // In front of the record: its size in three bytes, and the row's key.
+      let cell = 512 + (Int(bytes[512 + 8]) << 8 | Int(bytes[512 + 9]))
+      try #require(bytes[cell] >= 0x80)
+      bytes.replaceSubrange(cell..<cell + size.count, with: size)
+    } else {
+      // Each overflow page begins with the number of the next.
+      try #require(bytes[2 * 512 + 3] == 4)
+      bytes[2 * 512 + 3] = 3
+    }
+    try bytes.write(to: URL(filePath: path))
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    let scan = try #require(TreeScan(descriptor: file.fileDescriptor, root: 2))
+    #expect(throws: TreeScan.NotUnderstood.self, "\(what)") { while try scan.nextLeaf() {} }
+  }
+
   @Test func `leaves files to SQLite that are not in UTF-8, and those of other kinds`() throws {
     let folder = try TemporaryFolder()
     let path = folder.file("t.sqlite")
