@@ -88,7 +88,7 @@ let package = Package(
     library("KeyedArchive", []),
     library("Digests", ["CCrypto"]),
     library("DurableFiles", ["CLinux", system]),
-    library("SQLite", ["CSQLite"]),
+    library("SQLite", ["CSQLite", ours("Digests")]),
     library(
       "ObjectModel",
       [ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"), "CZlib", system]),

@@ -1,4 +1,4 @@
-import Synchronization
+internal import Synchronization
 
 /// Checkpoints that need not outlive the process: those of a store so small that doing it again
 /// costs less than keeping what was done.

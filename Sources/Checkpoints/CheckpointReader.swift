@@ -1,4 +1,5 @@
 internal import GodwitDurableFiles
+internal import Synchronization
 public import SystemPackage
 
 /// Reads one checkpoint, entry by entry, in flat memory.
@@ -25,6 +26,10 @@ public final class CheckpointReader {
   public private(set) var entriesRead: UInt64 = 0
 
   private let source: Source
+  private let name: CheckpointName
+  private let fingerprint: [UInt8]
+  private let summaries: KnownSummaries?
+  private var summary: [UInt8] = []
   private var bytesRead: UInt64 = 0
   private var isSummaryRead = false
   private var isAtEnd = false
@@ -35,8 +40,18 @@ public final class CheckpointReader {
   /// - Parameters:
   ///   - name: What the file must be the result of.
   ///   - fingerprint: The plan's; a checkpoint of another plan is refused.
-  public init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
+  public convenience init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
+    try self.init(path: path, name: name, fingerprint: fingerprint, summaries: nil)
+  }
+
+  /// - Parameter summaries: Learns of the summary once the file is proven whole.
+  init(
+    path: FilePath, name: CheckpointName, fingerprint: [UInt8], summaries: KnownSummaries?
+  ) throws {
     self.path = path
+    self.name = name
+    self.fingerprint = fingerprint
+    self.summaries = summaries
     let (file, header) = try openCheckpoint(path, name: name, fingerprint: fingerprint)
     entryCount = header.entryCount
     byteCount = header.byteCount
@@ -46,6 +61,8 @@ public final class CheckpointReader {
   /// Opens a checkpoint that a run keeps in memory.
   init(_ name: CheckpointName, in memory: CheckpointMemory, path: FilePath) throws {
     self.path = path
+    self.name = name
+    (fingerprint, summaries) = ([], nil)
     guard let entries = memory[name] else {
       throw CheckpointError.unreadable(path, .noSuchFileOrDirectory)
     }
@@ -94,6 +111,7 @@ extension CheckpointReader {
     guard let header = try read(headerSize) else {
       try checkEnd()
       isAtEnd = true
+      summaries?.add(summary, name, fingerprint)
       return nil
     }
     let length = Int(UInt32(littleEndian: header.loadUnaligned(as: UInt32.self)))
@@ -112,6 +130,7 @@ extension CheckpointReader {
     bytesRead += UInt64(length)
     entriesRead += 1
     isSummaryRead = channel == Checkpoint.summaryChannel
+    if isSummaryRead { summary = Array(payload) }
     return Entry(channel: channel, key: key, payload: payload)
   }
 
@@ -128,11 +147,42 @@ extension CheckpointReader {
     of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
   ) throws -> [UInt8] {
     let reader = try run.reader(name.stage, name.unit, fingerprint: fingerprint)
-    var summary: [UInt8] = []
-    while let entry = try reader.next() {
-      if entry.channel == Checkpoint.summaryChannel { summary = Array(entry.payload) }
-    }
-    return summary
+    while try reader.next() != nil {}
+    return reader.summary
+  }
+
+  /// The same, without reading a file again that this process has read and found whole.
+  public static func knownSummary(
+    of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
+  ) throws -> [UInt8] {
+    try run.summaries.summary(name, fingerprint)
+      ?? summary(of: name, in: run, fingerprint: fingerprint)
+  }
+}
+
+/// Summaries of checkpoints that this process has read and found whole, of passes over rows: those are
+/// large, and the assembly reads each of them before somebody asks for its summary again.
+///
+/// What a unit comes to follows from the plan alone, so a summary never becomes another.
+final class KnownSummaries: Sendable {
+  private struct Key: Hashable {
+    var name: CheckpointName
+    var fingerprint: [UInt8]
+  }
+
+  private let known = Mutex<[Key: [UInt8]]>([:])
+
+  func summary(_ name: CheckpointName, _ fingerprint: [UInt8]) -> [UInt8]? {
+    known.withLock { $0[Key(name: name, fingerprint: fingerprint)] }
+  }
+
+  func forget(_ name: CheckpointName, _ fingerprint: [UInt8]) {
+    known.withLock { $0[Key(name: name, fingerprint: fingerprint)] = nil }
+  }
+
+  func add(_ summary: [UInt8], _ name: CheckpointName, _ fingerprint: [UInt8]) {
+    guard name.stage == .rows else { return }
+    known.withLock { $0[Key(name: name, fingerprint: fingerprint)] = summary }
   }
 }
 

@@ -86,6 +86,7 @@ public struct RunDirectory: Sendable {
   public let path: FilePath
   /// Where checkpoints are kept instead of in files; nil for in files.
   public let memory: CheckpointMemory?
+  let summaries = KnownSummaries()
 
   public init(_ path: FilePath) {
     self.path = path
@@ -154,7 +155,8 @@ extension RunDirectory {
     let name = CheckpointName(stage: stage, unit: unit)
     let path = path(of: name)
     if let memory { return try CheckpointReader(name, in: memory, path: path) }
-    return try CheckpointReader(path: path, name: name, fingerprint: fingerprint)
+    return try CheckpointReader(
+      path: path, name: name, fingerprint: fingerprint, summaries: summaries)
   }
 
   /// Begins a checkpoint of this run.
@@ -165,6 +167,7 @@ extension RunDirectory {
     if let memory {
       return CheckpointWriter(path: path(of: name), name: name, memory: memory)
     }
+    summaries.forget(name, fingerprint)
     return try CheckpointWriter(path: path(of: name), name: name, fingerprint: fingerprint)
   }
 

@@ -93,14 +93,13 @@ extension StoreAttempt {
     try await assembleAndAudit(plan, at: path, pool)
     await pool.open(assembled: path)
     let verification = StoreVerification(plan: plan, run: directory)
-    async let isSound: Void = onOwnThread {
-      try verification.quickCheck(path)
-      try verification.countRows(in: path)
-    }
+    async let isCounted: Void = onOwnThread { try verification.countRows(in: path) }
     try await perform(.verify, plan, pool)
+    async let isSound: Void = onOwnThread { try verification.checkPages(of: path) }
     if barrier != nil, request.invalid == .fail { try stopAtInvalidRows() }
     let found = try await askDestination(plan, path, verification, pool)
     try await isSound
+    try await isCounted
     count(try await onOwnThread { try verification.compare() })
     let isCleaned = try await cleanInvalidRows(plan, path)
     try await judgeDestination(plan, path, isCleaned ? nil : found)

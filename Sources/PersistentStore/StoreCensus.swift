@@ -41,7 +41,7 @@ public struct StoreCensus: Sendable, Equatable {
     for table in binding.layout.tables {
       for name in table.entities { entities[name] = EntityRows(count: 0, keys: nil) }
       guard binding.table(of: table.root) != nil else { continue }
-      let found = try Self.count(table, binding, connection)
+      let found = try Self.count(table, connection)
       var whole = Table(name: table.name, rows: 0, keys: nil, bytes: 0)
       var unknown: Int64 = 0
       var examples: [Int64] = []
@@ -74,46 +74,38 @@ public struct StoreCensus: Sendable, Equatable {
     }
   }
 
-  /// Rows by `Z_ENT`; nil for a `Z_ENT` that is not an integer.
-  private static func count(_ table: EntityTable, _ binding: StoreBinding, _ connection: Connection)
-    throws -> [(Int64?, EntityRows)]
+  /// Rows by `Z_ENT`; nil for one that is not an integer, and where there are very many.
+  private static func count(_ table: EntityTable, _ connection: Connection) throws
+    -> [(Int64?, EntityRows)]
   {
-    let name = quoted(table.name)
-    var result: [(Int64?, EntityRows)] = []
-    var condition = "1"
-    if table.entities.count == 1 {
-      // Grouping would sort the whole table for one group.
-      let number = binding.number(of: table.root)
-      let row = try connection.rows(
-        """
-        SELECT count(*), min(Z_PK), max(Z_PK)
-          FROM \(name)
-         WHERE Z_ENT = \(number)
-        """
-      ).first
-      if let row { result.append((number, rows(row[0], row[1], row[2]))) }
-      condition = "Z_ENT IS NOT \(number)"
+    var found: [Int64?: EntityRows] = [:]
+    var (number, rows): (Int64?, EntityRows) = (nil, EntityRows(count: 0, keys: nil))
+    func end() {
+      let known = found[number]
+      found[number] = EntityRows(
+        count: rows.count + (known?.count ?? 0), keys: union(rows.keys, known?.keys))
+      rows = EntityRows(count: 0, keys: nil)
     }
-    for row in try connection.rows(
-      """
-      SELECT Z_ENT, count(*), min(Z_PK), max(Z_PK)
-        FROM \(name)
-       WHERE \(condition)
-       GROUP BY Z_ENT
-       LIMIT 10000
-      """)
-    {
-      result.append((row[0].integer, rows(row[1], row[2], row[3])))
-    }
-    return result
-  }
-
-  private static func rows(_ count: SQLiteValue, _ low: SQLiteValue, _ high: SQLiteValue)
-    -> EntityRows
-  {
-    let keys: ClosedRange<Int64>? =
-      if let low = low.integer, let high = high.integer, low <= high { low...high } else { nil }
-    return EntityRows(count: count.integer ?? 0, keys: keys)
+    try connection.forEachRow(
+      of: table.name, ["Z_PK", "Z_ENT"],
+      begin: {
+        found = [:]
+        rows = EntityRows(count: 0, keys: nil)
+      },
+      { row in
+        let next = row[1].kind == .integer ? row[1].bits : nil
+        if next != number {
+          end()
+          number = found.count > 10_000 && found[next] == nil ? nil : next
+        }
+        rows.count += 1
+        // Rows come in the order of their keys.
+        rows.keys = (rows.keys?.lowerBound ?? row[0].bits)...row[0].bits
+      })
+    end()
+    return found.filter { $0.value.count > 0 }
+      .sorted { ($0.key ?? .min, $0.key == nil ? 0 : 1) < ($1.key ?? .min, $1.key == nil ? 0 : 1) }
+      .map { ($0.key, $0.value) }
   }
 
   private static func union(_ a: ClosedRange<Int64>?, _ b: ClosedRange<Int64>?)

@@ -9,7 +9,7 @@ import GodwitPersistentStore
 /// ``fingerprint``, so work done under another plan is never mistaken for this one's.
 public struct MigrationPlan: Codable, Sendable, Equatable {
   /// The layout of this file. A plan of another version is made again, never guessed at.
-  public static let formatVersion = 2
+  public static let formatVersion = 3
 
   public var formatVersion = MigrationPlan.formatVersion
   /// SHA-256 in hexadecimal over everything else in the plan.

@@ -54,29 +54,31 @@ public struct StageShare: Codable, Sendable, Equatable {
 package struct SoundnessEvidence: Codable, Sendable, Equatable {
   /// What each index of the table must hold for these rows, by its name.
   package var keys: [String: RowSetDigest] = [:]
-  /// What a part of each index holds; missing where its entries are out of order.
+  /// What each index holds, said by the unit that read it; missing where its entries are out of order.
   package var entries: [String: RowSetDigest] = [:]
+  /// The b-trees that the unit proved sound, by the name of the table or index.
+  package private(set) var trees: [String] = []
+  /// Their pages; see `PageLedger`.
+  package private(set) var pages = RowSetDigest()
   /// Numbers of the soundness jobs that would find nothing in these rows.
   package var answered: [Int] = []
 
   package init() {}
 
-  /// Adds the evidence of another part of the same table. What either lacks, the whole lacks.
-  package mutating func add(_ other: SoundnessEvidence) {
-    keys = Self.sum(keys, other.keys)
-    entries = Self.sum(entries, other.entries)
-    answered = answered.filter(other.answered.contains)
+  package mutating func add(tree: String, pages digest: RowSetDigest) {
+    trees.append(tree)
+    pages += digest
   }
 
-  private static func sum(_ a: [String: RowSetDigest], _ b: [String: RowSetDigest]) -> [String:
-    RowSetDigest]
-  {
-    var sums: [String: RowSetDigest] = [:]
-    for (name, digest) in a {
-      guard let other = b[name] else { continue }
-      sums[name] = digest
-      sums[name]? += other
-    }
-    return sums
+  /// Adds the evidence of another part of the same table. References are answered and keys known where
+  /// both say so.
+  package mutating func add(_ other: SoundnessEvidence) {
+    keys = keys.filter { other.keys[$0.key] != nil }
+    for name in keys.keys { if let more = other.keys[name] { keys[name]? += more } }
+    // Each tree is read by one unit.
+    entries.merge(other.entries) { one, _ in one }
+    trees += other.trees
+    pages += other.pages
+    answered = answered.filter(other.answered.contains)
   }
 }

@@ -24,6 +24,8 @@ public final class Connection {
   public let path: String
   private var handle: OpaquePointer?
   private var cancelCheck: CancelCheck?
+  private let mode: Mode
+  private var ownDescriptor: Int32?
   /// What ``visitRows(_:_:_:_:)`` keeps; its SQL function owns it.
   var visits: UnsafeMutableRawPointer?
 
@@ -37,6 +39,7 @@ public final class Connection {
   ///   - busyTimeoutMilliseconds: How long a statement waits for another connection's lock.
   public init(path: String, mode: Mode, busyTimeoutMilliseconds: Int32 = 5_000) throws {
     self.path = path
+    self.mode = mode
     guard !path.isEmpty, !path.utf8.contains(0) else {
       throw SQLiteError.cannotOpen(
         path: path, code: SQLITE_CANTOPEN, message: "the path is empty or has a zero byte")
@@ -100,10 +103,33 @@ public final class Connection {
     setLimit(.length, to: Int32(clamping: bytes))
   }
 
-  deinit { sqlite3_close_v2(handle) }
+  deinit {
+    closeDescriptor()
+    sqlite3_close_v2(handle)
+  }
 }
 
 extension Connection {
+  /// The file, open for reading its pages past SQLite; nil where somebody may write to it meanwhile.
+  public var rawDescriptor: Int32? {
+    guard mode == .immutable, handle != nil else { return nil }
+    if let ownDescriptor { return ownDescriptor }
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+    guard descriptor >= 0 else { return nil }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      Glibc.close(descriptor)
+      return nil
+    }
+    ownDescriptor = descriptor
+    return descriptor
+  }
+
+  private func closeDescriptor() {
+    if let ownDescriptor { Glibc.close(ownDescriptor) }
+    ownDescriptor = nil
+  }
+
   /// Closes the database now, and says whether that worked. Without it the database is closed when
   /// the connection and all its statements are gone.
   ///
@@ -113,6 +139,7 @@ extension Connection {
     let code = sqlite3_close(handle)
     guard code == SQLITE_OK else { throw failure(code, in: "close") }
     self.handle = nil
+    closeDescriptor()
   }
 
   /// Makes the tables of another file readable under a schema name, as ``Mode/immutable`` does.

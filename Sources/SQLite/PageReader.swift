@@ -14,7 +14,7 @@ final class PageReader {
 
   let pageSize: Int
   private let descriptor: Int32
-  private let lastPage: UInt32
+  let lastPage: UInt32
   private let buffer: UnsafeMutableRawPointer
   /// The pages in the buffer.
   private var held: Range<UInt32> = 0..<0

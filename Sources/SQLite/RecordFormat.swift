@@ -68,6 +68,18 @@ public enum RecordFormat {
 }
 
 extension RecordFormat {
+  /// The size of the record of `count` values.
+  @inlinable
+  public static func size(of values: UnsafePointer<RawValue>, count: Int) -> Int {
+    var (types, body) = (0, 0)
+    for index in 0..<count {
+      let type = serialType(of: values[index])
+      types &+= Varint.size(of: type)
+      body &+= size(of: type)
+    }
+    return headerSize(types: types) &+ body
+  }
+
   /// Appends the record of `count` values to the buffer.
   ///
   /// The bytes are those SQLite writes for the same values in a table without affinities.
@@ -163,6 +175,58 @@ extension RecordFormat {
       let place = Int(truncatingIfNeeded: places[index])
       if place >= 0 { row[place] = value }
     }
+  }
+
+  /// Kinds of values that a column may hold, as bits.
+  public struct Kinds: OptionSet, BitwiseCopyable, Sendable {
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    public static let null = Kinds(rawValue: 1)
+    public static let number = Kinds(rawValue: 2)
+    public static let text = Kinds(rawValue: 4)
+    public static let blob = Kinds(rawValue: 8)
+    public static let any: Kinds = [.null, .number, .text, .blob]
+    /// The column may be missing in the record.
+    public static let missing = Kinds(rawValue: 16)
+  }
+
+  /// Whether a record is whole: its header and body end where they should, it has no more values than
+  /// there are columns, and each is of a kind that its column may hold.
+  public static func holds(
+    _ record: UnsafeRawBufferPointer, _ columns: UnsafeBufferPointer<Kinds>
+  ) -> Bool {
+    guard let start = record.baseAddress else { return false }
+    let end = start + record.count
+    var place = start
+    guard let header = Varint.read(&place, end: end),
+      header <= UInt64(truncatingIfNeeded: record.count),
+      header >= UInt64(truncatingIfNeeded: place - start)
+    else { return false }
+    let headerEnd = start + Int(truncatingIfNeeded: header)
+    let room = UInt64(truncatingIfNeeded: end - headerEnd)
+    var (number, body) = (0, UInt64(0))
+    while place < headerEnd {
+      guard number < columns.count, let type = Varint.read(&place, end: headerEnd) else {
+        return false
+      }
+      let kind: Kinds
+      if type >= 12 {
+        body &+= (type &- 12) &>> 1
+        kind = type & 1 == 0 ? .blob : .text
+      } else {
+        guard type < 10 else { return false }
+        body &+= UInt64(truncatingIfNeeded: fixedSize(of: type))
+        kind = type == 0 ? .null : .number
+      }
+      guard body <= room, columns[number].contains(kind) else { return false }
+      number &+= 1
+    }
+    guard place == headerEnd, body == room else { return false }
+    while number < columns.count {
+      guard columns[number].contains(.missing) else { return false }
+      number &+= 1
+    }
+    return true
   }
 
   /// Gives the first `count` values of a record with their numbers, NULL for those that it does not

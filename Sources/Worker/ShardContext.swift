@@ -17,9 +17,6 @@ final class ShardContext {
   let source: Connection
   /// Kept over the units of a run, so that a map of a table is made once.
   let targets: TargetFinder
-  /// The file of ``source``, for reading its pages.
-  let sourceFile: Int32
-  private let sourceDescriptor: FileDescriptor
   private var coveredTables: [String: CoveredTable?] = [:]
   private var schema: Connection?
   private var rawTables: [SourceColumns: RawTable?] = [:]
@@ -47,21 +44,19 @@ final class ShardContext {
     }
     self.fingerprint = fingerprint
     source = try Connection(path: plan.readPath, mode: .immutable)
-    sourceDescriptor = try RegularFile.open(FilePath(plan.readPath))
-    sourceFile = sourceDescriptor.rawValue
     // 24 MiB: look-ups and index checks go over the whole file again and again.
     try source.execute("PRAGMA cache_size = -24576")
     try source.execute("PRAGMA temp_store = FILE")
-    targets = TargetFinder(source, file: sourceFile)
+    targets = TargetFinder(source)
   }
-
-  deinit { try? sourceDescriptor.close() }
 
   /// A source table whose pages can be read; nil where SQLite has to read it.
   func rawTable(_ columns: SourceColumns) throws -> RawTable? {
     // A pass reads the same columns for every shard of a table.
     if let known = rawTables[columns] { return known }
-    let raw = try RawTable(columns, in: source)
+    let raw =
+      columns.expressions.isEmpty
+      ? try RawTable(columns.table, columns: columns.all, in: source) : nil
     rawTables[columns] = .some(raw)
     return raw
   }

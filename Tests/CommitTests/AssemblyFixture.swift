@@ -168,10 +168,8 @@ final class AssemblyFixture {
     _ stage: Stage, _ unit: Int, rows: [(key: Int64, values: [SQLiteValue])],
     summary: ShardSummary = ShardSummary()
   ) throws {
-    let name = CheckpointName(stage: stage, unit: unit)
-    let writer = try CheckpointWriter(
-      path: run.path(of: name), name: name,
-      fingerprint: try #require(Hexadecimal.bytes(of: plan.fingerprint)))
+    let writer = try run.writer(
+      stage, unit, fingerprint: try #require(Hexadecimal.bytes(of: plan.fingerprint)))
     for row in rows {
       try record(row.values).withUnsafeBytes { try writer.append(channel: 0, key: row.key, $0) }
     }

@@ -39,7 +39,7 @@ enum FileTargets {
   static func pages(_ bytes: [UInt8]) throws {
     let file = try FileDescriptor.open(write(bytes, to: "a.sqlite"), .readOnly)
     defer { try? file.close() }
-    guard let scan = TableScan(descriptor: file.rawValue, root: 2, keys: -1000...(1 << 40)) else {
+    guard let scan = TreeScan(descriptor: file.rawValue, root: 2, keys: -1000...(1 << 40)) else {
       return
     }
     var last: Int64?

@@ -50,15 +50,8 @@ extension SortItems {
     capacity *= 2
   }
 
-  /// Forgets the items, and the memory too where there is much.
-  func removeAll() {
-    count = 0
-    if capacity > 1 << 16 {
-      base.deallocate()
-      capacity = 1024
-      base = .allocate(capacity: capacity)
-    }
-  }
+  /// Forgets the items and keeps the memory.
+  func removeAll() { count = 0 }
 
   /// Sorts a range by key and then by place, which ascends in it among equal keys.
   func sort(_ range: Range<Int>) {
@@ -131,19 +124,20 @@ struct EntrySort {
   private let items: SortItems
   private let comparison: EntryComparison
   private let coarseNumbers: Bool
-  private let entry: (Int64) -> UnsafeRawBufferPointer
+  /// Each behind its size, 4 bytes.
+  private let records: UnsafeRawPointer
 
   /// - Parameters:
   ///   - items: With the first piece of the first field of each entry.
-  ///   - entry: Gives the record at a place.
+  ///   - records: Where the places of items lead to.
   init(
     _ items: SortItems, _ comparison: EntryComparison, coarseNumbers: Bool,
-    entry: @escaping (Int64) -> UnsafeRawBufferPointer
+    records: UnsafeRawPointer
   ) {
     self.items = items
     self.comparison = comparison
     self.coarseNumbers = coarseNumbers
-    self.entry = entry
+    self.records = records
   }
 }
 
@@ -164,12 +158,19 @@ extension EntrySort {
     }
   }
 
+  @inline(__always)
+  private func entry(_ place: Int64) -> UnsafeRawBufferPointer {
+    let start = records + Int(place)
+    return UnsafeRawBufferPointer(
+      start: start + 4, count: Int(start.loadUnaligned(as: UInt32.self)))
+  }
+
   private func load(_ tie: Tie) {
     let isDescending = comparison.index.fields[tie.field].isDescending
+    let base = items.base
     for number in tie.range {
-      let value = comparison.value(tie.field, of: entry(items.base[number].place))
-      items.base[number].key = KeyOrder.key(
-        of: value, piece: tie.piece, isDescending: isDescending)
+      let value = comparison.value(tie.field, of: entry(base[number].place))
+      base[number].key = KeyOrder.key(of: value, piece: tie.piece, isDescending: isDescending)
     }
   }
 

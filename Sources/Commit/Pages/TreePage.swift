@@ -79,12 +79,9 @@ extension TreePage {
   /// Completes the page and gives its bytes.
   func finished() -> UnsafeRawBufferPointer {
     start.storeBytes(of: kind.rawValue, as: UInt8.self)
-    let fields = [0, cellCount, contentStart]
-    for (number, field) in fields.enumerated() {
-      start.storeBytes(
-        of: UInt16(truncatingIfNeeded: field).bigEndian, toByteOffset: 1 + 2 * number,
-        as: UInt16.self)
-    }
+    store(0, at: 1)
+    store(cellCount, at: 3)
+    store(contentStart, at: 5)
     start.storeBytes(of: 0, toByteOffset: 7, as: UInt8.self)
     if isInterior {
       start.storeBytes(of: rightMost.bigEndian, toByteOffset: 8, as: UInt32.self)
@@ -93,6 +90,11 @@ extension TreePage {
     // Nothing of an earlier page is left between: files are the same every time.
     (start + places).initializeMemory(as: UInt8.self, repeating: 0, count: contentStart - places)
     return UnsafeRawBufferPointer(start: start, count: PageNumbering.pageSize)
+  }
+
+  private func store(_ field: Int, at offset: Int) {
+    start.storeBytes(
+      of: UInt16(truncatingIfNeeded: field).bigEndian, toByteOffset: offset, as: UInt16.self)
   }
 
   func removeAll() {

@@ -8,23 +8,25 @@ import GodwitSQLite
 ///
 /// Source: https://sqlite.org/fileformat2.html §1.6; the bounds of a cell's local payload too.
 final class TreeWriter {
-  enum Kind { case table, index }
-
-  private let kind: Kind
+  private let kind: TreeScan.Kind
   private let file: PageFile
   private let root: UInt32
-  private let largestLocal: Int
-  /// Leaves first. Each level has one page, the one being filled.
+  private let format: CellFormat
+  private let leaf: TreePage
+  /// The leaf first. Each level has one page, the one being filled.
   private var levels: [TreePage]
   private var lastKey: Int64 = 0
+  /// What divides the page that was finished last from the next.
+  private var divider = RawBuffer(capacity: 64)
+  private var raised = RawBuffer(capacity: 64)
 
-  init(_ kind: Kind, root: UInt32, in file: PageFile) {
+  init(_ kind: TreeScan.Kind, root: UInt32, in file: PageFile) {
     self.kind = kind
     self.file = file
     self.root = root
-    let usable = PageNumbering.pageSize
-    largestLocal = kind == .table ? usable - 35 : (usable - 12) * 64 / 255 - 23
-    levels = [TreePage(kind == .table ? .tableLeaf : .indexLeaf)]
+    format = CellFormat(kind, usable: PageNumbering.pageSize)
+    leaf = TreePage(kind == .table ? .tableLeaf : .indexLeaf)
+    levels = [leaf]
   }
 }
 
@@ -35,12 +37,9 @@ extension TreeWriter {
     try append(record, keySize: keySize) { place in
       _ = Varint.write(UInt64(bitPattern: key), to: place)
     } whenFull: {
-      var divider = [UInt8](repeating: 0, count: Varint.size(of: UInt64(bitPattern: lastKey)))
-      divider.withUnsafeMutableBytes { bytes in
-        guard let start = bytes.baseAddress else { return }
-        _ = Varint.write(UInt64(bitPattern: lastKey), to: start)
-      }
-      try rise(divider, overflow: 0)
+      divider.removeAll()
+      divider.appendVarint(UInt64(bitPattern: lastKey))
+      try rise(overflow: 0)
     }
     lastKey = key
   }
@@ -49,8 +48,10 @@ extension TreeWriter {
   func append(_ record: UnsafeRawBufferPointer) throws {
     try append(record, keySize: 0) { _ in
     } whenFull: {
-      let (bytes, overflow) = levels[0].removeLast()
-      try rise(Array(bytes), overflow: overflow)
+      let (bytes, overflow) = leaf.removeLast()
+      divider.removeAll()
+      divider.append(bytes)
+      try rise(overflow: overflow)
     }
   }
 
@@ -61,18 +62,17 @@ extension TreeWriter {
   ) throws {
     guard let start = record.baseAddress else { return }
     let count = record.count
-    var local = count
+    let local = format.localSize(of: count)
     var overflow: UInt32 = 0
-    if count > largestLocal {
-      local = localSize(of: count)
+    if local < count {
       overflow = try writeOverflow(UnsafeRawBufferPointer(rebasing: record[local...]))
     }
     let countSize = Varint.size(of: UInt64(count))
     let size = countSize + keySize + local + (overflow == 0 ? 0 : 4)
-    var place = levels[0].addCell(size, overflow: overflow)
+    var place = leaf.addCell(size, overflow: overflow)
     if place == nil {
       try whenFull()
-      place = levels[0].addCell(size, overflow: overflow)
+      place = leaf.addCell(size, overflow: overflow)
     }
     guard let place else { preconditionFailure("a page has room for four cells") }
     _ = Varint.write(UInt64(count), to: place)
@@ -82,14 +82,6 @@ extension TreeWriter {
     if overflow != 0 {
       (content + local).storeBytes(of: overflow.bigEndian, as: UInt32.self)
     }
-  }
-
-  /// Bytes that a record leaves on its b-tree page when it does not fit there.
-  private func localSize(of count: Int) -> Int {
-    let usable = PageNumbering.pageSize
-    let least = (usable - 12) * 32 / 255 - 23
-    let local = least + (count - least) % (usable - 4)
-    return local <= largestLocal ? local : least
   }
 
   private func writeOverflow(_ bytes: UnsafeRawBufferPointer) throws -> UInt32 {
@@ -118,39 +110,35 @@ extension TreeWriter {
 }
 
 extension TreeWriter {
-  /// Finishes the leaf and enters it, with the divider behind it, on the level above; and so on as
+  /// Finishes the leaf and enters it, with ``divider`` behind it, on the level above; and so on as
   /// long as pages are full.
-  private func rise(_ divider: [UInt8], overflow: UInt32) throws {
-    var (child, divider, overflow) = (try complete(0), divider, overflow)
+  private func rise(overflow: UInt32) throws {
+    var (child, overflow) = (try complete(0), overflow)
     var level = 1
     while true {
       if levels.count == level {
         levels.append(TreePage(kind == .table ? .tableInterior : .indexInterior))
       }
       let page = levels[level]
-      if enter(child, divider, overflow, on: page) { return }
+      if enter(child, overflow, on: page) { return }
       let (bytes, lastOverflow) = page.removeLast()
       page.rightMost = UInt32(bigEndian: bytes.loadUnaligned(as: UInt32.self))
-      let raised = Array(bytes[4...])
+      raised.removeAll()
+      raised.append(UnsafeRawBufferPointer(rebasing: bytes[4...]))
       let full = try complete(level)
-      guard enter(child, divider, overflow, on: page) else {
+      guard enter(child, overflow, on: page) else {
         preconditionFailure("a page has room for four cells")
       }
-      (child, divider, overflow) = (full, raised, lastOverflow)
+      swap(&divider, &raised)
+      (child, overflow) = (full, lastOverflow)
       level += 1
     }
   }
 
-  private func enter(
-    _ child: UInt32, _ divider: [UInt8], _ overflow: UInt32, on page: TreePage
-  ) -> Bool {
+  private func enter(_ child: UInt32, _ overflow: UInt32, on page: TreePage) -> Bool {
     guard let place = page.addCell(4 + divider.count, overflow: overflow) else { return false }
     place.storeBytes(of: child.bigEndian, as: UInt32.self)
-    divider.withUnsafeBytes { bytes in
-      if let start = bytes.baseAddress {
-        (place + 4).copyMemory(from: start, byteCount: bytes.count)
-      }
-    }
+    (place + 4).copyMemory(from: divider.base, byteCount: divider.count)
     return true
   }
 
@@ -175,7 +163,7 @@ extension TreeWriter {
   /// Writes what is left of each level, the top one as the root. A tree without entries stays as
   /// SQLite has made it.
   func finish() throws {
-    guard levels.count > 1 || levels[0].cellCount > 0 else { return }
+    guard levels.count > 1 || leaf.cellCount > 0 else { return }
     for level in 0..<levels.count - 1 { levels[level + 1].rightMost = try complete(level) }
     guard let top = levels.last else { return }
     try file.write(top.finished(), at: root)

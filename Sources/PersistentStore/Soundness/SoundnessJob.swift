@@ -117,9 +117,8 @@ extension StoreSoundness {
     -> [StoreFinding]
   {
     do {
-      // The pages first, then the indexes; SQLite's full check tells what is wrong, if anything is.
-      let pages = try connection.rows("PRAGMA quick_check(1)").compactMap { $0.first?.text }
-      if pages == ["ok"], try IndexAgreement(connection: connection).holds() { return [] }
+      // SQLite's full check tells what is wrong, if anything is.
+      if try RawTrees(connection)?.areWhole() == true { return [] }
       let rows = try connection.rows("PRAGMA integrity_check(\(mostIntegrityMessages))")
       return try report(question, rows, connection).map { explained($0, connection) }
     } catch let error as SQLiteError where error.isDamage {
@@ -139,7 +138,7 @@ extension StoreSoundness {
     _ question: Question, of table: String, _ connection: Connection
   ) throws -> [StoreFinding] {
     do {
-      if try IndexAgreement(connection: connection).holds(table: table) { return [] }
+      if try RawTrees(connection)?.isWhole(table: table) == true { return [] }
       // Source: https://sqlite.org/pragma.html#pragma_integrity_check, since 3.33.0.
       let rows = try connection.rows("PRAGMA integrity_check(\(quoted(table)))")
       return try report(question, rows, connection)

@@ -41,36 +41,6 @@ package struct TableIndex {
     }
     return indexes
   }
-
-  /// The digest of the entries in a part of the index, read through the index alone.
-  ///
-  /// - Returns: Nil where they do not ascend, or a unique one repeats.
-  package func entries(
-    of table: String, _ part: IndexPart = .all, in connection: Connection
-  ) throws -> RowSetDigest? {
-    var order = EntryOrder(self)
-    let count = columns.count + 1
-    var digest = RowSetDigest()
-    var ascends = true
-    for (condition, values) in part.conditions(on: quoted(columns[0])) {
-      order.restart()
-      do {
-        try connection.visitRows(
-          columns.map(quoted) + ["rowid"],
-          "FROM \(quoted(table)) INDEXED BY \(quoted(name)) \(condition)", values
-        ) { entry in
-          var hash = RowHash(length: count)
-          for place in 0..<count { hash.add(entry[place]) }
-          digest.add(hash)
-          if ascends { ascends = order.ascends(to: entry) }
-        }
-      } catch let error as SQLiteError where error.isOfContent && !error.isCorruption {
-        // SQLite cannot use the index for this.
-        return nil
-      }
-    }
-    return ascends ? digest : nil
-  }
 }
 
 /// The digests that the indexes of a table must have, from the table's rows.
@@ -104,7 +74,7 @@ package struct IndexKeys {
       let end = ends[index]
       var hash = RowHash(length: end - place)
       while place < end {
-        hash.add(row[places[place]])
+        hash.add(key: row[places[place]])
         place += 1
       }
       digests[index].add(hash)
@@ -113,18 +83,16 @@ package struct IndexKeys {
 }
 
 extension RowHash {
+  /// Columns of REAL hold whole numbers in either form, which SQLite takes for equal.
   @inline(__always)
-  fileprivate mutating func add(_ value: RawValue) {
-    let size = value.buffer.count
-    add(
-      UInt64(value.kind.rawValue) | UInt64(truncatingIfNeeded: size) &<< 8,
-      UInt64(bitPattern: value.bits))
-    if size > 0 { add(value.buffer) }
+  mutating func add(key value: RawValue) {
+    if value.kind == .real, let whole = Int64(exactly: value.real) { return add(.integer(whole)) }
+    add(value)
   }
 }
 
 /// Whether entries of an index come in its order. Keeps a copy of the entry before.
-private struct EntryOrder: ~Copyable {
+struct EntryOrder: ~Copyable {
   private let isDescending: [Bool]
   private let isUnique: Bool
   private let count: Int
@@ -141,8 +109,6 @@ private struct EntryOrder: ~Copyable {
   }
 
   deinit { last.deallocate() }
-
-  mutating func restart() { isFirst = true }
 
   mutating func ascends(to entry: UnsafePointer<RawValue>) -> Bool {
     let ascends = isFirst || stands(before: entry)

@@ -71,13 +71,13 @@ struct DamagedPages {
 
   private init?(_ file: FileDescriptor) {
     self.file = file
-    guard let head = Self.read(file, at: 0, count: 100) else { return nil }
-    let size = Int(head[16]) << 8 | Int(head[17])
-    pageSize = size == 1 ? 65_536 : size
-    usableSize = pageSize - Int(head[20])
-    guard pageSize >= 512, usableSize >= 480, let end = try? file.seek(offset: 0, from: .end) else {
-      return nil
-    }
+    guard
+      let header = Self.read(file, at: 0, count: DatabaseHeader.byteCount)
+        .flatMap({ DatabaseHeader($0) }),
+      header.hasPossiblePageSize, header.hasPossibleUsableBytes,
+      let end = try? file.seek(offset: 0, from: .end)
+    else { return nil }
+    (pageSize, usableSize) = (header.pageSize, header.usableBytes)
     pageCount = UInt32(clamping: end / Int64(pageSize))
   }
 
@@ -163,8 +163,8 @@ private struct TablePage {
         guard let payload = Self.varint(bytes, &place, usableSize), payload >= 0 else { return nil }
         let size = Int(clamping: payload)
         guard let key = Self.varint(bytes, &place, usableSize) else { return nil }
-        // Longer payloads go on in overflow pages. Source: fileformat2.html §1.6.
-        let most = usableSize - 35
+        // Longer payloads go on in overflow pages.
+        let most = CellFormat(.table, usable: usableSize).largestLocal
         if size <= most, place + size > usableSize { return nil }
         keys.append(key)
         continue

@@ -14,16 +14,18 @@ struct LossScan {
     case changed(String, by: [AttributeType])
   }
 
-  /// What one column of the result is asked.
+  /// What the columns of a row are asked.
   private struct Check {
-    var column: Int
-    var conversions: [Int32]
-    var isRow: Bool
+    /// Places in a row.
+    var columns: [Int] = []
+    var conversions: [Int32] = []
+    var isRow = false
     var tally: Int
   }
 
   private let table: String
-  private var expressions: [String] = []
+  /// Of a row.
+  private var columns = ["Z_PK", "Z_ENT"]
   private var checks: [Int64: [Check]] = [:]
   private var tallies: [RowTally] = []
 
@@ -32,14 +34,12 @@ struct LossScan {
   /// - Parameter number: `Z_ENT` of the rows.
   /// - Returns: The place of the answer in what ``run(on:)`` gives.
   mutating func ask(_ question: Question, ofRowsOf number: Int64) -> Int {
-    var check = Check(column: -1, conversions: [], isRow: false, tally: tallies.count)
+    var check = Check(tally: tallies.count)
     switch question {
     case .row: check.isRow = true
-    case .value(let columns):
-      let tests = columns.map { "\(quoted($0)) IS NOT NULL" }
-      check.column = column(tests.isEmpty ? "0" : tests.joined(separator: " OR "))
+    case .value(let columns): check.columns = columns.map { column($0) }
     case .changed(let name, let types):
-      check.column = column(quoted(name))
+      check.columns = [column(name)]
       check.conversions = types.map { Int32($0.rawValue) }
     }
     checks[number, default: []].append(check)
@@ -47,44 +47,35 @@ struct LossScan {
     return check.tally
   }
 
-  private mutating func column(_ expression: String) -> Int {
-    if let known = expressions.firstIndex(of: expression) { return known }
-    expressions.append(expression)
-    return expressions.count - 1
+  private mutating func column(_ name: String) -> Int {
+    if let known = columns.firstIndex(of: name) { return known }
+    columns.append(name)
+    return columns.count - 1
   }
 
   /// Reads the table once; not at all where nothing was asked.
   func run(on connection: Connection) throws -> [RowTally] {
-    var tallies = tallies
-    guard !checks.isEmpty else { return tallies }
-    let numbers = checks.keys.sorted().map(String.init).joined(separator: ", ")
-    let statement = try connection.prepare(
-      """
-      SELECT \((["Z_PK", "Z_ENT"] + expressions).joined(separator: ", "))
-        FROM \(quoted(table))
-       WHERE Z_ENT IN (\(numbers))
-       ORDER BY Z_PK
-      """)
-    let width = expressions.count
-    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: max(1, width)) { values in
-      guard let start = values.baseAddress else { return }
-      while try statement.step() {
-        guard let asked = checks[statement.int64(1)] else { continue }
-        let key = statement.int64(0)
-        statement.read(into: start, from: 2, count: Int32(width))
-        for check in asked
-        where check.isRow || Self.isCounted(values[check.column], check.conversions) {
-          tallies[check.tally].add(key)
-        }
+    var found = tallies
+    guard !checks.isEmpty else { return found }
+    var (number, asked): (Int64?, [Check]) = (nil, [])
+    try connection.forEachRow(of: table, columns, begin: { found = tallies }) { row in
+      guard row[1].kind == .integer else { return }
+      if row[1].bits != number {
+        number = row[1].bits
+        asked = checks[row[1].bits] ?? []
+      }
+      for check in asked where check.isRow || Self.isCounted(row, check) {
+        found[check.tally].add(row[0].bits)
       }
     }
-    return tallies
+    return found
   }
 
-  private static func isCounted(_ value: RawValue, _ conversions: [Int32]) -> Bool {
-    // The test itself: 1 or 0.
-    if conversions.isEmpty { return value.bits != 0 }
-    return !conversions.reduce(value) { NumericConversion.convert($0, to: $1) }.isEqual(to: value)
+  private static func isCounted(_ row: UnsafeMutablePointer<RawValue>, _ check: Check) -> Bool {
+    if check.conversions.isEmpty { return check.columns.contains { row[$0].kind != .null } }
+    let value = row[check.columns[0]]
+    return !check.conversions.reduce(value) { NumericConversion.convert($0, to: $1) }
+      .isEqual(to: value)
   }
 }
 

@@ -8,9 +8,12 @@ import GodwitSQLite
 /// since the row is at hand. Rows keep `Z_PK` and `Z_OPT`.
 final class CopyStage {
   private let table: TablePlan
-  private let codes: [AttributeProgramCode]
-  private let rules: [RowRules]
-  private var failures: [RowFailures]
+  // One for each program. Arrays cost a reference count and a check each time, and this is done for
+  // each row.
+  private let codes: UnsafeMutableBufferPointer<AttributeProgramCode>
+  private let rules: UnsafeMutableBufferPointer<RowRules>
+  private let failures: UnsafeMutableBufferPointer<RowFailures>
+  private let numbers: UnsafeMutableBufferPointer<Int64>
   private let external: ExternalData
   private let newFiles: NewExternalFiles
   private var scratch = RawBuffer(capacity: 16)
@@ -21,11 +24,29 @@ final class CopyStage {
     self.table = table
     // What is computed by SQL lies behind all columns.
     let columnCount = table.copyColumns.count + table.linkColumns.count
-    codes = table.entities.map { AttributeProgramCode($0.attributes, columnCount: columnCount) }
-    rules = table.entities.map(\.sourceRules)
-    failures = rules.map { _ in RowFailures() }
+    func buffer<Item>(_ item: (EntityProgram) -> Item) -> UnsafeMutableBufferPointer<Item> {
+      let buffer = UnsafeMutableBufferPointer<Item>.allocate(capacity: table.entities.count)
+      for (place, entity) in table.entities.enumerated() {
+        buffer.initializeElement(at: place, to: item(entity))
+      }
+      return buffer
+    }
+    codes = buffer { AttributeProgramCode($0.attributes, columnCount: columnCount) }
+    rules = buffer(\.sourceRules)
+    failures = buffer { _ in RowFailures() }
+    numbers = buffer(\.destinationNumber)
     external = ExternalData(folder: context.plan.externalDataPath)
     newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
+  }
+
+  deinit {
+    codes.deinitialize()
+    codes.deallocate()
+    rules.deinitialize()
+    rules.deallocate()
+    failures.deinitialize()
+    failures.deallocate()
+    numbers.deallocate()
   }
 
   /// True when some value cannot be taken over as it is found: such rows go one at a time.
@@ -46,7 +67,7 @@ final class CopyStage {
       }
       let attributes = row + 3
       rules[index].check(attributes, key: row[0].bits, into: &failures[index])
-      let entity = table.entities[index].destinationNumber
+      let entity = numbers[index]
       guard entity != 0 else { continue }
       let output = piece.attributes + number &* piece.attributeCount
       output[0] = .integer(entity)

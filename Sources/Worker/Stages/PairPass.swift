@@ -97,7 +97,7 @@ final class PairOutput {
     record.removeAll()
     RecordFormat.encode(row.values, count: row.count, into: &record)
     try writer.append(channel: 0, key: rowCount, record.bytes)
-    digest.add(record.bytes)
+    digest.add(row.values, count: row.count)
     rowCount += 1
     byteCount += Int64(record.count)
   }

@@ -33,22 +33,24 @@ struct RowMerge {
 
 /// Judges rows by the destination's rules and sums up their digests, one for each entity.
 ///
-/// A row's digest is taken of `Z_PK`, `Z_ENT`, `Z_OPT` and its columns, encoded as an SQLite
-/// record: checkpoints and files, read by different code, must come to the same bytes.
+/// A row's digest is taken of `Z_PK`, `Z_ENT`, `Z_OPT` and its columns by value: checkpoints and
+/// files, read by different code, must come to the same.
 final class RowDigester {
   private let isRemoved: Bool
-  private let rules: [RowRules]?
-  private var failures: [RowFailures]
+  private let judges: Bool
+  // One for each program. Arrays cost a reference count and a check each time, and this is done for
+  // each row.
+  private let rules: UnsafeMutableBufferPointer<RowRules>
+  private let failures: UnsafeMutableBufferPointer<RowFailures>
+  private let digests: UnsafeMutableBufferPointer<RowSetDigest>
   private let numbers: [Int64]
   private let programs: ProgramTable
-  private var digests: [RowSetDigest]
   private let table: TablePlan
   private var unknownEntityRows = RowSetDigest()
   /// `Z_PK` of some of them.
   private var unknownKeys: [Int64] = []
   private var rows: Int64 = 0
   private var bytes: Int64 = 0
-  private var record = RawBuffer(capacity: 64 << 10)
 
   /// - Parameter judges: False where only digests are wanted.
   init(_ table: TablePlan, judges: Bool) {
@@ -57,18 +59,33 @@ final class RowDigester {
     // Carried and computed rows bear destination numbers by now, rows left behind source numbers.
     numbers = table.entities.map { table.way == .removed ? $0.sourceNumber : $0.destinationNumber }
     programs = ProgramTable(numbers: numbers, elsewhere: [])
-    digests = Array(repeating: RowSetDigest(), count: numbers.count)
-    rules =
-      judges
-      ? table.entities.map { $0.destination == nil ? $0.sourceRules : $0.destinationRules } : nil
-    failures = numbers.map { _ in RowFailures() }
+    self.judges = judges
+    rules = .allocate(capacity: numbers.count)
+    for (place, entity) in table.entities.enumerated() {
+      rules.initializeElement(
+        at: place, to: entity.destination == nil ? entity.sourceRules : entity.destinationRules)
+    }
+    failures = .allocate(capacity: numbers.count)
+    failures.initialize(repeating: RowFailures())
+    digests = .allocate(capacity: numbers.count)
+    digests.initialize(repeating: RowSetDigest())
+  }
+
+  deinit {
+    rules.deinitialize()
+    rules.deallocate()
+    failures.deinitialize()
+    failures.deallocate()
+    digests.deallocate()
   }
 
   /// Findings of the rows, and the digests of those that have a place in the destination.
   var summary: ShardSummary {
     var summary = ShardSummary(rows: rows, bytes: bytes)
-    for (rules, failures) in zip(rules ?? [], failures) {
-      summary.findings.merge(failures.findings(rules))
+    if judges {
+      for (rules, failures) in zip(rules, failures) {
+        summary.findings.merge(failures.findings(rules))
+      }
     }
     for (number, digest) in zip(numbers, digests) where digest.count > 0 {
       summary.digests[Int(number), default: RowSetDigest()] += digest
@@ -76,7 +93,7 @@ final class RowDigester {
     // Rows of no known entity: they can never agree with what was planned.
     if unknownEntityRows.count > 0 {
       summary.digests[-1] = unknownEntityRows
-      guard rules != nil else { return summary }
+      guard judges else { return summary }
       summary.findings.append(
         StoreFinding(
           kind: .rows, entity: table.root.rawValue,
@@ -106,18 +123,16 @@ final class RowDigester {
   /// Adds one row: `Z_PK`, `Z_ENT`, `Z_OPT` and its columns.
   func add(_ row: UnsafeMutablePointer<RawValue>, count: Int) {
     let index = Int(programs.program(for: row[1]))
-    if index >= 0, let rules {
+    if index >= 0, judges {
       rules[index].check(row + 3, key: row[0].bits, into: &failures[index])
     }
     if isRemoved { return }
-    record.removeAll()
-    RecordFormat.encode(row, count: count, into: &record)
-    rows += 1
-    bytes += Int64(record.count)
+    rows &+= 1
+    bytes &+= Int64(RecordFormat.size(of: row, count: count))
     if index >= 0 {
-      digests[index].add(record.bytes)
+      digests[index].add(row, count: count)
     } else {
-      unknownEntityRows.add(record.bytes)
+      unknownEntityRows.add(row, count: count)
       if unknownKeys.count < StoreFinding.mostExamples { unknownKeys.append(row[0].bits) }
     }
   }
@@ -143,7 +158,6 @@ final class RowDigester {
 
 /// The digest of rows that no entity is known of.
 struct PlainDigest: ~Copyable {
-  private var record = RawBuffer(capacity: 4 << 10)
   private var digest = RowSetDigest()
   private var bytes: Int64 = 0
 
@@ -152,9 +166,7 @@ struct PlainDigest: ~Copyable {
   }
 
   mutating func add(_ row: UnsafeMutablePointer<RawValue>, count: Int) {
-    record.removeAll()
-    RecordFormat.encode(row, count: count, into: &record)
-    digest.add(record.bytes)
-    bytes += Int64(record.count)
+    digest.add(row, count: count)
+    bytes += Int64(RecordFormat.size(of: row, count: count))
   }
 }

@@ -21,7 +21,7 @@ struct RowPass {
       let table = context.plan.tables[index]
       do {
         if let done = try run(unit, table, shard.keys, readsPages: true) { return done }
-      } catch is TableScan.NotUnderstood {}
+      } catch is TreeScan.NotUnderstood {}
       guard let done = try run(unit, table, shard.keys, readsPages: false) else {
         throw StageError.outOfOrder("rows of \(table.name)")
       }
@@ -55,7 +55,8 @@ struct RowPass {
     if readsPages {
       // Values that are made anew are settled one row at a time.
       guard !copy.needsScratch, let raw = try context.rawTable(columns),
-        let scan = TableScan(descriptor: context.sourceFile, root: raw.root, keys: keys)
+        let descriptor = context.source.rawDescriptor,
+        let scan = TreeScan(descriptor: descriptor, root: raw.root, keys: keys)
       else { return nil }
       rows = SourceRows(columns, raw, scan)
     } else {

@@ -3,8 +3,8 @@ import GodwitPlanning
 import GodwitSQLite
 
 /// Gathers, from the rows of one verify unit, what makes soundness jobs needless: the keys that the
-/// table's indexes must have, and that references lead somewhere. The unit reads its part of each
-/// index, too.
+/// table's indexes must have, and that references lead somewhere. The b-trees of the table and its
+/// indexes are shared out among the units, page by page: what SQLite's own check would prove.
 struct SoundnessScan {
   /// The row ids that the unit goes over.
   let rowIDs: ClosedRange<Int64>
@@ -41,17 +41,21 @@ struct SoundnessScan {
     for index in references.indices { try references[index].check(row, targets) }
   }
 
-  /// Reads the indexes. All rows must have been added.
+  /// Reads the unit's share of the b-trees. All rows must have been added.
   func evidence() throws -> SoundnessEvidence {
     var evidence = SoundnessEvidence()
     evidence.answered = references.filter(\.isClean).map(\.job)
-    guard let keys else { return evidence }
-    for (index, digest) in zip(keys.indexes, keys.digests) {
-      evidence.keys[index.name] = digest
-      // An index that cannot be read is a matter of its job.
-      evidence.entries[index.name] = try SQLiteError.nilByContent {
-        try index.entries(of: table.name, table.cuts.part(part, of: index), in: assembled)
-      }
+    guard let keys, let trees = try RawTrees(assembled) else { return evidence }
+    for (index, digest) in zip(keys.indexes, keys.digests) { evidence.keys[index.name] = digest }
+    // A tree that cannot be read is a matter of its job, and of SQLite's own check.
+    if part == 0, let pages = try trees.digest(ofRows: table.name) {
+      evidence.add(tree: table.name, pages: pages)
+    }
+    for (place, index) in keys.indexes.enumerated()
+    where (place + 1) % table.units.count == part {
+      guard let found = try trees.digests(of: index) else { continue }
+      evidence.entries[index.name] = found.entries
+      evidence.add(tree: index.name, pages: found.pages)
     }
     return evidence
   }
@@ -66,7 +70,6 @@ struct VerifiedTable {
   let rowIDs: [ClosedRange<Int64>]
   /// Nil where only SQLite's own check can say whether they agree with the table.
   let indexes: [TableIndex]?
-  let cuts: IndexCuts
 
   /// How many row ids there may be.
   var width: Int64 {
@@ -78,21 +81,17 @@ struct VerifiedTable {
   init(of subject: Shard.Subject, _ plan: MigrationPlan, in assembled: Connection) throws {
     units = plan.units(in: .verify).filter { plan.units[$0].subject == subject }
     var rowIDs = units.map { plan.units[$0].keys }
-    var rowIDName = "rowid"
     switch subject {
     case .table(let index): name = plan.tables[index].name
     case .joinTable(let index):
       name = plan.joinTables[index].name
       // Shards of pairs are cut by the first key, which is not the order of the rows.
       rowIDs = try Self.cut(name, units.count, assembled)
-    case .foreignTable(let index):
-      name = plan.foreignTables[index].name
-      rowIDName = plan.foreignTables[index].rowIDName.map(quoted) ?? rowIDName
+    case .foreignTable(let index): name = plan.foreignTables[index].name
     case .mapping, .inserted: throw StageError.outOfOrder("a verification of objects as rows")
     }
     self.rowIDs = rowIDs
     indexes = try TableIndex.all(of: name, in: assembled)
-    cuts = try IndexCuts(indexes ?? [], of: name, rowID: rowIDName, ranges: rowIDs, in: assembled)
   }
 
   /// The row ids of a table in as many ranges, which meet without a gap.

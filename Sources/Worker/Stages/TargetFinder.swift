@@ -44,16 +44,10 @@ final class TargetFinder {
   private static let rowsALookup: Int64 = 4
 
   private let connection: Connection
-  private let file: Int32?
   private var tables: [Table] = []
   private var mappedBytes = 0
 
-  /// - Parameter file: The file of the connection, open for reading, where its pages may be read past
-  ///   SQLite.
-  init(_ connection: Connection, file: Int32? = nil) {
-    self.connection = connection
-    self.file = file
-  }
+  init(_ connection: Connection) { self.connection = connection }
 
   deinit {
     for table in tables { table.map?.deallocate() }
@@ -155,23 +149,7 @@ final class TargetFinder {
       // Only a damaged table has keys outside of its lowest and highest.
       if offset >= 0, offset < places.count { places[Int(offset)] = UInt8(place) }
     }
-    begin()
-    let columns = SourceColumns(table: table, names: [])
-    if let file, let raw = try RawTable(columns, in: connection),
-      let scan = TableScan(descriptor: file, root: raw.root, keys: keys)
-    {
-      let rows = SourceRows(columns, raw, scan)
-      do {
-        while try rows.next() {
-          for number in 0..<rows.count { enter(rows.row(number)[0].bits, rows.row(number)[1]) }
-        }
-        return areFew
-      } catch is TableScan.NotUnderstood {
-        begin()
-      }
-    }
-    // An index could hold something else than the table.
-    try connection.visitRows(["Z_PK", "Z_ENT"], "FROM \(quoted(table)) NOT INDEXED") { row in
+    try connection.forEachRow(of: table, ["Z_PK", "Z_ENT"], begin: begin) { row in
       enter(row[0].bits, row[1])
     }
     return areFew

@@ -63,11 +63,11 @@ private struct DrawnTable {
       [.integer(range.lowerBound), .integer(range.upperBound)])
   }
 
-  /// - Throws: `TableScan.NotUnderstood`.
+  /// - Throws: `TreeScan.NotUnderstood`.
   func scanned(_ range: ClosedRange<Int64>) throws -> [[SQLiteValue]] {
     let file = try #require(FileHandle(forReadingAtPath: path))
     let scan = try #require(
-      TableScan(descriptor: file.fileDescriptor, root: root, keys: range))
+      TreeScan(descriptor: file.fileDescriptor, root: root, keys: range))
     let places: [Int32] = [1, -1, 2, 3]
     let row = UnsafeMutablePointer<RawValue>.allocate(capacity: 4)
     defer { row.deallocate() }
@@ -76,7 +76,7 @@ private struct DrawnTable {
     while try scan.nextLeaf() {
       for cell in scan.rows {
         guard RecordFormat.scatter(record: cell.record, into: row, places: places, count: 4) else {
-          throw TableScan.NotUnderstood()
+          throw TreeScan.NotUnderstood()
         }
         row[0] = .integer(cell.key)
         rows.append((0..<4).map { SQLiteValue(row[$0]) })
@@ -86,7 +86,7 @@ private struct DrawnTable {
   }
 }
 
-@Suite struct `A table scan` {
+@Suite struct `A scan of a b-tree` {
   private static let shapes: [(pageSize: Int, autoVacuum: Int)] = [
     (512, 0), (512, 2), (1024, 1), (4096, 0), (4096, 2), (8192, 2), (65_536, 2),
   ]
@@ -128,7 +128,7 @@ private struct DrawnTable {
       let scanned: [[SQLiteValue]]
       do {
         scanned = try table.scanned(.min ... .max)
-      } catch is TableScan.NotUnderstood {
+      } catch is TreeScan.NotUnderstood {
         refused += 1
         continue
       }
@@ -140,6 +140,38 @@ private struct DrawnTable {
     #expect(equal > 100 && refused > 100)
   }
 
+  @Test(arguments: [
+    ("claims more than the file has", 4, [0x84, 0x80, 0x80, 0x80, 0x00]),
+    ("goes round in its overflow pages", 0, []),
+  ])
+  func `takes no memory for a record that`(what: String, claimed: Int, size: [UInt8]) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("t.sqlite")
+    let connection = try Connection(path: path, mode: .create)
+    // A row of one leaf page whose record goes on in pages 3 to 42.
+    try connection.execute(
+      """
+      PRAGMA page_size = 512; PRAGMA auto_vacuum = 0;
+      CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(20000))
+      """)
+    try connection.close()
+    var bytes = try Data(contentsOf: URL(filePath: path))
+    if claimed > 0 {
+      // In front of the record: its size in three bytes, and the row's key.
+      let cell = 512 + (Int(bytes[512 + 8]) << 8 | Int(bytes[512 + 9]))
+      try #require(bytes[cell] >= 0x80)
+      bytes.replaceSubrange(cell..<cell + size.count, with: size)
+    } else {
+      // Each overflow page begins with the number of the next.
+      try #require(bytes[2 * 512 + 3] == 4)
+      bytes[2 * 512 + 3] = 3
+    }
+    try bytes.write(to: URL(filePath: path))
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    let scan = try #require(TreeScan(descriptor: file.fileDescriptor, root: 2))
+    #expect(throws: TreeScan.NotUnderstood.self, "\(what)") { while try scan.nextLeaf() {} }
+  }
+
   @Test func `leaves files to SQLite that are not in UTF-8, and those of other kinds`() throws {
     let folder = try TemporaryFolder()
     let path = folder.file("t.sqlite")
@@ -147,9 +179,9 @@ private struct DrawnTable {
     try connection.execute("PRAGMA encoding = 'UTF-16le'; CREATE TABLE t (k INTEGER PRIMARY KEY)")
     try connection.close()
     let file = try #require(FileHandle(forReadingAtPath: path))
-    #expect(TableScan(descriptor: file.fileDescriptor, root: 2, keys: 0...1) == nil)
+    #expect(TreeScan(descriptor: file.fileDescriptor, root: 2, keys: 0...1) == nil)
     try Data(repeating: 1, count: 4096).write(to: URL(filePath: folder.file("other")))
     let other = try #require(FileHandle(forReadingAtPath: folder.file("other")))
-    #expect(TableScan(descriptor: other.fileDescriptor, root: 2, keys: 0...1) == nil)
+    #expect(TreeScan(descriptor: other.fileDescriptor, root: 2, keys: 0...1) == nil)
   }
 }

@@ -1,49 +1,6 @@
 import Glibc
 import GodwitSQLite
 
-/// Whether each index holds exactly its table's rows, in order.
-///
-/// SQLite's own check looks every row up in every index, in the order of the table: it costs as
-/// much as building the indexes. This reads each index once from end to end and each table once,
-/// and compares order-free digests of (indexed columns, row id); the order of the entries is
-/// checked on the way. Whatever it does not cover, or finds amiss, is left to SQLite's check.
-struct IndexAgreement {
-  let connection: Connection
-
-  /// True when every index is covered and agrees with its table; false says only that SQLite's
-  /// full check must be asked.
-  func holds() throws -> Bool {
-    let tables = try connection.rows(
-      """
-      SELECT name
-        FROM sqlite_master
-       WHERE type = 'table'
-       ORDER BY name
-      """)
-    for row in tables {
-      guard let name = row[0].text, try holds(table: name) else { return false }
-    }
-    return true
-  }
-
-  /// The same for the indexes of one table.
-  func holds(table: String) throws -> Bool {
-    guard let indexes = try TableIndex.all(of: table, in: connection) else { return false }
-    if indexes.isEmpty { return true }
-    let columns = Set(indexes.flatMap(\.columns)).sorted()
-    guard var keys = IndexKeys(indexes, columns: columns, rowID: columns.count) else {
-      return false
-    }
-    try connection.visitRows(
-      columns.map(quoted) + ["rowid"], "FROM \(quoted(table)) NOT INDEXED"
-    ) { keys.add($0) }
-    for (index, digest) in zip(indexes, keys.digests) {
-      guard try index.entries(of: table, in: connection) == digest else { return false }
-    }
-    return true
-  }
-}
-
 extension RawValue {
   /// SQLite's order of values under the collation BINARY: NULL, numbers, text, blobs.
   ///

@@ -1,28 +1,5 @@
 import GodwitSQLite
 
-/// What a column makes of the values that are put into it.
-///
-/// Source: https://sqlite.org/datatype3.html §3 and §3.1.
-package enum ColumnAffinity: Equatable {
-  case blob, text, numeric, integer, real
-
-  package init(declaredType: String) {
-    let type = declaredType.uppercased()
-    func has(_ word: String) -> Bool { type.contains(word) }
-    if has("INT") {
-      self = .integer
-    } else if has("CHAR") || has("CLOB") || has("TEXT") {
-      self = .text
-    } else if has("BLOB") || type.isEmpty {
-      self = .blob
-    } else if has("REAL") || has("FLOA") || has("DOUB") {
-      self = .real
-    } else {
-      self = .numeric
-    }
-  }
-}
-
 /// Gives values the form in which SQLite would store them in their columns.
 ///
 /// Texts that may be numbers, and numbers that become texts, are rare, and how SQLite writes and
