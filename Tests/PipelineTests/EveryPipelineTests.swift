@@ -123,7 +123,7 @@ extension PipelineFolder {
   private func destinationModel(of folder: PipelineFolder) throws -> String {
     switch folder.url.lastPathComponent {
     case "recipes-1.1": return FixtureModels.Recipes.onePointOne.path
-    case "recipes-2.0": return FixtureModels.Recipes.two.path
+    case "recipes-2.0", "recipes-canary", "recipes-in-use": return FixtureModels.Recipes.two.path
     case "recipes-ingredients": return FixtureModels.Recipes.twoWithMapping.path
     default:
       let bundle = try #require(
