@@ -97,7 +97,8 @@ struct RunView {
     }
     let seconds = (now - start).inSeconds
     if seconds > 1, workDone > 0 {
-      line += ", \(grouped(Int64(Double(rows) / seconds))) rows/s"
+      // A plan moves no row.
+      if rows > 0 { line += ", \(grouped(Int64(Double(rows) / seconds))) rows/s" }
       line += ", \(ByteSize.text(Int64(Double(bytes) / seconds)))/s"
     }
     if let held = progress?.held {

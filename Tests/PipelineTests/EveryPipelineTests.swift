@@ -124,7 +124,7 @@ extension PipelineFolder {
     switch folder.url.lastPathComponent {
     case "notes-progressive": return folder.path("Notes.xcdatamodeld/Notes 5.xcdatamodel")
     case "recipes-1.1": return FixtureModels.Recipes.onePointOne.path
-    case "recipes-2.0": return FixtureModels.Recipes.two.path
+    case "recipes-2.0", "recipes-canary", "recipes-in-use": return FixtureModels.Recipes.two.path
     case "recipes-ingredients": return FixtureModels.Recipes.twoWithMapping.path
     default:
       let bundle = try #require(
