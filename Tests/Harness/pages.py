@@ -71,7 +71,7 @@ def fill(ledger, count, seed):
              "[]" if failure else model[0], model[1], model[2], size // 90, size, model[3], lane))
         lanes[lane] = ended
         counts[verdict] = counts.get(verdict, 0) + 1
-    database.execute("UPDATE runs SET ended = ?, found = ?, migrated = migrated + ?, refused = ?, failed = ?, "
+    database.execute("UPDATE runs SET exit = 3, ended = ?, found = ?, migrated = migrated + ?, refused = ?, failed = ?, "
                      "pending = ? WHERE id = ?", (max(lanes), count, counts.get("migrated", 0), counts.get("refused", 0),
                                                   counts.get("failed", 0), counts.get("pending", 0), run))
     database.commit()
