@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -42,6 +43,11 @@ class Outcome:
         found = self.results.get(store.path, {})
         reasons = [r.get("reason") for r in found.get("reasons") or []]
         return found.get("verdict"), reasons[0] if reasons else None
+
+
+    def text(self):
+        """The summary without what the table shows."""
+        return json.dumps({k: v for k, v in self.summary.items() if k not in ("event", "reasons", "pipeline")})
 
 
 def start(fleet):
@@ -123,8 +129,9 @@ def strike(fleet, rng, number, seconds):
     """One start that is struck by a signal after a while; the outcome where it came to its end before."""
     process, began = start(fleet), time.monotonic()
     try:
-        process.wait(rng.uniform(0.3, seconds))
-    except Exception:
+        # Its output is read meanwhile: a full pipe would hold it up.
+        process.communicate(timeout=rng.uniform(0.3, seconds))
+    except subprocess.TimeoutExpired:
         below = processes.handles([process.pid] + processes.descendants(process.pid))
         if number == signal.SIGKILL and below:
             rng.choice(below).send(number)
@@ -195,10 +202,10 @@ def main(arguments=None):
         found, table = expectations(fleet, outcome, is_first=calm)
         print(table)
         print(f"{starts} {'start' if starts == 1 else 'starts'}, exit {outcome.run.exit}, "
-              f"{outcome.run.seconds:.1f} s: {json.dumps(outcome.summary)}")
+              f"{outcome.run.seconds:.1f} s: {outcome.text()}")
         again = run(fleet)
         problems += found + reconcile(again, len(fleet.stores)) + expectations(fleet, again, is_first=False)[0]
-        print(f"again: exit {again.run.exit}, {again.run.seconds:.1f} s: {json.dumps(again.summary)}")
+        print(f"again: exit {again.run.exit}, {again.run.seconds:.1f} s: {again.text()}")
         if again.run.exit == 0:
             problems.append("the second run ended with 0, and stores are not migrated")
         fleet.end_applications()

@@ -89,8 +89,22 @@ extension View {
     Loss(
       kind: loss.kind,
       place: [loss.entity, loss.property].compactMap { $0 }.joined(separator: "."),
-      count: Figures.count(loss.count), stores: Figures.count(loss.stores), message: loss.message)
+      count: Figures.count(loss.count), stores: Figures.count(loss.stores),
+      message: loss.stores > 1 ? meanings[loss.kind] ?? loss.message : loss.message)
   }
+
+  /// Of a loss in several stores; the message of one has that one's counts.
+  private static let meanings = [
+    "entity": "Objects of an entity that has no successor were dropped.",
+    "attribute": "Values of an attribute that has no successor were dropped.",
+    "relationship": "References of a relationship that has no successor were dropped.",
+    "reference": "References to dropped objects became NULL.",
+    "shared-target": "References that the destination has no room for were dropped.",
+    "narrowing": "Numbers that the new type cannot hold were changed.",
+    "history": "Persistent history or CloudKit mirroring was not carried.",
+    "set-aside": "Objects that break the destination's rules were set aside.",
+    "defaulted": "Values that break the destination's rules gave way to default values.",
+  ]
 
   /// An SVG document as an element of a page: without what stands before it.
   static func inline(_ svg: String) -> String {
