@@ -90,12 +90,15 @@ extension RunHistory.Outcome {
     switch result.verdict {
     case .migrated, .sameModel: self = .well
     case .refused, .failed:
-      self =
-        result.ending.passes
-        ? .passing
-        : .failed(
+      switch result.ending {
+      case .done, .badInput, .fatal:
+        self = .failed(
           reason: result.reasons.first?.reason ?? result.verdict.rawValue, mark: mark,
           settings: settings)
+      // What is amiss is not in the store, which looks the same when it is put right.
+      case .cannotCreateOutput, .inputOutput, .configuration, .usage: self = .passing
+      case .resumable, .locked, .engineUnavailable: self = .passing
+      }
     // A mapping model changes the settings, and passing reasons pass.
     case .needsMapping, .pending, .quarantined: self = .passing
     }
