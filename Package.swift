@@ -46,12 +46,12 @@ let package = Package(
     .package(url: "https://github.com/hummingbird-project/swift-mustache", from: "2.1.1"),
   ],
   targets: [
-    // Stores, models and fleets for the tests; not part of the product.
+    // Models, fleets and rivals for the tests; not part of the product.
     .target(
       name: "StoreFixtures",
       dependencies: [
-        ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"),
-        ours("SQLite"),
+        ours("Fixtures"), ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"),
+        ours("Digests"), ours("SQLite"),
       ], path: "Tests/StoreFixtures"),
     .executableTarget(
       name: "godwit-fixtures",
@@ -67,7 +67,8 @@ let package = Package(
       name: "godwit-benchmarks",
       dependencies: ["StoreFixtures", ours("KeyedArchive"), ours("SQLite"), argumentParser],
       path: "Tests/Benchmarks"),
-    tests("StoreFixtures", ["StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
+    tests(
+      "StoreFixtures", ["StoreFixtures", ours("Fixtures"), ours("SQLite"), ours("ObjectModel")]),
     // Parsers of bytes that others wrote, for the fuzzer and for tests of what it found.
     .target(
       name: "FuzzTargets",
@@ -102,6 +103,13 @@ let package = Package(
       "PersistentStore",
       [
         ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"),
+        ours("SQLite"), system,
+      ]),
+    // Seeded stores for tests, those of teams included.
+    library(
+      "Fixtures",
+      [
+        ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"),
         ours("SQLite"), system,
       ]),
     library("Checkpoints", [ours("DurableFiles"), ours("Digests"), "CZstd", system]),
@@ -143,9 +151,10 @@ let package = Package(
     library(
       "Commands",
       [
-        ours("Report"), ours("Fleet"), ours("Ledger"), ours("Worker"), ours("Planning"),
-        ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
-        ours("DurableFiles"), ours("SQLite"), ours("Digests"), argumentParser, logging, system,
+        ours("Report"), ours("Fleet"), ours("Fixtures"), ours("Ledger"), ours("Worker"),
+        ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"), ours("Digests"), argumentParser,
+        logging, system,
       ]),
     .target(
       name: "Godwit",

@@ -108,7 +108,8 @@ struct Root: AsyncParsableCommand {
       InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
       MigrateCommand.self, RunCommand.self, ControlCommand.self, StatusCommand.self,
       HistoryCommand.self, ReportCommand.self, VerifyCommand.self, RollbackCommand.self,
-      BackupsCommand.self, QuarantineCommand.self, DoctorCommand.self,
+      BackupsCommand.self, QuarantineCommand.self, RehearseCommand.self, FixtureCommand.self,
+      DoctorCommand.self,
       WorkerCommand.self, StoreHostCommand.self,
     ])
 }

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitFixtures
 import GodwitFleet
 import GodwitPlanning
 import Synchronization
@@ -94,6 +95,7 @@ struct CommandError: Error, CustomStringConvertible {
 func ending(
   of error: any Error
 ) -> (ending: MigrationResult.Ending, reason: String, message: String) {
-  guard let own = error as? CommandError else { return RetryPolicy.ending(of: error) }
+  let own = error as? CommandError ?? (error as? FixtureError)?.ending
+  guard let own else { return RetryPolicy.ending(of: error) }
   return (own.ending, own.reason, own.description)
 }

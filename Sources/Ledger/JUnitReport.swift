@@ -1,6 +1,6 @@
 /// A run as JUnit XML, which continuous integration shows: a test case for each store that the run
 /// tried. A store that was not migrated is a failure, one that failed an error, and one that is pending
-/// or quarantined is skipped.
+/// or quarantined is skipped. What a store lost is in its output.
 ///
 /// The form is what Jenkins and GitLab read: https://github.com/testmoapp/junitxml.
 public struct JUnitReport: Sendable {
@@ -31,7 +31,13 @@ public struct JUnitReport: Sendable {
     let start =
       "    <testcase classname=\"\(Self.escaped(report.pipeline))\" "
       + "name=\"\(Self.escaped(store.path))\" time=\"\(Self.seconds(store.seconds))\""
-    guard !RunReport.goodVerdicts.contains(store.verdict) else { return [start + "/>"] }
+    let losses = store.losses.map { Self.escaped("loss: \($0.message)") }
+    let output =
+      losses.isEmpty
+      ? [] : ["      <system-out>\(losses.joined(separator: "&#10;"))</system-out>"]
+    guard !RunReport.goodVerdicts.contains(store.verdict) else {
+      return losses.isEmpty ? [start + "/>"] : [start + ">"] + output + ["    </testcase>"]
+    }
     let element =
       switch store.verdict {
       case "failed": "error"
@@ -46,8 +52,7 @@ public struct JUnitReport: Sendable {
     return [
       start + ">",
       "      <\(element)\(kind) message=\"\(message)\">\(text)</\(element)>",
-      "    </testcase>",
-    ]
+    ] + output + ["    </testcase>"]
   }
 
   /// With three decimals.

@@ -150,9 +150,11 @@ enum Godwit {
   ///   - words: As soon as the output has them, the tool gets SIGTERM.
   ///   - signals: How often.
   ///   - moment: As soon as the output has these words, `action` is called.
+  ///   - temporaryFolder: The tool's TMPDIR.
   static func run(
     _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
-    signals: Int = 1, at moment: String? = nil, _ action: (pid_t) throws -> Void = { _ in }
+    signals: Int = 1, at moment: String? = nil, temporaryFolder: String? = nil,
+    _ action: (pid_t) throws -> Void = { _ in }
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
@@ -162,6 +164,7 @@ enum Godwit {
     var environment = ProcessInfo.processInfo.environment
     environment["SWIFT_BACKTRACE"] = "enable=no"
     environment["GODWIT_KILL_AFTER_STEP"] = step.map(String.init)
+    if let temporaryFolder { environment["TMPDIR"] = temporaryFolder }
     process.environment = environment
     let output = Pipe()
     process.standardInput = FileHandle.nullDevice

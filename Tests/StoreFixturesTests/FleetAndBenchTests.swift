@@ -2,6 +2,7 @@ import Foundation
 import GodwitSQLite
 import Testing
 
+@testable import GodwitFixtures
 @testable import StoreFixtures
 
 @Suite struct `A fleet` {

@@ -2,6 +2,7 @@ import GodwitObjectModel
 import GodwitSQLite
 import Testing
 
+@testable import GodwitFixtures
 @testable import StoreFixtures
 
 @Suite struct `Values that a second model allows, too` {

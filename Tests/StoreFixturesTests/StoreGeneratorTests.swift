@@ -3,6 +3,7 @@ import GodwitObjectModel
 import GodwitSQLite
 import Testing
 
+@testable import GodwitFixtures
 @testable import StoreFixtures
 
 @Suite struct `A generated store` {

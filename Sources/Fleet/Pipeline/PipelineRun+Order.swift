@@ -135,8 +135,11 @@ extension PipelineRun {
   }
 
   /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
-  func tellUnreadable(_ findings: StoreSearch.Findings, _ summary: inout PipelineSummary) {
-    for (path, reason) in findings.unreadable {
+  @discardableResult
+  func tellUnreadable(
+    _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
+  ) -> [MigrationResult] {
+    findings.unreadable.map { path, reason in
       let result = MigrationResult(
         store: path.string, verdict: .failed, ending: .inputOutput,
         reasons: [
@@ -148,6 +151,7 @@ extension PipelineRun {
       summary.found += 1
       summary.count(result)
       observe(.result(nil, result))
+      return result
     }
   }
 

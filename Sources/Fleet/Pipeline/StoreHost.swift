@@ -119,6 +119,7 @@ public final class StoreHost: Sendable {
     switch task.work {
     case .plan: return await DryRun(run.request(for: store)).run()
     case .look: return StoreLook(store.path).result
+    case .version: return run.version(of: store, folder: FilePath(task.output ?? ""))
     case .migrate:
       return await run.migrate(
         store, task, policies: policies, record: record, observe: observe)

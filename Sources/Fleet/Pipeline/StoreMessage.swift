@@ -57,6 +57,8 @@ struct StoreTask: Codable, Sendable {
     case plan
     /// Say which version it seems to be of.
     case look
+    /// Say which of the given versions it is of, by its version hashes.
+    case version
     /// Migrate it to a private file, to see how long that takes.
     case sample
   }

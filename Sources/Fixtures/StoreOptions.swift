@@ -71,7 +71,8 @@ public enum FixtureError: Error, Sendable, Equatable {
 extension FixtureError: CustomStringConvertible {
   public var description: String {
     switch self {
-    case .alreadyThere(let path): "\(path) is there already. Remove it or choose another name."
+    case .alreadyThere(let path):
+      "\(path) already exists and is not overwritten. Remove it or choose another name."
     case .notWritable(let path, let reason): "\(path) cannot be written: \(reason)."
     case .tooManyRows(let count):
       "\(count) rows of one table are more than the generator's arithmetic allows: ask for at most "

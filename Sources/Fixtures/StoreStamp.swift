@@ -7,8 +7,9 @@ import GodwitSQLite
 /// `Z_MODELCACHE`.
 ///
 /// Source: `core-data-sqlite-format.md` §2 and §3.
-struct StoreStamp {
-  static let controlTables = [
+public struct StoreStamp {
+  /// Their `CREATE TABLE` statements, in the order of the schema.
+  public static let controlTables = [
     "CREATE TABLE Z_PRIMARYKEY "
       + "(Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER)",
     "CREATE TABLE Z_METADATA "
@@ -18,6 +19,11 @@ struct StoreStamp {
 
   let hierarchy: EntityHierarchy
   let frameworkVersion: Int
+
+  public init(hierarchy: EntityHierarchy, frameworkVersion: Int) {
+    self.hierarchy = hierarchy
+    self.frameworkVersion = frameworkVersion
+  }
 
   func write(
     to connection: Connection, layout: StoreLayout, highestKeys: [EntityName: Int64],
@@ -46,7 +52,7 @@ struct StoreStamp {
   }
 
   /// The property list, with every key that is the application's own.
-  func metadata(keeping other: PropertyListDictionary) -> [UInt8] {
+  public func metadata(keeping other: PropertyListDictionary) -> [UInt8] {
     var content = other
     let hashes = hierarchy.versionHashes
     let sorted = hashes.sorted { $0.key < $1.key }

@@ -1,0 +1,253 @@
+import ArgumentParser
+import Foundation
+import GodwitDurableFiles
+import GodwitFleet
+import GodwitLedger
+import GodwitPlanning
+import GodwitSQLite
+import Synchronization
+import SystemPackage
+
+struct RehearseCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rehearse",
+    abstract: "Migrates every store below a folder privately, to see whether all of them would.",
+    discussion: """
+      For continuous integration: archive a store of every version that was shipped, and rehearse \
+      them before a new version of the model ships. Each store is migrated to a private file below \
+      TMPDIR that is removed at once; the stores themselves are only read.
+
+      Exits with 0 when every store would migrate or is of the destination's version, and with 3 \
+      otherwise. Losses are named and do not change the exit code.
+      """)
+
+  @Argument(
+    help: ArgumentHelp(
+      "Versions among which each store's own and the destination are found.", valueName: "models"))
+  var models: [String]
+
+  @Option(
+    help: ArgumentHelp("The folder with the stores, at any depth.", valueName: "dir"))
+  var stores: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Which files below it are stores; may repeat. Default: **/*.sqlite, **/*.sqlite3, "
+        + "**/*.store and **/*.storedata.",
+      valueName: "pattern"))
+  var include: [String] = []
+
+  @Option(
+    help: ArgumentHelp(
+      "The destination: a version's name, or any MODEL. Default: the current version.",
+      valueName: "version"))
+  var to: String?
+
+  @Option(help: ArgumentHelp("A mapping model; may repeat.", valueName: "file"))
+  var mapping: [String] = []
+
+  @Option(
+    help: ArgumentHelp("direct, progressive or staged, as of `migrate`.", valueName: "chain"))
+  var chain: Chain?
+
+  @Option(help: "Worker processes. Default: one a processor, at most 8.")
+  var workers: Int?
+
+  @Option(
+    help: ArgumentHelp("Writes the results as JUnit XML, a test case a store.", valueName: "file"))
+  var junit: String?
+
+  @Flag(help: "JSON Lines: a result for each store, and a summary.")
+  var json = false
+
+  @Flag(help: "Silent when every store would migrate and loses nothing.")
+  var quiet = false
+
+  private static let patterns = ["**/*.sqlite", "**/*.sqlite3", "**/*.store", "**/*.storedata"]
+
+  func validate() throws {
+    if let workers, !(1...256).contains(workers) {
+      throw ValidationError("--workers is a number from 1 to 256.")
+    }
+    if stores.isEmpty || junit?.isEmpty == true {
+      throw ValidationError("--stores and --junit are paths.")
+    }
+  }
+
+  func run() async throws {
+    guard let root = FilePath(stores).resolved, try FileKind(following: root) == .folder else {
+      throw CommandError(
+        .badInput, "stores",
+        "\(stores) is not a folder. Give --stores the folder that the archived stores lie in.")
+    }
+    let place = FilePath(FileManager.default.temporaryDirectory.path)
+    let folder = (place.resolved ?? place).appending("godwit-rehearse-\(UUID().uuidString)")
+    try DurableFile.makeFolder(folder, surviving: .processCrash)
+    TemporaryFiles.useFolder(folder.string)
+    let outcome: Result<Rehearsal, any Error>
+    do {
+      outcome = .success(try await rehearse(root, in: folder))
+    } catch {
+      outcome = .failure(error)
+    }
+    TemporaryFiles.useFolder(nil)
+    try? DurableFile.removeTree(folder, surviving: .processCrash)
+    try end(try outcome.get())
+  }
+
+  private func rehearse(_ root: FilePath, in folder: FilePath) async throws -> Rehearsal {
+    let job = try PipelineJob(path: try pipeline(root, in: folder))
+    try ProcessLimits.prepare(workers: job.workerCount)
+    let ended = Mutex(0)
+    let run = PipelineRun(
+      job.pipeline, job.request,
+      pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
+      state: folder.appending("state")
+    ) { event in
+      switch event {
+      case .result(let store, let result):
+        ended.withLock { $0 += store == nil ? 0 : 1 }
+        if json { Output.result(result.jsonLine()) }
+      case .note(let text): Output.say(text)
+      default: break
+      }
+    }
+    let task = Task { try await run.rehearse(in: folder) }
+    StopSignals.install(
+      stop: {
+        Output.say("Stopping. A second signal stops at once.")
+        task.cancel()
+      },
+      end: {
+        try? DurableFile.removeTree(folder, surviving: .processCrash)
+        _exit(ExitStatus.resumable.rawValue)
+      })
+    let ticks = Task {
+      while !quiet, (try? await Task.sleep(for: .seconds(10))) != nil {
+        Output.say("\(stores): \(grouped(Int64(ended.withLock { $0 }))) stores rehearsed")
+      }
+    }
+    let outcome = await task.result
+    ticks.cancel()
+    let rehearsal = try outcome.get()
+    guard !task.isCancelled else {
+      Output.say("Stopped. The stores are unchanged. Run the same command to begin again.")
+      throw ExitStatus.resumable.exit
+    }
+    guard rehearsal.summary.found > 0 else {
+      throw CommandError(
+        .badInput, "stores",
+        "There is no store below \(root). Stores are \(patterns.joined(separator: ", ")); "
+          + "--include names others.")
+    }
+    return rehearsal
+  }
+
+  private var patterns: [String] { include.isEmpty ? Self.patterns : include }
+
+  /// The words of this command as a pipeline, for the processes that coordinate its stores.
+  private func pipeline(_ root: FilePath, in folder: FilePath) throws -> String {
+    var file = PipelineWords(
+      stores: .init(roots: [root.string], include: patterns), models: models.map(Self.absolute))
+    file.mappings = mapping.isEmpty ? nil : mapping.map(Self.absolute)
+    file.chain = chain?.rawValue
+    file.workers = workers
+    let catalog = try InputFiles.read(models) { try ModelCatalog(models) }
+    if to == nil, catalog.current == nil {
+      throw CommandError(
+        .badInput, "model",
+        "None of the models is a current version. Say with --to which version is the destination.")
+    }
+    if let to {
+      _ = try catalog.destination(named: to)
+      file.destination = catalog.versions.contains { $0.name == to } ? to : Self.absolute(to)
+    }
+    let path = folder.appending("pipeline.yaml")
+    // JSON is YAML.
+    try DurableFile.write(Array(JSONLine.text(of: file).utf8), to: path)
+    return path.string
+  }
+
+  private static func absolute(_ path: String) -> String {
+    path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
+  }
+
+  private func end(_ rehearsal: Rehearsal) throws {
+    let status = ExitStatus(planned: rehearsal.summary)
+    if json {
+      Output.result(json: rehearsal.summary)
+    } else if !quiet || status != .success
+      || rehearsal.stores.contains(where: { !$0.result.losses.isEmpty })
+    {
+      for line in RehearsalText.lines(rehearsal) { Output.result(line) }
+    }
+    if let junit {
+      let report = rehearsal.report(of: stores, exitCode: Int(status.rawValue))
+      try DurableFile.write(
+        Array(JUnitReport(report).text().utf8), to: FilePath(junit).resolvingFolders,
+        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+    }
+    if status != .success { throw status.exit }
+  }
+}
+
+/// The keys of a pipeline's file that a rehearsal needs.
+private struct PipelineWords: Encodable {
+  struct Stores: Encodable {
+    var roots: [String]
+    var include: [String]
+  }
+
+  var name = "rehearsal"
+  var stores: Stores
+  var models: [String]
+  var destination: String?
+  var mappings: [String]?
+  var chain: String?
+  var workers: Int?
+}
+
+/// A rehearsal for people.
+enum RehearsalText {
+  static func lines(_ rehearsal: Rehearsal) -> [String] {
+    var table = TextTable()
+    table.add(["store", "version found", "verdict", "rows", "losses", "reason"])
+    for store in rehearsal.stores {
+      let result = store.result
+      let lost = result.losses.reduce(0) { $0 + $1.count }
+      table.add([
+        store.name, result.source ?? "-", result.verdict.rawValue,
+        result.rows.map(grouped) ?? "-", lost == 0 ? "-" : grouped(lost),
+        result.ending == .done ? "" : result.reasons.first?.reason ?? "",
+      ])
+    }
+    var lines = rehearsal.stores.isEmpty ? [] : table.lines(numbers: [3, 4])
+    lines += steps(rehearsal)
+    for store in rehearsal.stores where store.result.ending != .done {
+      let code = store.result.code.map { " (Core Data \($0))" } ?? ""
+      lines += store.result.reasons.map { "\(store.name)\(code): \($0.text)" }
+    }
+    var losses = LossTotals()
+    for store in rehearsal.stores { losses.add(store.result) }
+    lines += FleetPlanText.lines(losses.all)
+    return lines + [PipelineReport.line(rehearsal.summary)]
+  }
+
+  /// The ways between versions that are not lightweight, or have several steps.
+  private static func steps(_ rehearsal: Rehearsal) -> [String] {
+    var lines: [String] = []
+    for store in rehearsal.stores where store.result.verdict == .migrated {
+      let result = store.result
+      let models = result.plan?.mappingModels ?? []
+      let path = (result.path ?? []).count > 1 ? result.path ?? [] : []
+      guard !models.isEmpty || !path.isEmpty else { continue }
+      var text =
+        "\(result.source ?? "unknown") → \(result.destination ?? "unknown"): not lightweight"
+      if models.isEmpty { text = text.replacing(": not lightweight", with: ":") }
+      if !models.isEmpty { text += ", by \(models.joined(separator: ", then "))" }
+      let all = [text] + path.enumerated().map { "  \($0.offset + 1). \($0.element)" }
+      if !lines.contains(text) { lines += all }
+    }
+    return lines
+  }
+}

@@ -1,0 +1,57 @@
+import GodwitDurableFiles
+import SystemPackage
+
+/// Puts a generated store where a user asked for it, whole or not at all.
+public struct FixtureFile {
+  private let generator: StoreGenerator
+
+  public init(_ generator: StoreGenerator) { self.generator = generator }
+
+  /// Writes the store into a folder of its own beside `path`, and moves it into place: external data
+  /// and write-ahead log first, so that whoever sees the store sees all of it.
+  ///
+  /// - Throws: ``FixtureError/alreadyThere(path:)`` where one of the store's files exists;
+  ///   `DurabilityError` where the folder cannot be written.
+  public func write(to path: String) throws -> StoreReport {
+    let path = FilePath(path).resolvingFolders
+    guard let name = path.lastComponent, let stem = path.stem else {
+      throw FixtureError.notWritable(path: path.string, reason: "it is not the name of a file")
+    }
+    let folder = path.removingLastComponent()
+    guard try FileKind(following: folder) == .folder else {
+      throw FixtureError.notWritable(path: path.string, reason: "\(folder) is not a folder")
+    }
+    let support = FilePath.Component(".\(stem)_SUPPORT") ?? name
+    let files = ["", "-wal", "-shm", "-journal"].map { FilePath(path.string + $0) }
+    for file in files + [folder.appending(support)] {
+      if try DurableFile.exists(file) { throw FixtureError.alreadyThere(path: file.string) }
+    }
+    let draft = folder.appending(".\(name).fixture-\(SystemRandomNumberGenerator.name())")
+    try DurableFile.makeFolder(draft, surviving: .processCrash)
+    defer { try? DurableFile.removeTree(draft, surviving: .processCrash) }
+    var report = try generator.write(to: draft.appending(name).string)
+    var moved: [FilePath] = []
+    do {
+      for part in [support.string, "\(name)-wal", name.string] {
+        let source = draft.appending(part)
+        guard try DurableFile.exists(source) else { continue }
+        let destination = folder.appending(part)
+        try DurableFile.renameNew(source, to: destination)
+        moved.append(destination)
+      }
+    } catch {
+      for place in moved { try? DurableFile.removeTree(place, surviving: .processCrash) }
+      throw error
+    }
+    report.path = path.string
+    return report
+  }
+}
+
+extension SystemRandomNumberGenerator {
+  /// Letters and digits that no other process chooses.
+  fileprivate static func name() -> String {
+    var random = SystemRandomNumberGenerator()
+    return String(random.next() as UInt64, radix: 36)
+  }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPlanning
+import SystemPackage
+
+/// What became of stores that were migrated privately, their sources only read.
+public struct Rehearsal: Sendable {
+  public struct Store: Sendable {
+    /// Relative to the folder that was searched.
+    public var name: String
+    /// The outcome of the private migration, with the plan's mapping models and path.
+    public var result: MigrationResult
+    var found: FoundStore
+    /// Seconds since 1970-01-01 UTC.
+    var started: Double
+    var ended: Double
+  }
+
+  /// In the byte order of their paths. A rehearsal that was stopped has only those that had ended.
+  public var stores: [Store] = []
+  public var summary: PipelineSummary
+
+  /// The rehearsal as a run, for its report.
+  public func report(of folder: String, exitCode: Int) -> RunReport {
+    let name = "rehearsal"
+    let started = stores.map(\.started).min() ?? 0
+    let seconds = summary.seconds ?? 0
+    return RunReport(
+      pipeline: summary.pipeline, pipelineFile: folder,
+      run: RunReport.Run(
+        kind: name, name: name, started: started, ended: started + seconds, seconds: seconds,
+        exitCode: exitCode, starts: 1, host: MachineName.text),
+      counts: RunReport.Counts(summary),
+      stores: stores.map { store in
+        var line = RunReport.Store(
+          LedgerAttempt(
+            store.result, of: store.found, run: name, started: store.started, ended: store.ended,
+            lane: nil))
+        line.path = store.name
+        return line
+      })
+  }
+}
+
+// Every store migrated privately.
+extension PipelineRun {
+  /// Plans every store, and migrates those that the plan would migrate to a file in `folder` that is
+  /// removed at once. No source is written to, and no state is kept.
+  ///
+  /// - Parameter folder: An existing folder of the caller's own.
+  /// - Throws: ``PipelineError``; no store was opened then.
+  public func rehearse(in folder: FilePath) async throws -> Rehearsal {
+    let start = ContinuousClock.now
+    let findings = try await search(state: nil)
+    observe(.found(self.start(findings, nil)))
+    var rehearsal = Rehearsal(summary: PipelineSummary(pipeline: pipeline.name))
+    rehearsal.summary.found = findings.stores.count
+    for result in tellUnreadable(findings, &rehearsal.summary) {
+      let now = Date().timeIntervalSince1970
+      let folder = FoundStore(path: FilePath(result.store), root: FilePath(result.store), bytes: 0)
+      rehearsal.stores.append(
+        Rehearsal.Store(
+          name: result.store, result: result, found: folder, started: now, ended: now))
+    }
+    let settings = try settingsDigest()
+    let hosts = hosts(pace: nil)
+    var queue = StoreQueue(
+      waves: [findings.stores], workerCount: pool.workerCount, need: workers(for:))
+    await withTaskGroup(of: Rehearsal.Store.self) { group in
+      var number = 0
+      func begin() {
+        while !Task.isCancelled, let (store, workers) = queue.next(at: 0) {
+          var sample = task(store, workers: workers, settings, .sample)
+          sample.output = folder.appending("\(number)").string
+          number += 1
+          group.addTask { [sample] in await rehearse(store, sample, settings, hosts) }
+        }
+      }
+      begin()
+      for await store in group {
+        queue.end(store.found)
+        rehearsal.stores.append(store)
+        rehearsal.summary.count(store.result)
+        observe(.result(store.found, store.result))
+        begin()
+      }
+    }
+    await hosts.close()
+    rehearsal.summary.pending += rehearsal.summary.found - rehearsal.stores.count
+    rehearsal.stores.sort {
+      $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
+    }
+    rehearsal.summary.seconds = (ContinuousClock.now - start).inSeconds
+    return rehearsal
+  }
+
+  private func rehearse(
+    _ store: FoundStore, _ sample: StoreTask, _ settings: String, _ hosts: StoreHosts
+  ) async -> Rehearsal.Store {
+    let started = Date().timeIntervalSince1970
+    var result: MigrationResult
+    if let refusal = Self.refusal(of: store) {
+      result = refusal
+    } else {
+      let planned = await hosts.perform(task(store, workers: 1, settings, .plan))
+      result = planned
+      if planned.verdict == .migrated {
+        result = await hosts.perform(sample)
+        (result.plan, result.path) = (planned.plan, planned.path)
+        if result.source == nil { result.source = planned.source }
+        if result.destination == nil { result.destination = planned.destination }
+      }
+    }
+    if result.source == nil, Self.refusal(of: store) == nil, !Task.isCancelled {
+      var look = task(store, workers: 0, settings, .version)
+      look.output = sample.output
+      result.source = await hosts.perform(look).source
+    }
+    // What was written is gone.
+    (result.output, result.backup) = (nil, nil)
+    let root = store.root.string + "/"
+    let path = store.path.string
+    return Rehearsal.Store(
+      name: path.hasPrefix(root) ? String(path.dropFirst(root.count)) : path, result: result,
+      found: store, started: started, ended: Date().timeIntervalSince1970)
+  }
+
+  /// In the process that coordinates the store: its version among those given, in
+  /// ``MigrationResult/source``; nothing where it is of none of them.
+  ///
+  /// - Parameter folder: For the clone of a store with a WAL. Made, and removed again.
+  func version(of store: FoundStore, folder: FilePath) -> MigrationResult {
+    var result = MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done)
+    defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
+    // Why a store cannot be read is in the result of its plan.
+    guard (try? DurableFile.makeFolder(folder, surviving: .processCrash)) != nil else {
+      return result
+    }
+    result.source =
+      (try? StoreInspection(
+        store.path, models: template.models, snapshotFolder: folder, readsRows: false))?.version
+    return result
+  }
+}

@@ -1,0 +1,133 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `godwit rehearse` {
+  private static let bundle =
+    FixtureModels.folder.appendingPathComponent("Recipes.xcdatamodeld").path
+
+  /// Notes of five versions, each in a folder named for its version.
+  private static func notes() throws -> PipelineFolder {
+    let folder = try PipelineFolder("notes-progressive")
+    for (number, version) in ["Notes", "Notes 2", "Notes 3", "Notes 4", "Notes 5"].enumerated() {
+      let model = try FixtureModels.model(
+        at: folder.path("Notes.xcdatamodeld/\(version).xcdatamodel"))
+      let place = folder.path("stores/\(number + 1).0")
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+      var options = StoreOptions(seed: UInt64(number + 1), rows: 12)
+      options.leavesWAL = number == 1
+      try StoreGenerator(model, options: options).write(to: place + "/Notes.sqlite")
+    }
+    return folder
+  }
+
+  private static func rehearse(
+    _ folder: PipelineFolder, _ models: String, _ options: [String] = []
+  ) throws -> Godwit.Run {
+    let place = folder.path("temporary")
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    return try Godwit.run(
+      ["rehearse", models, "--stores", folder.path("stores")] + options, temporaryFolder: place)
+  }
+
+  @Test func `migrates stores of five versions privately and leaves them as they are`() throws {
+    let folder = try Self.notes()
+    let before = try folder.storeContents()
+    let run = try Self.rehearse(
+      folder, folder.path("Notes.xcdatamodeld"), ["--json", "--chain", "progressive"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == "5 found, 4 migrated, 1 same-model")
+    let versions = run.results.values.compactMap { $0["source"] as? String }.sorted()
+    #expect(versions == ["Notes", "Notes 2", "Notes 3", "Notes 4", "Notes 5"])
+    #expect(run.results.values.allSatisfy { $0["output"] == nil && $0["backup"] == nil })
+    #expect(try folder.storeContents() == before)
+    #expect(
+      try folder.names(in: ".") == [
+        "Notes.xcdatamodeld", "pipeline.yaml", "stores", "temporary",
+      ])
+    #expect(try folder.names(in: "temporary") == [])
+  }
+
+  @Test func `prints a table with versions, rows and losses, which do not change the exit code`()
+    throws
+  {
+    let folder = try PipelineFolder("recipes-2.0")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/old.sqlite"))
+    try StoreGenerator(FixtureModels.Recipes.two.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/new.store"))
+    let junit = folder.path("out.xml")
+    let run = try Self.rehearse(folder, Self.bundle, ["--junit", junit, "--quiet"])
+    #expect(run.status == 0, "\(run.messages)")
+    let lines = run.output.split(separator: "\n").map {
+      $0.split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ")
+    }
+    #expect(lines.first == "store version found verdict rows losses reason")
+    #expect(lines.contains("new.store Recipes 2 same-model - -"))
+    #expect(lines.contains { $0.hasPrefix("old.sqlite Recipes migrated ") })
+    #expect(run.output.contains("Recipe.isFavorite: "))
+    let xml = try String(contentsOfFile: junit, encoding: .utf8)
+    #expect(xml.contains("tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\""))
+    #expect(xml.contains("<system-out>loss: Recipe.isFavorite has no successor"))
+  }
+
+  @Test func `ends with 3 where a store would not migrate, and says which and why`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 3, rows: 9))
+      .write(to: folder.path("stores/a.sqlite"))
+    try folder.writeBad("bad")
+    let before = try folder.storeContents()
+    let junit = folder.path("out.xml")
+    let run = try Self.rehearse(
+      folder, Self.bundle, ["--to", "Recipes 2 M", "--junit", junit])
+    #expect(run.status == 3)
+    #expect(run.output.contains("a.sqlite (Core Data 134110): Ingredient becomes abstract"))
+    #expect(run.output.contains("bad.sqlite (Core Data 134080): "))
+    #expect(run.output.contains("2 stores: 0 migrated, 1 refused, 1 failed"))
+    let xml = try String(contentsOfFile: junit, encoding: .utf8)
+    #expect(xml.contains("tests=\"2\" failures=\"1\" errors=\"1\" skipped=\"0\""))
+    #expect(xml.contains("name=\"a.sqlite\"") && xml.contains("type=\"abstract-with-rows\""))
+    #expect(try folder.storeContents() == before)
+    #expect(try folder.names(in: "temporary") == [])
+  }
+
+  @Test func `names the mapping model where a change is not lightweight`() throws {
+    let folder = try PipelineFolder.orders()
+    let run = try Self.rehearse(
+      folder, folder.path("Orders.xcdatamodeld"),
+      ["--to", "Orders 2", "--mapping", folder.path("orders.mapping.yaml")])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.output.contains("Orders → Orders 2: not lightweight, by "))
+    #expect(run.output.contains("orders.mapping.yaml"))
+    #expect(run.output.contains("rehearsal: 2 stores: 2 migrated"))
+  }
+
+  @Test func `is never a success over no stores`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    let none = try Self.rehearse(folder, Self.bundle)
+    #expect(none.status == 65 && none.messages.contains("There is no store below"))
+    let wrong = try Godwit.run([
+      "rehearse", Self.bundle, "--stores", folder.path("elsewhere"),
+    ])
+    #expect(wrong.status == 65 && wrong.messages.contains("is not a folder"))
+    let version = try Self.rehearse(folder, Self.bundle, ["--to", "Recipes 9"])
+    #expect(version.status == 65 && version.messages.contains("There is no version Recipes 9"))
+    #expect(try Self.rehearse(folder, Self.bundle, ["--workers", "0"]).status == 64)
+  }
+
+  @Test func `that is stopped ends with 75 and leaves nothing behind`() throws {
+    let folder = try PipelineFolder.orders((1...30).map { "s\($0)" })
+    let before = try folder.storeContents()
+    let place = folder.path("temporary")
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    let run = try Godwit.run(
+      [
+        "rehearse", folder.path("Orders.xcdatamodeld"), "--stores", folder.path("stores"), "--to",
+        "Orders 2", "--mapping", folder.path("orders.mapping.yaml"), "--workers", "1", "--json",
+      ], stopAt: #""verdict":"migrated""#, temporaryFolder: place)
+    #expect(run.status == 75, "\(run.messages)")
+    #expect(try folder.names(in: "temporary") == [])
+    #expect(try folder.storeContents() == before)
+  }
+}

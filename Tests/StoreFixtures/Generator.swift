@@ -1,0 +1,2 @@
+// The generator is part of the product: `godwit fixture`.
+@_exported import GodwitFixtures
