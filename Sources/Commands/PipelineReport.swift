@@ -67,7 +67,9 @@ final class PipelineReport: Sendable {
         $0.groups.add(result)
         $0.losses.add(result)
       }
-      clear()
+      // The view stays where nothing is written: at many stores a second it would never be seen.
+      let endsWell = result.verdict == .migrated || result.verdict == .sameModel
+      if asJSON || isVerbose || !endsWell { clear() }
       // A run that stops would say so once for every store under way.
       let isStopped = result.reasons.first?.reason == "stopped"
       ResultReport(
