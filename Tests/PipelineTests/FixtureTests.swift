@@ -29,7 +29,7 @@ import Testing
     #expect(made.status == 0, "\(made.messages)")
     let objects = try #require(made.lines.last?["objects"] as? [String: Int])
     #expect(objects["Recipe"] == 7 && objects["Ingredient"] == 30)
-    #expect(try folder.names == ["a.sqlite"])
+    #expect(try folder.names == ["a.sqlite"], "and nothing beside it")
     let connection = try Connection(path: store, mode: .immutable)
     #expect(try connection.drawn("SELECT count(*) FROM ZRECIPE") == ["7"])
     #expect(try Godwit.run(["verify", store]).status == 0)
