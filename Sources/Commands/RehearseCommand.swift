@@ -84,6 +84,8 @@ struct RehearseCommand: AsyncParsableCommand {
     let folder = (place.resolved ?? place).appending("godwit-rehearse-\(UUID().uuidString)")
     try DurableFile.makeFolder(folder, surviving: .processCrash)
     TemporaryFiles.useFolder(folder.string)
+    // What the processes of the stores put into a temporary folder goes with this one.
+    setenv("TMPDIR", folder.string, 1)
     let outcome: Result<Rehearsal, any Error>
     do {
       outcome = .success(try await rehearse(root, in: folder))
@@ -91,7 +93,7 @@ struct RehearseCommand: AsyncParsableCommand {
       outcome = .failure(error)
     }
     TemporaryFiles.useFolder(nil)
-    try? DurableFile.removeTree(folder, surviving: .processCrash)
+    Self.remove(folder)
     try end(try outcome.get())
   }
 
@@ -119,7 +121,7 @@ struct RehearseCommand: AsyncParsableCommand {
         task.cancel()
       },
       end: {
-        try? DurableFile.removeTree(folder, surviving: .processCrash)
+        Self.remove(folder)
         _exit(ExitStatus.resumable.rawValue)
       })
     let ticks = Task {
@@ -141,6 +143,18 @@ struct RehearseCommand: AsyncParsableCommand {
           + "--include names others.")
     }
     return rehearsal
+  }
+
+  /// Two seconds: a process that is being stopped removes its part meanwhile.
+  private static let removals = 100
+
+  private static func remove(_ folder: FilePath) {
+    for _ in 0..<removals {
+      try? DurableFile.removeTree(folder, surviving: .processCrash)
+      if (try? DurableFile.exists(folder)) == false { return }
+      usleep(20_000)
+    }
+    Output.say("\(folder) could not be removed. Remove it by hand: it holds copies of stores.")
   }
 
   private var patterns: [String] { include.isEmpty ? Self.patterns : include }

@@ -17,7 +17,8 @@ public struct FixtureFile {
     guard let name = path.lastComponent, let stem = path.stem else {
       throw FixtureError.notWritable(path: path.string, reason: "it is not the name of a file")
     }
-    let folder = path.removingLastComponent()
+    let parent = path.removingLastComponent()
+    let folder = parent.isEmpty ? "." : parent
     guard try FileKind(following: folder) == .folder else {
       throw FixtureError.notWritable(path: path.string, reason: "\(folder) is not a folder")
     }

@@ -61,8 +61,14 @@ import Testing
     var (_, report) = try report()
     report.pipeline = "a <b> & \"c\"\u{1}"
     report.stores[1].reasons[0].message = "]]> <&\"' line\nbreak \u{FFFF}"
+    for place in report.stores.indices {
+      report.stores[place].losses = [
+        RunReport.Loss(kind: "attribute", count: 1, message: "]]> <&\"' \u{1}")
+      ]
+    }
     let text = JUnitReport(report).text()
     let parser = XMLChecker(text)
+    #expect(parser.elements["system-out"] == 3)
     #expect(parser.isWellFormed, "\(text)")
     #expect(parser.elements["testcase"] == 3)
     #expect(parser.elements["error"] == 2)

@@ -29,7 +29,7 @@ import Testing
     #expect(made.status == 0, "\(made.messages)")
     let objects = try #require(made.lines.last?["objects"] as? [String: Int])
     #expect(objects["Recipe"] == 7 && objects["Ingredient"] == 30)
-    #expect(try folder.names == ["a.sqlite"])
+    #expect(try folder.names == ["a.sqlite"], "and nothing beside it")
     let connection = try Connection(path: store, mode: .immutable)
     #expect(try connection.drawn("SELECT count(*) FROM ZRECIPE") == ["7"])
     #expect(try Godwit.run(["verify", store]).status == 0)
@@ -69,6 +69,26 @@ import Testing
       atPath: folder.path(".a_SUPPORT/_EXTERNAL_DATA"))
     #expect(files > 0 && found.count == files)
     #expect(try Godwit.run(["verify", store]).status == 0)
+  }
+
+  @Test func `and rehearse take relative paths, a bare name among them`() throws {
+    let folder = try Folder()
+    try FileManager.default.copyItem(
+      atPath: FixtureModels.folder.appendingPathComponent("Recipes.xcdatamodeld").path,
+      toPath: folder.path("Recipes.xcdatamodeld"))
+    let made = try Godwit.run(
+      ["fixture", "Recipes.xcdatamodeld:Recipes", "-o", "a.sqlite", "--rows", "5"],
+      workingFolder: folder.url.path)
+    #expect(made.status == 0, "\(made.messages)")
+    #expect(made.output.hasPrefix("a.sqlite: 40 objects of Recipes, "), "\(made.output)")
+    let run = try Godwit.run(
+      [
+        "rehearse", "Recipes.xcdatamodeld", "--stores", ".", "--to",
+        "Recipes.xcdatamodeld:Recipes 2", "--junit", "out.xml",
+      ], workingFolder: folder.url.path)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.output.contains("rehearsal: 1 store: 1 migrated"))
+    #expect(try folder.names == ["Recipes.xcdatamodeld", "a.sqlite", "out.xml"])
   }
 
   @Test(arguments: ["", "-wal", "-journal"])

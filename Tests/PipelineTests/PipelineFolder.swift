@@ -151,16 +151,20 @@ enum Godwit {
   ///   - signals: How often.
   ///   - moment: As soon as the output has these words, `action` is called.
   ///   - temporaryFolder: The tool's TMPDIR.
+  ///   - workingFolder: Where relative paths begin.
   static func run(
     _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
     signals: Int = 1, at moment: String? = nil, temporaryFolder: String? = nil,
-    _ action: (pid_t) throws -> Void = { _ in }
+    workingFolder: String? = nil, _ action: (pid_t) throws -> Void = { _ in }
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
+    if let workingFolder {
+      process.currentDirectoryURL = URL(fileURLWithPath: workingFolder)
+    }
     var environment = ProcessInfo.processInfo.environment
     environment["SWIFT_BACKTRACE"] = "enable=no"
     environment["GODWIT_KILL_AFTER_STEP"] = step.map(String.init)

@@ -116,7 +116,8 @@ import Testing
     #expect(try Self.rehearse(folder, Self.bundle, ["--workers", "0"]).status == 64)
   }
 
-  @Test func `that is stopped ends with 75 and leaves nothing behind`() throws {
+  @Test(arguments: [1, 2])
+  func `that is stopped ends with 75 and leaves nothing behind`(signals: Int) throws {
     let folder = try PipelineFolder.orders((1...30).map { "s\($0)" })
     let before = try folder.storeContents()
     let place = folder.path("temporary")
@@ -125,7 +126,7 @@ import Testing
       [
         "rehearse", folder.path("Orders.xcdatamodeld"), "--stores", folder.path("stores"), "--to",
         "Orders 2", "--mapping", folder.path("orders.mapping.yaml"), "--workers", "1", "--json",
-      ], stopAt: #""verdict":"migrated""#, temporaryFolder: place)
+      ], stopAt: #""verdict":"migrated""#, signals: signals, temporaryFolder: place)
     #expect(run.status == 75, "\(run.messages)")
     #expect(try folder.names(in: "temporary") == [])
     #expect(try folder.storeContents() == before)
