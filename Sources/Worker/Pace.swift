@@ -41,15 +41,16 @@ package final class Pace: Sendable {
 }
 
 extension Pace {
-  /// Sets the limit, for every process that uses the file. It is made if it does not exist.
+  /// Sets the limit, for every process that uses the file. It is made if it does not exist. What was
+  /// done under the old limit is paid for: who waits because of it goes on.
   ///
   /// - Parameter bytesPerSecond: Nil for no limit; 0 lets everybody stand still.
   package static func set(_ bytesPerSecond: Int64?, in path: FilePath) throws {
     let file = try FileDescriptor.open(
       path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: .ownerReadWrite)
     defer { try? file.close() }
-    withUnsafeBytes(of: (bytesPerSecond ?? noLimit).littleEndian) {
-      _ = pwrite(file.rawValue, $0.baseAddress, 8, 0)
+    withUnsafeBytes(of: ((bytesPerSecond ?? noLimit).littleEndian, Int64(0))) {
+      _ = pwrite(file.rawValue, $0.baseAddress, 16, 0)
     }
   }
 
