@@ -138,7 +138,10 @@ enum ExpressionPrinter {
     case .comparison(let comparison): return text(comparison)
     case .and(let parts): return parts.map(part).joined(separator: " AND ")
     case .or(let parts): return parts.map(part).joined(separator: " OR ")
-    case .not(let inner): return "NOT " + part(inner)
+    // Parentheses would nest deeper than what was read, and could not be read any more.
+    case .not(let inner):
+      if case .not = inner { return "NOT " + text(inner) }
+      return "NOT " + part(inner)
     }
   }
 
