@@ -14,11 +14,12 @@ func ours(_ folder: String) -> Target.Dependency { .target(name: "Godwit" + fold
 /// A library target: one folder, and the targets below it that it may import.
 /// Resources become part of the executable.
 func library(
-  _ folder: String, _ dependencies: [Target.Dependency], resources: [Resource] = []
+  _ folder: String, _ dependencies: [Target.Dependency], resources: [Resource] = [],
+  plugins: [Target.PluginUsage] = []
 ) -> Target {
   .target(
     name: "Godwit" + folder, dependencies: dependencies, path: "Sources/" + folder,
-    resources: resources)
+    resources: resources, plugins: plugins)
 }
 
 /// The tests of one target. Files that are read in place, such as golden ones, are excluded.
@@ -112,6 +113,12 @@ let package = Package(
         ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"),
         ours("SQLite"), system,
       ]),
+    library(
+      "Repair",
+      [
+        ours("PersistentStore"), ours("ObjectModel"), ours("Digests"), ours("DurableFiles"),
+        ours("SQLite"), system,
+      ]),
     library("Checkpoints", [ours("DurableFiles"), ours("Digests"), "CZstd", system]),
     library(
       "Planning",
@@ -136,9 +143,12 @@ let package = Package(
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), "CLinux",
         system,
       ]),
+    // Programs of the system that do something for us.
+    library("Programs", []),
     library(
       "Fleet",
       [
+        ours("Programs"),
         ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"), ours("Checkpoints"),
         ours("KeyedArchive"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
         ours("DurableFiles"),
@@ -146,16 +156,19 @@ let package = Package(
       ]),
     library(
       "Report",
-      [ours("Ledger"), ours("ObjectModel"), mustache],
+      [ours("Programs"), ours("Ledger"), ours("ObjectModel"), mustache],
       resources: [.embedInCode("Templates/report.mustache")]),
     library(
       "Commands",
       [
-        ours("Report"), ours("Fleet"), ours("Fixtures"), ours("Ledger"), ours("Worker"),
+        ours("Report"), ours("Fleet"), ours("Fixtures"), ours("Repair"), ours("Ledger"),
+        ours("Worker"),
         ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
         ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"), ours("Digests"), argumentParser,
         logging, system,
-      ]),
+      ], plugins: ["BuildCommit"]),
+    // Tells `--version` the commit.
+    .plugin(name: "BuildCommit", capability: .buildTool(), path: "Plugins/BuildCommit"),
     .target(
       name: "Godwit",
       dependencies: [
@@ -190,6 +203,12 @@ let package = Package(
       [
         ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"),
         ours("Digests"), ours("KeyedArchive"), system,
+      ]),
+    tests(
+      "Repair",
+      [
+        ours("Repair"), ours("Fixtures"), ours("PersistentStore"), ours("ObjectModel"),
+        ours("SQLite"), "StoreFixtures", system,
       ]),
     tests(
       "Planning", [ours("Planning"), ours("Mapping"), ours("ObjectModel"), ours("SQLite"), system]),

@@ -30,17 +30,17 @@ internal import SystemPackage
 ///           1  0               the summary, JSON; exactly one, the last entry
 ///          2…  as the stage    more streams of rows of the same unit of work
 ///              says
-public enum Checkpoint {
+package enum Checkpoint {
   /// The format this build reads and writes. A checkpoint of another version is discarded and its
   /// unit redone: a wrong bit in the version field must not stop a run for ever.
-  public static let formatVersion: UInt16 = 2
+  package static let formatVersion: UInt16 = 2
   /// 1 GiB: more than SQLite keeps in a row (1 000 000 000 bytes) unless it was built to.
-  public static let maximumPayloadBytes = 1 << 30
+  package static let maximumPayloadBytes = 1 << 30
   /// Bytes in a plan's fingerprint.
-  public static let fingerprintByteCount = 32
+  package static let fingerprintByteCount = 32
 
-  public static let rowChannel: UInt8 = 0
-  public static let summaryChannel: UInt8 = 1
+  package static let rowChannel: UInt8 = 0
+  package static let summaryChannel: UInt8 = 1
 
   static let magic: [UInt8] = Array("CDCKPT\r\n".utf8)
   static let headerByteCount = 96

@@ -1,7 +1,7 @@
-public import SystemPackage
+package import SystemPackage
 
 /// Why a checkpoint cannot be written or read.
-public enum CheckpointError: Error, Equatable, Sendable {
+package enum CheckpointError: Error, Equatable, Sendable {
   /// The file does not begin as a checkpoint does.
   case notACheckpoint(FilePath)
   /// A checkpoint of another format version than this build reads.
@@ -22,7 +22,7 @@ public enum CheckpointError: Error, Equatable, Sendable {
   case compressionFailed(FilePath, reason: String)
 
   /// Where a damaged checkpoint contradicts itself.
-  public enum Damage: String, Sendable {
+  package enum Damage: String, Sendable {
     case header = "the stage or the reserved byte of the header is invalid"
     case digest = "the SHA-256 of the frame is not the header's"
     case frame = "the zstd frame cannot be decompressed"
@@ -35,7 +35,7 @@ public enum CheckpointError: Error, Equatable, Sendable {
 }
 
 extension CheckpointError {
-  public var path: FilePath {
+  package var path: FilePath {
     switch self {
     case .notACheckpoint(let path), .otherVersion(let path, _), .otherPlan(let path),
       .otherUnit(let path, _),
@@ -47,7 +47,7 @@ extension CheckpointError {
 
   /// Whether this proves that this build can never use the file for its plan, so that it is
   /// discarded and its unit redone.
-  public var provesUnusable: Bool {
+  package var provesUnusable: Bool {
     switch self {
     case .notACheckpoint, .otherVersion, .otherPlan, .otherUnit, .truncated, .damaged: true
     case .unreadable, .entryTooLarge, .compressionFailed: false
@@ -56,7 +56,7 @@ extension CheckpointError {
 }
 
 extension CheckpointError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .notACheckpoint(let path):
       "\(path) is not a checkpoint. \(discard)"

@@ -5,7 +5,7 @@ internal import Synchronization
 ///
 /// The entries lie one after the other as in the frame of a file, without header, compression and
 /// digests.
-public final class CheckpointMemory: Sendable {
+package final class CheckpointMemory: Sendable {
   /// One finished checkpoint. Nobody writes to its bytes any more.
   final class Entries: Sendable {
     nonisolated(unsafe) let bytes: UnsafeRawBufferPointer
@@ -24,7 +24,7 @@ public final class CheckpointMemory: Sendable {
 
   private let entries = Mutex<[CheckpointName: Entries]>([:])
 
-  public init() {}
+  package init() {}
 
   subscript(_ name: CheckpointName) -> Entries? {
     get { entries.withLock { $0[name] } }

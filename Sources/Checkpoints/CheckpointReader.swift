@@ -1,29 +1,29 @@
 internal import GodwitDurableFiles
 internal import Synchronization
-public import SystemPackage
+package import SystemPackage
 
 /// Reads one checkpoint, entry by entry, in flat memory.
 ///
 /// Everything the format promises is checked on the way. The digests stand at the end, so what was
 /// read is proven only when ``next()`` has given `nil`: until then it must not get to where it
 /// cannot be taken back from.
-public final class CheckpointReader {
+package final class CheckpointReader {
   /// One entry of a checkpoint.
-  public struct Entry {
-    public let channel: UInt8
+  package struct Entry {
+    package let channel: UInt8
     /// The row's `Z_PK` or rowid; 0 for the summary.
-    public let key: Int64
+    package let key: Int64
     /// Valid until the next call of ``CheckpointReader/next()``.
-    public let payload: UnsafeRawBufferPointer
+    package let payload: UnsafeRawBufferPointer
   }
 
-  public let path: FilePath
+  package let path: FilePath
   /// Entries in the file, the summary among them, as its header says.
-  public let entryCount: UInt64
+  package let entryCount: UInt64
   /// Uncompressed bytes in the file, as its header says.
-  public let byteCount: UInt64
+  package let byteCount: UInt64
   /// Entries read so far.
-  public private(set) var entriesRead: UInt64 = 0
+  package private(set) var entriesRead: UInt64 = 0
 
   private let source: Source
   private let name: CheckpointName
@@ -40,7 +40,7 @@ public final class CheckpointReader {
   /// - Parameters:
   ///   - name: What the file must be the result of.
   ///   - fingerprint: The plan's; a checkpoint of another plan is refused.
-  public convenience init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
+  package convenience init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
     try self.init(path: path, name: name, fingerprint: fingerprint, summaries: nil)
   }
 
@@ -105,7 +105,7 @@ extension CheckpointReader {
   }
 
   /// The next entry, or `nil` when the file has been read to its end and found whole.
-  public func next() throws -> Entry? {
+  package func next() throws -> Entry? {
     if isAtEnd { return nil }
     let headerSize = Checkpoint.entryHeaderByteCount
     guard let header = try read(headerSize) else {
@@ -143,7 +143,7 @@ extension CheckpointReader {
   /// The summary, after the whole file has been read and found whole.
   ///
   /// - Complexity: O(*n*) in the size of the file.
-  public static func summary(
+  package static func summary(
     of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
   ) throws -> [UInt8] {
     let reader = try run.reader(name.stage, name.unit, fingerprint: fingerprint)
@@ -152,7 +152,7 @@ extension CheckpointReader {
   }
 
   /// The same, without reading a file again that this process has read and found whole.
-  public static func knownSummary(
+  package static func knownSummary(
     of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
   ) throws -> [UInt8] {
     try run.summaries.summary(name, fingerprint)

@@ -1,17 +1,17 @@
-public import SystemPackage
+package import SystemPackage
 
 /// Writes one checkpoint, entry by entry, in flat memory.
 ///
 /// The file gets its name with ``finish(summary:)``. Before that it is a temporary file, which goes
 /// away with the writer. The same entries always give the same bytes.
-public final class CheckpointWriter {
-  public let path: FilePath
+package final class CheckpointWriter {
+  package let path: FilePath
   /// Entries appended so far.
-  public private(set) var entryCount: UInt64 = 0
+  package private(set) var entryCount: UInt64 = 0
   /// Uncompressed bytes so far, those of the entries' headers among them.
-  public private(set) var byteCount: UInt64 = 0
+  package private(set) var byteCount: UInt64 = 0
   /// Compressed bytes written to the file so far, without the header.
-  public private(set) var storedByteCount: UInt64 = 0
+  package private(set) var storedByteCount: UInt64 = 0
 
   private let name: CheckpointName
   private let fingerprint: [UInt8]
@@ -32,7 +32,7 @@ public final class CheckpointWriter {
   ///   - fingerprint: The plan's, SHA-256. Likewise.
   /// - Throws: ``CheckpointError``, and `DurabilityError` where the file system is the reason, as
   ///   do all methods.
-  public init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
+  package init(path: FilePath, name: CheckpointName, fingerprint: [UInt8]) throws {
     precondition(
       fingerprint.count == Checkpoint.fingerprintByteCount, "a fingerprint is a SHA-256")
     self.path = path
@@ -63,13 +63,13 @@ extension CheckpointWriter {
   /// Appends an entry. The payload is copied.
   ///
   /// - Parameter channel: Any but that of the summary.
-  public func append(channel: UInt8, key: Int64, _ payload: UnsafeRawBufferPointer) throws {
+  package func append(channel: UInt8, key: Int64, _ payload: UnsafeRawBufferPointer) throws {
     precondition(channel != Checkpoint.summaryChannel, "the summary is written by finish")
     try appendEntry(channel: channel, key: key, payload)
   }
 
   /// Writes the summary and gives the file its name for good.
-  public func finish(summary: [UInt8]) throws {
+  package func finish(summary: [UInt8]) throws {
     try summary.withUnsafeBytes {
       try appendEntry(channel: Checkpoint.summaryChannel, key: 0, $0)
     }

@@ -1,29 +1,29 @@
-public import GodwitDurableFiles
-public import SystemPackage
+package import GodwitDurableFiles
+package import SystemPackage
 
 /// What a checkpoint is the result of.
 ///
 /// A stage is a folder of the run directory, and its raw value the folder's name.
-public enum Stage: String, Codable, Sendable, CaseIterable {
+package enum Stage: String, Codable, Sendable, CaseIterable {
   /// Copy, link and validate of one unit in one pass.
   case rows
   case copy, link, validate, audit, verify, soundness
 }
 
 /// The name of a checkpoint: `copy/000012.ckpt` is that of unit 12 of the copy stage.
-public struct CheckpointName: Hashable, Sendable, Codable {
-  public let stage: Stage
+package struct CheckpointName: Hashable, Sendable, Codable {
+  package let stage: Stage
   /// The unit's place in the plan, from 0.
-  public let unit: Int
+  package let unit: Int
 
-  public init(stage: Stage, unit: Int) {
+  package init(stage: Stage, unit: Int) {
     precondition(unit >= 0 && unit <= UInt32.max, "units are counted from 0, in 32 bits")
     self.stage = stage
     self.unit = unit
   }
 
   /// The name of the checkpoint at a path; nil when the path is not one of a checkpoint.
-  public init?(path: FilePath) {
+  package init?(path: FilePath) {
     guard let file = path.lastComponent?.string, let unit = Self.unit(ofFileName: file),
       let folder = path.removingLastComponent().lastComponent?.string,
       let stage = Stage(rawValue: folder)
@@ -33,7 +33,7 @@ public struct CheckpointName: Hashable, Sendable, Codable {
 
   private enum CodingKeys: String, CodingKey { case stage, unit }
 
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     stage = try container.decode(Stage.self, forKey: .stage)
     unit = try container.decode(Int.self, forKey: .unit)
@@ -45,7 +45,7 @@ public struct CheckpointName: Hashable, Sendable, Codable {
 }
 
 extension CheckpointName: CustomStringConvertible {
-  public var description: String { "\(stage.rawValue)/\(fileName)" }
+  package var description: String { "\(stage.rawValue)/\(fileName)" }
 
   /// Six digits, more where they are needed.
   var fileName: String {
@@ -82,13 +82,13 @@ extension CheckpointName: CustomStringConvertible {
 ///
 /// The directory of a small store holds neither plan nor checkpoints, see ``inMemory``: only what a
 /// commit under way needs.
-public struct RunDirectory: Sendable {
-  public let path: FilePath
+package struct RunDirectory: Sendable {
+  package let path: FilePath
   /// Where checkpoints are kept instead of in files; nil for in files.
-  public let memory: CheckpointMemory?
+  package let memory: CheckpointMemory?
   let summaries = KnownSummaries()
 
-  public init(_ path: FilePath) {
+  package init(_ path: FilePath) {
     self.path = path
     memory = nil
   }
@@ -99,31 +99,31 @@ public struct RunDirectory: Sendable {
   }
 
   /// The same directory with all checkpoints in memory, none so far.
-  public var inMemory: RunDirectory { RunDirectory(path, memory: CheckpointMemory()) }
+  package var inMemory: RunDirectory { RunDirectory(path, memory: CheckpointMemory()) }
 
   /// What the names and files in the directory survive, a commit's own apart.
-  public var durability: Durability { memory == nil ? .powerCut : .processCrash }
+  package var durability: Durability { memory == nil ? .powerCut : .processCrash }
 }
 
 extension RunDirectory {
   /// 256 MiB: more than any file of a run directory that is read whole. The plan of 100 000 shards
   /// has 50 MB.
-  public static let largestFileBytes = 256 << 20
+  package static let largestFileBytes = 256 << 20
 
-  public var plan: FilePath { path.appending("plan.json") }
-  public var journal: FilePath { path.appending("journal.json") }
-  public var events: FilePath { path.appending("events.jsonl") }
-  public var lock: FilePath { path.appending("lock") }
-  public var snapshot: FilePath { path.appending("snapshot") }
-  public var external: FilePath { path.appending("external") }
+  package var plan: FilePath { path.appending("plan.json") }
+  package var journal: FilePath { path.appending("journal.json") }
+  package var events: FilePath { path.appending("events.jsonl") }
+  package var lock: FilePath { path.appending("lock") }
+  package var snapshot: FilePath { path.appending("snapshot") }
+  package var external: FilePath { path.appending("external") }
 
-  public var offsets: FilePath { path.appending("offsets.json") }
-  public var associations: FilePath { path.appending("associations") }
-  public var edges: FilePath { path.appending("edges.sqlite") }
+  package var offsets: FilePath { path.appending("offsets.json") }
+  package var associations: FilePath { path.appending("associations") }
+  package var edges: FilePath { path.appending("edges.sqlite") }
 
   /// Removes the private clones of the source, and says whether there were any: a directory without
   /// checkpoints on the disk has no folder for them until one is made.
-  public func discardClones() throws -> Bool {
+  package func discardClones() throws -> Bool {
     guard try DurableFile.isFolder(snapshot), try !DurableFile.names(in: snapshot).isEmpty else {
       return false
     }
@@ -133,7 +133,7 @@ extension RunDirectory {
   }
 
   /// Removes what was made of an earlier plan's checkpoints.
-  public func discardDerived() throws {
+  package func discardDerived() throws {
     try DurableFile.removeIfPresent(offsets, surviving: durability)
     try DurableFile.removeIfPresent(edges, surviving: durability)
     if try DurableFile.isFolder(associations) {
@@ -142,14 +142,14 @@ extension RunDirectory {
   }
 
   /// The folder of a stage's checkpoints.
-  public func folder(of stage: Stage) -> FilePath { path.appending(stage.rawValue) }
+  package func folder(of stage: Stage) -> FilePath { path.appending(stage.rawValue) }
 
-  public func path(of checkpoint: CheckpointName) -> FilePath {
+  package func path(of checkpoint: CheckpointName) -> FilePath {
     folder(of: checkpoint.stage).appending(checkpoint.fileName)
   }
 
   /// Opens a checkpoint of this run and checks its header.
-  public func reader(
+  package func reader(
     _ stage: Stage, _ unit: Int, fingerprint: [UInt8]
   ) throws -> CheckpointReader {
     let name = CheckpointName(stage: stage, unit: unit)
@@ -160,7 +160,7 @@ extension RunDirectory {
   }
 
   /// Begins a checkpoint of this run.
-  public func writer(
+  package func writer(
     _ stage: Stage, _ unit: Int, fingerprint: [UInt8]
   ) throws -> CheckpointWriter {
     let name = CheckpointName(stage: stage, unit: unit)
@@ -171,10 +171,10 @@ extension RunDirectory {
     return try CheckpointWriter(path: path(of: name), name: name, fingerprint: fingerprint)
   }
 
-  public var exists: Bool { get throws { try DurableFile.isFolder(path) } }
+  package var exists: Bool { get throws { try DurableFile.isFolder(path) } }
 
   /// Makes the folder and those in it. What is there stays as it is.
-  public func create() throws {
+  package func create() throws {
     guard memory == nil else {
       return try DurableFile.makeFolder(path, surviving: durability)
     }
@@ -186,7 +186,7 @@ extension RunDirectory {
   /// user and are writable by nobody else.
   ///
   /// - Throws: `DurabilityError`.
-  public func checkPrivate() throws {
+  package func checkPrivate() throws {
     try Folder(path).checkPrivate()
     for name in try DurableFile.names(in: path) {
       let member = path.appending(name)
@@ -200,7 +200,7 @@ extension RunDirectory {
   }
 
   /// The units of a stage that have a checkpoint. Whether it is whole, reading it tells.
-  public func finished(_ stage: Stage) throws -> Set<Int> {
+  package func finished(_ stage: Stage) throws -> Set<Int> {
     if let memory { return memory.units(of: stage) }
     let folder = folder(of: stage)
     guard try DurableFile.isFolder(folder) else { return [] }
@@ -208,7 +208,7 @@ extension RunDirectory {
   }
 
   /// Discards a checkpoint that has proven unusable. Its unit must be done again.
-  public func discard(_ checkpoint: CheckpointName) throws {
+  package func discard(_ checkpoint: CheckpointName) throws {
     if let memory { return memory[checkpoint] = nil }
     let path = path(of: checkpoint)
     // Whatever lies there: a redo must find the name free.
@@ -218,11 +218,11 @@ extension RunDirectory {
 
   /// Whether a file is one that SQLite sorts in. It has no name for longer than a moment, unless the
   /// process was killed in that moment. Source: `SQLITE_TEMP_FILE_PREFIX` in SQLite's `os.h`.
-  public static func isSQLiteTemporary(_ name: String) -> Bool { name.hasPrefix("etilqs_") }
+  package static func isSQLiteTemporary(_ name: String) -> Bool { name.hasPrefix("etilqs_") }
 
   /// Removes the temporary files that crashed processes left. For the holder of the lock, while no
   /// worker of the run is alive.
-  public func removeLeftovers() throws {
+  package func removeLeftovers() throws {
     for folder in [path] + Stage.allCases.map(folder(of:)) where try DurableFile.isFolder(folder) {
       for name in try DurableFile.names(in: folder)
       where PendingFile.isTemporaryName(name) || Self.isSQLiteTemporary(name) {
@@ -233,7 +233,7 @@ extension RunDirectory {
 
   /// Removes the folder and all that is in it. After a crash a part may be left; the plan goes
   /// first, so that what is left is never taken for a run.
-  public func remove() throws {
+  package func remove() throws {
     try DurableFile.removeIfPresent(plan, surviving: durability)
     try DurableFile.removeTree(path, surviving: durability)
   }

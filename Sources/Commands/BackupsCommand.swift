@@ -65,14 +65,16 @@ struct BackupsPruneCommand: ParsableCommand {
   var dryRun = false
 
   func validate() throws {
-    if let keep, Age(keep) == nil { throw ValidationError("--keep is an age such as 14d or 36h.") }
+    if let keep, TimeSpan(keep) == nil {
+      throw ValidationError("--keep is an age such as 14d or 36h.")
+    }
     if let max, ByteSize(max) == nil { throw ValidationError("--max is a size such as 200GiB.") }
   }
 
   func run() throws {
     let (pipeline, places) = try arguments.read()
     var retention = pipeline.backups
-    if let keep { retention.keepSeconds = Age(keep)?.seconds }
+    if let keep { retention.keepSeconds = TimeSpan(keep)?.seconds }
     if let max { retention.maxBytes = ByteSize(max)?.bytes }
     guard retention.isLimited else {
       throw ValidationError(

@@ -2,9 +2,9 @@ import ArgumentParser
 import GodwitFleet
 
 extension ByteSize: ExpressibleByArgument {
-  public init?(argument: String) { self.init(argument) }
+  package init?(argument: String) { self.init(argument) }
 
-  public var defaultValueDescription: String { Self.text(bytes) }
+  package var defaultValueDescription: String { Self.text(bytes) }
 }
 
 /// Whole numbers in groups of three: `12 345`.

@@ -4,7 +4,7 @@ import GodwitDurableFiles
 import GodwitFleet
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
-public enum CommandLineTool {
+package enum CommandLineTool {
   /// What the executable brings along; the same for as long as the process lasts.
   @TaskLocal static var code = Customizations()
 
@@ -15,7 +15,7 @@ public enum CommandLineTool {
   /// Begins on the caller's thread, before the concurrency runtime needs another: with too few
   /// threads it would wait for ever.
   nonisolated(nonsending)
-    public static func main(_ code: Customizations = Customizations()) async -> Never
+    package static func main(_ code: Customizations = Customizations()) async -> Never
   {
     Output.prepare()
     let arguments = Array(CommandLine.arguments.dropFirst())
@@ -83,7 +83,8 @@ public enum CommandLineTool {
   /// the process that it has coordinate a store. Workers do not count: their steps come in no fixed
   /// order.
   private static func installKillSwitch(for command: any ParsableCommand) {
-    guard !(command is WorkerCommand),
+    // A coordinator's workers are killed from outside.
+    guard (command as? WorkerCommand)?.manifest != nil || !(command is WorkerCommand),
       let text = ProcessInfo.processInfo.environment["GODWIT_KILL_AFTER_STEP"],
       let count = Int(text), count > 0
     else { return }
@@ -103,13 +104,13 @@ struct Root: AsyncParsableCommand {
       A MODEL is an .xcdatamodel folder, a contents file, an .xcdatamodeld or .momd (its \
       current version, or PATH:VERSION), a .mom, or a store (its cached model).
       """,
-    version: "0.1.0",
+    version: VersionText.text,
     subcommands: [
       InspectCommand.self, ModelCommand.self, MappingCommand.self, PlanCommand.self,
       MigrateCommand.self, RunCommand.self, ControlCommand.self, StatusCommand.self,
       HistoryCommand.self, ReportCommand.self, VerifyCommand.self, RollbackCommand.self,
       BackupsCommand.self, QuarantineCommand.self, RehearseCommand.self, FixtureCommand.self,
-      DoctorCommand.self,
+      RepairCommand.self, DoctorCommand.self,
       WorkerCommand.self, StoreHostCommand.self,
     ])
 }

@@ -1,17 +1,17 @@
 import ArgumentParser
 import Foundation
 import GodwitDigests
-public import GodwitPlanning
-public import GodwitWorker
+import GodwitPlanning
+import GodwitWorker
 import SystemPackage
 
 /// The code that an executable of a team's own brings along; none in `godwit` itself.
-public struct Customizations: Sendable {
-  public var policies: PolicyRegistry
+package struct Customizations: Sendable {
+  package var policies: PolicyRegistry
   /// What stores go through, unless stated otherwise.
-  public var stages: StagedMigration?
+  package var stages: StagedMigration?
 
-  public init(policies: PolicyRegistry = PolicyRegistry(), stages: StagedMigration? = nil) {
+  package init(policies: PolicyRegistry = PolicyRegistry(), stages: StagedMigration? = nil) {
     self.policies = policies
     self.stages = stages
   }

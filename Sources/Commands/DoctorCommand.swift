@@ -1,9 +1,10 @@
 import ArgumentParser
+import Foundation
 import GodwitFleet
 import GodwitReport
 import SystemPackage
 
-struct DoctorCommand: ParsableCommand {
+struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
     abstract: "Checks limits, file systems, free space, clock and libraries.",
@@ -19,11 +20,18 @@ struct DoctorCommand: ParsableCommand {
     help: ArgumentHelp("The folder that `run --state` will be given.", valueName: "dir"))
   var state: String?
 
+  @Option(
+    help: """
+      slurm looks at the cluster, too, and at the shared file system from every machine of it. Default: \
+      what the pipeline says.
+      """)
+  var engine: Engine?
+
   @Flag(help: "JSON Lines: one object a check.")
   var json = false
 
-  func run() throws {
-    let findings = try findings()
+  func run() async throws {
+    let findings = try findings() + (try await clusterFindings())
     for finding in findings {
       if json {
         Output.result(json: finding)
@@ -36,6 +44,17 @@ struct DoctorCommand: ParsableCommand {
     if findings.contains(where: { !$0.isGood }) { throw ExitStatus.configuration.exit }
   }
 
+  private func clusterFindings() async throws -> [Doctor.Finding] {
+    guard let file = Pipeline.file(at: place) else {
+      guard engine == .slurm else { return [] }
+      throw ValidationError("--engine slurm needs a pipeline, whose stores it is about.")
+    }
+    let pipeline = try Pipeline(file: file)
+    guard (engine ?? pipeline.engine) == .slurm else { return [] }
+    let places = PipelinePlaces(pipeline, state: state.map { FilePath($0) })
+    return await ClusterDoctor(pipeline, places, executable: Executable.path).findings()
+  }
+
   private func findings() throws -> [Doctor.Finding] {
     guard let file = Pipeline.file(at: place) else {
       return Doctor(folder: FilePath(place)).findings()
@@ -43,7 +62,11 @@ struct DoctorCommand: ParsableCommand {
     // Models and mapping models are read, too: one that cannot be is an error here as it would be there.
     let job = try PipelineJob(path: place)
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
-    let folder = file.removingLastComponent()
+    // What is written lies in the state folder, which the run may have to make.
+    var folder = state.map { FilePath($0) } ?? file.removingLastComponent()
+    while !folder.isEmpty, !FileManager.default.fileExists(atPath: folder.string) {
+      folder.removeLastComponent()
+    }
     return Doctor(folder: folder.isEmpty ? "." : folder).findings()
       + PipelineDoctor(job.pipeline, places).findings() + Self.programs(job.pipeline.report)
   }

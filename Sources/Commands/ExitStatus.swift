@@ -4,7 +4,7 @@ import GodwitFleet
 /// The numbers a command may end with. They are an interface: a number never changes its meaning.
 ///
 /// Where sysexits(3) has a number for it, that one is taken.
-public enum ExitStatus: Int32, Sendable, CaseIterable {
+package enum ExitStatus: Int32, Sendable, CaseIterable {
   /// All done, or nothing to do.
   case success = 0
   /// A mistake of ours.
@@ -25,7 +25,7 @@ public enum ExitStatus: Int32, Sendable, CaseIterable {
   case resumable = 75
   case configuration = 78
 
-  public init(_ ending: MigrationResult.Ending) {
+  package init(_ ending: MigrationResult.Ending) {
     self =
       switch ending {
       case .done: .success

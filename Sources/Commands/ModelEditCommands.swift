@@ -5,9 +5,14 @@ extension ModelCommand {
   struct AddVersionCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "add-version",
-      abstract: "Adds a version that equals an existing one; the current version stays current.")
+      abstract: "Adds a version that equals an existing one; the current version stays current.",
+      discussion: """
+        A plain .xcdatamodel becomes a bundle first, as in Xcode: Shop.xcdatamodel becomes \
+        Shop.xcdatamodeld/Shop.xcdatamodel, the current version.
+        """)
 
-    @Argument(help: ArgumentHelp("An .xcdatamodeld folder.", valueName: "models"))
+    @Argument(
+      help: ArgumentHelp("An .xcdatamodeld folder, or a plain .xcdatamodel.", valueName: "models"))
     var models: String
 
     @Argument(help: "The new version's name.")
@@ -21,7 +26,7 @@ extension ModelCommand {
     var json = false
 
     func run() throws {
-      let path = try ModelBundle(path: models).addVersion(name, from: from)
+      let path = try ModelBundle.adding(name, to: models, from: from)
       if json {
         Output.result(
           json: BundleLine(version: path.stem ?? name, path: path.string, isCurrent: false))

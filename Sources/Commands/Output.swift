@@ -2,6 +2,7 @@ import Foundation
 import GodwitFixtures
 import GodwitFleet
 import GodwitPlanning
+import GodwitRepair
 import Synchronization
 import SystemPackage
 
@@ -95,7 +96,8 @@ struct CommandError: Error, CustomStringConvertible {
 func ending(
   of error: any Error
 ) -> (ending: MigrationResult.Ending, reason: String, message: String) {
-  let own = error as? CommandError ?? (error as? FixtureError)?.ending
+  let own =
+    error as? CommandError ?? (error as? FixtureError)?.ending ?? (error as? RepairError)?.ending
   guard let own else { return RetryPolicy.ending(of: error) }
   return (own.ending, own.reason, own.description)
 }

@@ -86,7 +86,19 @@ final class PipelineReport: Sendable {
       Output.result(
         json: Retry(store: store.path.string, reason: result.reasons.first?.reason ?? ""))
     case .progress: break
+    case .submitted(let submission):
+      if asJSON { Output.result(json: submission) }
+      say(Self.text(submission))
     }
+  }
+
+  static func text(_ submission: ClusterSubmission) -> String {
+    let tasks =
+      submission.tasks == 1 ? "1 task" : "\(grouped(Int64(submission.tasks))) tasks"
+    let job = submission.job.isEmpty ? "" : " as job \(submission.job)"
+    guard submission.again else { return "\(tasks) of \(submission.array) submitted\(job)." }
+    let never = submission.neverStarted.map { $0 > 0 ? ", \($0) of them never began" : "" } ?? ""
+    return "\(tasks) of \(submission.array) got lost\(never), and submitted again\(job)."
   }
 
   /// A line of `--json`: the store is tried again later in the run.
@@ -168,8 +180,18 @@ final class PipelineReport: Sendable {
       }
       Output.result(Self.line(summary))
     }
+    let (restarted, resubmitted) = (summary.restarted ?? 0, summary.resubmitted ?? 0)
+    if restarted + resubmitted > 0 {
+      Output.say(
+        "\(name): \(grouped(Int64(restarted))) tasks started again by the scheduler, "
+          + "\(grouped(Int64(resubmitted))) submitted again.")
+    }
     if let message = summary.message { Output.say("\(name): \(message)") }
-    if summary.pending > 0, summary.stopped == nil {
+    if summary.detached == true {
+      Output.say(
+        "\(name): the work is submitted. `godwit status` tells how far it is; the same command attaches."
+      )
+    } else if summary.pending > 0, summary.stopped == nil {
       let stores =
         summary.pending == 1 ? "1 store is" : "\(grouped(Int64(summary.pending))) stores are"
       Output.say("\(stores) not done yet. Run the same command to resume.")

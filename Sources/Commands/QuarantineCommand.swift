@@ -121,7 +121,7 @@ struct QuarantineExportCommand: AsyncParsableCommand {
   var keepValues = false
 
   func validate() throws {
-    if Age(limit) == nil { throw ValidationError("--limit is a time such as 60s or 5m.") }
+    if TimeSpan(limit) == nil { throw ValidationError("--limit is a time such as 60s or 5m.") }
   }
 
   func run() async throws {
@@ -131,7 +131,7 @@ struct QuarantineExportCommand: AsyncParsableCommand {
     request.store = FilePath(FilePath(store).resolvedStore)
     let outcome = try await FailureReduction(
       request, pool: WorkerPool.Settings(executable: Executable.path, workerCount: 1),
-      policies: CommandLineTool.code.policies, limit: .seconds(Age(limit)?.seconds ?? 60)
+      policies: CommandLineTool.code.policies, limit: .seconds(TimeSpan(limit)?.seconds ?? 60)
     ).run(to: FilePath(output), keepsValues: keepValues)
     if arguments.json { return Output.result(json: outcome) }
     Output.result(

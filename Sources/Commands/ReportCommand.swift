@@ -38,12 +38,37 @@ struct ReportCommand: ParsableCommand {
       switch format {
       case .html:
         try ReportDocument.html(report, try? PipelineJob(path: arguments.pipeline)) + "\n"
-      case .json: JSONLine.text(of: report) + "\n"
+      case .json: Self.json(report) + "\n"
       case .junit: JUnitReport(report).text()
       }
     guard let output else { return Output.result(String(text.dropLast())) }
     try DurableFile.write(
       Array(text.utf8), to: FilePath(output).resolvingFolders,
       permissions: [.ownerReadWrite, .groupRead, .otherRead])
+  }
+
+  /// The same text as of the whole value. A value is several times as large while it is encoded, so
+  /// long lists are encoded in pieces.
+  static func json(_ report: RunReport) -> String {
+    var rest = report
+    (rest.spans, rest.stores) = ([], [])
+    var text = JSONLine.text(of: rest)
+    // No string holds an unescaped quotation mark, and no other member has an empty list of this name.
+    for (name, list) in [
+      ("spans", pieces(of: report.spans)), ("stores", pieces(of: report.stores)),
+    ] {
+      guard let place = text.range(of: "\"\(name)\":[]") else { continue }
+      text.replaceSubrange(place, with: "\"\(name)\":[\(list)]")
+    }
+    return text
+  }
+
+  private static func pieces(of list: [some Encodable]) -> String {
+    stride(from: 0, to: list.count, by: 256)
+      .map { start in
+        let piece = Array(list[start..<min(list.count, start + 256)])
+        return String(JSONLine.text(of: piece).dropFirst().dropLast())
+      }
+      .joined(separator: ",")
   }
 }

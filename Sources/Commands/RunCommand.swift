@@ -62,6 +62,20 @@ struct RunCommand: AsyncParsableCommand {
       valueName: "file"))
   var plan: String?
 
+  @Option(
+    help: """
+      Where the work is done: local, slurm, or array for manifests that another scheduler runs. Default: \
+      what the pipeline says, else local.
+      """)
+  var engine: Engine?
+
+  @Flag(
+    help: """
+      Ends once the work is submitted. The cluster starts the command again when it is over; `status` \
+      tells how far it is, and the same command attaches.
+      """)
+  var detach = false
+
   @Flag(help: "Reports the stores that end well, too.")
   var verbose = false
 
@@ -82,7 +96,14 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let job = try PipelineJob(path: pipeline, losses: losses)
-    try ProcessLimits.prepare(workers: workers ?? job.workerCount)
+    let engine = engine ?? job.pipeline.engine
+    guard engine != .local || !detach else {
+      throw ValidationError("--detach needs --engine slurm or array.")
+    }
+    // On a cluster the workers are those of one task.
+    let workerCount =
+      workers ?? (engine == .local ? job.workerCount : job.pipeline.workers ?? 1)
+    try ProcessLimits.prepare(workers: workerCount)
     var request = job.request
     if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
@@ -91,6 +112,7 @@ struct RunCommand: AsyncParsableCommand {
     var options = PipelineRun.Options()
     options.selection = try selection.selection()
     options.isFresh = fresh
+    (options.engine, options.isDetached) = (engine, detach)
     options.plan = try plan.map { try PlannedStores(file: FilePath($0)) }
     let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
     let outputs = try RunOutputs(job, places)
@@ -98,7 +120,7 @@ struct RunCommand: AsyncParsableCommand {
     var run = PipelineRun(
       job.pipeline, request,
       pool: WorkerPool.Settings(
-        executable: Executable.path, workerCount: workers ?? job.workerCount),
+        executable: Executable.path, workerCount: workerCount),
       state: state.map { FilePath($0) }, options: options,
       tellsEvents: json || report.isLive,
       observe: { event in
@@ -108,6 +130,7 @@ struct RunCommand: AsyncParsableCommand {
     run.context = RunContext(
       options: Array(CommandLine.arguments.dropFirst()),
       exitCode: { Int(ExitStatus($0).rawValue) })
+    run.context.follower = try follower(engine)
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? job.pipeline.stateFolder).string)
     for note in outputs.begin() { Output.say("warning: \(note)") }
     let task = Task { [run] in try await run.run() }
@@ -133,12 +156,35 @@ struct RunCommand: AsyncParsableCommand {
     }
     report.end(summary)
     let status = ExitStatus(summary)
+    if summary.detached == true { return log?.end(summary, exitCode: status.rawValue) ?? () }
     log?.end(summary, exitCode: status.rawValue)
     let notes = outputs.end(run: summary.run, isSuccess: status == .success)
     for note in notes + [log?.failure].compactMap({ $0 }) { Output.say("warning: \(note)") }
     if status != .success { throw status.exit }
   }
 }
+
+extension RunCommand {
+  /// The command by which a cluster resumes the run; none where that would be another one.
+  ///
+  /// Options that hold for one start, such as --fresh, are left out.
+  private func follower(_ engine: Engine) throws -> [String] {
+    guard detach, engine == .slurm, !selection.isFromFile, plan == nil else { return [] }
+    let file = Pipeline.file(at: pipeline) ?? FilePath(pipeline)
+    var words = [
+      Executable.path.string, "run", (file.resolved ?? file).string, "--engine", engine.rawValue,
+      "--detach",
+    ]
+    if let state { words += ["--state", (FilePath(state).resolved ?? FilePath(state)).string] }
+    if let workers { words += ["--workers", "\(workers)"] }
+    if let losses { words += ["--losses", losses.rawValue] }
+    if storeIsOffline { words.append("--store-is-offline") }
+    for pattern in selection.only { words += ["--only", pattern] }
+    return words
+  }
+}
+
+extension Engine: ExpressibleByArgument {}
 
 /// What `run` and `plan` make of a pipeline's file before a store is looked for.
 struct PipelineJob {
@@ -210,7 +256,9 @@ enum Executable {
 extension ExitStatus {
   init(_ summary: PipelineSummary) {
     self =
-      if summary.lacksWorkers == true {
+      if summary.detached == true {
+        .success
+      } else if summary.lacksWorkers == true {
         .engineUnavailable
       } else if summary.stopped == "failure-budget" {
         .failureBudget

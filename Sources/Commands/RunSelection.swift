@@ -28,6 +28,9 @@ struct RunSelection: ParsableArguments {
     if filesFrom?.isEmpty == true { throw ValidationError("--files-from is a path, or -.") }
   }
 
+  /// Whether the stores are those of a list, which another start may not find.
+  var isFromFile: Bool { filesFrom != nil }
+
   /// 1 GiB: some ten million paths.
   private static let byteLimit = 1 << 30
 

@@ -55,7 +55,7 @@ struct RunView {
       rows += result.rows ?? 0
     case .later(let store, _): inFlight[store.path.string] = nil
     case .progress(let progress): self.progress = progress
-    case .wave, .note: break
+    case .wave, .note, .submitted: break
     }
   }
 
@@ -94,6 +94,12 @@ struct RunView {
     }
     if let wave = progress?.wave, let waves = progress?.waves {
       line += ", wave \(wave) of \(waves)"
+    }
+    if let cluster = progress?.cluster {
+      line += ", \(cluster.running) of \(cluster.bundles - cluster.finished) open bundles run"
+      if cluster.restarted > 0 { line += ", \(cluster.restarted) started again" }
+      if cluster.resubmitted > 0 { line += ", \(cluster.resubmitted) submitted again" }
+      if !cluster.stuck.isEmpty { line += ", some are stuck" }
     }
     let seconds = (now - start).inSeconds
     if seconds > 1, workDone > 0 {

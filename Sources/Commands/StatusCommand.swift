@@ -31,6 +31,7 @@ struct StatusCommand: ParsableCommand {
     switch status.state {
     case .never: line += "never run"
     case .running: line += "running since \(Clock.text(run.started))"
+    case .detached: line += "on the cluster since \(Clock.text(run.started))"
     case .interrupted: line += "interrupted; it began at \(Clock.text(run.started))"
     case .ended:
       line += "last run ended at \(Clock.text(run.ended ?? run.started))"
@@ -47,6 +48,7 @@ struct StatusCommand: ParsableCommand {
     let stores = counts.found == 1 ? "1 store" : "\(grouped(Int64(counts.found))) stores"
     lines.append(
       "  " + ([stores] + parts.map { "\(grouped(Int64($0.0))) \($0.1)" }).joined(separator: ", "))
+    if let cluster = status.cluster { lines.append(Self.line(cluster)) }
     if status.rolledBack > 0 {
       lines.append("  \(grouped(Int64(status.rolledBack))) rolled back since")
     }
@@ -57,6 +59,12 @@ struct StatusCommand: ParsableCommand {
           + ByteSize.text(status.backupBytes))
     }
     return lines
+  }
+
+  private static func line(_ cluster: ClusterStatus) -> String {
+    let (done, all) = (grouped(Int64(cluster.finished)), grouped(Int64(cluster.bundles)))
+    return "  \(done) of \(all) bundles finished, \(grouped(Int64(cluster.begun))) begun; "
+      + "\(grouped(Int64(cluster.results))) stores have results there"
   }
 
   /// Stores that failed for one reason: how many, which, and what to do.
@@ -97,7 +105,7 @@ struct HistoryCommand: ParsableCommand {
       let good = counts.migrated + counts.sameModel
       table.add([
         run.name, run.kind.rawValue, Clock.text(run.started),
-        run.ended.map { Age.text($0 - run.started) } ?? "-",
+        run.ended.map { TimeSpan.text($0 - run.started) } ?? "-",
         run.exitCode.map(String.init) ?? "-", grouped(Int64(counts.found)),
         grouped(Int64(counts.migrated)), grouped(Int64(counts.found - good)),
       ])

@@ -12,7 +12,7 @@ extension StoreSwap {
   ///   - finished: What the last step wrote. It stays, so that the commit can be made again.
   ///   - obsolete: Names of external data files that only the source refers to.
   @discardableResult
-  public func commit(chain finished: StoreFiles, obsolete: [String]) throws -> CommitJournal {
+  package func commit(chain finished: StoreFiles, obsolete: [String]) throws -> CommitJournal {
     let path = try assemblyPath()
     try DurableFile.removeIfPresent(path)
     // The link is the file itself on one volume, and a copy elsewhere.
@@ -32,7 +32,7 @@ extension StoreSwap {
   ///   - plan: Of the step. Its source must still be readable.
   ///   - written: What the step wrote into the run directory.
   /// - Returns: The names of those files.
-  public static func dropObsoleteExternalData(
+  package static func dropObsoleteExternalData(
     _ plan: MigrationPlan, from written: StoreFiles
   ) throws -> [String] {
     let names = try ObsoleteExternalData(plan).names(

@@ -2,20 +2,20 @@ import GodwitPersistentStore
 import GodwitPlanning
 
 /// Where a commit begins and ends: the source as it was when it was read, and the destination.
-public struct CommitEnds: Sendable, Equatable, Codable {
-  public var sourcePath: String
+package struct CommitEnds: Sendable, Equatable, Codable {
+  package var sourcePath: String
   /// What tells that the source is still the one that was read.
-  public var sourceIdentity: StoreIdentity
+  package var sourceIdentity: StoreIdentity
   /// The source, or the private clone of it that was read.
-  public var readPath: String
+  package var readPath: String
   /// The source's `_EXTERNAL_DATA` folder; it need not exist.
-  public var externalDataPath: String
+  package var externalDataPath: String
   /// The source's own path when the destination takes its place.
-  public var destinationPath: String
+  package var destinationPath: String
   /// Of the plan, or of the chain.
-  public var fingerprint: String
+  package var fingerprint: String
 
-  public init(
+  package init(
     sourcePath: String, sourceIdentity: StoreIdentity, readPath: String, externalDataPath: String,
     destinationPath: String, fingerprint: String
   ) {
@@ -27,7 +27,7 @@ public struct CommitEnds: Sendable, Equatable, Codable {
     self.fingerprint = fingerprint
   }
 
-  public init(_ plan: MigrationPlan) {
+  package init(_ plan: MigrationPlan) {
     sourcePath = plan.sourcePath
     sourceIdentity = plan.sourceIdentity
     readPath = plan.readPath
@@ -37,7 +37,7 @@ public struct CommitEnds: Sendable, Equatable, Codable {
   }
 
   /// - Parameter store: Opened for a run; its private clone must outlive the commit.
-  public init(reading store: SourceStore, destinationPath: String, fingerprint: String) {
+  package init(reading store: SourceStore, destinationPath: String, fingerprint: String) {
     sourcePath = store.files.store.string
     sourceIdentity = store.identity
     readPath = store.readPath.string

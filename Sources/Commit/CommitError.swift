@@ -5,7 +5,7 @@ import SystemPackage
 ///
 /// In every case the source store is as it was, but for ``storeMissing(store:backup:)``, which
 /// tells of a file that somebody else took away.
-public enum CommitError: Error, Equatable {
+package enum CommitError: Error, Equatable {
   /// The store's path is a symbolic link, which a rename would replace, or no file at all.
   case notAFile(store: FilePath)
   /// Another process has the source store open.
@@ -53,7 +53,7 @@ public enum CommitError: Error, Equatable {
 
 extension CommitError {
   /// Core Data's error code, where it has one for this.
-  public var code: Int? {
+  package var code: Int? {
     switch self {
     case .uniqueness: 134111  // NSMigrationConstraintViolationError
     default: nil
@@ -61,7 +61,7 @@ extension CommitError {
   }
 
   /// True when the same run may go on once the cause is gone: nothing finished is lost.
-  public var isResumable: Bool {
+  package var isResumable: Bool {
     switch self {
     case .storeInUse, .storeMayBeInUse, .notEnoughSpace, .outOfSpace: true
     default: false
@@ -69,7 +69,7 @@ extension CommitError {
   }
 
   /// True when another process is the reason.
-  public var isInterference: Bool {
+  package var isInterference: Bool {
     switch self {
     case .storeInUse, .storeMayBeInUse, .sourceChanged: true
     default: false
@@ -78,7 +78,7 @@ extension CommitError {
 }
 
 extension CommitError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .notAFile(let store):
       "\(store) is a symbolic link or not a regular file. Give the path of the file itself."

@@ -10,10 +10,10 @@ import SystemPackage
 /// of a small store only once, and again where a clone was made. Every step can be taken again, and
 /// what was done can be seen from the files: a restart reads the journal and goes on, or takes back,
 /// see ``StoreSwap/recover(run:)``.
-public struct CommitJournal: Codable, Sendable, Equatable {
-  public static let formatVersion = 2
+package struct CommitJournal: Codable, Sendable, Equatable {
+  package static let formatVersion = 2
 
-  public enum Kind: String, Codable, Sendable {
+  package enum Kind: String, Codable, Sendable {
     /// The destination goes to a path where there was nothing.
     case publish
     /// The destination takes the place of its source.
@@ -23,7 +23,7 @@ public struct CommitJournal: Codable, Sendable, Equatable {
   }
 
   /// How far the commit has come. A state says what is certainly on the disk.
-  public enum State: String, Codable, Sendable, CaseIterable, Comparable {
+  package enum State: String, Codable, Sendable, CaseIterable, Comparable {
     /// The assembled file is synced. Nothing beside the store has changed yet.
     case prepared
     /// The backup, the added external data and, where needed, the clone are there. From here the
@@ -34,56 +34,56 @@ public struct CommitJournal: Codable, Sendable, Equatable {
     /// Nothing is left to do.
     case finished
 
-    public static func < (a: State, b: State) -> Bool {
+    package static func < (a: State, b: State) -> Bool {
       (allCases.firstIndex(of: a) ?? 0) < (allCases.firstIndex(of: b) ?? 0)
     }
   }
 
-  public var formatVersion = CommitJournal.formatVersion
-  public var kind: Kind
-  public var state = State.prepared
+  package var formatVersion = CommitJournal.formatVersion
+  package var kind: Kind
+  package var state = State.prepared
   /// The run's name, part of the names of its files beside the store.
-  public var run: String
+  package var run: String
   /// Of the plan.
-  public var fingerprint: String
+  package var fingerprint: String
 
   /// Where the destination goes.
-  public var store: String
+  package var store: String
   /// The file that was assembled, on the same volume.
-  public var assembled: String
-  public var assembledMark: FileMark
+  package var assembled: String
+  package var assembledMark: FileMark
 
   /// The source's main file and, where there are any, its WAL and rollback journal. Nil for
   /// ``Kind/publish``.
-  public var main: FileMark?
-  public var wal: FileMark?
-  public var rollbackJournal: FileMark?
+  package var main: FileMark?
+  package var wal: FileMark?
+  package var rollbackJournal: FileMark?
   /// A whole copy of the source without WAL; nil when the main file is that already. Of
   /// ``Kind/restore``, the same of what is put back.
-  public var settledSource: String?
+  package var settledSource: String?
   /// The clone of ``settledSource`` beside the store, once made.
-  public var clone: FileMark?
+  package var clone: FileMark?
 
   /// Folders that external data comes from.
-  public var externalSources: [String] = []
+  package var externalSources: [String] = []
   /// Names in the destination's external data folder that this commit adds.
-  public var added: [String] = []
+  package var added: [String] = []
   /// Names in it that no row of the destination refers to.
-  public var removed: [String] = []
+  package var removed: [String] = []
   /// True when the commit makes the external data folder.
-  public var makesExternalFolder = false
+  package var makesExternalFolder = false
 
   /// A log that comes with the assembled file.
-  public struct Log: Codable, Sendable, Equatable {
+  package struct Log: Codable, Sendable, Equatable {
     /// Where it waits, on the same volume.
-    public var path: String
-    public var mark: FileMark
+    package var path: String
+    package var mark: FileMark
   }
 
   /// Of ``Kind/restore``: the backup's own logs. ``settledSource`` is then a copy of the backup with
   /// their content in it.
-  public var restoredWAL: Log?
-  public var restoredJournal: Log?
+  package var restoredWAL: Log?
+  package var restoredJournal: Log?
 }
 
 extension CommitJournal {
@@ -93,7 +93,7 @@ extension CommitJournal {
   /// name them: the backup opens as a store. The extension is there so that each backup has a
   /// support folder of its own. Of ``Kind/restore`` it is `STORE.godwit-rolled-back-RUN.sqlite`: the
   /// store that the backup replaced.
-  public var backup: StoreFiles {
+  package var backup: StoreFiles {
     let word = kind == .restore ? "rolled-back" : "backup"
     return StoreFiles(FilePath("\(store).godwit-\(word)-\(run).sqlite"))
   }
@@ -118,7 +118,7 @@ extension CommitJournal {
   private static let byteLimit = 256 << 20
 
   /// The journal of a run, or nil when no commit was begun. What it names is not checked.
-  public static func read(in run: RunDirectory) throws -> CommitJournal? {
+  package static func read(in run: RunDirectory) throws -> CommitJournal? {
     let path = path(in: run)
     guard
       let bytes = try RegularFile.bytesIfPresent(of: path, limit: byteLimit, isPrivate: true)

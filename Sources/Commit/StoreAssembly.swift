@@ -17,14 +17,14 @@ import SystemPackage
 /// written as pages behind the file that SQLite has closed, see ``PageAssembly``. Tables that are
 /// anything unusual are inserted into through SQLite in key order, and their indexes made afterwards
 /// by sorting.
-public struct StoreAssembly: Sendable {
+package struct StoreAssembly: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
   let usesPages: Bool
 
   /// - Parameter usesPages: False to write everything through SQLite, which gives a store of the
   ///   same content.
-  public init(plan: MigrationPlan, run: RunDirectory, usesPages: Bool = true) {
+  package init(plan: MigrationPlan, run: RunDirectory, usesPages: Bool = true) {
     self.plan = plan
     self.run = run
     self.usesPages = usesPages
@@ -46,7 +46,7 @@ extension StoreAssembly {
   ///   - path: Where the new file goes; a private name that nobody else opens.
   ///   - isStopped: Asked now and then; true ends the work with a `CancellationError`.
   ///   - progress: Called now and then with the number of rows written so far.
-  public func assemble(
+  package func assemble(
     at path: FilePath, isStopped: @escaping () -> Bool = { false },
     progress: @escaping (Int64) -> Void = { _ in }
   ) throws {
@@ -63,7 +63,7 @@ extension StoreAssembly {
   }
 
   /// Deletes an unpublished destination file and whatever SQLite may have left beside it.
-  public func discard(_ path: FilePath) throws {
+  package func discard(_ path: FilePath) throws {
     for suffix in ["", "-wal", "-shm", "-journal"] {
       try DurableFile.removeIfPresent(FilePath(path.string + suffix))
     }

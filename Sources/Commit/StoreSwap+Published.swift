@@ -9,12 +9,12 @@ extension StoreSwap {
   ///
   /// - Throws: ``CommitError/sourceChanged(store:)``: what was assembled is not of the source as it
   ///   is now.
-  public func isPublished(_ assembled: FilePath) throws -> Bool {
+  package func isPublished(_ assembled: FilePath) throws -> Bool {
     try isPublished(assembled, externalData: FilePath(ends.externalDataPath))
   }
 
   /// The same for what the last step of a chain wrote.
-  public func isPublished(chain finished: StoreFiles) throws -> Bool {
+  package func isPublished(chain finished: StoreFiles) throws -> Bool {
     try isPublished(finished.store, externalData: finished.externalDataFolder)
   }
 

@@ -20,7 +20,7 @@ extension StoreSwap {
   ///   - name: A part of the name of what is kept: `STORE.godwit-rolled-back-NAME.sqlite`.
   /// - Throws: ``CommitError``: `sourceChanged` where the store is in another state, `storeInUse`
   ///   where somebody has it open; nothing is changed then.
-  public static func restore(
+  package static func restore(
     _ backup: StoreFiles, to store: StoreFiles, identity: StoreIdentity, run: RunDirectory,
     name: String, isStoreOffline: Bool = false, leases: [LeaseToken] = []
   ) throws -> CommitJournal {
@@ -63,21 +63,9 @@ extension StoreSwap {
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     do {
       var lock = try CommitSteps.lock(source.store)
-      guard try source.identity(hasWriter: false) == ends.sourceIdentity,
-        let main = try FileMark(source.store)
-      else { throw CommitError.sourceChanged(store: source.store) }
-      try steps.requireLeases(source.store)
-      try steps.requireNoOpeners(of: source, &lock)
-      lock.giveLeaseBack()
-      var journal = try beginning(.restore, assembled)
-      journal.main = main
-      journal.wal = try FileMark(source.wal)
-      journal.rollbackJournal = try FileMark(source.journal)
-      if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
+      var journal = try beginningExchange(.restore, assembled, steps, &lock)
       journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
       journal.restoredJournal = try waiting(backup.journal, "journal", assembled)
-      for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
-      where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
       let external = backup.externalDataFolder
       let kept = Set(try ExternalDataFolder.names(in: external))
       if try FileKind(at: external) == .folder { journal.externalSources = [external.string] }
@@ -109,7 +97,7 @@ extension StoreSwap {
 
   /// Brings a restoration that was cut off to its end, forward or back, as
   /// ``recover(run:source:destination:isStoreOffline:)`` does with a commit.
-  public static func recoverRestoration(
+  package static func recoverRestoration(
     of backup: StoreFiles, to store: FilePath, run: RunDirectory, isStoreOffline: Bool = false,
     leases: [LeaseToken] = []
   ) throws -> Recovery {

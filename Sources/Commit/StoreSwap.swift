@@ -21,22 +21,22 @@ import SystemPackage
 /// treated likewise: played back into the clone, it changes nothing.
 ///
 /// Source: https://sqlite.org/walformat.html, https://sqlite.org/lockingv3.html §6.
-public struct StoreSwap: Sendable {
+package struct StoreSwap: Sendable {
   let ends: CommitEnds
   /// Nil for a chain of versions, where no one plan leads from the source to the destination.
   let plan: MigrationPlan?
   let run: RunDirectory
   /// The run's name, which becomes a part of file names.
-  public let name: String
+  package let name: String
   /// Somebody asserts that no other process has the store open. Only asked where nobody can tell.
   let isStoreOffline: Bool
   /// Whose right to the store this is: a commit needs all of them.
-  public var leases: [LeaseToken] = []
+  package var leases: [LeaseToken] = []
   /// The file that was verified; nil where it is not known. Another of that name is not published.
-  public var verified: FileMark?
+  package var verified: FileMark?
 
   /// - Parameter name: The run's name, which becomes a part of file names.
-  public init(plan: MigrationPlan, run: RunDirectory, name: String, isStoreOffline: Bool = false) {
+  package init(plan: MigrationPlan, run: RunDirectory, name: String, isStoreOffline: Bool = false) {
     ends = CommitEnds(plan)
     self.plan = plan
     self.run = run
@@ -45,7 +45,7 @@ public struct StoreSwap: Sendable {
   }
 
   /// The commit of a chain of versions, see ``commit(chain:obsolete:)``.
-  public init(
+  package init(
     chain ends: CommitEnds, run: RunDirectory, name: String, isStoreOffline: Bool = false
   ) {
     self.ends = ends
@@ -63,7 +63,7 @@ extension StoreSwap {
 
   /// Where the destination is to be assembled, so that one rename publishes it: in the run
   /// directory, or under a hidden name beside the destination when that is another volume.
-  public func assemblyPath() throws -> FilePath {
+  package func assemblyPath() throws -> FilePath {
     let paths = CommitJournal.assembledPaths(run, destination, name: name)
     return try DurableFile.areOnOneVolume(run.path, destination.parent) ? paths[0] : paths[1]
   }
@@ -71,7 +71,7 @@ extension StoreSwap {
   /// Looks whether the volume can hold what the commit adds to it, before anything is written.
   ///
   /// - Parameter assembledBytes: Bytes expected of the destination's file.
-  public func checkSpace(assembledBytes: Int64) throws {
+  package func checkSpace(assembledBytes: Int64) throws {
     var needed = assembledBytes
     if isInPlace {
       // The backup, whose external data is made of links, and the clone.
@@ -98,7 +98,7 @@ extension StoreSwap {
 
   /// Publishes the assembled file, or lets it take the source's place: whichever the plan says.
   @discardableResult
-  public func commit(_ assembled: FilePath) throws -> CommitJournal {
+  package func commit(_ assembled: FilePath) throws -> CommitJournal {
     try commit(assembled, external: nil, obsolete: nil)
   }
 
@@ -160,26 +160,10 @@ extension StoreSwap {
     with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?, _ steps: CommitSteps,
     _ lock: inout StoreLock
   ) throws -> CommitJournal {
-    guard try source.identity(hasWriter: false) == ends.sourceIdentity,
-      let main = try FileMark(source.store)
-    else {
-      throw CommitError.sourceChanged(store: source.store)
-    }
-    // Whoever took the work over needs this lock for its own commit.
-    try steps.requireLeases(source.store)
-    // Nothing is copied for a store that is in use; what follows needs the file itself open.
-    try steps.requireNoOpeners(of: source, &lock)
-    lock.giveLeaseBack()
-    var journal = try beginning(.replace, assembled)
-    journal.main = main
-    journal.wal = try FileMark(source.wal)
-    journal.rollbackJournal = try FileMark(source.journal)
-    if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
+    var journal = try beginningExchange(.replace, assembled, steps, &lock)
     guard journal.settledSource != nil || !ends.sourceIdentity.hasPendingChanges else {
       throw CommitError.unusablePlan("\(source.store) has a WAL and no clone was read")
     }
-    for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
-    where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     let sources = [run.external] + (external.map { [$0] } ?? [])
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: source)
@@ -195,7 +179,33 @@ extension StoreSwap {
     return journal
   }
 
-  func beginning(_ kind: CommitJournal.Kind, _ assembled: FilePath) throws -> CommitJournal {
+  /// The journal of a commit that lets a file take the source's place, once nobody else uses the
+  /// source.
+  func beginningExchange(
+    _ kind: CommitJournal.Kind, _ assembled: FilePath, _ steps: CommitSteps,
+    _ lock: inout StoreLock
+  ) throws -> CommitJournal {
+    guard try source.identity(hasWriter: false) == ends.sourceIdentity,
+      let main = try FileMark(source.store)
+    else { throw CommitError.sourceChanged(store: source.store) }
+    // Whoever took the work over needs this lock for its own commit.
+    try steps.requireLeases(source.store)
+    // Nothing is copied for a store that is in use; what follows needs the file itself open.
+    try steps.requireNoOpeners(of: source, &lock)
+    lock.giveLeaseBack()
+    var journal = try beginning(kind, assembled)
+    journal.main = main
+    journal.wal = try FileMark(source.wal)
+    journal.rollbackJournal = try FileMark(source.journal)
+    if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
+    for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
+    where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
+    return journal
+  }
+
+  private func beginning(
+    _ kind: CommitJournal.Kind, _ assembled: FilePath
+  ) throws -> CommitJournal {
     try DurableFile.copyAttributes(from: source.store, to: assembled)
     guard let mark = try FileMark(assembled) else {
       throw CommitError.unusablePlan("\(assembled) was not assembled")
@@ -227,7 +237,7 @@ extension StoreSwap {
 
 extension StoreSwap {
   /// What a restart found of a commit.
-  public enum Recovery: Sendable, Equatable {
+  package enum Recovery: Sendable, Equatable {
     /// No commit was begun.
     case nothing
     /// The destination is in its place: it was before, or the commit was finished now.
@@ -246,7 +256,7 @@ extension StoreSwap {
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
   ///   ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
-  public static func recover(
+  package static func recover(
     run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false,
     leases: [LeaseToken] = []
   ) throws -> Recovery {

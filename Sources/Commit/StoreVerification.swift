@@ -12,31 +12,31 @@ import SystemPackage
 /// Three looks that fail in different ways: a check of every page; the number of rows
 /// of each table and entity, which also finds rows outside every shard; and the digests of all
 /// values, computed once from the checkpoints and once from the file.
-public struct StoreVerification: Sendable {
+package struct StoreVerification: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
 
-  public init(plan: MigrationPlan, run: RunDirectory) {
+  package init(plan: MigrationPlan, run: RunDirectory) {
     self.plan = plan
     self.run = run
   }
 
   /// What the destination holds, as three looks agree.
-  public struct RowCounts: Sendable, Equatable {
+  package struct RowCounts: Sendable, Equatable {
     /// Rows of each table that has any, control tables apart.
-    public var tables: [String: Int64] = [:]
+    package var tables: [String: Int64] = [:]
     /// Rows of each entity that has any.
-    public var entities: [EntityName: Int64] = [:]
+    package var entities: [EntityName: Int64] = [:]
     /// Bytes of row data.
-    public var bytes: Int64 = 0
+    package var bytes: Int64 = 0
     /// All rows.
-    public var rows: Int64 { tables.values.reduce(0, +) }
+    package var rows: Int64 { tables.values.reduce(0, +) }
   }
 }
 
 extension StoreVerification {
   /// All three looks. The verify stage must be done.
-  public func check(_ path: FilePath) throws -> RowCounts {
+  package func check(_ path: FilePath) throws -> RowCounts {
     try checkPages(of: path)
     let counts = try compare()
     try countRows(in: path)
@@ -47,7 +47,7 @@ extension StoreVerification {
   /// does not prove the file sound, SQLite says what is wrong.
   ///
   /// Source: https://sqlite.org/pragma.html#pragma_quick_check.
-  public func checkPages(of path: FilePath) throws {
+  package func checkPages(of path: FilePath) throws {
     let file = try Connection(path: path.string, mode: .immutable)
     do {
       var (names, pages) = (Set<String>(), RowSetDigest())
@@ -67,7 +67,7 @@ extension StoreVerification {
   }
 
   /// Compares the digests of the validate stage with those of the verify stage.
-  public func compare() throws -> RowCounts {
+  package func compare() throws -> RowCounts {
     let validated = try sums(of: plan.isOnePass ? .rows : .validate)
     let verified = try sums(of: .verify)
     let entities = entitiesByNumber()
@@ -95,7 +95,7 @@ extension StoreVerification {
   }
 
   /// Counts the rows of the file itself: what lies outside every shard's keys has no digest.
-  public func countRows(in path: FilePath) throws {
+  package func countRows(in path: FilePath) throws {
     let expected = try sums(of: plan.isOnePass ? .rows : .validate).digests
     let file = try Connection(path: path.string, mode: .immutable)
     for table in destinationTables() {

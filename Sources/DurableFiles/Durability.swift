@@ -1,5 +1,5 @@
 /// What a change to files survives once the call that made it has returned.
-public enum Durability: Sendable {
+package enum Durability: Sendable {
   /// The end of this process, but no power cut: nothing is flushed. For files whose reader notices
   /// that they are torn or missing, and can do without.
   case processCrash

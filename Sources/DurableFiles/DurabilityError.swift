@@ -1,7 +1,7 @@
-public import SystemPackage
+package import SystemPackage
 
 /// Why something that must survive a power cut could not be made to.
-public enum DurabilityError: Error, Equatable, Sendable {
+package enum DurabilityError: Error, Equatable, Sendable {
   /// Another process holds the lock.
   case locked(FilePath)
   /// A file that must be new is there already.
@@ -19,7 +19,7 @@ public enum DurabilityError: Error, Equatable, Sendable {
 }
 
 extension DurabilityError {
-  public var path: FilePath {
+  package var path: FilePath {
     switch self {
     case .locked(let path), .alreadyExists(let path), .failed(_, let path, _),
       .notRegular(let path, _), .symbolicLink(let path), .tooLarge(let path, _),
@@ -29,18 +29,18 @@ extension DurabilityError {
   }
 
   /// The operating system's reason, where there is one.
-  public var errno: Errno? {
+  package var errno: Errno? {
     if case .failed(_, _, let errno) = self { errno } else { nil }
   }
 
   /// The volume, or this user's part of it, is full.
-  public var isOutOfSpace: Bool { errno == .noSpace || errno == Errno(rawValue: 122) }  // EDQUOT
+  package var isOutOfSpace: Bool { errno == .noSpace || errno == Errno(rawValue: 122) }  // EDQUOT
 
-  public var isNotFound: Bool { errno == .noSuchFileOrDirectory }
+  package var isNotFound: Bool { errno == .noSuchFileOrDirectory }
 }
 
 extension DurabilityError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .locked(let path):
       "\(path) is locked by another process. Wait for it to end, or stop it, and run again."

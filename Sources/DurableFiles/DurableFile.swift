@@ -1,14 +1,14 @@
 private import CLinux
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// What can be done to files so that it survives a power cut: the only code that calls fsync and rename.
 ///
 /// When a call returns, its effect is on the disk, unless it was asked to survive less. When it throws, every file is as it was before
 /// or as it would be after, and never torn.
-public enum DurableFile {
+package enum DurableFile {
   /// Writes a file whole, in the place of one of that name.
-  public static func write(
+  package static func write(
     _ bytes: [UInt8], to path: FilePath, permissions: FilePermissions = .ownerReadWrite,
     surviving durability: Durability = .powerCut
   ) throws {
@@ -18,7 +18,7 @@ public enum DurableFile {
   }
 
   /// Writes a file whole, in the place of one of that name.
-  public static func write(
+  package static func write(
     _ bytes: UnsafeRawBufferPointer, to path: FilePath,
     permissions: FilePermissions = .ownerReadWrite, surviving durability: Durability = .powerCut
   ) throws {
@@ -30,7 +30,7 @@ public enum DurableFile {
   /// Writes a file that must be new.
   ///
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when it is not.
-  public static func create(
+  package static func create(
     _ bytes: [UInt8], at path: FilePath, permissions: FilePermissions = .ownerReadWrite
   ) throws {
     var file = try PendingFile(for: path, permissions: permissions)
@@ -39,7 +39,7 @@ public enum DurableFile {
   }
 
   /// Gives a file or folder another name on the same volume, in the place of a file of that name.
-  public static func rename(_ source: FilePath, to destination: FilePath) throws {
+  package static func rename(_ source: FilePath, to destination: FilePath) throws {
     try withNames(source, destination) { folder, name, newFolder, newName in
       try calling("rename", source) { renameat(folder, name, newFolder, newName) }
     }
@@ -52,7 +52,7 @@ public enum DurableFile {
   /// - Parameter flushingBoth: False where only the second name must be on the disk. After a power cut
   ///   the first may then stand for either of the two.
   /// - Throws: An error with `EINVAL` or `ENOSYS` on a file system that cannot.
-  public static func exchange(
+  package static func exchange(
     _ a: FilePath, with b: FilePath, flushingBoth: Bool = true
   ) throws {
     try withNames(a, b) { aFolder, aName, bFolder, bName in
@@ -65,7 +65,8 @@ public enum DurableFile {
   /// Removes a file.
   ///
   /// - Throws: An error whose `isNotFound` is true when there is none.
-  public static func remove(_ path: FilePath, surviving durability: Durability = .powerCut) throws {
+  package static func remove(_ path: FilePath, surviving durability: Durability = .powerCut) throws
+  {
     try withName(path) { folder, name in
       try calling("unlink", path) { unlinkat(folder, name, 0) }
     }
@@ -75,7 +76,7 @@ public enum DurableFile {
 
   /// Removes a file if it is there, and says whether it was.
   @discardableResult
-  public static func removeIfPresent(
+  package static func removeIfPresent(
     _ path: FilePath, surviving durability: Durability = .powerCut
   ) throws -> Bool {
     do {
@@ -94,7 +95,7 @@ public enum DurableFile {
 
 extension DurableFile {
   /// Flushes a file's bytes to the disk. Never tried a second time.
-  public static func syncFile(_ path: FilePath) throws {
+  package static func syncFile(_ path: FilePath) throws {
     let file = try RegularFile.open(path)
     defer { try? file.close() }
     try syncFile(file, path)
@@ -103,13 +104,13 @@ extension DurableFile {
   /// Flushes an open file's bytes to the disk. Never tried a second time.
   ///
   /// - Parameter path: The file's name, for the error.
-  public static func syncFile(_ file: FileDescriptor, _ path: FilePath) throws {
+  package static func syncFile(_ file: FileDescriptor, _ path: FilePath) throws {
     try sync(file, path)
     try DurableSteps.passed(.fileSynced, path)
   }
 
   /// Flushes a folder's names to the disk. Never tried a second time.
-  public static func syncFolder(_ path: FilePath) throws {
+  package static func syncFolder(_ path: FilePath) throws {
     let folder = try Folder(path)
     do {
       try folder.withDescriptor { try sync($0, path) }
@@ -122,7 +123,7 @@ extension DurableFile {
 
 extension DurableFile {
   /// Makes a folder, and those above it that are missing. One that is there stays as it is.
-  public static func makeFolder(
+  package static func makeFolder(
     _ path: FilePath, permissions: FilePermissions = .ownerReadWriteExecute,
     surviving durability: Durability = .powerCut
   ) throws {
@@ -151,7 +152,7 @@ extension DurableFile {
   /// Whether something is there: a file, a folder, or a symbolic link to anything or nothing.
   ///
   /// - Throws: As ``FileKind/init(at:)``.
-  public static func exists(_ path: FilePath) throws -> Bool { try FileKind(at: path) != .none }
+  package static func exists(_ path: FilePath) throws -> Bool { try FileKind(at: path) != .none }
 
   /// Whether the error of a look says that nothing is there, or nothing that can be reached.
   static func meansAbsent(_ errno: Int32) -> Bool {
@@ -161,13 +162,13 @@ extension DurableFile {
   /// Whether a folder is there, or a symbolic link to one.
   ///
   /// - Throws: As ``FileKind/init(at:)``.
-  public static func isFolder(_ path: FilePath) throws -> Bool {
+  package static func isFolder(_ path: FilePath) throws -> Bool {
     try FileKind(following: path) == .folder
   }
 
   /// The names in a folder, in byte order, without `.` and `..`. Names that are not UTF-8 are left
   /// out: we make none.
-  public static func names(in folder: FilePath) throws -> [String] {
+  package static func names(in folder: FilePath) throws -> [String] {
     try names(in: try Folder(folder))
   }
 
@@ -198,7 +199,7 @@ extension DurableFile {
   /// Removes a folder and all that is in it. Symbolic links are removed, never followed.
   ///
   /// Not one step: after a crash a part may be left, and the call can be made again.
-  public static func removeTree(
+  package static func removeTree(
     _ path: FilePath, surviving durability: Durability = .powerCut
   ) throws {
     guard try exists(path) else { return }
@@ -225,7 +226,7 @@ extension DurableFile {
   }
 
   /// Bytes that this user may still write to the volume of a file or folder.
-  public static func freeBytes(at path: FilePath) throws -> Int {
+  package static func freeBytes(at path: FilePath) throws -> Int {
     var volume = statvfs()
     try calling("statvfs", path) { path.withPlatformString { statvfs($0, &volume) } }
     let (bytes, isTooMany) = UInt(volume.f_bavail)

@@ -1,17 +1,17 @@
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// A file of lines that grows at its end; what was appended is on the disk when the call returns.
 ///
 /// A crash may leave a part of the last line: whoever reads leaves out what is not a whole line, and
 /// whoever goes on writing begins a new one.
-public struct DurableLog: ~Copyable {
-  public let path: FilePath
+package struct DurableLog: ~Copyable {
+  package let path: FilePath
   private let descriptor: FileDescriptor
   private var needsLineFeed: Bool
 
   /// Opens the file, or makes it.
-  public init(at path: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
+  package init(at path: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
     if try !DurableFile.exists(path) {
       try DurableFile.write([], to: path, permissions: permissions)
     }
@@ -39,10 +39,10 @@ public struct DurableLog: ~Copyable {
   deinit { try? descriptor.close() }
 
   /// Adds a line, given without its line feed.
-  public mutating func append(_ line: String) throws { try append([line], surviving: .powerCut) }
+  package mutating func append(_ line: String) throws { try append([line], surviving: .powerCut) }
 
   /// Adds lines, given without their line feeds. They are flushed together.
-  public mutating func append(_ lines: [String], surviving durability: Durability) throws {
+  package mutating func append(_ lines: [String], surviving durability: Durability) throws {
     let text = (needsLineFeed ? "\n" : "") + lines.map { $0 + "\n" }.joined()
     // Whatever comes of it, nothing must be appended to a line that is not whole.
     needsLineFeed = true

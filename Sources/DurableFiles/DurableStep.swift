@@ -1,9 +1,9 @@
 private import Glibc
 private import Synchronization
-public import SystemPackage
+package import SystemPackage
 
 /// Something that has just been done to the disk, between which and the next step a crash can fall.
-public enum DurableStep: String, CaseIterable, Sendable {
+package enum DurableStep: String, CaseIterable, Sendable {
   /// All bytes of a new file are written under its temporary name, and perhaps only in memory yet.
   case written
   /// All bytes and attributes of a copy are written under its temporary name.
@@ -23,22 +23,22 @@ public enum DurableStep: String, CaseIterable, Sendable {
 }
 
 /// The door that every ``DurableStep`` passes, so that a test can stop at each.
-public enum DurableSteps {
+package enum DurableSteps {
   /// Hears of a step after it was done. Throwing stops there, as a crash would: what the step left
   /// behind stays as it is.
-  public typealias Observer = @Sendable (DurableStep, FilePath) throws -> Void
+  package typealias Observer = @Sendable (DurableStep, FilePath) throws -> Void
 
   /// Nothing but tests and ``killProcess(afterStep:)`` sets one.
   private static let observer = Mutex<Observer?>(nil)
   @TaskLocal private static var taskObserver: Observer?
 
   /// Lets the observer hear of every step of this process; `nil` for none.
-  public static func observe(_ newObserver: Observer?) {
+  package static func observe(_ newObserver: Observer?) {
     observer.withLock { $0 = newObserver }
   }
 
   /// Lets the observer hear of the steps that the body takes in this task, and of no others.
-  public static func observing<Result>(
+  package static func observing<Result>(
     with observer: @escaping Observer, _ body: () throws -> Result
   ) rethrows -> Result {
     try $taskObserver.withValue(observer, operation: body)
@@ -47,7 +47,7 @@ public enum DurableSteps {
   /// Kills this process, as a power cut would, after its step number `count`, counted from 1.
   ///
   /// - Parameter andParent: Whether the process that started this one is killed first.
-  public static func killProcess(afterStep count: Int, andParent: Bool = false) {
+  package static func killProcess(afterStep count: Int, andParent: Bool = false) {
     let passed = Atomic(0)
     observe { _, _ in
       if passed.add(1, ordering: .relaxed).newValue == count {

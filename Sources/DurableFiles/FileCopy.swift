@@ -1,6 +1,6 @@
 private import CLinux
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 extension DurableFile {
   /// Copies a file under a new name: bytes, holes, mode, owner and extended attributes.
@@ -11,7 +11,7 @@ extension DurableFile {
   /// as far as this user may set them.
   ///
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when there is a file of the new name.
-  public static func copy(_ source: FilePath, to destination: FilePath) throws {
+  package static func copy(_ source: FilePath, to destination: FilePath) throws {
     let input = try RegularFile.open(source)
     defer { try? input.close() }
     var output = try PendingFile(for: destination)
@@ -22,7 +22,7 @@ extension DurableFile {
 
   /// Gives a file the mode, owner and extended attributes of another, and flushes it to the disk
   /// unless somebody else does.
-  public static func copyAttributes(
+  package static func copyAttributes(
     from source: FilePath, to destination: FilePath, surviving durability: Durability = .powerCut
   ) throws {
     let input = try RegularFile.open(source)

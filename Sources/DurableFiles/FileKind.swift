@@ -1,8 +1,8 @@
 internal import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// What a name stands for.
-public enum FileKind: Sendable, Equatable {
+package enum FileKind: Sendable, Equatable {
   case none, regular, folder, symbolicLink
   /// A FIFO, a socket or a device.
   case special
@@ -11,14 +11,14 @@ public enum FileKind: Sendable, Equatable {
   ///
   /// - Throws: ``DurabilityError/failed(call:path:_:)`` where that cannot be told: what cannot be
   ///   looked at is not nothing, since who took it for that would lose it.
-  public init(at path: FilePath) throws {
+  package init(at path: FilePath) throws {
     self = try FileKind.status(of: path).map { FileKind(mode: $0.st_mode) } ?? .none
   }
 
   /// What a path leads to, through any links. A link that leads nowhere is one.
   ///
   /// - Throws: As ``init(at:)``.
-  public init(following path: FilePath) throws {
+  package init(following path: FilePath) throws {
     if let status = try FileKind.status(of: path, following: true) {
       self = FileKind(mode: status.st_mode)
     } else {
@@ -50,7 +50,7 @@ public enum FileKind: Sendable, Equatable {
 }
 
 extension FileKind: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .none: "missing"
     case .regular: "a regular file"
@@ -66,21 +66,21 @@ extension FilePath {
   /// the folder's own path takes its place. The last component stays as it is, link or not.
   ///
   /// A path whose folder cannot be found is returned as it is: opening it then says why.
-  public var resolvingFolders: FilePath {
+  package var resolvingFolders: FilePath {
     guard let name = lastComponent else { return self }
     if Folder.isThere(folder) { return self }
     return folder.resolved?.appending(name) ?? self
   }
 
   /// What the path leads to, without any link; nil where that cannot be found.
-  public var resolved: FilePath? {
+  package var resolved: FilePath? {
     guard let found = withPlatformString({ realpath($0, nil) }) else { return nil }
     defer { free(found) }
     return FilePath(platformString: found)
   }
 
   /// Whether two paths name the same place: one name in one folder. The folders must exist.
-  public func isSamePlace(as other: FilePath) -> Bool {
+  package func isSamePlace(as other: FilePath) -> Bool {
     guard let name = lastComponent, name == other.lastComponent else { return false }
     if self == other { return true }
     guard let first = inode(of: folder), let second = inode(of: other.folder) else { return false }

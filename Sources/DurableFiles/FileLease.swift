@@ -1,10 +1,10 @@
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 // Whether anybody else has a database open, and keeping it so for a moment.
 extension StoreLock {
   /// What is known of other processes.
-  public enum Openers: Sendable, Equatable {
+  package enum Openers: Sendable, Equatable {
     /// Nobody else has the file open, and who opens it waits until ``giveLeaseBack()``.
     case none
     /// Another process has the file open, locked or not.
@@ -23,7 +23,7 @@ extension StoreLock {
   /// - Throws: ``DurabilityError/failed(call:path:_:)``.
   ///
   /// Source: fcntl(2), "Leases".
-  public mutating func takeLease(waitingMilliseconds: Int = 500) throws -> Openers {
+  package mutating func takeLease(waitingMilliseconds: Int = 500) throws -> Openers {
     if hasLease { return .none }
     // The signal of a lease that is being broken ends a process unless it is another than SIGIO.
     // SIGURG is ignored unless somebody handles it.
@@ -46,12 +46,12 @@ extension StoreLock {
 
   /// Whether somebody waits to open the file that the lease is on, or no longer waits: the kernel
   /// takes a lease away from who keeps it too long.
-  public var isAwaited: Bool {
+  package var isAwaited: Bool {
     hasLease && fcntl(descriptor.rawValue, getLease) != Int32(F_WRLCK)
   }
 
   /// Lets others open the file again. Without a lease nothing happens.
-  public mutating func giveLeaseBack() {
+  package mutating func giveLeaseBack() {
     guard hasLease else { return }
     hasLease = false
     releaseLease(of: descriptor)
@@ -60,7 +60,7 @@ extension StoreLock {
   /// Overwrites the file header of a database that has no name any more, so that a process that
   /// opened it at the last moment is told that it is not a database, and writes nothing beside the
   /// file that has the name now. A file that still has a name is left alone.
-  public borrowing func invalidateUnnamed() throws {
+  package borrowing func invalidateUnnamed() throws {
     var status = stat()
     guard isWritable, fstat(descriptor.rawValue, &status) == 0, status.st_nlink == 0,
       status.st_size > 0
@@ -79,7 +79,7 @@ extension StoreLock {
   /// only seen by a privileged one, so that false proves nothing.
   ///
   /// - Parameter paths: Files of the store; those that do not exist are left out.
-  public borrowing func areOpenElsewhere(_ paths: [FilePath]) throws -> Bool {
+  package borrowing func areOpenElsewhere(_ paths: [FilePath]) throws -> Bool {
     let wanted = try paths.compactMap { try FileMark($0) }
     guard !wanted.isEmpty else { return false }
     let own = getpid()

@@ -1,5 +1,5 @@
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 extension DurableFile {
   /// Gives a file one more name; copies it to another volume, and where the file system has no hard
@@ -8,7 +8,7 @@ extension DurableFile {
   /// - Parameter syncingFolder: Whether the new name is on the disk when the call returns. Who
   ///   makes many names in one folder syncs it once, at the end.
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when there is something of the new name.
-  public static func link(
+  package static func link(
     _ source: FilePath, to destination: FilePath, syncingFolder: Bool = true
   ) throws {
     do {
@@ -27,7 +27,7 @@ extension DurableFile {
   /// Gives a file another name on the same volume that nothing has yet.
   ///
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when something has it.
-  public static func renameNew(_ source: FilePath, to destination: FilePath) throws {
+  package static func renameNew(_ source: FilePath, to destination: FilePath) throws {
     let code = try GodwitDurableFiles.renameNew(source, to: destination)
     if code == EEXIST { throw DurabilityError.alreadyExists(destination) }
     if code != 0 {

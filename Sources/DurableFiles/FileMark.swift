@@ -1,21 +1,21 @@
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// Which file a name stands for, and in which state.
 ///
 /// Survives renames and further hard links of the file; changes with every write.
-public struct FileMark: Codable, Sendable, Equatable {
-  public var device: UInt64
-  public var inode: UInt64
-  public var size: Int64
-  public var modificationSeconds: Int64
-  public var modificationNanoseconds: Int64
+package struct FileMark: Codable, Sendable, Equatable {
+  package var device: UInt64
+  package var inode: UInt64
+  package var size: Int64
+  package var modificationSeconds: Int64
+  package var modificationNanoseconds: Int64
 
   /// The file at the path; nil when there is none, or something that is not a regular file.
   /// Symbolic links are not followed.
   ///
   /// - Throws: ``DurabilityError/failed(call:path:_:)`` where that cannot be told.
-  public init?(_ path: FilePath) throws {
+  package init?(_ path: FilePath) throws {
     guard let status = try FileKind.status(of: path), status.st_mode & S_IFMT == S_IFREG
     else { return nil }
     device = UInt64(status.st_dev)
@@ -26,14 +26,14 @@ public struct FileMark: Codable, Sendable, Equatable {
   }
 
   /// The same file, whatever was written to it since.
-  public func isSameFile(as other: FileMark?) -> Bool {
+  package func isSameFile(as other: FileMark?) -> Bool {
     device == other?.device && inode == other?.inode
   }
 }
 
 extension DurableFile {
   /// Whether two files or folders lie on one volume, so that a rename can go from one to the other.
-  public static func areOnOneVolume(_ a: FilePath, _ b: FilePath) throws -> Bool {
+  package static func areOnOneVolume(_ a: FilePath, _ b: FilePath) throws -> Bool {
     var first = stat()
     var second = stat()
     try calling("stat", a) { a.withPlatformString { stat($0, &first) } }

@@ -1,5 +1,5 @@
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// A right to work in a folder, which lasts while its holder renews it.
 ///
@@ -11,11 +11,11 @@ public import SystemPackage
 ///
 /// The times of files are compared with the clock. One that is set forward may take a lease from a
 /// holder that is alive: that costs its work, and nothing else.
-public final class Lease: Sendable {
+package final class Lease: Sendable {
   private let file: FileDescriptor
   private let path: FilePath
   /// What a commit is asked for, in whichever process it happens.
-  public let token: LeaseToken
+  package let token: LeaseToken
 
   /// Takes the lease, or fails. The file is made if it does not exist.
   ///
@@ -23,50 +23,27 @@ public final class Lease: Sendable {
   ///   - seconds: How long it lasts without being renewed.
   ///   - patienceSeconds: How long to wait for a holder that is alive.
   /// - Throws: ``DurabilityError/locked(_:)`` when another process has it.
-  public init(acquiring path: FilePath, seconds: Double, patienceSeconds: Double = 0) throws {
-    var patience = patienceSeconds
-    var tries = 8
-    while tries > 0 {
-      tries -= 1
-      let file = try RegularFile.open(path, .readWrite, options: .create)
-      if flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 {
-        // The holder may remove the file before it lets go.
-        guard isFile(file, at: path) else {
-          try? file.close()
-          continue
-        }
-        let epoch = Self.epoch(in: file) + 1
-        try Self.write(epoch, to: file, path)
-        (self.file, self.path) = (file, path)
-        token = try LeaseToken(file, path, epoch)
-        return
-      }
-      let code = Errno(rawValue: errno)
-      defer { try? file.close() }
-      if code == .interrupted { continue }
-      guard code == .wouldBlock else {
-        throw DurabilityError.failed(call: "flock", path: path, code)
-      }
-      if let taken = try Self.takeOver(file, path, seconds) {
-        (self.file, self.path) = (taken, path)
-        token = try LeaseToken(taken, path, Self.epoch(in: taken))
-        return
-      }
-      guard patience > 0 else { throw DurabilityError.locked(path) }
-      patience -= 0.05
-      tries = 8
-      _ = poll(nil, 0, 50)
+  package init(acquiring path: FilePath, seconds: Double, patienceSeconds: Double = 0) throws {
+    var isTaken = false
+    let file = try FileLock.lockedFile(path, patienceSeconds) { old in
+      let taken = try Self.takeOver(old, path, seconds)
+      isTaken = taken != nil
+      return taken
     }
-    throw DurabilityError.locked(path)
+    (self.file, self.path) = (file, path)
+    // Who takes a lease over writes its epoch before the file has its name.
+    let epoch = Self.epoch(in: file) + (isTaken ? 0 : 1)
+    if !isTaken { try Self.write(epoch, to: file, path) }
+    token = try LeaseToken(file, path, epoch)
   }
 
   deinit { try? file.close() }
 
   /// Lets it last for its length again, from now on.
-  public func renew() { _ = futimens(file.rawValue, nil) }
+  package func renew() { _ = futimens(file.rawValue, nil) }
 
   /// Whether nobody has taken it over.
-  public var isCurrent: Bool { isFile(file, at: path) }
+  package var isCurrent: Bool { isFile(file, at: path) }
 }
 
 extension Lease {
@@ -135,9 +112,9 @@ extension Lease {
 }
 
 /// Which holder of a ``Lease`` somebody is, or works for.
-public struct LeaseToken: Codable, Sendable, Equatable {
-  public var path: String
-  public var epoch: UInt64
+package struct LeaseToken: Codable, Sendable, Equatable {
+  package var path: String
+  package var epoch: UInt64
   var device: UInt64
   var inode: UInt64
 
@@ -150,7 +127,7 @@ public struct LeaseToken: Codable, Sendable, Equatable {
   }
 
   /// Whether the holder has the lease still: the file of that name is its own and holds its epoch.
-  public var isCurrent: Bool {
+  package var isCurrent: Bool {
     guard let file = try? RegularFile.open(FilePath(path)) else { return false }
     defer { try? file.close() }
     var status = stat()

@@ -1,22 +1,22 @@
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// A file that is being written under a temporary name, and gets its own when it is whole.
 ///
 /// Whoever looks at the destination sees the file that was there before, or none, or the whole new
 /// one. If the value goes away unpublished, the temporary file does too; after a crash one named
 /// `.NAME.partial-N` may be left, which nobody reads.
-public struct PendingFile: ~Copyable {
+package struct PendingFile: ~Copyable {
   /// The name that the file will get.
-  public let destination: FilePath
+  package let destination: FilePath
   /// The name that the file has until then, in the same folder.
-  public let temporaryPath: FilePath
-  public let descriptor: FileDescriptor
+  package let temporaryPath: FilePath
+  package let descriptor: FileDescriptor
   private var isOpen = true
   private var isTemporary = true
 
   /// - Parameter permissions: The mode of the file, less the process's umask.
-  public init(for destination: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
+  package init(for destination: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
     guard let name = destination.lastComponent?.string else {
       throw DurabilityError.failed(call: "open", path: destination, .isDirectory)
     }
@@ -46,19 +46,19 @@ public struct PendingFile: ~Copyable {
 
 extension PendingFile {
   /// Whether a file name is one that a crashed process may have left behind.
-  public static func isTemporaryName(_ name: String) -> Bool {
+  package static func isTemporaryName(_ name: String) -> Bool {
     guard name.hasPrefix("."), let dot = name.lastIndex(of: ".") else { return false }
     let parts = name[dot...].split(separator: "-", maxSplits: 1)
     return parts.count == 2 && parts[0] == ".partial" && Int(parts[1]) != nil
   }
 
   /// Appends the bytes.
-  public mutating func write(_ bytes: UnsafeRawBufferPointer) throws {
+  package mutating func write(_ bytes: UnsafeRawBufferPointer) throws {
     try writeAll(bytes, to: descriptor, temporaryPath)
   }
 
   /// Writes the bytes at an offset, over what is there.
-  public mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
+  package mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
     _ = try failing("pwrite", temporaryPath) {
       try descriptor.writeAll(toAbsoluteOffset: offset, bytes)
     }
@@ -72,7 +72,7 @@ extension PendingFile {
   ///   - replacing: Whether a file of that name is replaced.
   ///   - durability: Where no power cut is to be survived, nothing is flushed.
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when it is not and there is one.
-  public mutating func publish(
+  package mutating func publish(
     replacing: Bool = true, surviving durability: Durability = .powerCut
   ) throws {
     try publish(after: .written, replacing: replacing, surviving: durability)

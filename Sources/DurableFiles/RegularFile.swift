@@ -1,15 +1,15 @@
 private import CLinux
 private import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// Opening files that somebody else may have put there.
 ///
 /// Nothing here waits: a FIFO or a device is refused, never read. Unless links are followed, no
 /// part of the path may be a symbolic link, so that a name cannot lead to another file than the one
 /// that it stood for when paths were resolved, see `FilePath/resolvingFolders`.
-public enum RegularFile {
+package enum RegularFile {
   /// What becomes of symbolic links.
-  public enum Links: Sendable {
+  package enum Links: Sendable {
     /// The path must have none.
     case refused
     /// For files that a person names and that are only read: models, mapping models, pipelines.
@@ -23,7 +23,7 @@ public enum RegularFile {
   ///   - isPrivate: The file must belong to this user and be writable by nobody else.
   /// - Throws: ``DurabilityError/notRegular(_:_:)``, ``DurabilityError/symbolicLink(_:)``,
   ///   ``DurabilityError/notPrivate(_:reason:)``.
-  public static func open(
+  package static func open(
     _ path: FilePath, _ access: FileDescriptor.AccessMode = .readOnly,
     options: FileDescriptor.OpenOptions = [], permissions: FilePermissions = .ownerReadWrite,
     links: Links = .refused, isPrivate: Bool = false
@@ -48,7 +48,7 @@ public enum RegularFile {
   /// - Parameter limit: The most bytes that the file may have.
   /// - Throws: ``DurabilityError/tooLarge(_:limitBytes:)``, and what ``open(_:_:options:permissions:links:isPrivate:)``
   ///   does.
-  public static func bytes(
+  package static func bytes(
     of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false
   ) throws -> [UInt8] {
     let file = try open(path, links: links, isPrivate: isPrivate)
@@ -74,7 +74,7 @@ public enum RegularFile {
   }
 
   /// The bytes of a file, or nil where there is nothing of that name.
-  public static func bytesIfPresent(
+  package static func bytesIfPresent(
     of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false
   ) throws -> [UInt8]? {
     do {
@@ -105,12 +105,12 @@ public enum RegularFile {
 /// A folder that is held open, and no part of whose path is a symbolic link.
 ///
 /// Names in it are looked up from the open folder, so that no other folder can take its place.
-public struct Folder: ~Copyable {
-  public let path: FilePath
-  public let descriptor: FileDescriptor
+package struct Folder: ~Copyable {
+  package let path: FilePath
+  package let descriptor: FileDescriptor
 
   /// - Throws: ``DurabilityError/symbolicLink(_:)`` when a link is on the way.
-  public init(_ path: FilePath) throws {
+  package init(_ path: FilePath) throws {
     try self.init(path, O_RDONLY)
   }
 
@@ -138,7 +138,7 @@ public struct Folder: ~Copyable {
 
   /// Keeps the folder open while the body runs: a value's life may end with its last use, and the
   /// number of a descriptor is not a use of it.
-  public borrowing func withDescriptor<Result>(
+  package borrowing func withDescriptor<Result>(
     _ body: (FileDescriptor) throws -> Result
   ) rethrows -> Result {
     try body(descriptor)
@@ -146,7 +146,7 @@ public struct Folder: ~Copyable {
 
   /// - Throws: ``DurabilityError/notPrivate(_:reason:)`` unless the folder belongs to this user and
   ///   is writable by nobody else.
-  public func checkPrivate() throws {
+  package func checkPrivate() throws {
     var status = stat()
     try calling("fstat", path) { fstat(descriptor.rawValue, &status) }
     try GodwitDurableFiles.checkPrivate(status, path)

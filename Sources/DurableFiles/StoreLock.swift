@@ -1,5 +1,5 @@
 internal import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// Keeps SQLite out of a database file, held until the value goes away.
 ///
@@ -12,7 +12,7 @@ public import SystemPackage
 /// descriptor of the same file does not drop it.
 ///
 /// Source: https://sqlite.org/src/file/src/os.h, `PENDING_BYTE`, `RESERVED_BYTE`, `SHARED_FIRST`.
-public struct StoreLock: ~Copyable {
+package struct StoreLock: ~Copyable {
   let path: FilePath
   let descriptor: FileDescriptor
   /// False for a file that may not be written: the lock is not held then.
@@ -22,7 +22,7 @@ public struct StoreLock: ~Copyable {
   /// Takes the lock at once, or fails. For a file that may not be written, the lock is only tried.
   ///
   /// - Throws: ``DurabilityError/locked(_:)`` when somebody else has the file in use.
-  public init(excludingOthersFrom path: FilePath) throws {
+  package init(excludingOthersFrom path: FilePath) throws {
     var command = ownedSetLock
     let file: FileDescriptor
     do {

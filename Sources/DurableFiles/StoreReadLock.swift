@@ -1,5 +1,5 @@
 internal import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// Keeps a database as it is while it is read, held until the value goes away. Nothing is opened
 /// for writing.
@@ -13,16 +13,16 @@ public import SystemPackage
 ///
 /// Source: https://sqlite.org/src/file/src/os.h, `PENDING_BYTE` and following, and
 /// https://sqlite.org/walformat.html §2.3.
-public struct StoreReadLock: ~Copyable {
+package struct StoreReadLock: ~Copyable {
   private let files: [FileDescriptor]
   /// False where the file system has no such locks, or the shared memory may not be opened: what
   /// was read must then be compared with a second look.
-  public let isHeld: Bool
+  package let isHeld: Bool
   /// Whether the WAL's shared memory existed: somebody has, or had, the database open.
-  public let hasSharedMemory: Bool
+  package let hasSharedMemory: Bool
   /// Whether another process is in a write transaction of rollback mode. What it will commit is not
   /// in the main file yet, and its journal is not to be played back.
-  public let hasWriter: Bool
+  package let hasWriter: Bool
 
   /// Waits for a transaction that is being committed, as SQLite's busy handler does.
   ///
@@ -30,7 +30,7 @@ public struct StoreReadLock: ~Copyable {
   ///   - sharedMemory: The `-shm` file; it need not exist.
   ///   - waitingMilliseconds: How long to wait at most.
   /// - Throws: ``DurabilityError/locked(_:)`` when another process kept the database locked.
-  public init(
+  package init(
     _ path: FilePath, sharedMemory: FilePath, waitingMilliseconds: Int = 5_000
   ) throws {
     let clock = ContinuousClock()

@@ -1,6 +1,6 @@
 private import CLinux
 private import Glibc
-import SystemPackage
+internal import SystemPackage
 
 /// Runs a call of swift-system and reports its error with the call's name and the path.
 func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws

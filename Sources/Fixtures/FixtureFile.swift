@@ -2,17 +2,17 @@ import GodwitDurableFiles
 import SystemPackage
 
 /// Puts a generated store where a user asked for it, whole or not at all.
-public struct FixtureFile {
+package struct FixtureFile {
   private let generator: StoreGenerator
 
-  public init(_ generator: StoreGenerator) { self.generator = generator }
+  package init(_ generator: StoreGenerator) { self.generator = generator }
 
   /// Writes the store into a folder of its own beside `path`, and moves it into place: external data
   /// and write-ahead log first, so that whoever sees the store sees all of it.
   ///
   /// - Throws: ``FixtureError/alreadyThere(path:)`` where one of the store's files exists;
   ///   `DurabilityError` where the folder cannot be written.
-  public func write(to path: String) throws -> StoreReport {
+  package func write(to path: String) throws -> StoreReport {
     let path = FilePath(path).resolvingFolders
     guard let name = path.lastComponent, let stem = path.stem else {
       throw FixtureError.notWritable(path: path.string, reason: "it is not the name of a file")

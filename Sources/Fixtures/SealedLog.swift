@@ -24,7 +24,7 @@ enum SealedLog {
     let isBigEndian = header[3] & 1 == 1
     let pageBytes = Int(header[8..<12].reduce(0) { $0 << 8 | UInt32($1) })
     guard (512...65_536).contains(pageBytes) else {
-      throw FixtureError.notWritable(path: path, reason: "it is no write-ahead log")
+      throw FixtureError.notWritable(path: path, reason: "it is not a write-ahead log")
     }
     let salts = SplitMix64.seed(seed, "log")
     put(salts, into: &header, at: 16)

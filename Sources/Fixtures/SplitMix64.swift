@@ -2,20 +2,20 @@
 ///
 /// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014); the
 /// constants are those of Vigna's public-domain `splitmix64.c`.
-public struct SplitMix64: RandomNumberGenerator, Sendable {
+package struct SplitMix64: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  public init(seed: UInt64) { state = seed }
+  package init(seed: UInt64) { state = seed }
 
   @inline(__always)
-  public mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     return Self.mix(state)
   }
 
   /// The output function alone: spreads any number over 64 bits.
   @inline(__always)
-  public static func mix(_ value: UInt64) -> UInt64 {
+  package static func mix(_ value: UInt64) -> UInt64 {
     var z = value
     z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
     z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
@@ -24,12 +24,12 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
 
   /// A number that depends on nothing but `seed` and `index`: a table that needs no memory.
   @inline(__always)
-  public static func at(_ index: Int, seed: UInt64) -> UInt64 {
+  package static func at(_ index: Int, seed: UInt64) -> UInt64 {
     mix(mix(seed) &+ UInt64(bitPattern: Int64(index)) &* 0x9E37_79B9_7F4A_7C15)
   }
 
   /// A seed for one purpose, so that two columns of one store do not share their numbers.
-  public static func seed(_ base: UInt64, _ purpose: String) -> UInt64 {
+  package static func seed(_ base: UInt64, _ purpose: String) -> UInt64 {
     var hash = mix(base ^ 0x243F_6A88_85A3_08D3)
     for byte in purpose.utf8 { hash = mix((hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3) }
     return hash
@@ -37,18 +37,18 @@ public struct SplitMix64: RandomNumberGenerator, Sendable {
 
   /// 0 ..< `bound`; 0 when `bound` is not positive.
   @inline(__always)
-  public mutating func below(_ bound: Int) -> Int {
+  package mutating func below(_ bound: Int) -> Int {
     bound > 0 ? Int(next().multipliedFullWidth(by: UInt64(bound)).high) : 0
   }
 
   @inline(__always)
-  public mutating func within(_ range: ClosedRange<Int>) -> Int {
+  package mutating func within(_ range: ClosedRange<Int>) -> Int {
     range.lowerBound + below(range.upperBound - range.lowerBound + 1)
   }
 
   /// 0 ..< 1.
   @inline(__always)
-  public mutating func fraction() -> Double { Double(next() >> 11) * 0x1p-53 }
+  package mutating func fraction() -> Double { Double(next() >> 11) * 0x1p-53 }
 }
 
 /// A probability as a number to compare 64 random bits with.

@@ -7,12 +7,12 @@ import GodwitSQLite
 ///
 /// Memory does not grow with the number of rows: keys and relationships follow from arithmetic.
 /// Source of the order of things: `core-data-sqlite-format.md` §8 and §13.
-public struct StoreGenerator {
-  public let hierarchy: EntityHierarchy
-  public let layout: StoreLayout
-  public let options: StoreOptions
+package struct StoreGenerator {
+  package let hierarchy: EntityHierarchy
+  package let layout: StoreLayout
+  package let options: StoreOptions
 
-  public init(_ model: ManagedObjectModel, options: StoreOptions = StoreOptions()) throws {
+  package init(_ model: ManagedObjectModel, options: StoreOptions = StoreOptions()) throws {
     hierarchy = try EntityHierarchy(model)
     layout = StoreLayout(hierarchy, frameworkVersion: options.frameworkVersion)
     self.options = options
@@ -23,7 +23,7 @@ public struct StoreGenerator {
   ///
   /// - Parameter path: The file must not exist; its folder must.
   @discardableResult
-  public func write(to path: String) throws -> StoreReport {
+  package func write(to path: String) throws -> StoreReport {
     let files = FileManager.default
     guard !files.fileExists(atPath: path) else { throw FixtureError.alreadyThere(path: path) }
     let url = URL(fileURLWithPath: path)

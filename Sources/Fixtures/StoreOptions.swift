@@ -2,65 +2,65 @@ import GodwitKeyedArchive
 import GodwitObjectModel
 
 /// What a generated store should be like. Equal options and seed give equal bytes.
-public struct StoreOptions: Sendable {
-  public var seed: UInt64
+package struct StoreOptions: Sendable {
+  package var seed: UInt64
   /// Objects of each concrete entity that ``rowsByEntity`` does not name.
-  public var rows: Int
-  public var rowsByEntity: [EntityName: Int] = [:]
+  package var rows: Int
+  package var rowsByEntity: [EntityName: Int] = [:]
   /// How many optional values are NULL, 0 … 1.
-  public var nullFraction = 0.15
+  package var nullFraction = 0.15
   /// Text in many scripts, with combining characters, emoji and quotes; else ASCII words.
-  public var unicodeText = true
+  package var unicodeText = true
   /// UTF-8 bytes of a string, where no rule of the model says otherwise.
-  public var textBytes = 0...60
+  package var textBytes = 0...60
   /// Bytes of a binary value that lies in its row.
-  public var binaryBytes = 0...300
+  package var binaryBytes = 0...300
   /// How many values of an attribute that allows external storage lie in a file of their own.
-  public var externalFraction = 0.0
+  package var externalFraction = 0.0
   /// Bytes of such a file. Core Data puts values above about 100 KB there.
-  public var externalBytes = 100_001...180_000
+  package var externalBytes = 100_001...180_000
   /// Rows deleted before the store was closed: gaps in `Z_PK`, and a `Z_MAX` above the last key.
-  public var deletedFraction = 0.05
+  package var deletedFraction = 0.05
   /// Rows updated since they were inserted: `Z_OPT` above 1.
-  public var updatedFraction = 0.22
+  package var updatedFraction = 0.22
   /// Average number of members of a many-to-many list.
-  public var joinDegree = 2
+  package var joinDegree = 2
   /// Tables of persistent history.
-  public var history = false
+  package var history = false
   /// The last rows are only in the write-ahead log, as when an application was killed.
-  public var leavesWAL = false
+  package var leavesWAL = false
   /// A second model whose rules the values keep, too, where it has an entity and a property of the
   /// same name: that of the destination, whose rules a migration by a mapping model enforces.
-  public var validFor: EntityHierarchy?
+  package var validFor: EntityHierarchy?
   /// Integers lie between this number and its negative, where the models allow it; nil for the
   /// whole range of their type.
-  public var largestInteger: Int64?
+  package var largestInteger: Int64?
   /// Application metadata of its own kind, added to the standard keys.
-  public var metadata: [String: PropertyList] = [:]
-  public var frameworkVersion = 1447
+  package var metadata: [String: PropertyList] = [:]
+  package var frameworkVersion = 1447
 
-  public init(seed: UInt64 = 1, rows: Int = 100) {
+  package init(seed: UInt64 = 1, rows: Int = 100) {
     self.seed = seed
     self.rows = rows
   }
 }
 
 /// What was written.
-public struct StoreReport: Sendable, Equatable {
-  public var path: String
+package struct StoreReport: Sendable, Equatable {
+  package var path: String
   /// Objects of each concrete entity.
-  public var objects: [EntityName: Int]
+  package var objects: [EntityName: Int]
   /// Rows of many-to-many tables.
-  public var joinRows: Int
-  public var externalFiles: Int
+  package var joinRows: Int
+  package var externalFiles: Int
   /// Bytes of the store file and its write-ahead log.
-  public var bytes: Int
+  package var bytes: Int
 
-  public var totalObjects: Int { objects.values.reduce(0, +) }
+  package var totalObjects: Int { objects.values.reduce(0, +) }
 }
 
 /// Why a fixture cannot be made.
-public enum FixtureError: Error, Sendable, Equatable {
+package enum FixtureError: Error, Sendable, Equatable {
   case alreadyThere(path: String)
   case notWritable(path: String, reason: String)
   case tooManyRows(Int)
@@ -69,7 +69,7 @@ public enum FixtureError: Error, Sendable, Equatable {
 }
 
 extension FixtureError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .alreadyThere(let path):
       "\(path) already exists and is not overwritten. Remove it or choose another name."

@@ -7,9 +7,9 @@ import GodwitSQLite
 /// `Z_MODELCACHE`.
 ///
 /// Source: `core-data-sqlite-format.md` §2 and §3.
-public struct StoreStamp {
+package struct StoreStamp {
   /// Their `CREATE TABLE` statements, in the order of the schema.
-  public static let controlTables = [
+  package static let controlTables = [
     "CREATE TABLE Z_PRIMARYKEY "
       + "(Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, Z_SUPER INTEGER, Z_MAX INTEGER)",
     "CREATE TABLE Z_METADATA "
@@ -20,7 +20,7 @@ public struct StoreStamp {
   let hierarchy: EntityHierarchy
   let frameworkVersion: Int
 
-  public init(hierarchy: EntityHierarchy, frameworkVersion: Int) {
+  package init(hierarchy: EntityHierarchy, frameworkVersion: Int) {
     self.hierarchy = hierarchy
     self.frameworkVersion = frameworkVersion
   }
@@ -52,7 +52,7 @@ public struct StoreStamp {
   }
 
   /// The property list, with every key that is the application's own.
-  public func metadata(keeping other: PropertyListDictionary) -> [UInt8] {
+  package func metadata(keeping other: PropertyListDictionary) -> [UInt8] {
     var content = other
     let hashes = hierarchy.versionHashes
     let sorted = hashes.sorted { $0.key < $1.key }

@@ -1,6 +1,6 @@
 /// A number of bytes as people write it: `16MiB`, `500kB`, `4096`.
-public struct ByteSize: Equatable, Sendable {
-  public var bytes: Int64
+package struct ByteSize: Equatable, Sendable {
+  package var bytes: Int64
 
   private static let units: [(suffix: String, bytes: Int64)] = [
     ("KIB", 1 << 10), ("MIB", 1 << 20), ("GIB", 1 << 30), ("TIB", 1 << 40),
@@ -8,10 +8,10 @@ public struct ByteSize: Equatable, Sendable {
     ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("B", 1),
   ]
 
-  public init(bytes: Int64) { self.bytes = bytes }
+  package init(bytes: Int64) { self.bytes = bytes }
 
   /// Nil for anything but a positive whole number with at most one unit.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let text = text.uppercased()
     let unit = Self.units.first { text.hasSuffix($0.suffix) }
     let digits = text.dropLast(unit?.suffix.count ?? 0).trimmingSuffix(while: { $0 == " " })
@@ -24,7 +24,7 @@ public struct ByteSize: Equatable, Sendable {
   }
 
   /// For people: three digits and a binary unit.
-  public static func text(_ bytes: Int64) -> String {
+  package static func text(_ bytes: Int64) -> String {
     var value = Double(bytes)
     var place = 0
     let names = ["bytes", "KiB", "MiB", "GiB", "TiB"]

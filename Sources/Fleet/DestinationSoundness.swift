@@ -9,11 +9,11 @@ import SystemPackage
 /// The destination breaks rules of `godwit verify` that the source does not break.
 ///
 /// It was not published, and the source is unchanged.
-public struct UnsoundDestination: Error, Sendable {
+package struct UnsoundDestination: Error, Sendable {
   /// What the source does not have; counts are of the rows that are new.
-  public var findings: [StoreFinding]
+  package var findings: [StoreFinding]
   /// True where rows, or code of the team's own, are the cause. Else it is a fault of Godwit.
-  public var isCausedByRows: Bool
+  package var isCausedByRows: Bool
 
   /// - Parameter isOwnMapping: True where a mapping model, a policy or a handler decided values.
   init(_ findings: [StoreFinding], isOwnMapping: Bool) {

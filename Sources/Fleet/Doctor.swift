@@ -1,22 +1,20 @@
-private import CZlib
-private import CZstd
 import Foundation
 import GodwitDurableFiles
 import GodwitSQLite
 import SystemPackage
 
 /// What a machine has to offer, and what would go wrong before a store is touched.
-public struct Doctor: Sendable {
+package struct Doctor: Sendable {
   /// One thing looked at.
-  public struct Finding: Codable, Sendable {
-    public private(set) var event = "check"
-    public var name: String
-    public var value: String
-    public var isGood: Bool
+  package struct Finding: Codable, Sendable {
+    package private(set) var event = "check"
+    package var name: String
+    package var value: String
+    package var isGood: Bool
     /// What to do where it is not.
-    public var advice: String?
+    package var advice: String?
 
-    public init(name: String, value: String, isGood: Bool, advice: String? = nil) {
+    package init(name: String, value: String, isGood: Bool, advice: String? = nil) {
       (self.name, self.value, self.isGood, self.advice) = (name, value, isGood, advice)
     }
   }
@@ -24,12 +22,12 @@ public struct Doctor: Sendable {
   private let folder: FilePath
 
   /// - Parameter folder: Where stores lie, or run directories will.
-  public init(folder: FilePath) { self.folder = folder }
+  package init(folder: FilePath) { self.folder = folder }
 
-  public func findings() -> [Finding] {
+  package func findings() -> [Finding] {
     [
-      sqlite, library("zstd", String(cString: ZSTD_versionString())),
-      library("zlib", String(cString: zlibVersion())), processors, memory, openFiles, clock,
+      sqlite, library("zstd", LibraryVersions.zstd), library("zlib", LibraryVersions.zlib),
+      library("openssl", LibraryVersions.openSSL), processors, memory, openFiles, clock,
       space(folder, "free space here"),
       space(
         FilePath(FileManager.default.temporaryDirectory.path), "free space for clones of `plan`"),
@@ -42,9 +40,7 @@ public struct Doctor: Sendable {
   }
 
   private var sqlite: Finding {
-    let found = try? Connection(path: ":memory:", mode: .create)
-      .rows("SELECT sqlite_version()").first?.first
-    guard case .text(let version) = found else {
+    guard let version = LibraryVersions.sqlite else {
       return Finding(
         name: "sqlite", value: "unknown", isGood: false,
         advice: "libsqlite3 does not work; install it again.")
@@ -67,7 +63,7 @@ public struct Doctor: Sendable {
     // The coordinator and two workers at their limits.
     let isGood = bytes >= 512 << 20
     return Finding(
-      name: "memory", value: ByteCount.text(bytes), isGood: isGood,
+      name: "memory", value: ByteSize.text(bytes), isGood: isGood,
       advice: isGood ? nil : "Run with --workers 1.")
   }
 
@@ -97,13 +93,13 @@ public struct Doctor: Sendable {
     }
     let isGood = free >= 64 << 20
     return Finding(
-      name: name, value: "\(ByteCount.text(free)) in \(folder)", isGood: isGood,
+      name: name, value: "\(ByteSize.text(free)) in \(folder)", isGood: isGood,
       advice: isGood
         ? nil : "A migration needs about 2.2 times the store's size, 3.2 times in place.")
   }
 
   private var fileSystem: Finding {
-    guard let name = fileSystemName else {
+    guard let name = SharedVolume(of: folder)?.type else {
       return Finding(
         name: "file system", value: "unknown", isGood: false, advice: "Check \(folder).")
     }
@@ -113,27 +109,6 @@ public struct Doctor: Sendable {
       advice: isRemote
         ? "SQLite's locks are not reliable there. Copy the stores to a local file system first."
         : nil)
-  }
-
-  /// The type of the mount that the folder lies on. See `proc_pid_mountinfo(5)`.
-  private var fileSystemName: String? {
-    guard let data = FileManager.default.contents(atPath: "/proc/self/mountinfo"),
-      let resolved = folder.withPlatformString({ realpath($0, nil) })
-    else { return nil }
-    defer { free(resolved) }
-    let path = String(cString: resolved)
-    var best: (length: Int, name: String)?
-    for line in String(decoding: data, as: UTF8.self).split(separator: "\n") {
-      let halves = line.components(separatedBy: " - ")
-      let fields = halves[0].split(separator: " ")
-      guard fields.count > 4, halves.count > 1, let name = halves[1].split(separator: " ").first
-      else { continue }
-      let mount = String(fields[4])
-      guard path == mount || path.hasPrefix(mount == "/" ? "/" : mount + "/") else { continue }
-      // Of two mounts at one place the later hides the earlier.
-      if mount.utf8.count >= best?.length ?? 0 { best = (mount.utf8.count, String(name)) }
-    }
-    return best?.name
   }
 
   private var durability: Finding {

@@ -8,12 +8,12 @@ import SystemPackage
 ///
 /// Everything is opened read-only. The private clone of a store with a WAL goes to a temporary
 /// folder, gone afterwards.
-public struct DryRun: Sendable {
-  public let request: MigrationRequest
+package struct DryRun: Sendable {
+  package let request: MigrationRequest
 
-  public init(_ request: MigrationRequest) { self.request = request.resolvingFolders }
+  package init(_ request: MigrationRequest) { self.request = request.resolvingFolders }
 
-  public func run() async -> MigrationResult {
+  package func run() async -> MigrationResult {
     let start = ContinuousClock.now
     var result: MigrationResult
     let watch = SourceWatch(request.store)
@@ -99,17 +99,10 @@ public struct DryRun: Sendable {
       let place = (request.output ?? request.store).removingLastComponent()
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(
-          "\(place.isEmpty ? "." : place.string) has \(ByteCount.text(free)) free and the "
-            + "migration needs \(ByteCount.text(needed)).")
+          "\(place.isEmpty ? "." : place.string) has \(ByteSize.text(free)) free and the "
+            + "migration needs \(ByteSize.text(needed)).")
       }
     }
     return result
-  }
-}
-
-/// Bytes for people.
-enum ByteCount {
-  static func text(_ bytes: Int64) -> String {
-    bytes < 1 << 20 ? "\(bytes) bytes" : "\(bytes >> 20) MiB"
   }
 }

@@ -6,9 +6,9 @@ import GodwitPlanning
 /// Damage that Core Data itself lives with is reported and carried. Any other makes the store
 /// fail, unless the request accepts damage. What cannot be accepted even then, ``Damage`` says: a
 /// file that is not whole has lost rows, and a broken uniqueness constraint leaves no index.
-public struct FindingLedger: Sendable {
+package struct FindingLedger: Sendable {
   /// 5. Enough to look at; the count says the rest.
-  public static let exampleLimit = 5
+  package static let exampleLimit = 5
 
   private struct Key: Hashable {
     var kind: StoreFinding.Kind
@@ -17,13 +17,13 @@ public struct FindingLedger: Sendable {
     var code: Int?
   }
 
-  public let acceptsDamage: Bool
+  package let acceptsDamage: Bool
   private var places: [Key: Int] = [:]
-  public private(set) var findings: [StoreFinding] = []
+  package private(set) var findings: [StoreFinding] = []
 
-  public init(acceptsDamage: Bool) { self.acceptsDamage = acceptsDamage }
+  package init(acceptsDamage: Bool) { self.acceptsDamage = acceptsDamage }
 
-  public mutating func add(_ found: some Sequence<StoreFinding>) {
+  package mutating func add(_ found: some Sequence<StoreFinding>) {
     for finding in found {
       let key = Key(
         kind: finding.kind, entity: finding.entity, property: finding.property,
@@ -43,7 +43,7 @@ public struct FindingLedger: Sendable {
 
   /// Adds findings about the destination that the source has too, unless a look at the source has
   /// reported them.
-  public mutating func addCarried(_ carried: [StoreFinding]) {
+  package mutating func addCarried(_ carried: [StoreFinding]) {
     add(
       carried.filter { finding in
         !findings.contains {
@@ -67,7 +67,7 @@ public struct FindingLedger: Sendable {
   }
 
   /// Findings that end the migration.
-  public var unacceptable: [StoreFinding] {
+  package var unacceptable: [StoreFinding] {
     findings.filter {
       Damage.isDamage($0) && !(acceptsDamage && Damage.isAcceptable($0))
     }
@@ -75,21 +75,21 @@ public struct FindingLedger: Sendable {
 }
 
 /// The store is damaged in a way that no migration may carry.
-public struct StoreDamage: Error, Sendable {
-  public var findings: [StoreFinding]
+package struct StoreDamage: Error, Sendable {
+  package var findings: [StoreFinding]
 }
 
 /// Losses that the request forbids, and that only the rows showed.
-public struct RefusedLosses: Error, Sendable {
-  public var reasons: [Reason]
+package struct RefusedLosses: Error, Sendable {
+  package var reasons: [Reason]
 }
 
 /// Objects that a mapping model made break the destination model's rules.
 ///
 /// Source: `core-data-migration.md` §5.3: several failures are one error 1560.
-public struct InvalidRows: Error, Sendable {
-  public var findings: [StoreFinding]
+package struct InvalidRows: Error, Sendable {
+  package var findings: [StoreFinding]
 
   /// 1560 for several failures, else the one's own.
-  public var code: Int? { findings.count > 1 ? 1560 : findings.first?.code }
+  package var code: Int? { findings.count > 1 ? 1560 : findings.first?.code }
 }

@@ -3,7 +3,7 @@ import GodwitWorker
 /// Why the coordinator could not bring a store to its end.
 ///
 /// In every case the source store is as it was.
-public enum FleetError: Error, Sendable, Equatable {
+package enum FleetError: Error, Sendable, Equatable {
   /// A worker reported that a task failed.
   case task(FailedTask)
   /// One task has ended ``RetryPolicy/attempts`` workers.
@@ -31,7 +31,7 @@ public enum FleetError: Error, Sendable, Equatable {
 }
 
 extension FleetError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .task(let failed):
       failed.error.message

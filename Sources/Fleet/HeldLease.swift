@@ -5,10 +5,10 @@ import Synchronization
 import SystemPackage
 
 /// How long a lease lasts that nobody renews.
-public enum LeaseTime {
+package enum LeaseTime {
   /// Five times what a worker may be silent, or what the environment variable `GODWIT_LEASE` says, in
   /// seconds.
-  public static var seconds: Double {
+  package static var seconds: Double {
     guard let text = getenv("GODWIT_LEASE").map({ String(cString: $0) }),
       let seconds = Double(text), seconds > 0, seconds <= 86_400
     else { return WorkerTimeout.seconds * 5 }

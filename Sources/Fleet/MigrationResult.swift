@@ -1,11 +1,12 @@
+import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
 
 /// What became of one store: the last line of `--json`.
 ///
 /// Fields may be added to and never change meaning.
-public struct MigrationResult: Codable, Sendable {
-  public enum Verdict: String, Codable, Sendable {
+package struct MigrationResult: Codable, Sendable {
+  package enum Verdict: String, Codable, Sendable {
     case migrated
     case sameModel = "same-model"
     case refused
@@ -18,7 +19,7 @@ public struct MigrationResult: Codable, Sendable {
   }
 
   /// How the run ended, for the exit status. Not part of the line.
-  public enum Ending: String, Sendable, Codable {
+  package enum Ending: String, Sendable, Codable {
     case done
     /// The store, a model or the mapping is not good enough.
     case badInput
@@ -37,7 +38,7 @@ public struct MigrationResult: Codable, Sendable {
     case fatal
 
     /// True when the same command may succeed later, with nothing changed but the time.
-    public var passes: Bool {
+    package var passes: Bool {
       switch self {
       case .resumable, .locked, .engineUnavailable: true
       default: false
@@ -46,104 +47,107 @@ public struct MigrationResult: Codable, Sendable {
   }
 
   /// What one stage did.
-  public struct StageCost: Codable, Sendable, Equatable {
-    public var stage: String
-    public var seconds: Double
-    public var rows: Int64
-    public var bytes: Int64
-    public var units: Int
+  package struct StageCost: Codable, Sendable, Equatable {
+    package var stage: String
+    package var seconds: Double
+    package var rows: Int64
+    package var bytes: Int64
+    package var units: Int
     /// Units whose checkpoints were there already.
-    public var reused: Int
+    package var reused: Int
     /// Of all workers together; nil for what the coordinator does.
-    public var processorSeconds: Double?
+    package var processorSeconds: Double?
+    /// When each shard was in hand; nil for a stage of one. Of neighbours, only when both were, where
+    /// there are very many.
+    package var shards: [RunReport.Shard]?
   }
 
-  public struct Memory: Codable, Sendable, Equatable {
+  package struct Memory: Codable, Sendable, Equatable {
     /// Bytes, each the most that one process held.
-    public var coordinator: Int64
-    public var worker: Int64
+    package var coordinator: Int64
+    package var worker: Int64
   }
 
   /// The table of object URIs that was written.
-  public struct URITable: Codable, Sendable, Equatable {
-    public var path: String
-    public var pairs: Int64
+  package struct URITable: Codable, Sendable, Equatable {
+    package var path: String
+    package var pairs: Int64
   }
 
-  public struct Plan: Codable, Sendable, Equatable {
-    public var fingerprint: String
-    public var sourceVersion: String?
-    public var sourceChecksum: String
-    public var destinationVersion: String?
-    public var destinationChecksum: String
-    public var shards: Int
+  package struct Plan: Codable, Sendable, Equatable {
+    package var fingerprint: String
+    package var sourceVersion: String?
+    package var sourceChecksum: String
+    package var destinationVersion: String?
+    package var destinationChecksum: String
+    package var shards: Int
     /// Row bytes that go through the stages.
-    public var bytes: Int64
+    package var bytes: Int64
     /// Free bytes that the migration needs beside the destination.
-    public var diskBytes: Int64?
+    package var diskBytes: Int64?
     /// Only where a plan was asked for.
-    public var tables: [Table]?
+    package var tables: [Table]?
     /// Likewise: the files of the mapping models; none where the mapping was inferred.
-    public var mappingModels: [String]?
+    package var mappingModels: [String]?
     /// Likewise: the entity mappings of such files, in the order in which they are run.
-    public var mappings: [Mapping]?
+    package var mappings: [Mapping]?
 
-    public struct Mapping: Codable, Sendable, Equatable {
-      public var name: String
-      public var source: String?
-      public var destination: String?
+    package struct Mapping: Codable, Sendable, Equatable {
+      package var name: String
+      package var source: String?
+      package var destination: String?
       /// The filter or source expression; nil for one that takes every object.
-      public var takes: String?
-      public var policy: String?
+      package var takes: String?
+      package var policy: String?
       /// True when objects get new keys.
-      public var hasNewKeys: Bool
+      package var hasNewKeys: Bool
     }
 
-    public struct Table: Codable, Sendable, Equatable {
-      public var name: String
-      public var way: String
-      public var shards: Int
-      public var bytes: Int64
+    package struct Table: Codable, Sendable, Equatable {
+      package var name: String
+      package var way: String
+      package var shards: Int
+      package var bytes: Int64
     }
   }
 
-  public private(set) var event = "result"
-  public var store: String
-  public var verdict: Verdict
+  package private(set) var event = "result"
+  package var store: String
+  package var verdict: Verdict
   /// Core Data's error code.
-  public var code: Int?
-  public var reasons: [Reason]
+  package var code: Int?
+  package var reasons: [Reason]
   /// The two versions, by name or else by checksum; nil where there was nothing to plan.
-  public var source: String?
-  public var destination: String?
-  public var output: String?
+  package var source: String?
+  package var destination: String?
+  package var output: String?
   /// The source as it was, kept beside the destination that took its place.
-  public var backup: String?
+  package var backup: String?
   /// Objects that break the destination's rules and were left out of it. The rows of the destination
   /// and these are all that the migration made.
-  public var setAside: Int64?
+  package var setAside: Int64?
   /// The store in which they are noted.
-  public var rejects: String?
-  public var uriTable: URITable?
+  package var rejects: String?
+  package var uriTable: URITable?
   /// Of a quarantined store: how often it failed.
-  public var attempts: Int?
+  package var attempts: Int?
   /// True when work of an earlier run was used.
-  public var resumed: Bool?
+  package var resumed: Bool?
   /// The steps of a chain of versions, each `SOURCE → DESTINATION: inferred` or its mapping models.
-  public var path: [String]?
-  public var plan: Plan?
+  package var path: [String]?
+  package var plan: Plan?
   /// Rows of each destination entity.
-  public var counts: [String: Int64]?
-  public var rows: Int64?
-  public var seconds: Double?
-  public var stages: [StageCost]?
-  public var peakRSS: Memory?
-  public var notes: [String]
+  package var counts: [String: Int64]?
+  package var rows: Int64?
+  package var seconds: Double?
+  package var stages: [StageCost]?
+  package var peakRSS: Memory?
+  package var notes: [String]
   /// What the source has and the destination has not, or would not have.
-  public var losses: [Loss] = []
+  package var losses: [Loss] = []
   /// Damage that was there before and is carried, or that ended the run.
-  public var findings: [StoreFinding]
-  public var ending: Ending
+  package var findings: [StoreFinding]
+  package var ending: Ending
   /// The name of the state of the source that was planned for; nil without a plan. Like the next, not
   /// part of the line.
   var sourceIdentity: String?
@@ -153,6 +157,8 @@ public struct MigrationResult: Codable, Sendable {
   var storeUUID: String?
   /// `FileDigest` of the destination's main file, in that state.
   var digest: String?
+  /// The units that others perform before the store is resumed.
+  var handedOut: HandedOut?
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup
@@ -160,7 +166,7 @@ public struct MigrationResult: Codable, Sendable {
     case seconds, stages, peakRSS, notes, losses, findings
   }
 
-  public init(
+  package init(
     store: String, verdict: Verdict, ending: Ending, code: Int? = nil, reasons: [Reason] = [],
     notes: [String] = [], findings: [StoreFinding] = []
   ) {
@@ -174,14 +180,14 @@ public struct MigrationResult: Codable, Sendable {
   }
 
   /// What an error means, before or outside a run.
-  public init(failing store: String, with error: any Error) {
+  package init(failing store: String, with error: any Error) {
     let judgement = RetryPolicy.judgement(of: error)
     self.init(
       store: store, verdict: judgement.verdict, ending: judgement.ending, code: judgement.code,
       reasons: judgement.reasons, findings: judgement.findings)
   }
 
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     store = try container.decode(String.self, forKey: .store)
     verdict = try container.decode(Verdict.self, forKey: .verdict)
@@ -210,5 +216,5 @@ public struct MigrationResult: Codable, Sendable {
   }
 
   /// The result as a line of JSON, without its line feed.
-  public func jsonLine() -> String { JSONLine.text(of: self) }
+  package func jsonLine() -> String { JSONLine.text(of: self) }
 }

@@ -4,7 +4,7 @@ import GodwitWorker
 
 /// What the operating system lets this process have, tried before any work begins: a runtime that
 /// gets no thread waits for ever, and one that gets no memory crashes.
-public enum ProcessLimits {
+package enum ProcessLimits {
   /// What a command takes at most: measured, and as much again.
   struct Need: Equatable {
     var descriptors: Int
@@ -26,7 +26,7 @@ public enum ProcessLimits {
   /// - Parameter workers: How many worker processes there may be; nil for a process whose
   ///   coordinator has tried the limits.
   /// - Throws: ``FleetError/limits(message:)``.
-  public static func prepare(workers: Int?) throws {
+  package static func prepare(workers: Int?) throws {
     openStandardDescriptors()
     // A pipe without a reader and a file at its size limit are errors of write(2).
     signal(SIGPIPE, SIG_IGN)
@@ -39,7 +39,7 @@ public enum ProcessLimits {
   }
 
   /// Bounds what this process may allocate, in bytes; nil for what the system allows it at most.
-  public static func limitMemory(to bytes: Int?) {
+  package static func limitMemory(to bytes: Int?) {
     var limit = rlimit()
     let resource = __rlimit_resource_t(RLIMIT_DATA.rawValue)
     guard getrlimit(resource, &limit) == 0 else { return }

@@ -20,9 +20,9 @@ import SystemPackage
 ///
 /// The rule: only proof that a checkpoint is unusable discards it. A full disk, a busy store or a
 /// killed worker costs a retry, never finished work.
-public enum RetryPolicy {
+package enum RetryPolicy {
   /// 3. A worker that was killed by chance is killed once; a task that kills three is to blame.
-  public static let attempts = 3
+  package static let attempts = 3
 
   /// Whether a worker's task is given out again. A damaged store stays damaged and a full disk
   /// full; a read that failed may succeed.
@@ -63,7 +63,7 @@ public enum RetryPolicy {
   }
 
   /// What an error means for a command's end, in a word and a sentence.
-  public static func ending(
+  package static func ending(
     of error: any Error
   ) -> (ending: MigrationResult.Ending, reason: String, message: String) {
     let judgement = judgement(of: error)
@@ -117,6 +117,8 @@ public enum RetryPolicy {
       return judgement
     case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
+    case let error as ClusterError: return judgement(of: error)
+    case is StageHandedOut: return Judgement(.resumable, "handed-out", "\(error)")
     case let error as SelectionError: return Judgement(.badInput, "selection", "\(error)")
     case let error as PlanDrift: return Judgement(.badInput, "drift", "\(error)")
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
@@ -256,6 +258,15 @@ public enum RetryPolicy {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }
     return Judgement(.inputOutput, "io", "\(error)", code: 134_180)
+  }
+
+  private static func judgement(of error: ClusterError) -> Judgement {
+    switch error {
+    case .badManifest: Judgement(.configuration, "manifest", "\(error)")
+    case .unsafeVolume: Judgement(.configuration, "volume", "\(error)")
+    case .scheduler, .bundleLost: Judgement(.engineUnavailable, "scheduler", "\(error)")
+    case .underWay: Judgement(.locked, "on-cluster", "\(error)")
+    }
   }
 
   private static func judgement(of error: FleetError) -> Judgement {

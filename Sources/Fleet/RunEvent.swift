@@ -16,8 +16,8 @@ import SystemPackage
 ///     stage-finished stage, units, reused, rows, bytes, seconds
 ///     commit-step    step
 ///     note           message; stage and unit where it is about one
-public struct RunEvent: Codable, Sendable, Equatable {
-  public enum Name: String, Codable, Sendable {
+package struct RunEvent: Codable, Sendable, Equatable {
+  package enum Name: String, Codable, Sendable {
     case plan
     case planDiscarded = "plan-discarded"
     case stage
@@ -29,7 +29,7 @@ public struct RunEvent: Codable, Sendable, Equatable {
     case note
 
     /// True for what happens many times in a stage.
-    public var isOfUnit: Bool {
+    package var isOfUnit: Bool {
       switch self {
       case .unitFinished, .unitReused, .assembly, .commitStep: true
       case .plan, .planDiscarded, .stage, .stageFinished, .note: false
@@ -37,30 +37,30 @@ public struct RunEvent: Codable, Sendable, Equatable {
     }
   }
 
-  public var event: Name
+  package var event: Name
   /// Seconds since 1970-01-01 UTC.
-  public var time: Double?
-  public var store: String?
+  package var time: Double?
+  package var store: String?
   /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify`, `uri-table` or
   /// `commit`.
-  public var stage: String?
-  public var unit: Int?
-  public var units: Int?
-  public var reused: Int?
-  public var rows: Int64?
-  public var bytes: Int64?
-  public var seconds: Double?
+  package var stage: String?
+  package var unit: Int?
+  package var units: Int?
+  package var reused: Int?
+  package var rows: Int64?
+  package var bytes: Int64?
+  package var seconds: Double?
   /// What the time of a unit is expected to be in proportion to; of a stage, the sum over its
   /// units. Rows where relationships are linked, else bytes.
-  public var work: Int64?
+  package var work: Int64?
   /// Processes that share the stage's units.
-  public var workers: Int?
-  public var step: String?
-  public var fingerprint: String?
-  public var resumed: Bool?
-  public var message: String?
+  package var workers: Int?
+  package var step: String?
+  package var fingerprint: String?
+  package var resumed: Bool?
+  package var message: String?
 
-  public init(_ event: Name) { self.event = event }
+  package init(_ event: Name) { self.event = event }
 
   init(_ event: Name, stage: String, unit: Int? = nil) {
     self.event = event
@@ -69,12 +69,12 @@ public struct RunEvent: Codable, Sendable, Equatable {
   }
 
   /// The event as a line of JSON, without its line feed.
-  public func jsonLine() -> String { JSONLine.text(of: self) }
+  package func jsonLine() -> String { JSONLine.text(of: self) }
 }
 
 /// JSON on one line, members in the order of their names.
-public enum JSONLine {
-  public static func text(of value: some Encodable) -> String {
+package enum JSONLine {
+  package static func text(of value: some Encodable) -> String {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
     encoder.nonConformingFloatEncodingStrategy = .convertToString(

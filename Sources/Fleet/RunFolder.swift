@@ -46,19 +46,23 @@ struct RunFolder {
   ///
   /// - Parameter now: Seconds since 1970-01-01 UTC.
   func name(now: Double) throws -> String {
-    // What it names beside the store is named by the commit's journal, too.
-    if directory.memory != nil { return Self.timestamp(now) }
-    let path = directory.path.appending("name")
-    if let name = try earlierName(path) { return name }
+    if let name = try earlierName() { return name }
     let name = Self.timestamp(now)
-    try DurableFile.write(Array(name.utf8), to: path)
+    // What it names beside the store is named by the commit's journal, too, but for rejects.
+    if directory.memory == nil { try keep(name: name) }
     return name
   }
 
-  /// nil where there is none that can be used: the file is then written again.
-  private func earlierName(_ path: FilePath) throws -> String? {
+  private var nameFile: FilePath { directory.path.appending("name") }
+
+  func keep(name: String) throws {
+    if try earlierName() != name { try DurableFile.write(Array(name.utf8), to: nameFile) }
+  }
+
+  /// The name that an earlier run of this work has kept; nil where there is none that can be used.
+  func earlierName() throws -> String? {
     do {
-      let bytes = try RegularFile.bytesIfPresent(of: path, limit: 64, isPrivate: true)
+      let bytes = try RegularFile.bytesIfPresent(of: nameFile, limit: 64, isPrivate: true)
       guard let bytes, let name = String(validating: bytes, as: UTF8.self), !name.isEmpty,
         name.utf8.count <= 32,
         name.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == 0x54 || $0 == 0x2D })
@@ -113,7 +117,7 @@ struct RunFolder {
   func discardPlan() throws {
     try DurableFile.removeIfPresent(directory.plan)
     try DurableFile.removeIfPresent(directory.journal)
-    try DurableFile.removeIfPresent(directory.path.appending("name"))
+    try DurableFile.removeIfPresent(nameFile)
     for stage in Stage.allCases { try discard(stage) }
   }
 }

@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitLedger
 import GodwitPlanning
 import GodwitWorker
 
@@ -7,8 +8,12 @@ struct StageCosts {
   private(set) var costs: [MigrationResult.StageCost]
   /// Seconds that units took in each stage, all workers together.
   private var busy: [String: Double] = [:]
+  /// Of the batch, in the order of their ends.
+  private var shards: [RunReport.Shard] = []
+  private let hasShards: Bool
 
   init(_ stage: Stage, _ plan: MigrationPlan, units: [Int]) {
+    hasShards = units.count > 1
     func cost(_ stage: Stage, _ count: Int) -> MigrationResult.StageCost {
       MigrationResult.StageCost(
         stage: stage.rawValue, seconds: 0, rows: 0, bytes: 0, units: count, reused: 0)
@@ -34,7 +39,11 @@ struct StageCosts {
     if parts.isEmpty { costs[0].reused += 1 }
   }
 
-  mutating func add(_ finished: FinishedTask) {
+  /// - Parameter now: Seconds since 1970-01-01 UTC, for a unit that has just ended.
+  mutating func add(_ finished: FinishedTask, now: Double) {
+    if hasShards {
+      shards.append(RunReport.Shard(worker: 0, start: now - finished.seconds, end: now))
+    }
     let whole = StagePart(
       stage: finished.stage, rows: finished.rows, share: 1, findings: [])
     for part in finished.parts ?? [whole] {
@@ -57,6 +66,10 @@ struct StageCosts {
       costs[place].seconds =
         sum > 0
         ? seconds * (busy[costs[place].stage] ?? 0) / sum : seconds / Double(costs.count)
+    }
+    // A pass over rows is drawn once.
+    if let last = costs.indices.last, !shards.isEmpty {
+      costs[last].shards = RunReport.Shard.byWorker(shards)
     }
   }
 }

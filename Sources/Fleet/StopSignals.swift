@@ -6,9 +6,9 @@ import Synchronization
 ///
 /// Both are safe at any moment. The first lets the run clean up after itself; a run that has not
 /// come to its end after ``graceSeconds`` is ended, as a service manager would do somewhat later.
-public enum StopSignals {
+package enum StopSignals {
   /// 8 s, so that the promise of 10 s is kept with some to spare.
-  public static let graceSeconds = 8.0
+  package static let graceSeconds = 8.0
 
   private static let pipeEnd = Atomic<Int32>(-1)
 
@@ -17,7 +17,7 @@ public enum StopSignals {
   /// - Parameters:
   ///   - stop: Called on a thread of its own at the first signal.
   ///   - end: Called when there is no more time; must end the process.
-  public static func install(
+  package static func install(
     stop: @escaping @Sendable () -> Void, end: @escaping @Sendable () -> Never
   ) {
     var ends: [Int32] = [-1, -1]
@@ -57,12 +57,12 @@ public enum StopSignals {
 /// `PR_SET_PDEATHSIG` follows the *thread* that started the process, which here is a short-lived
 /// one. The pipe says it reliably: when its other end is closed, nobody waits for the answer, and
 /// a shard in hand may be dropped at any moment.
-public enum CoordinatorWatch {
+package enum CoordinatorWatch {
   /// Ends the process when standard input is closed at the other end. SIGINT of a terminal is the
   /// coordinator's to answer.
   ///
   /// - Throws: `Errno` where the system allows no further thread.
-  public static func install() throws {
+  package static func install() throws {
     signal(SIGINT, SIG_IGN)
     signal(SIGPIPE, SIG_IGN)
     try OwnThread.start {

@@ -67,14 +67,42 @@ extension StoreAttempt {
   /// Puts the store of rejects beside the output, before the commit: whoever finds the new store finds
   /// what is missing in it.
   ///
+  /// The name is kept first: a run that is killed before its commit leaves a file that the next one
+  /// replaces, or removes.
+  ///
   /// - Returns: Nil where nothing was set aside.
   func publishRejects(name: String) throws -> FilePath? {
     guard result.setAside != nil else { return nil }
-    let output = request.output ?? request.store
-    let target = output.removingLastComponent().appending(
-      "\(output.lastComponent?.stem ?? "store").godwit-rejects-\(name).sqlite")
+    try RunFolder(directory: directory).keep(name: name)
+    let target = rejectsPath(name)
     try DurableFile.removeIfPresent(target)
     try DurableFile.copy(rejects, to: target)
     return target
+  }
+
+  private func rejectsPath(_ name: String) -> FilePath {
+    let output = request.output ?? request.store
+    return output.removingLastComponent().appending(
+      "\(output.lastComponent?.stem ?? "store").godwit-rejects-\(name).sqlite")
+  }
+
+  /// What a run left that was killed after its commit, or before it.
+  private func leftRejects() throws -> FilePath? {
+    guard request.invalid == .setAside,
+      let name = try RunFolder(directory: directory).earlierName()
+    else { return nil }
+    let path = rejectsPath(name)
+    return try FileKind(at: path) == .regular ? path : nil
+  }
+
+  /// Names the rejects of a commit that an earlier run began.
+  mutating func findRejects() throws {
+    result.rejects = try result.rejects ?? leftRejects()?.string
+  }
+
+  /// Removes what a killed run has left beside a store that was not migrated after all.
+  func removeLeftRejects() throws {
+    guard result.verdict != .migrated, let left = try leftRejects() else { return }
+    try DurableFile.remove(left)
   }
 }

@@ -61,6 +61,7 @@ struct StoreAttempt {
     result.verdict = judgement.verdict
     result.ending = judgement.ending
     result.code = judgement.code
+    result.handedOut = (error as? StageHandedOut)?.handedOut
     result.reasons = judgement.reasons
     ledger.add(judgement.findings.filter { !ledger.findings.contains($0) })
     result.findings = ledger.findings
@@ -127,6 +128,7 @@ struct StoreAttempt {
   /// next run in it is a new one.
   private mutating func clear() {
     do {
+      try removeLeftRejects()
       if run.settings.keepsState, result.plan != nil {
         try DurableFile.removeIfPresent(directory.journal)
       } else {
@@ -194,6 +196,7 @@ struct StoreAttempt {
       return false
     case .committed(let journal):
       if let kept = folder.keptResult() { take(kept) }
+      try findRejects()
       note("The commit of an earlier run was finished.")
       if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
         result.take(plan, diskBytes: nil)

@@ -6,45 +6,45 @@ import GodwitSQLite
 import SystemPackage
 
 /// What a store is: version, entities, rows, features, and whether it is sound.
-public struct StoreInspection: Codable, Sendable {
-  public struct Entity: Codable, Sendable {
-    public var name: String
+package struct StoreInspection: Codable, Sendable {
+  package struct Entity: Codable, Sendable {
+    package var name: String
     /// `Z_ENT`.
-    public var number: Int64
-    public var superentityNumber: Int64?
+    package var number: Int64
+    package var superentityNumber: Int64?
     /// Objects of exactly this entity; nil where no model tells whose rows are whose.
-    public var rows: Int64?
+    package var rows: Int64?
   }
 
-  public private(set) var event = "store"
-  public var store: String
-  public var bytes: Int64
-  public var uuid: String?
-  public var frameworkVersion: Int?
-  public var identifiers: [String]
-  public var checksum: String?
+  package private(set) var event = "store"
+  package var store: String
+  package var bytes: Int64
+  package var uuid: String?
+  package var frameworkVersion: Int?
+  package var identifiers: [String]
+  package var checksum: String?
   /// The version whose hashes are the store's: a given one's name, or `cached model`.
-  public var version: String?
+  package var version: String?
   /// Without one: in which entities the nearest given version differs.
-  public var differing: [String] = []
-  public var nearest: String?
-  public var entities: [Entity] = []
-  public var rows: Int64?
-  public var features: [String] = []
-  public var findings: [StoreFinding] = []
+  package var differing: [String] = []
+  package var nearest: String?
+  package var entities: [Entity] = []
+  package var rows: Int64?
+  package var features: [String] = []
+  package var findings: [StoreFinding] = []
   /// False where something is wrong that Core Data's own stores never have, and where something
   /// could not be checked.
-  public var isSound: Bool
+  package var isSound: Bool
   /// What could not be checked, for want of a model or since the file is damaged; empty where
   /// everything was.
-  public var unchecked: [String] = []
+  package var unchecked: [String] = []
 
   /// - Parameters:
   ///   - models: Versions among which the store's own is looked for, before its cached model.
   ///   - snapshotFolder: For the private clone of a store with a WAL.
   ///   - readsRows: Whether every row is looked at, not only control tables and schema.
   /// Where another process writes to the store meanwhile, a clone of it is read.
-  public init(
+  package init(
     _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
   ) throws {
     func inspection(ofClone isClone: Bool) throws -> StoreInspection {

@@ -12,42 +12,44 @@ import SystemPackage
 /// error becomes a result: a store that fails must never stop the next one. What is finished lies
 /// in the run directory as checkpoints, so running again resumes, and ends with
 /// the same logical store.
-public struct StoreRun: Sendable {
-  public struct Settings: Sendable {
-    public var pool: WorkerPool.Settings
+package struct StoreRun: Sendable {
+  package struct Settings: Sendable {
+    package var pool: WorkerPool.Settings
     /// Where the store is too small for processes of its own: the policies for its stages, which a
     /// thread of this process performs. What they finish need not outlive the process.
     var policiesHere: PolicyRegistry?
     /// Keeps the run directory of a store that came to its end.
-    public var keepsState: Bool
+    package var keepsState: Bool
     /// Where the table of object URIs goes, if one is wanted.
-    public var uriTable: FilePath?
+    package var uriTable: FilePath?
     /// Forgets what earlier runs have finished, once a commit that was cut off is at its end.
     var discardsProgress = false
     /// Leases that a commit needs beside that of the run directory.
     var leases: [LeaseToken] = []
+    /// Leaves the stages over rows to others, see ``HandingOut``.
+    var handsOut = false
     /// How long to wait for the lock of the run directory.
     var lockPatienceSeconds = 0.0
     /// Called once with the result, before the run directory of a store that came to its end is
     /// removed: what it has written down holds if a crash comes between.
     var record: @Sendable (MigrationResult) throws -> Void = { _ in }
 
-    public init(pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil) {
+    package init(pool: WorkerPool.Settings, keepsState: Bool = false, uriTable: FilePath? = nil) {
       self.pool = pool
       self.keepsState = keepsState
       self.uriTable = uriTable
     }
   }
 
-  public let request: MigrationRequest
-  public let directory: RunDirectory
+  package let request: MigrationRequest
+  package let directory: RunDirectory
   let settings: Settings
   let observe: @Sendable (RunEvent) -> Void
 
   /// - Parameters:
   ///   - directory: Where plan and checkpoints lie. The request's snapshot folder is its own.
   ///   - observe: Called with every event, on any thread but one at a time.
-  public init(
+  package init(
     _ request: MigrationRequest, directory: RunDirectory, settings: Settings,
     observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
   ) {
@@ -58,6 +60,7 @@ public struct StoreRun: Sendable {
     let directory = isInMemory ? folder.inMemory : folder
     var request = request.resolvingFolders
     request.snapshotFolder = directory.snapshot
+    request.keepsCheckpoints = !isInMemory
     self.request = request
     self.directory = directory
     var settings = settings
@@ -67,7 +70,7 @@ public struct StoreRun: Sendable {
   }
 
   /// Migrates the store. Cancelling the task stops the run within seconds, resumable.
-  public func run() async -> MigrationResult {
+  package func run() async -> MigrationResult {
     if request.chain != .direct { return await ChainRun(self).run() }
     let start = ContinuousClock.now
     var attempt = StoreAttempt(self)
@@ -133,7 +136,7 @@ extension MigrationRequest {
 
 extension Duration {
   /// As a number of seconds.
-  public var inSeconds: Double {
+  package var inSeconds: Double {
     Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }

@@ -8,17 +8,17 @@ import SystemPackage
 /// hides the pipe's wake-up. A worker that dies, or that has been silent for `WorkerTimeout`, is
 /// replaced and its task tried again; a task that has cost ``RetryPolicy/attempts`` workers is
 /// given up. What counts as done is the checkpoint that a worker has written before it answers.
-public actor WorkerPool: StageWorkers {
+package actor WorkerPool: StageWorkers {
   /// What a worker is started with.
-  public struct Settings: Sendable {
+  package struct Settings: Sendable {
     /// The program; its argument `worker` makes it a worker.
-    public var executable: FilePath
-    public var arguments: [String]
-    public var workerCount: Int
+    package var executable: FilePath
+    package var arguments: [String]
+    package var workerCount: Int
     /// How long a worker that has a task may be silent, in seconds.
     var silenceLimit = WorkerTimeout.seconds
 
-    public init(executable: FilePath, arguments: [String] = ["worker"], workerCount: Int) {
+    package init(executable: FilePath, arguments: [String] = ["worker"], workerCount: Int) {
       self.executable = executable
       self.arguments = arguments
       self.workerCount = max(1, workerCount)
@@ -58,9 +58,9 @@ public actor WorkerPool: StageWorkers {
   private var finishedCount = 0
 
   /// The most memory that any worker has reported, in bytes.
-  public private(set) var peakRSS: Int64 = 0
+  package private(set) var peakRSS: Int64 = 0
   /// Workers that died before their time.
-  public private(set) var lostWorkers = 0
+  package private(set) var lostWorkers = 0
 
   init(_ settings: Settings, run: FilePath) {
     self.settings = settings
@@ -70,7 +70,7 @@ public actor WorkerPool: StageWorkers {
 
   /// Makes a pool for the length of `body`. Processes start with the first tasks and have ended
   /// when this returns; when `body` throws, shards in hand are dropped.
-  public static func serving<Result: Sendable>(
+  package static func serving<Result: Sendable>(
     _ settings: Settings, run: FilePath,
     _ body: (WorkerPool) async throws -> Result
   ) async throws -> Result {
@@ -95,7 +95,7 @@ public actor WorkerPool: StageWorkers {
 extension WorkerPool {
   /// Puts tasks behind those that wait. The stream ends after the last answer, or throws at the
   /// first task that fails for good; the others of the batch are then no longer started.
-  public func perform(_ tasks: [WorkerTask]) -> AsyncThrowingStream<FinishedTask, any Error> {
+  package func perform(_ tasks: [WorkerTask]) -> AsyncThrowingStream<FinishedTask, any Error> {
     let (stream, continuation) = AsyncThrowingStream.makeStream(of: FinishedTask.self)
     if let failure {
       continuation.finish(throwing: failure)
@@ -112,7 +112,7 @@ extension WorkerPool {
   }
 
   /// Tells every worker, before its next task, where the assembled store lies.
-  public func open(assembled path: FilePath) {
+  package func open(assembled path: FilePath) {
     assembled = path.string
     opening += 1
   }

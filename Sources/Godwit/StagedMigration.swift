@@ -1,19 +1,7 @@
 import GodwitCommands
-import GodwitPlanning
-
-// Staged migration, for an executable that registers stages of its own. The types are those of the
-// targets below: a team's package has to import `Godwit` alone.
-
-/// See ``GodwitTool/main(stages:)``.
-public typealias StagedMigration = GodwitPlanning.StagedMigration
-public typealias MigrationStage = GodwitPlanning.MigrationStage
-public typealias LightweightMigrationStage = GodwitPlanning.LightweightMigrationStage
-public typealias CustomMigrationStage = GodwitPlanning.CustomMigrationStage
-public typealias ModelReference = GodwitPlanning.ModelReference
-public typealias StagedMigrationError = GodwitPlanning.StagedMigrationError
-public typealias StageContext = GodwitPlanning.StageContext
-public typealias StageObject = GodwitPlanning.StageObject
-public typealias StageValue = GodwitPlanning.StageValue
+// Staged migration, for an executable that registers stages of its own, see
+// ``GodwitTool/main(stages:policies:)``.
+@_exported import GodwitPlanning
 
 extension GodwitTool {
   /// Does what the process's arguments say, and ends the process, with stages of a team's own.
@@ -22,7 +10,10 @@ extension GodwitTool {
   /// store is opened with `NSPersistentStoreStagedMigrationManagerOptionKey`; `--chain direct`,
   /// or `chain: direct` in a pipeline, goes without.
   ///
-  /// - Parameter policies: Entity migration policies, for stores that go without.
+  /// - Parameters:
+  ///   - stages: The stages, in the order of the versions.
+  ///   - policies: Entity migration policies by the names that mapping models give them, for stores
+  ///     that go without stages.
   nonisolated(nonsending) public static func main(
     stages: StagedMigration, policies: [String: EntityMigrationPolicy.Type] = [:]
   ) async -> Never {

@@ -1,5 +1,5 @@
 /// Why bytes cannot be read as a property list or as a keyed archive.
-public enum ArchiveError: Error, Sendable, Equatable {
+package enum ArchiveError: Error, Sendable, Equatable {
   /// Neither a binary nor an XML property list.
   case notAPropertyList
   /// The bytes begin as a property list and break its rules at `offset`.
@@ -16,7 +16,7 @@ public enum ArchiveError: Error, Sendable, Equatable {
 
 extension ArchiveError: CustomStringConvertible {
   /// What is wrong, without the file and without advice: for errors that name both.
-  public var reason: String {
+  package var reason: String {
     switch self {
     case .notAPropertyList: "it is neither a binary nor an XML property list"
     case .malformed(let offset, let reason): "it is damaged at byte \(offset): \(reason)"
@@ -28,7 +28,7 @@ extension ArchiveError: CustomStringConvertible {
     }
   }
 
-  public var description: String {
+  package var description: String {
     "The property list cannot be read: \(reason). "
       + "Check that the right file is given, or take another copy of it."
   }

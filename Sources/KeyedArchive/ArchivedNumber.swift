@@ -1,5 +1,5 @@
 /// A number of a keyed archive.
-public enum ArchivedNumber: Sendable, Hashable {
+package enum ArchivedNumber: Sendable, Hashable {
   case integer(Int64)
   case real(Double)
   /// ± `mantissa` · 10^`exponent`, as `NSDecimalNumber` keeps it.
@@ -45,7 +45,7 @@ public enum ArchivedNumber: Sendable, Hashable {
   }
 
   /// The nearest double.
-  public var double: Double {
+  package var double: Double {
     switch self {
     case .integer(let value): Double(value)
     case .real(let value): value

@@ -1,10 +1,10 @@
 /// An object of a ``KeyedArchive``: a place in the graph, not a copy of it.
 ///
 /// Two are equal when they are the same object of the same archive.
-public struct ArchivedObject: Sendable {
+package struct ArchivedObject: Sendable {
   /// The object's place in `$objects`; one number for one object, so cycles can be noticed.
   /// Nil-like −1 for an object that stands inside another one.
-  public let reference: Int
+  package let reference: Int
   private let content: PropertyListDictionary
   private let storage: KeyedArchive.Storage
 
@@ -19,46 +19,46 @@ public struct ArchivedObject: Sendable {
   }
 
   /// The class that was archived, such as `NSEntityDescription`.
-  public var className: String { classDescription?["$classname"]?.string ?? "" }
+  package var className: String { classDescription?["$classname"]?.string ?? "" }
 
   /// The class and its superclasses, nearest first, as far as the archive lists them.
-  public var classNames: [String] {
+  package var classNames: [String] {
     classDescription?["$classes"]?.array?.compactMap(\.string) ?? [className]
   }
 
-  public func isKind(of name: String) -> Bool {
+  package func isKind(of name: String) -> Bool {
     className == name || classNames.contains(name)
   }
 
   /// The coded keys, in the order of the file.
-  public var keys: [String] { content.keys.filter { $0 != "$class" } }
+  package var keys: [String] { content.keys.filter { $0 != "$class" } }
 
   /// The value under a key; nil where the key is absent or its value is nil.
-  public subscript(key: String) -> ArchivedValue? {
+  package subscript(key: String) -> ArchivedValue? {
     guard let raw = content[key] else { return nil }
     return ArchivedValue(raw, in: storage).unlessNull
   }
 
-  public func string(_ key: String) -> String? { self[key]?.string }
-  public func integer(_ key: String) -> Int64? { self[key]?.integer }
+  package func string(_ key: String) -> String? { self[key]?.string }
+  package func integer(_ key: String) -> Int64? { self[key]?.integer }
   /// Archivers leave false out, so an absent key is false.
-  public func boolean(_ key: String) -> Bool { self[key]?.boolean ?? false }
-  public func object(_ key: String) -> ArchivedObject? { self[key]?.object }
+  package func boolean(_ key: String) -> Bool { self[key]?.boolean ?? false }
+  package func object(_ key: String) -> ArchivedObject? { self[key]?.object }
   /// The elements of an array or a set; empty where there is none.
-  public func elements(_ key: String) -> [ArchivedValue] { self[key]?.elements ?? [] }
+  package func elements(_ key: String) -> [ArchivedValue] { self[key]?.elements ?? [] }
   /// The pairs of a dictionary whose keys are strings; empty where there is none.
-  public func entries(_ key: String) -> [(key: String, value: ArchivedValue)] {
+  package func entries(_ key: String) -> [(key: String, value: ArchivedValue)] {
     self[key]?.stringEntries ?? []
   }
 }
 
 extension ArchivedObject: Hashable {
-  public static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     a.storage === b.storage && a.reference == b.reference
       && (a.reference >= 0 || a.content == b.content)
   }
 
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(ObjectIdentifier(storage))
     hasher.combine(reference)
   }

@@ -2,7 +2,7 @@
 ///
 /// What Foundation's value classes hold (strings, data, dates, UUIDs, URLs, numbers,
 /// collections) is read through the properties below; each is nil for a value of another kind.
-public enum ArchivedValue: Sendable, Hashable {
+package enum ArchivedValue: Sendable, Hashable {
   case null
   case boolean(Bool)
   case integer(Int64)
@@ -52,12 +52,12 @@ public enum ArchivedValue: Sendable, Hashable {
 }
 
 extension ArchivedValue {
-  public var object: ArchivedObject? {
+  package var object: ArchivedObject? {
     if case .instance(let object) = self { object } else { nil }
   }
 
   /// A string, plain or an `NSString`.
-  public var string: String? {
+  package var string: String? {
     switch self {
     case .text(let text): return text
     case .instance(let object) where object.isKind(of: "NSString"):
@@ -71,7 +71,7 @@ extension ArchivedValue {
   }
 
   /// Data, plain or an `NSData`.
-  public var data: [UInt8]? {
+  package var data: [UInt8]? {
     switch self {
     case .bytes(let bytes): return bytes
     case .instance(let object) where object.isKind(of: "NSData"):
@@ -83,7 +83,7 @@ extension ArchivedValue {
   }
 
   /// A date in seconds since 2001-01-01 UTC, plain or an `NSDate`.
-  public var date: Double? {
+  package var date: Double? {
     switch self {
     case .time(let seconds): return seconds
     case .instance(let object) where object.isKind(of: "NSDate"):
@@ -97,7 +97,7 @@ extension ArchivedValue {
   }
 
   /// The 16 bytes of an `NSUUID`.
-  public var uuid: [UInt8]? {
+  package var uuid: [UInt8]? {
     guard let object, object.isKind(of: "NSUUID"), case .bytes(let bytes)? = object["NS.uuidbytes"],
       bytes.count == 16
     else { return nil }
@@ -105,13 +105,13 @@ extension ArchivedValue {
   }
 
   /// The text of an `NSURL`, relative to its base where it has one.
-  public var url: String? {
+  package var url: String? {
     guard let object, object.isKind(of: "NSURL") else { return nil }
     return object["NS.relative"]?.string
   }
 
   /// A boolean, or an integer as C reads it.
-  public var boolean: Bool? {
+  package var boolean: Bool? {
     switch self {
     case .boolean(let value): value
     case .integer(let value): value != 0
@@ -120,7 +120,7 @@ extension ArchivedValue {
   }
 
   /// An integer, a boolean as 0 or 1, or a number object that is whole.
-  public var integer: Int64? {
+  package var integer: Int64? {
     switch self {
     case .integer(let value): value
     case .boolean(let value): value ? 1 : 0
@@ -129,10 +129,10 @@ extension ArchivedValue {
   }
 
   /// A number of any kind.
-  public var real: Double? { number?.double }
+  package var real: Double? { number?.double }
 
   /// A number: plain, an `NSNumber` or an `NSDecimalNumber`.
-  public var number: ArchivedNumber? {
+  package var number: ArchivedNumber? {
     switch self {
     case .boolean(let value): return .integer(value ? 1 : 0)
     case .integer(let value): return .integer(value)
@@ -144,7 +144,7 @@ extension ArchivedValue {
   }
 
   /// The elements of an array, a set or an ordered set, or of an inline array.
-  public var elements: [ArchivedValue]? {
+  package var elements: [ArchivedValue]? {
     switch self {
     case .list(let values): return values
     case .instance(let object):
@@ -161,7 +161,7 @@ extension ArchivedValue {
 
   /// The pairs of a dictionary: an `NSDictionary` or an `NSKnownKeysDictionary1`, whose keys
   /// stand in a mapping of their own. Source: `core-data-models.md` §4.
-  public var entries: [(key: ArchivedValue, value: ArchivedValue)]? {
+  package var entries: [(key: ArchivedValue, value: ArchivedValue)]? {
     guard let object else { return nil }
     if let mapping = object.object("searchMapping"), let keys = mapping["keys"]?.elements,
       let values = object["values"]?.elements
@@ -183,7 +183,7 @@ extension ArchivedValue {
   }
 
   /// ``entries`` whose keys are strings.
-  public var stringEntries: [(key: String, value: ArchivedValue)]? {
+  package var stringEntries: [(key: String, value: ArchivedValue)]? {
     entries?.compactMap { pair in pair.key.string.map { (key: $0, value: pair.value) } }
   }
 

@@ -7,7 +7,7 @@
 ///
 /// Source: `core-data-models.md` §4. An archive is a property list with the keys `$archiver`,
 /// `$version`, `$top` (name → reference) and `$objects` (an array, in which object 0 is nil).
-public struct KeyedArchive: Sendable {
+package struct KeyedArchive: Sendable {
   let storage: Storage
 
   /// What all objects of one archive share.
@@ -22,10 +22,10 @@ public struct KeyedArchive: Sendable {
   }
 
   /// - Throws: ``ArchiveError``.
-  public init(bytes: [UInt8]) throws { try self.init(PropertyList(bytes: bytes)) }
+  package init(bytes: [UInt8]) throws { try self.init(PropertyList(bytes: bytes)) }
 
   /// - Throws: ``ArchiveError``.
-  public init(_ list: PropertyList) throws {
+  package init(_ list: PropertyList) throws {
     guard case .array(let objects)? = list["$objects"], let top = list["$top"]?.dictionary,
       !objects.isEmpty
     else { throw ArchiveError.notAKeyedArchive(reason: "it has no $objects or no $top") }
@@ -65,10 +65,10 @@ public struct KeyedArchive: Sendable {
   }
 
   /// The names in `$top`; nearly always just `root`.
-  public var topNames: [String] { storage.top.keys }
+  package var topNames: [String] { storage.top.keys }
 
   /// A value of `$top`, or nil.
-  public subscript(top name: String) -> ArchivedValue? {
+  package subscript(top name: String) -> ArchivedValue? {
     guard let raw = storage.top[name] else { return nil }
     return ArchivedValue(raw, in: storage).unlessNull
   }
@@ -76,7 +76,7 @@ public struct KeyedArchive: Sendable {
   /// The object under the usual name.
   ///
   /// - Throws: ``ArchiveError/notAKeyedArchive(reason:)`` where there is no such object.
-  public func root() throws -> ArchivedObject {
+  package func root() throws -> ArchivedObject {
     guard let root = self[top: "root"]?.object else {
       throw ArchiveError.notAKeyedArchive(reason: "it has no root object")
     }
@@ -84,5 +84,5 @@ public struct KeyedArchive: Sendable {
   }
 
   /// The number of entries in `$objects`, with that of nil.
-  public var objectCount: Int { storage.objects.count }
+  package var objectCount: Int { storage.objects.count }
 }

@@ -8,27 +8,27 @@
 ///     let name = writer.string("Recipe")
 ///     let root = writer.object("NSEntityDescription", [("NSEntityName", name.uid)])
 ///     let bytes = writer.bytes(root: root)
-public struct KeyedArchiveWriter {
+package struct KeyedArchiveWriter {
   /// A place in `$objects`.
-  public struct Reference: Sendable, Hashable {
-    public let index: UInt32
+  package struct Reference: Sendable, Hashable {
+    package let index: UInt32
     /// As a coded value of another object.
-    public var uid: PropertyList { .uid(index) }
+    package var uid: PropertyList { .uid(index) }
     /// The place of nil.
-    public static let null = Reference(index: 0)
+    package static let null = Reference(index: 0)
   }
 
   private var objects: [PropertyList] = [.string("$null")]
   private var strings: [[UInt8]: Reference] = [:]
   private var classes: [String: Reference] = [:]
 
-  public init() {}
+  package init() {}
 
   /// A place whose object follows with ``fill(_:_:_:)``.
-  public mutating func reserve() -> Reference { append(.string("$null")) }
+  package mutating func reserve() -> Reference { append(.string("$null")) }
 
   /// Puts an object into a place that was reserved.
-  public mutating func fill(
+  package mutating func fill(
     _ place: Reference, _ className: String, _ fields: [(String, PropertyList)]
   ) {
     var content = PropertyListDictionary(fields.map { (key: $0.0, value: $0.1) })
@@ -36,7 +36,7 @@ public struct KeyedArchiveWriter {
     objects[Int(place.index)] = .dictionary(content)
   }
 
-  public mutating func object(
+  package mutating func object(
     _ className: String, _ fields: [(String, PropertyList)]
   ) -> Reference {
     let place = reserve()
@@ -45,7 +45,7 @@ public struct KeyedArchiveWriter {
   }
 
   /// Equal strings get one place.
-  public mutating func string(_ text: String) -> Reference {
+  package mutating func string(_ text: String) -> Reference {
     let bytes = Array(text.utf8)
     if let known = strings[bytes] { return known }
     let place = append(.string(text))
@@ -54,22 +54,22 @@ public struct KeyedArchiveWriter {
   }
 
   /// A string, or nil's place.
-  public mutating func string(_ text: String?) -> Reference { text.map { string($0) } ?? .null }
+  package mutating func string(_ text: String?) -> Reference { text.map { string($0) } ?? .null }
 
   /// A number, boolean or data as an object of its own.
-  public mutating func value(_ value: PropertyList) -> Reference {
+  package mutating func value(_ value: PropertyList) -> Reference {
     if case .string(let text) = value { return string(text) }
     return append(value)
   }
 
   /// - Parameter className: `NSArray`, `NSMutableArray`, `NSSet`, `NSMutableSet` …
-  public mutating func collection(
+  package mutating func collection(
     _ elements: [Reference], className: String = "NSArray"
   ) -> Reference {
     object(className, [("NS.objects", .array(elements.map(\.uid)))])
   }
 
-  public mutating func dictionary(
+  package mutating func dictionary(
     _ pairs: [(key: Reference, value: Reference)], className: String = "NSMutableDictionary"
   ) -> Reference {
     object(
@@ -95,7 +95,7 @@ public struct KeyedArchiveWriter {
   }
 
   /// The archive as a property list.
-  public func archive(top: [(String, Reference)]) -> PropertyList {
+  package func archive(top: [(String, Reference)]) -> PropertyList {
     .dictionary([
       "$version": .integer(100_000),
       "$archiver": .string("NSKeyedArchiver"),
@@ -105,7 +105,7 @@ public struct KeyedArchiveWriter {
   }
 
   /// The archive as a binary property list.
-  public func bytes(root: Reference) -> [UInt8] { archive(top: [("root", root)]).binary() }
+  package func bytes(root: Reference) -> [UInt8] { archive(top: [("root", root)]).binary() }
 }
 
 /// The superclasses that an archive lists with a class, as seen in Apple's own archives.

@@ -2,14 +2,14 @@
 ///
 /// Small on purpose: model files and property lists have no namespaces, no entities of their
 /// own and no mixed content.
-public struct MarkupElement: Sendable, Equatable {
-  public var name: String
-  public var attributes: [String: String]
-  public var children: [MarkupElement]
+package struct MarkupElement: Sendable, Equatable {
+  package var name: String
+  package var attributes: [String: String]
+  package var children: [MarkupElement]
   /// The character data directly inside the element, pieces joined.
-  public var text: String
+  package var text: String
 
-  public init(
+  package init(
     name: String, attributes: [String: String] = [:], children: [MarkupElement] = [],
     text: String = ""
   ) {
@@ -20,17 +20,17 @@ public struct MarkupElement: Sendable, Equatable {
   }
 
   /// Children named `name`, in order.
-  public func children(named name: String) -> [MarkupElement] {
+  package func children(named name: String) -> [MarkupElement] {
     children.filter { $0.name == name }
   }
 
   /// The value of an attribute, or nil.
-  public subscript(attribute: String) -> String? { attributes[attribute] }
+  package subscript(attribute: String) -> String? { attributes[attribute] }
 }
 
 extension MarkupElement {
   /// Elements inside elements. Model files have six, nested property lists a few more.
-  public static let depthLimit = PropertyList.Limits.depth
+  package static let depthLimit = PropertyList.Limits.depth
 
   /// Reads an XML file.
   ///
@@ -39,7 +39,7 @@ extension MarkupElement {
   ///
   /// - Throws: ``ArchiveError``.
   /// - Complexity: O(*n*) in the number of bytes.
-  public init(xml bytes: [UInt8]) throws {
+  package init(xml bytes: [UInt8]) throws {
     var reader = MarkupReader(bytes)
     self = try reader.document()
   }

@@ -5,7 +5,7 @@
 ///
 /// Source: `plist(5)`; the comment at the head of Core Foundation's open-source
 /// `CFBinaryPList.c` for the binary form; `core-data-models.md` §4.
-public indirect enum PropertyList: Sendable, Hashable {
+package indirect enum PropertyList: Sendable, Hashable {
   case boolean(Bool)
   case integer(Int64)
   /// An integer outside the range of `Int64`; the binary form has 16-byte integers.
@@ -23,28 +23,28 @@ public indirect enum PropertyList: Sendable, Hashable {
   case dictionary(PropertyListDictionary)
 
   /// Bounds on what a reader accepts. They stop hostile files, not large ones.
-  public enum Limits {
+  package enum Limits {
     /// Containers inside containers. Foundation's own reader stops at 512.
-    public static let depth = 256
+    package static let depth = 256
     /// Values of the whole tree, a value that is referred to twice counted twice. The largest
     /// model archive seen has about 20 000.
-    public static let values = 8_000_000
+    package static let values = 8_000_000
   }
 }
 
 extension PropertyList {
-  public var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
-  public var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
-  public var string: String? { if case .string(let value) = self { value } else { nil } }
-  public var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
-  public var date: Double? { if case .date(let value) = self { value } else { nil } }
-  public var uid: UInt32? { if case .uid(let value) = self { value } else { nil } }
-  public var dictionary: PropertyListDictionary? {
+  package var boolean: Bool? { if case .boolean(let value) = self { value } else { nil } }
+  package var integer: Int64? { if case .integer(let value) = self { value } else { nil } }
+  package var string: String? { if case .string(let value) = self { value } else { nil } }
+  package var data: [UInt8]? { if case .data(let value) = self { value } else { nil } }
+  package var date: Double? { if case .date(let value) = self { value } else { nil } }
+  package var uid: UInt32? { if case .uid(let value) = self { value } else { nil } }
+  package var dictionary: PropertyListDictionary? {
     if case .dictionary(let value) = self { value } else { nil }
   }
 
   /// A number as a double: an integer or a real.
-  public var real: Double? {
+  package var real: Double? {
     switch self {
     case .real(let value): value
     case .integer(let value): Double(value)
@@ -54,7 +54,7 @@ extension PropertyList {
   }
 
   /// The elements of an array or a set.
-  public var array: [PropertyList]? {
+  package var array: [PropertyList]? {
     switch self {
     case .array(let values), .set(let values): values
     default: nil
@@ -62,13 +62,13 @@ extension PropertyList {
   }
 
   /// A value of a dictionary; nil where this is not a dictionary or has no such key.
-  public subscript(key: String) -> PropertyList? { dictionary?[key] }
+  package subscript(key: String) -> PropertyList? { dictionary?[key] }
 
   /// Reads a binary or an XML property list; the first bytes decide which.
   ///
   /// - Throws: ``ArchiveError``.
   /// - Complexity: O(*n*) in the number of bytes, in time and in memory.
-  public init(bytes: [UInt8]) throws {
+  package init(bytes: [UInt8]) throws {
     if bytes.starts(with: BinaryPropertyListReader.magic) {
       self = try BinaryPropertyListReader.read(bytes)
     } else {
@@ -76,38 +76,52 @@ extension PropertyList {
     }
   }
 
+  /// Reads a property list out of a text: an XML one, or one of the old form.
+  ///
+  /// - Throws: ``ArchiveError``.
+  package init(text: String) throws {
+    let first = text.utf8.first { byte in byte > 0x20 && ![0xEF, 0xBB, 0xBF].contains(byte) }
+    self =
+      first == UInt8(ascii: "<")
+      ? try XMLPropertyListReader.read(Array(text.utf8))
+      : try OpenStepPropertyListReader.read(text)
+  }
+
+  /// The XML form, which a text can hold.
+  package func xml() -> String { XMLPropertyListWriter.text(self) }
+
   /// The binary form, version 00. The same value always gives the same bytes.
-  public func binary() -> [UInt8] { BinaryPropertyListWriter.write(self) }
+  package func binary() -> [UInt8] { BinaryPropertyListWriter.write(self) }
 }
 
 /// A dictionary of a property list, in the order of the file.
 ///
 /// Two dictionaries are equal when they have the same pairs, in whatever order.
-public struct PropertyListDictionary: Sendable {
-  public private(set) var keys: [String]
-  public private(set) var values: [PropertyList]
+package struct PropertyListDictionary: Sendable {
+  package private(set) var keys: [String]
+  package private(set) var values: [PropertyList]
   /// Kept only above ``scanLimit`` keys: objects of archives have about ten, and comparing
   /// ten short strings is quicker than building a table of them.
   private var places: [String: Int]
   private static let scanLimit = 16
 
-  public init() {
+  package init() {
     keys = []
     values = []
     places = [:]
   }
 
   /// Of two pairs with one key the later value counts, as in Foundation.
-  public init(_ pairs: some Sequence<(key: String, value: PropertyList)>) {
+  package init(_ pairs: some Sequence<(key: String, value: PropertyList)>) {
     self.init()
     for (key, value) in pairs { self[key] = value }
   }
 
-  public var count: Int { keys.count }
-  public var isEmpty: Bool { keys.isEmpty }
+  package var count: Int { keys.count }
+  package var isEmpty: Bool { keys.isEmpty }
 
   /// Setting nil takes the pair out; setting a new key puts it last.
-  public subscript(key: String) -> PropertyList? {
+  package subscript(key: String) -> PropertyList? {
     get { place(of: key).map { values[$0] } }
     set {
       switch (place(of: key), newValue) {
@@ -139,7 +153,7 @@ public struct PropertyListDictionary: Sendable {
 }
 
 extension PropertyListDictionary: Sequence {
-  public func makeIterator() -> AnyIterator<(key: String, value: PropertyList)> {
+  package func makeIterator() -> AnyIterator<(key: String, value: PropertyList)> {
     var place = 0
     return AnyIterator {
       guard place < keys.count else { return nil }
@@ -150,18 +164,18 @@ extension PropertyListDictionary: Sequence {
 }
 
 extension PropertyListDictionary: Hashable {
-  public static func == (a: Self, b: Self) -> Bool {
+  package static func == (a: Self, b: Self) -> Bool {
     a.count == b.count && a.allSatisfy { b[$0.key] == $0.value }
   }
 
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     // Equal dictionaries may differ in order, so only what has no order goes in.
     hasher.combine(count)
   }
 }
 
 extension PropertyListDictionary: ExpressibleByDictionaryLiteral {
-  public init(dictionaryLiteral elements: (String, PropertyList)...) {
+  package init(dictionaryLiteral elements: (String, PropertyList)...) {
     self.init(elements.map { (key: $0.0, value: $0.1) })
   }
 }

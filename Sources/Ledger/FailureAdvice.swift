@@ -1,48 +1,98 @@
 /// What to do about stores that failed for a reason, whichever stores they are.
-public enum FailureAdvice {
+///
+/// Together its tables are the list of the reasons that Godwit gives.
+package enum FailureAdvice {
   /// - Parameter reason: The word that a result's `reasons` give.
-  public static func text(for reason: String) -> String {
-    if reason.hasPrefix("lost-") { return texts["losses"] ?? fallback }
-    return texts[reason] ?? fallback
+  package static func text(for reason: String) -> String {
+    known(reason)
+      ?? "Read the message, fix the cause, and run again. `godwit migrate` with one of the stores "
+      + "says more."
   }
 
-  private static let fallback =
-    "Read the message, fix the cause, and run again. `godwit migrate` with one of the stores says "
-    + "more."
+  /// Nil for a reason that only its message explains.
+  static func known(_ reason: String) -> String? {
+    if reason.hasPrefix("lost-") { return texts["losses"] }
+    if damage.contains(reason) { return texts["damaged"] }
+    if rows.contains(reason) { return texts["validation"] }
+    if models.contains(reason) { return texts["needs-mapping"] }
+    return texts[reason]
+  }
+
+  /// What is wrong with a store that is not sound.
+  private static let damage: Set = [
+    "file", "control", "metadata", "modelcache", "schema", "index", "rows", "type", "external",
+    "dangling", "targetEntity", "entityColumn", "inverse", "order", "derived",
+  ]
+
+  /// Rows that the destination's rules do not allow.
+  private static let rows: Set = [
+    "required", "required-relationship", "to-many-to-one", "shared-targets", "abstract-with-rows",
+  ]
+
+  /// Why no mapping model can be inferred.
+  private static let models: Set = [
+    "attribute-type", "required-without-default", "relationship-destination", "merge-roots",
+    "split-entity", "duplicate-identifier", "missing-mapping",
+  ]
 
   private static let texts = [
     "stopped": "Run the same command again to resume.",
-    "in-use": "Close the applications that have the stores open, then run again.",
+    "in-use":
+      "Close the applications that have the stores open and run again, or use `stores.in-use: "
+      + "{ wait: 10m }` or `snapshot`.",
     "changed": "An application wrote to the stores during the run. Run again.",
-    "disk-full": "Free space on the volume, or set `backups.max`, then run again.",
+    "disk-full":
+      "Free space on the volume, or set `backups.max`, then run again. Finished work is kept.",
     "locked": "Another run works on the stores. Wait for it to end, then run again.",
-    "workers-lost": "Check the machine's memory and limits with `godwit doctor`, then run again.",
+    "lease": "Another run has taken the stores over. See its result.",
+    "timeout": "Raise `limits.store-timeout`, or look for a volume that is slow.",
+    "workers-lost":
+      "See the output of the workers, check the machine's memory and limits with `godwit doctor`, "
+      + "then run again.",
     "coordination-lost":
       "See the run's output. Migrate one of the stores with `godwit migrate` to see more.",
+    "limits": "Raise the limits that the message names.",
     "damaged":
-      "Inspect one with `godwit inspect`. Restore the store from a copy, or repair it.",
+      "Inspect one with `godwit inspect`. Restore the store from a copy, repair it with `godwit "
+      + "repair`, or carry on as it is with `godwit migrate --accept-damage`.",
+    "note": "Nothing has to be done.",
     "validation":
-      "Correct the values that the message names, or map them with a mapping model.",
-    "uniqueness": "Make the values unique in the source, or drop the constraint.",
+      "Correct the rows with the application, use a mapping model, or make the destination's rule "
+      + "less strict.",
+    "unique": "Make the values unique in the source, or drop the constraint.",
+    "uniqueness":
+      "Make the values unique in the source or in the mapping model that gives them, or drop the "
+      + "constraint.",
     "losses": "Map what would be lost, or allow it with `losses: warn`.",
-    "foreign": "These stores belong to another application. Exclude them from the pipeline.",
+    "needs-mapping":
+      "Write a mapping model, or change the destination model. `godwit model diff` shows the change.",
+    "foreign-store": "These stores belong to another application. Exclude them from the pipeline.",
+    "version-hash": "Give the model version that wrote the stores.",
+    "plan": "Give the model versions that the message asks for.",
+    "unsupported": "The message names what is not supported. Migrate these stores on a device.",
     "model": "Correct the model that the message names.",
     "mapping": "Check the mapping model with `godwit mapping check`.",
-    "mapping-mismatch": "Give a mapping model that is for the two versions.",
-    "store": "Check that the path is a Core Data store; exclude it otherwise.",
+    "expression": "Correct the expression, or the rows that the message names.",
+    "target-entity": "Correct the mapping model: the relationship does not allow those objects.",
+    "incompatible": "Allow migration: `migrate: true`, or no `--no-migrate`.",
+    "mapping-mismatch": "Give a mapping model that is for the version of the stores.",
+    "store": "Check that the files are Core Data stores, or exclude them.",
     "link": "Put the file or folder itself there, or exclude the store.",
     "unusual-file": "Put a regular file there, or exclude the store.",
     "unreadable-folder": "Let this user read the folder, or exclude it.",
     "output": "Let this user write there, or move away the file that is in the way.",
-    "io": "Check the volume and the kernel's log before the next run.",
-    "commit": "Check the volume and the kernel's log before the next run.",
+    "io": "Check the volume and the kernel's log, then run again.",
+    "commit": "Check the volume and the kernel's log, then run again.",
     "checkpoint": "Run again; the piece is made again.",
-    "run-directory": "Check the permissions of the state folder, then run again.",
+    "run-directory":
+      "Check the permissions of the state folder, or remove it to start again, then run again.",
     "ledger": "Check the volume that holds the ledger and the state folder, then run again.",
-    "limits": "Raise the limits that the message names.",
     "quarantined":
       "Export one with `godwit quarantine export`, fix the cause, then `godwit quarantine release`.",
     "internal": "This is a defect of Godwit. Report it with the message.",
+    "missing": "The store that the run wrote is not there any more. Restore it, or run again.",
+    "digest":
+      "The store is not what the run wrote. Find out who changed it before it is used again.",
     "changed-since":
       "An application wrote to the stores after the migration. Decide which of the two to keep.",
     "no-backup": "The ledger names no backup that could be restored.",

@@ -3,13 +3,13 @@
 /// or quarantined is skipped. What a store lost is in its output.
 ///
 /// The form is what Jenkins and GitLab read: https://github.com/testmoapp/junitxml.
-public struct JUnitReport: Sendable {
+package struct JUnitReport: Sendable {
   private let report: RunReport
 
-  public init(_ report: RunReport) { self.report = report }
+  package init(_ report: RunReport) { self.report = report }
 
   /// The whole file.
-  public func text() -> String {
+  package func text() -> String {
     let failures = report.stores.count { ["refused", "needs-mapping"].contains($0.verdict) }
     let errors = report.stores.count { $0.verdict == "failed" }
     let skipped = report.stores.count { ["pending", "quarantined"].contains($0.verdict) }

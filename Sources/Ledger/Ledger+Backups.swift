@@ -2,7 +2,7 @@ import GodwitSQLite
 
 extension Ledger {
   /// Adds a backup. One of that path is left as it is.
-  public func add(_ backup: LedgerBackup) throws {
+  package func add(_ backup: LedgerBackup) throws {
     let store = try key(ofStore: backup.store)
     let run = try key(ofRun: backup.run, at: backup.made)
     try perform(
@@ -20,7 +20,7 @@ extension Ledger {
   }
 
   /// What became of a backup.
-  public func set(_ state: LedgerBackup.State, ofBackup path: String, at time: Double) throws {
+  package func set(_ state: LedgerBackup.State, ofBackup path: String, at time: Double) throws {
     try perform(
       "UPDATE backups SET state = ?2, changed = ?3 WHERE path = ?1",
       [.text(path), .text(state.rawValue), .real(time)])
@@ -48,7 +48,7 @@ extension Ledger {
   /// Backups whose files are there, the oldest first.
   ///
   /// - Parameter run: Nil for those of all runs.
-  public func forEachBackup(
+  package func forEachBackup(
     ofRun run: String? = nil, _ body: (LedgerBackup) throws -> Void
   ) throws {
     try forEach(
@@ -64,7 +64,7 @@ extension Ledger {
   }
 
   /// All backups of a store, the newest first, pruned ones included.
-  public func backups(of store: String) throws -> [LedgerBackup] {
+  package func backups(of store: String) throws -> [LedgerBackup] {
     guard let key = try knownKey(ofStore: store) else { return [] }
     var backups: [LedgerBackup] = []
     try forEach(
@@ -82,7 +82,7 @@ extension Ledger {
 
   /// The state in which godwit last left a store, and the digest of its main file then: after its
   /// last migration, or its last rollback.
-  public func lastState(
+  package func lastState(
     of store: String
   ) throws -> (identity: String?, digest: String?, uuid: String?)? {
     guard let key = try knownKey(ofStore: store) else { return nil }
@@ -101,7 +101,7 @@ extension Ledger {
   }
 
   /// How many backups there are, and their bytes.
-  public func backupTotals() throws -> (count: Int, bytes: Int64) {
+  package func backupTotals() throws -> (count: Int, bytes: Int64) {
     var totals = (count: 0, bytes: Int64(0))
     try forEach(
       "SELECT count(*), coalesce(sum(bytes), 0) FROM backups WHERE state <> 'pruned'"
@@ -127,7 +127,7 @@ extension Ledger {
   /// The stores that are quarantined, in the byte order of their paths.
   ///
   /// - Parameter all: Those too that failed and are not, and those that were released.
-  public func quarantine(all: Bool = false) throws -> [LedgerQuarantine] {
+  package func quarantine(all: Bool = false) throws -> [LedgerQuarantine] {
     var stores: [LedgerQuarantine] = []
     try forEach(
       """
@@ -145,7 +145,7 @@ extension Ledger {
   ///
   /// - Parameter limit: Quarantines a store that failed so often with the same reason, in the same
   ///   state, under the same settings; 0 for never.
-  public func countFailure(
+  package func countFailure(
     of store: String, reason: String, mark: String, settings: String, at time: Double, limit: Int
   ) throws {
     try perform(
@@ -175,7 +175,7 @@ extension Ledger {
   }
 
   /// A store ended well: what it failed for before is over.
-  public func forgetFailures(of store: String) throws {
+  package func forgetFailures(of store: String) throws {
     guard let key = try knownKey(ofStore: store) else { return }
     try perform("DELETE FROM quarantine WHERE store = ?1", [.integer(key)])
   }
@@ -183,7 +183,7 @@ extension Ledger {
   /// Lets a store be tried again.
   ///
   /// - Returns: False for a store that is not quarantined.
-  public func release(_ store: String, at time: Double) throws -> Bool {
+  package func release(_ store: String, at time: Double) throws -> Bool {
     guard let key = try knownKey(ofStore: store) else { return false }
     try perform(
       """

@@ -3,7 +3,7 @@ import GodwitSQLite
 // Runs and attempts.
 extension Ledger {
   /// A run begins, or is resumed under its name.
-  public func begin(_ run: LedgerRun) throws {
+  package func begin(_ run: LedgerRun) throws {
     try perform(
       """
       INSERT INTO runs (name, kind, pipeline, file, started, starts, host, workers, options)
@@ -19,13 +19,13 @@ extension Ledger {
   }
 
   /// How many stores a run has found; the rest of its counts come with its end.
-  public func setFound(_ stores: Int, in run: String) throws {
+  package func setFound(_ stores: Int, in run: String) throws {
     try perform(
       "UPDATE runs SET found = ?2 WHERE name = ?1", [.text(run), .integer(Int64(stores))])
   }
 
   /// A start of a run ends.
-  public func end(
+  package func end(
     _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts
   ) throws {
     let numbers = [
@@ -75,7 +75,7 @@ extension Ledger {
   }
 
   /// Adds an attempt. One that is there already, by run, store and end, is left as it is.
-  public func add(_ attempt: LedgerAttempt) throws {
+  package func add(_ attempt: LedgerAttempt) throws {
     let store = try key(ofStore: attempt.store)
     let run = try key(ofRun: attempt.run, at: attempt.started)
     try perform(
@@ -137,7 +137,7 @@ extension Ledger {
   }
 
   /// The runs, the newest first.
-  public func runs(limit: Int = .max) throws -> [LedgerRun] {
+  package func runs(limit: Int = .max) throws -> [LedgerRun] {
     var runs: [LedgerRun] = []
     try forEach(
       "SELECT \(Self.runColumns) FROM runs ORDER BY id DESC LIMIT ?1", [.integer(Int64(limit))]
@@ -146,7 +146,7 @@ extension Ledger {
   }
 
   /// - Throws: ``LedgerError/noRun(path:name:)``.
-  public func run(named name: String) throws -> LedgerRun {
+  package func run(named name: String) throws -> LedgerRun {
     var run: LedgerRun?
     try forEach("SELECT \(Self.runColumns) FROM runs WHERE name = ?1", [.text(name)]) {
       run = Self.run($0)
@@ -156,7 +156,7 @@ extension Ledger {
   }
 
   /// The last run of a kind; nil where there is none.
-  public func lastRun(_ kind: LedgerRun.Kind = .run) throws -> LedgerRun? {
+  package func lastRun(_ kind: LedgerRun.Kind = .run) throws -> LedgerRun? {
     var run: LedgerRun?
     try forEach(
       "SELECT \(Self.runColumns) FROM runs WHERE kind = ?1 ORDER BY id DESC LIMIT 1",
@@ -199,7 +199,7 @@ extension Ledger {
   /// order of the paths.
   ///
   /// - Parameter exceptWell: Only those that did not end well.
-  public func forEachStore(
+  package func forEachStore(
     of run: String, exceptWell: Bool = false,
     _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
   ) throws {
@@ -219,7 +219,7 @@ extension Ledger {
   }
 
   /// All attempts at a store, the oldest first.
-  public func forEachAttempt(at store: String, _ body: (LedgerAttempt) throws -> Void) throws {
+  package func forEachAttempt(at store: String, _ body: (LedgerAttempt) throws -> Void) throws {
     guard let key = try knownKey(ofStore: store) else { return }
     try forEach(
       """
@@ -234,7 +234,7 @@ extension Ledger {
   }
 
   /// The last attempt at each store that migrated it, in the byte order of the paths.
-  public func forEachMigrated(_ body: (LedgerAttempt) throws -> Void) throws {
+  package func forEachMigrated(_ body: (LedgerAttempt) throws -> Void) throws {
     try forEach(
       """
       SELECT \(Self.attemptColumns)
@@ -251,7 +251,7 @@ extension Ledger {
   }
 
   /// The last run that migrated a store; nil where none did.
-  public func lastRunThatMigrated() throws -> LedgerRun? {
+  package func lastRunThatMigrated() throws -> LedgerRun? {
     var name: String?
     try forEach(
       """
@@ -265,7 +265,7 @@ extension Ledger {
   }
 
   /// How many stores were put back by rollbacks after a run.
-  public func storesRestored(since run: String) throws -> Int {
+  package func storesRestored(since run: String) throws -> Int {
     var count = 0
     try forEach(
       """
@@ -281,7 +281,7 @@ extension Ledger {
   }
 
   /// Stores by verdict, as far as a run has come.
-  public func verdicts(of run: String) throws -> [String: Int] {
+  package func verdicts(of run: String) throws -> [String: Int] {
     guard let key = try knownKey(ofRun: run) else { return [:] }
     var counts: [String: Int] = [:]
     try forEach(

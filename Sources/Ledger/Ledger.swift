@@ -7,16 +7,16 @@ import SystemPackage
 ///
 /// Whoever runs the pipeline writes it, in groups of results; every other command reads it, or changes
 /// a few rows while it holds the run's lock.
-public final class Ledger {
-  public let path: FilePath
+package final class Ledger {
+  package let path: FilePath
   /// What happened to an earlier ledger of that name; nil where nothing did.
-  public let note: String?
+  package let note: String?
   /// Whether this value began it.
-  public let isNew: Bool
+  package let isNew: Bool
   let connection: Connection
   private var statements: [String: Statement] = [:]
 
-  public static let fileName = "ledger.sqlite"
+  package static let fileName = "ledger.sqlite"
 
   /// Opens the ledger for writing, or begins one. A file that is not a ledger, or that is damaged, is
   /// set aside under a name of its own.
@@ -24,7 +24,7 @@ public final class Ledger {
   /// - Parameter now: Seconds since 1970-01-01 UTC.
   /// - Throws: ``LedgerError/newerVersion(path:found:known:)``; `DurabilityError` for a file that
   ///   belongs to another user or that others may write to; `SQLiteError` where the volume fails.
-  public convenience init(writingAt path: FilePath, now: Double) throws {
+  package convenience init(writingAt path: FilePath, now: Double) throws {
     let path = path.resolvingFolders
     do {
       try self.init(path, note: nil)
@@ -67,7 +67,7 @@ public final class Ledger {
   /// Opens the ledger for reading; nil where there is none.
   ///
   /// - Throws: ``LedgerError``.
-  public init?(readingAt path: FilePath) throws {
+  package init?(readingAt path: FilePath) throws {
     let path = path.resolvingFolders
     guard try FileKind(at: path) != .none else { return nil }
     self.path = path
@@ -120,7 +120,7 @@ public final class Ledger {
   }
 
   /// Makes the changes of the body together, on the disk when this returns.
-  public func writing<Result>(_ body: () throws -> Result) throws -> Result {
+  package func writing<Result>(_ body: () throws -> Result) throws -> Result {
     try connection.transaction(body)
   }
 }

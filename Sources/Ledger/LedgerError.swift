@@ -1,7 +1,7 @@
 import SystemPackage
 
 /// Why the ledger cannot be used. No store is touched because of it.
-public enum LedgerError: Error, Sendable, Equatable {
+package enum LedgerError: Error, Sendable, Equatable {
   /// A later version of Godwit wrote it.
   case newerVersion(path: FilePath, found: Int64, known: Int64)
   /// There is a file, and it is not a ledger.
@@ -11,7 +11,7 @@ public enum LedgerError: Error, Sendable, Equatable {
 }
 
 extension LedgerError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .newerVersion(let path, let found, let known):
       "\(path) has format version \(found), and this godwit knows versions up to \(known). Use the "

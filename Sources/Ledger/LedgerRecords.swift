@@ -1,29 +1,29 @@
 import SystemPackage
 
 /// A run as the ledger has it.
-public struct LedgerRun: Sendable, Equatable {
-  public enum Kind: String, Sendable {
+package struct LedgerRun: Sendable, Equatable {
+  package enum Kind: String, Sendable {
     case run
     /// Puts backups back.
     case rollback
   }
 
-  public var name: String
-  public var kind: Kind
-  public var pipeline: String
-  public var file: String
+  package var name: String
+  package var kind: Kind
+  package var pipeline: String
+  package var file: String
   /// Seconds since 1970-01-01 UTC, like all times here.
-  public var started: Double
-  public var ended: Double?
-  public var exitCode: Int?
-  public var starts: Int
-  public var host: String
-  public var workers: Int?
-  public var options: [String]
+  package var started: Double
+  package var ended: Double?
+  package var exitCode: Int?
+  package var starts: Int
+  package var host: String
+  package var workers: Int?
+  package var options: [String]
   /// Nil before the stores were counted.
-  public var counts: RunReport.Counts?
+  package var counts: RunReport.Counts?
 
-  public init(
+  package init(
     name: String, kind: Kind = .run, pipeline: String, file: String, started: Double,
     ended: Double? = nil, exitCode: Int? = nil, starts: Int = 1, host: String,
     workers: Int? = nil, options: [String] = [], counts: RunReport.Counts? = nil
@@ -44,32 +44,32 @@ public struct LedgerRun: Sendable, Equatable {
 }
 
 /// One time that a store was tried.
-public struct LedgerAttempt: Codable, Sendable, Equatable {
-  public var run: String
-  public var store: String
-  public var started: Double
-  public var ended: Double
-  public var verdict: String
-  public var code: Int?
-  public var reasons: [RunReport.Reason]
-  public var losses: [RunReport.Loss]
-  public var source: String?
-  public var destination: String?
-  public var rows: Int64?
-  public var sourceBytes: Int64
-  public var destinationBytes: Int64?
-  public var stages: [RunReport.Stage]
+package struct LedgerAttempt: Codable, Sendable, Equatable {
+  package var run: String
+  package var store: String
+  package var started: Double
+  package var ended: Double
+  package var verdict: String
+  package var code: Int?
+  package var reasons: [RunReport.Reason]
+  package var losses: [RunReport.Loss]
+  package var source: String?
+  package var destination: String?
+  package var rows: Int64?
+  package var sourceBytes: Int64
+  package var destinationBytes: Int64?
+  package var stages: [RunReport.Stage]
   /// Of the destination's main file.
-  public var digest: String?
+  package var digest: String?
   /// The name of the state in which the commit left the store.
-  public var identity: String?
-  public var output: String?
-  public var lane: Int?
-  public var host: String?
+  package var identity: String?
+  package var output: String?
+  package var lane: Int?
+  package var host: String?
   /// Of the store's metadata.
-  public var uuid: String?
+  package var uuid: String?
 
-  public init(
+  package init(
     run: String, store: String, started: Double, ended: Double, verdict: String,
     sourceBytes: Int64, code: Int? = nil, reasons: [RunReport.Reason] = [],
     losses: [RunReport.Loss] = [], stages: [RunReport.Stage] = []
@@ -89,14 +89,14 @@ public struct LedgerAttempt: Codable, Sendable, Equatable {
 
 /// Inode, size and modification time of a backup's files: what shows that they are still those that
 /// were recorded.
-public struct BackupMark: Codable, Sendable, Equatable {
-  public struct File: Codable, Sendable, Equatable {
-    public var inode: UInt64
-    public var size: Int64
-    public var seconds: Int64
-    public var nanoseconds: Int64
+package struct BackupMark: Codable, Sendable, Equatable {
+  package struct File: Codable, Sendable, Equatable {
+    package var inode: UInt64
+    package var size: Int64
+    package var seconds: Int64
+    package var nanoseconds: Int64
 
-    public init(inode: UInt64, size: Int64, seconds: Int64, nanoseconds: Int64) {
+    package init(inode: UInt64, size: Int64, seconds: Int64, nanoseconds: Int64) {
       self.inode = inode
       self.size = size
       self.seconds = seconds
@@ -104,14 +104,14 @@ public struct BackupMark: Codable, Sendable, Equatable {
     }
   }
 
-  public var main: File
-  public var wal: File?
-  public var journal: File?
+  package var main: File
+  package var wal: File?
+  package var journal: File?
   /// How many files of external data it has, and the SHA-256 of their names and sizes; nil for none.
-  public var externalFiles = 0
-  public var externalDigest: String?
+  package var externalFiles = 0
+  package var externalDigest: String?
 
-  public init(main: File, wal: File? = nil, journal: File? = nil) {
+  package init(main: File, wal: File? = nil, journal: File? = nil) {
     self.main = main
     self.wal = wal
     self.journal = journal
@@ -119,15 +119,15 @@ public struct BackupMark: Codable, Sendable, Equatable {
 }
 
 /// A store that a run put aside.
-public struct LedgerBackup: Codable, Sendable, Equatable {
-  public enum Kind: String, Codable, Sendable {
+package struct LedgerBackup: Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable {
     /// What a commit replaced.
     case source
     /// What a rollback replaced.
     case replaced
   }
 
-  public enum State: String, Codable, Sendable, CaseIterable {
+  package enum State: String, Codable, Sendable, CaseIterable {
     case kept
     /// Its content is the store again.
     case restored
@@ -137,23 +137,23 @@ public struct LedgerBackup: Codable, Sendable, Equatable {
     case pruned
   }
 
-  public var path: String
-  public var folder: String?
-  public var store: String
-  public var run: String
-  public var kind: Kind
+  package var path: String
+  package var folder: String?
+  package var store: String
+  package var run: String
+  package var kind: Kind
   /// Of its files that no store shares.
-  public var bytes: Int64
-  public var made: Double
-  public var marks: BackupMark
+  package var bytes: Int64
+  package var made: Double
+  package var marks: BackupMark
   /// The name of the state in which the store was left when this was put aside.
-  public var identity: String?
+  package var identity: String?
   /// Of that store's main file.
-  public var digest: String?
-  public var state: State
-  public var changed: Double
+  package var digest: String?
+  package var state: State
+  package var changed: Double
 
-  public init(
+  package init(
     path: String, folder: String? = nil, store: String, run: String, kind: Kind = .source,
     bytes: Int64, made: Double, marks: BackupMark, identity: String? = nil,
     digest: String? = nil, state: State = .kept
@@ -174,24 +174,24 @@ public struct LedgerBackup: Codable, Sendable, Equatable {
 }
 
 /// What is known of a store that failed since it last ended well.
-public struct LedgerQuarantine: Codable, Sendable, Equatable {
-  public var store: String
+package struct LedgerQuarantine: Codable, Sendable, Equatable {
+  package var store: String
   /// Of the last failure: a word such as `damaged`.
-  public var reason: String
+  package var reason: String
   /// The name of the state of its files before that attempt.
-  public var mark: String
+  package var mark: String
   /// Digest of the models and mapping models of that attempt.
-  public var settings: String
+  package var settings: String
   /// Failures in a row with the same reason, mark and settings.
-  public var attempts: Int
-  public var first: Double
-  public var last: Double
+  package var attempts: Int
+  package var first: Double
+  package var last: Double
   /// When it was quarantined; nil where it was not.
-  public var since: Double?
+  package var since: Double?
   /// When a person released it.
-  public var released: Double?
+  package var released: Double?
 
-  public init(
+  package init(
     store: String, reason: String, mark: String, settings: String, attempts: Int, first: Double,
     last: Double, since: Double? = nil, released: Double? = nil
   ) {

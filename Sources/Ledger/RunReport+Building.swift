@@ -5,7 +5,7 @@ extension Ledger {
   /// - Parameter name: Nil for the last run that is not a rollback.
   /// - Throws: ``LedgerError/noRun(path:name:)``.
   /// - Complexity: O(*n* log *n*) in the stores that the run tried.
-  public func report(ofRun name: String? = nil) throws -> RunReport {
+  package func report(ofRun name: String? = nil) throws -> RunReport {
     let found = try name.map { try run(named: $0) } ?? lastRun()
     guard let found else { throw LedgerError.noRun(path: path, name: name ?? "at all") }
     var stores: [RunReport.Store] = []
@@ -32,7 +32,7 @@ extension Ledger {
   }
 
   /// The stores of a run that did not end well, by reason.
-  public func failures(of run: String) throws -> [RunReport.Failure] {
+  package func failures(of run: String) throws -> [RunReport.Failure] {
     var stores: [RunReport.Store] = []
     try forEachStore(of: run, exceptWell: true) { attempt, tries in
       stores.append(RunReport.Store(attempt, attempts: tries))
@@ -42,7 +42,7 @@ extension Ledger {
   }
 
   /// The counts of a run, as far as it has come where it has not ended.
-  public func counts(of run: LedgerRun) throws -> RunReport.Counts {
+  package func counts(of run: LedgerRun) throws -> RunReport.Counts {
     if run.ended != nil, let counts = run.counts { return counts }
     let verdicts = try verdicts(of: run.name)
     func count(_ verdict: String) -> Int { verdicts[verdict] ?? 0 }
@@ -59,7 +59,7 @@ extension Ledger {
 }
 
 extension RunReport.Run {
-  public init(_ run: LedgerRun) {
+  package init(_ run: LedgerRun) {
     self.init(
       kind: run.kind.rawValue, name: run.name, started: run.started, ended: run.ended,
       seconds: run.ended.map { $0 - run.started }, exitCode: run.exitCode, starts: run.starts,
@@ -68,7 +68,7 @@ extension RunReport.Run {
 }
 
 extension RunReport.Store {
-  public init(_ attempt: LedgerAttempt, backup: String? = nil, attempts: Int = 1) {
+  package init(_ attempt: LedgerAttempt, backup: String? = nil, attempts: Int = 1) {
     self.init(
       path: attempt.store, verdict: attempt.verdict, code: attempt.code,
       sourceVersion: attempt.source, destinationVersion: attempt.destination,
@@ -81,7 +81,7 @@ extension RunReport.Store {
 
 extension RunReport {
   /// The verdicts of stores that ended well.
-  public static let goodVerdicts: Set<String> = ["migrated", "same-model", "restored"]
+  package static let goodVerdicts: Set<String> = ["migrated", "same-model", "restored"]
 
   /// Fills in what follows from the stores.
   mutating func summarise(_ stores: [Store], lanes: [Int]) {
@@ -160,7 +160,7 @@ extension RunReport {
   }
 
   /// Stores that were not tried, by the reason for which they are quarantined.
-  public static func failures(_ quarantine: [LedgerQuarantine]) -> [Failure] {
+  package static func failures(_ quarantine: [LedgerQuarantine]) -> [Failure] {
     Dictionary(grouping: quarantine, by: \.reason).map { reason, stores in
       Failure(
         verdict: "quarantined", reason: reason, count: stores.count,

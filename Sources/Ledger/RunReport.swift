@@ -3,61 +3,61 @@
 ///
 /// Fields may be added to and never change meaning. Times are seconds since 1970-01-01 UTC, durations
 /// are seconds, and sizes are bytes. No text holds row data.
-public struct RunReport: Codable, Sendable, Equatable {
-  public static let formatVersion = 1
+package struct RunReport: Codable, Sendable, Equatable {
+  package static let formatVersion = 1
 
-  public private(set) var event = "report"
-  public private(set) var formatVersion = RunReport.formatVersion
+  package private(set) var event = "report"
+  package private(set) var formatVersion = RunReport.formatVersion
   /// The pipeline's name, and the path of its file.
-  public var pipeline: String
-  public var pipelineFile: String
-  public var run: Run
-  public var counts: Counts
-  public var totals: Totals
+  package var pipeline: String
+  package var pipelineFile: String
+  package var run: Run
+  package var counts: Counts
+  package var totals: Totals
   /// The versions that stores were found in, the most frequent first. Only stores that were planned have
   /// one.
-  public var sourceVersions: [Version]
+  package var sourceVersions: [Version]
   /// The version that stores were migrated to; nil where none was.
-  public var destinationVersion: String?
+  package var destinationVersion: String?
   /// Every store that the run worked on, in the byte order of their paths. Stores that the run found
   /// as an earlier one had left them are only counted.
-  public var stores: [Store]
+  package var stores: [Store]
   /// What stores failed for, the most frequent first.
-  public var failures: [Failure]
+  package var failures: [Failure]
   /// What was lost, by entity and property, in the order of their names.
-  public var losses: [Loss]
+  package var losses: [Loss]
   /// The stages of all stores together, in the order in which they are run.
-  public var stages: [Stage]
+  package var stages: [Stage]
   /// What each process did when, for a timeline: by ``Span/lane``, then by start.
-  public var spans: [Span]
+  package var spans: [Span]
   /// Places in ``stores``, ``mostExamples`` at most: the slowest first, the largest first.
-  public var slowest: [Int]
-  public var largest: [Int]
+  package var slowest: [Int]
+  package var largest: [Int]
 
   /// How many stores ``slowest`` and ``largest`` name.
-  public static let mostExamples = 20
+  package static let mostExamples = 20
 
   /// The run itself.
-  public struct Run: Codable, Sendable, Equatable {
+  package struct Run: Codable, Sendable, Equatable {
     /// `run`, or `rollback` for one that put backups back.
-    public var kind: String
+    package var kind: String
     /// Its name: when it first began.
-    public var name: String
-    public var started: Double
+    package var name: String
+    package var started: Double
     /// Nil for one that is under way, or that was killed.
-    public var ended: Double?
+    package var ended: Double?
     /// From the first start to the last end, pauses between starts included.
-    public var seconds: Double?
+    package var seconds: Double?
     /// Nil for one that is under way, or that was killed.
-    public var exitCode: Int?
+    package var exitCode: Int?
     /// How often it was started.
-    public var starts: Int
-    public var host: String
-    public var workers: Int?
+    package var starts: Int
+    package var host: String
+    package var workers: Int?
     /// The options of the last start, as the command line had them.
-    public var options: [String]
+    package var options: [String]
 
-    public init(
+    package init(
       kind: String, name: String, started: Double, ended: Double? = nil,
       seconds: Double? = nil, exitCode: Int? = nil, starts: Int, host: String,
       workers: Int? = nil, options: [String] = []
@@ -76,24 +76,24 @@ public struct RunReport: Codable, Sendable, Equatable {
   }
 
   /// `found` is the sum of the others, but for `earlier`.
-  public struct Counts: Codable, Sendable, Equatable {
-    public var found = 0
-    public var migrated = 0
-    public var sameModel = 0
-    public var refused = 0
-    public var needsMapping = 0
-    public var quarantined = 0
-    public var failed = 0
-    public var pending = 0
+  package struct Counts: Codable, Sendable, Equatable {
+    package var found = 0
+    package var migrated = 0
+    package var sameModel = 0
+    package var refused = 0
+    package var needsMapping = 0
+    package var quarantined = 0
+    package var failed = 0
+    package var pending = 0
     /// Of those migrated, how many were so before the last start.
-    public var earlier = 0
+    package var earlier = 0
 
     private enum CodingKeys: String, CodingKey {
       case found, migrated, sameModel = "same-model", refused, needsMapping = "needs-mapping"
       case quarantined, failed, pending, earlier
     }
 
-    public init(
+    package init(
       found: Int = 0, migrated: Int = 0, sameModel: Int = 0, refused: Int = 0,
       needsMapping: Int = 0, quarantined: Int = 0, failed: Int = 0, pending: Int = 0,
       earlier: Int = 0
@@ -111,15 +111,15 @@ public struct RunReport: Codable, Sendable, Equatable {
   }
 
   /// Sums over ``stores``.
-  public struct Totals: Codable, Sendable, Equatable {
-    public var rows: Int64 = 0
-    public var sourceBytes: Int64 = 0
-    public var destinationBytes: Int64 = 0
-    public var backups = 0
-    public var backupBytes: Int64 = 0
-    public var storesWithLosses = 0
+  package struct Totals: Codable, Sendable, Equatable {
+    package var rows: Int64 = 0
+    package var sourceBytes: Int64 = 0
+    package var destinationBytes: Int64 = 0
+    package var backups = 0
+    package var backupBytes: Int64 = 0
+    package var storesWithLosses = 0
 
-    public init(
+    package init(
       rows: Int64 = 0, sourceBytes: Int64 = 0, destinationBytes: Int64 = 0, backups: Int = 0,
       backupBytes: Int64 = 0, storesWithLosses: Int = 0
     ) {
@@ -132,13 +132,13 @@ public struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  public struct Version: Codable, Sendable, Equatable {
+  package struct Version: Codable, Sendable, Equatable {
     /// The version's name, or its checksum where no model given has it.
-    public var name: String
-    public var stores: Int
-    public var bytes: Int64
+    package var name: String
+    package var stores: Int
+    package var bytes: Int64
 
-    public init(
+    package init(
       name: String, stores: Int, bytes: Int64
     ) {
       self.name = name
@@ -148,29 +148,29 @@ public struct RunReport: Codable, Sendable, Equatable {
   }
 
   /// What became of a store: its last attempt in the run.
-  public struct Store: Codable, Sendable, Equatable {
-    public var path: String
+  package struct Store: Codable, Sendable, Equatable {
+    package var path: String
     /// `migrated`, `same-model`, `refused`, `needs-mapping`, `quarantined`, `failed`, `pending`; in a
     /// rollback `restored` or `refused`.
-    public var verdict: String
+    package var verdict: String
     /// Core Data's error code.
-    public var code: Int?
-    public var sourceVersion: String?
-    public var destinationVersion: String?
-    public var started: Double
-    public var seconds: Double
-    public var rows: Int64?
-    public var sourceBytes: Int64
-    public var destinationBytes: Int64?
-    public var output: String?
-    public var backup: String?
-    public var reasons: [Reason]
-    public var losses: [Loss]
-    public var stages: [Stage]
+    package var code: Int?
+    package var sourceVersion: String?
+    package var destinationVersion: String?
+    package var started: Double
+    package var seconds: Double
+    package var rows: Int64?
+    package var sourceBytes: Int64
+    package var destinationBytes: Int64?
+    package var output: String?
+    package var backup: String?
+    package var reasons: [Reason]
+    package var losses: [Loss]
+    package var stages: [Stage]
     /// How often the run tried it.
-    public var attempts: Int
+    package var attempts: Int
 
-    public init(
+    package init(
       path: String, verdict: String, code: Int? = nil, sourceVersion: String? = nil,
       destinationVersion: String? = nil, started: Double, seconds: Double, rows: Int64? = nil,
       sourceBytes: Int64, destinationBytes: Int64? = nil, output: String? = nil,
@@ -196,18 +196,18 @@ public struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  public struct Reason: Codable, Sendable, Equatable {
+  package struct Reason: Codable, Sendable, Equatable {
     /// A word such as `damaged` or `in-use`.
-    public var reason: String
-    public var entity: String?
-    public var property: String?
-    public var count: Int64?
+    package var reason: String
+    package var entity: String?
+    package var property: String?
+    package var count: Int64?
     /// Of some of the objects.
-    public var primaryKeys: [Int64]?
+    package var primaryKeys: [Int64]?
     /// What happened, where, and what to do.
-    public var message: String
+    package var message: String
 
-    public init(
+    package init(
       reason: String, entity: String? = nil, property: String? = nil, count: Int64? = nil,
       primaryKeys: [Int64]? = nil, message: String
     ) {
@@ -221,18 +221,18 @@ public struct RunReport: Codable, Sendable, Equatable {
   }
 
   /// Rows, values or references without a successor.
-  public struct Loss: Codable, Sendable, Equatable {
+  package struct Loss: Codable, Sendable, Equatable {
     /// `entity`, `attribute`, `relationship`, `reference`, `shared-target`, `narrowing`, `history`.
-    public var kind: String
-    public var entity: String?
-    public var property: String?
+    package var kind: String
+    package var entity: String?
+    package var property: String?
     /// Of all stores together, where it is the report's and not a store's.
-    public var count: Int64
+    package var count: Int64
     /// How many stores lost it: 1 where it is a store's.
-    public var stores: Int
-    public var message: String
+    package var stores: Int
+    package var message: String
 
-    public init(
+    package init(
       kind: String, entity: String? = nil, property: String? = nil, count: Int64, stores: Int = 1,
       message: String
     ) {
@@ -245,36 +245,41 @@ public struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  public struct Stage: Codable, Sendable, Equatable {
+  package struct Stage: Codable, Sendable, Equatable {
     /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify`, `commit`, and others.
-    public var stage: String
+    package var stage: String
     /// By the clock; of several stores, their sum.
-    public var seconds: Double
-    public var rows: Int64
-    public var bytes: Int64
+    package var seconds: Double
+    package var rows: Int64
+    package var bytes: Int64
+    /// When the shards of a store that has several were in hand; nil for any other.
+    package var shards: [Shard]?
 
-    public init(stage: String, seconds: Double, rows: Int64, bytes: Int64) {
+    package init(
+      stage: String, seconds: Double, rows: Int64, bytes: Int64, shards: [Shard]? = nil
+    ) {
       self.stage = stage
       self.seconds = seconds
       self.rows = rows
       self.bytes = bytes
+      self.shards = shards
     }
   }
 
   /// Stores that failed for one reason.
-  public struct Failure: Codable, Sendable, Equatable {
-    public var verdict: String
-    public var reason: String
-    public var code: Int?
-    public var count: Int
+  package struct Failure: Codable, Sendable, Equatable {
+    package var verdict: String
+    package var reason: String
+    package var code: Int?
+    package var count: Int
     /// Paths, three at most.
-    public var examples: [String]
+    package var examples: [String]
     /// Of the first of them.
-    public var message: String
+    package var message: String
     /// What to do about all of them.
-    public var advice: String
+    package var advice: String
 
-    public init(
+    package init(
       verdict: String, reason: String, code: Int? = nil, count: Int, examples: [String] = [],
       message: String, advice: String
     ) {
@@ -289,16 +294,16 @@ public struct RunReport: Codable, Sendable, Equatable {
   }
 
   /// A store in the hands of a process.
-  public struct Span: Codable, Sendable, Equatable {
+  package struct Span: Codable, Sendable, Equatable {
     /// From 0: the process that coordinated the store.
-    public var lane: Int
+    package var lane: Int
     /// A place in ``stores``.
-    public var store: Int
-    public var start: Double
-    public var end: Double
-    public var verdict: String
+    package var store: Int
+    package var start: Double
+    package var end: Double
+    package var verdict: String
 
-    public init(
+    package init(
       lane: Int, store: Int, start: Double, end: Double, verdict: String
     ) {
       self.lane = lane
@@ -309,7 +314,7 @@ public struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  public init(
+  package init(
     pipeline: String, pipelineFile: String, run: Run, counts: Counts = Counts(),
     totals: Totals = Totals(), sourceVersions: [Version] = [],
     destinationVersion: String? = nil, stores: [Store] = [], failures: [Failure] = [],

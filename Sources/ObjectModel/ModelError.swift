@@ -14,6 +14,10 @@ public enum ModelError: Error, Sendable, Equatable {
   case noCurrentVersion(path: String, known: [String])
   /// Not an `.xcdatamodeld` folder, where versions could be added or chosen.
   case notABundle(path: String)
+  /// An `.xcdatamodel` folder that is a version of a bundle already.
+  case versionOfABundle(path: String, bundle: String)
+  /// A plain model would become a bundle, and there is one of that name.
+  case bundleExists(path: String)
   /// A name that no version can have.
   case badVersionName(String, reason: String)
   /// A version of that name is there already.
@@ -51,6 +55,11 @@ extension ModelError: CustomStringConvertible {
         + "Name one as PATH:VERSION: \(known.joined(separator: ", "))."
     case .notABundle(let path):
       "\(path) is not an .xcdatamodeld folder. Give the folder that holds the versions."
+    case .versionOfABundle(let path, let bundle):
+      "\(path) is a version of \(bundle). Give that folder."
+    case .bundleExists(let path):
+      "\(path) exists already, so the plain model beside it does not become a bundle. Add the version "
+        + "to the bundle, or remove one of the two."
     case .badVersionName(let name, let reason):
       "\"\(name)\" cannot be the name of a version: \(reason). Choose another, such as \"Shop 2\"."
     case .versionExists(let path, let version):

@@ -46,13 +46,8 @@ extension CoveredTable {
   /// - Returns: `nil` when the table has anything that takes SQLite to write it.
   package init?(_ name: String, key: String?, columns: [String], in file: Connection) throws {
     self.name = name
-    let kind = try file.rows(
-      """
-      SELECT l.type, l.wr, l.strict, m.sql FROM pragma_table_list AS l, main.sqlite_master AS m
-       WHERE l.schema = 'main' AND l.name = ?1 AND m.type = 'table' AND m.name = l.name
-      """, [.text(name)])
-    guard kind.count == 1, kind[0][0].text == "table", kind[0][1].integer == 0,
-      kind[0][2].integer == 0, let sql = kind[0][3].text, CoveredTable.isPlain(sql)
+    guard let shape = try file.shape(of: name), shape.kind == "table", !shape.isWithoutRowID,
+      !shape.isStrict, CoveredTable.isPlain(shape.sql)
     else { return nil }
     var places: [String: Int] = [:]
     for (place, column) in columns.enumerated() { places[column.lowercased()] = place + 1 }
@@ -61,25 +56,19 @@ extension CoveredTable {
     recordPlaces = []
     affinities = Array(repeating: .blob, count: columns.count + 1)
     affinities[0] = .integer
-    var placeOfColumn: [Int64: Int] = [:]
-    let listed = try file.rows(
-      """
-      SELECT cid, name, type, "notnull", pk, hidden FROM pragma_table_xinfo(?1, 'main')
-       ORDER BY cid
-      """, [.text(name)])
-    guard listed.count == columns.count + (key == nil ? 0 : 1) else { return nil }
-    for column in listed {
-      guard let number = column[0].integer, let columnName = column[1].text?.lowercased(),
-        column[3].integer == 0, column[5].integer == 0
-      else { return nil }
-      let type = column[2].text ?? ""
+    var placeOfColumn: [Int: Int] = [:]
+    guard shape.columns.count == columns.count + (key == nil ? 0 : 1) else { return nil }
+    for (number, column) in shape.columns.enumerated() {
+      let columnName = column.name.lowercased()
+      guard !columnName.isEmpty, column.isNullable, !column.isHidden else { return nil }
+      let type = column.declaredType
       if columnName == key?.lowercased() {
-        guard type.uppercased() == "INTEGER", column[4].integer == 1 else { return nil }
+        guard type.uppercased() == "INTEGER", column.keyPlace == 1 else { return nil }
         recordPlaces.append(nil)
         placeOfColumn[number] = 0
       } else {
         // A single INTEGER PRIMARY KEY would be the row's key.
-        guard let place = places[columnName], key == nil || column[4].integer == 0 else {
+        guard let place = places[columnName], key == nil || column.keyPlace == 0 else {
           return nil
         }
         recordPlaces.append(place)
@@ -89,44 +78,32 @@ extension CoveredTable {
     }
     guard key == nil || recordPlaces.contains(where: { $0 == nil }) else { return nil }
     if key == nil {
-      let keys = listed.filter { $0[4].integer != 0 }
-      if keys.count == 1, keys[0][2].text?.uppercased() == "INTEGER" { return nil }
+      let keys = shape.columns.filter { $0.keyPlace != 0 }
+      if keys.count == 1, keys[0].declaredType.uppercased() == "INTEGER" { return nil }
     }
 
     indexes = []
-    for row in try file.rows(
-      #"SELECT name, "unique", origin, partial FROM pragma_index_list(?1, 'main') ORDER BY seq DESC"#,
-      [.text(name)])
-    {
+    for declared in shape.indexes.reversed() {
       // An index that stands for the row's key says that the key is an ordinary column.
-      guard let indexName = row[0].text, row[3].integer == 0,
-        key == nil || row[2].text != "pk",
-        let index = try CoveredTable.index(
-          indexName, isAutomatic: row[2].text != "c", isUnique: row[1].integer != 0,
-          placeOfColumn, in: file)
+      guard !declared.isPartial, key == nil || declared.origin != "pk",
+        let index = CoveredTable.index(declared, placeOfColumn)
       else { return nil }
       indexes.append(index)
     }
   }
 
-  private static func index(
-    _ name: String, isAutomatic: Bool, isUnique: Bool, _ places: [Int64: Int],
-    in file: Connection
-  ) throws -> Index? {
+  private static func index(_ declared: TableShape.Index, _ places: [Int: Int]) -> Index? {
     var index = Index(
-      name: name, isAutomatic: isAutomatic, isUnique: isUnique, fields: [], keyCount: 0)
-    for row in try file.rows(
-      #"SELECT cid, "desc", coll, key FROM pragma_index_xinfo(?1, 'main') ORDER BY seqno"#,
-      [.text(name)])
-    {
-      guard let column = row[0].integer, row[2].text?.uppercased() == "BINARY" else { return nil }
-      // -1 is the row's key; -2 an expression.
-      guard let place = column == -1 ? 0 : places[column] else { return nil }
-      let isKey = row[3].integer != 0
+      name: declared.name, isAutomatic: declared.origin != "c", isUnique: declared.isUnique,
+      fields: [], keyCount: 0)
+    for field in declared.fields {
+      guard field.collation == "BINARY",
+        let place = field.column == -1 ? 0 : places[field.column]
+      else { return nil }
       // Behind what was asked for comes the row's key and nothing else.
-      guard isKey ? index.keyCount == index.fields.count : place == 0 else { return nil }
-      index.fields.append(.init(place: place, isDescending: isKey && row[1].integer != 0))
-      if isKey { index.keyCount += 1 }
+      guard field.isKey ? index.keyCount == index.fields.count : place == 0 else { return nil }
+      index.fields.append(.init(place: place, isDescending: field.isKey && field.isDescending))
+      if field.isKey { index.keyCount += 1 }
     }
     guard index.keyCount > 0, index.fields.count == index.keyCount + 1 else { return nil }
     return index

@@ -6,15 +6,15 @@ import GodwitSQLite
 /// Core Data keeps derived attributes by triggers. How it writes them is known for counts only, so
 /// none is made; one that means the same in the destination is carried.
 /// Source: `core-data-sqlite-format.md` §8.1.
-public struct CarriedTriggers: Sendable, Equatable {
+package struct CarriedTriggers: Sendable, Equatable {
   /// Their SQL, in the source's order. To be run last: triggers would fire while rows are copied.
-  public var statements: [String] = []
+  package var statements: [String] = []
   /// What a person should know: triggers left behind, derived attributes without a trigger.
-  public var notes: [String] = []
+  package var notes: [String] = []
 
   /// SQL functions that only Core Data registers and that its triggers call. A connection that
   /// writes to a table with such a trigger needs stubs of them.
-  public static let coreDataFunctions = [
+  package static let coreDataFunctions = [
     "NSCoreDataDATriggerUpdatedAffectedObjectValue",
     "NSCoreDataDATriggerInsertUpdatedAffectedObjectValue", "NSCoreDataNow",
   ]
@@ -27,7 +27,7 @@ extension DestinationSchema {
   /// A trigger is carried when every table and column of the model that its text names is, under
   /// the destination, the same table and the same property of an entity of the same name; and
   /// when SQLite accepts it over the destination's schema.
-  public func carriedTriggers(from source: StoreBinding) throws -> CarriedTriggers {
+  package func carriedTriggers(from source: StoreBinding) throws -> CarriedTriggers {
     var result = CarriedTriggers()
     var kept: [String] = []
     let triggers = source.store.schemaObjects.filter { $0.kind == .trigger && $0.sql != nil }

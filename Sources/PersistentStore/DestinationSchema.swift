@@ -5,20 +5,20 @@ import GodwitSQLite
 ///
 /// What is written is always the layout of recent frameworks.
 /// Source: `core-data-sqlite-format.md` §2, §8, §13.
-public struct DestinationSchema: Sendable {
-  public let layout: StoreLayout
+package struct DestinationSchema: Sendable {
+  package let layout: StoreLayout
   /// `CREATE` statements in Core Data's order: tables, indexes, control tables.
-  public let statements: [SchemaStatement]
+  package let statements: [SchemaStatement]
 
   /// - Parameter layout: A layout by the rules. Whether a store can be made of it is told by its
   ///   ``StoreLayout/problems``; see ``StoreLayout/requireUsable()``.
-  public init(_ layout: StoreLayout) {
+  package init(_ layout: StoreLayout) {
     self.layout = layout
     statements = layout.statements + Self.controlTables
   }
 
   /// The control tables, which come after everything that the model asks for.
-  public static let controlTables = [
+  package static let controlTables = [
     SchemaStatement(
       table: "Z_PRIMARYKEY",
       sql: "CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY, Z_NAME VARCHAR, "
@@ -37,7 +37,7 @@ public struct DestinationSchema: Sendable {
   ///   - highestKeys: `Z_MAX` of each root entity; 0 where none is given.
   ///   - source: Rows of the source store. Those of history and CloudKit entities are carried;
   ///     they have numbers of their own.
-  public func primaryKeys(highestKeys: [EntityName: Int64], carrying source: [PrimaryKeyRow] = [])
+  package func primaryKeys(highestKeys: [EntityName: Int64], carrying source: [PrimaryKeyRow] = [])
     -> [PrimaryKeyRow]
   {
     let hierarchy = layout.hierarchy

@@ -7,23 +7,23 @@ import GodwitObjectModel
 /// an entity's number in their name have another number. Then the variant that exists is used.
 ///
 /// Source: `core-data-sqlite-format.md` §7 and §9.
-public struct StoreBinding {
-  public let store: SourceStore
+package struct StoreBinding {
+  package let store: SourceStore
   /// The entities that the store holds: those of the model, or of one of its configurations.
-  public let hierarchy: EntityHierarchy
+  package let hierarchy: EntityHierarchy
   /// With the store's own entity numbers, and tables and columns under their real names. Statements
   /// are those of the rules all the same.
-  public let layout: StoreLayout
+  package let layout: StoreLayout
   /// What was not found under any name: `table ZRECIPE`, `column ZRECIPE.ZNAME`,
   /// `join table Z_1TAGS`.
-  public let missing: [String]
+  package let missing: [String]
 
   /// Binds a model to a store.
   ///
   /// - Parameter hierarchy: The whole model, or the entities of the configuration that the store
   ///   was added with. Given the whole model, a store that holds just the entities of one
   ///   configuration is bound to these. See ``fitting(_:to:)``.
-  public init(_ store: SourceStore, _ hierarchy: EntityHierarchy) {
+  package init(_ store: SourceStore, _ hierarchy: EntityHierarchy) {
     let hierarchy = Self.fitting(hierarchy, to: store)
     var layout = StoreLayout(
       hierarchy, frameworkVersion: store.metadata.frameworkVersion ?? StoreLayout.recentFramework,
@@ -65,7 +65,8 @@ public struct StoreBinding {
 extension StoreBinding {
   /// The model as a store uses it: the entities of one configuration, when the store holds just
   /// those; else the model as it is.
-  public static func fitting(_ hierarchy: EntityHierarchy, to store: SourceStore) -> EntityHierarchy
+  package static func fitting(_ hierarchy: EntityHierarchy, to store: SourceStore)
+    -> EntityHierarchy
   {
     let hashed = Set(store.metadata.hashedEntities)
     let names = hashed.isEmpty ? Set(store.entityKeys.map { EntityName($0.name) }) : hashed
@@ -124,12 +125,12 @@ extension StoreBinding {
 
   // MARK: Only what is there
 
-  public func has(_ column: String, in table: String) -> Bool {
+  package func has(_ column: String, in table: String) -> Bool {
     store.columns(of: table).contains { $0.name == column }
   }
 
   /// The table of an entity, or nil when the store lacks it or one of its system columns.
-  public func table(of entity: EntityName) -> EntityTable? {
+  package func table(of entity: EntityName) -> EntityTable? {
     guard let table = layout.table(of: entity),
       EntityTable.systemColumns.allSatisfy({ has($0, in: table.name) })
     else { return nil }
@@ -137,20 +138,20 @@ extension StoreBinding {
   }
 
   /// The column of an attribute or to-one relationship, or nil when the store lacks it.
-  public func column(of property: String, in entity: EntityName) -> String? {
+  package func column(of property: String, in entity: EntityName) -> String? {
     present(layout.column(of: property, in: entity), of: entity)
   }
 
-  public func entityColumn(of property: String, in entity: EntityName) -> String? {
+  package func entityColumn(of property: String, in entity: EntityName) -> String? {
     present(layout.entityColumn(of: property, in: entity), of: entity)
   }
 
-  public func orderColumn(of property: String, in entity: EntityName) -> String? {
+  package func orderColumn(of property: String, in entity: EntityName) -> String? {
     present(layout.orderColumn(of: property, in: entity), of: entity)
   }
 
   /// The join table of a to-many relationship, or nil when the store lacks it.
-  public func join(of relationship: String, in entity: EntityName) -> (
+  package func join(of relationship: String, in entity: EntityName) -> (
     table: JoinTable, isFirst: Bool
   )? {
     layout.join(of: relationship, in: entity).flatMap { found in
@@ -160,14 +161,14 @@ extension StoreBinding {
   }
 
   /// The join tables that the store has.
-  public var joinTables: [JoinTable] {
+  package var joinTables: [JoinTable] {
     layout.joinTables.filter {
       has($0.firstColumn, in: $0.name) && has($0.secondColumn, in: $0.name)
     }
   }
 
   /// `Z_ENT` of an entity in this store.
-  public func number(of entity: EntityName) -> Int64 { Int64(layout.entityNumbers[entity] ?? 0) }
+  package func number(of entity: EntityName) -> Int64 { Int64(layout.entityNumbers[entity] ?? 0) }
 
   private func present(_ column: String?, of entity: EntityName) -> String? {
     guard let column, let table = table(of: entity), has(column, in: table.name) else {

@@ -4,39 +4,39 @@ import GodwitSQLite
 /// How many rows a store has of what, and about how many bytes.
 ///
 /// One scan a table at most. Bytes are estimated from a sample of rows.
-public struct StoreCensus: Sendable, Equatable {
+package struct StoreCensus: Sendable, Equatable {
   /// The rows of one entity.
-  public struct EntityRows: Sendable, Equatable {
-    public var count: Int64
+  package struct EntityRows: Sendable, Equatable {
+    package var count: Int64
     /// The lowest and highest `Z_PK`; nil without rows.
-    public var keys: ClosedRange<Int64>?
+    package var keys: ClosedRange<Int64>?
   }
 
   /// One entity table.
-  public struct Table: Sendable, Equatable {
-    public var name: String
-    public var rows: Int64
-    public var keys: ClosedRange<Int64>?
+  package struct Table: Sendable, Equatable {
+    package var name: String
+    package var rows: Int64
+    package var keys: ClosedRange<Int64>?
     /// Row bytes, indexes not counted. An estimate.
-    public var bytes: Int64
+    package var bytes: Int64
   }
 
-  public private(set) var entities: [EntityName: EntityRows] = [:]
+  package private(set) var entities: [EntityName: EntityRows] = [:]
   /// By the name of the table.
-  public private(set) var tables: [String: Table] = [:]
+  package private(set) var tables: [String: Table] = [:]
   /// Rows whose `Z_ENT` is not a concrete entity of their table: one finding a table.
-  public private(set) var unknownEntityRows: [StoreFinding] = []
+  package private(set) var unknownEntityRows: [StoreFinding] = []
   /// Rows of each join table.
-  public private(set) var joinRows: [String: Int64] = [:]
+  package private(set) var joinRows: [String: Int64] = [:]
 
   /// Rows of each entity of the model, abstract ones and those without rows included.
-  public var rows: [EntityName: Int64] { entities.mapValues(\.count) }
+  package var rows: [EntityName: Int64] { entities.mapValues(\.count) }
 
   /// Rows that a byte estimate looks at in each table.
   private static let sampleSize: Int64 = 256
   private static let rowsAPlace: Int64 = 4
 
-  public init(_ binding: StoreBinding) throws {
+  package init(_ binding: StoreBinding) throws {
     let connection = binding.store.connection
     for table in binding.layout.tables {
       for name in table.entities { entities[name] = EntityRows(count: 0, keys: nil) }

@@ -5,7 +5,7 @@ import SystemPackage
 /// Why a store cannot be read, or a schema not be made for one.
 ///
 /// In every case the store is as it was.
-public enum StoreError: Error, Sendable, Equatable {
+package enum StoreError: Error, Sendable, Equatable {
   case notFound(FilePath)
   /// The store, or a file or folder that belongs to it, is a symbolic link, a FIFO, a socket or a
   /// device, or a folder in the place of a file.
@@ -37,7 +37,7 @@ public enum StoreError: Error, Sendable, Equatable {
 
 extension StoreError {
   /// Core Data's error code. Source: `core-data-migration.md` §1.4.
-  public var code: Int {
+  package var code: Int {
     switch self {
     case .notFound, .unusualFile, .superJournal, .empty, .notSQLite, .impossibleHeader,
       .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
@@ -49,7 +49,7 @@ extension StoreError {
   }
 
   /// True when the file says so; a read that went wrong may say the same.
-  public var isDamage: Bool {
+  package var isDamage: Bool {
     switch self {
     case .empty, .notSQLite, .impossibleHeader, .truncated, .damaged, .notCoreData, .modelCache:
       true
@@ -58,7 +58,7 @@ extension StoreError {
   }
 
   /// True when the volume of the run directory, not the store, is the trouble.
-  public var isOutOfSpace: Bool {
+  package var isOutOfSpace: Bool {
     if case .cannotCopy(_, _, let errno) = self {
       return errno == ENOSPC || errno == EDQUOT
     }
@@ -75,7 +75,7 @@ extension StoreError: CustomStringConvertible {
       + "file, \(target)."
   }
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .notFound(let path): "\(path) does not exist. Check the path."
     case .unusualFile(let path, let kind, let store):

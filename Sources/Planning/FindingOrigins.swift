@@ -7,7 +7,7 @@ import GodwitPersistentStore
 /// that the mapping makes the destination's of.
 ///
 /// By it, what the source had already is told from what the migration made.
-public struct FindingOrigins: Sendable {
+package struct FindingOrigins: Sendable {
   private struct Place: Hashable {
     var entity: String
     var property: String?
@@ -21,7 +21,7 @@ public struct FindingOrigins: Sendable {
 
   /// - Parameter store: The source of the plan, or its private clone.
   /// - Throws: As ``Planner/plan(_:)`` does for a store without a model.
-  public init(
+  package init(
     _ plan: MigrationPlan, _ request: MigrationRequest, store: SourceStore
   ) throws {
     let request = try MergedModels.resolve(request, for: store)
@@ -52,7 +52,7 @@ public struct FindingOrigins: Sendable {
   }
 
   /// The source's findings, judged under its own model.
-  public func findings(of store: SourceStore) throws -> [StoreFinding] {
+  package func findings(of store: SourceStore) throws -> [StoreFinding] {
     let binding = StoreBinding(store, source)
     let jobs = StoreSoundness.jobs(binding, aspects: Set(StoreFinding.Kind.allCases))
     return try StoreSoundness.structure(of: binding)
@@ -62,7 +62,7 @@ public struct FindingOrigins: Sendable {
 
   /// How many of the rows of a finding about the destination none of the source's findings of the
   /// same kind accounts for.
-  public func newRows(_ finding: StoreFinding, beside found: [StoreFinding]) -> Int64 {
+  package func newRows(_ finding: StoreFinding, beside found: [StoreFinding]) -> Int64 {
     let places = places(of: finding)
     let known = found.reduce(Int64(0)) { sum, other in
       let place = Place(entity: other.entity ?? "", property: other.property)

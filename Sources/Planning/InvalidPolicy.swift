@@ -1,6 +1,6 @@
 /// What is done about rows that the destination's validation rules refuse. Only migrations by a mapping
 /// model validate rows, as Core Data does.
-public enum InvalidPolicy: String, Codable, Sendable, CaseIterable {
+package enum InvalidPolicy: String, Codable, Sendable, CaseIterable {
   /// The migration is refused.
   case fail
   /// An attribute that breaks a rule gets its default value. A row that breaks one all the same

@@ -7,79 +7,79 @@ import GodwitPersistentStore
 /// Workers and the commit follow the plan and decide nothing: destination numbers, keys, columns
 /// and shards stand here. It is written to the run directory once; every checkpoint carries its
 /// ``fingerprint``, so work done under another plan is never mistaken for this one's.
-public struct MigrationPlan: Codable, Sendable, Equatable {
+package struct MigrationPlan: Codable, Sendable, Equatable {
   /// The layout of this file. A plan of another version is made again, never guessed at.
-  public static let formatVersion = 3
+  package static let formatVersion = 3
 
-  public var formatVersion = MigrationPlan.formatVersion
+  package var formatVersion = MigrationPlan.formatVersion
   /// SHA-256 in hexadecimal over everything else in the plan.
-  public var fingerprint = ""
+  package var fingerprint = ""
 
   /// The source store, as given.
-  public var sourcePath: String
+  package var sourcePath: String
   /// Evidence that the source is still the one that was planned for.
-  public var sourceIdentity: StoreIdentity
+  package var sourceIdentity: StoreIdentity
   /// The file that is read: the source itself, or its private clone in the run directory.
-  public var readPath: String
+  package var readPath: String
   /// The source's `_EXTERNAL_DATA` folder; it need not exist.
-  public var externalDataPath: String
+  package var externalDataPath: String
   /// Where the destination goes; the source's own path when it takes the source's place.
-  public var destinationPath: String
+  package var destinationPath: String
 
-  public var source: ModelIdentity
-  public var destination: ModelIdentity
+  package var source: ModelIdentity
+  package var destination: ModelIdentity
   /// True when the mapping was inferred.
-  public var isLightweight: Bool
+  package var isLightweight: Bool
 
   /// Everything of the destination's `sqlite_master`, in the order in which Core Data makes it.
-  public var schema: [SchemaStatement]
-  public var control: ControlRows
-  public var tables: [TablePlan]
-  public var joinTables: [JoinTablePlan]
-  public var foreignTables: [ForeignTablePlan]
+  package var schema: [SchemaStatement]
+  package var control: ControlRows
+  package var tables: [TablePlan]
+  package var joinTables: [JoinTablePlan]
+  package var foreignTables: [ForeignTablePlan]
   /// SQL of the triggers that are carried, made last.
-  public var triggers: [String]
+  package var triggers: [String]
   /// SQL of indexes on foreign tables.
-  public var foreignIndexes: [String]
+  package var foreignIndexes: [String]
 
   /// The shards. A unit's place in this list is its number.
-  public var units: [Shard]
+  package var units: [Shard]
   /// Checks across the rows of the source that no shard can make.
-  public var audits: [StoreSoundness.Job]
+  package var audits: [StoreSoundness.Job]
   /// What a person should know: renames, narrowing, triggers that could not be carried.
-  public var notes: [String]
+  package var notes: [String]
   /// Rows, values and references of the source that the migration drops, counted while planning.
-  public var losses: [Loss] = []
+  package var losses: [Loss] = []
   /// What is wrong with the source's control tables and schema, where the request accepts it: the
   /// destination has these again.
-  public var acceptedDamage: [StoreFinding] = []
+  package var acceptedDamage: [StoreFinding] = []
   /// The entity mappings, where mapping models were given.
-  public var mapped: MappedPlan?
+  package var mapped: MappedPlan?
 }
 
 /// One version of a model, by what a store records of it.
-public struct ModelIdentity: Codable, Sendable, Equatable {
+package struct ModelIdentity: Codable, Sendable, Equatable {
   /// The version's name, where the model came with one.
-  public var versionName: String?
-  public var checksum: String
+  package var versionName: String?
+  package var checksum: String
 
-  public init(versionName: String?, checksum: String) {
+  package init(versionName: String?, checksum: String) {
     self.versionName = versionName
     self.checksum = checksum
   }
 }
 
 /// The rows of the three control tables.
-public struct ControlRows: Codable, Sendable, Equatable {
+package struct ControlRows: Codable, Sendable, Equatable {
   /// `Z_PRIMARYKEY`, entities of history included.
-  public var primaryKeys: [PrimaryKeyRow]
-  public var storeUUID: String
+  package var primaryKeys: [PrimaryKeyRow]
+  package var storeUUID: String
   /// `Z_PLIST`: a binary property list.
-  public var metadata: [UInt8]
+  package var metadata: [UInt8]
   /// `Z_CONTENT`: a raw-deflated keyed archive.
-  public var modelCache: [UInt8]
+  package var modelCache: [UInt8]
   /// True when the file's header is to say WAL, as the source's does.
-  public var isWAL: Bool
+  package var isWAL: Bool
 
   init(
     primaryKeys: [PrimaryKeyRow], storeUUID: String, metadata: [UInt8], modelCache: [UInt8],
@@ -98,7 +98,7 @@ public struct ControlRows: Codable, Sendable, Equatable {
 
   // Bytes as base64: as numbers they would be most of a plan.
 
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     primaryKeys = try container.decode([PrimaryKeyRow].self, forKey: .primaryKeys)
     storeUUID = try container.decode(String.self, forKey: .storeUUID)
@@ -107,7 +107,7 @@ public struct ControlRows: Codable, Sendable, Equatable {
     isWAL = try container.decode(Bool.self, forKey: .isWAL)
   }
 
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(primaryKeys, forKey: .primaryKeys)
     try container.encode(storeUUID, forKey: .storeUUID)
@@ -118,7 +118,7 @@ public struct ControlRows: Codable, Sendable, Equatable {
 }
 
 /// How the rows of one destination table come to be.
-public enum TableStrategy: String, Codable, Sendable {
+package enum TableStrategy: String, Codable, Sendable {
   /// Nothing in any row changes: the rows move unread by the copy stage.
   case carried
   /// Rows are computed by the entity programs.
@@ -130,65 +130,65 @@ public enum TableStrategy: String, Codable, Sendable {
 }
 
 /// One destination entity table: a root entity with everything below it.
-public struct TablePlan: Codable, Sendable, Equatable {
+package struct TablePlan: Codable, Sendable, Equatable {
   /// The destination's table; the source's for a removed one.
-  public var name: String
-  public var root: EntityName
-  public var way: TableStrategy
+  package var name: String
+  package var root: EntityName
+  package var way: TableStrategy
   /// Columns after `Z_PK`, `Z_ENT` and `Z_OPT`.
-  public var columns: [String]
+  package var columns: [String]
   /// Nil only for an empty table.
-  public var sourceTable: String?
+  package var sourceTable: String?
   /// For a carried table: the source's columns in the order of ``columns``.
-  public var carriedColumns: [String]
+  package var carriedColumns: [String]
   /// Columns of the source that the copy stage reads after `Z_PK`, `Z_ENT` and `Z_OPT`.
-  public var copyColumns: [String]
+  package var copyColumns: [String]
   /// SQL expressions that follow ``copyColumns`` in what the copy stage reads: values of derived
   /// attributes that are new. Made by the planner from quoted names only.
-  public var copyExpressions: [String]
+  package var copyExpressions: [String]
   /// Columns of the source that the link stage reads after `Z_PK` and `Z_ENT`.
-  public var linkColumns: [String]
+  package var linkColumns: [String]
   /// Pair queries, each ordered by row key, that give relationship columns their values.
-  public var pairQueries: [PairQuery]
-  public var entities: [EntityProgram]
+  package var pairQueries: [PairQuery]
+  package var entities: [EntityProgram]
   /// `Z_ENT` of source rows that another table plan takes care of.
-  public var elsewhere: [Int64]
+  package var elsewhere: [Int64]
   /// Rows that the destination table will have, from the census.
-  public var expectedRows: Int64
+  package var expectedRows: Int64
 
   /// Places in ``columns`` that the copy stage fills, ascending.
-  public var attributePlaces: [Int]
+  package var attributePlaces: [Int]
   /// Places in ``columns`` that the link stage fills, ascending.
-  public var relationshipPlaces: [Int]
+  package var relationshipPlaces: [Int]
 }
 
 /// What becomes of the objects of one source entity.
-public struct EntityProgram: Codable, Sendable, Equatable {
-  public var source: EntityName
+package struct EntityProgram: Codable, Sendable, Equatable {
+  package var source: EntityName
   /// Nil for an entity without successor: its rows are looked at and left behind.
-  public var destination: EntityName?
+  package var destination: EntityName?
   /// `Z_ENT` in the source store.
-  public var sourceNumber: Int64
+  package var sourceNumber: Int64
   /// `Z_ENT` in the destination store; 0 without a successor.
-  public var destinationNumber: Int64
+  package var destinationNumber: Int64
   /// One for each of ``TablePlan/attributePlaces``.
-  public var attributes: [AttributeProgram]
+  package var attributes: [AttributeProgram]
   /// One for each of ``TablePlan/relationshipPlaces``.
-  public var relationships: [RelationshipProgram]
+  package var relationships: [RelationshipProgram]
   /// The source model's rules about a row, by place in ``TablePlan/copyColumns``.
-  public var sourceRules: RowRules
+  package var sourceRules: RowRules
   /// The destination model's rules about a row, by place in ``TablePlan/columns``.
-  public var destinationRules: RowRules
+  package var destinationRules: RowRules
   /// The to-one relationships of the source entity, whose targets the link stage looks at.
-  public var references: [ReferenceCheck]
+  package var references: [ReferenceCheck]
   /// The model editor's rules, by place in ``TablePlan/columns``, where they decide.
-  public var validation: ValidationRules?
+  package var validation: ValidationRules?
   /// The inferred entity mapping's name, as Core Data would give it; nil without a successor.
-  public var mapping: String?
+  package var mapping: String?
 }
 
 /// What gives one attribute column its value. Numbers are places in ``TablePlan/copyColumns``.
-public enum AttributeProgram: Codable, Sendable, Equatable {
+package enum AttributeProgram: Codable, Sendable, Equatable {
   case null
   case constant(StoredDefault)
   case source(Int)
@@ -208,7 +208,7 @@ public enum AttributeProgram: Codable, Sendable, Equatable {
 }
 
 /// What gives one relationship column its value. Numbers are places in ``TablePlan/linkColumns``.
-public enum RelationshipProgram: Codable, Sendable, Equatable {
+package enum RelationshipProgram: Codable, Sendable, Equatable {
   case null
   /// The key of a to-one relationship; NULL when the target's entity has no successor.
   case key(reference: Int)
@@ -229,20 +229,20 @@ public enum RelationshipProgram: Codable, Sendable, Equatable {
 }
 
 /// A to-one relationship of a source entity and what may be its target.
-public struct ReferenceCheck: Codable, Sendable, Equatable {
-  public var relationship: String
+package struct ReferenceCheck: Codable, Sendable, Equatable {
+  package var relationship: String
   /// Place of the key in ``TablePlan/linkColumns``.
-  public var key: Int
+  package var key: Int
   /// Place of the `Z<n>_` column, where there is one.
-  public var entityColumn: Int?
+  package var entityColumn: Int?
   /// Place of the `Z_FOK_` column, where the inverse is ordered.
-  public var orderColumn: Int?
+  package var orderColumn: Int?
   /// The table that holds the targets in the source store.
-  public var targetTable: String
+  package var targetTable: String
   /// `Z_ENT` of every entity that may be a target, in the source store.
-  public var allowed: [Int64]
+  package var allowed: [Int64]
   /// Source `Z_ENT` → destination `Z_ENT`, for those that survive as targets.
-  public var surviving: [Int: Int64]
+  package var surviving: [Int: Int64]
 }
 
 /// Pairs of keys out of the source store: how a relationship that changes its form is read.
@@ -250,67 +250,67 @@ public struct ReferenceCheck: Codable, Sendable, Equatable {
 /// The text takes the lowest and highest row key as `?1` and `?2` and gives, ordered by the row
 /// key, four columns: row key, key of the other object, the other object's `Z_ENT` in the
 /// destination or NULL, place or NULL.
-public struct PairQuery: Codable, Sendable, Equatable {
-  public var relationship: String
-  public var sql: String
+package struct PairQuery: Codable, Sendable, Equatable {
+  package var relationship: String
+  package var sql: String
   /// Counts the rows of one owner (`?1`) whose key is lower than `?2`, so that a shard can go on
   /// counting places where the one before it ended. Nil when places come from the source.
-  public var rankSQL: String?
+  package var rankSQL: String?
 }
 
 /// One destination join table.
-public struct JoinTablePlan: Codable, Sendable, Equatable {
-  public var name: String
+package struct JoinTablePlan: Codable, Sendable, Equatable {
+  package var name: String
   /// First key, second key, then the order columns there are.
-  public var columns: [String]
-  public var way: TableStrategy
+  package var columns: [String]
+  package var way: TableStrategy
   /// For a carried one: the source's table and its columns in the order of ``columns``.
-  public var sourceTable: String?
-  public var carriedColumns: [String]
+  package var sourceTable: String?
+  package var carriedColumns: [String]
   /// For a computed one: `?1` and `?2` bound the first key; as many columns as ``columns``,
   /// ordered by the first and second key.
-  public var sql: String?
+  package var sql: String?
   /// Places in ``columns`` whose value is a rank to be counted by the link stage: the order
   /// columns of a relationship that becomes ordered. `rankBy` is the place of the owner's key.
-  public var ranks: [JoinRank]
+  package var ranks: [JoinRank]
   /// Where the first keys come from, for cutting shards; none for an empty table.
-  public var keySources: [KeySource] = []
+  package var keySources: [KeySource] = []
 
   /// A column of the source store.
-  public struct KeySource: Codable, Sendable, Equatable {
-    public var table: String
-    public var column: String
+  package struct KeySource: Codable, Sendable, Equatable {
+    package var table: String
+    package var column: String
   }
 }
 
 /// An order column that the source does not have.
-public struct JoinRank: Codable, Sendable, Equatable {
-  public var place: Int
-  public var ownerPlace: Int
+package struct JoinRank: Codable, Sendable, Equatable {
+  package var place: Int
+  package var ownerPlace: Int
   /// Counts the owner's (`?1`) members of lower first keys than `?2`; nil when the owner is the
   /// first column, whose members never lie in two shards.
-  public var sql: String?
+  package var sql: String?
 }
 
 /// A table that is not Core Data's own: carried as it is, but for entity numbers in it.
-public struct ForeignTablePlan: Codable, Sendable, Equatable {
-  public var name: String
+package struct ForeignTablePlan: Codable, Sendable, Equatable {
+  package var name: String
   /// `CREATE TABLE` as the source has it.
-  public var sql: String
-  public var columns: [String]
+  package var sql: String
+  package var columns: [String]
   /// What to select from the source for each of ``columns``: a quoted column, or a CASE that
   /// renumbers entities.
-  public var expressions: [String]
+  package var expressions: [String]
   /// What the table's row id can be called by; nil for a table WITHOUT ROWID, which is one shard.
-  public var rowIDName: String?
+  package var rowIDName: String?
 }
 
 /// A piece of one table: the rows whose key lies in ``keys``. The unit of retry.
 ///
 /// Running it twice gives the same checkpoint. It takes in every entity of the table, since they
 /// share one key space and their rows lie side by side in its b-tree.
-public struct Shard: Codable, Sendable, Equatable {
-  public enum Subject: Codable, Sendable, Hashable {
+package struct Shard: Codable, Sendable, Equatable {
+  package enum Subject: Codable, Sendable, Hashable {
     /// Number in ``MigrationPlan/tables``.
     case table(Int)
     /// Number in ``MigrationPlan/joinTables``; keys are those of the first column.
@@ -325,13 +325,13 @@ public struct Shard: Codable, Sendable, Equatable {
     case inserted(Int)
   }
 
-  public var subject: Subject
+  package var subject: Subject
   /// Both ends included. Gaps are allowed; overlaps are not.
-  public var keys: ClosedRange<Int64>
+  package var keys: ClosedRange<Int64>
   /// Bytes of row data expected, from the census. Not a limit.
-  public var estimatedBytes: Int64
+  package var estimatedBytes: Int64
 
-  public init(subject: Subject, keys: ClosedRange<Int64>, estimatedBytes: Int64) {
+  package init(subject: Subject, keys: ClosedRange<Int64>, estimatedBytes: Int64) {
     self.subject = subject
     self.keys = keys
     self.estimatedBytes = estimatedBytes
@@ -343,7 +343,7 @@ extension MigrationPlan {
   ///
   /// Copy: rows that are computed. Link: rows with relationships, carried ones too, for their
   /// targets are looked at. Validate: everything. Verify: everything that is in the destination.
-  public func units(in stage: PlanStage) -> [Int] {
+  package func units(in stage: PlanStage) -> [Int] {
     units.indices.filter { number in
       switch units[number].subject {
       case .mapping(let index):
@@ -397,10 +397,10 @@ extension MigrationPlan {
 extension MigrationPlan {
   /// Copy, link and validate of a unit are done in one pass: keys are kept, and link reads the
   /// source alone, so that no unit has to wait for another.
-  public var isOnePass: Bool { mapped == nil }
+  package var isOnePass: Bool { mapped == nil }
 }
 
 /// The stages that go over shards.
-public enum PlanStage: String, Codable, Sendable, CaseIterable {
+package enum PlanStage: String, Codable, Sendable, CaseIterable {
   case copy, link, validate, verify
 }

@@ -2,57 +2,59 @@ import GodwitObjectModel
 import SystemPackage
 
 /// One store and what is wanted of it.
-public struct MigrationRequest: Sendable {
-  public var store: FilePath
+package struct MigrationRequest: Sendable {
+  package var store: FilePath
   /// Every model version that was given, in the order given.
-  public var models: [ModelVersion]
+  package var models: [ModelVersion]
   /// The same, apart by the MODEL that each was given in: what may be merged, see ``MergedModels``.
-  public var bundles: [[ModelVersion]] = []
+  package var bundles: [[ModelVersion]] = []
   /// True where the store is of a merger of the models given: see ``MergedModels``.
-  public var isOfMergedModel = false
+  package var isOfMergedModel = false
   /// The destination version. Nil: the current version of the models given.
-  public var destination: ModelVersion?
+  package var destination: ModelVersion?
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.
-  public var infersMapping: Bool
+  package var infersMapping: Bool
   /// Core Data's `NSMigratePersistentStoresAutomaticallyOption`.
-  public var migrates: Bool
+  package var migrates: Bool
   /// Nil: the destination takes the source's place.
-  public var output: FilePath?
+  package var output: FilePath?
   /// The run directory's `snapshot` folder, for a private clone of a store with a WAL.
-  public var snapshotFolder: FilePath
+  package var snapshotFolder: FilePath
   /// Row bytes that one shard should hold.
-  public var shardBytes: Int64
+  package var shardBytes: Int64
   /// The operator's word that no other process has the store open. It only counts where that cannot
   /// be found out.
-  public var isStoreOffline = false
+  package var isStoreOffline = false
   /// Carries on with a store that is not sound: what can be rebuilt is rebuilt, the rest is
   /// carried as found and reported.
-  public var acceptsDamage: Bool
+  package var acceptsDamage: Bool
   /// Mapping models. Those that are for this pair of models win over inference, and are run one
   /// after the other.
-  public var mappings: [MappingFile]
+  package var mappings: [MappingFile]
   /// Whether the mapping models are for several stores of different versions, as a pipeline's are:
   /// one that was made for other models than a store's is left out with a note, not refused.
-  public var sharesMappings = false
+  package var sharesMappings = false
   /// Gives every destination table new keys, as Core Data does. Otherwise `Z_PK` is kept where one
   /// source object gives one destination object.
-  public var renumbersKeys: Bool
+  package var renumbersKeys: Bool
+  /// False where all work is done again after a crash: nothing is compared with an earlier plan.
+  package var keepsCheckpoints = true
   /// Whether the versions between the store's and the destination's are gone through.
-  public var chain = Chain.direct
+  package var chain = Chain.direct
   /// What is done about rows, values and references that would be dropped.
-  public var losses = LossPolicy.warn
+  package var losses = LossPolicy.warn
   /// What is done about rows that the destination's validation refuses.
-  public var invalid = InvalidPolicy.fail
+  package var invalid = InvalidPolicy.fail
   /// The entity migration policies that mapping models may name.
-  public var policies = RegisteredPolicies.none
+  package var policies = RegisteredPolicies.none
   /// What ``Chain/staged`` goes by.
-  public var stages: StagedMigration?
+  package var stages: StagedMigration?
 
   /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
   /// a killed worker loses less than a second.
-  public static let defaultShardBytes: Int64 = 16 << 20
+  package static let defaultShardBytes: Int64 = 16 << 20
 
-  public init(
+  package init(
     store: FilePath, models: [ModelVersion], destination: ModelVersion?,
     infersMapping: Bool = true, migrates: Bool = true, output: FilePath?,
     snapshotFolder: FilePath, shardBytes: Int64 = MigrationRequest.defaultShardBytes,
@@ -76,7 +78,7 @@ extension MigrationRequest {
   /// SHA-256 of the team's own code, in hexadecimal, where the destination depends on it: by
   /// stages, or by policies that a mapping model names. Nobody can see what code does, so another
   /// build of it counts as another.
-  public var ownCodeDigest: String? {
+  package var ownCodeDigest: String? {
     let namesPolicy = mappings.contains { file in
       file.document.entityMappings.contains { $0.policy != nil }
     }
@@ -86,7 +88,7 @@ extension MigrationRequest {
 }
 
 /// How a store comes over several versions.
-public enum Chain: String, Codable, Sendable, CaseIterable {
+package enum Chain: String, Codable, Sendable, CaseIterable {
   /// In one step, as Core Data does. Source: `core-data-migration.md` §1.3.
   case direct
   /// By the cheapest safe way through the versions between, see ``VersionPath``.
@@ -146,7 +148,7 @@ public struct Reason: Codable, Sendable, Equatable {
 }
 
 /// The outcome of planning.
-public enum PlanOutcome: Sendable {
+package enum PlanOutcome: Sendable {
   /// The store opens under the destination model as it is.
   case sameModel(notes: [String])
   /// The rows, or a missing permission, forbid it. `code` is Core Data's.

@@ -3,7 +3,7 @@ import GodwitPersistentStore
 /// Why a store cannot be planned for, though it can be read.
 ///
 /// In every case nothing was written but, perhaps, a private clone in the run directory.
-public enum PlanError: Error, Sendable {
+package enum PlanError: Error, Sendable {
   /// No given model, nor the store's own, has the version hashes that the store records.
   case missingSourceModel(store: String, differing: [Reason])
   /// No destination was named and the models given have no current version.
@@ -18,7 +18,7 @@ public enum PlanError: Error, Sendable {
 
 extension PlanError {
   /// Core Data's error code, where it has one. Source: `core-data-migration.md` §1.4.
-  public var code: Int? {
+  package var code: Int? {
     switch self {
     case .missingSourceModel: 134_130
     case .noDestination, .ambiguousMapping: nil
@@ -27,7 +27,7 @@ extension PlanError {
     }
   }
 
-  public var reasons: [Reason] {
+  package var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing
     case .noDestination, .ambiguousMapping: []
@@ -38,7 +38,7 @@ extension PlanError {
 }
 
 extension Reason {
-  public init(finding: StoreFinding) {
+  package init(finding: StoreFinding) {
     self.init(
       reason: finding.kind.rawValue, entity: finding.entity, property: finding.property,
       message: finding.description, primaryKeys: finding.examples.isEmpty ? nil : finding.examples,
@@ -47,7 +47,7 @@ extension Reason {
 }
 
 extension PlanError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .missingSourceModel(let store, let differing):
       "\(store): no model has the version hashes that the store records"

@@ -50,7 +50,8 @@ struct PlanMaker {
       ).losses()
     plan.acceptedDamage = acceptedDamage
     plan.units = try units(of: plan)
-    plan.fingerprint = try fingerprint(of: plan)
+    plan.fingerprint =
+      try request.keepsCheckpoints ? fingerprint(of: plan) : nameOfWork(plan)
     return plan
   }
 
@@ -194,6 +195,16 @@ struct PlanMaker {
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
       modelCache: try context.destination.hierarchy.modelCacheBytes(),
       isWAL: context.store.header.isWAL)
+  }
+
+  /// For work that no other run takes up: it tells runs apart, and costs no encoding.
+  private func nameOfWork(_ plan: MigrationPlan) -> String {
+    var digest = SHA256()
+    for text in [
+      plan.sourceIdentity.name, plan.sourcePath, plan.destinationPath, plan.source.checksum,
+      plan.destination.checksum,
+    ] { digest.update(Array(text.utf8) + [0]) }
+    return Hexadecimal.text(of: digest.finish())
   }
 
   func fingerprint(of plan: MigrationPlan) throws -> String {

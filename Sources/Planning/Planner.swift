@@ -10,11 +10,11 @@ import SystemPackage
 ///
 /// Planning reads and decides; it writes nothing but, for a store with a WAL, a private clone in
 /// the run directory. The same input gives the same plan, so that a rerun finds its checkpoints.
-public struct Planner: Sendable {
-  public init() {}
+package struct Planner: Sendable {
+  package init() {}
 
   /// - Throws: ``PlanError``, `StoreError`, `ModelError`, `SQLiteError`.
-  public func plan(_ request: MigrationRequest) throws -> PlanOutcome {
+  package func plan(_ request: MigrationRequest) throws -> PlanOutcome {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     do {
       return try plan(request, for: store)
@@ -197,8 +197,8 @@ public struct Planner: Sendable {
 /// Core Data tolerates references to missing objects and one-sided one-to-one relationships, and
 /// a lightweight migration of its own does not validate; everything else that
 /// is wrong with a store was made by something other than Core Data, and what it meant is not known.
-public enum Damage {
-  public static func isDamage(_ finding: StoreFinding) -> Bool {
+package enum Damage {
+  package static func isDamage(_ finding: StoreFinding) -> Bool {
     switch finding.kind {
     case .note, .validation, .dangling, .inverse: false
     default: true
@@ -206,7 +206,7 @@ public enum Damage {
   }
 
   /// True for damage that the destination mends (a missing index) or carries as it was found.
-  public static func isAcceptable(_ finding: StoreFinding) -> Bool {
+  package static func isAcceptable(_ finding: StoreFinding) -> Bool {
     switch finding.kind {
     case .file, .schema, .unique: false
     default: true

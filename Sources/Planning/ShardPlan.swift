@@ -1,8 +1,8 @@
 import GodwitSQLite
 
 /// How a table's key range is cut into shards.
-public struct ShardPlan: Sendable, Equatable {
-  public let ranges: [ClosedRange<Int64>]
+package struct ShardPlan: Sendable, Equatable {
+  package let ranges: [ClosedRange<Int64>]
 
   /// Shards of a table at most. Beyond it shards grow, so that a plan stays a small file.
   static let mostShards: Int64 = 20_000
@@ -16,7 +16,7 @@ public struct ShardPlan: Sendable, Equatable {
   ///   - budgetBytes: Row bytes that a shard should hold; at least 1.
   ///   - boundary: The key of the row with a given place in key order. Asked only where keys are
   ///     sparse, so that equal ranges would hold unequal numbers of rows.
-  public init(
+  package init(
     keys: ClosedRange<Int64>?, rows: Int64, bytes: Int64, budgetBytes: Int64,
     boundary: (Int64) throws -> Int64?
   ) rethrows {

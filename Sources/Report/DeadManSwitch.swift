@@ -1,4 +1,5 @@
 import Foundation
+import GodwitPrograms
 
 /// A service that raises an alarm when a run does not report: it is called when the run starts, and
 /// when it ends, well or badly. Nothing that goes wrong with it ends or delays a run.
@@ -6,8 +7,8 @@ import Foundation
 /// The addresses are those of Healthchecks (https://healthchecks.io/docs/http_api/) and what imitates
 /// it: the address itself for success, with `/start` and `/fail` for the others. The program `curl`
 /// calls it, found on the `PATH` when it is needed.
-public struct DeadManSwitch: Sendable {
-  public enum Signal: String, Sendable, CaseIterable {
+package struct DeadManSwitch: Sendable {
+  package enum Signal: String, Sendable, CaseIterable {
     case start = "/start"
     case success = ""
     case failure = "/fail"
@@ -22,7 +23,7 @@ public struct DeadManSwitch: Sendable {
   ///   - program: The path of `curl`.
   ///   - timeoutSeconds: How long a call may hold up the run.
   /// - Returns: Nil for an address that is none.
-  public init?(
+  package init?(
     address: String, program: String? = DeadManSwitch.program, timeoutSeconds: Int = 10
   ) {
     guard Self.isAddress(address) else { return nil }
@@ -32,10 +33,10 @@ public struct DeadManSwitch: Sendable {
   }
 
   /// The path of `curl`; nil where it is not installed.
-  public static var program: String? { HelperProgram(named: "curl")?.path }
+  package static var program: String? { HelperProgram(named: "curl")?.path }
 
   /// Tells whether a pipeline may name this address.
-  public static func isAddress(_ text: String) -> Bool {
+  package static func isAddress(_ text: String) -> Bool {
     guard let url = URLComponents(string: text), let host = url.host, !host.isEmpty,
       url.scheme == "https" || url.scheme == "http", url.user == nil, url.fragment == nil
     else { return false }
@@ -48,7 +49,7 @@ public struct DeadManSwitch: Sendable {
   /// Calls the address, and waits for it at most until the time is over.
   ///
   /// - Returns: Why it could not be called, for the log; nil where it was.
-  public func send(_ signal: Signal) -> String? {
+  package func send(_ signal: Signal) -> String? {
     guard let program else {
       return "The ping needs curl, and there is none on the PATH. Install Debian's package curl."
     }

@@ -5,9 +5,9 @@ import GodwitLedger
 ///
 /// The only labels are the pipeline's name, verdicts and stages: one for each store would be too many
 /// series for any monitoring.
-public enum Metrics {
+package enum Metrics {
   /// - Parameter now: Seconds since 1970 in UTC.
-  public static func text(of report: RunReport, now: Double) -> String {
+  package static func text(of report: RunReport, now: Double) -> String {
     var text = Writer(pipeline: report.pipeline)
     text.add(
       "godwit_run_start_timestamp_seconds", "When the last run started.",

@@ -26,6 +26,7 @@ public final class Connection {
   private var cancelCheck: CancelCheck?
   private let mode: Mode
   private var ownDescriptor: Int32?
+  private var ownSchema: DatabaseSchema?
   /// What ``visitRows(_:_:_:_:)`` keeps; its SQL function owns it.
   var visits: UnsafeMutableRawPointer?
 
@@ -123,6 +124,14 @@ extension Connection {
     }
     ownDescriptor = descriptor
     return descriptor
+  }
+
+  /// What the file declares: read once where nobody may change it meanwhile.
+  func schema() throws -> DatabaseSchema {
+    if let ownSchema { return ownSchema }
+    let schema = try DatabaseSchema(self)
+    if mode == .immutable { ownSchema = schema }
+    return schema
   }
 
   private func closeDescriptor() {

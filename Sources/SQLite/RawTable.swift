@@ -17,34 +17,21 @@ public struct RawTable {
   /// - Returns: nil where only SQLite knows what the table's rows are: columns with defaults that
   ///   older rows lack, generated ones, tables without row ids, expressions for columns.
   public init?(_ table: String, columns: [String?], in connection: Connection) throws {
-    let kind = try connection.rows(
-      """
-      SELECT m.rootpage, l.wr,
-             EXISTS (SELECT 1 FROM pragma_index_list(m.name) WHERE origin = 'pk')
-        FROM pragma_table_list AS l, main.sqlite_master AS m
-       WHERE l.schema = 'main' AND l.name = ?1 AND l.type = 'table' AND m.type = 'table'
-         AND m.name = l.name
-      """, [.text(table)])
-    guard kind.count == 1, let root = kind[0][0].integer.flatMap(UInt32.init(exactly:)),
-      kind[0][1].integer == 0
+    guard let shape = try connection.shape(of: table), shape.kind == "table",
+      !shape.isWithoutRowID, let root = try connection.rootPage(of: table)
     else { return nil }
     self.root = root
     width = columns.count
-    let hasKeyIndex = kind[0][2].integer != 0
-    let listed = try connection.rows(
-      "SELECT name, type, dflt_value, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid",
-      [.text(table)])
+    let hasKeyIndex = shape.indexes.contains { $0.origin == "pk" }
     var numbers: [String: Int] = [:]
     var key: Int?
-    for (number, column) in listed.enumerated() {
-      guard let name = column[0].text, column[2] == .null, column[4].integer == 0 else {
-        return nil
-      }
-      if column[3].integer != 0, !hasKeyIndex {
-        guard column[1].text?.uppercased() == "INTEGER", key == nil else { return nil }
+    for (number, column) in shape.columns.enumerated() {
+      guard !column.name.isEmpty, !column.hasDefault, !column.isHidden else { return nil }
+      if column.keyPlace != 0, !hasKeyIndex {
+        guard column.declaredType.uppercased() == "INTEGER", key == nil else { return nil }
         key = number
       }
-      numbers[name.lowercased()] = number
+      numbers[column.name.lowercased()] = number
       places.append(-1)
     }
     for (place, name) in columns.enumerated() {
@@ -57,7 +44,7 @@ public struct RawTable {
         keyPlaces.append(place)
         continue
       }
-      if ColumnAffinity(declaredType: listed[number][1].text ?? "") == .real {
+      if ColumnAffinity(declaredType: shape.columns[number].declaredType) == .real {
         realPlaces.append(place)
       }
       if places[number] >= 0 {

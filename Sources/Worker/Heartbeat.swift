@@ -2,9 +2,9 @@ import Glibc
 import SystemPackage
 
 /// How long a worker may be silent before it is replaced.
-public enum WorkerTimeout {
+package enum WorkerTimeout {
   /// 60 s, or what the environment variable `GODWIT_WORKER_TIMEOUT` says, in seconds.
-  public static var seconds: Double {
+  package static var seconds: Double {
     guard let text = getenv("GODWIT_WORKER_TIMEOUT").map({ String(cString: $0) }),
       let seconds = Double(text), seconds > 0, seconds <= 86_400
     else { return 60 }

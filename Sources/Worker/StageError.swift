@@ -1,7 +1,7 @@
 import GodwitPlanning
 
 /// Why a stage cannot finish a shard. Nothing but the shard's own unfinished checkpoint is lost.
-public enum StageError: Error, Sendable, Equatable {
+package enum StageError: Error, Sendable, Equatable {
   /// A message came before the run was opened, or names something that the plan does not have.
   case outOfOrder(String)
   /// A checkpoint that this stage builds upon does not fit the plan.
@@ -20,7 +20,7 @@ public enum StageError: Error, Sendable, Equatable {
 
 extension StageError {
   /// True when a file of the run directory is at fault, which a redo cures.
-  public var isOfRunDirectory: Bool {
+  package var isOfRunDirectory: Bool {
     switch self {
     case .checkpointMismatch, .unreadablePlan, .association: true
     case .outOfOrder, .externalData, .wrongTarget, .missingPolicy: false
@@ -29,7 +29,7 @@ extension StageError {
 }
 
 extension StageError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .outOfOrder(let what):
       "The worker was asked for \(what). This is a fault of Godwit; run the same command again."

@@ -1,6 +1,6 @@
 import GodwitDurableFiles
 import GodwitSQLite
-public import SystemPackage
+import SystemPackage
 
 extension URITable {
   /// Strings two tables together: what the second made of what the first made of the source.
@@ -13,7 +13,7 @@ extension URITable {
   ///   - scratch: The name of a private file for the time of the call.
   /// - Returns: The number of pairs.
   /// - Throws: ``StageError/association(path:reason:)`` for a file that is not a table.
-  public static func join(
+  package static func join(
     _ first: FilePath, _ second: FilePath, to destination: FilePath, scratch: FilePath
   ) throws -> Int64 {
     try DurableFile.removeIfPresent(scratch)
@@ -75,7 +75,7 @@ extension URITable {
   }
 
   /// Puts a finished table somewhere else, durably, in the place of an earlier one there.
-  public static func copy(_ table: FilePath, to destination: FilePath) throws {
+  package static func copy(_ table: FilePath, to destination: FilePath) throws {
     try removeLeftovers(of: destination)
     var file = try PendingFile(
       for: destination, permissions: [.ownerReadWrite, .groupRead, .otherRead])

@@ -2,7 +2,7 @@ import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
-public import SystemPackage
+import SystemPackage
 
 extension URITable {
   /// Writes the table of a step that leaves objects their keys, as a stage's handler does: every
@@ -15,7 +15,7 @@ extension URITable {
   ///   - step: What stands in the field of the mapping.
   /// - Returns: The number of pairs.
   @discardableResult
-  public static func write(
+  package static func write(
     keptIn store: FilePath, model: EntityHierarchy, firstNewKeys: [String: Int64], step: String,
     to path: FilePath
   ) throws -> Int64 {

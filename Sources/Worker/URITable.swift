@@ -3,7 +3,7 @@ import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
-public import SystemPackage
+import SystemPackage
 
 /// The table of object URIs: what every source object became, for whoever has kept its URI.
 ///
@@ -20,17 +20,17 @@ public import SystemPackage
 ///
 /// Source: `core-data-migration.md` §5.4 ("Object identity"). The form of the URIs is that of
 /// `-[NSManagedObjectID URIRepresentation]`.
-public struct URITable: Sendable {
+package struct URITable: Sendable {
   /// The first line of every table, without its line feed: a file that begins otherwise is no
   /// table of ours, and is not overwritten.
-  public static let header = "mapping\tsource\tdestination"
+  package static let header = "mapping\tsource\tdestination"
 
   private let plan: MigrationPlan
   private let run: RunDirectory
   private let written: FilePath
 
   /// - Parameter written: The destination, assembled or in its place.
-  public init(plan: MigrationPlan, run: RunDirectory, written: FilePath) {
+  package init(plan: MigrationPlan, run: RunDirectory, written: FilePath) {
     self.plan = plan
     self.run = run
     self.written = written
@@ -40,7 +40,7 @@ public struct URITable: Sendable {
   ///
   /// - Returns: The number of pairs.
   @discardableResult
-  public func write(to path: FilePath) throws -> Int64 {
+  package func write(to path: FilePath) throws -> Int64 {
     let destination = plan.control.storeUUID
     let source = plan.mapped?.sourceUUID ?? destination
     try Self.removeLeftovers(of: path)

@@ -39,17 +39,38 @@ extension Reason.OwnError {
     let bridged = error as NSError
     self.init(
       type: String(reflecting: Swift.type(of: error)), domain: bridged.domain, code: bridged.code,
-      description: String(describing: error))
+      description: error.ownDescription)
+  }
+}
+
+extension Error {
+  /// What an error says of itself: the description, reason and suggestion that are meant for people,
+  /// where it has them, else its own text. Nothing is made up: Foundation would say "The operation
+  /// could not be completed" of any other.
+  var ownDescription: String {
+    if let localized = self as? any LocalizedError, let text = localized.errorDescription {
+      return [text, localized.failureReason, localized.recoverySuggestion].compactMap(\.self)
+        .joined(separator: " ")
+    }
+    guard type(of: self) is NSError.Type else { return String(describing: self) }
+    let info = (self as NSError).userInfo
+    let texts = [
+      NSLocalizedDescriptionKey, NSLocalizedFailureReasonErrorKey,
+      NSLocalizedRecoverySuggestionErrorKey,
+    ].compactMap { info[$0] as? String }
+    let error = self as NSError
+    return texts.isEmpty
+      ? "\(error.domain) \(error.code)" : texts.joined(separator: " ")
   }
 }
 
 extension PolicyFailure: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     let place = [
       "in \(hook)", entity.map { $0 + (primaryKey.map { " with Z_PK \($0)" } ?? "") },
     ].compactMap(\.self).joined(separator: ", ")
     return
       "the policy \(policy) of \(mapping) \(isCancellation ? "cancelled the migration" : "failed") "
-      + "\(place): \(error)"
+      + "\(place): \(error.ownDescription)"
   }
 }

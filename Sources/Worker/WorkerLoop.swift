@@ -6,13 +6,13 @@ import SystemPackage
 ///
 /// It opens the source store read-only and writes nothing but its own checkpoints, so it may be
 /// killed at any moment and its shard handed to another.
-public struct WorkerLoop {
+package struct WorkerLoop {
   private let input: FileDescriptor
   private let output: WorkerOutput
   private let policies: PolicyRegistry
 
   /// - Parameter policies: The entity migration policies of the running executable.
-  public init(
+  package init(
     policies: PolicyRegistry = PolicyRegistry(), input: FileDescriptor = .standardInput,
     output: FileDescriptor = .standardOutput
   ) {
@@ -25,7 +25,7 @@ public struct WorkerLoop {
   ///
   /// A task that fails is reported, and the loop goes on. Only a broken pipe ends it early: then
   /// nobody is left to report to.
-  public func run() throws {
+  package func run() throws {
     try Heartbeat.start(watching: pthread_self(), output)
     var lines = LineReader(input)
     let runner = TaskRunner(policies: policies)

@@ -13,7 +13,7 @@ import GodwitPlanning
 ///     ← {"beat":true}                                           at any time: it gets on
 ///
 /// Tasks are answered in the order in which they came. The checkpoint is on disk before the answer.
-public enum WorkerMessage: Sendable, Equatable {
+package enum WorkerMessage: Sendable, Equatable {
   case open(run: String, assembled: String?)
   case task(WorkerTask)
   case finished(FinishedTask)
@@ -22,38 +22,38 @@ public enum WorkerMessage: Sendable, Equatable {
 }
 
 /// One stage of one unit: a shard, or for `audit` a place in ``MigrationPlan/audits``.
-public struct WorkerTask: Codable, Sendable, Hashable {
-  public var stage: Stage
-  public var unit: Int
+package struct WorkerTask: Codable, Sendable, Hashable {
+  package var stage: Stage
+  package var unit: Int
 
-  public init(stage: Stage, unit: Int) {
+  package init(stage: Stage, unit: Int) {
     self.stage = stage
     self.unit = unit
   }
 }
 
 /// What a finished task cost and found.
-public struct FinishedTask: Codable, Sendable, Equatable {
-  public var stage: Stage
-  public var unit: Int
-  public var rows: Int64
+package struct FinishedTask: Codable, Sendable, Equatable {
+  package var stage: Stage
+  package var unit: Int
+  package var rows: Int64
   /// Bytes of row data that went through.
-  public var bytes: Int64
-  public var seconds: Double
+  package var bytes: Int64
+  package var seconds: Double
   /// How long a processor worked for it: less than ``seconds`` where others had it.
-  public var processorSeconds: Double?
+  package var processorSeconds: Double?
   /// The most memory that the worker has held so far, in bytes.
-  public var peakRSS: Int64
+  package var peakRSS: Int64
   /// What the summary of the checkpoint says, so that nobody needs to open it. Nil for nothing.
-  public var findings: [StoreFinding]?
+  package var findings: [StoreFinding]?
   /// Likewise.
-  public var losses: [Loss]?
+  package var losses: [Loss]?
   /// What each stage of a pass over rows did; nil where the task is one stage.
-  public var parts: [StagePart]?
+  package var parts: [StagePart]?
 
-  public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
+  package var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
 
-  public init(
+  package init(
     task: WorkerTask, rows: Int64, bytes: Int64, seconds: Double,
     processorSeconds: Double? = nil, peakRSS: Int64, findings: [StoreFinding] = [],
     losses: [Loss] = []
@@ -71,14 +71,14 @@ public struct FinishedTask: Codable, Sendable, Equatable {
 }
 
 /// One stage of a task that did several.
-public struct StagePart: Codable, Sendable, Equatable {
-  public var stage: Stage
-  public var rows: Int64
+package struct StagePart: Codable, Sendable, Equatable {
+  package var stage: Stage
+  package var rows: Int64
   /// The stage's share of the task's time, from 0 to 1.
-  public var share: Double
-  public var findings: [StoreFinding]?
+  package var share: Double
+  package var findings: [StoreFinding]?
 
-  public init(stage: Stage, rows: Int64, share: Double, findings: [StoreFinding]) {
+  package init(stage: Stage, rows: Int64, share: Double, findings: [StoreFinding]) {
     self.stage = stage
     self.rows = rows
     self.share = share
@@ -88,7 +88,7 @@ public struct StagePart: Codable, Sendable, Equatable {
 
 extension ShardSummary {
   /// What the stages of a pass over rows did.
-  public func parts(shares: [Stage: Double] = [:]) -> [StagePart] {
+  package func parts(shares: [Stage: Double] = [:]) -> [StagePart] {
     var parts: [StagePart] = []
     for (stage, part) in [(Stage.copy, copied), (.link, linked)] {
       guard let part else { continue }
@@ -118,14 +118,14 @@ extension FinishedTask {
 }
 
 /// A task that did not finish, and why.
-public struct FailedTask: Error, Codable, Sendable, Equatable {
-  public var stage: Stage
-  public var unit: Int
-  public var error: WorkerFailure
+package struct FailedTask: Error, Codable, Sendable, Equatable {
+  package var stage: Stage
+  package var unit: Int
+  package var error: WorkerFailure
 
-  public var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
+  package var task: WorkerTask { WorkerTask(stage: stage, unit: unit) }
 
-  public init(task: WorkerTask, error: WorkerFailure) {
+  package init(task: WorkerTask, error: WorkerFailure) {
     stage = task.stage
     unit = task.unit
     self.error = error
@@ -133,8 +133,8 @@ public struct FailedTask: Error, Codable, Sendable, Equatable {
 }
 
 /// An error as it passes between processes. The coordinator decides what follows.
-public struct WorkerFailure: Error, Codable, Sendable, Equatable {
-  public enum Kind: String, Codable, Sendable {
+package struct WorkerFailure: Error, Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable {
     /// The source store is not what it should be.
     case damaged
     /// The mapping model cannot be applied to some row. Nothing is wrong with the store.
@@ -147,15 +147,15 @@ public struct WorkerFailure: Error, Codable, Sendable, Equatable {
     case `internal`
   }
 
-  public var kind: Kind
+  package var kind: Kind
   /// Core Data's error code, where there is one.
-  public var code: Int?
-  public var message: String
-  public var reasons: [Reason]?
+  package var code: Int?
+  package var message: String
+  package var reasons: [Reason]?
   /// Which checkpoint is unusable, where it is one.
-  public var checkpoint: CheckpointName?
+  package var checkpoint: CheckpointName?
 
-  public init(
+  package init(
     kind: Kind, code: Int? = nil, message: String, reasons: [Reason]? = nil,
     checkpoint: CheckpointName? = nil
   ) {
@@ -180,7 +180,7 @@ extension WorkerMessage {
   }
 
   /// The message as a line, its line feed included.
-  public func line() throws -> [UInt8] {
+  package func line() throws -> [UInt8] {
     var line = Line()
     switch self {
     case .open(let run, let assembled):
@@ -195,7 +195,7 @@ extension WorkerMessage {
   }
 
   /// Reads a line, with or without its line feed; nil when it is none of ours.
-  public init?(line bytes: some Sequence<UInt8>) {
+  package init?(line bytes: some Sequence<UInt8>) {
     guard let line = try? JSONDecoder().decode(Line.self, from: Data(bytes)) else { return nil }
     if let run = line.open {
       self = .open(run: run, assembled: line.assembled)

@@ -3,10 +3,10 @@ import SystemPackage
 
 /// The pipe to the coordinator: answers and heartbeats come from different threads, each line
 /// whole.
-public final class WorkerOutput: Sendable {
+package final class WorkerOutput: Sendable {
   private let descriptor: Mutex<FileDescriptor>
 
-  public init(_ descriptor: FileDescriptor) { self.descriptor = Mutex(descriptor) }
+  package init(_ descriptor: FileDescriptor) { self.descriptor = Mutex(descriptor) }
 
   func send(_ message: WorkerMessage) throws { try send(line: message.line()) }
 

@@ -1,4 +1,5 @@
 import GodwitFleet
+import GodwitLedger
 import GodwitPlanning
 import SystemPackage
 import Testing
@@ -81,8 +82,8 @@ import Testing
     #expect(
       PipelineReport.lines(groups.all) == [
         "5 stores failed: timeout", "  /r/1", "  /r/2", "  /r/3", "  and 2 more",
-        "  → Raise limits.store-timeout, or look for a volume that is slow.",
-        "1 store refused: unknown", "  /r/x",
+        "  → Raise `limits.store-timeout`, or look for a volume that is slow.",
+        "1 store refused: unknown", "  /r/x", "  → \(FailureAdvice.text(for: "unknown"))",
       ])
   }
 

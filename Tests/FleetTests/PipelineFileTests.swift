@@ -98,6 +98,7 @@ import Testing
     ("stores: { roots: a, in-use: { wait: 10 } }", "Did you mean 10m?"),
     ("limits: { store-timeuot: 1m }", "Did you mean store-timeout?"),
     ("limits: { store-timeout: 30 }", "Did you mean 30m?"),
+    ("limits: { store-timeout: 0m }", "is not a length of time"),
     ("limits: { failure-budget: 200% }", "from 0% to 100%"),
     ("limits: { window: 1-5 }", "such as \"01:00-05:00\""),
     ("limits: { io: 80MiB }", "Did you mean 80MiB/s?"), ("limits: { io: fast/s }", "80MiB/s"),
@@ -152,18 +153,6 @@ import Testing
     #expect("\(error.map(String.init(describing:)) ?? "")".contains(said))
   }
 
-  @Test(arguments: ["engine"])
-  func `never ignores a key of what is not done yet`(key: String) throws {
-    let error = #expect(throws: PipelineError.self) {
-      try read("stores: { roots: /a }\nmodels: m\n\(key): x")
-    }
-    #expect(
-      error
-        == .notSupported(file: "/srv/Pipelines/nightly/pipeline.yaml", line: 3, key: key))
-    #expect(
-      "\(error.map(String.init(describing:)) ?? "")".contains("not supported by this version"))
-  }
-
   @Test func `has the keys of its published schema`() throws {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
@@ -172,8 +161,7 @@ import Testing
     let schema = try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
     #expect(schema["$schema"] as? String == "https://json-schema.org/draft/2020-12/schema")
     let properties = try #require(schema["properties"] as? [String: Any])
-    let supported = Set(PipelineFile.Key.allCases).subtracting(PipelineFile.Key.unsupported)
-    #expect(Set(properties.keys) == Set(supported.map(\.rawValue)))
+    #expect(Set(properties.keys) == Set(PipelineFile.Key.allCases.map(\.rawValue)))
     func keys(_ name: String) -> Set<String> {
       let property = properties[name] as? [String: Any]
       let object =

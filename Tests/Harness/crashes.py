@@ -53,7 +53,10 @@ class Subject:
                 sys.exit(f"The undisturbed run's store is wrong: {found}")
             return judge.digest(out), run.seconds
         version = os.path.join(self.models, self.to + ".xcdatamodel")
-        compared = judge.compare(store, out, "cache:" + store, version)
+        # The oracle takes the store's own model; the judge of the repository the first version.
+        first = os.path.splitext(os.path.basename(self.models))[0] + ".xcdatamodel"
+        compared = judge.compare(store, out, "cache:" + store if judge.HAS_ORACLE else os.path.join(self.models, first),
+                                 version)
         if compared["total"] != 0:
             sys.exit(f"The undisturbed run's store is wrong: {compared}")
         return judge.digest(out), run.seconds

@@ -107,8 +107,7 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="only each n-th mapping model")
     options = parser.parse_args()
     if not ground.load_oracle() or not mapped.CORPUS.is_dir():
-        print("skipped: ../shared/corpus-mappings or the oracle is not there")
-        return 0
+        ground.skip("default policies", "../shared/corpus-mappings or the oracle is not there")
     ground.use_policies()
     os.environ["GODWIT_FIXTURES"] = ground.fixtures()
     counts, failed = {}, 0

@@ -104,10 +104,8 @@ def finished(run, out, reference, label):
 
 
 def main():
-    ground.skip_unless_shared("full disk")
     if os.geteuid() != 0:
-        print("full disk: skipped, since mounting a tmpfs needs root", flush=True)
-        return 0
+        ground.skip("full disk", "mounting a tmpfs needs root")
     problems = []
     with ground.workspace("disk") as folder:
         subject = crashes.Subject.generated(folder, ROWS, seed=7, shard_bytes=64 << 10)
@@ -116,8 +114,7 @@ def main():
             problems += from_the_start(subject, os.path.join(folder, "small"), reference)
             problems += in_the_middle(subject, os.path.join(folder, "filled"), reference)
         except PermissionError as error:
-            print(f"full disk: skipped, since no tmpfs can be mounted here: {error}", flush=True)
-            return 0
+            ground.skip("full disk", f"no tmpfs can be mounted here: {error}")
     for text in problems:
         print(text)
     print(f"full disk: {'FAILED' if problems else 'stops with 75, and finishes when there is room'}")

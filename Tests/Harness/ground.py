@@ -20,11 +20,24 @@ def say(*words):
     print(*words, file=sys.stderr, flush=True)
 
 
+SKIPPED = 77    # the exit code of a trial that could not be made here; scripts/test counts it
+
+
+def skip(what, why):
+    """Ends the script, which says why it showed nothing."""
+    print(f"{what}: skipped, since {why}", flush=True)
+    sys.exit(SKIPPED)
+
+
+def has_shared():
+    """Whether the third-party stores and the oracle are beside the package."""
+    return os.path.isdir(ORACLE) and os.path.isdir(CORPUS)
+
+
 def skip_unless_shared(what):
-    """Ends the script well when the third-party data is not beside the package."""
-    if not os.path.isdir(ORACLE) or not os.path.isdir(CORPUS):
-        print(f"{what}: skipped, since {SHARED} is not there", flush=True)
-        sys.exit(0)
+    """Ends the script when the third-party data is not beside the package."""
+    if not has_shared():
+        skip(what, f"{SHARED} is not there")
 
 
 def load_oracle():
@@ -35,7 +48,7 @@ def load_oracle():
     sys.dont_write_bytecode = True
     if ORACLE not in sys.path:
         sys.path.insert(0, ORACLE)
-    return os.path.isdir(ORACLE)
+    return has_shared()
 
 
 def _built(product, variable):

@@ -7,7 +7,8 @@ import time
 
 from . import ground
 
-if ground.load_oracle():
+HAS_ORACLE = ground.load_oracle()
+if HAS_ORACLE:
     from oraclelib import check, ddl, lightweight, logical, model as m, mutate, untouched
     from oraclelib.archive import ArchiveError
     from oraclelib.binding import Binding
@@ -16,8 +17,14 @@ if ground.load_oracle():
     from oraclelib.store import Store, StoreError
     UNREADABLE = (StoreError, m.ModelError, ArchiveError, OSError, sqlite3.Error, MemoryError,
                   OverflowError)
-else:       # every script says "skipped" before it asks
-    UNREADABLE = (OSError,)
+
+    class Unjudged(Exception):
+        """The oracle judges everything."""
+else:       # the repository's own judge, which knows less: ownjudge says what it cannot say
+    from Judge import mutate
+    from Judge.model import Unjudged
+    from Judge.store import Store, StoreError
+    UNREADABLE = (StoreError, Unjudged, OSError, sqlite3.Error, MemoryError, OverflowError)
 
 # A store may hold these and still be migrated: damage that Core Data itself tolerates.
 TOLERATED = {"dangling", "inverse", "note"}
@@ -141,3 +148,7 @@ def changes(before, after, ignoring_beside=()):
             found += [f"{name}: {k} changed" for k in sorted(set(x) | set(y)) if x.get(k) != y.get(k)]
     fresh = set(after["beside"]) - set(before["beside"]) - set(ignoring_beside)
     return found + [f"{name}: left beside the store" for name in sorted(fresh)]
+
+
+if not HAS_ORACLE:
+    from .ownjudge import compare, digest, findings, infer, model, schema, state  # noqa: F811

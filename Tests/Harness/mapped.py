@@ -238,8 +238,7 @@ def main():
     parser.add_argument("--json")
     options = parser.parse_args()
     if not ground.load_oracle() or not CORPUS.is_dir():
-        print("skipped: ../shared/corpus-mappings or the oracle is not there")
-        return 0
+        ground.skip("mapped migrations", "../shared/corpus-mappings or the oracle is not there")
     os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()
     records = []
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:

@@ -19,7 +19,8 @@ def determinism(arguments=None):
     parser.add_argument("--shard-bytes", nargs="+", type=int, default=[16 << 10, 256 << 10, 16 << 20])
     ledger.add_options(parser)
     options = parser.parse_args(arguments)
-    ground.skip_unless_shared("determinism")
+    if options.mapped:
+        ground.skip_unless_shared("determinism, mapped")
     ledger.prepare(options.mapped)
     rows, digests, problems = [], set(), []
     with ground.workspace("matrix") as folder:

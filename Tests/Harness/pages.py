@@ -113,8 +113,7 @@ def main(arguments=None):
     parser.add_argument("--screenshots", metavar="DIR", help="of the page of 600 stores")
     options = parser.parse_args(arguments)
     if not any(shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome")):
-        print("pages: skipped, since there is no Chromium here")
-        return 0
+        ground.skip("pages", "there is no Chromium here")
     failed = 0
     for count in options.counts:
         with tempfile.TemporaryDirectory(prefix="pages-", dir=os.environ.get("GODWIT_TRIAL_FOLDER")) as folder:

@@ -251,8 +251,7 @@ def main(arguments=None):
     parser.add_argument("--short", action="store_true", help="12 states each of a lightweight and a mapped migration")
     options = parser.parse_args(arguments)
     if subprocess.run("strace -o /dev/null true", shell=True, capture_output=True).returncode:
-        print("power cuts: skipped, since strace is not installed or may not trace here")
-        return 0
+        ground.skip("power cuts", "strace is not installed or may not trace here")
     ground.skip_unless_shared("power cuts")
     if options.short:
         options.kinds, options.most = ("lightweight", "mapped"), options.most or 12

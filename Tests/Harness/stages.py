@@ -159,6 +159,20 @@ def main(arguments=None):
         if kept != counted:
             problems.append(f"{kept} pairs of object URIs instead of {counted}")
 
+        # A rehearsal goes through the stages privately, and names a handler's own error.
+        for handler, status, verdict in [("", 0, "migrated"), (HANDLERS[0], 3, "failed")]:
+            fresh()
+            run = tool.run([staged, "rehearse", bundle, "--stores", here, "--json"],
+                           env=environment(STAGED_TOOL_THROW=handler))
+            results = [x for x in run.lines if x.get("event") == "result"]
+            if (run.exit, [r.get("verdict") for r in results]) != (status, [verdict]):
+                problems.append(f"a rehearsal, {handler or 'undisturbed'}: {run.why()}")
+            said = [(r.get("error") or {}).get("type", "") for r in run.reasons]
+            if handler and not any(name.endswith(".Stopped") for name in said):
+                problems.append(f"a rehearsal does not name the error of {handler}: {run.why()}")
+            if fingerprint(here) != untouched or left_behind(here):
+                problems.append(f"a rehearsal, {handler or 'undisturbed'}, touched the stores")
+
         for handler in HANDLERS:
             fresh()
             run = tool.run(command, env=environment(STAGED_TOOL_THROW=handler))

@@ -230,6 +230,45 @@ private func holds(_ text: String) throws -> Bool {
       ).isNull)
   }
 
+  @Test(arguments: [
+    // As an application wrote it.
+    "<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>extendedName</key>"
+      + "<string>Anna B.</string><key>n</key><string>3</string></dict></plist>",
+    // The description of a dictionary.
+    "{\n    extendedName = \"Anna B.\";\n    n = 3;\n}",
+  ])
+  func `takes properties out of a bucket in a text`(text: String) throws {
+    let surroundings = objects()
+    surroundings.insert("Person", 1, ["bucket": .string(text)])
+    #expect(
+      try value("godwit.bucket($source.bucket, 'extendedName')", in: surroundings)
+        == .string("Anna B."))
+    #expect(
+      try value("godwit.integer(godwit.bucket($source.bucket, 'n'))", in: surroundings)
+        == .integer(3))
+    let set = "godwit.bucketSetting($source.bucket, 'x', 'é & <y>')"
+    guard case .string(let written) = try value(set, in: surroundings) else {
+      Issue.record("a text becomes something else")
+      return
+    }
+    #expect(written.hasPrefix("<?xml"))
+    #expect(try value("godwit.bucket(\(set), 'x')", in: surroundings) == .string("é & <y>"))
+    #expect(try value("godwit.bucket(\(set), 'n')", in: surroundings) == .string("3"))
+  }
+
+  @Test func `refuses a text whose description of data is no property list`() throws {
+    let surroundings = objects()
+    surroundings.insert(
+      "Person", 1, ["bucket": .string("{ badge = {length = 2, bytes = 0x0102}; }")])
+    let error = #expect(throws: EvaluationError.self) {
+      try value("godwit.bucket($source.bucket, 'badge')", in: surroundings)
+    }
+    guard case .damagedPropertyList = error?.problem else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+  }
+
   @Test func `ends a text that doubles without end`() throws {
     var text = "$x := 'aaaaaaaaaaaaaaaa'"
     for _ in 0..<30 { text = "$x := FUNCTION(\(text), 'stringByAppendingString:', $x)" }

@@ -122,3 +122,84 @@ private struct Bundle: ~Copyable {
     #expect(try ModelFile.read(bundle.path).map(\.name) == ["Shop", "Shop 2"])
   }
 }
+
+/// A plain `.xcdatamodel` folder for the length of a test.
+private struct PlainModel: ~Copyable {
+  let folder: URL
+  let path: String
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "godwit-plain-\(UUID().uuidString)")
+    path = folder.appendingPathComponent("Shop.xcdatamodel").path
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    try Data(Samples.text("<entity name=\"A\"/>").utf8)
+      .write(to: URL(fileURLWithPath: path + "/contents"))
+  }
+
+  /// Everything below the folder.
+  var names: [String] {
+    (FileManager.default.enumerator(atPath: folder.path)?.compactMap { $0 as? String } ?? [])
+      .sorted()
+  }
+
+  deinit { try? FileManager.default.removeItem(at: folder) }
+}
+
+@Suite struct `A plain model` {
+  @Test(arguments: ["", "/"])
+  func `becomes a bundle when it gets a version`(ending: String) throws {
+    let model = try PlainModel()
+    let contents = FileManager.default.contents(atPath: model.path + "/contents")
+    let made = try ModelBundle.adding("Shop 2", to: model.path + ending)
+    #expect(made.lastComponent?.string == "Shop 2.xcdatamodel")
+    #expect(
+      model.names == [
+        "Shop.xcdatamodeld", "Shop.xcdatamodeld/.xccurrentversion",
+        "Shop.xcdatamodeld/Shop 2.xcdatamodel", "Shop.xcdatamodeld/Shop 2.xcdatamodel/contents",
+        "Shop.xcdatamodeld/Shop.xcdatamodel", "Shop.xcdatamodeld/Shop.xcdatamodel/contents",
+      ])
+    let bundle = model.path + "d"
+    #expect(try ModelFile.version(at: bundle).name == "Shop")
+    for version in ["Shop", "Shop 2"] {
+      #expect(
+        FileManager.default.contents(atPath: bundle + "/\(version).xcdatamodel/contents")
+          == contents)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("Shop", nil),  // its own name
+      ("SHOP.xcdatamodel", nil), ("a/b", nil), ("Shop 2", "Other"),
+    ] as [(String, String?)])
+  func `stays as it is when the version cannot be added`(name: String, from: String?) throws {
+    let model = try PlainModel()
+    let before = model.names
+    #expect(throws: ModelError.self) {
+      try ModelBundle.adding(name, to: model.path, from: from)
+    }
+    #expect(model.names == before)
+  }
+
+  @Test func `is not put over a bundle of its name, nor taken out of one`() throws {
+    let model = try PlainModel()
+    try FileManager.default.createDirectory(
+      atPath: model.path + "d", withIntermediateDirectories: true)
+    #expect(throws: ModelError.bundleExists(path: model.path + "d")) {
+      try ModelBundle.adding("Shop 2", to: model.path)
+    }
+    let bundle = try Bundle(["Shop": ""])
+    #expect(throws: ModelError.self) {
+      try ModelBundle.adding("Shop 2", to: bundle.path + "/Shop.xcdatamodel")
+    }
+    #expect(bundle.names == ["Shop.xcdatamodel"])
+  }
+
+  @Test func `is not made a bundle when it is no model`() throws {
+    let model = try PlainModel()
+    try Data("<model".utf8).write(to: URL(fileURLWithPath: model.path + "/contents"))
+    #expect(throws: ModelError.self) { try ModelBundle.adding("Shop 2", to: model.path) }
+    #expect(model.names == ["Shop.xcdatamodel", "Shop.xcdatamodel/contents"])
+  }
+}

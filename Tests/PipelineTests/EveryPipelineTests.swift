@@ -10,7 +10,7 @@ extension PipelineFolder {
     case "bucket":
       let model = try FixtureModels.model(at: path("Things.xcdatamodeld/Things.xcdatamodel"))
       _ = try ThingsFleet(stores: 2, things: 60, seed: seed).write(model, to: path("stores"))
-    case "recipes-1.1", "recipes-2.0", "recipes-canary", "recipes-in-use":
+    case let name where name.hasPrefix("recipes-") && name != "recipes-ingredients":
       var fleet = RecipesFleet(stores: 3, rows: 300, seed: seed)
       fleet.version = url.lastPathComponent == "recipes-1.1" ? .one : .mixed
       fleet.logs = .some
@@ -38,7 +38,8 @@ extension PipelineFolder {
   @Test func `of the documentation is there`() {
     let wanted: Set = [
       "bucket", "celsius", "escaped-keys", "notes-progressive", "recipes-1.1", "recipes-2.0",
-      "recipes-canary", "recipes-in-use", "recipes-ingredients", "total-cost", "trades",
+      "recipes-canary", "recipes-in-use", "recipes-ingredients", "recipes-rehearsal",
+      "recipes-troubled", "set-aside", "total-cost", "trades",
     ]
     #expect(wanted.isSubset(of: PipelineFolder.names))
   }
@@ -71,9 +72,14 @@ extension PipelineFolder {
       for source in sources { _ = try stormy.content("stores/" + source) }
     }
     #expect(kills > 0)
-    let names = calm.storeFiles().filter { !$0.contains(".godwit-backup-") }
-    #expect(stormy.storeFiles().filter { !$0.contains(".godwit-backup-") } == names)
-    for store in names where store.hasSuffix(".sqlite") {
+    // The names of backups and rejects hold the run's.
+    func names(_ folder: PipelineFolder) -> [String] {
+      folder.storeFiles().map { name in
+        name.firstRange(of: ".godwit-rejects-").map { String(name[..<$0.upperBound]) } ?? name
+      }.filter { !$0.contains(".godwit-backup-") }
+    }
+    #expect(names(stormy) == names(calm))
+    for store in names(calm) where store.hasSuffix(".sqlite") {
       #expect(
         try stormy.content("stores/" + store) == calm.content("stores/" + store),
         "seed \(seed), \(store)")
@@ -124,8 +130,8 @@ extension PipelineFolder {
     switch folder.url.lastPathComponent {
     case "notes-progressive": return folder.path("Notes.xcdatamodeld/Notes 5.xcdatamodel")
     case "recipes-1.1": return FixtureModels.Recipes.onePointOne.path
-    case "recipes-2.0", "recipes-canary", "recipes-in-use": return FixtureModels.Recipes.two.path
     case "recipes-ingredients": return FixtureModels.Recipes.twoWithMapping.path
+    case let name where name.hasPrefix("recipes-"): return FixtureModels.Recipes.two.path
     default:
       let bundle = try #require(
         try folder.names(in: ".").first { $0.hasSuffix(".xcdatamodeld") })

@@ -29,6 +29,8 @@ import Testing
     let list = try folder.godwit(["quarantine", "list"])
     #expect(list.lines.map { $0["store"] as? String } == [bad])
     #expect(list.lines.first?["attempts"] as? Int == 3)
+    let plan = try folder.godwit(["plan"], ["--samples", "0", "--verbose"])
+    #expect(plan.results[bad]?["verdict"] as? String == "quarantined", "what a run would do")
     let connection = try Connection(path: bad, mode: .readWrite)
     try connection.execute("UPDATE ZTHING SET ZNAME = 'touched' WHERE Z_PK = 1")
     try connection.close()

@@ -50,6 +50,27 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
 }
 
 @Suite struct `The page of a report` {
+  @Test func `draws the workers of stores that had several shards below the processes`() throws {
+    var several = report(count: 4)
+    let plain = Timeline(several)
+    #expect(plain.lanes.count == 2 && plain.height == 36)
+    let start = several.stores[1].started
+    several.stores[1].stages = [
+      RunReport.Stage(
+        stage: "copy", seconds: 1, rows: 1, bytes: 1,
+        shards: [
+          .init(worker: 0, start: start, end: start + 0.5),
+          .init(worker: 0, start: start + 0.5, end: start + 1),
+          .init(worker: 1, start: start, end: start + 1),
+        ])
+    ]
+    let timeline = Timeline(several)
+    #expect(timeline.lanes.map { $0.bars.count } == [2, 2, 2, 1])
+    #expect(timeline.lanes.map(\.y) == [0, 18, 44, 62] && timeline.height == 80)
+    #expect(timeline.lanes[3].bars[0].title.contains("copy, 3 of 3"))
+    #expect(try page(several).contains("each bar a shard"))
+  }
+
   /// What stands at the top for 0, 1 and some stores.
   @Test(arguments: [
     (0, ["migrated"], "No store was found"),

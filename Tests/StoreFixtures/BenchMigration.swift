@@ -2,19 +2,19 @@ import Foundation
 import GodwitObjectModel
 
 /// The migrations that the benchmark compares, and the SQL of its rivals.
-public struct BenchMigration: Sendable {
+package struct BenchMigration: Sendable {
   /// A letter, for the command line and the names of files.
-  public let name: String
-  public let title: String
-  public let source: FixtureModels.Bench
-  public let destination: FixtureModels.Bench
+  package let name: String
+  package let title: String
+  package let source: FixtureModels.Bench
+  package let destination: FixtureModels.Bench
   /// The mapping model, in `Fixtures/`; nil where it is inferred.
-  public var mapping: String?
+  package var mapping: String?
   /// The mapping model names policies, which are in the trial executable.
-  public var hasPolicies = false
+  package var hasPolicies = false
   var rewrite = HandWrittenMigration.Rewrite()
 
-  public static let all: [BenchMigration] = [
+  package static let all: [BenchMigration] = [
     BenchMigration(
       name: "a", title: "columns renamed, dropped, added, widened", source: .one, destination: .two),
     BenchMigration(
@@ -81,7 +81,7 @@ public struct BenchMigration: Sendable {
 
   /// Writes `a.sql`, `a-in-place.sql` and so on for the migrations of a store of that version, and
   /// `migrations.json`, which lists them.
-  public static func writeScripts(
+  package static func writeScripts(
     to folder: String, store: String, version: FixtureModels.Bench
   ) throws {
     try FileManager.default.createDirectory(
@@ -104,7 +104,7 @@ public struct BenchMigration: Sendable {
     try encoder.encode(listed).write(to: file("migrations.json", in: folder))
   }
 
-  public func sql() throws -> HandWrittenMigration {
+  package func sql() throws -> HandWrittenMigration {
     try HandWrittenMigration(from: source.model(), to: destination.model(), rewrite: rewrite)
   }
 

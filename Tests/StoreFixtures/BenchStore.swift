@@ -2,18 +2,18 @@ import Foundation
 import GodwitObjectModel
 
 /// The store of the migration benchmark: text of 20 to 200 bytes, four entities, one join table.
-public struct BenchStore: Sendable {
+package struct BenchStore: Sendable {
   /// About how large the store is.
-  public var bytes: Int
-  public var seed: UInt64
+  package var bytes: Int
+  package var seed: UInt64
   /// ``FixtureModels/Bench/one``, or ``FixtureModels/Bench/five`` with its small entity.
-  public var version = FixtureModels.Bench.one
+  package var version = FixtureModels.Bench.one
 
-  public init(megabytes: Int, seed: UInt64) {
+  package init(megabytes: Int, seed: UInt64) {
     self.init(bytes: megabytes * 1_000_000, seed: seed)
   }
 
-  public init(bytes: Int, seed: UInt64) {
+  package init(bytes: Int, seed: UInt64) {
     self.bytes = bytes
     self.seed = seed
   }
@@ -43,7 +43,7 @@ public struct BenchStore: Sendable {
 
   /// Writes the store and copies the models beside it, as `Bench.xcdatamodeld`.
   @discardableResult
-  public func write(to path: String) throws -> StoreReport {
+  package func write(to path: String) throws -> StoreReport {
     let files = FileManager.default
     let model = try version.model()
     let trial = path + ".sample"

@@ -4,12 +4,12 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 /// A store with the very rows that a test writes down.
-public struct DrawnStore {
+package struct DrawnStore {
   private let model: ManagedObjectModel
   private let seed: UInt64
 
   /// - Parameter seed: Gives the store its UUID.
-  public init(_ model: ManagedObjectModel, seed: UInt64 = 1) {
+  package init(_ model: ManagedObjectModel, seed: UInt64 = 1) {
     self.model = model
     self.seed = seed
   }
@@ -19,7 +19,7 @@ public struct DrawnStore {
   /// - Parameters:
   ///   - path: The file must not exist.
   ///   - fill: Puts the rows in. Highest keys are counted afterwards.
-  public func write(to path: String, _ fill: (Connection) throws -> Void) throws {
+  package func write(to path: String, _ fill: (Connection) throws -> Void) throws {
     let folder = URL(fileURLWithPath: path).deletingLastPathComponent()
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     let generator = try StoreGenerator(model, options: StoreOptions(seed: seed, rows: 0))
@@ -40,14 +40,14 @@ public struct DrawnStore {
   }
 
   /// Writes a store whose rows are SQL.
-  public func write(to path: String, rows: String) throws {
+  package func write(to path: String, rows: String) throws {
     try write(to: path) { try $0.execute(rows) }
   }
 }
 
 extension Connection {
   /// Rows as a small text table: values by spaces, rows by line.
-  public func drawn(_ sql: String) throws -> [String] {
+  package func drawn(_ sql: String) throws -> [String] {
     try rows(sql).map { row in
       row.map { value in
         switch value {

@@ -3,15 +3,15 @@ import GodwitObjectModel
 import GodwitSQLite
 
 /// The models that lie in `Fixtures/`, beside the sources.
-public enum FixtureModels {
+package enum FixtureModels {
   /// The root folder of the package.
-  public static let packageRoot = URL(fileURLWithPath: #filePath)
+  package static let packageRoot = URL(fileURLWithPath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-  public static let folder = packageRoot.appendingPathComponent("Fixtures")
+  package static let folder = packageRoot.appendingPathComponent("Fixtures")
 
   /// Reads any model file; of a bundle, its current version. Of a store, the model that it keeps.
-  public static func model(at path: String) throws -> ManagedObjectModel {
+  package static func model(at path: String) throws -> ManagedObjectModel {
     guard try isStore(path) else { return try ModelFile.model(at: path) }
     let store = try Connection(path: path, mode: .immutable)
     guard
@@ -28,7 +28,7 @@ public enum FixtureModels {
   }
 
   /// Apple's example: what counts as a version.
-  public enum Recipes: String, Sendable, CaseIterable {
+  package enum Recipes: String, Sendable, CaseIterable {
     case one = "Recipes"
     /// Compatible with ``one``: only a class name differs.
     case onePointOne = "Recipes 1.1"
@@ -38,16 +38,16 @@ public enum FixtureModels {
     case twoWithMapping = "Recipes 2 M"
 
     /// The `.xcdatamodel` folder.
-    public var path: String {
+    package var path: String {
       FixtureModels.folder
         .appendingPathComponent("Recipes.xcdatamodeld/\(rawValue).xcdatamodel").path
     }
 
-    public func model() throws -> ManagedObjectModel { try FixtureModels.model(at: path) }
+    package func model() throws -> ManagedObjectModel { try FixtureModels.model(at: path) }
   }
 
   /// The versions of the migration benchmark.
-  public enum Bench: String, Sendable, CaseIterable {
+  package enum Bench: String, Sendable, CaseIterable {
     case one = "Bench"
     case two = "Bench 2"
     /// Without one attribute of ``one``: for mapping models of copies and of expressions.
@@ -59,12 +59,12 @@ public enum FixtureModels {
     /// ``five`` with another small entity.
     case six = "Bench 6"
 
-    public static var bundlePath: String {
+    package static var bundlePath: String {
       FixtureModels.folder.appendingPathComponent("Bench.xcdatamodeld").path
     }
 
-    public var path: String { "\(Self.bundlePath)/\(rawValue).xcdatamodel" }
+    package var path: String { "\(Self.bundlePath)/\(rawValue).xcdatamodel" }
 
-    public func model() throws -> ManagedObjectModel { try FixtureModels.model(at: path) }
+    package func model() throws -> ManagedObjectModel { try FixtureModels.model(at: path) }
   }
 }

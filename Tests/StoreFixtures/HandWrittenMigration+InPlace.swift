@@ -7,7 +7,7 @@ extension HandWrittenMigration {
   /// Columns keep the places that `ALTER TABLE` gives them; Core Data finds columns by name.
   /// Indexes on updated columns are dropped before and built again after. The caller flushes the
   /// file.
-  public func scriptInPlace(of path: String) throws -> String {
+  package func scriptInPlace(of path: String) throws -> String {
     let stamp = try stamp(of: path)
     // An expression that reads another table comes before that table's own update.
     let readers = Set(

@@ -8,7 +8,7 @@ extension HandWrittenMigration {
   /// without decoding them; it needs `SELECT *` and the indexes in place before. Other indexes are
   /// built last, by one sort each. SQLite sorts in memory up to the size of its cache, and a
   /// quarter faster where it may spill to a file. The caller flushes the file.
-  public func script(for path: String) throws -> String {
+  package func script(for path: String) throws -> String {
     let stamp = try stamp(of: path)
     var fills: [String] = []
     var transferred: Set<String> = []

@@ -9,20 +9,20 @@ import GodwitSQLite
 /// attached source, `scriptInPlace` changes a copy of the source. Both cover renamed, added,
 /// removed, widened and computed attributes, shifted entity numbers and renamed join tables;
 /// `script` also covers inheritance and relationships that become ordered. Anything else is refused.
-public struct HandWrittenMigration {
+package struct HandWrittenMigration {
   /// What a mapping model or a policy does, in SQL.
-  public struct Rewrite: Sendable {
+  package struct Rewrite: Sendable {
     /// The entities that have objects in the destination; nil for all.
-    public var entities: Set<EntityName>?
+    package var entities: Set<EntityName>?
     /// Entity → property → expression over the source's columns. `{source}` stands for the
     /// schema prefix of source tables.
-    public var values: [EntityName: [String: String]] = [:]
+    package var values: [EntityName: [String: String]] = [:]
     /// Objects are new ones: an optimistic lock of 1, and `Z_MAX` as the keys leave it.
-    public var insertsObjects = false
+    package var insertsObjects = false
     /// Entities whose objects get keys from 1.
-    public var renumbered: Set<EntityName> = []
+    package var renumbered: Set<EntityName> = []
 
-    public init() {}
+    package init() {}
   }
 
   let source: StoreLayout
@@ -31,7 +31,7 @@ public struct HandWrittenMigration {
   let pairs: [EntityName: EntityName]
   let rewrite: Rewrite
 
-  public init(
+  package init(
     from source: ManagedObjectModel, to destination: ManagedObjectModel,
     rewrite: Rewrite = Rewrite()
   ) throws {

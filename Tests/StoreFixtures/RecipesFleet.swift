@@ -2,8 +2,8 @@ import Foundation
 import GodwitObjectModel
 
 /// Many stores of the Recipes application, one folder for each of its users.
-public struct RecipesFleet: Sendable {
-  public enum Version: String, Sendable, CaseIterable {
+package struct RecipesFleet: Sendable {
+  package enum Version: String, Sendable, CaseIterable {
     case one = "1.0"
     case onePointOne = "1.1"
     case two = "2.0"
@@ -12,18 +12,18 @@ public struct RecipesFleet: Sendable {
   }
 
   /// Which stores have rows that are only in their write-ahead log.
-  public enum Logs: String, Sendable, CaseIterable { case none, some, all }
+  package enum Logs: String, Sendable, CaseIterable { case none, some, all }
 
-  public var stores: Int
+  package var stores: Int
   /// Objects of the largest store. The smallest has a few; the others lie between.
-  public var rows: Int
-  public var seed: UInt64
-  public var version = Version.one
-  public var logs = Logs.none
+  package var rows: Int
+  package var seed: UInt64
+  package var version = Version.one
+  package var logs = Logs.none
   /// Some images lie in files of their own.
-  public var external = false
+  package var external = false
 
-  public init(stores: Int, rows: Int, seed: UInt64) {
+  package init(stores: Int, rows: Int, seed: UInt64) {
     self.stores = stores
     self.rows = rows
     self.seed = seed
@@ -44,7 +44,7 @@ public struct RecipesFleet: Sendable {
   private static let fewest = 8
 
   /// How a Recipes store of so many objects is made up.
-  public static func counts(
+  package static func counts(
     objects: Int, of version: FixtureModels.Recipes
   ) -> [EntityName: Int] {
     let parts: [(EntityName, Int)] = [
@@ -76,7 +76,7 @@ public struct RecipesFleet: Sendable {
   /// Writes the fleet into `user-0001/Recipes.sqlite` and so on.
   ///
   /// - Parameter report: Called after each store.
-  public func write(
+  package func write(
     to directory: String, report: (Version, StoreReport) throws -> Void = { _, _ in }
   ) throws {
     let models: [Version: FixtureModels.Recipes] = [

@@ -4,15 +4,15 @@ import GodwitSQLite
 
 /// Stores of things that keep extra properties in a bucket: a property-list dictionary in a binary
 /// attribute. Foundation writes the dictionaries, half of them binary and half as XML.
-public struct ThingsFleet: Sendable {
-  public var stores: Int
+package struct ThingsFleet: Sendable {
+  package var stores: Int
   /// Things of each store.
-  public var things: Int
-  public var seed: UInt64
+  package var things: Int
+  package var seed: UInt64
   /// The store, counted from 0, that has one bucket which is not a property list any more.
-  public var damaged: Int?
+  package var damaged: Int?
 
-  public init(stores: Int, things: Int, seed: UInt64, damaged: Int? = nil) {
+  package init(stores: Int, things: Int, seed: UInt64, damaged: Int? = nil) {
     self.stores = stores
     self.things = things
     self.seed = seed
@@ -20,21 +20,21 @@ public struct ThingsFleet: Sendable {
   }
 
   /// The thing whose bucket is damaged.
-  public static let damagedKey: Int64 = 7
+  package static let damagedKey: Int64 = 7
 
   /// What is in a store, to compare with.
-  public struct Written: Sendable {
-    public var path: String
+  package struct Written: Sendable {
+    package var path: String
     /// `Z_PK` and extended name, for each thing, in the order of the keys.
-    public var extendedNames: [(key: Int64, name: String?)]
+    package var extendedNames: [(key: Int64, name: String?)]
     /// `Z_PK` and the other keys of its bucket; nil without a bucket.
-    public var otherKeys: [(key: Int64, names: [String]?)]
+    package var otherKeys: [(key: Int64, names: [String]?)]
   }
 
   /// Writes `user-0001/Things.sqlite` and so on.
   ///
   /// - Parameter model: The first version, with Thing(name, index, metadata1, metadata2).
-  public func write(_ model: ManagedObjectModel, to directory: String) throws -> [Written] {
+  package func write(_ model: ManagedObjectModel, to directory: String) throws -> [Written] {
     try (0..<stores).map { index in
       var random = SplitMix64(seed: SplitMix64.at(index, seed: seed))
       let digits = String(index + 1)
@@ -57,7 +57,7 @@ public struct ThingsFleet: Sendable {
   }
 
   /// A row of Thing.
-  public static func insert(_ key: Int64, _ bucket: [UInt8]?, into store: Connection) throws {
+  package static func insert(_ key: Int64, _ bucket: [UInt8]?, into store: Connection) throws {
     _ = try store.rows(
       """
       INSERT INTO ZTHING (Z_PK, Z_ENT, Z_OPT, ZINDEX, ZMETADATA1, ZMETADATA2, ZNAME)

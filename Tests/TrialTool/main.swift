@@ -4,6 +4,7 @@ import Godwit
 
 await GodwitTool.main(policies: [
   "AccountPolicy": AccountPolicy.self,
+  "BucketCostPolicy": BucketCostPolicy.self,
   "DebitPolicy": DebitPolicy.self,
   "DefaultPolicy": EntityMigrationPolicy.self,
   "DefaultShardPolicy": DefaultShardPolicy.self,

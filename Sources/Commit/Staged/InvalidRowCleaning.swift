@@ -23,15 +23,15 @@ import SystemPackage
 ///              value         as it was
 ///
 /// A row that breaks several rules has a line for each.
-public struct InvalidRowCleaning: Sendable {
+package struct InvalidRowCleaning: Sendable {
   /// What was done.
-  public struct Outcome: Codable, Sendable, Equatable {
+  package struct Outcome: Codable, Sendable, Equatable {
     /// Objects taken out, by entity.
-    public var setAside: [String: Int64] = [:]
+    package var setAside: [String: Int64] = [:]
     /// Values given, by `Entity.attribute`.
-    public var defaulted: [String: Int64] = [:]
+    package var defaulted: [String: Int64] = [:]
     /// `Z_PK` of the first objects, by the same names.
-    public var examples: [String: [Int64]] = [:]
+    package var examples: [String: [Int64]] = [:]
 
     mutating func add(_ key: Int64, to name: String) {
       if examples[name, default: []].count < Reason.mostPrimaryKeys {
@@ -44,7 +44,7 @@ public struct InvalidRowCleaning: Sendable {
   let rejects: FilePath
 
   /// - Parameter rejects: A new file, made where rows are set aside.
-  public init(_ policy: InvalidPolicy, rejects: FilePath) {
+  package init(_ policy: InvalidPolicy, rejects: FilePath) {
     (self.policy, self.rejects) = (policy, rejects)
   }
 
@@ -52,7 +52,7 @@ public struct InvalidRowCleaning: Sendable {
   ///   - path: The assembled file, to which nobody else has a connection.
   ///   - settings: As for a handler: how patterns are read.
   /// - Throws: ``StagedMigrationError/invalidObjects(_:)`` where rows break rules all the same.
-  public func clean(
+  package func clean(
     _ path: FilePath, model: EntityHierarchy, settings: StageStore.Settings
   ) throws -> Outcome {
     var outcome = Outcome()

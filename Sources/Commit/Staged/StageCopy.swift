@@ -13,7 +13,7 @@ extension StageStore {
   ///   - externalData: Its `_EXTERNAL_DATA` folder; it need not exist.
   ///   - target: In the run directory, where there is nothing yet.
   /// - Throws: `DurabilityError`.
-  public static func copy(
+  package static func copy(
     _ store: FilePath, externalData: FilePath, to target: StoreFiles
   ) throws {
     try ExternalDataFolder.link(from: externalData, to: target.externalDataFolder, except: [])

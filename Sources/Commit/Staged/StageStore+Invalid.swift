@@ -149,11 +149,7 @@ extension StageStore {
         }
       }
     }
-    try dropFiles(of: object)
-    _ = try connection.rows(
-      "DELETE FROM \(quoted(layout.table(of: object.entity)?.name ?? "")) WHERE Z_PK = ?1",
-      [.integer(object.primaryKey)])
-    try forget(object)
+    try dropRow(of: object)
     deletions += 1
   }
 }

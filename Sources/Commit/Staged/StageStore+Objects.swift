@@ -6,7 +6,7 @@ import GodwitSQLite
 
 // Inserting. Source: `core-data-sqlite-format.md` §2 (keys), §13.
 extension StageStore {
-  public func insert(_ entity: EntityName) throws -> ObjectReference {
+  package func insert(_ entity: EntityName) throws -> ObjectReference {
     guard let description = model[entity] else {
       throw refused(entity, "", "the model has no such entity")
     }
@@ -89,7 +89,7 @@ extension StageStore {
 
 // Deleting. Source: Core Data's delete rules, `core-data-sqlite-format.md` §3.
 extension StageStore {
-  public func delete(_ object: ObjectReference) throws {
+  package func delete(_ object: ObjectReference) throws {
     guard try exists(object) else { throw missing(object, "") }
     let doomed = try closure(of: object)
     let all = Set(doomed)
@@ -108,13 +108,18 @@ extension StageStore {
       for relationship in try relationships(of: object.entity) {
         try release(relationship, of: object, doomed: all)
       }
-      try dropFiles(of: object)
-      _ = try connection.rows(
-        "DELETE FROM \(quoted(layout.table(of: object.entity)?.name ?? "")) WHERE Z_PK = ?1",
-        [.integer(object.primaryKey)])
-      try forget(object)
+      try dropRow(of: object)
     }
     deletions += 1
+  }
+
+  /// Takes an object's row and external files away, whatever refers to it.
+  func dropRow(of object: ObjectReference) throws {
+    try dropFiles(of: object)
+    _ = try connection.rows(
+      "DELETE FROM \(quoted(layout.table(of: object.entity)?.name ?? "")) WHERE Z_PK = ?1",
+      [.integer(object.primaryKey)])
+    try forget(object)
   }
 
   /// The object and all that its relationships take along.

@@ -89,7 +89,7 @@ extension StageStore {
     try note(object)
   }
 
-  public func add(
+  package func add(
     _ member: ObjectReference, toKey key: String, of object: ObjectReference
   ) throws {
     guard case .relationship(let relationship) = try place(of: key, in: object.entity),

@@ -30,7 +30,7 @@ final class StageColumn {
 }
 
 extension StageStore {
-  public func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue {
+  package func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue {
     switch try place(of: key, in: object.entity) {
     case .attribute(let column):
       return try value(of: column, object, key)
@@ -48,7 +48,7 @@ extension StageStore {
     }
   }
 
-  public func setValue(
+  package func setValue(
     _ value: ExpressionValue, forKey key: String, of object: ObjectReference
   ) throws {
     switch try place(of: key, in: object.entity) {

@@ -11,17 +11,17 @@ import SystemPackage
 ///
 /// Changes go to SQLite at once, in one transaction; which objects they concern is kept in a
 /// temporary table, so that saving looks at those alone and memory stays flat.
-public final class StageStore: StageStoreAccess {
+package final class StageStore: StageStoreAccess {
   /// What a handler is run with.
-  public struct Settings {
+  package struct Settings {
     /// Which store the references to objects name.
-    public var side: ObjectReference.Store
+    package var side: ObjectReference.Store
     /// The engine for regular expressions of the model's rules.
-    public var pattern: StoreSoundness.PatternCompiler?
+    package var pattern: StoreSoundness.PatternCompiler?
     /// What `now()` is in predicates, in seconds since 2001-01-01 UTC.
-    public var runDate: Double
+    package var runDate: Double
 
-    public init(
+    package init(
       side: ObjectReference.Store, pattern: StoreSoundness.PatternCompiler?, runDate: Double
     ) {
       self.side = side
@@ -30,7 +30,7 @@ public final class StageStore: StageStoreAccess {
     }
   }
 
-  public let model: EntityHierarchy
+  package let model: EntityHierarchy
   let layout: StoreLayout
   let files: StoreFiles
   let connection: Connection
@@ -72,15 +72,15 @@ public final class StageStore: StageStoreAccess {
   }
 
   /// What a handler did.
-  public struct Outcome: Sendable {
+  package struct Outcome: Sendable {
     /// Names of external data files that no row refers to any more. They are removed.
-    public var obsolete: [String]
+    package var obsolete: [String]
     /// Objects that were changed or inserted.
-    public var changed: Int64
+    package var changed: Int64
     /// Objects of each entity; nil where none was inserted or deleted.
-    public var counts: [EntityName: Int64]?
+    package var counts: [EntityName: Int64]?
     /// Table → the first key that was given out.
-    public var firstNewKeys: [String: Int64]
+    package var firstNewKeys: [String: Int64]
   }
 
   /// Runs a handler over a store, in one transaction, and saves.
@@ -91,7 +91,7 @@ public final class StageStore: StageStoreAccess {
   /// - Throws: What the handler throws, `StagedMigrationError`, `SQLiteError`; the store's rows are
   ///   then as they were.
   @discardableResult
-  public static func run(
+  package static func run(
     _ handler: CustomMigrationStage.Handler, on path: FilePath, model: EntityHierarchy,
     settings: Settings
   ) throws -> Outcome {
@@ -147,7 +147,7 @@ public final class StageStore: StageStoreAccess {
 
 // Objects.
 extension StageStore {
-  public func fetch(
+  package func fetch(
     _ entity: EntityName, where predicate: PredicateExpression?,
     _ body: (ObjectReference) throws -> Void
   ) throws {
@@ -187,7 +187,7 @@ extension StageStore {
     }
   }
 
-  public func exists(_ object: ObjectReference) throws -> Bool {
+  package func exists(_ object: ObjectReference) throws -> Bool {
     guard let table = layout.table(of: object.entity)?.name else { return false }
     let statement =
       try presence[table]

@@ -14,36 +14,36 @@ import SystemPackage
 ///   metadata name the same store, and its structure is sound. What is missing, damaged, in use or
 ///   another store keeps its backup;
 /// - no rollback of its store is under way.
-public struct BackupPruning: Sendable {
+package struct BackupPruning: Sendable {
   /// What became of a backup that was to go: a line of `--json`.
-  public struct Item: Codable, Sendable, Equatable {
-    public private(set) var event = "backup"
-    public var path: String
-    public var store: String
-    public var run: String
-    public var bytes: Int64
+  package struct Item: Codable, Sendable, Equatable {
+    package private(set) var event = "backup"
+    package var path: String
+    package var store: String
+    package var run: String
+    package var bytes: Int64
     /// Seconds since 1970-01-01 UTC.
-    public var made: Double
+    package var made: Double
     /// Whether it was removed, or would be.
-    public var pruned: Bool
+    package var pruned: Bool
     /// Why it was kept: `backup-changed`, `store-missing`, `store-damaged`, `store-in-use`,
     /// `other-store`, `rollback`.
-    public var reason: String?
-    public var message: String?
+    package var reason: String?
+    package var message: String?
   }
 
   /// The last line of `--json`.
-  public struct Summary: Codable, Sendable, Equatable {
-    public private(set) var event = "summary"
-    public var pruned = 0
-    public var prunedBytes: Int64 = 0
+  package struct Summary: Codable, Sendable, Equatable {
+    package private(set) var event = "summary"
+    package var pruned = 0
+    package var prunedBytes: Int64 = 0
     /// To go by their age or size, and kept.
-    public var kept = 0
+    package var kept = 0
     /// That are left, those included.
-    public var left = 0
-    public var leftBytes: Int64 = 0
+    package var left = 0
+    package var leftBytes: Int64 = 0
 
-    public init() {}
+    package init() {}
   }
 
   let retention: BackupRetention
@@ -52,7 +52,7 @@ public struct BackupPruning: Sendable {
   let isDry: Bool
 
   /// - Parameter now: Seconds since 1970-01-01 UTC.
-  public init(
+  package init(
     _ retention: BackupRetention, places: PipelinePlaces, now: Double, isDry: Bool = false
   ) {
     self.retention = retention
@@ -62,7 +62,7 @@ public struct BackupPruning: Sendable {
   }
 
   /// For the holder of the state folder's lock.
-  public func run(_ ledger: Ledger, observe: (Item) -> Void) throws -> Summary {
+  package func run(_ ledger: Ledger, observe: (Item) -> Void) throws -> Summary {
     var summary = Summary()
     let all = try ledger.backupTotals()
     (summary.left, summary.leftBytes) = (all.count, all.bytes)

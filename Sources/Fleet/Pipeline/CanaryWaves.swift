@@ -5,13 +5,13 @@ import GodwitDurableFiles
 import SystemPackage
 
 /// How many stores are done when a wave is over: the earlier waves count.
-public enum WaveSize: Sendable, Equatable {
+package enum WaveSize: Sendable, Equatable {
   case count(Int)
   /// Of all stores, rounded up.
   case percent(Double)
 
   /// Nil for anything but `1` or `10%`, and for nothing at all.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     if text.hasSuffix("%") {
       guard let percent = Percent(text), percent.value > 0 else { return nil }
       self = .percent(percent.value)

@@ -15,22 +15,22 @@ import SystemPackage
 /// of a table, a quarter and so on, likewise: each trial is a whole migration into a private folder.
 /// External data is left out. What is written is a vacuumed copy, so that no free page holds anything
 /// that was removed.
-public struct FailureReduction: Sendable {
+package struct FailureReduction: Sendable {
   /// What was made: the line of `--json`.
-  public struct Outcome: Codable, Sendable {
-    public private(set) var event = "export"
-    public var store: String
-    public var output: String
-    public var verdict: String
-    public var code: Int?
-    public var reasons: [String]
-    public var rowsBefore: Int64
-    public var rows: Int64
+  package struct Outcome: Codable, Sendable {
+    package private(set) var event = "export"
+    package var store: String
+    package var output: String
+    package var verdict: String
+    package var code: Int?
+    package var reasons: [String]
+    package var rowsBefore: Int64
+    package var rows: Int64
     /// Columns some of whose values are still those of the store: `TABLE.COLUMN`. Without them it does
     /// not fail.
-    public var keptColumns: [String]
-    public var trials: Int
-    public var seconds: Double
+    package var keptColumns: [String]
+    package var trials: Int
+    package var seconds: Double
   }
 
   let request: MigrationRequest
@@ -42,7 +42,7 @@ public struct FailureReduction: Sendable {
   ///   - request: What the pipeline makes of the store.
   ///   - policies: Of the running executable.
   ///   - limit: Trials stop then, and what has been reached is written.
-  public init(
+  package init(
     _ request: MigrationRequest, pool: WorkerPool.Settings, policies: PolicyRegistry,
     limit: Duration
   ) {
@@ -56,7 +56,7 @@ public struct FailureReduction: Sendable {
   ///   - output: Where the store goes; must not exist.
   ///   - keepsValues: Whether columns may keep values, where without them nothing fails.
   /// - Throws: ``FailureReductionError``; `DurabilityError`, `StoreError`.
-  public func run(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
+  package func run(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
     let output = output.resolvingFolders
     guard try FileKind(at: output) == .none else { throw DurabilityError.alreadyExists(output) }
     let place = FilePath(FileManager.default.temporaryDirectory.path)
@@ -141,13 +141,13 @@ public struct FailureReduction: Sendable {
 }
 
 /// Why no smaller store can be made. Nothing was written.
-public enum FailureReductionError: Error, Sendable, Equatable {
+package enum FailureReductionError: Error, Sendable, Equatable {
   case doesNotFail(store: FilePath)
   case needsValues(store: FilePath, columns: [String])
 }
 
 extension FailureReductionError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .doesNotFail(let store):
       "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Release "

@@ -1,17 +1,17 @@
 /// What migrating the stores of a plan will take, from a few of them that were migrated privately.
-public struct FleetForecast: Codable, Sendable, Equatable {
-  public var stores: Int
-  public var sampled: Int
+package struct FleetForecast: Codable, Sendable, Equatable {
+  package var stores: Int
+  package var sampled: Int
   /// The middle, and the range that is likely.
-  public var seconds: Double
-  public var leastSeconds: Double
-  public var mostSeconds: Double
+  package var seconds: Double
+  package var leastSeconds: Double
+  package var mostSeconds: Double
   /// Of the destinations' files.
-  public var bytes: Int64
+  package var bytes: Int64
   /// What the volumes hold more when all is done: backups, or the outputs beside the stores.
-  public var keptBytes: Int64
+  package var keptBytes: Int64
   /// What they hold more at most, while it is done.
-  public var peakBytes: Int64
+  package var peakBytes: Int64
 
   /// One store that was migrated privately.
   struct Sample: Sendable {

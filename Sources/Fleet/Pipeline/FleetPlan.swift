@@ -4,47 +4,47 @@ import GodwitPlanning
 /// `godwit plan PIPELINE --json`.
 ///
 /// Fields may be added to and never change meaning.
-public struct FleetPlan: Codable, Sendable, Equatable {
+package struct FleetPlan: Codable, Sendable, Equatable {
   /// Stores of one version that go the same way.
-  public struct Cohort: Codable, Sendable, Equatable {
+  package struct Cohort: Codable, Sendable, Equatable {
     /// The version found; nil where it is the destination's.
-    public var source: String?
-    public var destination: String?
-    public var verdict: MigrationResult.Verdict
-    public var stores: Int
-    public var bytes: Int64
+    package var source: String?
+    package var destination: String?
+    package var verdict: MigrationResult.Verdict
+    package var stores: Int
+    package var bytes: Int64
     /// The steps of a chain of versions; nil for one step.
-    public var path: [String]?
+    package var path: [String]?
     /// `inferred`, or the files of the mapping models; nil where nothing is to be done.
-    public var way: String?
+    package var way: String?
     /// What was noted about stores, and about how many.
-    public var notes: [String: Int]
+    package var notes: [String: Int]
   }
 
   /// What the destination has no place for, of all stores together.
-  public struct LossTotal: Codable, Sendable, Equatable {
-    public var kind: Loss.Kind
-    public var entity: String?
-    public var property: String?
+  package struct LossTotal: Codable, Sendable, Equatable {
+    package var kind: Loss.Kind
+    package var entity: String?
+    package var property: String?
     /// Rows, values, references or transactions.
-    public var count: Int64
-    public var stores: Int
+    package var count: Int64
+    package var stores: Int
   }
 
-  public private(set) var event = "fleet-plan"
-  public var pipeline: String
-  public var cohorts: [Cohort] = []
+  package private(set) var event = "fleet-plan"
+  package var pipeline: String
+  package var cohorts: [Cohort] = []
   /// The stores that would not be migrated.
-  public var reasons: [ReasonGroups.Group] = []
-  public var losses: [LossTotal] = []
+  package var reasons: [ReasonGroups.Group] = []
+  package var losses: [LossTotal] = []
   /// Nil where nothing would be migrated, or no forecast was asked for.
-  public var forecast: FleetForecast?
+  package var forecast: FleetForecast?
 
-  public init(pipeline: String) { self.pipeline = pipeline }
+  package init(pipeline: String) { self.pipeline = pipeline }
 }
 
 /// Adds up what migrations lose, or would lose, by entity and property.
-public struct LossTotals: Sendable {
+package struct LossTotals: Sendable {
   private struct Key: Hashable {
     var kind: Loss.Kind
     var entity: String?
@@ -53,10 +53,10 @@ public struct LossTotals: Sendable {
 
   private var totals: [Key: FleetPlan.LossTotal] = [:]
 
-  public init() {}
+  package init() {}
 
   /// Adds what a store that is migrated loses; nothing for any other.
-  public mutating func add(_ result: MigrationResult) {
+  package mutating func add(_ result: MigrationResult) {
     guard result.verdict == .migrated else { return }
     for loss in result.losses {
       let key = Key(kind: loss.kind, entity: loss.entity, property: loss.property)
@@ -68,7 +68,7 @@ public struct LossTotals: Sendable {
   }
 
   /// The most frequent first.
-  public var all: [FleetPlan.LossTotal] {
+  package var all: [FleetPlan.LossTotal] {
     totals.values.sorted {
       ($1.count, $0.entity ?? "", $0.property ?? "") < (
         $0.count, $1.entity ?? "", $1.property ?? ""

@@ -70,12 +70,14 @@ extension RunReport.Loss {
 
 extension RunReport.Stage {
   init(_ cost: MigrationResult.StageCost) {
-    self.init(stage: cost.stage, seconds: cost.seconds, rows: cost.rows, bytes: cost.bytes)
+    self.init(
+      stage: cost.stage, seconds: cost.seconds, rows: cost.rows, bytes: cost.bytes,
+      shards: cost.shards)
   }
 }
 
 extension RunReport.Counts {
-  public init(_ summary: PipelineSummary) {
+  package init(_ summary: PipelineSummary) {
     self.init(
       found: summary.found, migrated: summary.migrated, sameModel: summary.sameModel,
       refused: summary.refused, needsMapping: summary.needsMapping,

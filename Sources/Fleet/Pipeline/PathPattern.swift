@@ -3,19 +3,19 @@
 /// `*` stands for any characters of one name, `?` for one, `**` as a whole name for any number of
 /// folders. Every other character stands for itself. Names that begin with a dot are meant only
 /// where the pattern says the dot, as in the shell.
-public struct PathPattern: Sendable, Equatable {
+package struct PathPattern: Sendable, Equatable {
   private enum Part: Sendable, Equatable {
     case name([Character])
     case folders
   }
 
   /// As it is written.
-  public let text: String
+  package let text: String
   private let parts: [Part]
 
   /// Nil for a pattern that could not mean anything below a root: an empty one, a whole path, one
   /// with empty names, `.` or `..`.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let names = text.split(separator: "/", omittingEmptySubsequences: false)
     guard !text.utf8.contains(0), names.allSatisfy({ !$0.isEmpty && $0 != "." && $0 != ".." })
     else { return nil }
@@ -31,7 +31,7 @@ extension PathPattern {
   /// How far a path has come in the pattern, name by name; in several places at once.
   ///
   /// A folder whose cursor ``isOver`` needs no look.
-  public struct Cursor: Sendable {
+  package struct Cursor: Sendable {
     private let pattern: PathPattern
     private var places: Set<Int>
 
@@ -41,15 +41,15 @@ extension PathPattern {
     }
 
     /// Nothing below can match.
-    public var isOver: Bool { places.isEmpty }
+    package var isOver: Bool { places.isEmpty }
 
     /// The names so far are a path that the pattern means.
-    public var isMatch: Bool { places.contains(pattern.parts.count) }
+    package var isMatch: Bool { places.contains(pattern.parts.count) }
 
     /// The cursor in the folder of that name, or at the file.
     ///
     /// - Parameter meetsHidden: Wildcards stand for names with a dot before them, too.
-    public func advanced(by name: String, meetsHidden: Bool = false) -> Cursor {
+    package func advanced(by name: String, meetsHidden: Bool = false) -> Cursor {
       var copy = self
       copy.places = pattern.places(after: places, name, meetsHidden)
       return copy
@@ -57,10 +57,10 @@ extension PathPattern {
   }
 
   /// The cursor at the root.
-  public var start: Cursor { Cursor(self) }
+  package var start: Cursor { Cursor(self) }
 
   /// Whether a path, relative to the root, is meant.
-  public func matches(_ path: String, meetsHidden: Bool = false) -> Bool {
+  package func matches(_ path: String, meetsHidden: Bool = false) -> Bool {
     path.split(separator: "/").reduce(start) {
       $0.advanced(by: String($1), meetsHidden: meetsHidden)
     }.isMatch

@@ -5,9 +5,9 @@ import SystemPackage
 /// What a pipeline file says: which stores are brought to which version of their model, and how.
 ///
 /// Paths are whole or begin where the process stands: those of the file are relative to the file.
-public struct Pipeline: Sendable, Equatable {
+package struct Pipeline: Sendable, Equatable {
   /// Where the destination of each store goes.
-  public enum Commit: Sendable, Equatable {
+  package enum Commit: Sendable, Equatable {
     /// Into the source's place; the source is kept as a backup.
     case replace
     /// Beside the source, under its name with `suffix` before the extension. The source stays.
@@ -15,67 +15,71 @@ public struct Pipeline: Sendable, Equatable {
   }
 
   /// Which stores there are.
-  public struct Stores: Sendable, Equatable {
+  package struct Stores: Sendable, Equatable {
     /// Nothing outside of these folders is ever opened.
-    public var roots: [FilePath]
+    package var roots: [FilePath]
     /// Relative to each root.
-    public var include: [PathPattern]
-    public var exclude: [PathPattern]
+    package var include: [PathPattern]
+    package var exclude: [PathPattern]
     /// What is done about one that another process has open.
-    public var inUse = InUsePolicy.skip
+    package var inUse = InUsePolicy.skip
   }
 
-  public var file: FilePath
-  public var name: String
-  public var stores: Stores
+  package var file: FilePath
+  package var name: String
+  package var stores: Stores
   /// Each is a MODEL.
-  public var models: [String]
+  package var models: [String]
   /// As it is written: a version's name, or a MODEL relative to the file. Nil: the current version.
-  public var destination: String?
-  public var mappings: [String] = []
+  package var destination: String?
+  package var mappings: [String] = []
   /// Core Data's `NSMigratePersistentStoresAutomaticallyOption`.
-  public var migrates = true
+  package var migrates = true
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.
-  public var infersMapping = true
+  package var infersMapping = true
   /// Nil: through the stages that the executable registers, else direct.
-  public var chain: Chain?
+  package var chain: Chain?
   /// What is done about rows, values and references that would be dropped.
-  public var losses = LossPolicy.warn
+  package var losses = LossPolicy.warn
   /// What is done about rows that the destination's validation refuses.
-  public var invalid = InvalidPolicy.fail
+  package var invalid = InvalidPolicy.fail
   /// Worker processes of all stores together; nil: as many as the machine suggests.
-  public var workers: Int?
+  package var workers: Int?
   /// Row bytes that one shard should hold.
-  public var shardBytes = MigrationRequest.defaultShardBytes
-  public var commit = Commit.replace
+  package var shardBytes = MigrationRequest.defaultShardBytes
+  package var commit = Commit.replace
   /// What is written, and who is called, at the end of each run.
-  public var report = ReportSettings()
+  package var report = ReportSettings()
   /// What becomes of backups at the end of a run.
-  public var backups = BackupRetention()
+  package var backups = BackupRetention()
   /// Failures in a row after which a store is no longer tried; 0 for never.
-  public var quarantineAfter = 3
-  public var limits = RunLimits()
+  package var quarantineAfter = 3
+  package var limits = RunLimits()
   /// The waves of a run; none for all stores at once.
-  public var canary: [WaveSize] = []
+  package var canary: [WaveSize] = []
+  /// Where the work is done.
+  package var engine = Engine.local
+  /// How it is cut and submitted where that is elsewhere.
+  package var cluster = ClusterSettings()
 
   /// The folder of the file, from which its paths lead.
-  public var folder: FilePath {
+  package var folder: FilePath {
     let folder = file.removingLastComponent()
     return folder.isEmpty ? "." : folder
   }
 
   /// A path as the file has it, from where the process stands.
-  public func resolve(_ path: String) -> String {
+  package func resolve(_ path: String) -> String {
     let path = FilePath(path)
     return path.isAbsolute ? path.string : folder.pushing(path).string
   }
 
   /// Where a run keeps its state, unless stated otherwise.
-  public var stateFolder: FilePath { folder.appending("state") }
+  package var stateFolder: FilePath { folder.appending("state") }
 }
 
 /// What is done about a store that another process has open or writes to: the key `stores.in-use`.
-public enum InUsePolicy: Sendable, Equatable {
+package enum InUsePolicy: Sendable, Equatable {
   /// It stays as it is, and is pending.
   case skip
   /// The operator's word that no other process has one of them open.
@@ -87,25 +91,20 @@ public enum InUsePolicy: Sendable, Equatable {
 }
 
 /// Why a pipeline cannot be run. No store was opened.
-public enum PipelineError: Error, Sendable, Equatable {
+package enum PipelineError: Error, Sendable, Equatable {
   case unreadable(file: String, reason: String)
   /// A key or value that pipeline files do not have.
   case badText(file: String, line: Int, problem: String, suggestion: String?)
-  /// A key that pipeline files have, of something that this version does not do.
-  case notSupported(file: String, line: Int, key: String)
   case noRoot(file: String, path: String, reason: String)
 }
 
 extension PipelineError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .unreadable(let file, let reason):
       "\(file) cannot be read as a pipeline: \(reason)."
     case .badText(let file, let line, let problem, let suggestion):
       "\(file), line \(line): \(problem)." + (suggestion.map { " Did you mean \($0)?" } ?? "")
-    case .notSupported(let file, let line, let key):
-      "\(file), line \(line): \(key) is not supported by this version. Remove the key to run "
-        + "without it."
     case .noRoot(let file, let path, let reason):
       "\(path), a root of \(file), cannot be searched: \(reason). Make it, or correct the path."
     }

@@ -6,16 +6,16 @@ import SystemPackage
 /// What a pipeline's runs will need, before one is begun: its folders, their volumes, and where it
 /// writes to. Nothing is changed but for a file that is written into each of those folders and
 /// removed again.
-public struct PipelineDoctor: Sendable {
+package struct PipelineDoctor: Sendable {
   private let pipeline: Pipeline
   private let places: PipelinePlaces
 
-  public init(_ pipeline: Pipeline, _ places: PipelinePlaces) {
+  package init(_ pipeline: Pipeline, _ places: PipelinePlaces) {
     self.pipeline = pipeline
     self.places = places
   }
 
-  public func findings() -> [Doctor.Finding] {
+  package func findings() -> [Doctor.Finding] {
     var findings: [Doctor.Finding] = []
     for root in pipeline.stores.roots { findings += self.findings(ofRoot: root) }
     findings.append(state)
@@ -48,7 +48,7 @@ public struct PipelineDoctor: Sendable {
       let largest = found.stores.map(\.bytes).max() ?? 0
       var findings = [
         Doctor.Finding(
-          name: name, value: "\(found.stores.count) with \(ByteCount.text(bytes))",
+          name: name, value: "\(found.stores.count) with \(ByteSize.text(bytes))",
           isGood: found.unreadable.isEmpty && !found.stores.isEmpty,
           advice: found.unreadable.first.map { "\($0.0) cannot be read: \($0.1)" }
             ?? (found.stores.isEmpty ? "Check the keys include and exclude." : nil))
@@ -70,10 +70,10 @@ public struct PipelineDoctor: Sendable {
     // A migration in place needs the new store, the backup and a clone; see ``DiskSpace``.
     let needed = Int64(Double(largest) * 3.2)
     return Doctor.Finding(
-      name: "free space in \(root)", value: ByteCount.text(free), isGood: free > needed,
+      name: "free space in \(root)", value: ByteSize.text(free), isGood: free > needed,
       advice: free > needed
         ? nil
-        : "The largest store needs about \(ByteCount.text(needed)). Free space, or set backups.max."
+        : "The largest store needs about \(ByteSize.text(needed)). Free space, or set backups.max."
     )
   }
 

@@ -4,7 +4,7 @@ import GodwitMapping
 extension RunLimits {
   init(_ value: YAMLValue) throws {
     let fields = try value.fields(PipelineFile.LimitsKey.self, of: "limits")
-    storeTimeoutSeconds = try fields[.storeTimeout].map(TimeSpan.seconds)
+    storeTimeoutSeconds = try fields[.storeTimeout].map { try TimeSpan.seconds($0) }
     failureBudget = try fields[.failureBudget].map { value in
       let text = try value.text()
       guard let budget = FailureBudget(text) else {
@@ -40,11 +40,13 @@ extension RunLimits {
 }
 
 extension TimeSpan {
-  static func seconds(_ value: YAMLValue) throws -> Double {
+  static func seconds(
+    _ value: YAMLValue, such examples: String = "90s, 30m or 1h30m", mayBeNone: Bool = false
+  ) throws -> Double {
     let text = try value.text()
-    guard let span = TimeSpan(text) else {
+    guard let span = TimeSpan(text), mayBeNone || span.seconds > 0 else {
       throw value.problem(
-        "\(text) is not a length of time, such as 90s, 30m or 1h30m",
+        "\(text) is not a length of time, such as \(examples)",
         TimeSpan(text + "m") == nil ? nil : text + "m")
     }
     return span.seconds
@@ -53,7 +55,7 @@ extension TimeSpan {
 
 extension ByteSize {
   /// A number of bytes a second: `80MiB/s`.
-  public init?(rate text: String) {
+  package init?(rate text: String) {
     guard text.hasSuffix("/s") else { return nil }
     self.init(String(text.dropLast(2)))
   }

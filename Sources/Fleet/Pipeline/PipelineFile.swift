@@ -28,6 +28,7 @@ import SystemPackage
 ///     report: { html: report.html, metrics: godwit.prom, ping: "https://…" }
 ///     limits: { store-timeout: 30m, failure-budget: 5%, window: "01:00-05:00", io: 80MiB/s, load: 4 }
 ///     canary: [1, 1%, 10%, 100%]         # waves, each within the failure budget
+///     engine: local                      # or slurm, array, { slurm: { partition: … } }, see ``Engine``
 ///
 /// `Pipelines/pipeline.schema.json` says the same to editors.
 enum PipelineFile {
@@ -37,11 +38,7 @@ enum PipelineFile {
 
   enum Key: String, CaseIterable {
     case name, stores, models, destination, mappings, migrate, infer, chain, losses, workers, shard
-    case commit, limits, canary, invalid, backups, quarantine, report
-    // Of the format, and not of this version.
-    case engine
-
-    static let unsupported: Set<Key> = [.engine]
+    case commit, limits, canary, invalid, backups, quarantine, report, engine
   }
 
   enum StoresKey: String, CaseIterable { case roots, include, exclude, inUse = "in-use" }
@@ -63,7 +60,7 @@ enum PipelineFile {
 extension Pipeline {
   /// The file that a path stands for: itself, or `pipeline.yaml` of a folder; nil for a path that
   /// is plainly no pipeline, such as a store's.
-  public static func file(at path: String) -> FilePath? {
+  package static func file(at path: String) -> FilePath? {
     var path = FilePath(path)
     if (try? FileKind(following: path)) == .folder {
       path.append(PipelineFile.name)
@@ -75,7 +72,7 @@ extension Pipeline {
   /// Reads a pipeline file.
   ///
   /// - Throws: ``PipelineError``.
-  public init(file: FilePath) throws {
+  package init(file: FilePath) throws {
     let bytes: [UInt8]
     do {
       bytes = try RegularFile.bytes(of: file, limit: PipelineFile.byteLimit, links: .followed)
@@ -95,7 +92,7 @@ extension Pipeline {
 
   /// - Parameter file: Where the bytes come from; relative paths lead from its folder.
   /// - Throws: ``PipelineError``.
-  public init(bytes: [UInt8], file: FilePath) throws {
+  package init(bytes: [UInt8], file: FilePath) throws {
     do {
       let root = try YAMLValue(bytes: bytes, byteLimit: PipelineFile.byteLimit)
       try self.init(root, file: file)
@@ -110,11 +107,6 @@ extension Pipeline {
 
   private init(_ root: YAMLValue, file: FilePath) throws {
     let fields = try root.fields(PipelineFile.Key.self, of: "a pipeline")
-    for key in PipelineFile.Key.allCases where PipelineFile.Key.unsupported.contains(key) {
-      guard let value = fields[key] else { continue }
-      throw PipelineError.notSupported(
-        file: file.string, line: value.problem("").line ?? 1, key: key.rawValue)
-    }
     guard let stores = fields[.stores], let models = fields[.models] else {
       throw root.problem("a pipeline needs the keys stores and models")
     }
@@ -140,6 +132,7 @@ extension Pipeline {
     quarantineAfter = try fields[.quarantine].map(Self.quarantineAfter) ?? quarantineAfter
     limits = try fields[.limits].map(RunLimits.init) ?? limits
     canary = try fields[.canary].map(Self.canary) ?? []
+    if let value = fields[.engine] { (engine, cluster) = try ClusterSettings.engine(value) }
     if let value = fields[.canary], limits.failureBudget == nil {
       throw value.problem("canary needs the key failure-budget of limits, such as 5%")
     }

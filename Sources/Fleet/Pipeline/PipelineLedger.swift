@@ -66,20 +66,9 @@ final class PipelineLedger: Sendable {
   /// Whether an earlier start of this run was interrupted.
   let isResumed: Bool
   private let folder: FilePath
-  private let log: Mutex<Log>
-  private let state: Mutex<State>
-  private let work = DispatchSemaphore(value: 0)
-
-  private struct Log: ~Copyable {
-    var file: DurableLog
-  }
-
-  private struct State {
-    /// The last line of each store.
-    var entries: [String: Entry]
-    var waiting: [(entry: Entry, answer: CheckedContinuation<Void, any Error>)] = []
-    var isClosed = false
-  }
+  private let log: GroupedLog
+  /// The last line of each store.
+  private let entries: Mutex<[String: Entry]>
 
   /// 1 GiB: some two million stores.
   private static let byteLimit = 1 << 30
@@ -121,9 +110,8 @@ final class PipelineLedger: Sendable {
       try DurableFile.write(bytes, to: file)
       try Self.write(RunName(run: run, isFinished: false), in: folder)
     }
-    log = Mutex(Log(file: try DurableLog(at: file)))
-    state = Mutex(State(entries: lines.mapValues(\.entry.withoutHistory)))
-    try OwnThread.start { self.write() }
+    log = try GroupedLog(at: file)
+    entries = Mutex(lines.mapValues(\.entry.withoutHistory))
   }
 
   private static func runName(_ folder: FilePath) throws -> RunName? {
@@ -177,50 +165,17 @@ final class PipelineLedger: Sendable {
     try forEachAttempt(in: logFile(folder), body)
   }
 
-  func entry(of store: FilePath) -> Entry? { state.withLock { $0.entries[store.string] } }
+  func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store.string] } }
 
   /// Adds what became of a store. On return it is on the disk.
   func record(_ entry: Entry) async throws {
-    try await withCheckedThrowingContinuation { answer in
-      state.withLock { $0.waiting.append((entry, answer)) }
-      work.signal()
-    }
-  }
-
-  /// Writes what waits, all of it at once, until the ledger is closed.
-  private func write() {
-    while true {
-      work.wait()
-      let (waiting, isClosed) = state.withLock { state in
-        defer { state.waiting = [] }
-        return (state.waiting, state.isClosed)
-      }
-      if waiting.isEmpty {
-        if isClosed { return }
-        continue
-      }
-      let written = Result { try append(waiting.map(\.entry)) }
-      for (_, answer) in waiting { answer.resume(with: written) }
-    }
-  }
-
-  private func append(_ entries: [Entry]) throws {
     // That nothing was to be done is found out again where it is not known.
-    let isLasting = entries.contains { $0.verdict != .sameModel }
-    try log.withLock {
-      try $0.file.append(
-        entries.map { JSONLine.text(of: $0) }, surviving: isLasting ? .powerCut : .processCrash)
-    }
-    state.withLock { state in
-      for entry in entries { state.entries[entry.store] = entry.withoutHistory }
-    }
+    try await log.append(JSONLine.text(of: entry), isLasting: entry.verdict != .sameModel)
+    entries.withLock { $0[entry.store] = entry.withoutHistory }
   }
 
   /// Nothing is recorded any more.
-  func close() {
-    state.withLock { $0.isClosed = true }
-    work.signal()
-  }
+  func close() { log.close() }
 
   /// This start has come to its end.
   ///

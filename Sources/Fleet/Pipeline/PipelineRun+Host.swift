@@ -17,6 +17,7 @@ extension PipelineRun {
   ) async -> MigrationResult {
     var settings = settings(task, policies: policies, record: record)
     settings.discardsProgress = task.isFresh
+    settings.handsOut = task.handsOut
     return await StoreRun(
       request(for: store), directory: directory(of: store), settings: settings, observe: observe
     ).run()
@@ -37,7 +38,7 @@ extension PipelineRun {
       }
       try record(result)
     }
-    settings.leases = task.lease.map { [$0] } ?? []
+    settings.leases = [task.lease, task.permit].compactMap { $0 }
     if task.workers == 0 { settings.policiesHere = policies }
     // A process that coordinated the store before ours was killed may be about to end.
     settings.lockPatienceSeconds = 10

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
@@ -8,15 +9,17 @@ import Synchronization
 extension PipelineRun {
   /// What the stores of a run have in common while it lasts.
   struct Setting: Sendable {
-    var books: Books
+    var books: any StoreBooks
     var hosts: StoreHosts
-    /// The right to work in the state folder.
+    /// The right to work in the state folder, or on the bundle.
     var lease: HeldLease
+    /// The coordinator's permission to work on the bundle; nil in its own process.
+    var permit: LeaseToken?
     /// Set while the operator has the run stand still.
     let isPaused = PauseFlag()
 
-    var ledger: PipelineLedger { books.ledger }
-    var settings: String { books.settings }
+    /// Whether nobody has taken the work over.
+    var isCurrent: Bool { lease.isCurrent && permit?.isCurrent ?? true }
   }
 
   final class PauseFlag: Sendable {
@@ -92,7 +95,7 @@ extension PipelineRun {
 
   /// - Returns: False where the store is tried again.
   @discardableResult
-  private func take(
+  func take(
     _ outcome: Outcome, _ flow: inout RunFlow, _ summary: inout PipelineSummary
   ) -> Bool {
     guard flow.take(outcome.store, outcome.result, at: Date().timeIntervalSince1970) else {
@@ -110,7 +113,7 @@ extension PipelineRun {
   }
 
   /// Looks at the clock, and at what the operator asks for.
-  private func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
+  func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
     flow.look(at: Date().timeIntervalSince1970, holdsLease: setting.lease.isCurrent)
     guard flow.stop != .leaseLost else { return }
     guard flow.take(RunControl.read(in: state)) || isFirst else { return }
@@ -118,18 +121,18 @@ extension PipelineRun {
     try? Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
   }
 
-  private func tell(
+  func tell(
     _ flow: RunFlow, _ inFlight: Set<FoundStore>, held: String?, _ summary: PipelineSummary,
-    _ setting: Setting
+    _ setting: Setting, _ cluster: ClusterProgress? = nil
   ) {
     guard flow.stop != .leaseLost else { return }
     let progress = RunProgress(
-      pipeline: pipeline.name, run: setting.ledger.run, time: Date().timeIntervalSince1970,
+      pipeline: pipeline.name, run: setting.books.run, time: Date().timeIntervalSince1970,
       process: getpid(), found: summary.found, done: summary.done, notDone: summary.notDone,
       inFlight: inFlight.map(\.path.string).sorted(), waiting: flow.queue.waitingCount,
       wave: flow.waves > 1 ? flow.queue.wave + 1 : nil, waves: flow.waves > 1 ? flow.waves : nil,
       isPaused: flow.control.isPaused, workers: flow.queue.workerCount,
-      ioBytesPerSecond: flow.ioBytesPerSecond, load: flow.load, held: held)
+      ioBytesPerSecond: flow.ioBytesPerSecond, load: flow.load, held: held, cluster: cluster)
     progress.write(in: state)
     observe(.progress(progress))
   }

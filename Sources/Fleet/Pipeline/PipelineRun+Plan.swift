@@ -1,21 +1,23 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
 
 // What a run would do.
 extension PipelineRun {
   /// What a plan found.
-  public struct PlanOutcome: Sendable {
-    public var summary: PipelineSummary
-    public var plan: FleetPlan
-    public var stores: PlannedStores
+  package struct PlanOutcome: Sendable {
+    package var summary: PipelineSummary
+    package var plan: FleetPlan
+    package var stores: PlannedStores
   }
 
   /// Says what ``run()`` would do, store by store, and changes nothing.
   ///
   /// - Parameter samples: How many stores are migrated privately for a forecast; 0 for none.
-  public func plan(samples: Int = 0) async throws -> PlanOutcome {
+  package func plan(samples: Int = 0) async throws -> PlanOutcome {
     let start = ContinuousClock.now
     let findings = try await search(
       state: try FileKind(following: state) == .folder ? state : nil)
@@ -24,6 +26,8 @@ extension PipelineRun {
     summary.found = findings.stores.count
     tellUnreadable(findings, &summary)
     let settings = try settingsDigest()
+    let quarantined = try RunHistory.quarantined(
+      Ledger(readingAt: places.ledger)?.quarantine() ?? [])
     var maker = FleetPlanMaker()
     var planned: [PlannedStores.Store] = []
     let hosts = hosts(pace: nil)
@@ -38,6 +42,11 @@ extension PipelineRun {
         begun += 1
         group.addTask {
           if let refusal = Self.refusal(of: store) { return (place, refusal) }
+          if let known = quarantined[store.path.string],
+            known.isOf(settings, mark: StoreFiles(store.path).markName)
+          {
+            return (place, MigrationResult(quarantined: known))
+          }
           return (place, await hosts.perform(task(store, workers: 1, settings, .plan)))
         }
       }

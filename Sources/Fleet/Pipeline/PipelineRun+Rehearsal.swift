@@ -5,12 +5,12 @@ import GodwitPlanning
 import SystemPackage
 
 /// What became of stores that were migrated privately, their sources only read.
-public struct Rehearsal: Sendable {
-  public struct Store: Sendable {
+package struct Rehearsal: Sendable {
+  package struct Store: Sendable {
     /// Relative to the folder that was searched.
-    public var name: String
+    package var name: String
     /// The outcome of the private migration, with the plan's mapping models and path.
-    public var result: MigrationResult
+    package var result: MigrationResult
     var found: FoundStore
     /// Seconds since 1970-01-01 UTC.
     var started: Double
@@ -18,11 +18,11 @@ public struct Rehearsal: Sendable {
   }
 
   /// In the byte order of their paths. A rehearsal that was stopped has only those that had ended.
-  public var stores: [Store] = []
-  public var summary: PipelineSummary
+  package var stores: [Store] = []
+  package var summary: PipelineSummary
 
   /// The rehearsal as a run, for its report.
-  public func report(of folder: String, exitCode: Int) -> RunReport {
+  package func report(of folder: String, exitCode: Int) -> RunReport {
     let name = "rehearsal"
     let started = stores.map(\.started).min() ?? 0
     let seconds = summary.seconds ?? 0
@@ -50,7 +50,7 @@ extension PipelineRun {
   ///
   /// - Parameter folder: An existing folder of the caller's own.
   /// - Throws: ``PipelineError``; no store was opened then.
-  public func rehearse(in folder: FilePath) async throws -> Rehearsal {
+  package func rehearse(in folder: FilePath) async throws -> Rehearsal {
     let start = ContinuousClock.now
     let findings = try await search(state: nil)
     observe(.found(self.start(findings, nil)))

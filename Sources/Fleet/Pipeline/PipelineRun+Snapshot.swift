@@ -22,14 +22,14 @@ extension PipelineRun {
   func migrateSnapshot(
     _ task: StoreTask, of store: FoundStore, _ setting: Setting
   ) async -> MigrationResult {
-    let (ledger, settings) = (setting.ledger, setting.settings)
+    let books = setting.books
     var task = task
     task.work = .snapshot
     let output = request(for: store).output
-    task.output = (output ?? Self.snapshotPath(of: store.path, run: ledger.run)).string
+    task.output = (output ?? Self.snapshotPath(of: store.path, run: books.run)).string
     return await perform(task, of: store, setting) { result in
       guard result.verdict != .pending else { return }
-      try await ledger.record(.init(result, of: store, run: ledger.run, settings))
+      try await books.recordSnapshot(result, of: store)
     }
   }
 

@@ -17,58 +17,62 @@ extension PipelineRun {
   }
 
   func migrate(_ store: FoundStore, workers: Int, _ setting: Setting) async -> Outcome {
-    let (books, ledger, settings) = (setting.books, setting.ledger, setting.settings)
-    let start = Date().timeIntervalSince1970
-    if let refusal = Self.refusal(of: store) {
-      books.add(
-        refusal, of: store, from: start, lane: nil, mark: StoreFiles(store.path).markName)
-      return Outcome(store: store, result: refusal)
-    }
-    guard setting.lease.isCurrent else {
-      let error = CommitError.leaseLost(store: store.path)
-      return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
-    }
-    let request = request(for: store)
-    let known = ledger.entry(of: store.path)
-    if let known, known.settings == settings,
-      let result = try? unchanged(store, request.output, since: known, run: ledger.run)
-    {
-      return result
-    }
-    let mark = StoreFiles(store.path).markName
-    if let known = books.quarantined[store.path.string], known.mark == mark,
-      known.settings == settings
-    {
-      return Outcome(store: store, result: MigrationResult(quarantined: known))
-    }
+    let books = setting.books
+    if let outcome = settled(store, setting) { return outcome }
+    let known = books.entry(of: store.path)
     let lane = lanes.take()
     defer { lanes.giveBack(lane) }
+    let facts = StoreFacts(
+      store: store, started: Date().timeIntervalSince1970, lane: lane,
+      mark: StoreFiles(store.path).markName)
     let isRecorded = StopFlag()
-    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == ledger.run
-    var task = task(store, workers: workers, settings)
-    task.lease = setting.lease.token
+    let isMigratedByThisRun = known?.verdict == .migrated && known?.run == books.run
+    var task = task(store, workers: workers, books.settings)
+    (task.lease, task.permit) = (setting.lease.token, setting.permit)
     var result = await perform(task, of: store, setting) { result in
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
       else { return }
-      var entry = PipelineLedger.Entry(result, of: store, run: ledger.run, settings)
-      entry.attempt = LedgerAttempt(
-        result, of: store, run: ledger.run, started: start, ended: entry.time, lane: lane)
-      entry.backupRecord = LedgerBackup(result, of: store, run: ledger.run, at: entry.time)
-      try await ledger.record(entry)
-      books.add(entry, mark: mark, result)
+      try await books.record(result, facts)
       isRecorded.set()
     }
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
-      return Outcome(
-        store: store, result: Self.earlier(known, "An earlier start of this run migrated it"),
-        isEarlier: true)
+      return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot, !Task.isCancelled {
-      if let known, let earlier = try? sameSnapshot(store, known, settings) { return earlier }
+      if let known, let earlier = try? sameSnapshot(store, known, books.settings) {
+        return earlier
+      }
       result = await migrateSnapshot(task, of: store, setting)
     }
-    if !isRecorded.isSet { books.add(result, of: store, from: start, lane: lane, mark: mark) }
+    if !isRecorded.isSet { books.add(result, facts) }
     return Outcome(store: store, result: result)
+  }
+
+  /// What became of a store for which nothing has to be done; nil where it has to be looked at.
+  func settled(_ store: FoundStore, _ setting: Setting) -> Outcome? {
+    let books = setting.books
+    if let refusal = Self.refusal(of: store) {
+      let facts = StoreFacts(
+        store: store, started: Date().timeIntervalSince1970, mark: StoreFiles(store.path).markName)
+      books.add(refusal, facts)
+      return Outcome(store: store, result: refusal)
+    }
+    guard setting.isCurrent else {
+      let error = CommitError.leaseLost(store: store.path)
+      return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
+    }
+    if let known = books.entry(of: store.path), known.settings == books.settings,
+      let output = try? unchanged(
+        store, request(for: store).output, since: known, run: books.run)
+    {
+      return output
+    }
+    if let known = books.quarantine(of: store.path),
+      known.isOf(books.settings, mark: StoreFiles(store.path).markName)
+    {
+      return Outcome(store: store, result: MigrationResult(quarantined: known))
+    }
+    return nil
   }
 
   /// Has a store done within the time that one may take.
@@ -132,13 +136,18 @@ extension PipelineRun {
       try directory.remove()
     }
     if known.verdict == .migrated, output != nil || known.run == run {
-      let words =
-        output == nil ? "An earlier start of this run migrated it" : "Its output was written before"
-      return Outcome(store: store, result: Self.earlier(known, words), isEarlier: true)
+      let result =
+        output == nil
+        ? Self.earlierStart(known) : Self.earlier(known, "Its output was written before")
+      return Outcome(store: store, result: result, isEarlier: true)
     }
     return Outcome(
       store: store,
       result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
+  }
+
+  static func earlierStart(_ known: PipelineLedger.Entry) -> MigrationResult {
+    earlier(known, "An earlier start of this run migrated it")
   }
 
   static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {

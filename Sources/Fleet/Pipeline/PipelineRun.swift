@@ -18,22 +18,29 @@ import SystemPackage
 ///     state/control.json   what the operator asks of the run, see ``RunControl``
 ///     state/progress.json  how far it is, see ``RunProgress``
 ///     state/pace           how much its processes may read and write
+///     state/cluster/       the work that others do, see ``BundleFolder``
 ///     ledger.sqlite        the history of all runs, see ``RunHistory`` and ``PipelinePlaces``
 ///
 /// Each store is a ``StoreRun`` of its own, that resumes by itself and whose failure is its own: it
 /// is coordinated in a process of ``StoreHosts``.
 /// ``StoreQueue`` and ``RunFlow`` say which one begins when.
-public struct PipelineRun: Sendable {
+package struct PipelineRun: Sendable {
   /// What a run is asked for beside its pipeline.
-  public struct Options: Sendable {
+  package struct Options: Sendable {
     /// Which stores it takes up.
-    public var selection = StoreSelection.all
+    package var selection = StoreSelection.all
     /// Forgets the progress of earlier runs with those stores.
-    public var isFresh = false
+    package var isFresh = false
     /// The plan that the stores must be those of.
-    public var plan: PlannedStores?
+    package var plan: PlannedStores?
+    /// Where the work is done.
+    package var engine = Engine.local
+    /// Whether the start ends once the work is submitted.
+    package var isDetached = false
+    /// In a task of a cluster: whether the stages of its store are handed out.
+    package var handsOut = false
 
-    public init() {}
+    package init() {}
   }
 
   let pipeline: Pipeline
@@ -45,7 +52,7 @@ public struct PipelineRun: Sendable {
   let places: PipelinePlaces
   var backupRetention: BackupRetention { pipeline.backups }
   /// What the ledger is to know of this start.
-  public var context = RunContext()
+  package var context = RunContext()
   let lanes = LaneNumbers()
   let observe: @Sendable (PipelineEvent) -> Void
 
@@ -55,7 +62,7 @@ public struct PipelineRun: Sendable {
   ///   - state: Where the run keeps its state; nil for beside the pipeline.
   ///   - tellsEvents: Whether events of single stores are wanted, too.
   ///   - observe: Called with every event, on any thread.
-  public init(
+  package init(
     _ pipeline: Pipeline, _ template: MigrationRequest, pool: WorkerPool.Settings,
     state: FilePath? = nil, options: Options = Options(), tellsEvents: Bool = false,
     observe: @escaping @Sendable (PipelineEvent) -> Void
@@ -74,7 +81,7 @@ public struct PipelineRun: Sendable {
   /// on.
   ///
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
-  public func run() async throws -> PipelineSummary {
+  package func run() async throws -> PipelineSummary {
     let begin = ContinuousClock.now
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
@@ -89,6 +96,7 @@ public struct PipelineRun: Sendable {
       let rollbacks = restored == 1 ? "rollback was" : "rollbacks were"
       observe(.note("\(restored) interrupted \(rollbacks) finished first."))
     }
+    try checkCluster()
     let findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
@@ -118,12 +126,29 @@ public struct PipelineRun: Sendable {
     let books = Books(
       ledger: ledger, history: history, settings: settings, quarantined: history.quarantined())
     let setting = Setting(books: books, hosts: hosts(pace: paceFile), lease: lease)
-    await migrate(try await waves(findings.stores, setting), setting, &summary)
+    let waves = try await waves(findings.stores, setting)
+    do {
+      try await takeLeftovers(findings.stores, setting)
+      if options.engine == .local {
+        await migrate(waves, setting, &summary)
+      } else {
+        try await migrateOnCluster(waves, setting, &summary)
+      }
+    } catch {
+      await setting.hosts.close()
+      ledger.close()
+      history.close()
+      throw error
+    }
     await setting.hosts.close()
     ledger.close()
     history.close()
     summary.seconds = (ContinuousClock.now - begin).inSeconds
     guard lease.isCurrent else { return summary }
+    if summary.detached == true {
+      for note in history.takeNotes() { observe(.note(note)) }
+      return summary
+    }
     // A run over some of its stores does not end one over all of them.
     let isFinished = summary.pending == 0 && (options.selection.isAll || !ledger.isResumed)
     if isFinished {
@@ -183,7 +208,7 @@ extension PipelineRun {
   /// The stores wave by wave; one wave where the pipeline has none.
   func waves(_ stores: [FoundStore], _ setting: Setting) async throws -> [[FoundStore]] {
     guard !pipeline.canary.isEmpty, !stores.isEmpty else { return [stores] }
-    let run = setting.ledger.run
+    let run = setting.books.run
     if let known = try CanaryWaves(of: run, in: state, stores) { return known.waves }
     let some = CanaryWaves.byDigest(stores).prefix(Self.mostLooks)
     var cohorts: [FilePath: String] = [:]
@@ -195,7 +220,7 @@ extension PipelineRun {
         }
         guard let store = left.popFirst(), Self.refusal(of: store) == nil else { continue }
         group.addTask {
-          await setting.hosts.perform(task(store, workers: 0, setting.settings, .look))
+          await setting.hosts.perform(task(store, workers: 0, setting.books.settings, .look))
         }
       }
       for await look in group { cohorts[FilePath(look.store)] = look.source }
@@ -221,7 +246,8 @@ extension PipelineRun {
   ) -> StoreTask {
     StoreTask(
       store: store.path.string, root: store.root.string, bytes: store.bytes, workers: workers,
-      work: work, settings: settings, isFresh: options.isFresh && work == .migrate)
+      work: work, settings: settings, isFresh: options.isFresh && work == .migrate,
+      handsOut: options.handsOut && work == .migrate)
   }
 
   func request(for store: FoundStore) -> MigrationRequest {

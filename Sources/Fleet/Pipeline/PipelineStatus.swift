@@ -3,36 +3,40 @@ import GodwitLedger
 /// Where a pipeline stands: `godwit status`.
 ///
 /// Fields may be added to and never change meaning.
-public struct PipelineStatus: Codable, Sendable {
-  public enum State: String, Codable, Sendable {
+package struct PipelineStatus: Codable, Sendable {
+  package enum State: String, Codable, Sendable {
     /// No run is known.
     case never
     case running
     /// The last run was killed. The same command resumes it.
     case interrupted
+    /// Its work is on a cluster, and no command follows it.
+    case detached
     case ended
   }
 
-  public private(set) var event = "status"
-  public var pipeline: String
-  public var state: State
-  public var run: RunReport.Run?
+  package private(set) var event = "status"
+  package var pipeline: String
+  package var state: State
+  package var run: RunReport.Run?
   /// Of that run, as far as it has come.
-  public var counts = RunReport.Counts()
+  package var counts = RunReport.Counts()
   /// What was not migrated, by reason, the most frequent first.
-  public var failures: [RunReport.Failure] = []
-  public var quarantined = 0
+  package var failures: [RunReport.Failure] = []
+  package var quarantined = 0
   /// Stores that were put back since that run.
-  public var rolledBack = 0
+  package var rolledBack = 0
   /// Backups of all runs that are there, and their bytes.
-  public var backups = 0
-  public var backupBytes: Int64 = 0
+  package var backups = 0
+  package var backupBytes: Int64 = 0
+  /// What is on a cluster; nil where nothing is.
+  package var cluster: ClusterStatus?
 
   /// Stores that were found and not migrated.
-  public var notMigrated: Int { counts.found - counts.migrated - counts.sameModel + rolledBack }
+  package var notMigrated: Int { counts.found - counts.migrated - counts.sameModel + rolledBack }
 
   /// - Throws: ``LedgerError``.
-  public init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
+  package init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
     self.pipeline = pipeline.name
     state = .never
     guard let ledger = try PipelineHistory.reading(places) else { return }
@@ -43,7 +47,10 @@ public struct PipelineStatus: Codable, Sendable {
     guard let last = try ledger.lastRun() else { return }
     run = RunReport.Run(last)
     counts = try ledger.counts(of: last)
-    state = try last.ended != nil ? .ended : places.isInUse ? .running : .interrupted
+    cluster = try ClusterStatus(in: places.state)
+    state =
+      try last.ended != nil && cluster == nil
+      ? .ended : places.isInUse ? .running : cluster != nil ? .detached : .interrupted
     rolledBack = try ledger.storesRestored(since: last.name)
     failures = try ledger.failures(of: last.name) + RunReport.failures(quarantine)
   }

@@ -2,51 +2,59 @@
 ///
 /// `found` is the sum of the counts from `migrated` to `pending`. Fields may be added to and never
 /// change meaning.
-public struct PipelineSummary: Codable, Sendable, Equatable {
-  public private(set) var event = "summary"
-  public var pipeline: String
+package struct PipelineSummary: Codable, Sendable, Equatable {
+  package private(set) var event = "summary"
+  package var pipeline: String
   /// The run's name; a run that was interrupted keeps it. Nil for a plan.
-  public var run: String?
-  public var resumed: Bool?
-  public var found = 0
-  public var migrated = 0
-  public var sameModel = 0
-  public var refused = 0
-  public var needsMapping = 0
+  package var run: String?
+  package var resumed: Bool?
+  package var found = 0
+  package var migrated = 0
+  package var sameModel = 0
+  package var refused = 0
+  package var needsMapping = 0
   /// Not tried, see `godwit quarantine`.
-  public var quarantined = 0
-  public var failed = 0
+  package var quarantined = 0
+  package var failed = 0
   /// Not done yet, or not done because of something that passes: run again.
-  public var pending = 0
+  package var pending = 0
   /// Of those migrated, how many were so before this start.
-  public var earlier: Int?
-  public var seconds: Double?
+  package var earlier: Int?
+  package var seconds: Double?
   /// True where no worker can be had, and no store was tried any more.
-  public var lacksWorkers: Bool?
+  package var lacksWorkers: Bool?
+  /// True where the work is submitted, and goes on without this command.
+  package var detached: Bool?
+  /// Tasks that got lost on the cluster and were submitted again; nil for a run on this machine.
+  package var resubmitted: Int?
+  /// Of those, how many had never begun.
+  package var neverStarted: Int?
+  /// Tasks that the scheduler itself started again.
+  package var restarted: Int?
   /// Backups that the run removed, by the key `backups`.
-  public var prunedBackups: Int?
+  package var prunedBackups: Int?
   /// Why the run ended before its last store: `window` or `failure-budget`. Nil for a run that was
   /// stopped by a signal, too.
-  public var stopped: String?
+  package var stopped: String?
   /// Likewise, as a sentence.
-  public var message: String?
+  package var message: String?
   /// The canary wave in which the run ended, from 1, and how many there are.
-  public var wave: Int?
-  public var waves: Int?
+  package var wave: Int?
+  package var waves: Int?
   /// The stores that did not end well, by reason.
-  public var reasons: [ReasonGroups.Group]?
+  package var reasons: [ReasonGroups.Group]?
 
-  public init(pipeline: String) { self.pipeline = pipeline }
+  package init(pipeline: String) { self.pipeline = pipeline }
 
   private enum CodingKeys: String, CodingKey {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
     case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds,
-      lacksWorkers
+      lacksWorkers, detached, restarted, resubmitted, neverStarted = "never-started"
     case prunedBackups = "pruned-backups", stopped, message, wave, waves, reasons
   }
 
   /// Counts what became of a store.
-  public mutating func count(_ result: MigrationResult) {
+  package mutating func count(_ result: MigrationResult) {
     switch result.verdict {
     case .migrated: migrated += 1
     case .sameModel: sameModel += 1
@@ -66,16 +74,16 @@ public struct PipelineSummary: Codable, Sendable, Equatable {
   }
 
   /// The stores that ended well.
-  public var done: Int { migrated + sameModel }
+  package var done: Int { migrated + sameModel }
   /// The stores that ended otherwise.
-  public var notDone: Int { refused + needsMapping + quarantined + failed }
+  package var notDone: Int { refused + needsMapping + quarantined + failed }
 
   /// Counts every store that was found and not counted as one that is not done yet.
-  public mutating func countTheRest() { pending += found - done - notDone - pending }
+  package mutating func countTheRest() { pending += found - done - notDone - pending }
 }
 
 /// What happens in a pipeline's run, for whoever watches.
-public enum PipelineEvent: Sendable {
+package enum PipelineEvent: Sendable {
   /// The stores are known.
   case found(PipelineStart)
   case store(FoundStore, RunEvent)
@@ -88,32 +96,34 @@ public enum PipelineEvent: Sendable {
   case wave(WaveStart)
   /// About twice a second.
   case progress(RunProgress)
+  /// Tasks were submitted to a cluster.
+  case submitted(ClusterSubmission)
 }
 
 /// A line of `godwit run --json` where a canary wave begins.
-public struct WaveStart: Codable, Sendable, Equatable {
-  public private(set) var event = "wave"
+package struct WaveStart: Codable, Sendable, Equatable {
+  package private(set) var event = "wave"
   /// From 1.
-  public var wave: Int
-  public var waves: Int
-  public var stores: Int
+  package var wave: Int
+  package var waves: Int
+  package var stores: Int
 }
 
 /// The first line of `godwit run --json`.
-public struct PipelineStart: Codable, Sendable {
-  public private(set) var event = "pipeline"
-  public var pipeline: String
-  public var run: String?
-  public var resumed: Bool?
-  public var stores: Int
+package struct PipelineStart: Codable, Sendable {
+  package private(set) var event = "pipeline"
+  package var pipeline: String
+  package var run: String?
+  package var resumed: Bool?
+  package var stores: Int
   /// Of the stores' files.
-  public var bytes: Int64
+  package var bytes: Int64
   /// Symbolic links that could lead to stores, and that are not followed.
-  public var links: Int
+  package var links: Int
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
-  public var unknown: [String]?
+  package var unknown: [String]?
 
-  public init(
+  package init(
     pipeline: String, run: String? = nil, resumed: Bool? = nil, stores: Int, bytes: Int64,
     links: Int, unknown: [String]? = nil
   ) {

@@ -8,10 +8,10 @@ import GodwitSQLite
 import SystemPackage
 
 /// Looks whether the stores that a pipeline migrated are still there, as they were left, and sound.
-public struct PipelineVerification: Sendable {
+package struct PipelineVerification: Sendable {
   /// A store: a line of `--json`.
-  public struct Item: Codable, Sendable {
-    public enum Verdict: String, Codable, Sendable {
+  package struct Item: Codable, Sendable {
+    package enum Verdict: String, Codable, Sendable {
       /// As it was left, and sound.
       case sound
       /// An application wrote to it since, and it is sound.
@@ -23,25 +23,25 @@ public struct PipelineVerification: Sendable {
       case inUse = "in-use"
     }
 
-    public private(set) var event = "result"
-    public var store: String
-    public var verdict: Verdict
-    public var run: String
-    public var reasons: [RunReport.Reason] = []
-    public var findings: [StoreFinding] = []
+    package private(set) var event = "result"
+    package var store: String
+    package var verdict: Verdict
+    package var run: String
+    package var reasons: [RunReport.Reason] = []
+    package var findings: [StoreFinding] = []
   }
 
   /// The last line of `--json`: found is the sum of the others.
-  public struct Summary: Codable, Sendable, Equatable {
-    public private(set) var event = "summary"
-    public var found = 0
-    public var sound = 0
-    public var changed = 0
-    public var damaged = 0
-    public var missing = 0
-    public var inUse = 0
+  package struct Summary: Codable, Sendable, Equatable {
+    package private(set) var event = "summary"
+    package var found = 0
+    package var sound = 0
+    package var changed = 0
+    package var damaged = 0
+    package var missing = 0
+    package var inUse = 0
 
-    public init() {}
+    package init() {}
 
     private enum CodingKeys: String, CodingKey {
       case event, found, sound, changed, damaged, missing, inUse = "in-use"
@@ -58,20 +58,20 @@ public struct PipelineVerification: Sendable {
       }
     }
 
-    public var isGood: Bool { damaged + missing + inUse == 0 }
+    package var isGood: Bool { damaged + missing + inUse == 0 }
   }
 
   let models: [ModelVersion]
   let workers: Int
 
   /// - Parameter models: Versions among which that of a store is found.
-  public init(models: [ModelVersion], workers: Int) {
+  package init(models: [ModelVersion], workers: Int) {
     self.models = models
     self.workers = workers
   }
 
   /// - Parameter observe: Called with every store, in the order of their paths.
-  public func run(_ ledger: Ledger, observe: (Item) -> Void) async throws -> Summary {
+  package func run(_ ledger: Ledger, observe: (Item) -> Void) async throws -> Summary {
     var summary = Summary()
     var attempts: [LedgerAttempt] = []
     try ledger.forEachMigrated { attempt in

@@ -5,7 +5,7 @@ import SystemPackage
 
 /// The stores of a plan, each in the state in which it was planned for: what `plan --out` writes and
 /// `run --plan` compares.
-public struct PlannedStores: Codable, Sendable, Equatable {
+package struct PlannedStores: Codable, Sendable, Equatable {
   struct Store: Codable, Sendable, Equatable {
     var store: String
     /// The name of the state it was in; nil for one that could not be looked at.
@@ -23,7 +23,7 @@ public struct PlannedStores: Codable, Sendable, Equatable {
   var stores: [Store]
 
   /// - Throws: ``PlanDrift/unreadable(file:reason:)``.
-  public init(file: FilePath) throws {
+  package init(file: FilePath) throws {
     do {
       let bytes = try RegularFile.bytes(of: file, limit: Self.byteLimit, links: .followed)
       self = try JSONDecoder().decode(PlannedStores.self, from: Data(bytes))
@@ -41,7 +41,7 @@ public struct PlannedStores: Codable, Sendable, Equatable {
     (self.pipeline, self.settings, self.stores) = (pipeline, settings, stores)
   }
 
-  public func write(to file: FilePath) throws {
+  package func write(to file: FilePath) throws {
     try DurableFile.write(Array((JSONLine.text(of: self) + "\n").utf8), to: file)
   }
 
@@ -77,7 +77,7 @@ public struct PlannedStores: Codable, Sendable, Equatable {
 
 /// Why a plan is not carried out: it is of other stores, or of another state of them. Nothing was
 /// changed.
-public enum PlanDrift: Error, Sendable, Equatable {
+package enum PlanDrift: Error, Sendable, Equatable {
   case unreadable(file: String, reason: String)
   case otherSettings(pipeline: String)
   case stores(changed: [String], vanished: [String], new: [String])
@@ -86,7 +86,7 @@ public enum PlanDrift: Error, Sendable, Equatable {
 extension PlanDrift: CustomStringConvertible {
   private static let mostNames = 10
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .unreadable(let file, let reason):
       return "\(file) cannot be read as a plan: \(reason). Make one with `godwit plan --out`."

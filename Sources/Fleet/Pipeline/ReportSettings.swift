@@ -2,17 +2,17 @@ import GodwitMapping
 import SystemPackage
 
 /// The key `report` of a pipeline: what is written, and who is called, at the end of each run.
-public struct ReportSettings: Sendable, Equatable {
+package struct ReportSettings: Sendable, Equatable {
   /// The page of the run, replaced whole.
-  public var html: FilePath?
+  package var html: FilePath?
   /// Metrics for the textfile collector of Prometheus's node exporter, replaced whole.
-  public var metrics: FilePath?
+  package var metrics: FilePath?
   /// The address of a dead man's switch: called at the start, and at the end.
-  public var ping: String?
+  package var ping: String?
 
   enum Key: String, CaseIterable { case html, metrics, ping }
 
-  public init(html: FilePath? = nil, metrics: FilePath? = nil, ping: String? = nil) {
+  package init(html: FilePath? = nil, metrics: FilePath? = nil, ping: String? = nil) {
     (self.html, self.metrics, self.ping) = (html, metrics, ping)
   }
 

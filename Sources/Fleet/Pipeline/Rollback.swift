@@ -13,17 +13,17 @@ import SystemPackage
 /// it open. What it was is kept beside it. Each store is a swap of its own with a journal in
 /// `state/rollbacks/ID/`; one that was interrupted is finished by the next `rollback`, or by the next
 /// run, whatever that is asked for.
-public struct Rollback: Sendable {
+package struct Rollback: Sendable {
   /// What is rolled back.
-  public struct Selection: Sendable {
+  package struct Selection: Sendable {
     /// Nil: the last run that replaced a store; with ``stores``, the last one that replaced each.
-    public var run: String?
+    package var run: String?
     /// None: every store of the run.
-    public var stores: [FilePath]
+    package var stores: [FilePath]
     /// Only stores that were of this version before.
-    public var version: String?
+    package var version: String?
 
-    public init(run: String? = nil, stores: [FilePath] = [], version: String? = nil) {
+    package init(run: String? = nil, stores: [FilePath] = [], version: String? = nil) {
       self.run = run
       self.stores = stores
       self.version = version
@@ -31,34 +31,34 @@ public struct Rollback: Sendable {
   }
 
   /// What became of a store: a line of `--json`.
-  public struct Item: Codable, Sendable {
-    public enum Verdict: String, Codable, Sendable {
+  package struct Item: Codable, Sendable {
+    package enum Verdict: String, Codable, Sendable {
       case restored, refused
     }
 
-    public private(set) var event = "result"
-    public var store: String
-    public var verdict: Verdict
+    package private(set) var event = "result"
+    package var store: String
+    package var verdict: Verdict
     /// The run whose migration is undone.
-    public var run: String?
-    public var backup: String?
+    package var run: String?
+    package var backup: String?
     /// Where the store that was replaced is kept.
-    public var kept: String?
-    public var reasons: [RunReport.Reason] = []
-    public var seconds: Double?
+    package var kept: String?
+    package var reasons: [RunReport.Reason] = []
+    package var seconds: Double?
   }
 
   /// The last line of `--json`: found = restored + refused.
-  public struct Summary: Codable, Sendable, Equatable {
-    public private(set) var event = "summary"
+  package struct Summary: Codable, Sendable, Equatable {
+    package private(set) var event = "summary"
     /// The rollback's own name in the history.
-    public var rollback: String
-    public var run: String?
-    public var found = 0
-    public var restored = 0
-    public var refused = 0
+    package var rollback: String
+    package var run: String?
+    package var found = 0
+    package var restored = 0
+    package var refused = 0
 
-    public init(rollback: String) { self.rollback = rollback }
+    package init(rollback: String) { self.rollback = rollback }
   }
 
   let pipeline: Pipeline
@@ -68,7 +68,7 @@ public struct Rollback: Sendable {
   var options: [String]
   let leases: [LeaseToken]
 
-  public init(
+  package init(
     _ pipeline: Pipeline, places: PipelinePlaces, _ selection: Selection, isDry: Bool,
     lock: PipelineLock, options: [String] = []
   ) {
@@ -98,7 +98,7 @@ public struct Rollback: Sendable {
   private static let groupSize = 16
 
   /// For the holder of the state folder's lock.
-  public func run(observe: (Item) -> Void) async throws -> Summary {
+  package func run(observe: (Item) -> Void) async throws -> Summary {
     let now = Date().timeIntervalSince1970
     let ledger =
       try PipelineHistory.writing(places) ?? Ledger(writingAt: places.ledger, now: now)

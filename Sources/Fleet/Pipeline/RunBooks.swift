@@ -10,12 +10,12 @@ import SystemPackage
 /// Progress lies in a folder, `state/` beside the pipeline's file or the one of `--state`. The ledger
 /// lies beside the pipeline's file, or in the folder of `--state`. Everything in the folder but the
 /// ledger may be removed while nothing is under way; the ledger outlives that.
-public struct PipelinePlaces: Sendable {
-  public let state: FilePath
-  public let ledger: FilePath
+package struct PipelinePlaces: Sendable {
+  package let state: FilePath
+  package let ledger: FilePath
 
   /// - Parameter state: What `--state` says; nil for beside the pipeline.
-  public init(_ pipeline: Pipeline, state: FilePath? = nil) {
+  package init(_ pipeline: Pipeline, state: FilePath? = nil) {
     // A folder that a person names may be a link; the one beside the pipeline may not.
     self.state =
       state.map { $0.resolved ?? $0.resolvingFolders }
@@ -26,7 +26,7 @@ public struct PipelinePlaces: Sendable {
   }
 
   /// Whether a run, a rollback or a removal of backups is under way.
-  public var isInUse: Bool {
+  package var isInUse: Bool {
     get throws {
       try FileLock.isHeld(at: state.appending("lock"))
     }
@@ -34,13 +34,16 @@ public struct PipelinePlaces: Sendable {
 }
 
 /// What the ledger is to know of a start of a run.
-public struct RunContext: Sendable {
+package struct RunContext: Sendable {
   /// The arguments of the command line.
-  public var options: [String]
+  package var options: [String]
   /// The exit code that a summary leads to.
-  public var exitCode: @Sendable (PipelineSummary) -> Int
+  package var exitCode: @Sendable (PipelineSummary) -> Int
 
-  public init(
+  /// The command that resumes the run, for a cluster to start; none where nothing is to be started.
+  package var follower: [String] = []
+
+  package init(
     options: [String] = [], exitCode: @escaping @Sendable (PipelineSummary) -> Int = { _ in 0 }
   ) {
     self.options = options
@@ -48,30 +51,87 @@ public struct RunContext: Sendable {
   }
 }
 
-/// What a run writes down of its stores, and what it knows of them.
-struct Books: Sendable {
+/// What is written down of the stores of a run, and what is known of them.
+protocol StoreBooks: Sendable {
+  /// The run's name.
+  var run: String { get }
+  /// ``PipelineRun/settingsDigest()``.
+  var settings: String { get }
+  /// What an earlier start has written down of a store.
+  func entry(of store: FilePath) -> PipelineLedger.Entry?
+  func quarantine(of store: FilePath) -> LedgerQuarantine?
+  /// Writes down what became of a store: on return it is on the disk.
+  func record(_ result: MigrationResult, _ facts: StoreFacts) async throws
+  /// Likewise of a snapshot, for the progress alone.
+  func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws
+  /// Adds what is found out again if it is lost.
+  func add(_ result: MigrationResult, _ facts: StoreFacts)
+}
+
+/// What belongs to a store's result.
+struct StoreFacts: Sendable {
+  var store: FoundStore
+  /// Seconds since 1970-01-01 UTC.
+  var started: Double
+  /// Nil for now.
+  var ended: Double?
+  /// Which of the run's processes coordinated the store.
+  var lane: Int?
+  /// The name of the state of the store's files before it was tried.
+  var mark: String
+  /// The machine on which it was done; nil for this one.
+  var host: String?
+}
+
+/// The books of a pipeline's own process: progress file and ledger.
+struct Books: StoreBooks {
   let ledger: PipelineLedger
   let history: RunHistory
-  /// ``PipelineRun/settingsDigest()``.
   let settings: String
   let quarantined: [String: LedgerQuarantine]
 
-  /// Adds to the history what is in the progress file already.
-  func add(_ entry: PipelineLedger.Entry, mark: String, _ result: MigrationResult) {
-    guard let attempt = entry.attempt else { return }
-    history.add(
-      attempt, entry.backupRecord,
-      RunHistory.Outcome(result, mark: mark, settings: settings))
+  var run: String { ledger.run }
+
+  func entry(of store: FilePath) -> PipelineLedger.Entry? { ledger.entry(of: store) }
+  func quarantine(of store: FilePath) -> LedgerQuarantine? { quarantined[store.string] }
+
+  func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
+    var entry = PipelineLedger.Entry(result, of: facts.store, run: run, settings)
+    entry.time = facts.ended ?? entry.time
+    let attempt = attempt(result, facts, ended: entry.time)
+    entry.attempt = attempt
+    entry.backupRecord = LedgerBackup(result, of: facts.store, run: run, at: entry.time)
+    try await ledger.record(entry)
+    history.add(attempt, entry.backupRecord, outcome(result, facts))
   }
 
-  /// Adds to the history what the progress file does not keep: it is found out again.
-  func add(
-    _ result: MigrationResult, of store: FoundStore, from start: Double, lane: Int?, mark: String
-  ) {
-    let attempt = LedgerAttempt(
-      result, of: store, run: ledger.run, started: start, ended: Date().timeIntervalSince1970,
-      lane: lane)
-    history.add(attempt, nil, RunHistory.Outcome(result, mark: mark, settings: settings))
+  func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws {
+    try await ledger.record(.init(result, of: store, run: run, settings))
+  }
+
+  func add(_ result: MigrationResult, _ facts: StoreFacts) {
+    let ended = facts.ended ?? Date().timeIntervalSince1970
+    history.add(attempt(result, facts, ended: ended), nil, outcome(result, facts))
+  }
+
+  private func attempt(
+    _ result: MigrationResult, _ facts: StoreFacts, ended: Double
+  ) -> LedgerAttempt {
+    var attempt = LedgerAttempt(
+      result, of: facts.store, run: run, started: facts.started, ended: ended, lane: facts.lane)
+    if let host = facts.host { attempt.host = host }
+    return attempt
+  }
+
+  private func outcome(_ result: MigrationResult, _ facts: StoreFacts) -> RunHistory.Outcome {
+    RunHistory.Outcome(result, mark: facts.mark, settings: settings)
+  }
+}
+
+extension LedgerQuarantine {
+  /// Whether neither the store nor what it is migrated by has changed since it failed.
+  func isOf(_ settings: String, mark: String) -> Bool {
+    self.mark == mark && self.settings == settings
   }
 }
 
@@ -93,12 +153,12 @@ extension MigrationResult {
 }
 
 /// The ledger of a pipeline, for a command that is not a run.
-public enum PipelineHistory {
+package enum PipelineHistory {
   /// Opens the ledger for reading; nil where there is none. What a run that crashed has left in its
   /// progress file is added first, where nobody else is at work.
   ///
   /// - Throws: ``LedgerError``.
-  public static func reading(_ places: PipelinePlaces) throws -> Ledger? {
+  package static func reading(_ places: PipelinePlaces) throws -> Ledger? {
     // Only after a crash: a run that begins meanwhile has to wait for the lock.
     if (try? PipelineLedger.isAheadOfHistory(places.state)) == true {
       do {
@@ -115,7 +175,7 @@ public enum PipelineHistory {
   /// Opens the ledger for the holder of the state folder's lock; nil where there is none.
   ///
   /// - Throws: ``LedgerError``.
-  public static func writing(_ places: PipelinePlaces) throws -> Ledger? {
+  package static func writing(_ places: PipelinePlaces) throws -> Ledger? {
     guard try Ledger(readingAt: places.ledger) != nil else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
     try ledger.writing {
@@ -131,12 +191,13 @@ public enum PipelineHistory {
   /// run would.
   ///
   /// - Throws: `DurabilityError.locked` while a run is under way.
-  public static func lock(_ places: PipelinePlaces) throws -> PipelineLock {
+  package static func lock(_ places: PipelinePlaces) throws -> PipelineLock {
     try DurableFile.makeFolder(places.state)
     try Folder(places.state).checkPrivate()
-    return PipelineLock(
-      lease: try HeldLease(
-        acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds))
+    let lease = try HeldLease(
+      acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
+    try ClusterWork.requireNone(in: places.state)
+    return PipelineLock(lease: lease)
   }
 
   /// 1. Commands that only ask hold the lock for moments, to see whether it is held.
@@ -144,6 +205,6 @@ public enum PipelineHistory {
 }
 
 /// The right to work in a pipeline's state folder, for as long as the value lives.
-public struct PipelineLock: Sendable {
+package struct PipelineLock: Sendable {
   let lease: HeldLease
 }

@@ -7,30 +7,30 @@ import SystemPackage
 ///
 /// Each request is the whole of what is asked, so that the last one holds. A run removes what an
 /// earlier one left when it begins.
-public struct RunControl: Codable, Sendable, Equatable {
+package struct RunControl: Codable, Sendable, Equatable {
   /// Nothing new begins, and what is under way waits before its next shard.
-  public var isPaused = false
+  package var isPaused = false
   /// Nil for what the pipeline says; 0 for no limit.
-  public var ioBytesPerSecond: Int64?
+  package var ioBytesPerSecond: Int64?
   /// Nil for what the pipeline or the command line says.
-  public var workers: Int?
+  package var workers: Int?
   /// Likewise; 0 for no limit.
-  public var load: Double?
+  package var load: Double?
 
-  public init() {}
+  package init() {}
 
   private static func path(_ state: FilePath) -> FilePath { state.appending("control.json") }
   private static let byteLimit = 64 << 10
 
   /// What is asked now; nothing where nobody asked for anything, or what is there cannot be read.
-  public static func read(in state: FilePath) -> RunControl {
+  package static func read(in state: FilePath) -> RunControl {
     let bytes = try? RegularFile.bytesIfPresent(
       of: path(state), limit: byteLimit, isPrivate: true)
     return bytes.flatMap { try? JSONDecoder().decode(RunControl.self, from: Data($0)) }
       ?? RunControl()
   }
 
-  public func write(in state: FilePath) throws {
+  package func write(in state: FilePath) throws {
     try DurableFile.write(
       Array(JSONLine.text(of: self).utf8), to: Self.path(state), surviving: .processCrash)
   }
@@ -42,32 +42,34 @@ public struct RunControl: Codable, Sendable, Equatable {
 
 /// How far a run is: `progress.json` in its state folder, written about once a second. For whoever
 /// asks; nothing is decided by it.
-public struct RunProgress: Codable, Sendable, Equatable {
-  public private(set) var event = "progress"
-  public var pipeline: String
-  public var run: String
+package struct RunProgress: Codable, Sendable, Equatable {
+  package private(set) var event = "progress"
+  package var pipeline: String
+  package var run: String
   /// Seconds since 1970-01-01 UTC.
-  public var time: Double
-  public var process: Int32
-  public var found: Int
-  public var done: Int
-  public var notDone: Int
-  public var inFlight: [String]
+  package var time: Double
+  package var process: Int32
+  package var found: Int
+  package var done: Int
+  package var notDone: Int
+  package var inFlight: [String]
   /// Stores in use that are tried again.
-  public var waiting: Int
-  public var wave: Int?
-  public var waves: Int?
-  public var isPaused: Bool
-  public var workers: Int
-  public var ioBytesPerSecond: Int64?
-  public var load: Double?
+  package var waiting: Int
+  package var wave: Int?
+  package var waves: Int?
+  package var isPaused: Bool
+  package var workers: Int
+  package var ioBytesPerSecond: Int64?
+  package var load: Double?
   /// Why nothing begins although something could: `paused` or `load`.
-  public var held: String?
+  package var held: String?
+  /// Nil for a run on this machine.
+  package var cluster: ClusterProgress?
 
   private static func path(_ state: FilePath) -> FilePath { state.appending("progress.json") }
 
   /// Nil where there is none that can be read.
-  public static func read(in state: FilePath) -> RunProgress? {
+  package static func read(in state: FilePath) -> RunProgress? {
     let bytes = try? RegularFile.bytesIfPresent(of: path(state), limit: 1 << 20, isPrivate: true)
     return bytes.flatMap { try? JSONDecoder().decode(RunProgress.self, from: Data($0)) }
   }
@@ -84,9 +86,9 @@ public struct RunProgress: Codable, Sendable, Equatable {
 }
 
 /// The state folder of a pipeline, for who looks at it from outside.
-public enum RunState {
+package enum RunState {
   /// Whether a run is going on. Looks without getting in the way of one that begins.
-  public static func isUnderWay(in state: FilePath) throws -> Bool {
+  package static func isUnderWay(in state: FilePath) throws -> Bool {
     try FileLock.isHeld(at: state.appending("lock"))
   }
 }

@@ -22,12 +22,15 @@ struct RunFlow {
   private let limits: RunLimits
   private let inUse: InUsePolicy
   private let workerCount: Int
+  /// Whether a store may be tried again.
+  private let retries: Bool
   private var failures = 0
   private var failuresOfWave = 0
   private var attempts: [FilePath: (count: Int, since: Double)] = [:]
 
-  init(queue: StoreQueue, limits: RunLimits, inUse: InUsePolicy) {
+  init(queue: StoreQueue, limits: RunLimits, inUse: InUsePolicy, retries: Bool = true) {
     self.queue = queue
+    self.retries = retries
     self.limits = limits
     self.inUse = inUse
     workerCount = queue.workerCount
@@ -82,7 +85,7 @@ struct RunFlow {
   /// - Returns: False where the store is tried again, and this is not its result.
   mutating func take(_ store: FoundStore, _ result: MigrationResult, at time: Double) -> Bool {
     let (count, since) = attempts[store.path] ?? (0, time)
-    if stop == nil,
+    if stop == nil, retries,
       let pause = RetryPolicy.secondsBeforeRetry(
         of: result, attempts: count + 1, waited: time - since, inUse: inUse)
     {

@@ -138,8 +138,11 @@ final class RunHistory: Sendable {
 
   /// The stores that are quarantined.
   func quarantined() -> [String: LedgerQuarantine] {
-    let stores = writing { try $0.quarantine() } ?? []
-    return Dictionary(stores.map { ($0.store, $0) }, uniquingKeysWith: { $1 })
+    Self.quarantined(writing { try $0.quarantine() } ?? [])
+  }
+
+  static func quarantined(_ stores: [LedgerQuarantine]) -> [String: LedgerQuarantine] {
+    Dictionary(stores.map { ($0.store, $0) }, uniquingKeysWith: { $1 })
   }
 
   /// What became of a store. Returns at once.

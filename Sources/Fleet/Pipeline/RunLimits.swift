@@ -1,29 +1,29 @@
 import Glibc
 
 /// What a run may take, and when it stops by itself: the key `limits` of a pipeline.
-public struct RunLimits: Sendable, Equatable {
+package struct RunLimits: Sendable, Equatable {
   /// How long one store may take, in seconds; nil for as long as it needs.
-  public var storeTimeoutSeconds: Double?
+  package var storeTimeoutSeconds: Double?
   /// How many stores may fail before the run stops; nil for all of them.
-  public var failureBudget: FailureBudget?
+  package var failureBudget: FailureBudget?
   /// When the run may work; nil for always.
-  public var window: DailyWindow?
+  package var window: DailyWindow?
   /// What the processes of the run may read and write together, in bytes a second; nil for no limit.
-  public var ioBytesPerSecond: Int64?
+  package var ioBytesPerSecond: Int64?
   /// No further store begins while the system's load average of one minute is above this.
-  public var load: Double?
+  package var load: Double?
 
-  public init() {}
+  package init() {}
 }
 
 /// How many stores may fail, be refused or need a mapping model before a run stops.
-public enum FailureBudget: Sendable, Equatable {
+package enum FailureBudget: Sendable, Equatable {
   case count(Int)
   /// Of the stores of the run or, with canary waves, of each wave; from 0 to 100.
   case percent(Double)
 
   /// Nil for anything but `5%`, `2.5%` or `10`.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.hasSuffix("%") else {
       guard let count = Int(text), count >= 0, text.utf8.allSatisfy(isDigit) else { return nil }
       self = .count(count)
@@ -34,7 +34,7 @@ public enum FailureBudget: Sendable, Equatable {
   }
 
   /// The most failures among so many stores that do not break the budget.
-  public func allowedFailures(among stores: Int) -> Int {
+  package func allowedFailures(among stores: Int) -> Int {
     switch self {
     case .count(let count): count
     case .percent(let percent): Int((Double(stores) * percent / 100).rounded(.down))
@@ -56,14 +56,16 @@ struct Percent: Sendable, Equatable {
   }
 }
 
-/// A length of time as people write it: `90s`, `30m`, `1h30m`, `14d`.
-public struct TimeSpan: Sendable, Equatable {
-  public var seconds: Double
+/// A length of time as people write it: `90s`, `30m`, `1h30m`, `14d`, `2w`.
+package struct TimeSpan: Sendable, Equatable {
+  package var seconds: Double
 
-  private static let units: [Character: Double] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
+  private static let units: [Character: Double] = [
+    "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800,
+  ]
 
   /// Nil for anything but whole numbers, each with its unit; and for nothing at all.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     var (seconds, digits) = (0.0, "")
     for character in text {
       if character.isASCII, character.isWholeNumber {
@@ -76,20 +78,31 @@ public struct TimeSpan: Sendable, Equatable {
         digits = ""
       }
     }
-    guard digits.isEmpty, seconds > 0 else { return nil }
+    guard digits.isEmpty, !text.isEmpty else { return nil }
     self.seconds = seconds
+  }
+
+  /// For people: the largest unit that fits.
+  package static func text(_ seconds: Double) -> String {
+    let whole = Int64(max(0, seconds.isFinite ? seconds : 0))
+    switch whole {
+    case ..<120: return "\(whole) s"
+    case ..<7_200: return "\(whole / 60) min"
+    case ..<172_800: return "\(whole / 3_600) h"
+    default: return "\(whole / 86_400) d"
+    }
   }
 }
 
 /// A part of every day, in local time: from a minute, inclusive, to another, exclusive. One that ends
 /// before it begins goes over midnight.
-public struct DailyWindow: Sendable, Equatable {
+package struct DailyWindow: Sendable, Equatable {
   /// Minutes since midnight.
-  public var start: Int
-  public var end: Int
+  package var start: Int
+  package var end: Int
 
   /// Nil for anything but two different times such as `01:00-05:00`.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     let times = text.split(separator: "-", omittingEmptySubsequences: false).map(Self.minutes)
     guard times.count == 2, let start = times[0], let end = times[1], start != end else {
       return nil
@@ -108,12 +121,12 @@ public struct DailyWindow: Sendable, Equatable {
   }
 
   /// - Parameter minutes: Since midnight.
-  public func contains(minutes: Int) -> Bool {
+  package func contains(minutes: Int) -> Bool {
     start < end ? start <= minutes && minutes < end : start <= minutes || minutes < end
   }
 
   /// - Parameter time: Seconds since 1970-01-01 UTC.
-  public func contains(time: Double) -> Bool {
+  package func contains(time: Double) -> Bool {
     var seconds = time_t(time)
     var parts = tm()
     localtime_r(&seconds, &parts)
@@ -122,7 +135,7 @@ public struct DailyWindow: Sendable, Equatable {
 }
 
 extension DailyWindow: CustomStringConvertible {
-  public var description: String { "\(Self.text(start))-\(Self.text(end))" }
+  package var description: String { "\(Self.text(start))-\(Self.text(end))" }
 
   private static func text(_ minutes: Int) -> String {
     [minutes / 60, minutes % 60].map { $0 < 10 ? "0\($0)" : "\($0)" }.joined(separator: ":")

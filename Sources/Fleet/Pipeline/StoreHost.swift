@@ -11,7 +11,7 @@ import SystemPackage
 /// The process that coordinates one store of a pipeline after the other: planning, assembly and
 /// commit, and of a small store the stages, too. A crash in it, a planning without end or one that
 /// takes all memory is the failure of the store in hand, and of no other.
-public final class StoreHost: Sendable {
+package final class StoreHost: Sendable {
   private let run: PipelineRun
   private let output: WorkerOutput
   private let settings: String
@@ -26,6 +26,8 @@ public final class StoreHost: Sendable {
     var isStopped = false
     /// From a small store's plan to its result.
     var isBeating = false
+    /// The result that the coordinator has in the ledger.
+    var recorded: MigrationResult?
   }
 
   /// What the coordinator said of the result that it was given.
@@ -38,7 +40,7 @@ public final class StoreHost: Sendable {
   /// - Parameters:
   ///   - policies: The entity migration policies of the running executable.
   ///   - output: The pipe to the coordinator.
-  public init(
+  package init(
     _ run: PipelineRun, policies: PolicyRegistry, tellsEvents: Bool, output: FileDescriptor
   ) throws {
     self.run = run
@@ -49,7 +51,7 @@ public final class StoreHost: Sendable {
   }
 
   /// Serves the coordinator until it is gone. The process must end then.
-  public func serve(input: FileDescriptor) async throws {
+  package func serve(input: FileDescriptor) async throws {
     // Memory that cannot be had ends this process, and neither the machine nor other stores.
     ProcessLimits.limitMemory(to: Self.mostMemory)
     let (tasks, continuation) = AsyncStream.makeStream(of: StoreTask.self)
@@ -62,8 +64,13 @@ public final class StoreHost: Sendable {
     for await task in tasks {
       let work = Task {
         let result = await self.result(of: task)
-        self.state.withLock { $0.isBeating = false }
-        try? self.output.send(line: StoreMessage.result(StoreEnd(result)).line)
+        let recorded = self.state.withLock { state in
+          state.isBeating = false
+          return state.recorded.take()
+        }
+        let cost = recorded.flatMap { StoreCost(result, recorded: $0) }
+        let message = cost.map(StoreMessage.done) ?? .result(StoreEnd(result))
+        try? self.output.send(line: message.line)
       }
       let isStopped = state.withLock { state in
         state.task = work
@@ -88,7 +95,8 @@ public final class StoreHost: Sendable {
           state.isStopped = true
           state.task?.cancel()
         }
-      case .event, .planned, .beat, .record, .result: _exit(1)  // not the coordinator's words
+      // Not the coordinator's words.
+      case .event, .planned, .beat, .record, .result, .done: _exit(1)
       }
     }
     // Nobody waits for an answer any more, and what lies on the disk is safe at any moment.
@@ -114,6 +122,7 @@ public final class StoreHost: Sendable {
       if let failure = self.recorded.withLock({ $0 }) {
         throw FleetError.ledger(message: failure)
       }
+      self.state.withLock { $0.recorded = result }
     }
     let observe: @Sendable (RunEvent) -> Void = { self.tell($0, of: task) }
     switch task.work {

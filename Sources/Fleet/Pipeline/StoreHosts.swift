@@ -107,6 +107,7 @@ final class StoreHosts: Sendable {
   ) async -> End {
     await Task {
       var isPlanned = false
+      var recorded: MigrationResult?
       for await event in host.events {
         switch event {
         case .ended(let how): return .lost(how, isPlanned: isPlanned)
@@ -121,12 +122,20 @@ final class StoreHosts: Sendable {
             // Now it waits for us.
             host.expectWords(within: nil)
             var failure: String?
-            do { try await record(end.whole) } catch { failure = "\(error)" }
+            let result = end.whole
+            recorded = result
+            do { try await record(result) } catch { failure = "\(error)" }
             host.send(StoreMessage.recorded(failure: failure).line)
             host.expectWords(within: Self.silenceLimit(task))
           case .result(let end):
             host.expectWords(within: nil)
             return .result(end.whole)
+          case .done(let cost):
+            host.expectWords(within: nil)
+            guard let recorded else {
+              return .lost("ended a result that it had not given", isPlanned: isPlanned)
+            }
+            return .result(cost.added(to: recorded))
           case .start, .recorded, .stop, nil: host.stop()
           }
         }

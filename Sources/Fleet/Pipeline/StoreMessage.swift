@@ -11,7 +11,8 @@ import GodwitDurableFiles
 ///     ← beat       the process has got on since it last said something
 ///     ← record     the result, before the run directory goes
 ///     → recorded   that it is in the ledger, or why not; only then the store goes on
-///     ← result     what became of the store
+///     ← result     what became of the store, where that is not what was recorded
+///     ← done       it is what was recorded, and what more is known
 ///     → stop       at any time: the store in hand is to be stopped
 enum StoreMessage: Codable {
   case start(StoreTask)
@@ -22,6 +23,7 @@ enum StoreMessage: Codable {
   case beat
   case record(StoreEnd)
   case result(StoreEnd)
+  case done(StoreCost)
 
   /// The message as a line, its line feed included.
   var line: [UInt8] { Array((JSONLine.text(of: self) + "\n").utf8) }
@@ -46,8 +48,12 @@ struct StoreTask: Codable, Sendable {
   var output: String?
   /// Whether the progress of earlier runs is forgotten.
   var isFresh = false
+  /// Whether the stages over rows are handed out to others, see ``HandedOut``.
+  var handsOut = false
   /// The right of the coordinator: a commit needs it.
   var lease: LeaseToken?
+  /// What allows a bundle of work to be done: likewise.
+  var permit: LeaseToken?
 
   enum Work: String, Codable, Sendable {
     case migrate
@@ -72,12 +78,14 @@ struct StoreEnd: Codable, Sendable {
   var finalIdentity: String?
   var storeUUID: String?
   var digest: String?
+  var handedOut: HandedOut?
 
   init(_ result: MigrationResult) {
     self.result = result
     ending = result.ending
     (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
     (storeUUID, digest) = (result.storeUUID, result.digest)
+    handedOut = result.handedOut
   }
 
   var whole: MigrationResult {
@@ -85,6 +93,29 @@ struct StoreEnd: Codable, Sendable {
     result.ending = ending
     (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
     (result.storeUUID, result.digest) = (storeUUID, digest)
+    result.handedOut = handedOut
+    return result
+  }
+}
+
+/// What is known of a result once it has been recorded.
+struct StoreCost: Codable, Sendable {
+  var seconds: Double?
+  var peakRSS: MigrationResult.Memory?
+  var notes: [String]
+
+  /// - Returns: Nil where the result is another than the recorded one.
+  init?(_ result: MigrationResult, recorded: MigrationResult) {
+    guard result.verdict == recorded.verdict, result.ending == recorded.ending,
+      result.reasons == recorded.reasons, result.output == recorded.output,
+      result.path == recorded.path
+    else { return nil }
+    (seconds, peakRSS, notes) = (result.seconds, result.peakRSS, result.notes)
+  }
+
+  func added(to recorded: MigrationResult) -> MigrationResult {
+    var result = recorded
+    (result.seconds, result.peakRSS, result.notes) = (seconds, peakRSS, notes)
     return result
   }
 }

@@ -17,6 +17,8 @@ struct StoreQueue {
   /// Stores that are tried again, and from when on, in seconds.
   private var waiting: [(store: FoundStore, time: Double)] = []
   private var taken: [FilePath: Int] = [:]
+  /// Of those: how many are done in one process, and the workers of the others.
+  private var (smallTaken, workersTaken) = (0, 0)
   private let need: (FoundStore) -> Int
 
   /// - Parameter need: How many workers a store has use for; 0 for one that is done in one process.
@@ -39,19 +41,24 @@ struct StoreQueue {
       let store = waiting.remove(at: place).store
       if need(store) == 0 { small.insert(store, at: small.startIndex) } else { large.append(store) }
     }
-    if taken.values.count(where: { $0 == 0 }) < 2 * workerCount, let store = small.popFirst() {
+    if smallTaken < 2 * workerCount, let store = small.popFirst() {
       taken[store.path] = 0
+      smallTaken += 1
       return (store, 0)
     }
     guard let store = large.first else { return nil }
     let workers = min(need(store), workerCount)
-    guard workers <= workerCount - taken.values.reduce(0, +) else { return nil }
+    guard workers <= workerCount - workersTaken else { return nil }
     taken[store.path] = workers
+    workersTaken += workers
     return (large.removeFirst(), workers)
   }
 
   /// A store has come to its end, and gives back what it had.
-  mutating func end(_ store: FoundStore) { taken[store.path] = nil }
+  mutating func end(_ store: FoundStore) {
+    guard let workers = taken.removeValue(forKey: store.path) else { return }
+    if workers == 0 { smallTaken -= 1 } else { workersTaken -= workers }
+  }
 
   /// A store is tried again from a time on, in seconds. Its wave waits for it.
   mutating func putBack(_ store: FoundStore, until time: Double) {

@@ -4,14 +4,14 @@ import GodwitPersistentStore
 import SystemPackage
 
 /// A store that a pipeline found.
-public struct FoundStore: Sendable, Hashable {
-  public var path: FilePath
+package struct FoundStore: Sendable, Hashable {
+  package var path: FilePath
   /// The root it lies in, with every link on the way to it resolved.
-  public var root: FilePath
+  package var root: FilePath
   /// Of the main file and its WAL.
-  public var bytes: Int64
+  package var bytes: Int64
 
-  public init(path: FilePath, root: FilePath, bytes: Int64) {
+  package init(path: FilePath, root: FilePath, bytes: Int64) {
     (self.path, self.root, self.bytes) = (path, root, bytes)
   }
 }
@@ -200,7 +200,7 @@ extension FoundStore {
 
 extension Pipeline {
   /// Where the destination of a store goes; nil for into its place.
-  public func output(of store: FilePath) -> FilePath? {
+  package func output(of store: FilePath) -> FilePath? {
     guard case .beside(let suffix) = commit, let name = store.lastComponent else { return nil }
     let extended = name.extension.map { "." + $0 } ?? ""
     return store.removingLastComponent().appending(name.stem + suffix + extended)

@@ -3,7 +3,7 @@ import GodwitDurableFiles
 import SystemPackage
 
 /// Which of a pipeline's stores a run is to take up: those that a pattern or a list of paths means.
-public struct StoreSelection: Sendable {
+package struct StoreSelection: Sendable {
   /// Nil for all of them.
   private var patterns: [Pattern]?
   /// Whole paths without a link among their folders; nil for all of them.
@@ -16,7 +16,7 @@ public struct StoreSelection: Sendable {
   }
 
   /// Every store.
-  public static var all: StoreSelection { StoreSelection(patterns: nil, paths: nil) }
+  package static var all: StoreSelection { StoreSelection(patterns: nil, paths: nil) }
 
   private init(patterns: [Pattern]?, paths: Set<FilePath>?) {
     (self.patterns, self.paths) = (patterns, paths)
@@ -28,7 +28,7 @@ public struct StoreSelection: Sendable {
   ///   - patterns: As in `stores.include`, of a path below a root or of a whole path.
   ///   - paths: Whole, or from where the process stands; nil for no list.
   /// - Throws: ``SelectionError``.
-  public init(patterns: [String], paths: [String]?) throws {
+  package init(patterns: [String], paths: [String]?) throws {
     let found = try patterns.map { text in
       let isWhole = text.hasPrefix("/")
       guard let pattern = PathPattern(isWhole ? String(text.dropFirst()) : text) else {
@@ -81,7 +81,7 @@ public struct StoreSelection: Sendable {
 
 extension StoreSelection {
   /// The paths of a list: one a line, or parted by zero bytes. Empty ones are left out.
-  public static func paths(in bytes: [UInt8], partedByZero: Bool) throws -> [String] {
+  package static func paths(in bytes: [UInt8], partedByZero: Bool) throws -> [String] {
     try bytes.split(separator: partedByZero ? 0 : UInt8(ascii: "\n")).compactMap { line in
       var line = line
       if !partedByZero, line.last == UInt8(ascii: "\r") { line.removeLast() }
@@ -95,7 +95,7 @@ extension StoreSelection {
 }
 
 /// Why the stores that were asked for are not taken up. No store was opened.
-public enum SelectionError: Error, Sendable, Equatable {
+package enum SelectionError: Error, Sendable, Equatable {
   case badPattern(String)
   /// Paths that lie in none of the pipeline's roots.
   case outside(paths: [String])
@@ -104,7 +104,7 @@ public enum SelectionError: Error, Sendable, Equatable {
 }
 
 extension SelectionError: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .badPattern(let text):
       "\(text) is not a pattern. Give a path below a root, such as */Recipes.sqlite, or a whole "

@@ -177,7 +177,13 @@ extension ExpressionCheck {
       return .value(.string)
     case "godwit.uuid": return .value(.uuid)
     case "godwit.url": return .value(.url)
-    case "godwit.data", "godwit.bucketSetting": return .value(.data)
+    case "godwit.data": return .value(.data)
+    // A bucket stays what it was: data, or a text.
+    case "godwit.bucketSetting":
+      if case .value(let kind)? = types.first, kind == .string || kind == .unknown {
+        return .value(kind)
+      }
+      return .value(.data)
     case "godwit.bucket": return .unknown
     case "noindex:": return types.first ?? .unknown
     case "min:", "max:", "mode:":

@@ -2,7 +2,9 @@ import GodwitKeyedArchive
 
 /// A property-list dictionary in a binary attribute: extra properties without a new model version.
 ///
-/// Read in both forms, binary and XML; written in the binary one.
+/// Read in both forms, binary and XML; written in the binary one. Of a string attribute the XML form
+/// is read, and the old one of OpenStep, which the description of a dictionary is in as long as it
+/// holds no data; written is the XML form.
 enum Bucket {
   /// 64 MiB. A bucket is decoded whole for every row.
   static let sizeLimit = 64 << 20
@@ -26,7 +28,9 @@ enum Bucket {
     if found == nil, value.isNull { return .null }
     var dictionary = found ?? PropertyListDictionary()
     dictionary[key] = value.isNull ? nil : try value.propertyList(depth: 0)
-    return .data(PropertyList.dictionary(dictionary).binary())
+    let list = PropertyList.dictionary(dictionary)
+    if case .string = data { return .string(list.xml()) }
+    return .data(list.binary())
   }
 
   private static func name(_ key: ExpressionValue) throws(EvaluationProblem) -> String {
@@ -42,23 +46,31 @@ enum Bucket {
     switch data {
     case .null: return nil
     case .data(let bytes):
-      guard bytes.count <= sizeLimit else {
-        throw .tooLarge(what: "bytes in one bucket", limit: sizeLimit)
-      }
-      let list: PropertyList
-      do {
-        list = try PropertyList(bytes: bytes)
-      } catch {
-        // The reader's words may quote the bytes: they stay out.
-        throw .damagedPropertyList(
-          reason: (error as? ArchiveError)?.withoutData ?? "it cannot be read")
-      }
-      guard let dictionary = list.dictionary else {
-        throw .damagedPropertyList(reason: "it holds something else than a dictionary")
-      }
-      return dictionary
-    default: throw .wrongKind(found: data.kind, needed: "data")
+      return try dictionary(bytes.count) { try PropertyList(bytes: bytes) }
+    case .string(let text):
+      return try dictionary(text.utf8.count) { try PropertyList(text: text) }
+    default: throw .wrongKind(found: data.kind, needed: "data or a text")
     }
+  }
+
+  private static func dictionary(
+    _ size: Int, _ read: () throws -> PropertyList
+  ) throws(EvaluationProblem) -> PropertyListDictionary {
+    guard size <= sizeLimit else {
+      throw .tooLarge(what: "bytes in one bucket", limit: sizeLimit)
+    }
+    let list: PropertyList
+    do {
+      list = try read()
+    } catch {
+      // The reader's words may quote the bytes: they stay out.
+      throw .damagedPropertyList(
+        reason: (error as? ArchiveError)?.withoutData ?? "it cannot be read")
+    }
+    guard let dictionary = list.dictionary else {
+      throw .damagedPropertyList(reason: "it holds something else than a dictionary")
+    }
+    return dictionary
   }
 }
 

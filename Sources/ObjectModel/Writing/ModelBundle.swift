@@ -21,6 +21,77 @@ public struct ModelBundle: Sendable {
 }
 
 extension ModelBundle {
+  /// Makes a bundle of a plain `.xcdatamodel` folder, as Xcode does when it adds a version to one: a
+  /// folder of the same name with that version in it, which is the current one.
+  ///
+  /// The bundle gets its name in one step, complete, and then the plain folder goes. After a crash
+  /// in between both are there.
+  ///
+  /// - Throws: ``ModelError/notABundle(path:)`` for anything else;
+  ///   ``ModelError/bundleExists(path:)``; `DurabilityError`.
+  public init(wrapping path: String) throws {
+    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    guard trimmed.hasSuffix(".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
+      throw ModelError.notABundle(path: path)
+    }
+    let plain = FilePath(trimmed).resolved ?? FilePath(trimmed)
+    let folder = plain.removingLastComponent()
+    if let bundle = folder.lastComponent, bundle.extension == "xcdatamodeld" {
+      throw ModelError.versionOfABundle(path: plain.string, bundle: folder.string)
+    }
+    let bundle = FilePath(plain.string + "d")
+    if try DurableFile.exists(bundle) { throw ModelError.bundleExists(path: bundle.string) }
+    // What cannot be read as a model is no version.
+    _ = try ModelFile.read(plain.string)
+    guard let name = plain.lastComponent, let version = plain.stem else {
+      throw ModelError.notABundle(path: path)
+    }
+    let unfinished = folder.appending(".\(name)d.partial-0")
+    try DurableFile.removeTree(unfinished)
+    do {
+      try DurableFile.makeFolder(
+        unfinished.appending(name), permissions: Self.folderPermissions)
+      for file in try DurableFile.names(in: plain)
+      where try FileKind(at: plain.appending(file)) == .regular {
+        try DurableFile.copy(
+          plain.appending(file), to: unfinished.appending(name).appending(file))
+      }
+      try DurableFile.create(
+        Array(Self.currentVersionFile(version).utf8),
+        at: unfinished.appending(".xccurrentversion"), permissions: Self.filePermissions)
+      try DurableFile.renameNew(unfinished, to: bundle)
+    } catch {
+      try? DurableFile.removeTree(unfinished)
+      throw error
+    }
+    try DurableFile.removeTree(plain)
+    self.path = bundle
+  }
+
+  /// Adds a version to a bundle, or to a plain `.xcdatamodel`, which becomes a bundle first: see
+  /// ``addVersion(_:from:)`` and ``init(wrapping:)``. Nothing is changed where the version cannot be
+  /// added.
+  ///
+  /// - Returns: The new version's folder.
+  /// - Throws: ``ModelError``, `DurabilityError`.
+  public static func adding(
+    _ name: String, to path: String, from origin: String? = nil
+  ) throws -> FilePath {
+    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    guard trimmed.hasSuffix(".xcdatamodel") else {
+      return try ModelBundle(path: path).addVersion(name, from: origin)
+    }
+    let own = FilePath(trimmed).stem ?? ""
+    let wanted = try checked(name).version
+    if wanted.lowercased() == own.lowercased() {
+      throw ModelError.versionExists(path: path, version: own)
+    }
+    if let origin, !origin.droppingExtension.isSameBytes(as: own) {
+      throw ModelError.noSuchVersion(path: path, version: origin, known: [own])
+    }
+    return try ModelBundle(wrapping: path).addVersion(name, from: origin)
+  }
+
   /// Adds a version that equals an existing one, as Xcode's "Add Model Version…" does.
   ///
   /// The `contents` are copied byte for byte: identifiers, renaming identifiers and the layout of

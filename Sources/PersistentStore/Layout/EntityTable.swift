@@ -3,34 +3,34 @@ import GodwitObjectModel
 /// The table of one root entity: every object of its inheritance tree is a row of it.
 ///
 /// Source: `core-data-sqlite-format.md` §4.
-public struct EntityTable: Sendable, Equatable {
+package struct EntityTable: Sendable, Equatable {
   /// `Z` and the root's name in capitals. Not quoted: see ``StoreLayout/identifier(_:)``.
-  public let name: String
-  public let root: EntityName
+  package let name: String
+  package let root: EntityName
   /// The root and everything below it, in the order of `Z_ENT`.
-  public let entities: [EntityName]
+  package let entities: [EntityName]
   /// What follows `Z_PK`, `Z_ENT` and `Z_OPT`, in Core Data's order.
-  public internal(set) var columns: [Column]
+  package internal(set) var columns: [Column]
   /// The `CREATE TABLE` statement as Core Data writes it.
-  public let sql: String
+  package let sql: String
   /// The indexes of this table and of the join tables named after its entities.
-  public internal(set) var indexes: [SchemaStatement] = []
+  package internal(set) var indexes: [SchemaStatement] = []
 
   /// The columns that every entity table begins with.
-  public static let systemColumns = ["Z_PK", "Z_ENT", "Z_OPT"]
+  package static let systemColumns = ["Z_PK", "Z_ENT", "Z_OPT"]
 }
 
 /// One column of an entity table.
-public struct Column: Sendable, Equatable {
+package struct Column: Sendable, Equatable {
   /// Not quoted: see ``StoreLayout/identifier(_:)``.
-  public let name: String
+  package let name: String
   /// `INTEGER`, `DECIMAL`, `FLOAT`, `TIMESTAMP`, `VARCHAR` or `BLOB`.
-  public let declaredType: String
-  public let role: Role
+  package let declaredType: String
+  package let role: Role
 }
 
 /// What a column holds. The entity is the one that declares the property.
-public enum Role: Sendable, Hashable {
+package enum Role: Sendable, Hashable {
   case attribute(EntityName, String)
   /// One element of a composite attribute, named by its path below the composite.
   case leaf(EntityName, composite: String, path: [String])
@@ -45,35 +45,35 @@ public enum Role: Sendable, Hashable {
 }
 
 /// An element of a composite attribute that has a column.
-public struct LeafColumn: Sendable, Equatable {
+package struct LeafColumn: Sendable, Equatable {
   /// Names of elements, from the composite's own elements down.
-  public let path: [String]
-  public let type: AttributeType
-  public let column: String
+  package let path: [String]
+  package let type: AttributeType
+  package let column: String
 }
 
 /// The table of a many-to-many relationship.
 ///
 /// Source: `core-data-sqlite-format.md` §7.
-public struct JoinTable: Sendable, Equatable {
-  public let name: String
+package struct JoinTable: Sendable, Equatable {
+  package let name: String
   /// Declares ``relationship``, whose name the table bears.
-  public let entity: EntityName
-  public let relationship: String
+  package let entity: EntityName
+  package let relationship: String
   /// Declares ``inverse``.
-  public let inverseEntity: EntityName
-  public let inverse: String
+  package let inverseEntity: EntityName
+  package let inverse: String
   /// Keys of the objects of ``entity``. Named after the inverse.
-  public let firstColumn: String
+  package let firstColumn: String
   /// Keys of the objects of ``inverseEntity``. Named after the relationship.
-  public let secondColumn: String
+  package let secondColumn: String
   /// Place of the object of ``entity`` in the list of its partner: the inverse is ordered.
-  public let firstOrderColumn: String?
+  package let firstOrderColumn: String?
   /// Place of the object of ``inverseEntity`` in the list of its partner: the relationship is
   /// ordered.
-  public let secondOrderColumn: String?
+  package let secondOrderColumn: String?
 
-  public init(
+  package init(
     name: String, entity: EntityName, relationship: String, inverseEntity: EntityName,
     inverse: String, firstColumn: String, secondColumn: String, firstOrderColumn: String? = nil,
     secondOrderColumn: String? = nil
@@ -90,15 +90,15 @@ public struct JoinTable: Sendable, Equatable {
   }
 
   /// A relationship that is its own inverse; its table has the column `REFLEXIVE`.
-  public var isReflexive: Bool { entity == inverseEntity && relationship == inverse }
+  package var isReflexive: Bool { entity == inverseEntity && relationship == inverse }
 
   /// The columns as the table has them.
-  public var columns: [String] {
+  package var columns: [String] {
     [firstColumn, secondColumn] + [firstOrderColumn, secondOrderColumn].compactMap { $0 }
   }
 
   /// The `CREATE TABLE` statement as Core Data writes it.
-  public var sql: String {
+  package var sql: String {
     let listed = columns.map { "\(StoreLayout.identifier($0)) INTEGER" }.joined(separator: ", ")
     let keys = [firstColumn, secondColumn].map(StoreLayout.identifier).joined(separator: ", ")
     return "CREATE TABLE \(StoreLayout.identifier(name)) ( \(listed), PRIMARY KEY (\(keys)) )"
@@ -106,33 +106,33 @@ public struct JoinTable: Sendable, Equatable {
 }
 
 /// One statement of a store's schema.
-public struct SchemaStatement: Codable, Sendable, Equatable {
-  public enum Kind: String, Codable, Sendable {
+package struct SchemaStatement: Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable {
     case table, index
   }
 
   /// One column of an index.
-  public struct IndexedColumn: Codable, Sendable, Equatable {
-    public let name: String
-    public let isAscending: Bool
+  package struct IndexedColumn: Codable, Sendable, Equatable {
+    package let name: String
+    package let isAscending: Bool
 
-    public init(name: String, isAscending: Bool = true) {
+    package init(name: String, isAscending: Bool = true) {
       self.name = name
       self.isAscending = isAscending
     }
   }
 
-  public let name: String
-  public let sql: String
-  public let kind: Kind
+  package let name: String
+  package let sql: String
+  package let kind: Kind
   /// The table itself, or the one that the index is on.
-  public let table: String
+  package let table: String
   /// In the order of the index; empty for a table.
-  public let indexedColumns: [IndexedColumn]
-  public let isUnique: Bool
+  package let indexedColumns: [IndexedColumn]
+  package let isUnique: Bool
   /// True for fetch indexes and uniqueness constraints: two of them may have the same columns and
   /// are told apart by name. The others are only known by what they index.
-  public let goesByName: Bool
+  package let goesByName: Bool
 
   init(table name: String, sql: String) {
     self.name = name

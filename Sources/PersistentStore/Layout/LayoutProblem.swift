@@ -3,7 +3,7 @@ import GodwitObjectModel
 /// What keeps a computed schema from being created.
 ///
 /// How Core Data tells such names apart is not known, so no store is written for such a model.
-public enum LayoutProblem: Error, Sendable, Equatable {
+package enum LayoutProblem: Error, Sendable, Equatable {
   /// Two entities or relationships give tables of one name, or the name of a control table.
   case duplicateTable(String)
   /// The index is left out: its name is taken.
@@ -12,7 +12,7 @@ public enum LayoutProblem: Error, Sendable, Equatable {
   case unusableName(String)
 
   /// True when a store of this layout cannot be created at all.
-  public var isFatal: Bool {
+  package var isFatal: Bool {
     if case .duplicateIndex = self { false } else { true }
   }
 
@@ -37,7 +37,7 @@ public enum LayoutProblem: Error, Sendable, Equatable {
 }
 
 extension LayoutProblem: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .duplicateTable(let name):
       "Two parts of the model need a table named \(name). Rename an entity or a relationship."

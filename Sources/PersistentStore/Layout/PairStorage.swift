@@ -3,21 +3,21 @@ import GodwitObjectModel
 /// Where a store keeps the pairs of a relationship.
 ///
 /// Names are not quoted. Source: `core-data-sqlite-format.md` §4.3, §4.4, §6, §7.
-public struct PairStorage: Sendable, Equatable {
-  public var table: String
+package struct PairStorage: Sendable, Equatable {
+  package var table: String
   /// Keys of the objects that have the relationship; `Z_PK` for a to-one.
-  public var ownerColumn: String
-  public var targetColumn: String
+  package var ownerColumn: String
+  package var targetColumn: String
   /// The target's place in the owner's list.
-  public var orderColumn: String?
+  package var orderColumn: String?
   /// The owner's place in the target's list, where the inverse is ordered, too.
-  public var inverseOrderColumn: String?
-  public var ownerTable: String
-  public var targetTable: String
-  public var isJoinTable: Bool
+  package var inverseOrderColumn: String?
+  package var ownerTable: String
+  package var targetTable: String
+  package var isJoinTable: Bool
 
   /// The same pairs, looked at from the other side.
-  public var swapped: PairStorage {
+  package var swapped: PairStorage {
     PairStorage(
       table: table, ownerColumn: targetColumn, targetColumn: ownerColumn,
       orderColumn: inverseOrderColumn, inverseOrderColumn: orderColumn, ownerTable: targetTable,
@@ -27,7 +27,7 @@ public struct PairStorage: Sendable, Equatable {
 
 extension StoreLayout {
   /// The storage of a relationship that `declaring` declares; nil where there is none.
-  public func pairStorage(
+  package func pairStorage(
     of relationship: RelationshipDescription, declaredBy declaring: EntityName
   ) -> PairStorage? {
     guard let ownerTable = table(of: declaring)?.name,

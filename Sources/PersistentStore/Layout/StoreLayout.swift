@@ -7,20 +7,20 @@ import GodwitObjectModel
 /// ``StoreBinding`` does that.
 ///
 /// Source: `core-data-sqlite-format.md` §4–§8, checked there against the text of real stores.
-public struct StoreLayout: Sendable {
+package struct StoreLayout: Sendable {
   /// The framework version whose layout is written. The rules are the same from about 900 on.
-  public static let recentFramework = 1447
+  package static let recentFramework = 1447
 
-  public let hierarchy: EntityHierarchy
-  public let frameworkVersion: Int
+  package let hierarchy: EntityHierarchy
+  package let frameworkVersion: Int
   /// `Z_ENT` of every entity.
-  public let entityNumbers: [EntityName: Int]
+  package let entityNumbers: [EntityName: Int]
   /// In the order of their roots' numbers.
-  public private(set) var tables: [EntityTable]
+  package private(set) var tables: [EntityTable]
   /// In Core Data's order of creation within each table.
-  public private(set) var joinTables: [JoinTable]
+  package private(set) var joinTables: [JoinTable]
   /// What keeps this layout from being created as it stands. Real models have none.
-  public let problems: [LayoutProblem]
+  package let problems: [LayoutProblem]
 
   private var columnNames: ColumnNames
   private let tableIndex: [EntityName: Int]
@@ -31,7 +31,7 @@ public struct StoreLayout: Sendable {
   ///     before 860, indexes of the old flags before 800.
   ///   - entityNumbers: The store's own numbers where they are not those of the rule. An entity
   ///     that is missing here keeps the number of the rule.
-  public init(
+  package init(
     _ hierarchy: EntityHierarchy, frameworkVersion: Int = recentFramework,
     entityNumbers: [EntityName: Int]? = nil
   ) {
@@ -102,38 +102,38 @@ public struct StoreLayout: Sendable {
 
 extension StoreLayout {
   /// The table that holds the objects of an entity: its root's.
-  public func table(of entity: EntityName) -> EntityTable? {
+  package func table(of entity: EntityName) -> EntityTable? {
     tableIndex[entity].map { tables[$0] }
   }
 
   /// The column of an own or inherited attribute or to-one relationship.
   ///
   /// Nil for everything without a column of its own, composites included.
-  public func column(of property: String, in entity: EntityName) -> String? {
+  package func column(of property: String, in entity: EntityName) -> String? {
     declaring(property, entity).flatMap { columnNames.columns[$0] }
   }
 
   /// The column with `Z_ENT` of a to-one relationship's destination: `Z<n>_REL`.
   ///
   /// Nil where the destination entity has no sub-entities. Source: §4.3.
-  public func entityColumn(of property: String, in entity: EntityName) -> String? {
+  package func entityColumn(of property: String, in entity: EntityName) -> String? {
     declaring(property, entity).flatMap { columnNames.entityColumns[$0] }
   }
 
   /// The column with the object's place in the ordered inverse of a to-one relationship.
-  public func orderColumn(of toOne: String, in entity: EntityName) -> String? {
+  package func orderColumn(of toOne: String, in entity: EntityName) -> String? {
     declaring(toOne, entity).flatMap { columnNames.orderColumns[$0] }
   }
 
   /// The columns of a composite attribute's elements, in declared order. Source: §4.5.
-  public func leafColumns(of composite: String, in entity: EntityName) -> [LeafColumn] {
+  package func leafColumns(of composite: String, in entity: EntityName) -> [LeafColumn] {
     declaring(composite, entity).flatMap { columnNames.leaves[$0] } ?? []
   }
 
   /// The column, in the table of the destination, of a to-many relationship without inverse.
   ///
   /// Source: §4.4.
-  public func ownerColumn(of toMany: String, in owner: EntityName) -> String? {
+  package func ownerColumn(of toMany: String, in owner: EntityName) -> String? {
     declaring(toMany, owner).flatMap { columnNames.ownerColumns[$0] }
   }
 
@@ -141,7 +141,7 @@ extension StoreLayout {
   /// column.
   ///
   /// A reflexive relationship is given as first; its pairs stand in the table both ways round.
-  public func join(
+  package func join(
     of relationship: String, in entity: EntityName
   ) -> (table: JoinTable, isFirst: Bool)? {
     guard let key = declaring(relationship, entity), let found = joinIndex[key] else { return nil }
@@ -176,7 +176,7 @@ extension StoreLayout {
 
   /// `CREATE TABLE` and `CREATE INDEX` of everything that the model asks for, in Core Data's order:
   /// each root's table and the join tables named after it, then each root's indexes. Source: §8.
-  public var statements: [SchemaStatement] {
+  package var statements: [SchemaStatement] {
     var result: [SchemaStatement] = []
     for table in tables {
       result.append(SchemaStatement(table: table.name, sql: table.sql))
@@ -189,7 +189,7 @@ extension StoreLayout {
   }
 
   /// - Throws: ``StoreError/layout(_:)`` when no store can be made by this layout.
-  public func requireUsable() throws {
+  package func requireUsable() throws {
     if let problem = problems.first(where: \.isFatal) { throw StoreError.layout(problem) }
   }
 
@@ -197,7 +197,7 @@ extension StoreLayout {
   ///
   /// Names come from models, and a model may be anyone's: everything but letters, digits and `_`
   /// is quoted.
-  public static func identifier(_ name: String) -> String {
+  package static func identifier(_ name: String) -> String {
     let isPlain = name.utf8.allSatisfy { byte in
       switch byte {
       case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),

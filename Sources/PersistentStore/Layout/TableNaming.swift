@@ -215,7 +215,7 @@ struct NamePool {
 
 extension AttributeType {
   /// The declared type of the attribute's column; nil for what has none. Source: §5.
-  public var columnType: String? {
+  package var columnType: String? {
     switch self {
     case .integer16, .integer32, .integer64, .boolean: "INTEGER"
     case .decimal: "DECIMAL"
@@ -246,7 +246,7 @@ extension AttributeType {
 
 extension AttributeDescription {
   /// The elements of a composite that are not composites themselves, with the path to each.
-  public var leaves: [(path: [String], type: AttributeType)] {
+  package var leaves: [(path: [String], type: AttributeType)] {
     var result: [(path: [String], type: AttributeType)] = []
     // An explicit stack: composites of a hostile model may nest as deep as they like.
     var stack = (compositeElements ?? []).reversed().map { (path: [String](), element: $0) }

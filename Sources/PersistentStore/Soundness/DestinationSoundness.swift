@@ -8,7 +8,7 @@ extension StoreSoundness {
   /// - Parameters:
   ///   - modelCache: What the destination's `Z_MODELCACHE` is to hold: its model.
   ///   - snapshotFolder: Not used: nothing of an assembled file waits in a WAL.
-  public static func assembled(
+  package static func assembled(
     at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath
   ) throws -> StoreBinding {
     StoreBinding(

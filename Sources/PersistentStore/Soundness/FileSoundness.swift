@@ -9,7 +9,7 @@ extension StoreSoundness {
   /// Source: `core-data-sqlite-format.md` §5.1.
   ///
   /// - Parameter folders: Where the files may lie; nil for the store's own folder.
-  public static func externalFiles(
+  package static func externalFiles(
     of binding: StoreBinding, in folders: [FilePath]? = nil
   ) throws -> [StoreFinding] {
     let folders = try (folders ?? [binding.store.files.externalDataFolder])

@@ -244,36 +244,28 @@ extension RawTrees {
 
   /// - Returns: nil for a table without row ids, or a virtual one.
   private func table(_ name: String) throws -> Table? {
-    let found = try connection.rows(
-      """
-      SELECT l.type, l.wr, l.strict, m.sql
-        FROM pragma_table_list AS l, main.sqlite_master AS m
-       WHERE l.schema = 'main' AND l.name = ?1 AND m.type = 'table' AND m.name = l.name
-      """, [.text(name)])
-    guard found.count == 1, found[0][1].integer == 0, let sql = found[0][3].text else { return nil }
-    let words = sql.uppercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }
+    guard let shape = try connection.shape(of: name), !shape.isWithoutRowID,
+      shape.kind != "virtual"
+    else { return nil }
+    let words = shape.sql.uppercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }
     var table = Table(
       name: name, kinds: [],
-      isPlain: found[0][0].text == "table" && found[0][2].integer == 0
+      isPlain: shape.kind == "table" && !shape.isStrict
         && !words.contains { ["CHECK", "GENERATED", "AS"].contains($0) })
-    for column in try connection.rows(
-      #"SELECT type, "notnull", dflt_value, pk, hidden FROM pragma_table_xinfo(?1) ORDER BY cid"#,
-      [.text(name)])
-    {
+    for column in shape.columns {
       var kinds: RecordFormat.Kinds =
-        switch ColumnAffinity(declaredType: column[0].text ?? "") {
+        switch ColumnAffinity(declaredType: column.declaredType) {
         case .blob: .any
         case .text: [.null, .text, .blob]
         // A text that looks like a number is wrong here, which SQLite knows better.
         case .numeric, .integer, .real: [.null, .number, .blob]
         }
-      let isNullable = column[1].integer == 0
-      if !isNullable { kinds.remove(.null) }
+      if !column.isNullable { kinds.remove(.null) }
       // The row's key is NULL in the record, whatever is declared.
-      if !isNullable, column[3].integer != 0 { table.isPlain = false }
+      if !column.isNullable, column.keyPlace != 0 { table.isPlain = false }
       // Of a default SQLite knows the kind, too.
-      if isNullable || column[2] != .null { kinds.insert(.missing) }
-      if column[4].integer != 0 || column[2] != .null { table.isPlain = false }
+      if column.isNullable || column.hasDefault { kinds.insert(.missing) }
+      if column.isHidden || column.hasDefault { table.isPlain = false }
       table.kinds.append(kinds)
     }
     return table

@@ -32,7 +32,7 @@ public struct RowRules: Codable, Sendable, Equatable {
     /// The entity whose rows are judged.
     public let entity: EntityName
     public let property: String
-    public let type: AttributeType?
+    package let type: AttributeType?
 
     /// Whether the value may not be NULL.
     public var isRequired: Bool { allowed & Self.bit(.null) == 0 }
@@ -65,7 +65,7 @@ public struct RowRules: Codable, Sendable, Equatable {
   /// - Parameters:
   ///   - columns: The columns of the row as it will be given, by name. Rules for other columns
   ///     are left out.
-  public init(of entity: EntityName, in layout: StoreLayout, columns: [String]) {
+  package init(of entity: EntityName, in layout: StoreLayout, columns: [String]) {
     let places = Dictionary(
       columns.enumerated().map { ($1, Int32($0)) }, uniquingKeysWith: { first, _ in first })
     self.init(

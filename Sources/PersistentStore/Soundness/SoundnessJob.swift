@@ -5,11 +5,11 @@ extension StoreSoundness {
   ///
   /// It carries its own SQL, so that a worker needs neither model nor binding to run it, and jobs
   /// can be run side by side.
-  public struct Job: Codable, Sendable, Equatable {
+  package struct Job: Codable, Sendable, Equatable {
     /// What it looks for.
-    public let aspect: StoreFinding.Kind
+    package let aspect: StoreFinding.Kind
     /// Its number among the jobs of this aspect.
-    public let index: Int
+    package let index: Int
     let questions: [Question]
   }
 
@@ -45,7 +45,7 @@ extension StoreSoundness {
   }
 
   /// SQLite's own check of the file, which needs no model.
-  public static func file(of store: SourceStore) throws -> [StoreFinding] {
+  package static func file(of store: SourceStore) throws -> [StoreFinding] {
     try answer([wholeFile], store.connection)
   }
 
@@ -56,7 +56,7 @@ extension StoreSoundness {
   /// Runs a job.
   ///
   /// - Parameter connection: The store that the job was made for, or its private clone.
-  public static func run(_ job: Job, on connection: Connection) throws -> [StoreFinding] {
+  package static func run(_ job: Job, on connection: Connection) throws -> [StoreFinding] {
     try answer(job.questions, connection)
   }
 

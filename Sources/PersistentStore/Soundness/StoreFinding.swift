@@ -54,7 +54,7 @@ public struct StoreFinding: Codable, Sendable, Equatable {
 
   public static let mostExamples = 10
 
-  public init(
+  package init(
     kind: Kind, entity: String? = nil, property: String? = nil, message: String, count: Int64 = 1,
     examples: [Int64] = [], code: Int? = nil
   ) {
@@ -81,7 +81,7 @@ extension StoreFinding: CustomStringConvertible {
 
 extension [StoreFinding] {
   /// Adds the findings of another shard; those of one kind, place and message become one.
-  public mutating func merge(_ others: [StoreFinding]) {
+  package mutating func merge(_ others: [StoreFinding]) {
     for other in others {
       let same = firstIndex {
         $0.kind == other.kind && $0.entity == other.entity && $0.property == other.property

@@ -8,14 +8,16 @@ import GodwitSQLite
 /// others. Rules that every row keeps by itself are ``RowRules``, too.
 ///
 /// Source: `core-data-sqlite-format.md`, and what real stores break of it.
-public enum StoreSoundness {
+package enum StoreSoundness {
   /// Aspects that need more than one row to be judged.
-  public static let crossRow: Set<StoreFinding.Kind> = [.file, .inverse, .order, .unique, .derived]
+  package static let crossRow: Set<StoreFinding.Kind> = [
+    .file, .inverse, .order, .unique, .derived,
+  ]
 
   /// Everything, in the order of aspects.
   ///
   /// - Parameter pattern: The engine for regular expressions of validation rules.
-  public static func check(_ binding: StoreBinding, pattern: PatternCompiler? = nil) throws
+  package static func check(_ binding: StoreBinding, pattern: PatternCompiler? = nil) throws
     -> [StoreFinding]
   {
     var findings = try structure(of: binding)
@@ -39,7 +41,7 @@ public enum StoreSoundness {
   ///   - findsPlaces: False where members of ordered relationships that have no place are found
   ///     elsewhere, so that each is counted once.
   /// - Returns: The same jobs in the same order for the same store and model.
-  public static func jobs(
+  package static func jobs(
     _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, findsPlaces: Bool = true
   ) -> [Job] {
     var scans: [[Question]] = []

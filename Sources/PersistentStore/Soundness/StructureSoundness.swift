@@ -4,7 +4,7 @@ import GodwitSQLite
 extension StoreSoundness {
   /// What stands in the control tables and in the schema: control, metadata, modelcache, schema,
   /// index. No row of the model's tables is read but their highest keys.
-  public static func structure(of binding: StoreBinding) throws -> [StoreFinding] {
+  package static func structure(of binding: StoreBinding) throws -> [StoreFinding] {
     try control(binding) + metadata(binding) + modelCache(binding) + schema(binding)
       + indexes(binding)
   }
@@ -12,7 +12,7 @@ extension StoreSoundness {
   // MARK: Z_PRIMARYKEY
 
   /// Source: `core-data-sqlite-format.md` §2.
-  public static func control(_ binding: StoreBinding) throws -> [StoreFinding] {
+  package static func control(_ binding: StoreBinding) throws -> [StoreFinding] {
     let store = binding.store
     var findings: [StoreFinding] = []
     func add(_ message: String, _ entity: EntityName? = nil) {
@@ -83,7 +83,7 @@ extension StoreSoundness {
   // MARK: Z_METADATA, Z_MODELCACHE
 
   /// Source: `core-data-sqlite-format.md` §2 and §2.1.
-  public static func metadata(_ binding: StoreBinding) -> [StoreFinding] {
+  package static func metadata(_ binding: StoreBinding) -> [StoreFinding] {
     let metadata = binding.store.metadata
     var findings = metadata.problems.map {
       StoreFinding(kind: .metadata, message: $0.description)
@@ -111,7 +111,7 @@ extension StoreSoundness {
   /// Frameworks from this version on write `Z_MODELCACHE`. Source: `core-data-sqlite-format.md` §3.
   private static let firstFrameworkWithCache = 637
 
-  public static func modelCache(_ binding: StoreBinding) throws -> [StoreFinding] {
+  package static func modelCache(_ binding: StoreBinding) throws -> [StoreFinding] {
     let store = binding.store
     func finding(_ message: String, _ kind: StoreFinding.Kind = .modelcache) -> StoreFinding {
       StoreFinding(kind: kind, message: message)
@@ -150,7 +150,7 @@ extension StoreSoundness {
   }
 
   /// What can be said of a model cache where no model is at hand.
-  public static func unreadableModelCache(of store: SourceStore) throws -> [StoreFinding] {
+  package static func unreadableModelCache(of store: SourceStore) throws -> [StoreFinding] {
     do {
       if let model = try store.cachedModel() { _ = try EntityHierarchy(model) }
       return []
@@ -163,7 +163,7 @@ extension StoreSoundness {
 
   // MARK: Schema
 
-  public static func schema(_ binding: StoreBinding) -> [StoreFinding] {
+  package static func schema(_ binding: StoreBinding) -> [StoreFinding] {
     var findings = binding.missing.map {
       StoreFinding(kind: .schema, message: "missing \($0)")
     }
@@ -187,21 +187,22 @@ extension StoreSoundness {
   }
 
   /// Missing indexes. Others may be there: Core Data leaves old ones behind.
-  public static func indexes(_ binding: StoreBinding) throws -> [StoreFinding] {
+  package static func indexes(_ binding: StoreBinding) throws -> [StoreFinding] {
     let connection = binding.store.connection
     var known: Set<IndexFact> = []
     let tables = Set(binding.layout.tables.map(\.name) + binding.joinTables.map(\.name))
     for table in tables where binding.store.hasTable(table) {
-      for row in try connection.rows("PRAGMA index_list(\(quoted(table)))") {
-        guard let name = row[1].text else { continue }
-        let columns = try connection.rows("PRAGMA index_info(\(quoted(name)))")
-          .map { $0[2].text ?? "" }
+      guard let shape = try connection.shape(of: table) else { continue }
+      for index in shape.indexes {
+        let columns = index.fields.filter(\.isKey).map { field in
+          shape.columns.indices.contains(field.column) ? shape.columns[field.column].name : ""
+        }
         // A unique index serves where any index is wanted.
-        for isUnique in Set([row[2].integer == 1, false]) {
+        for isUnique in Set([index.isUnique, false]) {
           known.insert(
             IndexFact(name: nil, table: table, columns: columns, isUnique: isUnique))
           known.insert(
-            IndexFact(name: name, table: table, columns: columns, isUnique: isUnique))
+            IndexFact(name: index.name, table: table, columns: columns, isUnique: isUnique))
         }
       }
     }

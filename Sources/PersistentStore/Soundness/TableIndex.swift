@@ -11,33 +11,26 @@ package struct TableIndex {
   /// Every index of a table; nil where one of them, or the table, is a case for SQLite's own check:
   /// partial indexes, expressions, other collations than BINARY, tables without a row id.
   package static func all(of table: String, in connection: Connection) throws -> [TableIndex]? {
-    let found = try connection.rows("PRAGMA index_list(\(quoted(table)))")
-    if found.isEmpty { return [] }
-    let names = try connection.rows("PRAGMA table_info(\(quoted(table)))").compactMap { $0[1].text }
-    let sql = try connection.rows(
-      "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?1", [.text(table)]
-    ).first?.first?.text
+    guard let shape = try connection.shape(of: table) else { return [] }
+    if shape.indexes.isEmpty { return [] }
     // A column that hides the row id is a case for SQLite, too.
-    let isHidden = names.contains { ["rowid", "_rowid_", "oid"].contains($0.lowercased()) }
-    guard let sql, !isHidden, !sql.uppercased().contains("WITHOUT ROWID") else { return nil }
+    let isOdd = shape.columns.contains {
+      $0.isHidden || ["rowid", "_rowid_", "oid"].contains($0.name.lowercased())
+    }
+    guard !isOdd, !shape.isWithoutRowID else { return nil }
     var indexes: [TableIndex] = []
-    for row in found {
-      guard row.count >= 5, let name = row[1].text, row[4].integer == 0 else { return nil }
-      var columns: [String] = []
-      var isDescending: [Bool] = []
-      for row in try connection.rows("PRAGMA index_xinfo(\(quoted(name)))") {
-        guard row.count >= 6, row[5].integer == 1 else { continue }
-        // −1 is the row id, −2 an expression.
-        guard let place = row[1].integer, names.indices.contains(Int(place)),
-          row[4].text?.uppercased() == "BINARY"
-        else { return nil }
-        columns.append(names[Int(place)])
-        isDescending.append(row[3].integer == 1)
-      }
-      guard !columns.isEmpty else { return nil }
+    for declared in shape.indexes {
+      guard !declared.isPartial else { return nil }
+      let keys = declared.fields.filter(\.isKey)
+      guard !keys.isEmpty,
+        keys.allSatisfy({
+          shape.columns.indices.contains($0.column) && $0.collation == "BINARY"
+        })
+      else { return nil }
       indexes.append(
         TableIndex(
-          name: name, columns: columns, isDescending: isDescending, isUnique: row[2].integer == 1))
+          name: declared.name, columns: keys.map { shape.columns[$0.column].name },
+          isDescending: keys.map(\.isDescending), isUnique: declared.isUnique))
     }
     return indexes
   }

@@ -5,9 +5,9 @@ import GodwitSQLite
 /// properties, bounds, lengths, patterns. Numbers of members are no matter of a row.
 ///
 /// Source: `core-data-migration.md` §5.3; codes: §1.4.
-public struct ValidationRules: Codable, Sendable, Equatable {
-  public struct Rule: Codable, Sendable, Equatable {
-    public enum Check: Codable, Sendable, Equatable {
+package struct ValidationRules: Codable, Sendable, Equatable {
+  package struct Rule: Codable, Sendable, Equatable {
+    package enum Check: Codable, Sendable, Equatable {
       case required
       case atLeast(Double)
       case atMost(Double)
@@ -21,23 +21,23 @@ public struct ValidationRules: Codable, Sendable, Equatable {
     }
 
     /// Place of the column in the row.
-    public let place: Int
-    public let property: String
-    public let check: Check
+    package let place: Int
+    package let property: String
+    package let check: Check
     /// True where the value is a date, whose codes are others than a number's.
-    public let isDate: Bool
+    package let isDate: Bool
   }
 
-  public let entity: EntityName
-  public let rules: [Rule]
+  package let entity: EntityName
+  package let rules: [Rule]
 
-  public init(entity: EntityName, _ rules: [Rule]) {
+  package init(entity: EntityName, _ rules: [Rule]) {
     self.entity = entity
     self.rules = rules
   }
 
   /// - Parameter columns: The columns of the row as it will be given, by name.
-  public init(of entity: EntityName, in layout: StoreLayout, columns: [String]) {
+  package init(of entity: EntityName, in layout: StoreLayout, columns: [String]) {
     let places = Dictionary(
       columns.enumerated().map { ($1, $0) }, uniquingKeysWith: { first, _ in first })
     var rules: [Rule] = []
@@ -82,7 +82,7 @@ extension ValidationRules.Rule.Check {
 
 extension ValidationRules.Rule {
   /// Core Data's error code.
-  public var code: Int {
+  package var code: Int {
     switch check {
     case .required: 1570
     case .atLeast, .above: isDate ? 1640 : 1620
@@ -94,7 +94,7 @@ extension ValidationRules.Rule {
   }
 
   /// What is wrong with a row that breaks it.
-  public var message: String {
+  package var message: String {
     switch check {
     case .required: "is required and NULL"
     case .atLeast: isDate ? "is sooner than its earliest date" : "is lower than its minimum"
@@ -109,14 +109,14 @@ extension ValidationRules.Rule {
 }
 
 /// Judges rows by ``ValidationRules`` and counts what they break.
-public final class ValidationJudge {
+package final class ValidationJudge {
   private let rules: ValidationRules
   private let patterns: [((String) -> Bool)?]
   private var failures: [(count: Int64, examples: [Int64])]
 
   /// - Parameter pattern: The engine for regular expressions. A pattern that it cannot read is
   ///   not judged.
-  public init(_ rules: ValidationRules, pattern: StoreSoundness.PatternCompiler?) {
+  package init(_ rules: ValidationRules, pattern: StoreSoundness.PatternCompiler?) {
     self.rules = rules
     patterns = rules.rules.map { rule in
       if case .pattern(let text) = rule.check { pattern?(text) } else { nil }
@@ -127,13 +127,13 @@ public final class ValidationJudge {
   /// The rules that a row breaks.
   ///
   /// - Parameter values: As many as the columns that the rules were made for.
-  public func broken(_ values: UnsafePointer<RawValue>) -> [ValidationRules.Rule] {
+  package func broken(_ values: UnsafePointer<RawValue>) -> [ValidationRules.Rule] {
     rules.rules.indices.filter { !holds(rules.rules[$0].check, values[rules.rules[$0].place], $0) }
       .map { rules.rules[$0] }
   }
 
   /// - Parameter values: As many as the columns that the rules were made for.
-  public func check(_ values: UnsafePointer<RawValue>, key: Int64) {
+  package func check(_ values: UnsafePointer<RawValue>, key: Int64) {
     for index in rules.rules.indices {
       let rule = rules.rules[index]
       guard !holds(rule.check, values[rule.place], index) else { continue }
@@ -182,7 +182,7 @@ public final class ValidationJudge {
     return count
   }
 
-  public var findings: [StoreFinding] {
+  package var findings: [StoreFinding] {
     zip(rules.rules, failures).compactMap { rule, found in
       guard found.count > 0 else { return nil }
       return StoreFinding(

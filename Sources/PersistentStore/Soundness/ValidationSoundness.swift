@@ -4,7 +4,7 @@ import GodwitSQLite
 extension StoreSoundness {
   /// Makes of an ICU regular expression a test whether it matches a whole string; nil where the
   /// expression is none.
-  public typealias PatternCompiler = (String) -> ((String) -> Bool)?
+  package typealias PatternCompiler = (String) -> ((String) -> Bool)?
 
   /// The rules of the model editor, on every object: bounds, lengths, patterns, required to-one
   /// relationships, numbers of members.
@@ -13,7 +13,7 @@ extension StoreSoundness {
   /// later.
   ///
   /// - Parameter pattern: The engine for regular expressions. Without one they are not judged.
-  public static func validation(of binding: StoreBinding, pattern: PatternCompiler? = nil) throws
+  package static func validation(of binding: StoreBinding, pattern: PatternCompiler? = nil) throws
     -> [StoreFinding]
   {
     var findings: [StoreFinding] = []

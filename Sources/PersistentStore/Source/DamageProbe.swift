@@ -1,10 +1,10 @@
 import GodwitSQLite
 
 /// Tells a damaged record from a machine without memory: SQLite reports both as `SQLITE_NOMEM`.
-public enum DamageProbe {
+package enum DamageProbe {
   /// What a caller should throw in place of `error`: the damage, if the file's own check finds
   /// any, else the error itself.
-  public static func explained(_ error: SQLiteError, path: String) -> SQLiteError {
+  package static func explained(_ error: SQLiteError, path: String) -> SQLiteError {
     let original = error
     if error.isCorruption { return located(error, path: path) }
     guard error.isOutOfMemory, let file = try? Connection(path: path, mode: .immutable) else {

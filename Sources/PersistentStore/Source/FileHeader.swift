@@ -2,14 +2,14 @@ import GodwitSQLite
 import SystemPackage
 
 /// What the header of a store's file says, checked; see `DatabaseHeader`.
-public struct FileHeader: Sendable, Equatable {
-  public let pageSize: Int
+package struct FileHeader: Sendable, Equatable {
+  package let pageSize: Int
   /// The file wants a WAL beside it.
-  public let isWAL: Bool
-  public let reservedBytes: Int
+  package let isWAL: Bool
+  package let reservedBytes: Int
   /// As the header has it; nil where an old SQLite left it unset.
-  public let pageCount: Int64?
-  public let hasAutoVacuum: Bool
+  package let pageCount: Int64?
+  package let hasAutoVacuum: Bool
 
   /// Checks the header of a file of `size` bytes.
   ///

@@ -5,19 +5,19 @@ import GodwitSQLite
 /// mirroring, whatever an application added.
 ///
 /// Source: `core-data-sqlite-format.md` §10 and §11.
-public struct ForeignTable: Sendable, Equatable {
-  public let name: String
-  public let sql: String
+package struct ForeignTable: Sendable, Equatable {
+  package let name: String
+  package let sql: String
   /// As `PRAGMA table_info` lists them: without hidden and generated ones.
-  public let columns: [String]
+  package let columns: [String]
   /// What the row id can be called; nil for a table without one, or whose columns hide it.
-  public let rowIDName: String?
+  package let rowIDName: String?
   /// A virtual table, or one that a virtual table keeps its data in.
-  public let isVirtual: Bool
+  package let isVirtual: Bool
   /// SQL of its indexes, in the order of the schema; those of constraints are left out.
-  public let indexes: [String]
+  package let indexes: [String]
 
-  public var hasRowID: Bool { rowIDName != nil }
+  package var hasRowID: Bool { rowIDName != nil }
 }
 
 extension SourceStore {
@@ -25,24 +25,17 @@ extension SourceStore {
   /// schema.
   ///
   /// - Throws: `SQLiteError`.
-  public func foreignTables() throws -> [ForeignTable] {
-    // type: table, view, virtual, shadow; wr: without rowid. https://sqlite.org/pragma.html
-    var facts: [String: (type: String, hasRowID: Bool)] = [:]
-    for row in try connection.rows("PRAGMA main.table_list") {
-      if let name = row[1].text {
-        facts[name] = (row[2].text ?? "", row[4].integer == 0)
-      }
-    }
-    return schemaObjects.compactMap { object in
+  package func foreignTables() throws -> [ForeignTable] {
+    try schemaObjects.compactMap { object in
       guard object.kind == .table, let sql = object.sql, Self.isForeign(object.name) else {
         return nil
       }
       let names = columns(of: object.name).map(\.name)
       let taken = Set(names.map { LayoutProblem.folded($0) })
-      let known = facts[object.name]
-      let isVirtual = known?.type == "virtual" || known?.type == "shadow"
+      let shape = try connection.shape(of: object.name)
+      let isVirtual = shape?.kind == "virtual" || shape?.kind == "shadow"
       let rowIDName =
-        known?.hasRowID == true
+        shape?.isWithoutRowID == false
         ? ["rowid", "_rowid_", "oid"].first { !taken.contains(LayoutProblem.folded($0)) } : nil
       return ForeignTable(
         name: object.name, sql: sql, columns: names, rowIDName: rowIDName, isVirtual: isVirtual,
@@ -52,7 +45,7 @@ extension SourceStore {
   }
 
   /// What of the store's schema is neither the model's nor a table, and therefore not carried.
-  public var foreignIssues: [String] {
+  package var foreignIssues: [String] {
     schemaObjects.filter { $0.kind == .view }.map {
       "The view \($0.name) is not Core Data's and is not carried."
     }

@@ -6,23 +6,23 @@ import SystemPackage
 ///
 /// A store whose newest rows are in its WAL, or whose journal must be played back, is read from a
 /// private clone: SQLite would write to the store's files otherwise.
-public final class SourceStore {
+package final class SourceStore {
   /// The store's own files, wherever it is read from.
-  public let files: StoreFiles
+  package let files: StoreFiles
   /// The state of the files when they were opened. Compare it again before the commit.
-  public let identity: StoreIdentity
+  package let identity: StoreIdentity
   /// What is read: the store itself or its private clone. Safe to open as immutable by any process.
-  public let readPath: FilePath
+  package let readPath: FilePath
   /// Of the file at ``readPath``.
-  public let header: FileHeader
-  public let connection: Connection
+  package let header: FileHeader
+  package let connection: Connection
   /// Everything in `sqlite_master`, in its order.
-  public let schemaObjects: [SchemaObject]
-  public let metadata: StoreMetadata
+  package let schemaObjects: [SchemaObject]
+  package let metadata: StoreMetadata
   /// The rows of `Z_PRIMARYKEY`, those of history entities included, that can be understood.
-  public let primaryKeys: [PrimaryKeyRow]
+  package let primaryKeys: [PrimaryKeyRow]
   /// What is wrong with `Z_PRIMARYKEY` as a table.
-  public let primaryKeyProblems: [String]
+  package let primaryKeyProblems: [String]
 
   private let tableColumns: [String: [(name: String, type: String)]]
 
@@ -34,7 +34,7 @@ public final class SourceStore {
   ///   it meanwhile.
   /// - Throws: ``StoreError`` when the file is not a store; oddities inside of it are not errors but
   ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
-  public init(
+  package init(
     path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false
   ) throws {
     files = StoreFiles(path)
@@ -67,13 +67,9 @@ public final class SourceStore {
     var columns: [String: [(name: String, type: String)]] = [:]
     for name in names {
       // A virtual table of a module that is not here has no columns for us.
-      let rows =
-        try SQLiteError.nilByContent { [connection] in
-          try connection.rows("PRAGMA table_info(\(quoted(name)))")
-        } ?? []
-      columns[name] = rows.compactMap { row in
-        row[1].text.map { (name: $0, type: row[2].text ?? "") }
-      }
+      columns[name] =
+        try connection.shape(of: name)?.columns.filter { !$0.isHidden }
+        .map { (name: $0.name, type: $0.declaredType) } ?? []
     }
     tableColumns = columns
     // A view or a generated column of these names could compute anything, so both must be real.
@@ -95,18 +91,18 @@ public final class SourceStore {
 
 extension SourceStore {
   /// Columns of a table with their declared types, in order; none when there is no such table.
-  public func columns(of table: String) -> [(name: String, type: String)] {
+  package func columns(of table: String) -> [(name: String, type: String)] {
     tableColumns[table] ?? []
   }
 
-  public func hasTable(_ name: String) -> Bool { tableColumns[name] != nil }
+  package func hasTable(_ name: String) -> Bool { tableColumns[name] != nil }
 
   /// Rows of `Z_PRIMARYKEY` below those of Core Data's own history and CloudKit entities.
-  public var entityKeys: [PrimaryKeyRow] {
+  package var entityKeys: [PrimaryKeyRow] {
     primaryKeys.filter { $0.number < PrimaryKeyRow.firstHistoryNumber }
   }
 
-  public var historyKeys: [PrimaryKeyRow] {
+  package var historyKeys: [PrimaryKeyRow] {
     primaryKeys.filter { $0.number >= PrimaryKeyRow.firstHistoryNumber }
   }
 
@@ -114,7 +110,7 @@ extension SourceStore {
   ///
   /// nil where there is none: stores of frameworks before about 637 have no such table.
   /// - Throws: `ModelError` when what is there is no model.
-  public func cachedModel() throws -> ManagedObjectModel? {
+  package func cachedModel() throws -> ManagedObjectModel? {
     guard columns(of: "Z_MODELCACHE").contains(where: { $0.name == "Z_CONTENT" }),
       let row = try connection.rows("SELECT Z_CONTENT FROM Z_MODELCACHE LIMIT 1").first,
       let content = row[0].blob
@@ -131,70 +127,63 @@ extension SourceStore {
   /// Likewise, and nil, too, where what is there is no model.
   ///
   /// - Throws: `SQLiteError` where it is not what the store holds that keeps it from being read.
-  public func readableModel() throws -> ManagedObjectModel? {
+  package func readableModel() throws -> ManagedObjectModel? {
     try SQLiteError.nilByContent { try cachedModel() }
   }
 
   /// The store says WAL in its header.
-  public var isWAL: Bool { header.isWAL }
+  package var isWAL: Bool { header.isWAL }
 
   /// True when the store's own files are still what they were when this was opened.
-  public func isUnchanged() throws -> Bool { try files.identity() == identity }
+  package func isUnchanged() throws -> Bool { try files.identity() == identity }
 }
 
 /// One row of `sqlite_master`.
-public struct SchemaObject: Sendable, Equatable {
-  public enum Kind: String, Sendable {
+package struct SchemaObject: Sendable, Equatable {
+  package enum Kind: String, Sendable {
     case table, index, trigger, view
   }
 
-  public let kind: Kind
-  public let name: String
+  package let kind: Kind
+  package let name: String
   /// The table that an index or a trigger belongs to; the name itself for tables and views.
-  public let table: String
+  package let table: String
   /// 0 for what has no b-tree.
-  public let rootPage: Int64
+  package let rootPage: Int64
   /// nil for the automatic indexes of constraints.
-  public let sql: String?
+  package let sql: String?
 
   static func all(_ connection: Connection) throws -> [SchemaObject] {
-    let rows = try connection.rows(
-      """
-      SELECT type, name, tbl_name, rootpage, sql
-        FROM sqlite_master
-       ORDER BY rowid
-      """)
-    return rows.compactMap { row in
-      guard let kind = row[0].text.flatMap(Kind.init(rawValue:)), let name = row[1].text,
-        let table = row[2].text
-      else { return nil }
-      return SchemaObject(
-        kind: kind, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
+    try connection.schemaRows().compactMap { row in
+      Kind(rawValue: row.type).map { kind in
+        SchemaObject(
+          kind: kind, name: row.name, table: row.table, rootPage: row.rootPage, sql: row.sql)
+      }
     }
   }
 
   /// A table of the model or of Core Data itself. Everything else is carried, never rewritten.
   /// Source: `core-data-sqlite-format.md` §11.
-  public static func isApplicationTable(_ name: String) -> Bool { name.utf8.first == 0x5A }
+  package static func isApplicationTable(_ name: String) -> Bool { name.utf8.first == 0x5A }
 }
 
 /// One row of `Z_PRIMARYKEY`. Source: `core-data-sqlite-format.md` §2.
-public struct PrimaryKeyRow: Codable, Sendable, Hashable {
+package struct PrimaryKeyRow: Codable, Sendable, Hashable {
   /// `Z_ENT`.
-  public var number: Int64
-  public var name: String
+  package var number: Int64
+  package var name: String
   /// `Z_SUPER`; 0 for a root.
-  public var superNumber: Int64
+  package var superNumber: Int64
   /// `Z_MAX`: the highest `Z_PK` ever given out; 0 below a root.
-  public var highestKey: Int64
+  package var highestKey: Int64
 
   /// Numbers from here on are Core Data's own: history has 16001 to 16003.
-  public static let firstHistoryNumber: Int64 = 16_000
+  package static let firstHistoryNumber: Int64 = 16_000
 
   /// No model has so many entities; a hostile table may.
   private static let mostRows = 100_000
 
-  public init(number: Int64, name: String, superNumber: Int64, highestKey: Int64) {
+  package init(number: Int64, name: String, superNumber: Int64, highestKey: Int64) {
     self.number = number
     self.name = name
     self.superNumber = superNumber

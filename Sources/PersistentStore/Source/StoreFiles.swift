@@ -5,28 +5,28 @@ import SystemPackage
 /// The files that make up one store.
 ///
 /// Source: `core-data-sqlite-format.md` §1.
-public struct StoreFiles: Sendable, Hashable {
-  public let store: FilePath
+package struct StoreFiles: Sendable, Hashable {
+  package let store: FilePath
 
-  public init(_ store: FilePath) {
+  package init(_ store: FilePath) {
     self.store = store
   }
 
   /// The newest rows are often only here.
-  public var wal: FilePath { beside("-wal") }
+  package var wal: FilePath { beside("-wal") }
   /// SQLite's shared memory. Never needed to read.
-  public var shm: FilePath { beside("-shm") }
+  package var shm: FilePath { beside("-shm") }
   /// The rollback journal of stores that do not use a WAL.
-  public var journal: FilePath { beside("-journal") }
+  package var journal: FilePath { beside("-journal") }
 
   /// `.STEM_SUPPORT` beside the store, where STEM is the file's name without its last extension.
-  public var supportFolder: FilePath {
+  package var supportFolder: FilePath {
     let stem = store.lastComponent?.stem ?? ""
     return store.removingLastComponent().appending(".\(stem)_SUPPORT")
   }
 
   /// One file for each large binary value, named by a UUID.
-  public var externalDataFolder: FilePath { supportFolder.appending("_EXTERNAL_DATA") }
+  package var externalDataFolder: FilePath { supportFolder.appending("_EXTERNAL_DATA") }
 
   private func beside(_ suffix: String) -> FilePath {
     FilePath(store.string + suffix)
@@ -38,7 +38,7 @@ extension StoreFiles {
   /// SQLite would follow links that a backup or a copy leaves behind.
   ///
   /// - Throws: ``StoreError/unusualFile(_:_:of:)``.
-  public func checkKinds() throws {
+  package func checkKinds() throws {
     for path in [store, wal, shm, journal] { try check(path, is: .regular) }
     for path in [supportFolder, externalDataFolder] { try check(path, is: .folder) }
   }
@@ -48,7 +48,7 @@ extension StoreFiles {
   ///
   /// - Throws: ``StoreError/unusualFile(_:_:of:)``.
   /// - Complexity: O(*n*) in the files, each of which costs one lstat(2).
-  public func checkExternalDataKinds() throws {
+  package func checkExternalDataKinds() throws {
     guard try StoreFiles.kind(at: externalDataFolder) == .folder else { return }
     let names = try StoreFiles.reading(externalDataFolder) {
       try DurableFile.names(in: externalDataFolder)
@@ -71,7 +71,7 @@ extension StoreFiles {
   /// that cannot be read.
   ///
   /// - Throws: ``StoreError/cannotRead(_:errno:)``.
-  public func requireReadable() throws {
+  package func requireReadable() throws {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
     for path in [store, wal, journal] where try StoreFiles.markIfThere(path) != nil {

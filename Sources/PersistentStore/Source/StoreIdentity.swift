@@ -10,27 +10,27 @@ import SystemPackage
 /// frames to the WAL, whose chain of checksums it continues. A WAL checkpoint writes to the main file
 /// and may leave its header as it was, so the modification time counts, too: it is only taken once
 /// it lies in the past, and a later write gets a later one.
-public struct StoreIdentity: Codable, Sendable, Hashable {
-  public var size: Int64
-  public var modificationSeconds: Int64
-  public var modificationNanoseconds: Int64
-  public var inode: UInt64
+package struct StoreIdentity: Codable, Sendable, Hashable {
+  package var size: Int64
+  package var modificationSeconds: Int64
+  package var modificationNanoseconds: Int64
+  package var inode: UInt64
   /// SHA-256 of the first 100 bytes, in hexadecimal. They hold SQLite's change counter.
-  public var headerDigest: String
+  package var headerDigest: String
   /// Bytes of the WAL up to its last commit; 0 where nothing is committed in it.
-  public var walSize: Int64
+  package var walSize: Int64
   /// The salts of the WAL and the checksums of its last committed frame, in hexadecimal.
-  public var walSeal: String
+  package var walSeal: String
   /// Bytes of a rollback journal that is to be played back; else 0.
-  public var journalSize: Int64
+  package var journalSize: Int64
   /// SHA-256 of that journal's first 512 bytes, in hexadecimal: they hold a random number.
-  public var journalDigest: String
+  package var journalDigest: String
 
   /// True when the newest rows are not, or not only, in the main file.
-  public var hasPendingChanges: Bool { walSize > 0 || journalSize > 0 }
+  package var hasPendingChanges: Bool { walSize > 0 || journalSize > 0 }
 
   /// A short name for this state of this store.
-  public var name: String {
+  package var name: String {
     let text =
       "\(size) \(modificationSeconds) \(modificationNanoseconds) \(inode) \(headerDigest) "
       + "\(walSize) \(walSeal) \(journalSize) \(journalDigest)"
@@ -42,7 +42,7 @@ extension StoreFiles {
   /// Looks at the files as they are now, under SQLite's own lock. Nothing is written.
   ///
   /// - Throws: ``StoreError``, among them ``StoreError/inUse(_:)``.
-  public func identity() throws -> StoreIdentity {
+  package func identity() throws -> StoreIdentity {
     let lock = try readLock()
     return try identity(hasWriter: lock.hasWriter)
   }
@@ -64,7 +64,7 @@ extension StoreFiles {
   /// Looks at the files without a lock of its own, for a caller who holds one.
   ///
   /// - Parameter hasWriter: Another process is in a transaction, so that the journal is its own.
-  public func identity(hasWriter: Bool) throws -> StoreIdentity {
+  package func identity(hasWriter: Bool) throws -> StoreIdentity {
     try checkKinds()
     var main = try StoreFiles.mark(store)
     try waitForLaterTime(than: main)

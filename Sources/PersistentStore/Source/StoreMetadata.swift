@@ -6,16 +6,16 @@ import GodwitSQLite
 ///
 /// Read tolerantly: every oddity is a ``Problem``, and what can be understood is kept.
 /// Source: `core-data-sqlite-format.md` §2.
-public struct StoreMetadata: Sendable {
+package struct StoreMetadata: Sendable {
   /// The store's UUID; it stands in a column of its own, not in the property list.
-  public var uuid: String?
+  package var uuid: String?
   /// Application metadata included.
-  public var plist: PropertyListDictionary
+  package var plist: PropertyListDictionary
   /// Rows of `Z_METADATA`; 1 in a sound store.
-  public var rowCount: Int
-  public var problems: [Problem]
+  package var rowCount: Int
+  package var problems: [Problem]
 
-  public init(
+  package init(
     uuid: String?, plist: PropertyListDictionary, rowCount: Int = 1, problems: [Problem] = []
   ) {
     self.uuid = uuid
@@ -27,7 +27,7 @@ public struct StoreMetadata: Sendable {
 
 extension StoreMetadata {
   /// What is wrong with a store's metadata.
-  public enum Problem: Sendable, Hashable {
+  package enum Problem: Sendable, Hashable {
     case unreadableTable(String)
     case noRow
     case severalRows(Int)
@@ -48,7 +48,7 @@ extension StoreMetadata {
   }
 
   /// The keys that Core Data itself sets.
-  public enum Key: String, Sendable, Hashable, CaseIterable {
+  package enum Key: String, Sendable, Hashable, CaseIterable {
     case frameworkVersion = "NSPersistenceFrameworkVersion"
     case maximumFrameworkVersion = "NSPersistenceMaximumFrameworkVersion"
     case versionHashes = "NSStoreModelVersionHashes"
@@ -69,16 +69,16 @@ extension StoreMetadata {
   }
 
   /// Keys of the application's own.
-  public var applicationKeys: [String] {
+  package var applicationKeys: [String] {
     plist.keys.filter { Key(rawValue: $0) == nil }
   }
 
-  public var frameworkVersion: Int? {
+  package var frameworkVersion: Int? {
     self[.frameworkVersion]?.integer.flatMap { Int(exactly: $0) }
   }
 
   /// The version hashes of the entities in the store; those of odd form left out.
-  public var versionHashes: [EntityName: VersionHash] {
+  package var versionHashes: [EntityName: VersionHash] {
     var hashes: [EntityName: VersionHash] = [:]
     for (name, value) in self[.versionHashes]?.dictionary ?? [:] {
       hashes[EntityName(name)] = value.data.flatMap { VersionHash(bytes: $0) }
@@ -87,24 +87,24 @@ extension StoreMetadata {
   }
 
   /// The names that have a version hash, of whatever form.
-  public var hashedEntities: [EntityName] {
+  package var hashedEntities: [EntityName] {
     (self[.versionHashes]?.dictionary?.keys ?? []).map { EntityName($0) }.sorted()
   }
 
-  public var identifiers: [String] {
+  package var identifiers: [String] {
     (self[.identifiers]?.array ?? []).compactMap(\.string)
   }
 
-  public var digest: String? { self[.digest]?.string }
+  package var digest: String? { self[.digest]?.string }
 
-  public var checksum: String? { self[.checksum]?.string }
+  package var checksum: String? { self[.checksum]?.string }
 }
 
 extension StoreMetadata {
   /// Reads the one row that there should be.
   ///
   /// - Throws: `SQLiteError` where it is not what the store holds that keeps it from being read.
-  public init(_ connection: Connection) throws {
+  package init(_ connection: Connection) throws {
     self.init(uuid: nil, plist: [:], rowCount: 0)
     let rows: [[SQLiteValue]]
     do {
@@ -198,7 +198,7 @@ extension StoreMetadata {
   /// what is written is always the recent one.
   ///
   /// - Parameter entities: The entities that the store holds; nil for all of the model.
-  public func bytes(migratedTo hierarchy: EntityHierarchy, entities: Set<EntityName>? = nil)
+  package func bytes(migratedTo hierarchy: EntityHierarchy, entities: Set<EntityName>? = nil)
     -> [UInt8]
   {
     var migrated = self
@@ -224,7 +224,7 @@ extension StoreMetadata {
 }
 
 extension StoreMetadata.Problem: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .unreadableTable(let reason): "Z_METADATA cannot be read: \(reason)"
     case .noRow: "Z_METADATA has no row"

@@ -115,7 +115,7 @@ extension StoreFiles {
   /// it is of. External data is not a part of it.
   ///
   /// - Throws: ``StoreError``; ``StoreError/changed(_:)`` where no lock can be had and somebody wrote.
-  public func clone(in folder: FilePath) throws -> (store: FilePath, identity: StoreIdentity) {
+  package func clone(in folder: FilePath) throws -> (store: FilePath, identity: StoreIdentity) {
     try checkKinds()
     return try StoreSnapshot(folder: folder).clone(of: self)
   }

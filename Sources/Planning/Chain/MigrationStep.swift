@@ -2,13 +2,13 @@ import GodwitObjectModel
 import SystemPackage
 
 /// One migration of several: from one version of a model to another.
-public struct MigrationStep: Sendable {
-  public var source: ModelVersion
-  public var destination: ModelVersion
+package struct MigrationStep: Sendable {
+  package var source: ModelVersion
+  package var destination: ModelVersion
   /// Empty where the mapping is inferred.
-  public var mappings: [MappingFile]
+  package var mappings: [MappingFile]
 
-  public init(source: ModelVersion, destination: ModelVersion, mappings: [MappingFile] = []) {
+  package init(source: ModelVersion, destination: ModelVersion, mappings: [MappingFile] = []) {
     self.source = source
     self.destination = destination
     self.mappings = mappings
@@ -21,7 +21,7 @@ extension MigrationRequest {
   /// - Parameters:
   ///   - store: The run's own store for the first step, else what the step before has written.
   ///   - output: Where this step writes.
-  public func leg(_ leg: MigrationStep, store: FilePath, output: FilePath?) -> MigrationRequest {
+  package func leg(_ leg: MigrationStep, store: FilePath, output: FilePath?) -> MigrationRequest {
     var request = self
     request.store = store
     request.models = [leg.source, leg.destination]

@@ -7,14 +7,14 @@ import GodwitPersistentStore
 /// The order of versions is in no file. It is that of the models as they were given; versions of
 /// one bundle are in the order of the numbers in their names. Source: `core-data-migration.md`
 /// §6.1.
-public struct VersionChain: Sendable {
+package struct VersionChain: Sendable {
   /// From the store's version to the destination's, both included.
-  public let versions: [ModelVersion]
-  public let path: VersionPath
-  public let notes: [String]
+  package let versions: [ModelVersion]
+  package let path: VersionPath
+  package let notes: [String]
   /// What the whole way drops; nil where a step has a mapping model, whose losses are known once
   /// the step is planned.
-  public private(set) var losses: [Loss]?
+  package private(set) var losses: [Loss]?
   private let mappings: [MappingFile]
   private let hierarchies: [EntityHierarchy]
 
@@ -23,7 +23,7 @@ public struct VersionChain: Sendable {
   /// - Returns: Nil where there are no versions to choose between: the store is of the
   ///   destination's version, or foreign, or there is no destination. Planning the store directly says which.
   /// - Throws: As ``Planner/plan(_:)``.
-  public init?(_ request: MigrationRequest) throws {
+  package init?(_ request: MigrationRequest) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     let request = try MergedModels.resolve(request, for: store)
     guard try ForeignStore(store, request) == nil else { return nil }
@@ -121,13 +121,13 @@ public struct VersionChain: Sendable {
 }
 
 extension VersionChain {
-  public func source(of step: Int) -> ModelVersion { versions[path.steps[step].source] }
-  public func destination(of step: Int) -> ModelVersion { versions[path.steps[step].destination] }
-  public func mappings(of step: Int) -> [MappingFile] {
+  package func source(of step: Int) -> ModelVersion { versions[path.steps[step].source] }
+  package func destination(of step: Int) -> ModelVersion { versions[path.steps[step].destination] }
+  package func mappings(of step: Int) -> [MappingFile] {
     path.steps[step].mappings.map { mappings[$0] }
   }
 
-  public func leg(_ step: Int) -> MigrationStep {
+  package func leg(_ step: Int) -> MigrationStep {
     MigrationStep(
       source: source(of: step), destination: destination(of: step), mappings: mappings(of: step))
   }
@@ -136,7 +136,7 @@ extension VersionChain {
   ///
   /// - Returns: Core Data's code and the reasons, those of the first step that has any; nil where
   ///   nothing is wrong.
-  public func obstacles(_ request: MigrationRequest) throws -> (code: Int, reasons: [Reason])? {
+  package func obstacles(_ request: MigrationRequest) throws -> (code: Int, reasons: [Reason])? {
     for step in path.steps.indices where !path.steps[step].mappings.isEmpty {
       let leg = leg(step)
       let planner = try MappedPlanner(
@@ -150,7 +150,7 @@ extension VersionChain {
   }
 
   /// A line for each step: `Shop → Shop 2: inferred`.
-  public var lines: [String] {
+  package var lines: [String] {
     path.steps.indices.map { step in
       let files = mappings(of: step).map(\.file)
       return "\(source(of: step).name) → \(destination(of: step).name): "
@@ -159,7 +159,7 @@ extension VersionChain {
   }
 
   /// Why there is no path, step for step.
-  public var reasons: [Reason] {
+  package var reasons: [Reason] {
     path.obstacles.flatMap { obstacle in
       obstacle.reasons.map { reason in
         var reason = reason

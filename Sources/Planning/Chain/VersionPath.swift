@@ -8,9 +8,9 @@
 /// says so (``Step/replacesImpossible``).
 ///
 /// Source: `core-data-migration.md` §6.1.
-public struct VersionPath: Sendable, Equatable {
+package struct VersionPath: Sendable, Equatable {
   /// How the objects of one version can become objects of another.
-  public enum Edge: Sendable, Equatable {
+  package enum Edge: Sendable, Equatable {
     /// By mapping models: places in the list of files.
     case mapped([Int])
     /// By inference. `isFaithful`: the inferred steps between come to the same.
@@ -19,15 +19,15 @@ public struct VersionPath: Sendable, Equatable {
     case refused([Reason])
   }
 
-  public struct Step: Sendable, Equatable {
-    public var source: Int
-    public var destination: Int
+  package struct Step: Sendable, Equatable {
+    package var source: Int
+    package var destination: Int
     /// Places of the mapping models; empty for an inferred mapping.
-    public var mappings: [Int]
+    package var mappings: [Int]
     /// An inferred step over versions that no sequence of steps leads through.
-    public var replacesImpossible: Bool
+    package var replacesImpossible: Bool
 
-    public init(
+    package init(
       source: Int, destination: Int, mappings: [Int] = [], replacesImpossible: Bool = false
     ) {
       self.source = source
@@ -38,12 +38,12 @@ public struct VersionPath: Sendable, Equatable {
   }
 
   /// A step between neighbours, or from the first to the last, that cannot be taken.
-  public struct Obstacle: Sendable, Equatable {
-    public var source: Int
-    public var destination: Int
-    public var reasons: [Reason]
+  package struct Obstacle: Sendable, Equatable {
+    package var source: Int
+    package var destination: Int
+    package var reasons: [Reason]
 
-    public init(source: Int, destination: Int, reasons: [Reason]) {
+    package init(source: Int, destination: Int, reasons: [Reason]) {
       self.source = source
       self.destination = destination
       self.reasons = reasons
@@ -51,14 +51,14 @@ public struct VersionPath: Sendable, Equatable {
   }
 
   /// In order; empty when there is no path.
-  public let steps: [Step]
+  package let steps: [Step]
   /// What stands in the way of neighbours, and of the direct step, where there is no path.
-  public let obstacles: [Obstacle]
+  package let obstacles: [Obstacle]
 
   /// Finds the path from the first of `count` versions to the last.
   ///
   /// - Complexity: O(*count*³), and every edge is asked for once.
-  public init(count: Int, edge: (Int, Int) throws -> Edge) rethrows {
+  package init(count: Int, edge: (Int, Int) throws -> Edge) rethrows {
     precondition(count >= 2, "a path has two ends")
     var edges: [Place: Edge] = [:]
     for source in 0..<(count - 1) {

@@ -1,5 +1,5 @@
 /// What is done about rows, values and references that a migration would drop.
-public enum LossPolicy: String, Codable, Sendable, CaseIterable {
+package enum LossPolicy: String, Codable, Sendable, CaseIterable {
   /// Migrates, and counts every loss, references without room included.
   case allow
   /// Migrates, counts and reports every loss; references without room are refused.
@@ -11,12 +11,12 @@ public enum LossPolicy: String, Codable, Sendable, CaseIterable {
 extension LossPolicy {
   /// Why a migration with these losses is not carried out; none where it is. Core Data's code is
   /// ``refusalCode``.
-  public func refusals(of losses: [Loss]) -> [Reason] {
+  package func refusals(of losses: [Loss]) -> [Reason] {
     self == .refuse ? losses.map(Reason.init(loss:)) : []
   }
 
   /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
-  public static let refusalCode = 134_110
+  package static let refusalCode = 134_110
 }
 
 extension Reason {
@@ -30,8 +30,8 @@ extension Reason {
 }
 
 /// Rows, values or references of the source that have no successor in the destination.
-public struct Loss: Codable, Sendable, Hashable {
-  public enum Kind: String, Codable, Sendable, CaseIterable {
+package struct Loss: Codable, Sendable, Hashable {
+  package enum Kind: String, Codable, Sendable, CaseIterable {
     /// An entity with rows that has no successor: its objects are dropped.
     case entity
     /// An attribute with values that has no successor.
@@ -53,18 +53,18 @@ public struct Loss: Codable, Sendable, Hashable {
     case defaulted
   }
 
-  public var kind: Kind
+  package var kind: Kind
   /// Of the source model; nil for history.
-  public var entity: String?
-  public var property: String?
+  package var entity: String?
+  package var property: String?
   /// Rows, values, references or transactions that are lost.
-  public var count: Int64
+  package var count: Int64
   /// `Z_PK` of some of the rows, ``Reason/mostPrimaryKeys`` at most.
-  public var primaryKeys: [Int64]
+  package var primaryKeys: [Int64]
   /// Without row data.
-  public var message: String
+  package var message: String
 
-  public init(
+  package init(
     _ kind: Kind, entity: String? = nil, property: String? = nil, count: Int64,
     primaryKeys: [Int64] = [], message: String
   ) {

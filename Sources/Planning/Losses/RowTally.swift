@@ -1,12 +1,12 @@
 /// Rows that something is said about: how many, and which.
-public struct RowTally: Hashable, Codable, Sendable {
-  public private(set) var count: Int64 = 0
+package struct RowTally: Hashable, Codable, Sendable {
+  package private(set) var count: Int64 = 0
   /// The lowest `Z_PK`s among them, ``Reason/mostPrimaryKeys`` at most, ascending.
-  public private(set) var primaryKeys: [Int64] = []
+  package private(set) var primaryKeys: [Int64] = []
 
-  public init(_ primaryKeys: [Int64] = []) { primaryKeys.forEach { add($0) } }
+  package init(_ primaryKeys: [Int64] = []) { primaryKeys.forEach { add($0) } }
 
-  public mutating func add(_ primaryKey: Int64) {
+  package mutating func add(_ primaryKey: Int64) {
     count += 1
     if primaryKeys.count == Reason.mostPrimaryKeys {
       guard let last = primaryKeys.last, primaryKey < last else { return }
@@ -29,7 +29,7 @@ extension Loss {
   /// mapping model; nil for none.
   ///
   /// - Parameter rows: The objects of the destination whose references are dropped.
-  public init?(withoutRoomIn relationship: String, of entity: String, _ rows: RowTally) {
+  package init?(withoutRoomIn relationship: String, of entity: String, _ rows: RowTally) {
     guard rows.count > 0 else { return nil }
     self.init(
       .sharedTarget, entity: entity, property: relationship, count: rows.count,
@@ -40,7 +40,7 @@ extension Loss {
   }
 
   /// Both as one, where both are of one relationship that has no room; else nil.
-  public func adding(_ other: Loss) -> Loss? {
+  package func adding(_ other: Loss) -> Loss? {
     guard kind == .sharedTarget, let entity, let property else { return nil }
     var rows = RowTally()
     rows.add(primaryKeys, of: count)

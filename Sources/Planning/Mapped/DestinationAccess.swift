@@ -7,23 +7,23 @@ import GodwitPersistentStore
 /// Source: `core-data-migration.md` §4.1: in the creation stage it is the new object, which has
 /// the model's defaults and what the attribute mappings before have set; in the relationship
 /// stage all of them have.
-public struct DestinationAccess: Codable, Sendable, Equatable {
-  public struct Attribute: Codable, Sendable, Equatable {
-    public var name: String
-    public var type: AttributeType
+package struct DestinationAccess: Codable, Sendable, Equatable {
+  package struct Attribute: Codable, Sendable, Equatable {
+    package var name: String
+    package var type: AttributeType
     /// Number among the table's attribute places; nil for an attribute that is not stored.
-    public var place: Int?
+    package var place: Int?
     /// True when values begin with a storage marker.
-    public var isExternal: Bool
+    package var isExternal: Bool
     /// What a new object has.
-    public var initial: StoredDefault?
+    package var initial: StoredDefault?
     /// Number of the attribute mapping that sets it; nil when none does.
-    public var order: Int?
+    package var order: Int?
   }
 
-  public var attributes: [Attribute]
+  package var attributes: [Attribute]
   /// Relationships of a new object are empty: true for those to many objects.
-  public var relationships: [String: Bool]
+  package var relationships: [String: Bool]
 }
 
 /// Finds out whether a mapping's expressions speak of the destination object, and of what.

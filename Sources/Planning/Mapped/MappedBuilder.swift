@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
@@ -52,6 +53,7 @@ struct MappedBuilder {
       mapped.destinationEntities = links.destinationEntities()
       mapped.writtenEntities = SourceAccessPlanner(context: context.ofDestination).entities()
       mapped.policyCode = policies.codeDigest()
+      mapped.sourceModel = Data(try context.source.hierarchy.modelCacheBytes())
     }
     if needsObjects {
       mapped.sourceEntities = SourceAccessPlanner(context: context).entities()
@@ -134,6 +136,10 @@ struct MappedBuilder {
       filter: nil, assignsKeys: table.map(assignsKeys) ?? false, isReferenced: false,
       copyColumns: [], copyAttributes: [], attributes: [], expressions: [],
       sourceRules: RowRules([]), linkColumns: [], links: [], fills: [])
+    if mapping.policy != nil {
+      plan.policyMapping = PolicyMapping(
+        mapping, source: context.source.hierarchy, destination: context.destination.hierarchy)
+    }
     plan.isWhole = mapping.policy.flatMap { policies[$0] }?.seesWholeEntity ?? false
     switch mapping.sourceSelection {
     case .all, .filter(.constant(true)): break
@@ -321,5 +327,5 @@ extension ValueExpression {
 
 extension EntityMappingPlan {
   /// True when no object of the source entity is left out.
-  public var takesAll: Bool { filter == nil && selection == nil }
+  package var takesAll: Bool { filter == nil && selection == nil }
 }

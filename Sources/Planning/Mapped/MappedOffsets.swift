@@ -3,17 +3,17 @@
 /// A shard that gives out new keys counts its rows from 1. What is added follows from the rows of
 /// the shards before it, so the keys are the same however the store was cut: those of Core Data,
 /// which inserts by entity mapping and then in the order of the fetch.
-public struct MappedOffsets: Codable, Sendable, Equatable {
+package struct MappedOffsets: Codable, Sendable, Equatable {
   /// The plan's.
-  public var fingerprint: String
+  package var fingerprint: String
   /// Shard → what to add to its keys; only those that give out new ones.
-  public var offsets: [Int: Int64]
+  package var offsets: [Int: Int64]
   /// Shard of a policy's mapping → table → what to add to the ordinals of its objects there.
-  public var policyOffsets: [Int: [Int: Int64]] = [:]
+  package var policyOffsets: [Int: [Int: Int64]] = [:]
   /// Number in ``MigrationPlan/tables`` → the highest key given, for `Z_PRIMARYKEY.Z_MAX`.
-  public var highest: [Int: Int64]
+  package var highest: [Int: Int64]
 
-  public init(fingerprint: String, offsets: [Int: Int64] = [:], highest: [Int: Int64] = [:]) {
+  package init(fingerprint: String, offsets: [Int: Int64] = [:], highest: [Int: Int64] = [:]) {
     self.fingerprint = fingerprint
     self.offsets = offsets
     self.highest = highest
@@ -22,7 +22,7 @@ public struct MappedOffsets: Codable, Sendable, Equatable {
   /// Gives keys to objects that a policy's shard made in a table: after those that are there.
   ///
   /// - Returns: False when the table has not so many keys left.
-  public mutating func insert(_ count: Int64, into table: Int, by unit: Int) -> Bool {
+  package mutating func insert(_ count: Int64, into table: Int, by unit: Int) -> Bool {
     policyOffsets[unit, default: [:]][table] = highest[table] ?? 0
     return give(count, keysOf: table)
   }
@@ -30,7 +30,7 @@ public struct MappedOffsets: Codable, Sendable, Equatable {
   /// Gives new keys to the rows of a shard, after those that are there.
   ///
   /// - Returns: False when the table has not so many keys left.
-  public mutating func renumber(_ count: Int64, of table: Int, in unit: Int) -> Bool {
+  package mutating func renumber(_ count: Int64, of table: Int, in unit: Int) -> Bool {
     offsets[unit] = highest[table] ?? 0
     return give(count, keysOf: table)
   }
@@ -41,5 +41,5 @@ public struct MappedOffsets: Codable, Sendable, Equatable {
     return !isTooLarge
   }
 
-  public func offset(of unit: Int) -> Int64 { offsets[unit] ?? 0 }
+  package func offset(of unit: Int) -> Int64 { offsets[unit] ?? 0 }
 }

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GodwitObjectModel
 import GodwitPersistentStore
 
@@ -5,102 +6,106 @@ import GodwitPersistentStore
 /// relationships that they set reach the other side.
 ///
 /// Source: `core-data-migration.md` §5.
-public struct MappedPlan: Codable, Sendable, Equatable {
+package struct MappedPlan: Codable, Sendable, Equatable {
   /// In the order in which they are processed; those of the first mapping model come first.
-  public var mappings: [EntityMappingPlan]
+  package var mappings: [EntityMappingPlan]
   /// Columns and join tables that are set from the other side of a relationship.
-  public var groups: [RelationshipGroup]
+  package var groups: [RelationshipGroup]
   /// How the objects of the source are read, for expressions that are evaluated as they are.
-  public var sourceEntities: [SourceEntityAccess]
+  package var sourceEntities: [SourceEntityAccess]
   /// Questions about the written destination: numbers of members of to-many relationships.
-  public var countRules: [CountRule]
+  package var countRules: [CountRule]
   /// The source store's UUID, for the URIs of its objects.
-  public var sourceUUID = ""
+  package var sourceUUID = ""
   /// The mapping models, by the last parts of their paths, in the order in which they are run.
-  public var files: [String] = []
+  package var files: [String] = []
   /// What policies may make; empty where no mapping has one.
-  public var destinationEntities: [DestinationEntityPlan] = []
+  package var destinationEntities: [DestinationEntityPlan] = []
   /// How the objects of the written destination are read, by policies that validate it.
-  public var writtenEntities: [SourceEntityAccess] = []
+  package var writtenEntities: [SourceEntityAccess] = []
   /// SHA-256 of the code of the policies, so that another build's checkpoints are not this one's.
-  public var policyCode: String?
+  package var policyCode: String?
+  /// The source model as a model cache holds it, for policies that ask for it.
+  package var sourceModel: Data?
 }
 
 /// One entity mapping, with everything that its three stages need.
-public struct EntityMappingPlan: Codable, Sendable, Equatable {
-  public var name: String
+package struct EntityMappingPlan: Codable, Sendable, Equatable {
+  package var name: String
   /// Number of the mapping model. Mappings find each other by name within one model only.
-  public var pass: Int
-  public var source: EntityName?
-  public var destination: EntityName?
+  package var pass: Int
+  package var source: EntityName?
+  package var destination: EntityName?
   /// `Z_ENT` in the source store; 0 without a source.
-  public var sourceNumber: Int64
+  package var sourceNumber: Int64
   /// `Z_ENT` in the destination; 0 without a destination.
-  public var destinationNumber: Int64
+  package var destinationNumber: Int64
   /// The source entity's table.
-  public var sourceTable: String?
+  package var sourceTable: String?
   /// The destination's, as a number in ``MigrationPlan/tables``.
-  public var table: Int?
+  package var table: Int?
   /// The class of the entity migration policy.
-  public var policy: String?
+  package var policy: String?
+  /// What the policy may ask of its mapping; nil without one.
+  package var policyMapping: PolicyMapping?
   /// True when the policy must see the whole entity: one shard.
-  public var isWhole = false
-  public var userInfo: [String: String]
+  package var isWhole = false
+  package var userInfo: [String: String]
   /// The predicate that source objects must fulfil, as text; nil takes all.
-  public var filter: String?
+  package var filter: String?
   /// The source expression that yields the source objects, as text; nil takes all.
-  public var selection: String?
+  package var selection: String?
   /// True when the destination's keys are given out again: the copy stage writes ordinals from 1,
   /// and ``MappedOffsets`` says what to add.
-  public var assignsKeys: Bool
+  package var assignsKeys: Bool
   /// True when somebody asks what became of this mapping's source objects.
-  public var isReferenced: Bool
+  package var isReferenced: Bool
   /// The source columns that are read after `Z_PK`.
-  public var copyColumns: [String]
+  package var copyColumns: [String]
   /// What attributes the places of ``copyColumns`` hold, for compiling expressions.
-  public var copyAttributes: [SourceAttribute]
+  package var copyAttributes: [SourceAttribute]
   /// One for each of the table's attribute places.
-  public var attributes: [AttributeProgram]
+  package var attributes: [AttributeProgram]
   /// Attributes whose program is a place holder: an expression gives them their values.
-  public var expressions: [AttributeExpression]
+  package var expressions: [AttributeExpression]
   /// `$destination`, where expressions of the mapping speak of it.
-  public var destinationAccess: DestinationAccess?
-  public var sourceRules: RowRules
+  package var destinationAccess: DestinationAccess?
+  package var sourceRules: RowRules
   /// To-one columns of the source that the link stage reads after `Z_PK`.
-  public var linkColumns: [String]
-  public var links: [LinkProgram]
+  package var linkColumns: [String]
+  package var links: [LinkProgram]
   /// Relationship columns that are, or may be, set from the other side.
-  public var fills: [RelationshipFill]
+  package var fills: [RelationshipFill]
 }
 
 /// An attribute of the source as it lies in a row that is read.
-public struct SourceAttribute: Codable, Sendable, Equatable {
-  public var name: String
-  public var type: AttributeType
-  public var column: String
+package struct SourceAttribute: Codable, Sendable, Equatable {
+  package var name: String
+  package var type: AttributeType
+  package var column: String
   /// True when values begin with a storage marker.
-  public var isExternal: Bool
+  package var isExternal: Bool
 }
 
 /// An attribute that an expression gives its value.
-public struct AttributeExpression: Codable, Sendable, Equatable {
-  public var property: String
+package struct AttributeExpression: Codable, Sendable, Equatable {
+  package var property: String
   /// Number among the table's attribute places.
-  public var place: Int
-  public var type: AttributeType
+  package var place: Int
+  package var type: AttributeType
   /// True when values begin with a storage marker.
-  public var isExternal: Bool
-  public var expression: String
+  package var isExternal: Bool
+  package var expression: String
   /// Number of the attribute mapping: expressions are evaluated by it, derivations after all.
-  public var order: Int
+  package var order: Int
   /// True for a derivation: `SELF` is the destination object.
-  public var isDerived = false
+  package var isDerived = false
 }
 
 /// A relationship that an expression gives its value.
-public struct LinkProgram: Codable, Sendable, Equatable {
+package struct LinkProgram: Codable, Sendable, Equatable {
   /// How the destination objects are found.
-  public enum Way: Codable, Sendable, Equatable {
+  package enum Way: Codable, Sendable, Equatable {
     /// What the mappings made of the source object itself.
     case ownObject(mappings: [Int])
     /// What they made of the object that a to-one column of the source points to: place in
@@ -113,30 +118,30 @@ public struct LinkProgram: Codable, Sendable, Equatable {
     case evaluated
   }
 
-  public var property: String
-  public var expression: String
-  public var way: Way
-  public var isToMany: Bool
+  package var property: String
+  package var expression: String
+  package var way: Way
+  package var isToMany: Bool
   /// `Z_ENT` of the entities that the relationship may point to, in the destination.
-  public var allowed: [Int64]
+  package var allowed: [Int64]
   /// Number among the table's relationship places of the to-one key.
-  public var keyPlace: Int?
+  package var keyPlace: Int?
   /// Likewise of the target's entity.
-  public var entityPlace: Int?
+  package var entityPlace: Int?
   /// Where else the pairs go.
-  public var emissions: [Emission]
+  package var emissions: [Emission]
 
-  public struct Emission: Codable, Sendable, Equatable {
-    public var group: Int
+  package struct Emission: Codable, Sendable, Equatable {
+    package var group: Int
     /// 0: the row that the group sets is the object at hand, for a join table the object of the
     /// first column. 1: it is the other one.
-    public var side: Int
+    package var side: Int
   }
 }
 
 /// Pairs of one relationship, gathered from every shard and sorted, to be set on its other side.
-public struct RelationshipGroup: Codable, Sendable, Equatable {
-  public enum Target: Codable, Sendable, Equatable {
+package struct RelationshipGroup: Codable, Sendable, Equatable {
+  package enum Target: Codable, Sendable, Equatable {
     /// To-one columns of a table: number in ``MigrationPlan/tables``.
     case columns(table: Int, isOrdered: Bool)
     /// Number in ``MigrationPlan/joinTables``.
@@ -146,70 +151,70 @@ public struct RelationshipGroup: Codable, Sendable, Equatable {
     case count(of: Int?, side: Int)
   }
 
-  public var entity: EntityName
-  public var relationship: String
-  public var target: Target
+  package var entity: EntityName
+  package var relationship: String
+  package var target: Target
   /// True when the inverse is to-one, too: who takes an object over takes it from another. The
   /// pairs are then set one after the other, in Core Data's order.
-  public var isOneToOne = false
+  package var isOneToOne = false
   /// True for the second of the two groups that have the pairs of a one-to-one relationship.
-  public var isMirror = false
+  package var isMirror = false
   /// True when its pairs are counted: then all of them must be here, and what is set to nil.
-  public var isCounted = false
+  package var isCounted = false
 }
 
 /// A column that a ``RelationshipGroup`` sets, as the objects of one mapping have it. Places are
 /// numbers among the table's relationship places.
-public struct RelationshipFill: Codable, Sendable, Equatable {
-  public var group: Int
-  public var keyPlace: Int
-  public var entityPlace: Int?
-  public var orderPlace: Int?
+package struct RelationshipFill: Codable, Sendable, Equatable {
+  package var group: Int
+  package var keyPlace: Int
+  package var entityPlace: Int?
+  package var orderPlace: Int?
   /// True when the mapping itself sets the relationship; then only the place in the owner's list
   /// comes from the group.
-  public var keepsOwn: Bool
+  package var keepsOwn: Bool
   /// True when objects have a word of their own, or none, one by one: the group is asked where
   /// the column is NULL.
-  public var yieldsToOwn = false
+  package var yieldsToOwn = false
   /// True when the group alone decides, whatever the mapping has set.
-  public var isDecided = false
+  package var isDecided = false
   /// The value where the group has none; NULL otherwise.
-  public var otherwise: Int64?
+  package var otherwise: Int64?
 }
 
 /// How many members a to-many relationship may have.
-public struct CountRule: Codable, Sendable, Equatable {
-  public var table: Int
-  public var entity: EntityName
-  public var entityNumber: Int64
-  public var relationship: String
-  public var low: Int64
+package struct CountRule: Codable, Sendable, Equatable {
+  package var table: Int
+  package var entity: EntityName
+  package var entityNumber: Int64
+  package var relationship: String
+  package var low: Int64
   /// 0 for no limit.
-  public var high: Int64
+  package var high: Int64
   /// An empty optional relationship is always allowed.
-  public var isOptional: Bool
+  package var isOptional: Bool
   /// A query on the destination: `?1` is the owner's `Z_PK`; it gives the number of members.
-  public var countSQL: String
+  package var countSQL: String
 }
 
 /// How to read the objects of one source entity by key, for expressions.
-public struct SourceEntityAccess: Codable, Sendable, Equatable {
-  public var entity: EntityName
-  public var number: Int64
-  public var table: String
-  public var attributes: [SourceAttribute]
+package struct SourceEntityAccess: Codable, Sendable, Equatable {
+  package var entity: EntityName
+  package var number: Int64
+  package var table: String
+  package var attributes: [SourceAttribute]
   /// Properties that the model has and the store does not hold: their value is nil.
-  public var unstored: [String]
-  public var relationships: [SourceRelationship]
+  package var unstored: [String]
+  package var relationships: [SourceRelationship]
 }
 
 /// A relationship of the source.
-public struct SourceRelationship: Codable, Sendable, Equatable {
-  public var name: String
-  public var isToMany: Bool
-  public var isOrdered: Bool
+package struct SourceRelationship: Codable, Sendable, Equatable {
+  package var name: String
+  package var isToMany: Bool
+  package var isOrdered: Bool
   /// `?1` is the owner's key. Gives key and `Z_ENT` of the objects, in order.
-  public var sql: String
+  package var sql: String
   /// The entities of the objects it may lead to.
-  public var destinationEntities: [EntityName]
+  package var destinationEntities: [EntityName]
 }

@@ -1,12 +1,12 @@
 import GodwitMapping
 
 /// A mapping model as it was given, before the two models have completed it.
-public struct MappingFile: Sendable {
+package struct MappingFile: Sendable {
   /// As the user named it.
-  public var file: String
-  public var document: MappingDocument
+  package var file: String
+  package var document: MappingDocument
 
-  public init(file: String, document: MappingDocument) {
+  package init(file: String, document: MappingDocument) {
     self.file = file
     self.document = document
   }
@@ -14,7 +14,7 @@ public struct MappingFile: Sendable {
   /// Reads a mapping model of any form.
   ///
   /// - Throws: `MappingError`.
-  public init(path: String) throws {
+  package init(path: String) throws {
     self.init(file: path, document: try MappingDocument(path: path))
   }
 }

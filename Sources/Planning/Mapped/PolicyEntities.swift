@@ -4,44 +4,44 @@ import GodwitPersistentStore
 
 /// One concrete entity of the destination, as entity migration policies write it: they may make
 /// objects of any.
-public struct DestinationEntityPlan: Codable, Sendable, Equatable {
-  public var entity: EntityName
+package struct DestinationEntityPlan: Codable, Sendable, Equatable {
+  package var entity: EntityName
   /// `Z_ENT` in the destination.
-  public var number: Int64
+  package var number: Int64
   /// Number in ``MigrationPlan/tables``.
-  public var table: Int
+  package var table: Int
   /// Elements of composite attributes stand here by their key paths.
-  public var attributes: [DestinationAttribute]
+  package var attributes: [DestinationAttribute]
   /// What a new object has, one for each of the table's attribute places.
-  public var defaults: [AttributeProgram]
-  public var relationships: [DestinationRelationship]
+  package var defaults: [AttributeProgram]
+  package var relationships: [DestinationRelationship]
   /// Columns that may be set from the other side.
-  public var fills: [RelationshipFill]
+  package var fills: [RelationshipFill]
 }
 
-public struct DestinationAttribute: Codable, Sendable, Equatable {
-  public var name: String
-  public var type: AttributeType
+package struct DestinationAttribute: Codable, Sendable, Equatable {
+  package var name: String
+  package var type: AttributeType
   /// Number among the table's attribute places; nil for a transient attribute, whose value is
   /// taken and forgotten.
-  public var place: Int?
+  package var place: Int?
   /// True when values begin with a storage marker.
-  public var isExternal: Bool
+  package var isExternal: Bool
 }
 
-public struct DestinationRelationship: Codable, Sendable, Equatable {
-  public var name: String
-  public var isToMany: Bool
-  public var isOrdered: Bool
+package struct DestinationRelationship: Codable, Sendable, Equatable {
+  package var name: String
+  package var isToMany: Bool
+  package var isOrdered: Bool
   /// `Z_ENT` of the entities that it may point to.
-  public var allowed: [Int64]
+  package var allowed: [Int64]
   /// Number among the table's relationship places of the to-one key.
-  public var keyPlace: Int?
-  public var entityPlace: Int?
+  package var keyPlace: Int?
+  package var entityPlace: Int?
   /// Where else the pairs go.
-  public var emissions: [LinkProgram.Emission]
+  package var emissions: [LinkProgram.Emission]
   /// The group that sets the to-one columns from elsewhere.
-  public var group: Int?
+  package var group: Int?
 }
 
 extension MappedLinks {

@@ -28,7 +28,7 @@ public struct ModelReference: Sendable {
   }
 
   /// A model in memory.
-  public init(name: String, model: ManagedObjectModel, versionChecksum: String) {
+  package init(name: String, model: ManagedObjectModel, versionChecksum: String) {
     self.name = name
     self.versionChecksum = versionChecksum
     place = .model(model)
@@ -46,7 +46,7 @@ public struct ModelReference: Sendable {
   ///
   /// - Parameter models: Those at hand.
   /// - Throws: ``StagedMigrationError/modelReferenceNotFound(name:checksum:)``, `ModelError`.
-  public func resolved(among models: [ModelVersion]) throws -> ModelVersion {
+  package func resolved(among models: [ModelVersion]) throws -> ModelVersion {
     let candidates: [ModelVersion] =
       switch place {
       case .given: models

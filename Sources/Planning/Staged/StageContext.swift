@@ -12,11 +12,11 @@ import GodwitObjectModel
 public struct StageContext {
   private let access: any StageStoreAccess
 
-  public init(_ access: any StageStoreAccess) { self.access = access }
+  package init(_ access: any StageStoreAccess) { self.access = access }
 
   /// The model under which the store is open: a `willMigrate` handler sees the stage's source
   /// model, a `didMigrate` handler its destination model.
-  public var model: EntityHierarchy { access.model }
+  package var model: EntityHierarchy { access.model }
 
   /// The objects of an entity and its sub-entities, by ascending `Z_PK`.
   ///

@@ -3,7 +3,7 @@ import GodwitObjectModel
 
 /// What a stage's handler can do with a store, by references to its objects. Handlers use it
 /// through ``StageContext`` and ``StageObject``.
-public protocol StageStoreAccess: AnyObject {
+package protocol StageStoreAccess: AnyObject {
   /// The model under which the store is open.
   var model: EntityHierarchy { get }
 

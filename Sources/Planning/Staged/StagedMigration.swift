@@ -50,7 +50,7 @@ public enum MigrationStage: Sendable {
 public struct StagedMigration: Sendable {
   public let stages: [MigrationStage]
   /// Version checksums, the oldest first.
-  public let order: [String]
+  package let order: [String]
 
   /// - Throws: ``StagedMigrationError/duplicateChecksum(_:)``. A custom stage may begin with the
   ///   version that the stage before it ended with; that is one version, named twice.
@@ -79,7 +79,7 @@ public struct StagedMigration: Sendable {
   }
 
   /// One migration of a staged one.
-  public enum Step: Sendable, Equatable {
+  package enum Step: Sendable, Equatable {
     /// A mapping is inferred from one version to the other, over all between.
     case inferred(source: String, destination: String)
     /// The custom stage of that place in ``StagedMigration/stages``.
@@ -95,7 +95,7 @@ public struct StagedMigration: Sendable {
   /// - Parameters:
   ///   - store: What the store records as its version checksum; nil where it records none.
   ///   - destination: Nil: the newest version.
-  public func steps(
+  package func steps(
     from store: String?, to destination: String? = nil
   ) throws(StagedMigrationError) -> [Step] {
     guard let store else { throw .frameworkVersionMismatch }

@@ -7,8 +7,8 @@ import SystemPackage
 /// handlers are called.
 ///
 /// Source: `core-data-migration.md` §6.3.
-public struct StagedPath: Sendable {
-  public enum Step: Sendable {
+package struct StagedPath: Sendable {
+  package enum Step: Sendable {
     /// A lightweight migration.
     case migration(source: ModelVersion, destination: ModelVersion)
     /// A handler of the custom stage of that place, under the model.
@@ -16,13 +16,13 @@ public struct StagedPath: Sendable {
   }
 
   /// In order; empty when the store is of the destination's version.
-  public let steps: [Step]
-  public let stages: StagedMigration
+  package let steps: [Step]
+  package let stages: StagedMigration
   /// The store's own version.
-  public let source: ModelVersion
-  public let destination: ModelVersion
+  package let source: ModelVersion
+  package let destination: ModelVersion
   /// What the whole way drops; nil where a handler may save it.
-  public private(set) var losses: [Loss]?
+  package private(set) var losses: [Loss]?
 
   /// Looks at the store's metadata and finds every model that is needed, before anything is done.
   ///
@@ -30,7 +30,7 @@ public struct StagedPath: Sendable {
   /// stages; else the newest version of the stages.
   ///
   /// - Throws: ``StagedMigrationError``, ``PlanError``, `StoreError`, `ModelError`.
-  public init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
+  package init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     let request = try MergedModels.resolve(request, for: store)
     let wanted = try request.destination.map { try $0.hierarchy().versionChecksum }
@@ -102,12 +102,12 @@ public struct StagedPath: Sendable {
 
 extension StagedPath {
   /// The label of a custom stage, or its two versions.
-  public func name(ofStage place: Int) -> String {
+  package func name(ofStage place: Int) -> String {
     guard case .custom(let stage) = stages.stages[place] else { return "\(place + 1)" }
     return stage.label ?? "\(stage.source.name) → \(stage.destination.name)"
   }
 
-  public func handler(_ phase: StageHandlerError.Phase, ofStage place: Int)
+  package func handler(_ phase: StageHandlerError.Phase, ofStage place: Int)
     -> CustomMigrationStage.Handler?
   {
     guard case .custom(let stage) = stages.stages[place] else { return nil }
@@ -115,7 +115,7 @@ extension StagedPath {
   }
 
   /// A line for each step: `Shop: willMigrate of fill titles`, `Shop → Shop 2: inferred`.
-  public var lines: [String] {
+  package var lines: [String] {
     steps.map { step in
       switch step {
       case .migration(let source, let destination):

@@ -25,7 +25,7 @@ extension EntityDiagram.Kind {
 
 extension EntityDiagram {
   /// The diagram in Graphviz's language.
-  public var dot: String {
+  package var dot: String {
     var text = """
       digraph model {
         graph [rankdir=LR, bgcolor="transparent", nodesep=0.4, ranksep=1.0, fontname="Helvetica"];

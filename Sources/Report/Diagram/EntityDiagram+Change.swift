@@ -7,7 +7,7 @@ extension EntityDiagram {
   /// What changes from one version to another: entities, properties and relationships that were
   /// added, removed, renamed or changed, each with a word for it. Of what stays as it is, entities
   /// show their names alone.
-  public init(source: EntityHierarchy, destination: EntityHierarchy) {
+  package init(source: EntityHierarchy, destination: EntityHierarchy) {
     let difference = ModelDifference(source: source, destination: destination)
     var changed: [EntityName: ModelDifference.EntityDifference] = [:]
     var renamed: [EntityName: EntityName] = [:]

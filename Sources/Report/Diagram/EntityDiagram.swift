@@ -5,7 +5,7 @@ import GodwitObjectModel
 ///
 /// What it is made of has no place and no size yet: ``dot`` is its text for Graphviz, which gives
 /// it both.
-public struct EntityDiagram: Sendable, Equatable {
+package struct EntityDiagram: Sendable, Equatable {
   /// How an item differs from its counterpart. Everything in the diagram of one model is `same`.
   enum Kind: String, Sendable, CaseIterable { case same, added, removed, changed }
 
@@ -45,12 +45,12 @@ public struct EntityDiagram: Sendable, Equatable {
   var boxes: [Box] = []
   var lines: [Line] = []
   /// Entities that are not drawn, since nothing about them changed.
-  public internal(set) var omittedCount = 0
+  package internal(set) var omittedCount = 0
 
   init() {}
 
   /// The entities of a model, with all their attributes.
-  public init(_ hierarchy: EntityHierarchy) {
+  package init(_ hierarchy: EntityHierarchy) {
     var places: [EntityName: Int] = [:]
     for name in hierarchy.order {
       guard let entity = hierarchy[name] else { continue }

@@ -1,9 +1,10 @@
 import Foundation
+import GodwitPrograms
 
 /// Graphviz, which draws diagrams: the program `dot`, found on the `PATH` when it is needed.
-public enum Graphviz {
+package enum Graphviz {
   /// Why a diagram was not drawn.
-  public enum Failure: Error, Sendable, Equatable {
+  package enum Failure: Error, Sendable, Equatable {
     /// There is no `dot` on the `PATH`.
     case notInstalled
     /// It was ended after that many seconds.
@@ -13,7 +14,7 @@ public enum Graphviz {
   }
 
   /// The path of `dot`; nil where it is not installed.
-  public static var program: String? { HelperProgram(named: "dot")?.path }
+  package static var program: String? { HelperProgram(named: "dot")?.path }
 
   /// Draws a diagram.
   ///
@@ -23,7 +24,7 @@ public enum Graphviz {
   ///     take it hours.
   /// - Returns: An SVG document.
   /// - Throws: ``Failure``.
-  public static func svg(
+  package static func svg(
     of diagram: EntityDiagram, program: String? = Graphviz.program, timeoutSeconds: Int = 30
   ) throws -> String {
     guard let program else { throw Failure.notInstalled }
@@ -43,7 +44,7 @@ public enum Graphviz {
 }
 
 extension Graphviz.Failure: CustomStringConvertible {
-  public var description: String {
+  package var description: String {
     switch self {
     case .notInstalled:
       "The diagram needs Graphviz, and there is no program dot on the PATH. Install Debian's package "

@@ -5,19 +5,19 @@ import Mustache
 /// The report of a run as one HTML page that needs nothing else: no network, no other file.
 ///
 /// What it shows is decided here; how it looks is decided by `Templates/report.mustache`.
-public enum ReportPage {
+package enum ReportPage {
   /// What changed in the model, and what to say of it.
-  public struct Change: Sendable {
+  package struct Change: Sendable {
     /// `Recipes → Recipes 2`.
-    public var title: String
+    package var title: String
     /// A drawing; nil where there is nothing to draw it with.
-    public var svg: String?
+    package var svg: String?
     /// Entities that are not drawn.
-    public var omittedCount: Int
+    package var omittedCount: Int
     /// The same in lines of text, for those who cannot see the drawing.
-    public var text: String
+    package var text: String
 
-    public init(title: String, svg: String?, omittedCount: Int, text: String) {
+    package init(title: String, svg: String?, omittedCount: Int, text: String) {
       (self.title, self.svg, self.omittedCount, self.text) = (title, svg, omittedCount, text)
     }
   }
@@ -27,7 +27,7 @@ public enum ReportPage {
   ///   - now: Seconds since 1970 in UTC, for the page's last line.
   /// - Throws: Mustache's error, for a template that cannot be read; a test sees that it can.
   /// - Complexity: O(*n* log *n*) in the stores. The page stays below 10 MB.
-  public static func html(_ report: RunReport, change: Change? = nil, now: Double) throws
+  package static func html(_ report: RunReport, change: Change? = nil, now: Double) throws
     -> String
   {
     let text = String(decoding: PackageResources.report_mustache, as: UTF8.self)
@@ -180,7 +180,7 @@ struct View {
     let timeline = Timeline(report)
     lanes = timeline.lanes
     hasTimeline = !lanes.isEmpty
-    timelineHeight = max(1, lanes.count * 18)
+    timelineHeight = max(1, timeline.height)
     timelineText = timeline.text
     axisStart = "0"
     axisEnd = timeline.end

@@ -19,10 +19,13 @@ struct Timeline {
   private(set) var lanes: [Lane] = []
   private(set) var text = ""
   private(set) var end = ""
+  /// In the units of ``Lane/y``.
+  private(set) var height = 0
 
   /// More lanes, or more bars in one, show nothing.
   static let mostLanes = 32
   static let leastWidth = 2.0
+  private static let mostShardedStores = 3
 
   /// From the worst, which is the one a bar of several stores shows, to the best.
   private static let severity = [
@@ -48,6 +51,41 @@ struct Timeline {
       + "\(Figures.seconds(length)). Each line is a process, each bar a store."
     if byLane.count > Self.mostLanes { text += " The first \(Self.mostLanes) are drawn." }
     end = Figures.seconds(length)
+    height = lanes.count * 18
+    addShards(report, start, length)
+  }
+
+  /// Below the processes, the workers of the slowest stores that had shards.
+  private mutating func addShards(_ report: RunReport, _ start: Double, _ length: Double) {
+    let stores = report.slowest.lazy.map { report.stores[$0] }
+      .filter { $0.stages.contains { $0.shards != nil } }.prefix(Self.mostShardedStores)
+    for store in stores {
+      height += 8
+      let first = lanes.count
+      for stage in store.stages {
+        let shards = stage.shards ?? []
+        for (number, shard) in shards.enumerated() {
+          while lanes.count <= first + shard.worker, lanes.count - first < Self.mostLanes {
+            lanes.append(Lane(y: height, bars: []))
+            height += 18
+          }
+          guard first + shard.worker < lanes.count else { continue }
+          let x = 1000 * (shard.start - start) / length
+          let width = 1000 * (shard.end - shard.start) / length
+          lanes[first + shard.worker].bars.append(
+            Bar(
+              verdict: store.verdict, x: String(format: "%.1f", max(0, x)),
+              y: lanes[first + shard.worker].y,
+              width: String(format: "%.1f", max(width - 0.3, 0.5)),
+              title: "\(store.path), \(stage.stage), \(number + 1) of \(shards.count), "
+                + Figures.seconds(shard.end - shard.start)))
+        }
+      }
+    }
+    guard !stores.isEmpty else { return }
+    text +=
+      " Below them are the workers of the slowest \(Figures.stores(stores.count)) that had several "
+      + "shards, each bar a shard."
   }
 
   private struct Group {

@@ -15,11 +15,11 @@ import SystemPackage
 ///
 /// Everything is made of checkpoints alone, and appears when it is whole, so it may be made again
 /// after a crash and comes out the same.
-public struct MappedBarrier: Sendable {
+package struct MappedBarrier: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
 
-  public init(plan: MigrationPlan, run: RunDirectory) {
+  package init(plan: MigrationPlan, run: RunDirectory) {
     self.plan = plan
     self.run = run
   }
@@ -27,7 +27,7 @@ public struct MappedBarrier: Sendable {
   private var mappings: [EntityMappingPlan] { plan.mapped?.mappings ?? [] }
 
   /// The offsets of this plan; nil where they are not there yet.
-  public static func readOffsets(_ run: RunDirectory, _ plan: MigrationPlan) throws
+  package static func readOffsets(_ run: RunDirectory, _ plan: MigrationPlan) throws
     -> MappedOffsets?
   {
     let bytes = try RegularFile.bytesIfPresent(
@@ -48,7 +48,7 @@ public struct MappedBarrier: Sendable {
 
 extension MappedBarrier {
   /// Gives every shard its keys and writes what source objects became.
-  public func associate() throws {
+  package func associate() throws {
     if try Self.readOffsets(run, plan) != nil { return }
     try run.discardDerived()
     try DurableFile.makeFolder(run.associations)
@@ -193,7 +193,7 @@ extension MappedBarrier {
   /// In flat memory, see ``EdgeGathering``. SQLite's file is what shards look their rows up in.
   ///
   /// - Returns: The pairs for which there is no room, also where an earlier run has sorted them.
-  public func gather() throws -> [Loss] {
+  package func gather() throws -> [Loss] {
     guard let mapped = plan.mapped else { return [] }
     if mapped.policyCode != nil {
       let policies = try plan.units(in: .link).filter { try mapping(of: $0).policy != nil }

@@ -37,6 +37,7 @@ final class MappedContext {
     uniquingKeysWith: { a, _ in a })
   private(set) lazy var destinationNames = Dictionary(
     destinationNumbers.map { ($1, $0) }, uniquingKeysWith: { a, _ in a })
+  private(set) lazy var policyModels = PolicyModels(plan)
   private var policyAssociations: [Int: PolicyAssociation] = [:]
 
   /// `now()` of every expression: when the source was last written, so that a rerun gives the

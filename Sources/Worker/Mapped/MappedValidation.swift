@@ -154,9 +154,9 @@ final class FillCursor {
 }
 
 /// ICU's regular expressions, as the model editor's patterns are.
-public enum RegularExpression {
+package enum RegularExpression {
   /// A test whether a pattern matches a whole text; nil for a pattern that is none.
-  public static func matcher(_ pattern: String) -> ((String) -> Bool)? {
+  package static func matcher(_ pattern: String) -> ((String) -> Bool)? {
     guard let expression = try? NSRegularExpression(pattern: "^(?:\(pattern))\\z") else {
       return nil
     }

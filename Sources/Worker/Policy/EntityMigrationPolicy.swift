@@ -96,32 +96,24 @@ open class EntityMigrationPolicy {
   ) throws -> Any? { nil }
 }
 
-/// The entity mapping that a policy runs for: what Core Data's `NSEntityMapping` tells it.
-public struct CurrentEntityMapping: Sendable, Equatable {
-  public let name: String
-  public let sourceEntityName: String?
-  public let destinationEntityName: String?
-  public let userInfo: [String: String]
-}
-
 /// The policies that an executable brings along, by the class names that mapping models give.
 ///
 /// A mapping model of a Swift project says `Module.Class`, one of an Objective-C project `Class`;
 /// whichever was registered, a name without module finds a class of that name, and the other way
 /// round.
-public struct PolicyRegistry: Sendable {
+package struct PolicyRegistry: Sendable {
   private let policies: [String: EntityMigrationPolicy.Type]
 
-  public init(_ policies: [String: EntityMigrationPolicy.Type] = [:]) {
+  package init(_ policies: [String: EntityMigrationPolicy.Type] = [:]) {
     self.policies = policies
   }
 
-  public var isEmpty: Bool { policies.isEmpty }
+  package var isEmpty: Bool { policies.isEmpty }
 
   /// As registered, in byte order.
-  public var names: [String] { policies.keys.sorted { $0.precedesInBytes($1) } }
+  package var names: [String] { policies.keys.sorted { $0.precedesInBytes($1) } }
 
-  public subscript(name: String) -> EntityMigrationPolicy.Type? {
+  package subscript(name: String) -> EntityMigrationPolicy.Type? {
     if let exact = policies[name] { return exact }
     let plain = Self.withoutModule(name)
     // In a fixed order, should two modules have classes of one name.

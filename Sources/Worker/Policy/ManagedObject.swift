@@ -17,6 +17,18 @@ public struct ManagedObject {
   }
 
   public var entityName: String { reference.entity.rawValue }
+
+  /// The object's entity in the model that it is of: Core Data's `entity`. Of sub-entities'
+  /// properties it has its own; see `superentity` for the rest.
+  public var entity: EntityDescription {
+    engine.hierarchy(ofSource: isSource)?[reference.entity]
+      ?? EntityDescription(name: reference.entity)
+  }
+
+  /// What the object is known by.
+  public var objectID: ManagedObjectID {
+    ManagedObjectID(reference, uri: uriRepresentation)
+  }
   public var isSource: Bool { reference.store == .source }
 
   /// Where the object lives, as a URI representation of its object ID; nil for an object of the
@@ -72,6 +84,12 @@ public struct ManagedObject {
   /// Adds an object to a to-many relationship, at the end where that is ordered.
   public func add(_ object: ManagedObject, to relationship: String) {
     engine.attempt { try engine.add(object.reference, relationship, reference) }
+  }
+
+  /// Removes an object from a to-many relationship; nothing happens where it is no member. In the
+  /// link stage only members that this policy's own mapping has set are known.
+  public func remove(_ object: ManagedObject, from relationship: String) {
+    engine.attempt { try engine.remove(object.reference, relationship, reference) }
   }
 }
 

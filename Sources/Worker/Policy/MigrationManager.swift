@@ -13,6 +13,22 @@ public final class MigrationManager {
 
   public var currentEntityMapping: CurrentEntityMapping { engine.currentMapping }
 
+  /// The model that the source store was written under.
+  public var sourceModel: ManagedObjectModel { engine.model(ofSource: true) }
+
+  /// The model of the destination.
+  public var destinationModel: ManagedObjectModel { engine.model(ofSource: false) }
+
+  /// The entity that a mapping takes objects of; nil for one without a source.
+  public func sourceEntity(for mapping: CurrentEntityMapping) -> EntityDescription? {
+    mapping.sourceEntityName.flatMap { engine.hierarchy(ofSource: true)?[EntityName($0)] }
+  }
+
+  /// The entity that a mapping makes objects of; nil for one without a destination.
+  public func destinationEntity(for mapping: CurrentEntityMapping) -> EntityDescription? {
+    mapping.destinationEntityName.flatMap { engine.hierarchy(ofSource: false)?[EntityName($0)] }
+  }
+
   /// How far the stage has come in this shard, from 0 to 1.
   public var migrationProgress: Float { engine.progress }
 

@@ -124,6 +124,12 @@ final class PolicyCopyEngine: PolicyEngine {
     try add(member, key, working(object), objects, object)
   }
 
+  override func remove(
+    _ member: ObjectReference, _ key: String, _ object: ObjectReference
+  ) throws {
+    try remove(member, key, working(object), objects, object)
+  }
+
   private func working(_ object: ObjectReference) throws -> WorkingObject {
     guard object.store == .destination else {
       throw PolicyError.notNow("objects of the source cannot be changed")

@@ -33,9 +33,7 @@ public class PolicyEngine {
     self.stored = stored
     self.userInfo = userInfo
     earlierUserInfo = userInfo
-    currentMapping = CurrentEntityMapping(
-      name: mapping.name, sourceEntityName: mapping.source?.rawValue,
-      destinationEntityName: mapping.destination?.rawValue, userInfo: mapping.userInfo)
+    currentMapping = CurrentEntityMapping(mapping)
     stored.readUserInfo = { [unowned self] in self.userInfo }
   }
 
@@ -87,6 +85,10 @@ public class PolicyEngine {
   }
 
   func add(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
+    try set(.null, key, object)
+  }
+
+  func remove(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
     try set(.null, key, object)
   }
 
@@ -264,10 +266,10 @@ extension PolicyEngine {
     }
   }
 
-  final func add(
-    _ member: ObjectReference, _ key: String, _ working: WorkingObject,
-    _ objects: DestinationObjects, _ object: ObjectReference
-  ) throws {
+  /// The number of a to-many relationship.
+  private func toMany(
+    _ key: String, _ working: WorkingObject, _ object: ObjectReference
+  ) throws -> Int {
     guard let number = working.kind.relationships[key],
       working.kind.plan.relationships[number].isToMany
     else {
@@ -275,6 +277,26 @@ extension PolicyEngine {
         entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key,
         reason: "it is not a to-many relationship")
     }
+    return number
+  }
+
+  /// Does nothing where the object is not a member.
+  final func remove(
+    _ member: ObjectReference, _ key: String, _ working: WorkingObject,
+    _ objects: DestinationObjects, _ object: ObjectReference
+  ) throws {
+    let number = try toMany(key, working, object)
+    let gone = try targets(.object(member), working.kind.plan.relationships[number], object)
+    guard let members = objects.targets(working, number) else { return }
+    let left = members.filter { !gone.contains($0) }
+    if left.count < members.count { objects.set(left, working, number) }
+  }
+
+  final func add(
+    _ member: ObjectReference, _ key: String, _ working: WorkingObject,
+    _ objects: DestinationObjects, _ object: ObjectReference
+  ) throws {
+    let number = try toMany(key, working, object)
     let relationship = working.kind.plan.relationships[number]
     for target in try targets(.object(member), relationship, object) {
       objects.add(target, working, number)

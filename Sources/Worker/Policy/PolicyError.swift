@@ -33,16 +33,50 @@ extension PolicyError: CustomStringConvertible {
   }
 }
 
+/// As an `NSError`: for whoever catches one in a hook, or logs it.
+extension PolicyError: CustomNSError, LocalizedError {
+  public static let errorDomain = "GodwitPolicyErrorDomain"
+
+  /// Numbers never change their meaning.
+  public var errorCode: Int {
+    switch self {
+    case .unknownKey: 1
+    case .wrongType: 2
+    case .unacceptable: 3
+    case .unknownValue: 4
+    case .unknownEntity: 5
+    case .unknownMapping: 6
+    case .notNow: 7
+    }
+  }
+
+  public var errorDescription: String? { description }
+
+  /// `entity`, `primaryKey` and `key` where the error has them.
+  public var errorUserInfo: [String: Any] {
+    var info: [String: Any] = [NSLocalizedDescriptionKey: description]
+    switch self {
+    case .unknownKey(let entity, let primaryKey, let key),
+      .wrongType(let entity, let primaryKey, let key, _),
+      .unacceptable(let entity, let primaryKey, let key, _):
+      (info["entity"], info["primaryKey"], info["key"]) = (entity, primaryKey, key)
+    case .unknownEntity(let entity): info["entity"] = entity
+    case .unknownValue, .unknownMapping, .notNow: break
+    }
+    return info
+  }
+}
+
 /// An error out of a policy's hook, with the place where it came up. The policy's own error keeps
 /// its identity.
-public struct PolicyFailure: Error, Sendable {
-  public var policy: String
-  public var mapping: String
-  public var hook: String
+package struct PolicyFailure: Error, Sendable {
+  package var policy: String
+  package var mapping: String
+  package var hook: String
   /// The source object that the hook was called for, else the destination object.
-  public var entity: String?
-  public var primaryKey: Int64?
+  package var entity: String?
+  package var primaryKey: Int64?
   /// True for an error of `cancelMigration(with:)`.
-  public var isCancellation: Bool
-  public var error: any Error
+  package var isCancellation: Bool
+  package var error: any Error
 }

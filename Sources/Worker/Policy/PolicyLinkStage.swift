@@ -174,6 +174,16 @@ final class PolicyLinkEngine: PolicyEngine {
     try set(.set([.object(member)]), key, object)
   }
 
+  override func remove(
+    _ member: ObjectReference, _ key: String, _ object: ObjectReference
+  ) throws {
+    guard let own = try working(object) else {
+      throw PolicyError.notNow(
+        "objects can be removed from a relationship by the policy that made its owner only")
+    }
+    try remove(member, key, own, objects, object)
+  }
+
   private func emitForeign(
     _ targets: [LinkTargets.Target], _ relationship: DestinationRelationship,
     _ object: ObjectReference, _ kind: DestinationKind

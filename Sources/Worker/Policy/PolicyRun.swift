@@ -74,7 +74,7 @@ extension PolicyRegistry {
   /// What planning needs to know.
   ///
   /// - Parameter codeDigest: Of the running executable, see ``RegisteredPolicies/codeDigest``.
-  public func registered(codeDigest: @escaping @Sendable () -> String) -> RegisteredPolicies {
+  package func registered(codeDigest: @escaping @Sendable () -> String) -> RegisteredPolicies {
     RegisteredPolicies(codeDigest: codeDigest) { name in
       self[name].map { type in
         RegisteredPolicies.Policy(

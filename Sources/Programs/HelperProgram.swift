@@ -2,35 +2,35 @@ import Foundation
 import Synchronization
 
 /// A program of the system that does something for us, such as drawing: found on the `PATH` when it is
-/// needed, given bytes, and ended when it takes too long.
-struct HelperProgram {
-  let path: String
+/// needed, given text, and ended when it takes too long.
+package struct HelperProgram: Sendable {
+  package let path: String
 
   /// - Returns: Nil where no such program is installed.
-  init?(named name: String) {
+  package init?(named name: String) {
     let folders = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"
     let paths = folders.split(separator: ":").map { "\($0)/\(name)" }
     guard let path = paths.first(where: FileManager.default.isExecutableFile) else { return nil }
     self.path = path
   }
 
-  init(path: String) { self.path = path }
+  package init(path: String) { self.path = path }
 
-  struct Ending {
+  package struct Ending: Sendable {
     /// Nil for one that was ended by a signal.
-    var status: Int32?
+    package var status: Int32?
     /// Whether it was ended because it took too long.
-    var tookTooLong: Bool
-    var output: Data
+    package var tookTooLong: Bool
+    package var output: Data
     /// The first line of what it wrote about a failure.
-    var message: String
+    package var message: String
   }
 
   /// Runs it to its end.
   ///
   /// - Parameter input: What it reads from its standard input.
   /// - Throws: What Foundation gives where it cannot be started.
-  func run(_ arguments: [String], input: String, timeoutSeconds: Int) throws -> Ending {
+  package func run(_ arguments: [String], input: String, timeoutSeconds: Int) throws -> Ending {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments

@@ -1,0 +1,118 @@
+/// What is known of the bundles of one array, and what is to be submitted again. Time, files and the
+/// scheduler's words are given to it.
+struct ArrayProgress: Sendable {
+  /// What the array's folder and leases say of a bundle.
+  struct Sight: Sendable, Equatable {
+    var isDone = false
+    /// Attempts that have begun.
+    var starts = 0
+    /// Stores or units that have a result.
+    var results = 0
+  }
+
+  struct Bundle: Sendable, Equatable {
+    var sight = Sight()
+    /// How often it was submitted.
+    var submissions = 0
+    /// What was there at the last submission.
+    fileprivate var atSubmission = Sight()
+    /// Submissions in a row that led to no further result.
+    fileprivate var fruitless = 0
+    fileprivate var missingSince: Double?
+    var state: TaskState?
+  }
+
+  /// What is to be done about a bundle.
+  enum Action: Sendable, Equatable {
+    /// - Parameter hadBegun: Whether an attempt of the last submission had begun.
+    case submit(Int, hadBegun: Bool)
+    /// It waits in the scheduler's queue and will not begin: its task is cancelled first.
+    case replace(Int)
+    /// It gets nowhere.
+    case giveUp(Int, submissions: Int)
+  }
+
+  private(set) var bundles: [Bundle]
+
+  /// 3 s: a task is on its way between two lists of the scheduler.
+  private static let graceSeconds = 3.0
+  /// 10. A bundle that is lost by chance is lost once or twice; machines that crash often may take more.
+  static let mostFruitless = 10
+
+  init(count: Int) { bundles = Array(repeating: Bundle(), count: count) }
+
+  var isDone: Bool { bundles.allSatisfy(\.sight.isDone) }
+  var open: [Int] { bundles.indices.filter { !bundles[$0].sight.isDone } }
+  var doneCount: Int { bundles.count { $0.sight.isDone } }
+  /// Submissions beyond the first of each.
+  var resubmissions: Int { bundles.reduce(0) { $0 + max(0, $1.submissions - 1) } }
+  /// Starts beyond those that were asked for.
+  var restarts: Int {
+    bundles.reduce(0) { $0 + max(0, $1.sight.starts - $1.submissions) }
+  }
+  var waiting: Int { bundles.count { !$0.sight.isDone && $0.submissions == 0 } }
+
+  mutating func see(_ index: Int, _ sight: Sight) { bundles[index].sight = sight }
+
+  /// What the folder said was not true: the bundle is not done.
+  mutating func forget(_ index: Int) { bundles[index].sight.isDone = false }
+
+  mutating func submitted(_ indices: [Int]) {
+    for index in indices {
+      let isFruitless =
+        bundles[index].submissions > 0
+        && bundles[index].sight.results <= bundles[index].atSubmission.results
+      bundles[index].fruitless = isFruitless ? bundles[index].fruitless + 1 : 0
+      bundles[index].submissions += 1
+      bundles[index].atSubmission = bundles[index].sight
+      bundles[index].missingSince = nil
+      bundles[index].state = nil
+    }
+  }
+
+  /// - Parameters:
+  ///   - tasks: Those of the scheduler that are not over; nil where it did not answer, and then nothing
+  ///     is known.
+  ///   - isHeld: Whether an attempt holds the bundle's lease.
+  mutating func actions(
+    at time: Double, tasks: [Int: TaskState]?, isHeld: (Int) -> Bool
+  ) -> [Action] {
+    guard let tasks else { return [] }
+    var actions: [Action] = []
+    for index in bundles.indices
+    where !bundles[index].sight.isDone && bundles[index].submissions > 0 {
+      bundles[index].state = tasks[index]
+      let isLost = tasks[index]?.isLost == true
+      guard tasks[index] == nil || isLost else {
+        bundles[index].missingSince = nil
+        continue
+      }
+      let since = bundles[index].missingSince ?? time
+      bundles[index].missingSince = since
+      // One that the scheduler does not know may be at work all the same.
+      guard time - since >= Self.graceSeconds, !isHeld(index) else { continue }
+      if bundles[index].fruitless + 1 >= Self.mostFruitless {
+        actions.append(.giveUp(index, submissions: bundles[index].submissions))
+      } else if isLost {
+        actions.append(.replace(index))
+      } else {
+        let hadBegun = bundles[index].sight.starts > bundles[index].atSubmission.starts
+        actions.append(.submit(index, hadBegun: hadBegun))
+      }
+    }
+    return actions
+  }
+}
+
+extension TaskState {
+  /// Held by the scheduler itself after it could not start the task, and for nobody's sake.
+  var isLost: Bool { phase == .held && reason.lowercased().contains("launch failed") }
+
+  /// Whether it does not begin for a reason that does not pass without somebody's help.
+  var isStuck: Bool {
+    guard phase != .running else { return false }
+    let words = ["held", "neversatisfied", "down", "drained", "inactive", "notavail", "invalid"]
+    let lower = reason.lowercased()
+    return words.contains { lower.contains($0) }
+  }
+}

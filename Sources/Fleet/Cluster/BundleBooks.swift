@@ -1,0 +1,97 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import Synchronization
+import SystemPackage
+
+/// The books of a task: a line of results for each store that came to its end. The coordinator takes
+/// them over into its own.
+final class BundleBooks: StoreBooks {
+  let run: String
+  let settings: String
+  private let log: GroupedLog
+  private let state = Mutex(State())
+
+  private struct State {
+    var written: Set<FilePath> = []
+    var failure: String?
+  }
+
+  init(_ header: BundleManifest.Header, results: FilePath) throws {
+    (run, settings) = (header.run, header.settings)
+    log = try GroupedLog(at: results)
+  }
+
+  // What earlier starts wrote down the coordinator has looked at before it cut the bundle.
+  func entry(of store: FilePath) -> PipelineLedger.Entry? { nil }
+  func quarantine(of store: FilePath) -> LedgerQuarantine? { nil }
+
+  func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
+    // That nothing was to be done is found out again where it is not known.
+    try await write(result, facts, isLasting: result.verdict != .sameModel)
+  }
+
+  func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws {
+    let now = Date().timeIntervalSince1970
+    let facts = StoreFacts(
+      store: store, started: now - (result.seconds ?? 0), mark: StoreFiles(store.path).markName)
+    try await write(result, facts, isLasting: true)
+  }
+
+  func add(_ result: MigrationResult, _ facts: StoreFacts) {
+    // A store that was stopped, or that another attempt has in hand, has no result: it is done again.
+    guard result.handedOut != nil || !result.isForAnotherAttempt else { return }
+    let isWritten = state.withLock { $0.written.contains(facts.store.path) }
+    if !isWritten {
+      waiting.add { try await self.write(result, facts, isLasting: true) }
+    }
+  }
+
+  /// Adds what happens to a store; that may be lost.
+  func add(_ event: RunEvent, of store: FoundStore) {
+    let line = JSONLine.text(of: BundleLine(event: event, store: store.path.string))
+    waiting.add { [log] in try await log.append(line, isLasting: false) }
+  }
+
+  private let waiting = WaitingWrites()
+
+  private func write(
+    _ result: MigrationResult, _ facts: StoreFacts, isLasting: Bool
+  ) async throws {
+    let line = BundleLine(
+      result: BundleResult(result, facts, ended: Date().timeIntervalSince1970))
+    try await log.append(JSONLine.text(of: line), isLasting: isLasting)
+    state.withLock { _ = $0.written.insert(facts.store.path) }
+  }
+
+  /// Waits until everything is written.
+  ///
+  /// - Returns: The stores that have a result.
+  func close() async -> Set<FilePath> {
+    await waiting.finish()
+    log.close()
+    return state.withLock { $0.written }
+  }
+}
+
+/// Writes that nobody waits for until the end.
+private final class WaitingWrites: Sendable {
+  private let tasks = Mutex<[Task<Void, any Error>]>([])
+
+  func add(_ write: @escaping @Sendable () async throws -> Void) {
+    tasks.withLock { $0.append(Task { try await write() }) }
+  }
+
+  /// One that fails leaves its store without a result.
+  func finish() async {
+    for task in tasks.withLock({ $0 }) { try? await task.value }
+  }
+}
+
+extension MigrationResult {
+  /// Whether nothing was found out about the store, and another attempt at its bundle takes it up.
+  var isForAnotherAttempt: Bool {
+    verdict == .pending && (ending == .locked || reasons.first?.reason == "stopped")
+  }
+}

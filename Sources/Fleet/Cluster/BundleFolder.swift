@@ -1,0 +1,170 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+/// The folder of one array, `state/cluster/NAME`: all that passes between the coordinator and tasks on
+/// other machines.
+///
+///     manifest.jsonl       what is to be done, see ``BundleManifest``
+///     permit               while it is there, bundles of the array may be worked on and committed
+///     jobs.jsonl           what was submitted, for people
+///     tasks.log            what the tasks wrote to standard error
+///     K.lock               held, as a lease, by the attempt that works on bundle K
+///     K.start-ATTEMPT      an attempt has begun: ``AttemptStart``
+///     K.results-ATTEMPT    what happened to each store in it, and what became of it: ``BundleLine``
+///     K.done               the bundle is finished; gets its name by a rename, after all results
+///     K.pace               how much the processes of the attempt may read and write
+///
+/// K counts from 0. ATTEMPT names one start of a task and is used once. The scheduler's word for what has
+/// ended counts for nothing: what is not in these files did not happen.
+struct BundleFolder: Sendable, Equatable {
+  let path: FilePath
+
+  /// The folder of all arrays.
+  static func all(in state: FilePath) -> FilePath { state.appending("cluster") }
+
+  init(_ path: FilePath) { self.path = path }
+
+  init(_ name: String, in state: FilePath) { path = Self.all(in: state).appending(name) }
+
+  var name: String { path.lastComponent?.string ?? "" }
+  var manifest: FilePath { path.appending("manifest.jsonl") }
+  var permit: FilePath { path.appending("permit") }
+  var jobs: FilePath { path.appending("jobs.jsonl") }
+  var log: FilePath { path.appending("tasks.log") }
+  func lock(_ index: Int) -> FilePath { path.appending("\(index).lock") }
+  func pace(_ index: Int) -> FilePath { path.appending("\(index).pace") }
+  func done(_ index: Int) -> FilePath { path.appending("\(index).done") }
+  func start(_ index: Int, _ attempt: String) -> FilePath {
+    path.appending("\(index).start-\(attempt)")
+  }
+  func results(_ index: Int, _ attempt: String) -> FilePath {
+    path.appending("\(index).results-\(attempt)")
+  }
+
+  /// Whether its bundles may be worked on.
+  var isPermitted: Bool { get throws { try FileKind(at: permit) == .regular } }
+
+  /// From here on nothing of the array begins or is committed, whoever works on it and wherever.
+  func revoke() throws { try DurableFile.removeIfPresent(permit) }
+
+  /// The folders in a state folder, in the order in which they were made.
+  static func folders(in state: FilePath) throws -> [BundleFolder] {
+    let all = all(in: state)
+    guard try FileKind(at: all) == .folder else { return [] }
+    return try DurableFile.names(in: all)
+      .filter { try FileKind(at: all.appending($0)) == .folder }
+      .map { BundleFolder(all.appending($0)) }
+  }
+
+  /// What the folder says of its bundles.
+  func markers() throws -> BundleMarkers { BundleMarkers(names: try DurableFile.names(in: path)) }
+}
+
+/// What the names in an array's folder say.
+struct BundleMarkers: Sendable, Equatable {
+  /// Attempts by bundle, in the order of their names.
+  var started: [Int: [String]] = [:]
+  /// Likewise: attempts that have results.
+  var results: [Int: [String]] = [:]
+  var done: Set<Int> = []
+
+  init(names: [String]) {
+    for name in names {
+      guard let dot = name.firstIndex(of: "."), let index = Int(name[..<dot]), index >= 0 else {
+        continue
+      }
+      let rest = name[name.index(after: dot)...]
+      if rest == "done" {
+        done.insert(index)
+      } else if let attempt = rest.dropping(prefix: "start-") {
+        started[index, default: []].append(attempt)
+      } else if let attempt = rest.dropping(prefix: "results-") {
+        results[index, default: []].append(attempt)
+      }
+    }
+  }
+}
+
+extension Substring {
+  fileprivate func dropping(prefix: String) -> String? {
+    hasPrefix(prefix) ? String(dropFirst(prefix.count)) : nil
+  }
+}
+
+/// `K.start-ATTEMPT`: written before anything else is done.
+struct AttemptStart: Codable, Sendable, Equatable {
+  var host: String
+  var process: Int32
+  /// Seconds since 1970-01-01 UTC.
+  var time: Double
+  /// The scheduler's name for the task, where one said it; how often it was started again.
+  var job: String?
+  var restarts: Int?
+}
+
+/// A line of `K.results-ATTEMPT`: one of its members.
+struct BundleLine: Codable, Sendable {
+  var result: BundleResult?
+  /// Where somebody wants to know what happens to single stores.
+  var event: RunEvent?
+  /// The store of the event.
+  var store: String?
+  /// A unit that was performed, with what it cost.
+  var unit: FinishedTask?
+
+  /// The whole lines of a file from an offset on, and the offset after them.
+  static func read(_ path: FilePath, from offset: Int64) throws -> (lines: [BundleLine], Int64) {
+    let file = try RegularFile.open(path, isPrivate: true)
+    defer { try? file.close() }
+    var bytes: [UInt8] = []
+    while bytes.count < byteLimit {
+      let piece = try [UInt8](unsafeUninitializedCapacity: 1 << 20) { buffer, count in
+        count = try file.read(
+          fromAbsoluteOffset: offset + Int64(bytes.count),
+          into: UnsafeMutableRawBufferPointer(buffer))
+      }
+      if piece.isEmpty { break }
+      bytes += piece
+    }
+    guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else { return ([], offset) }
+    let decoder = JSONDecoder()
+    // A line that is not whole is of an attempt that died, and another one does the store again.
+    let lines = bytes[..<end].split(separator: UInt8(ascii: "\n"))
+      .compactMap { try? decoder.decode(BundleLine.self, from: Data($0)) }
+    return (lines, offset + Int64(end + 1))
+  }
+
+  /// 64 MiB at a time.
+  private static let byteLimit = 64 << 20
+}
+
+/// What became of a store.
+struct BundleResult: Codable, Sendable {
+  var end: StoreEnd
+  /// Seconds since 1970-01-01 UTC.
+  var started: Double
+  var ended: Double
+  var lane: Int?
+  var host: String
+  /// ``StoreFacts/mark``.
+  var mark: String
+
+  init(_ result: MigrationResult, _ facts: StoreFacts, ended: Double) {
+    end = StoreEnd(result)
+    (started, self.ended, lane) = (facts.started, ended, facts.lane)
+    (host, mark) = (MachineName.text, facts.mark)
+  }
+
+  var store: String { end.result.store }
+  /// Whether another attempt at the bundle need not look at the store.
+  var isFinal: Bool { end.result.verdict != .pending }
+}
+
+/// The units of a stage that were not performed where the store is coordinated.
+struct HandedOut: Codable, Sendable, Equatable {
+  var work: BundleManifest.UnitWork
+  var units: [Int]
+}

@@ -1,0 +1,235 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+/// What the tasks of one array have to do: `manifest.jsonl` in the array's folder.
+///
+///     line 1     the header, JSON: everything that the tasks have in common, and where each bundle is
+///     line 2 …   one store or unit each, JSON; those of a bundle one after the other
+///
+/// The header's `bundles` has for each its place, in bytes after the header's line feed, its length in
+/// bytes and its number of lines. A task reads the header and its own lines, and nothing else. Version 1.
+struct BundleManifest: Sendable {
+  struct Header: Codable, Sendable, Equatable {
+    var manifest = Self.version
+    /// The array's own name, a part of the name of its job.
+    var name: String
+    /// The pipeline's file.
+    var pipeline: String
+    /// The state folder.
+    var state: String
+    /// The run that the results belong to.
+    var run: String
+    /// ``PipelineRun/settingsDigest()`` of the coordinator.
+    var settings: String
+    var losses: LossPolicy
+    var isStoreOffline: Bool
+    /// From 0.
+    var wave: Int
+    /// Worker processes that a task may have.
+    var workers: Int
+    /// How many bundles are expected to be under way at a time: they share what the run may read and
+    /// write.
+    var slots: Int
+    var isFresh: Bool
+    /// Whether somebody wants to know what happens to single stores.
+    var tellsEvents: Bool
+    /// Nil for bundles of stores.
+    var units: UnitWork?
+    /// True where the stages of the store are handed out in bundles of units.
+    var handsOut: Bool
+    var bundles: [Range]
+
+    static let version = 1
+  }
+
+  /// The stage of one store that an array performs.
+  struct UnitWork: Codable, Sendable, Equatable {
+    var store: String
+    var stage: Stage
+    var runDirectory: String
+  }
+
+  /// Where a bundle is.
+  struct Range: Codable, Sendable, Equatable {
+    var offset: Int
+    var bytes: Int
+    var lines: Int
+  }
+
+  struct Store: Codable, Sendable, Equatable {
+    var store: String
+    var root: String
+    var bytes: Int64
+
+    init(_ found: FoundStore) {
+      (store, root, bytes) = (found.path.string, found.root.string, found.bytes)
+    }
+
+    var found: FoundStore {
+      FoundStore(path: FilePath(store), root: FilePath(root), bytes: bytes)
+    }
+  }
+
+  private struct Unit: Codable {
+    var unit: Int
+  }
+
+  /// The lines of one bundle.
+  enum Bundle: Sendable, Equatable {
+    case stores([FoundStore])
+    case units([Int])
+
+    var count: Int {
+      switch self {
+      case .stores(let stores): stores.count
+      case .units(let units): units.count
+      }
+    }
+
+    fileprivate var lines: [String] {
+      switch self {
+      case .stores(let stores): stores.map { JSONLine.text(of: Store($0)) }
+      case .units(let units): units.map { JSONLine.text(of: Unit(unit: $0)) }
+      }
+    }
+  }
+
+  let path: FilePath
+  private(set) var header: Header
+  private let start: Int
+
+  /// 4 MiB: a thousand bundles have some 50 KiB.
+  private static let longestHeader = 4 << 20
+  /// 1 GiB for one bundle.
+  private static let largestBundle = 1 << 30
+
+  /// Writes a manifest. Its bundles are those given.
+  static func write(_ bundles: [Bundle], _ header: Header, to path: FilePath) throws {
+    var header = header
+    header.bundles = []
+    var body: [UInt8] = []
+    for bundle in bundles {
+      let begin = body.count
+      for line in bundle.lines { body += Array((line + "\n").utf8) }
+      header.bundles.append(
+        Range(offset: begin, bytes: body.count - begin, lines: bundle.count))
+    }
+    try DurableFile.write(Array((JSONLine.text(of: header) + "\n").utf8) + body, to: path)
+  }
+
+  /// Opens a manifest and reads its header.
+  ///
+  /// - Throws: ``ClusterError/badManifest(path:reason:)``.
+  init(at path: FilePath) throws {
+    self.path = path
+    let file: FileDescriptor
+    do {
+      file = try RegularFile.open(path, isPrivate: true)
+    } catch {
+      throw ClusterError.badManifest(path: path.string, reason: "\(error)")
+    }
+    defer { try? file.close() }
+    var bytes: [UInt8] = []
+    while !bytes.contains(UInt8(ascii: "\n")) {
+      let piece = try [UInt8](unsafeUninitializedCapacity: 64 << 10) { buffer, count in
+        count = try file.read(
+          fromAbsoluteOffset: Int64(bytes.count), into: UnsafeMutableRawBufferPointer(buffer))
+      }
+      guard !piece.isEmpty, bytes.count < Self.longestHeader else {
+        throw ClusterError.badManifest(path: path.string, reason: "it has no header")
+      }
+      bytes += piece
+    }
+    let end = bytes.firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    start = end + 1
+    do {
+      header = try JSONDecoder().decode(Header.self, from: Data(bytes[..<end]))
+    } catch {
+      throw ClusterError.badManifest(path: path.string, reason: "its header cannot be read")
+    }
+    guard header.manifest == Header.version else {
+      throw ClusterError.badManifest(
+        path: path.string, reason: "it has version \(header.manifest) of the format")
+    }
+  }
+
+  /// The lines of a bundle, by its index from 0.
+  ///
+  /// - Throws: ``ClusterError/badManifest(path:reason:)``, also for an index that it does not have.
+  func bundle(_ index: Int) throws -> Bundle {
+    guard header.bundles.indices.contains(index) else {
+      throw ClusterError.badManifest(
+        path: path.string,
+        reason: "it has no bundle \(index); there are \(header.bundles.count), counted from 0")
+    }
+    let range = header.bundles[index]
+    guard (0...Self.largestBundle).contains(range.bytes), range.offset >= 0 else {
+      throw ClusterError.badManifest(path: path.string, reason: "bundle \(index) is damaged")
+    }
+    let file = try RegularFile.open(path, isPrivate: true)
+    defer { try? file.close() }
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(range.bytes)
+    while bytes.count < range.bytes {
+      let piece = try [UInt8](unsafeUninitializedCapacity: min(1 << 20, range.bytes - bytes.count))
+      {
+        buffer, count in
+        count = try file.read(
+          fromAbsoluteOffset: Int64(start + range.offset + bytes.count),
+          into: UnsafeMutableRawBufferPointer(buffer))
+      }
+      if piece.isEmpty { break }
+      bytes += piece
+    }
+    let decoder = JSONDecoder()
+    let lines = bytes.split(separator: UInt8(ascii: "\n")).map { Data($0) }
+    do {
+      guard bytes.count == range.bytes, lines.count == range.lines else {
+        throw ClusterError.badManifest(path: path.string, reason: "")
+      }
+      if header.units != nil {
+        return .units(try lines.map { try decoder.decode(Unit.self, from: $0).unit })
+      }
+      return .stores(try lines.map { try decoder.decode(Store.self, from: $0).found })
+    } catch {
+      throw ClusterError.badManifest(path: path.string, reason: "bundle \(index) is damaged")
+    }
+  }
+}
+
+/// Why work could not be done beyond this machine. No store was changed because of it.
+package enum ClusterError: Error, Sendable, Equatable {
+  case badManifest(path: String, reason: String)
+  /// The scheduler does not answer, or refuses.
+  case scheduler(message: String)
+  /// Work of an earlier run is still on the cluster.
+  case underWay(state: String, arrays: [String])
+  /// Machines could work on one store at the same time.
+  case unsafeVolume(folder: String, reason: String)
+  /// A bundle ends again and again before it gets anywhere.
+  case bundleLost(array: String, index: Int, attempts: Int)
+}
+
+extension ClusterError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .badManifest(let path, let reason):
+      "\(path) is not a manifest that can be used: \(reason). Let `godwit run` write a new one."
+    case .scheduler(let message): message
+    case .underWay(let state, let arrays):
+      "Bundles of this pipeline are on a cluster (\(arrays.joined(separator: ", ")) in \(state)). "
+        + "Attach with `godwit run PIPELINE` and the same engine, and stop that run with Ctrl-C to "
+        + "cancel them."
+    case .unsafeVolume(let folder, let reason):
+      "\(folder) cannot be shared by machines: \(reason). Mount it otherwise, or use --engine local. "
+        + "`godwit doctor` looks at it from every machine."
+    case .bundleLost(let array, let index, let attempts):
+      "Bundle \(index) of \(array) was submitted \(attempts) times and did not get on. See tasks.log "
+        + "in its folder and the scheduler's own logs, and run again."
+    }
+  }
+}

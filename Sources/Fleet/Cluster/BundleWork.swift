@@ -1,0 +1,281 @@
+import Foundation
+import Glibc
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPlanning
+import GodwitWorker
+import Synchronization
+import SystemPackage
+
+/// One bundle of an array, from its first store or unit to its last: what a task of a scheduler does.
+///
+/// A task may be started twice, at the same time or after it has finished, and may end at any moment.
+/// It says first that it has begun, under a name that is used once; holds the bundle's lease while it
+/// works; and leaves out what an earlier attempt finished. The bundle is done when every store has a
+/// result, in whichever attempt.
+package struct BundleWork: Sendable {
+  /// How a task ended.
+  package enum Ending: Sendable, Equatable {
+    /// The bundle is done, by this attempt or an earlier one.
+    case done
+    /// The coordinator does not want it any more.
+    case revoked
+    /// Another attempt is at work.
+    case elsewhere
+    /// It ended before its last store; another attempt goes on.
+    case stopped
+  }
+
+  private let manifest: BundleManifest
+  private let index: Int
+  private let folder: BundleFolder
+  private let attempt: String
+  private let sink = EventSink()
+
+  /// The pipeline's file, which the manifest is of.
+  package var pipeline: String { manifest.header.pipeline }
+  package var losses: LossPolicy { manifest.header.losses }
+  package var isStoreOffline: Bool { manifest.header.isStoreOffline }
+  package var state: FilePath { FilePath(manifest.header.state) }
+  package var workers: Int { manifest.header.workers }
+  /// Where the processes of this attempt find how much they may read and write.
+  package var paceFile: FilePath { folder.pace(index) }
+  /// Whether the stages of its store are handed out.
+  package var handsOut: Bool { manifest.header.handsOut }
+  package var isFresh: Bool { manifest.header.isFresh }
+  /// Whether somebody wants to know what happens to single stores.
+  package var tellsEvents: Bool { manifest.header.tellsEvents }
+  package var name: String { "bundle \(index) of \(folder.name)" }
+
+  /// - Parameters:
+  ///   - path: Of `manifest.jsonl`.
+  ///   - index: From 0.
+  /// - Throws: ``ClusterError/badManifest(path:reason:)``.
+  package init(manifest path: FilePath, index: Int) throws {
+    let path = path.resolvingFolders
+    manifest = try BundleManifest(at: path)
+    self.index = index
+    folder = BundleFolder(path.removingLastComponent())
+    guard manifest.header.bundles.indices.contains(index) else {
+      _ = try manifest.bundle(index)
+      attempt = ""
+      return
+    }
+    attempt = TaskName.attempt
+  }
+
+  /// Takes an event of the run that ``run(_:)`` was given.
+  package func take(_ event: PipelineEvent) {
+    if case .store(let store, let event) = event { sink.add(event, of: store) }
+  }
+
+  /// Does what is left of the bundle. Cancelling the task stops within seconds.
+  ///
+  /// - Parameter run: Makes the pipeline's run, once it is known that there is something to do.
+  package func run(_ run: () throws -> PipelineRun) async throws -> Ending {
+    if try FileKind(at: folder.done(index)) != .none { return .done }
+    let permit: LeaseToken
+    do {
+      permit = try LeaseToken(ofFileAt: folder.permit)
+    } catch let error as DurabilityError where error.isNotFound {
+      return .revoked
+    }
+    try DurableFile.write(
+      Array(JSONLine.text(of: TaskName.start).utf8), to: folder.start(index, attempt))
+    let lease: HeldLease
+    do {
+      lease = try HeldLease(
+        acquiring: folder.lock(index), patienceSeconds: Self.patienceSeconds)
+    } catch DurabilityError.locked {
+      return .elsewhere
+    }
+    // It may have been finished while we waited.
+    if try FileKind(at: folder.done(index)) != .none { return .done }
+    let isWhole: Bool
+    switch try manifest.bundle(index) {
+    case .stores(let stores):
+      isWhole = try await migrate(stores, try run(), lease, permit)
+    case .units(let units):
+      isWhole = try await perform(units, try run())
+    }
+    _ = try? DurableFile.removeIfPresent(paceFile, surviving: .processCrash)
+    guard lease.isCurrent else { return .elsewhere }
+    guard permit.isCurrent else { return .revoked }
+    guard isWhole else { return .stopped }
+    try DurableFile.write(Array("\(attempt)\n".utf8), to: folder.done(index))
+    withExtendedLifetime(lease) {}
+    return .done
+  }
+
+  /// 3. The process before ours may be about to end.
+  private static let patienceSeconds = 3.0
+}
+
+// Stores.
+extension BundleWork {
+  /// - Returns: Whether every store has a result.
+  private func migrate(
+    _ stores: [FoundStore], _ run: PipelineRun, _ lease: HeldLease, _ permit: LeaseToken
+  ) async throws -> Bool {
+    var known: Set<FilePath> = []
+    for earlier in try folder.markers().results[index] ?? [] {
+      var offset: Int64 = 0
+      while true {
+        let (lines, end) = try BundleLine.read(folder.results(index, earlier), from: offset)
+        for result in lines.compactMap(\.result) where result.isFinal {
+          known.insert(FilePath(result.store))
+        }
+        if end == offset { break }
+        offset = end
+      }
+    }
+    let left = stores.filter { !known.contains($0.path) }
+    if left.isEmpty { return true }
+    let books = try BundleBooks(manifest.header, results: folder.results(index, attempt))
+    sink.set(books)
+    try Pace.set(share(run.pipeline.limits.ioBytesPerSecond), in: paceFile)
+    let setting = PipelineRun.Setting(
+      books: books, hosts: run.hosts(pace: paceFile), lease: lease, permit: permit)
+    await work(left, run, setting)
+    await setting.hosts.close()
+    return known.union(await books.close()).isSuperset(of: stores.map(\.path))
+  }
+
+  private func share(_ bytesPerSecond: Int64?) -> Int64? {
+    bytesPerSecond.map { max(1, $0 / Int64(max(1, manifest.header.slots))) }
+  }
+
+  private enum Step: Sendable {
+    case ended(FoundStore, MigrationResult)
+    /// Time to look at the clock and at what the operator asks for.
+    case tick
+  }
+
+  private func work(
+    _ stores: [FoundStore], _ run: PipelineRun, _ setting: PipelineRun.Setting
+  ) async {
+    // What is tried again, and when the run stops for its failures, the coordinator decides.
+    var limits = run.pipeline.limits
+    limits.failureBudget = nil
+    var flow = RunFlow(
+      queue: StoreQueue(
+        waves: [stores], workerCount: manifest.header.workers, need: run.workers(for:)),
+      limits: limits, inUse: .skip, retries: false)
+    var isStopped = false
+    await withTaskGroup(of: Step.self) { group in
+      func tick() {
+        group.addTask {
+          try? await Task.sleep(for: .milliseconds(500))
+          return .tick
+        }
+      }
+      look(&flow, run, setting)
+      tick()
+      while !Task.isCancelled, !isStopped, flow.advance() {
+        let now = Date().timeIntervalSince1970
+        let held = flow.held(load: flow.load == nil ? nil : SystemLoad.now)
+        while held == nil, let (store, workers) = flow.next(at: now) {
+          group.addTask {
+            .ended(store, await run.migrate(store, workers: workers, setting).result)
+          }
+        }
+        switch await group.next() {
+        case .ended(let store, let result):
+          _ = flow.take(store, result, at: Date().timeIntervalSince1970)
+        case .tick:
+          look(&flow, run, setting)
+          isStopped = !setting.isCurrent
+          tick()
+        case nil: break
+        }
+      }
+      group.cancelAll()
+    }
+  }
+
+  private func look(
+    _ flow: inout RunFlow, _ run: PipelineRun, _ setting: PipelineRun.Setting
+  ) {
+    flow.look(at: Date().timeIntervalSince1970, holdsLease: setting.isCurrent)
+    var control = RunControl.read(in: run.state)
+    // That is the number of the whole run's.
+    control.workers = nil
+    guard flow.take(control) else { return }
+    setting.isPaused.isSet = flow.control.isPaused
+    try? Pace.set(flow.control.isPaused ? 0 : share(flow.ioBytesPerSecond), in: paceFile)
+  }
+}
+
+// Units of one store.
+extension BundleWork {
+  /// Performs units of a stage; what counts as done is their checkpoints.
+  ///
+  /// - Returns: Whether the bundle is finished: also where a unit cannot be performed, which the
+  ///   store's own process finds out again.
+  private func perform(_ units: [Int], _ run: PipelineRun) async throws -> Bool {
+    guard let work = manifest.header.units else { return true }
+    let directory = RunDirectory(FilePath(work.runDirectory))
+    let finished = try directory.finished(work.stage)
+    let tasks = units.filter { !finished.contains($0) }
+      .map { WorkerTask(stage: work.stage, unit: $0) }
+    if tasks.isEmpty { return true }
+    try Pace.set(share(run.pipeline.limits.ioBytesPerSecond), in: paceFile)
+    var pool = run.pool
+    pool.workerCount = manifest.header.workers
+    pool.arguments = ["worker", "--pace", paceFile.string]
+    let log = try GroupedLog(at: folder.results(index, attempt))
+    defer { log.close() }
+    do {
+      try await WorkerPool.serving(pool, run: directory.path) { workers in
+        for try await finished in await workers.perform(tasks) {
+          try Task.checkCancellation()
+          // For whoever looks how far it is: the checkpoint is on the disk.
+          try await log.append(JSONLine.text(of: BundleLine(unit: finished)), isLasting: false)
+        }
+        try Task.checkCancellation()
+      }
+      return true
+    } catch let error as FleetError {
+      if case .task = error { return true }
+      throw error
+    } catch is CancellationError {
+      return false
+    }
+  }
+}
+
+/// Where events of stores go, once there is something.
+private final class EventSink: Sendable {
+  private let books = Mutex<BundleBooks?>(nil)
+
+  func set(_ books: BundleBooks) { self.books.withLock { $0 = books } }
+  func add(_ event: RunEvent, of store: FoundStore) {
+    books.withLock { $0 }?.add(event, of: store)
+  }
+}
+
+/// What a task of a scheduler is called.
+enum TaskName {
+  /// A name that no other start of a task has: job and task where the scheduler says them, the number of
+  /// the restart, and chance, since a scheduler that forgot a job gives its number to another.
+  static var attempt: String {
+    let start = start
+    let chance = String(UInt32.random(in: .min ... .max), radix: 16)
+    let name = start.job ?? "\(start.host)-\(start.process)"
+    let safe = name.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") ? $0 : "-" }
+    return String(safe.prefix(80)) + "-\(start.restarts ?? 0)-" + chance
+  }
+
+  static var start: AttemptStart {
+    func variable(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+    var start = AttemptStart(
+      host: MachineName.text, process: getpid(), time: Date().timeIntervalSince1970)
+    if let job = variable("SLURM_ARRAY_JOB_ID"), let task = variable("SLURM_ARRAY_TASK_ID") {
+      // `SLURM_JOB_ID` of an array's last task is that of the array.
+      start.job = "\(job)_\(task)"
+    }
+    start.restarts = variable("SLURM_RESTART_COUNT").flatMap(Int.init)
+    if let node = variable("SLURMD_NODENAME") { start.host = node }
+    return start
+  }
+}

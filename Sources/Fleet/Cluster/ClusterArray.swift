@@ -1,0 +1,153 @@
+import Foundation
+import GodwitDurableFiles
+import SystemPackage
+
+/// One array, as its coordinator sees it.
+struct ClusterArray: Sendable {
+  let folder: BundleFolder
+  let header: BundleManifest.Header
+  /// By bundle; empty for units.
+  let stores: [[FoundStore]]
+  var progress: ArrayProgress
+  /// How far each file of results has been read.
+  private var offsets: [String: Int64] = [:]
+  /// Stores that have a result, by bundle.
+  private var known: [Int: Set<FilePath>] = [:]
+  private var unitCounts: [Int: Int] = [:]
+
+  var name: String { folder.name }
+  var isOfUnits: Bool { header.units != nil }
+
+  /// An array that is on the disk.
+  init(at folder: BundleFolder) throws {
+    self.folder = folder
+    let manifest = try BundleManifest(at: folder.manifest)
+    header = manifest.header
+    stores =
+      header.units != nil
+      ? []
+      : try header.bundles.indices.map { index in
+        guard case .stores(let stores) = try manifest.bundle(index) else { return [] }
+        return stores
+      }
+    progress = ArrayProgress(count: header.bundles.count)
+  }
+
+  /// Writes a new array: from here on its bundles may be worked on.
+  init(
+    _ bundles: [BundleManifest.Bundle], _ header: BundleManifest.Header, in state: FilePath
+  ) throws {
+    folder = BundleFolder(header.name, in: state)
+    try DurableFile.makeFolder(folder.path)
+    try BundleManifest.write(bundles, header, to: folder.manifest)
+    try DurableFile.write(Array("1".utf8), to: folder.permit)
+    self.header = try BundleManifest(at: folder.manifest).header
+    stores = bundles.compactMap { bundle in
+      guard case .stores(let stores) = bundle else { return nil }
+      return stores
+    }
+    progress = ArrayProgress(count: bundles.count)
+  }
+
+  /// Reads what is new in the folder.
+  ///
+  /// - Parameter changing: False for whoever only looks.
+  /// - Returns: New lines, those of one bundle in their order.
+  mutating func read(changing: Bool = true) throws -> [BundleLine] {
+    let markers = try folder.markers()
+    var lines: [BundleLine] = []
+    for index in header.bundles.indices where !progress.bundles[index].sight.isDone {
+      for attempt in markers.results[index] ?? [] {
+        let name = "\(index) \(attempt)"
+        while true {
+          let offset = offsets[name] ?? 0
+          let (new, end) = try BundleLine.read(folder.results(index, attempt), from: offset)
+          offsets[name] = end
+          for line in new {
+            if let result = line.result {
+              // What another attempt has written, too, is the same.
+              guard
+                known[index, default: []].insert(FilePath(result.store)).inserted
+                  || !result.isFinal
+              else { continue }
+            } else if line.unit != nil {
+              unitCounts[index, default: 0] += 1
+            }
+            lines.append(line)
+          }
+          if end == offset { break }
+        }
+      }
+      var sight = ArrayProgress.Sight()
+      // The marker was seen before the results were read, so they are whole.
+      sight.isDone = markers.done.contains(index) && isComplete(index)
+      sight.starts = markers.started[index]?.count ?? 0
+      sight.results = isOfUnits ? unitCounts[index] ?? 0 : known[index]?.count ?? 0
+      progress.see(index, sight)
+      if changing, markers.done.contains(index), !sight.isDone {
+        // Nobody would look at its stores again.
+        try DurableFile.removeIfPresent(folder.done(index))
+      }
+    }
+    return lines
+  }
+
+  private func isComplete(_ index: Int) -> Bool {
+    isOfUnits || known[index, default: []].isSuperset(of: stores[index].map(\.path))
+  }
+
+  /// Whether an attempt holds the lease of a bundle.
+  func isHeld(_ index: Int) -> Bool {
+    (try? FileLock.isHeld(at: folder.lock(index))) ?? true
+  }
+
+  /// Whether an attempt is alive, as far as leases tell.
+  func isAlive() -> Bool {
+    header.bundles.indices.contains { progress.bundles[$0].sight.starts > 0 && isHeld($0) }
+  }
+
+  /// Writes down, for people, what was submitted.
+  func note(job: String, indices: [Int], at time: Double) {
+    struct Line: Encodable {
+      var job: String
+      var tasks: String
+      var time: Double
+    }
+    let line = Line(job: job, tasks: SlurmScheduler.text(of: indices), time: time)
+    guard var log = try? DurableLog(at: folder.jobs) else { return }
+    try? log.append([JSONLine.text(of: line)], surviving: .processCrash)
+  }
+}
+
+/// How the work of a run that is on a cluster stands.
+package struct ClusterProgress: Codable, Sendable, Equatable {
+  /// That are not over.
+  package var arrays = 0
+  package var bundles = 0
+  package var finished = 0
+  package var running = 0
+  /// Not submitted yet, because of the scheduler's limits.
+  package var held = 0
+  /// Tasks that were submitted again in this start.
+  package var resubmitted = 0
+  /// Of those, how many had never begun.
+  package var neverStarted = 0
+  /// Tasks that the scheduler itself started again.
+  package var restarted = 0
+  /// Why tasks do not begin that somebody has to help, each reason once.
+  package var stuck: [String] = []
+
+  package init() {}
+}
+
+/// A line of `godwit run --json`: tasks were submitted.
+package struct ClusterSubmission: Codable, Sendable, Equatable {
+  package private(set) var event = "submit"
+  package var array: String
+  package var job: String
+  package var tasks: Int
+  /// Whether they were submitted before.
+  package var again: Bool
+  /// Of those, how many had never begun.
+  package var neverStarted: Int?
+}

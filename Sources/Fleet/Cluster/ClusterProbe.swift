@@ -1,0 +1,105 @@
+import Foundation
+import Glibc
+import GodwitDurableFiles
+import GodwitWorker
+import SystemPackage
+
+/// What one machine of a cluster finds out about the shared file system, while the doctor that started
+/// it holds `lock` in the same folder.
+///
+///     lock          held by the doctor: another machine must not get it
+///     once          made by exactly one machine
+///     NODE.flip     replaced over and over: whoever reads it sees one whole content
+///     NODE.json     the ``Answer``, last
+package struct ClusterProbe: Sendable {
+  /// What a machine says.
+  struct Answer: Codable, Sendable, Equatable {
+    var node: String
+    /// Whether the lock that another machine holds was given to this one, too.
+    var gotLock: Bool
+    var madeOnce: Bool
+    /// Of the folder, as this machine numbers volumes.
+    var device: UInt64
+    /// The server's time of a new file less this machine's clock, in seconds.
+    var clockSkew: Double
+    var durableMilliseconds: Double
+    /// Roots that it cannot see or write to, with why.
+    var roots: [String: String]
+    /// Roots where file leases are missing.
+    var withoutLeases: [String]
+    var danger: String?
+    /// What went wrong with the rest.
+    var failure: String?
+  }
+
+  private let folder: FilePath
+  private let roots: [FilePath]
+
+  /// - Parameters:
+  ///   - folder: On the shared file system; holds nothing else.
+  ///   - roots: Of the pipeline's stores.
+  package init(folder: FilePath, roots: [FilePath]) { (self.folder, self.roots) = (folder, roots) }
+
+  static let flips = 100
+  static let flipBytes = 8_192
+  static func lock(_ folder: FilePath) -> FilePath { folder.appending("lock") }
+  static func answer(_ folder: FilePath, _ node: String) -> FilePath {
+    folder.appending(node + ".json")
+  }
+
+  /// Tries everything and writes the answer.
+  package func run() throws {
+    let node = TaskName.start.host
+    var answer = Answer(
+      node: node, gotLock: false, madeOnce: false, device: 0, clockSkew: 0, durableMilliseconds: 0,
+      roots: [:], withoutLeases: [])
+    do {
+      try probe(&answer)
+    } catch {
+      answer.failure = "\(error)"
+    }
+    for root in roots { probe(root, &answer) }
+    answer.danger = ([folder] + roots).compactMap { SharedVolume(of: $0)?.danger }.first
+    try DurableFile.write(
+      Array(JSONLine.text(of: answer).utf8), to: Self.answer(folder, node))
+  }
+
+  private func probe(_ answer: inout Answer) throws {
+    answer.gotLock = try !FileLock.isHeld(at: Self.lock(folder))
+    do {
+      try DurableFile.create(Array(answer.node.utf8), at: folder.appending("once"))
+      answer.madeOnce = true
+    } catch DurabilityError.alreadyExists {
+      answer.madeOnce = false
+    }
+    let flip = folder.appending(answer.node + ".flip")
+    for number in 0..<Self.flips {
+      let letter = UInt8(ascii: "a") + UInt8(number % 26)
+      try DurableFile.write(
+        Array(repeating: letter, count: Self.flipBytes), to: flip, surviving: .processCrash)
+    }
+    let start = ContinuousClock.now
+    try DurableFile.write([1], to: folder.appending(answer.node + ".time"))
+    answer.durableMilliseconds = (ContinuousClock.now - start).inSeconds * 1_000
+    let now = Date().timeIntervalSince1970
+    if let mark = try FileMark(folder.appending(answer.node + ".time")) {
+      answer.device = mark.device
+      answer.clockSkew =
+        Double(mark.modificationSeconds) + Double(mark.modificationNanoseconds) / 1e9 - now
+    }
+  }
+
+  private func probe(_ root: FilePath, _ answer: inout Answer) {
+    let path = root.appending(".godwit-doctor-\(answer.node)-\(getpid())")
+    do {
+      try DurableFile.write([1], to: path)
+      defer { try? DurableFile.remove(path) }
+      var lock = try StoreLock(excludingOthersFrom: path)
+      let openers = try lock.takeLease()
+      lock.giveLeaseBack()
+      if openers != .none { answer.withoutLeases.append(root.string) }
+    } catch {
+      answer.roots[root.string] = "\(error)"
+    }
+  }
+}

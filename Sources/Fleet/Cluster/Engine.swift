@@ -1,0 +1,141 @@
+import GodwitMapping
+import GodwitPlanning
+
+/// Where the work of a run is done: the key `engine` of a pipeline's file.
+package enum Engine: String, Sendable, CaseIterable {
+  /// Processes of the machine on which `godwit run` was started.
+  case local
+  /// Job arrays of the Slurm cluster that `SLURM_CONF` or the machine names.
+  case slurm
+  /// Manifests, which somebody else runs: GNU parallel, an array scheduler.
+  case array
+}
+
+/// How work is cut and submitted where it leaves the machine.
+package struct ClusterSettings: Sendable, Equatable {
+  /// Nil for the cluster's default.
+  package var partition: String?
+  /// Likewise.
+  package var account: String?
+  /// On how many machines tasks run at a time; nil for as many as there are.
+  package var nodes: Int?
+  /// How long a task may take, in seconds; nil for the partition's default.
+  package var timeSeconds: Double?
+  /// The most stores of a bundle.
+  package var bundleStores = 2_000
+  /// The most bytes of a bundle. A store that has more is cut over machines.
+  package var bundleBytes: Int64 = 1 << 30
+  /// The most tasks of an array.
+  package var arrayMax = mostTasks
+  /// Further arguments of sbatch.
+  package var sbatch: [String] = []
+
+  /// 1 000: Slurm's own default is one more.
+  package static let mostTasks = 1_000
+
+  package init() {}
+}
+
+extension ClusterSettings {
+  private enum Kind: String, CaseIterable { case slurm, array }
+  private enum Key: String, CaseIterable {
+    case partition, account, nodes, time, bundle, sbatch
+    case arrayMax = "array-max"
+  }
+  private enum ArrayKey: String, CaseIterable {
+    case bundle
+    case arrayMax = "array-max"
+  }
+  private enum BundleKey: String, CaseIterable { case stores, bytes }
+
+  /// Reads the key `engine`: a word, or `slurm` or `array` with its keys.
+  static func engine(_ value: YAMLValue) throws -> (Engine, ClusterSettings) {
+    guard value.pairs != nil else { return (try value.word(Engine.self), ClusterSettings()) }
+    let fields = try value.fields(Kind.self, of: "engine")
+    guard fields.count == 1 else {
+      throw value.problem("engine is local, slurm or array, or one of the last two with its keys")
+    }
+    if let slurm = fields[.slurm] { return (.slurm, try ClusterSettings(slurm: slurm)) }
+    return (.array, try fields[.array].map(ClusterSettings.init(array:)) ?? ClusterSettings())
+  }
+
+  private init(slurm value: YAMLValue) throws {
+    let fields = try value.fields(Key.self, of: "slurm")
+    partition = try fields[.partition].map(Self.name)
+    account = try fields[.account].map(Self.name)
+    nodes = try fields[.nodes].map { try Self.count($0, "nodes", 1...100_000) }
+    timeSeconds = try fields[.time].map { try TimeSpan.seconds($0) }
+    try fields[.bundle].map { try takeBundle($0) }
+    arrayMax =
+      try fields[.arrayMax].map { try Self.count($0, "array-max", 1...Self.mostTasks) } ?? arrayMax
+    sbatch = try fields[.sbatch].map(Self.arguments) ?? []
+  }
+
+  private init(array value: YAMLValue) throws {
+    let fields = try value.fields(ArrayKey.self, of: "array")
+    try fields[.bundle].map { try takeBundle($0) }
+    arrayMax =
+      try fields[.arrayMax].map { try Self.count($0, "array-max", 1...Self.mostTasks) } ?? arrayMax
+  }
+
+  private mutating func takeBundle(_ value: YAMLValue) throws {
+    let fields = try value.fields(BundleKey.self, of: "bundle")
+    guard !fields.isEmpty else { throw value.problem("bundle needs the key stores, or bytes") }
+    bundleStores =
+      try fields[.stores].map { try Self.count($0, "stores", 1...1_000_000) } ?? bundleStores
+    if let bytes = fields[.bytes] {
+      guard let size = ByteSize(try bytes.text()) else {
+        throw bytes.problem("the bytes of a bundle are a number such as 1GiB")
+      }
+      bundleBytes = size.bytes
+    }
+  }
+
+  private static func count(
+    _ value: YAMLValue, _ name: String, _ range: ClosedRange<Int>
+  ) throws -> Int {
+    guard let count = Int(try value.text()), range.contains(count) else {
+      throw value.problem(
+        "\(name) is a number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return count
+  }
+
+  /// A name of Slurm's, which becomes a part of an argument.
+  private static func name(_ value: YAMLValue) throws -> String {
+    let text = try value.text()
+    let isName = text.utf8.allSatisfy { byte in
+      (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte)
+        || [UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: ",")]
+          .contains(byte)
+    }
+    guard isName, !text.isEmpty, text.utf8.count <= 200 else {
+      throw value.problem("\(text) is not a name of Slurm's")
+    }
+    return text
+  }
+
+  /// What these say is ours to say.
+  private static let ownOptions = [
+    "--array", "-a", "--job-name", "-J", "--parsable", "--requeue", "--no-requeue", "--export",
+    "--open-mode", "--wrap", "--wait", "-W", "--dependency", "-d",
+  ]
+
+  private static func arguments(_ value: YAMLValue) throws -> [String] {
+    guard let list = value.list else {
+      throw value.problem("sbatch is a list of arguments, such as [--qos=low, --mem=4G]")
+    }
+    return try list.map { item in
+      let text = try item.text()
+      guard text.hasPrefix("-"), !text.utf8.contains(0) else {
+        throw item.problem("\(text) is not an option. Write it as in --qos=low")
+      }
+      let name =
+        text.hasPrefix("--") ? String(text.prefix { $0 != "=" }) : String(text.prefix(2))
+      guard !ownOptions.contains(name) else {
+        throw item.problem("\(name) is set by godwit")
+      }
+      return text
+    }
+  }
+}

@@ -1,0 +1,348 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPlanning
+import SystemPackage
+
+// A run whose work is done by others.
+extension PipelineRun {
+  /// The state folder, as every machine finds it.
+  var clusterState: FilePath { state.absolute }
+
+  /// Worker processes of one task.
+  var clusterWorkers: Int { pool.workerCount }
+
+  /// What earlier starts have left on a cluster is not for the processes of this machine.
+  ///
+  /// - Throws: ``ClusterError/underWay(state:arrays:)``.
+  func checkCluster() throws {
+    if options.engine == .local { try ClusterWork.requireNone(in: state) }
+  }
+
+  /// - Throws: ``ClusterError/unsafeVolume(folder:reason:)``.
+  private func checkVolumes() throws {
+    for folder in [clusterState] + pipeline.stores.roots {
+      guard let danger = SharedVolume(of: folder)?.danger else { continue }
+      throw ClusterError.unsafeVolume(folder: folder.string, reason: danger)
+    }
+  }
+
+  /// The scheduler of the engine.
+  private func scheduler() -> any ArrayScheduler {
+    options.engine == .slurm
+      ? SlurmScheduler(
+        settings: pipeline.cluster, executable: pool.executable.string, workers: clusterWorkers)
+      : ManualScheduler(slots: Self.manualSlots)
+  }
+
+  /// 16: nobody says how many tasks will run at a time.
+  private static let manualSlots = 16
+
+  /// Takes over the results of arrays that were taken back: what their tasks had committed by then.
+  func takeLeftovers(_ stores: [FoundStore], _ setting: Setting) async throws {
+    let folders = try BundleFolder.folders(in: clusterState)
+    guard !folders.isEmpty else { return }
+    let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    for folder in folders where try !folder.isPermitted {
+      guard var array = try? ClusterArray(at: folder) else {
+        try DurableFile.removeTree(folder.path)
+        continue
+      }
+      try await takeLast(&array, found, setting)
+    }
+  }
+
+  /// Writes down the results of an array that is over, and removes its folder unless somebody is still
+  /// at work in it.
+  private func takeLast(
+    _ array: inout ClusterArray, _ found: [FilePath: FoundStore], _ setting: Setting
+  ) async throws {
+    try array.folder.revoke()
+    let isAlive = array.isAlive()
+    let known = Dictionary(
+      array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    for line in try array.read() {
+      guard let result = line.result, result.isFinal,
+        let store = found[FilePath(result.store)] ?? known[FilePath(result.store)]
+      else { continue }
+      _ = try await outcome(result, of: store, lane: nil, setting)
+    }
+    // One that is alive may have committed a store and not said so yet.
+    guard !isAlive, !array.isAlive() else { return }
+    for store in array.stores.joined() { try clear(store, setting) }
+    try DurableFile.removeTree(array.folder.path)
+  }
+
+  /// Removes the run directory that a task left which ended between a store's result and its own end.
+  private func clear(_ store: FoundStore, _ setting: Setting) throws {
+    let directory = directory(of: store)
+    guard let known = setting.books.entry(of: store.path), known.run == setting.books.run,
+      known.verdict == .migrated || known.verdict == .sameModel, try directory.exists,
+      try !FileLock.isHeld(at: directory.lock)
+    else { return }
+    try directory.remove()
+  }
+
+  /// Writes down what became of a store on the cluster.
+  private func outcome(
+    _ line: BundleResult, of store: FoundStore, lane: Int?, _ setting: Setting
+  ) async throws -> Outcome {
+    let books = setting.books
+    let result = line.end.whole
+    let known = books.entry(of: store.path)
+    if result.verdict == .sameModel, let known, known.verdict == .migrated,
+      known.run == books.run
+    {
+      return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
+    }
+    let facts = StoreFacts(
+      store: store, started: line.started, ended: line.ended, lane: lane, mark: line.mark,
+      host: line.host)
+    // A start that was killed may have written it down.
+    let isKnown = known?.run == books.run && known?.time == line.ended
+    if !isKnown {
+      if line.isFinal { try await books.record(result, facts) } else { books.add(result, facts) }
+    }
+    return Outcome(store: store, result: result)
+  }
+
+  /// Brings the stores to their end by bundles that others work on.
+  ///
+  /// - Throws: ``ClusterError``. What was submitted goes on then, and the next start takes it up.
+  func migrateOnCluster(
+    _ waves: [[FoundStore]], _ setting: Setting, _ summary: inout PipelineSummary
+  ) async throws {
+    try checkVolumes()
+    let scheduler = scheduler()
+    var work = ClusterWork(
+      self, scheduler, try await scheduler.limits(), books: setting.books)
+    let found = Dictionary(
+      waves.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    try await adopt(&work, found, setting)
+    var flow = RunFlow(
+      queue: StoreQueue(waves: waves, workerCount: Int.max / 4, need: { _ in 0 }),
+      limits: pipeline.limits, inUse: pipeline.stores.inUse)
+    var follow = ClusterFollowing()
+    look(&flow, setting, isFirst: true)
+    // Tasks clear up after their last store.
+    while !Task.isCancelled, flow.advance() || (flow.stop == nil && !work.isEmpty) {
+      announceWave(&follow, flow)
+      let held = flow.held(load: nil)
+      if held == nil {
+        try await begin(&work, &flow, &follow, setting, &summary)
+        for submission in try await work.submitWaiting() { observe(.submitted(submission)) }
+      }
+      let isIdle = try await takeNews(&work, &flow, &follow, setting, &summary)
+      for submission in try await work.look(at: Date().timeIntervalSince1970) {
+        observe(.submitted(submission))
+      }
+      follow.tellStuck(work.report) { observe(.note($0)) }
+      look(&flow, setting, isFirst: false)
+      tell(flow, follow.running, held: held, summary, setting, work.report)
+      if options.isDetached, held == nil, !work.isEmpty, work.isSubmitted { break }
+      if isIdle { try? await Task.sleep(for: follow.pause) }
+    }
+    if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
+      try await detach(work, scheduler)
+      summary.detached = true
+    } else if !work.isEmpty {
+      try await stop(&work, &flow, &follow, setting, &summary)
+    }
+    if !setting.lease.isCurrent { flow.look(at: 0, holdsLease: false) }
+    summary.pending = 0
+    summary.countTheRest()
+    (summary.resubmitted, summary.neverStarted) = (
+      work.report.resubmitted, work.report.neverStarted
+    )
+    summary.restarted = work.restarted
+    summary.take(flow)
+  }
+
+  /// Takes up what earlier starts of the same run have submitted, and takes back the rest.
+  private func adopt(
+    _ work: inout ClusterWork, _ found: [FilePath: FoundStore], _ setting: Setting
+  ) async throws {
+    for folder in try BundleFolder.folders(in: clusterState) where try folder.isPermitted {
+      var array = try ClusterArray(at: folder)
+      let isOurs =
+        array.header.run == setting.books.run && array.header.settings == setting.books.settings
+        && !options.isFresh
+      let store = array.header.units.flatMap { found[FilePath($0.store)] }
+      if isOurs, !array.isOfUnits || store != nil {
+        work.adopt(array, store: store)
+        observe(.note("Attached to \(array.name), \(array.header.bundles.count) bundles."))
+      } else {
+        try folder.revoke()
+        await work.scheduler.cancel([array.name])
+        try await takeLast(&array, found, setting)
+        observe(.note("\(array.name) is of another run or other settings, and was cancelled."))
+      }
+    }
+  }
+
+  private func announceWave(_ follow: inout ClusterFollowing, _ flow: RunFlow) {
+    guard follow.wave != flow.queue.wave else { return }
+    follow.wave = flow.queue.wave
+    guard flow.waves > 1 else { return }
+    observe(
+      .wave(
+        WaveStart(
+          wave: follow.wave + 1, waves: flow.waves, stores: flow.queue.waveSizes[follow.wave])))
+  }
+
+  /// Begins what may: stores for which nothing is to be done come to their end, the others are cut into
+  /// bundles.
+  private func begin(
+    _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
+    _ setting: Setting, _ summary: inout PipelineSummary
+  ) async throws {
+    var stores: [FoundStore] = []
+    let now = Date().timeIntervalSince1970
+    while let (store, _) = flow.next(at: now) { stores.append(store) }
+    guard !stores.isEmpty else { return }
+    let outcomes = await settled(stores, setting)
+    var left: [FoundStore] = []
+    for (store, outcome) in zip(stores, outcomes) {
+      if let outcome = outcome ?? follow.early.removeValue(forKey: store.path) {
+        take(outcome, &flow, &summary)
+      } else {
+        follow.inFlight.insert(store.path)
+        if !work.owns(store) { left.append(store) }
+      }
+    }
+    let wave = flow.queue.wave
+    let (rest, made) = (left, work)
+    work = try await onOwnThread {
+      var work = made
+      try work.add(rest, wave: wave)
+      return work
+    }
+  }
+
+  /// Looks at many stores side by side: each costs a few calls to a volume that may be far away.
+  private func settled(_ stores: [FoundStore], _ setting: Setting) async -> [Outcome?] {
+    var outcomes: [Outcome?] = Array(repeating: nil, count: stores.count)
+    await withTaskGroup(of: [(Int, Outcome?)].self) { group in
+      let size = max(1, (stores.count + 15) / 16)
+      for start in stride(from: 0, to: stores.count, by: size) {
+        group.addTask {
+          (start..<min(stores.count, start + size)).map { ($0, settled(stores[$0], setting)) }
+        }
+      }
+      for await part in group { for (place, outcome) in part { outcomes[place] = outcome } }
+    }
+    return outcomes
+  }
+
+  /// Takes what the folders say since the last look.
+  ///
+  /// - Returns: Whether there was nothing new.
+  @discardableResult
+  private func takeNews(
+    _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
+    _ setting: Setting, _ summary: inout PipelineSummary
+  ) async throws -> Bool {
+    let made = work
+    let (next, news) = try await onOwnThread {
+      var work = made
+      let news = try work.read()
+      return (work, news)
+    }
+    work = next
+    for (path, event) in news.events {
+      observe(.store(FoundStore(path: path, root: path, bytes: 0), event))
+    }
+    let outcomes = try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
+      for (place, (store, line)) in news.results.enumerated() {
+        let lane = follow.lane(of: line, lanes)
+        group.addTask { (place, try await outcome(line, of: store, lane: lane, setting)) }
+      }
+      var outcomes: [Int: Outcome] = [:]
+      for try await (place, outcome) in group { outcomes[place] = outcome }
+      return outcomes
+    }
+    for place in news.results.indices {
+      guard let outcome = outcomes[place] else { continue }
+      guard follow.inFlight.remove(outcome.store.path) != nil else {
+        // Of a store that is settled, or whose wave has not begun in this start.
+        follow.early[outcome.store.path] = outcome
+        continue
+      }
+      take(outcome, &flow, &summary)
+    }
+    for var array in try work.takeFinished() { try await takeLast(&array, [:], setting) }
+    return news.results.isEmpty
+  }
+
+  /// Takes everything back, and what became of stores until then.
+  private func stop(
+    _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
+    _ setting: Setting, _ summary: inout PipelineSummary
+  ) async throws {
+    guard setting.lease.isCurrent else { return }
+    try await work.revokeAll()
+    await work.waitForEnds(seconds: Self.stopSeconds)
+    try await takeNews(&work, &flow, &follow, setting, &summary)
+    for var array in work.arrays { try await takeLast(&array, [:], setting) }
+  }
+
+  /// 4 s, of the 8 that a stop may take.
+  private static let stopSeconds = 4.0
+
+  /// Leaves the work to the cluster. Where it can, it starts this command again when the work is over.
+  private func detach(_ work: ClusterWork, _ scheduler: any ArrayScheduler) async throws {
+    let name = "next-" + (work.names.last ?? "")
+    guard !context.follower.isEmpty else { return }
+    let job = try await scheduler.submitFollower(
+      context.follower, name: name, in: BundleFolder.all(in: clusterState), after: work.names)
+    if let job { observe(.note("Job \(job) runs this command again when the bundles are over.")) }
+  }
+}
+
+/// What the coordinator remembers of stores that others have in hand.
+struct ClusterFollowing {
+  var wave = -1
+  /// Stores that have begun and have no result.
+  var inFlight: Set<FilePath> = []
+  /// Results of stores that have not begun.
+  var early: [FilePath: PipelineRun.Outcome] = [:]
+  /// Nothing, or the list would be thousands of paths.
+  let running: Set<FoundStore> = []
+  private var said: Set<String> = []
+  private var lanes: [String: Int] = [:]
+
+  /// Half a second: results are taken over as they come, and nobody waits for it but the last bundle.
+  let pause = Duration.milliseconds(500)
+
+  /// The lane of a process on another machine.
+  mutating func lane(of line: BundleResult, _ numbers: LaneNumbers) -> Int? {
+    guard let lane = line.lane else { return nil }
+    let name = "\(line.host) \(lane)"
+    if let known = lanes[name] { return known }
+    let number = numbers.take()
+    lanes[name] = number
+    return number
+  }
+
+  /// Says once why tasks do not begin.
+  mutating func tellStuck(_ report: ClusterProgress, _ say: (String) -> Void) {
+    for reason in report.stuck where said.insert(reason).inserted {
+      say(
+        "Tasks do not begin: \(reason). This does not pass by itself; see `sinfo -R` and "
+          + "`scontrol show job`.")
+    }
+  }
+}
+
+extension ClusterWork {
+  /// Whether everything that is cut is submitted.
+  var isSubmitted: Bool { arrays.allSatisfy { $0.progress.waiting == 0 } }
+
+  /// - Throws: ``ClusterError/underWay(state:arrays:)`` where work of the state folder is on a cluster.
+  static func requireNone(in state: FilePath) throws {
+    let names = try BundleFolder.folders(in: state.absolute).filter { try $0.isPermitted }.map(
+      \.name)
+    guard names.isEmpty else {
+      throw ClusterError.underWay(state: BundleFolder.all(in: state).string, arrays: names)
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import Foundation
+import GodwitPrograms
+import SystemPackage
+
+/// Slurm, by its commands. The cluster is the one that `SLURM_CONF` or the machine names.
+///
+/// Jobs are known by their names, which are used once: a controller that was killed may forget a job
+/// and give its number to another.
+struct SlurmScheduler: ArrayScheduler {
+  let settings: ClusterSettings
+  /// What the tasks run.
+  let executable: String
+  /// Processors of a task.
+  let workers: Int
+  /// Where Slurm's commands are; nil for the `PATH`.
+  var folder: FilePath?
+
+  /// How long a command may take: its own limit for a controller that does not answer is shorter.
+  private static let timeoutSeconds = 60
+
+  static func jobName(of array: String) -> String { "godwit-" + array }
+
+  func limits() async throws -> SchedulerLimits {
+    let config = try await output("scontrol", ["show", "config"])
+    var values: [String: Int] = [:]
+    for line in config.split(separator: "\n") {
+      let parts = line.split(separator: "=", maxSplits: 1)
+        .map { $0.trimmingCharacters(in: .whitespaces) }
+      if parts.count == 2, let number = Int(parts[1]) { values[parts[0]] = number }
+    }
+    var limits = SchedulerLimits(slots: max(1, try await processors() / workers))
+    // The highest index is one less than MaxArraySize says.
+    let most = (values["MaxArraySize"] ?? 1_001) - 1
+    limits.arrayTasks = max(1, min(settings.arrayMax, ClusterSettings.mostTasks, most))
+    // Others use the cluster, too.
+    limits.tasks = max(limits.arrayTasks, (values["MaxJobCount"] ?? 10_000) / 2)
+    return limits
+  }
+
+  /// Of the machines that may be used.
+  private func processors() async throws -> Int {
+    let text = try await output("sinfo", ["-h", "-N", "-o", "%c %T"] + partition)
+    let machines = text.split(separator: "\n").compactMap { line -> Int? in
+      let fields = line.split(separator: " ")
+      guard fields.count == 2, let count = Int(fields[0]) else { return nil }
+      return Self.isUsable(fields[1]) ? count : nil
+    }.sorted(by: >)
+    return machines.prefix(settings.nodes ?? machines.count).reduce(0, +)
+  }
+
+  /// The machines that may be used.
+  func nodes() async throws -> [String] {
+    let text = try await output("sinfo", ["-h", "-N", "-o", "%N %T"] + partition)
+    let names = text.split(separator: "\n").compactMap { line -> String? in
+      let fields = line.split(separator: " ")
+      return fields.count == 2 && Self.isUsable(fields[1]) ? String(fields[0]) : nil
+    }
+    return Set(names).sorted()
+  }
+
+  /// Has one machine look at the shared file system.
+  func submitProbe(
+    _ folder: FilePath, _ roots: [FilePath], node: String, name: String
+  ) async throws {
+    let arguments =
+      common(name: name, log: folder.appending(node + ".log"), folder: folder)
+      + ["--nodelist=\(node)", "--time=2"]
+    let options = roots.flatMap { ["--root", $0.string] }
+    _ = try await submit(
+      arguments, [executable, "worker", "--probe", folder.string] + options)
+  }
+
+  private static func isUsable(_ state: Substring) -> Bool {
+    ["idle", "mixed", "allocated", "completing"].contains { state.hasPrefix($0) }
+      && !state.hasSuffix("*")
+  }
+
+  private var partition: [String] { settings.partition.map { ["--partition=\($0)"] } ?? [] }
+
+  func submit(_ array: BundleFolder, _ indices: [Int], after: [String]) async throws -> String {
+    var arguments = common(name: array.name, log: array.log, folder: array.path)
+    var list = "--array=" + Self.text(of: indices)
+    if settings.nodes != nil {
+      // Arrays follow one another then: together they would use more.
+      list += "%\(try await max(1, processors() / workers))"
+    }
+    arguments += [list, "--cpus-per-task=\(workers)"]
+    arguments += try await dependency(on: after)
+    let command = [
+      executable, "worker", "--manifest", array.manifest.string, "--index-from",
+      "SLURM_ARRAY_TASK_ID",
+    ]
+    return try await submit(arguments, command)
+  }
+
+  private func common(name: String, log: FilePath, folder: FilePath) -> [String] {
+    var arguments = [
+      "--parsable", "--job-name=" + Self.jobName(of: name), "--requeue", "--nodes=1",
+      "--ntasks=1",
+      // Truncated otherwise when a task is started again; one file, since each costs an inode.
+      "--output=" + log.string, "--open-mode=append", "--chdir=" + folder.string, export,
+    ]
+    arguments += partition
+    if let account = settings.account { arguments.append("--account=\(account)") }
+    if let seconds = settings.timeSeconds {
+      arguments.append("--time=\(max(1, Int((seconds / 60).rounded(.up))))")
+    }
+    return arguments + settings.sbatch
+  }
+
+  /// A fixed environment: that of whoever submits would go along otherwise.
+  private var export: String {
+    let names = [
+      "SLURM_CONF", "LD_LIBRARY_PATH", "TZ", "TMPDIR", "GODWIT_LEASE", "GODWIT_WORKER_TIMEOUT",
+    ]
+    let known = names.filter { ProcessInfo.processInfo.environment[$0] != nil }
+    return "--export=" + (known + ["PATH"]).joined(separator: ",")
+  }
+
+  private func submit(_ arguments: [String], _ command: [String]) async throws -> String {
+    let words = command.map { "'" + $0.replacingOccurrences(of: "'", with: "'\\''") + "'" }
+    let script = "#!/bin/sh\nexec \(words.joined(separator: " "))\n"
+    let text = try await output("sbatch", arguments, input: script)
+    return String(text.prefix { $0 != ";" && $0 != "\n" })
+  }
+
+  func submitFollower(
+    _ command: [String], name: String, in folder: FilePath, after: [String]
+  ) async throws -> String? {
+    let arguments =
+      common(name: name, log: folder.appending("follower.log"), folder: folder)
+      + (try await dependency(on: after))
+    return try await submit(arguments, command)
+  }
+
+  /// Only jobs that are there still: a dependency on one that Slurm has forgotten is refused or counts
+  /// as fulfilled.
+  private func dependency(on arrays: [String]) async throws -> [String] {
+    guard !arrays.isEmpty else { return [] }
+    let jobs = try await list(arrays)
+    let numbers = Set(jobs.map(\.job)).sorted()
+    return numbers.isEmpty
+      ? [] : ["--dependency=afterany:" + numbers.joined(separator: ":")]
+  }
+
+  func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]? {
+    guard !arrays.isEmpty else { return [:] }
+    guard let jobs = try? await list(arrays) else { return nil }
+    var tasks: [String: [Int: TaskState]] = [:]
+    for job in jobs { tasks[job.array, default: [:]][job.index] = job.state }
+    return tasks
+  }
+
+  private struct Job {
+    var array: String
+    var job: String
+    var index: Int
+    var state: TaskState
+  }
+
+  private func list(_ arrays: [String]) async throws -> [Job] {
+    var jobs: [Job] = []
+    // So many names fit on a command line.
+    for start in stride(from: 0, to: arrays.count, by: 200) {
+      let names = arrays[start..<min(arrays.count, start + 200)].map(Self.jobName(of:))
+      let text = try await output(
+        "squeue",
+        [
+          "--noheader", "--array", "--name=" + names.joined(separator: ","),
+          "--format=%j|%F|%K|%T|%r|%N",
+        ])
+      jobs += text.split(separator: "\n").compactMap(Self.job)
+    }
+    return jobs
+  }
+
+  private static func job(_ line: Substring) -> Job? {
+    let fields = line.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+    guard fields.count == 6, fields[0].hasPrefix("godwit-"), let index = Int(fields[2]) else {
+      return nil
+    }
+    return Job(
+      array: String(fields[0].dropFirst("godwit-".count)), job: fields[1], index: index,
+      state: TaskState(
+        state: fields[3], reason: fields[4], node: fields[5], name: "\(fields[1])_\(index)"))
+  }
+
+  func cancel(_ arrays: [String]) async {
+    // scancel(1) takes one name: of several the last would count.
+    for array in arrays {
+      _ = try? await output("scancel", ["--quiet", "--jobname=" + Self.jobName(of: array)])
+    }
+  }
+
+  func cancel(tasks: [String]) async {
+    for start in stride(from: 0, to: tasks.count, by: 500) {
+      _ = try? await output(
+        "scancel", ["--quiet"] + tasks[start..<min(tasks.count, start + 500)])
+    }
+  }
+
+  /// Runs a command of Slurm's to its end.
+  ///
+  /// - Throws: ``ClusterError/scheduler(message:)``: a command that fails and says nothing says nothing
+  ///   of any job either.
+  private func output(_ name: String, _ arguments: [String], input: String = "") async throws
+    -> String
+  {
+    let known = folder.map { HelperProgram(path: $0.appending(name).string) }
+    guard let program = known ?? HelperProgram(named: name) else {
+      throw ClusterError.scheduler(
+        message: "\(name) is not on the PATH. Install Slurm's client commands (slurm-client on "
+          + "Debian), or use --engine local.")
+    }
+    let ending: HelperProgram.Ending
+    do {
+      ending = try await onOwnThread {
+        try program.run(arguments, input: input, timeoutSeconds: Self.timeoutSeconds)
+      }
+    } catch {
+      throw ClusterError.scheduler(message: "\(name) could not be started: \(error)")
+    }
+    guard ending.status == 0 else {
+      throw ClusterError.scheduler(
+        message: "\(name) failed: \(ending.tookTooLong ? "no answer" : ending.message). Check the "
+          + "cluster with sinfo, and the keys of engine: slurm.")
+    }
+    return String(decoding: ending.output, as: UTF8.self)
+  }
+
+  /// `0-3,7`: as sbatch reads it.
+  static func text(of indices: [Int]) -> String {
+    var parts: [String] = []
+    var place = 0
+    while place < indices.count {
+      var end = place
+      while end + 1 < indices.count, indices[end + 1] == indices[end] + 1 { end += 1 }
+      parts.append(place == end ? "\(indices[place])" : "\(indices[place])-\(indices[end])")
+      place = end + 1
+    }
+    return parts.joined(separator: ",")
+  }
+}
+
+extension TaskState {
+  /// As squeue(1) gives them by `%T`, `%r` and `%N`.
+  init(state: String, reason: String, node: String, name: String = "") {
+    self.name = name
+    self.reason = reason
+    self.node = node.isEmpty ? nil : node
+    let lower = reason.lowercased()
+    // "launch failed requeued held", JobHeldUser, JobHeldAdmin, DependencyNeverSatisfied.
+    let isHeld = lower.contains("held") || lower.contains("neversatisfied")
+    phase =
+      switch state {
+      case "RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT", "SIGNALING", "SUSPENDED": .running
+      default: isHeld ? .held : .waiting
+      }
+  }
+}

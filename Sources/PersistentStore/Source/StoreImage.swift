@@ -1,0 +1,158 @@
+import GodwitDurableFiles
+import GodwitSQLite
+import SystemPackage
+
+/// A private copy of a damaged store's main file, with what is committed in its WAL in place.
+///
+/// Unlike ``StoreSnapshot`` it judges nothing: pages are copied as they are, and sectors that the
+/// disk does not give become zeros. The source is only read.
+package struct StoreImage {
+  package let path: FilePath
+  /// Of the source, when it was copied.
+  package private(set) var bytes: Int64 = 0
+  /// Pages taken from the WAL.
+  package private(set) var logPages = 0
+  /// Bytes at the end of the WAL that no valid transaction covers.
+  package private(set) var unusedLogBytes: Int64 = 0
+  /// Bytes of the main file that could not be read.
+  package private(set) var unreadableBytes: Int64 = 0
+  /// Whether a rollback journal was played back; nil where there is none.
+  package private(set) var isJournalPlayedBack: Bool?
+
+  private static let attempts = 3
+
+  /// - Parameter folder: Belongs to the caller alone.
+  /// - Throws: ``StoreError``; ``StoreError/changed(_:)`` where somebody keeps writing to the store.
+  package init(of files: StoreFiles, in folder: FilePath) throws {
+    try files.checkKinds()
+    path = folder.appending("image.sqlite")
+    for _ in 0..<Self.attempts {
+      let lock = try files.readLock()
+      let identity = try files.identity(hasWriter: lock.hasWriter)
+      (bytes, logPages, unusedLogBytes, unreadableBytes) = (identity.size, 0, 0, 0)
+      if identity.journalSize > 0 { isJournalPlayedBack = try playBack(files, in: folder) }
+      if isJournalPlayedBack != true {
+        try copy(files.store, size: identity.size)
+        try overlay(files.wal, committedBytes: identity.walSize)
+      }
+      if try files.identity(hasWriter: lock.hasWriter) == identity { return }
+    }
+    throw StoreError.changed(files.store)
+  }
+
+  /// Lets SQLite play back a rollback journal in a copy of its own.
+  private func playBack(_ files: StoreFiles, in folder: FilePath) throws -> Bool {
+    do {
+      let copy = try files.clone(in: folder)
+      try DurableFile.rename(copy.store, to: path)
+      return true
+    } catch let error as StoreError {
+      switch error {
+      case .damaged, .superJournal: return false
+      default: throw error
+      }
+    } catch is SQLiteError {
+      return false
+    }
+  }
+}
+
+extension StoreImage {
+  private static let pieceBytes = 1 << 20
+  private static let sectorBytes = 4096
+
+  private mutating func copy(_ source: FilePath, size: Int64) throws {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(
+      byteCount: Self.pieceBytes, alignment: 4096)
+    defer { buffer.deallocate() }
+    do {
+      let input = try RegularFile.open(source)
+      defer { try? input.close() }
+      let output = try FileDescriptor.open(
+        path, .writeOnly, options: [.create, .truncate, .closeOnExec, .noFollow],
+        permissions: .ownerReadWrite)
+      defer { try? output.close() }
+      var offset: Int64 = 0
+      while offset < size {
+        let wanted = Int(min(size - offset, Int64(buffer.count)))
+        let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
+        guard try fill(part, from: input, at: offset) else { break }
+        try output.writeAll(toAbsoluteOffset: offset, UnsafeRawBufferPointer(part))
+        offset += Int64(wanted)
+      }
+    } catch let error as Errno {
+      throw StoreError.cannotCopy(source, to: path, errno: error.rawValue)
+    }
+  }
+
+  /// Reads a piece; sector by sector where the disk does not give all of it.
+  ///
+  /// - Returns: false at the end of the file.
+  private mutating func fill(
+    _ part: UnsafeMutableRawBufferPointer, from input: FileDescriptor, at offset: Int64
+  ) throws -> Bool {
+    var filled = 0
+    while filled < part.count {
+      let rest = UnsafeMutableRawBufferPointer(rebasing: part[filled...])
+      do {
+        let read = try input.read(fromAbsoluteOffset: offset + Int64(filled), into: rest)
+        if read == 0 {
+          rest.initializeMemory(as: UInt8.self, repeating: 0)
+          return filled > 0
+        }
+        filled += read
+      } catch Errno.ioError {
+        let sector = min(rest.count, Self.sectorBytes)
+        let bytes = UnsafeMutableRawBufferPointer(rebasing: rest[..<sector])
+        let read =
+          (try? input.read(fromAbsoluteOffset: offset + Int64(filled), into: bytes)) ?? 0
+        if read < sector {
+          UnsafeMutableRawBufferPointer(rebasing: bytes[read...])
+            .initializeMemory(as: UInt8.self, repeating: 0)
+          unreadableBytes += Int64(sector - read)
+        }
+        filled += sector
+      }
+    }
+    return true
+  }
+
+  /// Puts the pages of committed transactions over those of the main file, as a WAL checkpoint does.
+  ///
+  /// Source: https://sqlite.org/fileformat2.html §4.
+  private mutating func overlay(_ wal: FilePath, committedBytes: Int64) throws {
+    guard let size = try StoreFiles.markIfThere(wal)?.size else { return }
+    unusedLogBytes = max(0, size - committedBytes)
+    guard committedBytes > Int64(CommittedLog.headerSize) else { return }
+    do {
+      let input = try RegularFile.open(wal)
+      defer { try? input.close() }
+      let output = try FileDescriptor.open(path, .writeOnly, options: [.closeOnExec, .noFollow])
+      defer { try? output.close() }
+      var head = [UInt8](repeating: 0, count: CommittedLog.headerSize)
+      _ = try head.withUnsafeMutableBytes { try input.read(fromAbsoluteOffset: 0, into: $0) }
+      let pageSize = Int(head[8...11].reduce(0) { $0 << 8 | UInt32($1) })
+      var frame = [UInt8](repeating: 0, count: CommittedLog.frameHeaderSize + pageSize)
+      var (offset, lastPage) = (Int64(CommittedLog.headerSize), UInt32(0))
+      while offset + Int64(frame.count) <= committedBytes {
+        let read = try frame.withUnsafeMutableBytes {
+          try input.read(fromAbsoluteOffset: offset, into: $0)
+        }
+        guard read == frame.count else { break }
+        let page = frame[0...3].reduce(0) { $0 << 8 | UInt32($1) }
+        let pages = frame[4...7].reduce(0) { $0 << 8 | UInt32($1) }
+        if pages > 0 { lastPage = pages }
+        try frame.withUnsafeBytes { bytes in
+          _ = try output.writeAll(
+            toAbsoluteOffset: Int64(page - 1) * Int64(pageSize),
+            UnsafeRawBufferPointer(rebasing: bytes[CommittedLog.frameHeaderSize...]))
+        }
+        logPages += 1
+        offset += Int64(frame.count)
+      }
+      if lastPage > 0 { try output.resize(to: Int64(lastPage) * Int64(pageSize)) }
+    } catch let error as Errno {
+      throw StoreError.cannotCopy(wal, to: path, errno: error.rawValue)
+    }
+  }
+}

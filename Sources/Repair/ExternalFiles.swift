@@ -1,0 +1,108 @@
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// The files of external binary data: those that rows refer to are copied, values whose file is
+/// missing are lost, and files that no row refers to are named.
+struct ExternalFiles {
+  private let source: FilePath
+  private(set) var copied = 0
+  /// Of files that could not be copied whole.
+  private(set) var lost: [RepairReport.Item] = []
+  private(set) var doubtful: [RepairReport.Item] = []
+
+  init(of store: FilePath) { source = StoreFiles(store).externalDataFolder }
+
+  /// Copies the files that the rows refer to, and clears references to files that are not there.
+  ///
+  /// Where there is no folder at all, references stay: it may only have been left behind when the
+  /// store was copied.
+  mutating func carry(
+    to folder: FilePath, _ connection: Connection, _ binding: StoreBinding, _ mender: Mender
+  ) throws {
+    let names = try names()
+    var used: Set<String> = []
+    for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
+      guard let table = binding.table(of: entity) else { continue }
+      for declared in binding.hierarchy.properties(of: entity) {
+        guard let attribute = declared.property.attribute, declared.property.isStored,
+          attribute.type == .binary, attribute.allowsExternalBinaryDataStorage,
+          let column = binding.column(of: attribute.name, in: entity)
+        else { continue }
+        var missing: [Int64] = []
+        let statement = try connection.prepare(
+          """
+          SELECT Z_PK, CAST(substr(\(quoted(column)), 2, 36) AS TEXT)
+            FROM \(quoted(table.name))
+           WHERE Z_ENT = \(binding.number(of: entity)) AND typeof(\(quoted(column))) = 'blob'
+             AND length(\(quoted(column))) = 38 AND substr(\(quoted(column)), 1, 1) = x'02'
+           ORDER BY Z_PK
+          """)
+        while try statement.step() {
+          guard let name = statement.value(1).text, names?.contains(name) == true,
+            try copy(name, to: folder, isNew: !used.contains(name))
+          else {
+            missing.append(statement.int64(0))
+            continue
+          }
+          used.insert(name)
+        }
+        guard !missing.isEmpty else { continue }
+        try clear(
+          KeyRanges(missing), entity, attribute.name, names == nil ? nil : (table.name, column),
+          connection, mender)
+      }
+    }
+    let orphans = (names ?? []).subtracting(used).sorted()
+    if !orphans.isEmpty {
+      lost.append(
+        .init(
+          .externalData, count: Int64(orphans.count), names: orphans,
+          "files that no object refers to; they stay beside the source"))
+    }
+  }
+
+  /// The names of its files; nil without such a folder.
+  private func names() throws -> Set<String>? {
+    guard try FileKind(at: source) == .folder else { return nil }
+    return Set(
+      try DurableFile.names(in: source).filter { name in
+        var bytes = [0x02] + Array(name.utf8) + [0]
+        return bytes.withUnsafeMutableBytes { RowRules.isFileName(UnsafeRawBufferPointer($0)) }
+      })
+  }
+
+  /// - Returns: Whether the file is there now.
+  private mutating func copy(_ name: String, to folder: FilePath, isNew: Bool) throws -> Bool {
+    guard isNew else { return true }
+    let file = source.appending(name)
+    // A link may lead anywhere.
+    guard try FileKind(at: file) == .regular else { return false }
+    do {
+      try DurableFile.makeFolder(folder)
+      try DurableFile.copy(file, to: folder.appending(name))
+      copied += 1
+      return true
+    } catch let error as DurabilityError where error.errno == .ioError {
+      try DurableFile.removeIfPresent(folder.appending(name))
+      return false
+    }
+  }
+
+  private mutating func clear(
+    _ keys: KeyRanges, _ entity: EntityName, _ property: String,
+    _ place: (table: String, column: String)?, _ connection: Connection, _ mender: Mender
+  ) throws {
+    guard let place else {
+      doubtful.append(
+        .init(
+          .externalData, entity: entity.rawValue, property: property, keys: keys,
+          "refers to files, and there is no folder \(source.lastComponent?.string ?? "") beside the "
+            + "source; put it beside the output, or the values are lost"))
+      return
+    }
+    try mender.replaceLostValue(of: property, entity, keys, place.table, place.column)
+  }
+}

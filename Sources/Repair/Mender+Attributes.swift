@@ -1,0 +1,227 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+extension Mender {
+  /// Values that the rules of their attribute refuse.
+  func mendAttributes() throws {
+    for rule in rules where [.required, .type, .external].contains(rule.kind) {
+      guard let entity = rule.entity, let property = rule.property,
+        let found = column(property, of: entity), let table = binding.table(of: entity)
+      else { continue }
+      if rule.kind != .required { try restore(rule, found, table) }
+      let keys = try keys(rule)
+      guard !keys.isEmpty else { continue }
+      let (value, words) = replacement(of: found.attribute, entity, isLeaf: found.isLeaf)
+      try connection.execute(
+        "UPDATE \(quoted(table.name)) SET \(quoted(found.column)) = \(value) "
+          + "WHERE Z_PK IN (\(selection(rule)))")
+      lost.append(
+        .init(
+          .value, entity: entity.rawValue, property: property, keys: keys,
+          "\(rule.message); now it is \(words)"))
+    }
+  }
+
+  /// Values whose external file is missing.
+  func replaceLostValue(
+    of property: String, _ entity: EntityName, _ keys: KeyRanges, _ table: String, _ column: String
+  ) throws {
+    guard let found = self.column(property, of: entity) else { return }
+    let (value, words) = replacement(of: found.attribute, entity, isLeaf: false)
+    let statement = try connection.prepare(
+      "UPDATE \(quoted(table)) SET \(quoted(column)) = \(value) WHERE Z_PK = ?1")
+    for range in keys.ranges {
+      for key in range {
+        try statement.bind(1, key)
+        try statement.run()
+      }
+    }
+    lost.append(
+      .init(
+        .value, entity: entity.rawValue, property: property, keys: keys,
+        "refers to an external data file that is missing; now it is \(words)"))
+  }
+
+  private struct Found {
+    var column: String
+    var attribute: AttributeDescription
+    var isLeaf = false
+  }
+
+  /// The column of an attribute, or of an element of a composite, `composite.element`.
+  private func column(_ property: String, of entity: EntityName) -> Found? {
+    if let attribute = hierarchy.property(property, of: entity)?.property.attribute,
+      let column = binding.column(of: property, in: entity)
+    {
+      return Found(column: column, attribute: attribute)
+    }
+    for declared in hierarchy.properties(of: entity) {
+      guard let attribute = declared.property.attribute, attribute.type == .composite else {
+        continue
+      }
+      for leaf in binding.layout.leafColumns(of: attribute.name, in: entity)
+      where ([attribute.name] + leaf.path).joined(separator: ".") == property {
+        return Found(
+          column: leaf.column,
+          attribute: AttributeDescription(traits: PropertyTraits(name: property), type: leaf.type),
+          isLeaf: true)
+      }
+    }
+    return nil
+  }
+
+  // MARK: Values that are still there in another form
+
+  /// Takes values back whose record says another type by a single wrong bit: texts that say blob,
+  /// blobs that say text, and a wrong marker of external storage.
+  private func restore(_ rule: RowRule, _ found: Found, _ table: EntityTable) throws {
+    let (name, column) = (quoted(table.name), quoted(found.column))
+    var keys: [Int64] = []
+    if rule.kind == .external {
+      let statement = try connection.prepare(
+        "SELECT a.Z_PK, a.\(column) FROM \(rule.source) WHERE \(rule.condition)")
+      var mended: [(Int64, [UInt8])] = []
+      while try statement.step() {
+        guard let blob = statement.value(1).blob, let value = Self.remarked(blob) else { continue }
+        mended.append((statement.int64(0), value))
+      }
+      for (key, value) in mended {
+        _ = try connection.rows(
+          "UPDATE \(name) SET \(column) = ?1 WHERE Z_PK = ?2", [.blob(value), .integer(key)])
+        keys.append(key)
+      }
+    } else {
+      let isText = found.attribute.type.columnType == "VARCHAR"
+      guard isText || found.attribute.type.columnType == "BLOB" else { return }
+      let statement = try connection.prepare(
+        "SELECT a.Z_PK, a.\(column) FROM \(rule.source) WHERE (\(rule.condition)) "
+          + "AND typeof(a.\(column)) = '\(isText ? "blob" : "text")'")
+      var usable: [Int64] = []
+      while try statement.step() {
+        let value = statement.value(1)
+        if isText, String(validating: value.blob ?? [], as: UTF8.self) == nil { continue }
+        if found.attribute.type == .uuid, value.text?.utf8.count != 16 { continue }
+        usable.append(statement.int64(0))
+      }
+      for key in usable {
+        _ = try connection.rows(
+          "UPDATE \(name) SET \(column) = CAST(\(column) AS \(isText ? "TEXT" : "BLOB")) "
+            + "WHERE Z_PK = ?1", [.integer(key)])
+      }
+      keys = usable
+    }
+    guard !keys.isEmpty else { return }
+    doubtful.append(
+      .init(
+        .value, entity: rule.entity?.rawValue, property: rule.property, keys: KeyRanges(keys),
+        rule.kind == .external
+          ? "had a wrong external storage marker, and the rest is taken for the value"
+          : "was marked as another storage class, and its bytes are taken for the value"))
+  }
+
+  /// The value behind a marker that a single bit makes wrong.
+  private static func remarked(_ blob: [UInt8]) -> [UInt8]? {
+    guard let marker = blob.first, blob.count > 1 else { return nil }
+    var value = blob
+    value[0] = 2
+    if value.withUnsafeBytes({ RowRules.isFileName($0) }) { return value }
+    value[0] = 1
+    return (marker ^ 1).nonzeroBitCount == 1 && marker != 2 ? value : nil
+  }
+
+  // MARK: Values for what is lost
+
+  /// What takes the place of a lost value, as SQL and in words.
+  private func replacement(
+    of attribute: AttributeDescription, _ entity: EntityName, isLeaf: Bool
+  ) -> (sql: String, words: String) {
+    if isLeaf || attribute.traits.isOptional || attribute.derivationExpression != nil {
+      return ("NULL", "absent")
+    }
+    if let value = attribute.defaultValue, let sql = Self.literal(value, attribute) {
+      return (sql, "the default value")
+    }
+    // Distinct where they have to be.
+    let isUnique = hierarchy.order.contains { name in
+      (hierarchy[name]?.uniquenessConstraints ?? []).contains { $0.contains(attribute.name) }
+    }
+    let sql =
+      switch attribute.type {
+      case .boolean: "0"
+      case .integer16, .integer32: isUnique ? "Z_PK % 32768" : "0"
+      case .integer64, .decimal, .date: isUnique ? "Z_PK" : "0"
+      case .double, .float: isUnique ? "CAST(Z_PK AS REAL)" : "0.0"
+      case .string: isUnique ? "'repaired ' || Z_PK" : "''"
+      case .uri: isUnique ? "'x-repaired:' || Z_PK" : "''"
+      case .uuid: "CAST(substr(printf('%016d', Z_PK), -16) AS BLOB)"
+      case .binary: attribute.allowsExternalBinaryDataStorage ? "x'01'" : "x''"
+      case .transformable, .objectID, .undefined, .composite: "x''"
+      }
+    return (sql, "a placeholder, since it is required and has no default value")
+  }
+
+  private static func literal(
+    _ value: StoredDefault, _ attribute: AttributeDescription
+  ) -> String? {
+    switch value {
+    case .integer(let number): return String(number)
+    case .real(let number): return number.isFinite ? "\(number)" : nil
+    case .text(let text):
+      return "'"
+        + text.split(separator: "'", omittingEmptySubsequences: false)
+        .joined(separator: "''") + "'"
+    case .blob(let bytes):
+      let isExternal = attribute.type == .binary && attribute.allowsExternalBinaryDataStorage
+      let digits = ((isExternal ? [1] : []) + bytes).map { byte in
+        (byte < 16 ? "0" : "") + String(byte, radix: 16)
+      }
+      return "x'\(digits.joined())'"
+    }
+  }
+
+  // MARK: Uniqueness
+
+  /// Leaves each value of a constraint to the row with the lowest key.
+  func mendUniqueness() throws {
+    for entity in hierarchy.order {
+      for names in hierarchy[entity]?.uniquenessConstraints ?? [] {
+        let columns = names.compactMap { binding.column(of: $0, in: entity) }
+        guard let table = binding.table(of: entity), columns.count == names.count,
+          !columns.isEmpty
+        else { continue }
+        let listed = columns.map(quoted).joined(separator: ", ")
+        let present = columns.map { "\(quoted($0)) IS NOT NULL" }.joined(separator: " AND ")
+        // The index is over the whole table, other entities' rows included.
+        let repeated = """
+          SELECT Z_PK FROM (
+            SELECT Z_PK, row_number() OVER (PARTITION BY \(listed) ORDER BY Z_PK) AS n
+              FROM \(quoted(table.name)) WHERE \(present))
+           WHERE n > 1
+          """
+        let keys = try keys(repeated)
+        guard !keys.isEmpty else { continue }
+        let optional = names.lastIndex { name in
+          hierarchy.property(name, of: entity)?.property.traits.isOptional ?? false
+        }
+        if let optional {
+          try connection.execute(
+            "UPDATE \(quoted(table.name)) SET \(quoted(columns[optional])) = NULL "
+              + "WHERE Z_PK IN (\(repeated))")
+          lost.append(
+            .init(
+              .value, entity: entity.rawValue, property: names[optional], keys: keys,
+              "breaks a uniqueness constraint; it is absent in all but the first object"))
+        } else {
+          try connection.execute(
+            "DELETE FROM \(quoted(table.name)) WHERE Z_PK IN (\(repeated))")
+          lost.append(
+            .init(
+              .object, entity: table.root.rawValue, keys: keys,
+              "break the uniqueness constraint of \(names.joined(separator: ", ")) of \(entity), "
+                + "none of which may be absent; the first object is kept"))
+        }
+      }
+    }
+  }
+}

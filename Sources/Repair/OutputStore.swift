@@ -1,0 +1,154 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// The sound store, as it is being written: the schema that Core Data gives the model, and the
+/// salvaged rows.
+struct OutputStore {
+  let schema: DestinationSchema
+  let connection: Connection
+  let path: FilePath
+
+  /// Makes the model's tables, without indexes.
+  init(_ hierarchy: EntityHierarchy, at path: FilePath) throws {
+    let layout = StoreLayout(hierarchy)
+    try layout.requireUsable()
+    schema = DestinationSchema(layout)
+    self.path = path
+    connection = try StoreSalvage.create(path)
+    try connection.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+    for statement in layout.statements where statement.kind == .table {
+      try connection.execute(statement.sql)
+    }
+  }
+
+  var layout: StoreLayout { schema.layout }
+
+  /// Copies the rows of the model's tables out of the salvaged file, which is attached as `salvage`.
+  func copyRows(from binding: StoreBinding) throws {
+    try connection.attachImmutable(binding.store.readPath.string, as: "salvage")
+    let numbers = numbers(binding)
+    try connection.execute("BEGIN")
+    for (own, source) in zip(layout.tables, binding.layout.tables) {
+      let columns = Dictionary(
+        source.columns.map { ($0.role, $0.name) }, uniquingKeysWith: { first, _ in first })
+      var (names, values) = (
+        EntityTable.systemColumns, ["Z_PK", renumbered("Z_ENT", numbers), "Z_OPT"]
+      )
+      for column in own.columns {
+        guard let name = columns[column.role], binding.has(name, in: source.name) else { continue }
+        names.append(column.name)
+        if case .targetEntity = column.role {
+          values.append(renumbered(quoted(name), numbers))
+        } else {
+          values.append(quoted(name))
+        }
+      }
+      try connection.execute(
+        """
+        INSERT INTO main.\(quoted(own.name)) (\(names.map(quoted).joined(separator: ", ")))
+        SELECT \(values.joined(separator: ", "))
+          FROM salvage.\(quoted(source.name))
+         ORDER BY Z_PK
+        """)
+    }
+    for (own, source) in zip(layout.joinTables, binding.layout.joinTables) {
+      guard binding.has(source.firstColumn, in: source.name),
+        binding.has(source.secondColumn, in: source.name)
+      else { continue }
+      let pairs = [
+        (own.firstColumn as String?, source.firstColumn as String?),
+        (own.secondColumn, source.secondColumn), (own.firstOrderColumn, source.firstOrderColumn),
+        (own.secondOrderColumn, source.secondOrderColumn),
+      ].compactMap { a, b in
+        if let a, let b, binding.has(b, in: source.name) { (a, b) } else { nil }
+      }
+      try connection.execute(
+        """
+        INSERT OR IGNORE INTO main.\(quoted(own.name)) (\(pairs.map { quoted($0.0) }.joined(separator: ", ")))
+        SELECT \(pairs.map { quoted($0.1) }.joined(separator: ", "))
+          FROM salvage.\(quoted(source.name))
+         ORDER BY rowid
+        """)
+    }
+    try connection.execute("COMMIT")
+  }
+
+  /// Entity numbers that the source gives otherwise than the rules.
+  private func numbers(_ binding: StoreBinding) -> [(from: Int64, to: Int64)] {
+    layout.hierarchy.order.compactMap { name in
+      let (from, to) = (binding.number(of: name), Int64(layout.entityNumbers[name] ?? 0))
+      return from == to ? nil : (from, to)
+    }
+  }
+
+  private func renumbered(_ column: String, _ numbers: [(from: Int64, to: Int64)]) -> String {
+    guard !numbers.isEmpty else { return column }
+    let cases = numbers.map { "WHEN \($0.from) THEN \($0.to)" }.joined(separator: " ")
+    return "CASE \(column) \(cases) ELSE \(column) END"
+  }
+
+  // MARK: Control tables
+
+  /// Makes the indexes, and the control tables with their rows.
+  func finish(
+    highestKeys: [EntityName: Int64], carrying rows: [PrimaryKeyRow], metadata: StoreMetadata,
+    uuid: String
+  ) throws {
+    for statement in layout.statements where statement.kind == .index {
+      try connection.execute(statement.sql)
+    }
+    for statement in DestinationSchema.controlTables { try connection.execute(statement.sql) }
+    for row in schema.primaryKeys(highestKeys: highestKeys, carrying: rows) {
+      _ = try connection.rows(
+        "INSERT INTO Z_PRIMARYKEY (Z_ENT, Z_NAME, Z_SUPER, Z_MAX) VALUES (?1, ?2, ?3, ?4)",
+        [
+          .integer(row.number), .text(row.name), .integer(row.superNumber),
+          .integer(row.highestKey),
+        ])
+    }
+    _ = try connection.rows(
+      "INSERT INTO Z_METADATA (Z_VERSION, Z_UUID, Z_PLIST) VALUES (1, ?1, ?2)",
+      [.text(uuid), .blob(metadata.bytes(migratedTo: layout.hierarchy))])
+    _ = try connection.rows(
+      "INSERT INTO Z_MODELCACHE (Z_CONTENT) VALUES (?1)",
+      [.blob(try layout.hierarchy.modelCacheBytes())])
+  }
+
+  /// Carries a table that is not the model's, with its indexes.
+  ///
+  /// - Returns: How many rows it has, and how many of the salvaged file's its constraints refuse;
+  ///   nil where it cannot be made.
+  func carry(
+    _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column]
+  ) throws -> (rows: Int64, refused: Int64)? {
+    guard let sql = table.sql else { return nil }
+    let statements = [sql] + indexes.compactMap(\.sql)
+    do {
+      let trial = try Connection(path: ":memory:", mode: .create)
+      for statement in statements {
+        _ = try trial.prepare(statement)  // one statement, or several would be run
+        try trial.execute(statement)
+      }
+    } catch let error as SQLiteError where !error.isOutOfMemory {
+      return nil
+    }
+    for statement in statements { try connection.execute(statement) }
+    let listed = columns.map { quoted($0.name) }.joined(separator: ", ")
+    try connection.execute(
+      "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
+        + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")
+    let rows = connection.changes
+    let all =
+      try connection.rows("SELECT count(*) FROM salvage.\(quoted(table.name))").first?.first?
+      .integer ?? rows
+    return (rows, all - rows)
+  }
+
+  /// Closes the file, whose header says WAL as that of Core Data's stores does.
+  func close() throws {
+    try connection.execute("PRAGMA journal_mode = WAL")
+    try connection.close()
+  }
+}

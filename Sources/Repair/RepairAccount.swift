@@ -1,0 +1,345 @@
+import GodwitDigests
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// Puts the report together out of what was found where.
+struct RepairAccount {
+  private let salvage: StoreSalvage
+  var report: RepairReport
+  /// `Z_MAX` of each root entity.
+  private(set) var highestKeys: [EntityName: Int64] = [:]
+  private let mender: Mender
+
+  init(_ salvage: StoreSalvage, _ mender: Mender, store: String, output: String) {
+    self.salvage = salvage
+    self.mender = mender
+    report = RepairReport(store: store, output: output, version: salvage.model.version)
+    report.rebuilt = mender.rebuilt
+    report.lost = mender.lost
+    report.doubtful = mender.doubtful
+    addFile()
+    addStructure()
+  }
+
+  /// No object is left, and some were lost.
+  var isNothingLeft: Bool {
+    report.keptObjects == 0 && report.keptForeignRows == 0
+      && report.lost.contains { $0.subject == .object }
+  }
+
+  // MARK: The file and its structure
+
+  private mutating func addFile() {
+    let (image, file) = (salvage.image, salvage.file)
+    for problem in file.headerProblems {
+      report.rebuilt.append(.init(.file, "has a damaged header: \(problem)"))
+    }
+    if image.unreadableBytes > 0 {
+      report.lost.append(
+        .init(.file, count: image.unreadableBytes, "bytes that the disk does not give"))
+    }
+    if image.unusedLogBytes > 0 {
+      report.lost.append(
+        .init(
+          .file, count: image.unusedLogBytes,
+          "bytes at the end of the WAL that no valid transaction covers"))
+    }
+    if image.isJournalPlayedBack == false {
+      report.doubtful.append(
+        .init(
+          .file,
+          "has a rollback journal that cannot be played back: a transaction may be there in part"))
+    }
+    if !salvage.schema.isWhole {
+      report.doubtful.append(
+        .init(
+          .schema,
+          "pages of sqlite_master are damaged: tables that are not the model's may be "
+            + "missing"))
+    }
+  }
+
+  private mutating func addStructure() {
+    for finding in salvage.structure {
+      let subject: RepairReport.Subject =
+        switch finding.kind {
+        case .control: .primaryKey
+        case .metadata: .metadata
+        case .modelcache: .modelCache
+        case .index: .index
+        default: .schema
+        }
+      guard finding.kind.isFailure else { continue }
+      report.rebuilt.append(.init(subject, entity: finding.entity, finding.message))
+    }
+    for column in salvage.renamedColumns {
+      report.rebuilt.append(
+        .init(
+          .schema, "the column \(column.table).\(column.to) was called \(column.from)"))
+    }
+    for name in salvage.foundTables {
+      report.rebuilt.append(
+        .init(.schema, "pages of the table \(name) were found by what their rows look like"))
+    }
+    let damaged = salvage.evidence.values.flatMap(\.damaged).sorted()
+    if !damaged.isEmpty {
+      report.rebuilt.append(
+        .init(
+          .index, count: Int64(damaged.count), names: damaged, "indexes that were damaged"))
+    }
+    if !salvage.model.isProven {
+      report.doubtful.append(
+        .init(
+          .metadata,
+          "version hashes do not tell the store's model; \(salvage.model.version) has "
+            + "its tables and columns"))
+    }
+    let metadata = salvage.binding.store.metadata
+    if metadata.plist.isEmpty {
+      report.lost.append(.init(.metadata, "the application's metadata"))
+    }
+    if metadata.uuid == nil || metadata.problems.contains(.oddUUID) {
+      report.lost.append(.init(.metadata, "the store's UUID; the output has a new one"))
+    }
+  }
+
+  // MARK: Objects
+
+  /// Counts what the output has, and names what it lacks.
+  mutating func count(in store: OutputStore) throws {
+    let stored = storedHighestKeys()
+    for (own, source) in zip(store.layout.tables, salvage.binding.layout.tables) {
+      var keys: [Int64: KeyRanges] = [:]
+      let statement = try store.connection.prepare(
+        "SELECT Z_ENT, Z_PK FROM \(quoted(own.name)) ORDER BY Z_ENT, Z_PK")
+      while try statement.step() {
+        keys[statement.int64(0), default: KeyRanges()].insert(statement.int64(1))
+      }
+      for entity in own.entities {
+        guard let found = keys[Int64(store.layout.entityNumbers[entity] ?? 0)] else { continue }
+        report.kept.append(.init(entity: entity.rawValue, count: found.count, primaryKeys: found))
+      }
+      let highest = keys.values.compactMap { $0.ranges.last?.upperBound }.max() ?? 0
+      addLost(own, source.name, stored[own.root], highest: highest)
+    }
+    for (own, source) in zip(store.layout.joinTables, salvage.binding.layout.joinTables) {
+      report.keptPairs +=
+        try store.connection.rows("SELECT count(*) FROM \(quoted(own.name))").first?.first?.integer
+        ?? 0
+      addLostPairs(own, source.name)
+    }
+  }
+
+  /// `Z_MAX` as the source has it, where that can be.
+  private func storedHighestKeys() -> [EntityName: Int64] {
+    var found: [EntityName: Int64] = [:]
+    for row in salvage.binding.store.entityKeys {
+      let name = EntityName(row.name)
+      guard salvage.model.hierarchy.contains(name),
+        salvage.model.hierarchy[name]?.superentity == nil,
+        (0..<1 << 62).contains(row.highestKey)
+      else { continue }
+      found[name] = row.highestKey
+    }
+    return found
+  }
+
+  private mutating func addLost(
+    _ table: EntityTable, _ name: String, _ stored: Int64?, highest: Int64
+  ) {
+    let root = table.root
+    guard let salvaged = salvage.tables[name] else { return }
+    let evidence = salvage.evidence[name]
+    let kept = KeyRanges(
+      union: report.kept.filter { table.entities.contains(EntityName($0.entity)) }
+        .map(\.primaryKeys))
+    var lost = salvaged.lostKeys
+    lost.formUnion(evidence?.lostKeys ?? KeyRanges())
+    if let targets = mender.missingTargets[table.name] {
+      for range in targets.ranges where range.count < 1 << 20 {
+        for key in range where salvaged.gaps.contains(where: { $0.contains(key) }) {
+          lost.insert(key)
+        }
+      }
+    }
+    lost = lost.subtracting(kept)
+    let known = max(highest, lost.ranges.last?.upperBound ?? 0)
+    highestKeys[root] = max(stored ?? 0, known)
+    if let stored, stored < known {
+      report.rebuilt.append(
+        .init(
+          .primaryKey, entity: root.rawValue,
+          "had Z_MAX \(stored), lower than its highest Z_PK \(known)"))
+    }
+    addKnown(lost, of: table, evidence)
+    guard evidence?.isComplete != true else { return }
+    var possible = KeyRanges()
+    // A counter that is too low says nothing.
+    let end = stored.flatMap { $0 >= known ? $0 : nil } ?? .max
+    for gap in salvaged.gaps {
+      let low = max(gap.after.map { $0 == .max ? .max : $0 + 1 } ?? 1, 1)
+      let high = min(gap.upTo ?? end, end)
+      if low <= high { possible.insert(low...high) }
+    }
+    possible = possible.subtracting(kept).subtracting(lost)
+    guard !possible.isEmpty else { return }
+    let pages = salvaged.gaps.map(\.page).filter { $0 > 0 }
+    let place =
+      pages.isEmpty
+      ? "the table \(name) is missing"
+      : "\(pages.count == 1 ? "page" : "pages") "
+        + pages.prefix(10).map { String($0) }.joined(separator: ", ") + " of \(name) cannot be read"
+    report.lost.append(
+      .init(
+        .object, entity: root.rawValue, keys: possible, isCertain: false,
+        "objects with these keys are lost, if there were any: \(place)"))
+  }
+
+  /// Lost rows that something names, each under its entity where that is known, else the root.
+  private mutating func addKnown(
+    _ lost: KeyRanges, of table: EntityTable, _ evidence: IndexEvidence?
+  ) {
+    guard !lost.isEmpty else { return }
+    var byEntity: [EntityName: KeyRanges] = [:]
+    let names = Dictionary(
+      table.entities.map { (salvage.binding.number(of: $0), $0) },
+      uniquingKeysWith: { first, _ in first })
+    for range in lost.ranges {
+      guard evidence?.entityNumbers.isEmpty == false else {
+        byEntity[table.root, default: KeyRanges()].insert(range)
+        continue
+      }
+      for key in range {
+        let entity = evidence?.entityNumbers[key].flatMap { names[$0] } ?? table.root
+        byEntity[entity, default: KeyRanges()].insert(key)
+      }
+    }
+    for (entity, keys) in byEntity.sorted(by: { $0.key < $1.key }) {
+      report.lost.append(
+        .init(.object, entity: entity.rawValue, keys: keys, "objects whose rows cannot be read"))
+    }
+  }
+
+  /// What the records of rows that were kept have lost, and rows that may be wrong.
+  mutating func addRecords() {
+    for source in salvage.binding.layout.tables {
+      guard let table = salvage.tables[source.name] else { continue }
+      let roles = Dictionary(
+        source.columns.map { ($0.name, $0.role) }, uniquingKeysWith: { first, _ in first })
+      for (place, keys) in table.lostValues.sorted(by: { $0.key < $1.key }) {
+        let name = table.columns[place].name
+        report.lost.append(
+          .init(
+            .value, entity: source.root.rawValue, property: roles[name]?.property ?? name,
+            keys: keys, "had a value that cannot be read"))
+      }
+      if !table.doubtfulKeys.isEmpty {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: table.doubtfulKeys,
+            "rows whose records do not add up: values may be wrong"))
+      }
+      if !table.doubtfulOwnKeys.isEmpty {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
+            "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
+      }
+    }
+  }
+
+  private mutating func addLostPairs(_ join: JoinTable, _ name: String) {
+    guard let table = salvage.tables[name], !table.gaps.isEmpty || !table.lostKeys.isEmpty else {
+      return
+    }
+    let evidence = salvage.evidence[name]
+    if let evidence, !evidence.pairs.isEmpty {
+      report.rebuilt.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship,
+          count: Int64(evidence.pairs.count), keys: KeyRanges(evidence.pairs.map(\.first)),
+          "has pairs taken from an index"))
+    }
+    guard evidence?.isComplete != true else { return }
+    report.lost.append(
+      .init(
+        .pair, entity: join.entity.rawValue, property: join.relationship, isCertain: false,
+        "pairs are lost, if there were more: "
+          + (table.gaps.allSatisfy { $0.page == 0 }
+            ? "the table \(name) is missing" : "pages of \(name) cannot be read")))
+  }
+
+  // MARK: Tables that are not the model's
+
+  mutating func carryForeignTables(into store: OutputStore) throws {
+    for entry in salvage.foreignTables {
+      guard let table = salvage.tables[entry.name] else { continue }
+      let indexes = salvage.schema.entries.filter {
+        $0.kind == .index && $0.table == entry.name && $0.sql != nil
+      }
+      guard let found = try store.carry(entry, indexes: indexes, columns: table.columns) else {
+        report.lost.append(
+          .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
+        continue
+      }
+      report.keptForeignRows += found.rows
+      if found.refused > 0 {
+        report.lost.append(
+          .init(
+            .table, count: found.refused, names: [entry.name],
+            "rows that the constraints of their table refuse"))
+      }
+      if !table.gaps.isEmpty {
+        report.lost.append(
+          .init(.table, isCertain: false, names: [entry.name], "rows on pages that cannot be read"))
+      }
+    }
+    if !salvage.unreadableTables.isEmpty {
+      report.lost.append(
+        .init(
+          .table, count: Int64(salvage.unreadableTables.count), names: salvage.unreadableTables,
+          "tables whose columns cannot be understood"))
+    }
+    let left = salvage.schema.entries.filter { entry in
+      entry.kind == .view || (entry.kind == .trigger && !entry.name.hasPrefix("Z_DA_"))
+    }.map(\.name)
+    if !left.isEmpty {
+      report.lost.append(
+        .init(.table, count: Int64(left.count), names: left, "views and triggers, not carried"))
+    }
+  }
+
+  /// The store's UUID; where it is lost, one that follows from the file.
+  func uuid(of metadata: StoreMetadata, image: FilePath) throws -> String {
+    if let uuid = metadata.uuid, !metadata.problems.contains(.oddUUID) { return uuid }
+    var digest = SHA256()
+    let file = try RegularFile.open(image)
+    defer { try? file.close() }
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 16)
+    defer { buffer.deallocate() }
+    while case let count = try file.read(into: buffer), count > 0 {
+      digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+    var bytes = Array(digest.finish().prefix(16))
+    bytes[6] = bytes[6] & 0x0F | 0x40
+    bytes[8] = bytes[8] & 0x3F | 0x80
+    let digits = Array(Hexadecimal.text(of: bytes).uppercased())
+    return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }
+      .joined(separator: "-")
+  }
+}
+
+extension Role {
+  fileprivate var property: String {
+    switch self {
+    case .attribute(_, let name), .toOne(_, let name), .targetEntity(_, let name),
+      .order(_, let name):
+      name
+    case .owner(_, let relationship): relationship
+    case .leaf(_, let composite, let path): ([composite] + path).joined(separator: ".")
+    }
+  }
+}

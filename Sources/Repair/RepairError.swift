@@ -1,0 +1,47 @@
+import GodwitPersistentStore
+import SystemPackage
+
+/// Why a store cannot be repaired. The source is as it was, and there is no output.
+package enum RepairError: Error, Sendable {
+  /// Not a page of a database is in the file.
+  case notADatabase(FilePath)
+  /// No table of Core Data's can be found in it.
+  case notCoreData(FilePath)
+  /// Neither the store nor the models given tell what the rows mean.
+  case noModel(FilePath, givenModels: Bool)
+  /// The model is known, and not a single object can be read.
+  case nothingLeft(FilePath, RepairReport)
+  case outputExists(FilePath)
+  case badOutput(FilePath, reason: String)
+  /// What was made does not keep the rules of `verify`: a mistake of this package's.
+  case notSound(FilePath, [StoreFinding])
+}
+
+extension RepairError: CustomStringConvertible {
+  package var description: String {
+    switch self {
+    case .notADatabase(let path):
+      "\(path) holds no page of an SQLite database, so nothing can be saved. Restore it from a "
+        + "backup."
+    case .notCoreData(let path):
+      "\(path) holds none of Core Data's tables, so nothing can be saved. Give the path of a store, "
+        + "or restore it from a backup."
+    case .noModel(let path, let givenModels):
+      givenModels
+        ? "The model of \(path) is lost, and none of the models given has its tables. Give the "
+          + "version that wrote it with --models."
+        : "The model of \(path) is lost with its metadata or model cache. Give the version that "
+          + "wrote it with --models."
+    case .nothingLeft(let path, _):
+      "No object of \(path) can be read, so nothing can be saved. Restore it from a backup."
+    case .outputExists(let path):
+      "\(path) exists already, and is not overwritten. Give another path with --output."
+    case .badOutput(let path, let reason):
+      "\(path) cannot be written: \(reason). Give another path with --output."
+    case .notSound(let path, let findings):
+      "What was made of \(path) does not keep the rules of a store, so it is not published: "
+        + findings.prefix(3).map(\.description).joined(separator: "; ")
+        + ". This is a mistake of Godwit's; please report it."
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import GodwitDigests
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// Makes a sound store out of what can be read of a damaged one, and accounts for the rest.
+///
+/// The source is opened for reading only. The output is published whole, or not at all.
+package struct StoreRepair {
+  private let source: FilePath
+  private let output: FilePath
+  private let models: [ModelVersion]
+
+  /// - Parameter models: Versions among which the store's own is found, before its cached model.
+  package init(_ source: FilePath, output: FilePath, models: [ModelVersion] = []) {
+    (self.source, self.output, self.models) = (source, output, models)
+  }
+
+  /// - Throws: ``RepairError``; `StoreError`, `DurabilityError` and `SQLiteError` for what has
+  ///   nothing to do with the damage.
+  package func run() throws -> RepairReport {
+    let place = try OutputPlace(output)
+    defer { place.removeDraft() }
+    let salvage = try StoreSalvage(source, models: models, in: place.draft)
+    let template = try template(salvage.model.hierarchy, in: place.draft)
+    let store = try OutputStore(salvage.model.hierarchy, at: place.file)
+    try store.copyRows(from: salvage.binding)
+    let mender = Mender(store.connection, template)
+    try mender.mend()
+    var external = ExternalFiles(of: source)
+    try external.carry(
+      to: StoreFiles(place.file).externalDataFolder, store.connection, template, mender)
+
+    var account = RepairAccount(
+      salvage, mender, store: source.string, output: place.output.string)
+    try account.count(in: store)
+    account.addRecords()
+    account.report.keptExternalFiles = external.copied
+    account.report.lost += external.lost
+    account.report.doubtful += external.doubtful
+    if account.isNothingLeft { throw RepairError.nothingLeft(source, account.report) }
+    let metadata = salvage.binding.store.metadata
+    try store.finish(
+      highestKeys: account.highestKeys, carrying: salvage.binding.store.historyKeys,
+      metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path))
+    try account.carryForeignTables(into: store)
+    for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
+      try store.connection.execute(sql)
+    }
+    try store.connection.execute("DETACH salvage")
+    try store.close()
+    try judge(place, salvage.model.hierarchy)
+    try place.publish()
+    return account.report
+  }
+
+  /// A store of the model without rows: tells where each property lies.
+  private func template(
+    _ hierarchy: EntityHierarchy, in folder: FilePath
+  ) throws -> StoreBinding {
+    let path = folder.appending("template.sqlite")
+    let store = try OutputStore(hierarchy, at: path)
+    try store.finish(
+      highestKeys: [:], carrying: [], metadata: StoreMetadata(uuid: nil, plist: [:]), uuid: "")
+    try store.close()
+    return StoreBinding(try SourceStore(path: path, snapshotFolder: folder), hierarchy)
+  }
+
+  /// What is published keeps every rule of `verify`.
+  private func judge(_ place: OutputPlace, _ hierarchy: EntityHierarchy) throws {
+    let source = try SourceStore(path: place.file, snapshotFolder: place.draft)
+    let findings = try StoreSoundness.check(StoreBinding(source, hierarchy))
+      .filter(\.kind.isFailure)
+    if !findings.isEmpty { throw RepairError.notSound(self.source, findings) }
+  }
+}
+
+/// Where the output goes, and the folder beside it in which it is made.
+struct OutputPlace {
+  let output: FilePath
+  let draft: FilePath
+  /// The output while it is being made: of the name that it will have, which its external data goes
+  /// by.
+  let file: FilePath
+
+  init(_ path: FilePath) throws {
+    let path = path.resolvingFolders
+    guard let name = path.lastComponent else {
+      throw RepairError.badOutput(path, reason: "it is not the name of a file")
+    }
+    let parent = path.removingLastComponent()
+    let folder = parent.isEmpty ? "." : parent
+    guard try FileKind(following: folder) == .folder else {
+      throw RepairError.badOutput(path, reason: "\(folder) is not a folder")
+    }
+    let files = StoreFiles(path)
+    for file in [files.store, files.wal, files.shm, files.journal, files.supportFolder] {
+      if try DurableFile.exists(file) { throw RepairError.outputExists(file) }
+    }
+    var random = SystemRandomNumberGenerator()
+    let suffix = String(random.next() as UInt64, radix: 36)
+    output = path
+    draft = folder.appending(".\(name).repair-\(suffix)")
+    file = draft.appending("output").appending(name)
+    try DurableFile.makeFolder(draft.appending("output"), surviving: .processCrash)
+  }
+
+  func removeDraft() { try? DurableFile.removeTree(draft, surviving: .processCrash) }
+
+  /// External data first, so that whoever sees the store sees all of it.
+  func publish() throws {
+    try DurableFile.syncFile(file)
+    let (made, wanted) = (StoreFiles(file), StoreFiles(output))
+    var moved: FilePath?
+    if try DurableFile.exists(made.supportFolder) {
+      try DurableFile.renameNew(made.supportFolder, to: wanted.supportFolder)
+      moved = wanted.supportFolder
+    }
+    do {
+      try DurableFile.renameNew(file, to: output)
+    } catch {
+      if let moved { try? DurableFile.removeTree(moved) }
+      throw error
+    }
+  }
+}

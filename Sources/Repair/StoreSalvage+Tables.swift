@@ -1,0 +1,221 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+extension StoreSalvage {
+  /// Makes the tables that the model has and the damaged schema lacks, gives columns back their
+  /// names, and binds the model to what is there then.
+  func bindAgain() throws {
+    let layout = binding.layout
+    let salvage = try Connection(path: path.string, mode: .readWrite)
+    for table in layout.tables {
+      let have = binding.store.columns(of: table.name)
+      let wanted =
+        EntityTable.systemColumns.map { (name: $0, type: "INTEGER") }
+        + table.columns.map { (name: $0.name, type: $0.declaredType) }
+      guard !have.isEmpty else {
+        let columns = wanted.map {
+          SchemaSalvage.Column(name: $0.name, type: $0.type, isRowID: $0.name == "Z_PK")
+        }
+        try salvage.execute(TableSalvage.sql(table.name, columns))
+        layoutColumns[table.name] = columns
+        continue
+      }
+      let missing = wanted.enumerated().filter { _, column in
+        !have.contains { $0.name == column.name }
+          && binding.missing.contains("column \(table.name).\(column.name)")
+      }
+      var strange = have.enumerated().filter { _, column in
+        !wanted.contains { $0.name == column.name }
+      }
+      for (place, column) in missing {
+        let match =
+          strange.firstIndex { $0.offset == place && $0.element.type == column.type }
+          ?? (missing.count == 1 && strange.count == 1 && strange[0].element.type == column.type
+            ? 0 : nil)
+        guard let match else {
+          try salvage.execute(
+            "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(quoted(column.name)) \(column.type)")
+          continue
+        }
+        let old = strange.remove(at: match).element.name
+        try salvage.execute(
+          "ALTER TABLE \(quoted(table.name)) RENAME COLUMN \(quoted(old)) TO \(quoted(column.name))"
+        )
+        renamedColumns.append((table.name, old, column.name))
+      }
+    }
+    for join in layout.joinTables where binding.missing.contains("join table \(join.name)") {
+      try mend(join, in: salvage)
+    }
+    try salvage.close()
+    try rebind()
+  }
+
+  /// A join table without one of its key columns is made anew, unless the column has another name.
+  private func mend(_ join: JoinTable, in salvage: Connection) throws {
+    let have = binding.store.columns(of: join.name).map(\.name)
+    if have.isEmpty {
+      let columns = join.columns.map { SchemaSalvage.Column(name: $0, type: "INTEGER") }
+      try salvage.execute(TableSalvage.sql(join.name, columns))
+      layoutColumns[join.name] = columns
+    }
+    for (place, name) in join.columns.enumerated() where !have.isEmpty && !have.contains(name) {
+      guard have.count == join.columns.count, !join.columns.contains(have[place]) else { continue }
+      try salvage.execute(
+        "ALTER TABLE \(quoted(join.name)) RENAME COLUMN \(quoted(have[place])) TO \(quoted(name))")
+      renamedColumns.append((join.name, have[place], name))
+    }
+  }
+
+  /// What the schema, the control tables and the indexes lack, by the rules of `verify`.
+  func judgeStructure() throws -> [StoreFinding] {
+    try StoreSoundness.control(binding) + StoreSoundness.metadata(binding)
+      + StoreSoundness.modelCache(binding)
+  }
+
+  // MARK: Rows
+
+  /// Copies the rows of every table that can be read.
+  func fillTables() throws {
+    let salvage = try Self.create(path)
+    for row in try salvage.rows(
+      "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+    {
+      try salvage.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
+    }
+    let shapes = shapes()
+    try salvage.execute("BEGIN")
+    var homeless: Set<String> = []
+    for name in shapes.keys.sorted() + foreignNames(shapes) {
+      let entry = schema.table(name)
+      guard let columns = layoutColumns[name] ?? renamed(schema.columns(of: name), of: name) else {
+        unreadableTables.append(name)
+        continue
+      }
+      var table = try TableSalvage(
+        name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values)
+      if let entry, entry.root > 0, isLikely(entry.root, shapes[name]) {
+        try table.fill(root: entry.root, orphans: [], of: file)
+      } else {
+        table.addGap(KeyGap(page: entry?.root ?? 0))
+      }
+      if table.gaps.contains(where: { $0.after == nil && $0.upTo == nil }), shapes[name] != nil {
+        homeless.insert(name)
+      }
+      // What Core Data leaves behind when it migrates in place goes where it is empty.
+      let isLeftOver =
+        SchemaObject.isApplicationTable(name) && table.rowCount == 0 && table.gaps.isEmpty
+      if shapes[name] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
+      tables[name] = table
+    }
+    try adoptOrphans(shapes, homeless)
+    try readIndexes(shapes, in: salvage)
+    try salvage.execute("COMMIT")
+    for name in Array(tables.keys) { tables[name]?.end() }
+    for entry in schema.entries where entry.kind == .trigger && entry.name.hasPrefix("Z_DA_") {
+      guard let sql = entry.sql, (try? salvage.prepare(sql)) != nil else { continue }
+      try? salvage.execute(sql)
+    }
+    try salvage.close()
+    try rebind()
+  }
+
+  /// What the rows of the model's tables look like, by the names that the store has for them.
+  private func shapes() -> [String: TableShape] {
+    let layout = binding.layout
+    var shapes: [String: TableShape] = [:]
+    for table in layout.tables {
+      let columns =
+        layoutColumns[table.name] ?? renamed(schema.columns(of: table.name), of: table.name) ?? []
+      let numbers = binding.hierarchy.concrete(of: table.root).map { binding.number(of: $0) }
+      shapes[table.name] = TableShape(columns: columns, entityNumbers: Set(numbers))
+    }
+    for join in layout.joinTables {
+      let columns =
+        layoutColumns[join.name] ?? renamed(schema.columns(of: join.name), of: join.name) ?? []
+      shapes[join.name] = TableShape(columns: columns, entityNumbers: nil)
+    }
+    return shapes
+  }
+
+  private func foreignNames(_ shapes: [String: TableShape]) -> [String] {
+    schema.tables.map(\.name).filter { name in
+      shapes[name] == nil && !["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
+    }
+  }
+
+  private func renamed(
+    _ columns: [SchemaSalvage.Column]?, of table: String
+  ) -> [SchemaSalvage.Column]? {
+    columns?.map { column in
+      var column = column
+      for renaming in renamedColumns where renaming.table == table && renaming.from == column.name {
+        column.name = renaming.to
+      }
+      return column
+    }
+  }
+
+  /// False where a root page leads to rows that are not the table's.
+  private func isLikely(_ root: UInt32, _ shape: TableShape?) -> Bool {
+    guard let shape else { return true }
+    let (fitting, rows) = shape.share(below: root, file, values)
+    return rows < 4 || fitting * 4 >= rows
+  }
+
+  /// Gives leaves that no page leads to any more to the tables whose they are: by the pointer maps,
+  /// or, where only one of the tables without a root has such rows, by what they look like.
+  private func adoptOrphans(_ shapes: [String: TableShape], _ homeless: Set<String>) throws {
+    // Where every tree is whole, pages that none of them reads were never a table's.
+    guard !schema.isWhole || tables.values.contains(where: { !$0.gaps.isEmpty }) else { return }
+    let reader = DamagedTreeReader(file, .table, tree: 0)
+    let names = Dictionary(
+      tables.map { ($0.value.tree, $0.key) }, uniquingKeysWith: { first, _ in first })
+    for group in file.orphanGroups(of: reader) {
+      if group.owner != DamagedFile.unclaimed {
+        guard let name = names[group.owner], var table = tables[name] else { continue }
+        try table.fill(root: nil, orphans: group.leaves, of: file)
+        tables[name] = table
+        continue
+      }
+      let fitting = homeless.filter { name in
+        guard let shape = shapes[name] else { return false }
+        var (fitting, rows) = (0, 0)
+        for leaf in group.leaves.prefix(8) {
+          let share = shape.share(below: leaf, file, values)
+          (fitting, rows) = (fitting + share.fitting, rows + share.rows)
+        }
+        return rows > 0 && fitting * 10 >= rows * 9
+      }
+      guard fitting.count == 1, let name = fitting.first, var table = tables[name] else { continue }
+      try table.fill(root: nil, orphans: group.leaves, of: file)
+      tables[name] = table
+      if !foundTables.contains(name) { foundTables.append(name) }
+    }
+  }
+
+  /// Asks the indexes which rows are lost, and takes lost pairs of join tables from them.
+  private func readIndexes(_ shapes: [String: TableShape], in salvage: Connection) throws {
+    let joins = Dictionary(
+      binding.layout.joinTables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+    for name in shapes.keys.sorted() {
+      guard let table = tables[name] else { continue }
+      let join = joins[name]
+      let found = try IndexEvidence(
+        table, schema, file, in: salvage, nextTree: &nextTree,
+        pairColumns: join.map { ($0.firstColumn, $0.secondColumn) })
+      evidence[name] = found
+      guard let join, !found.pairs.isEmpty else { continue }
+      // A table without constraints: what is there twice is dropped with the output's.
+      let insertion = try salvage.prepare(
+        "INSERT INTO \(quoted(name)) (\(quoted(join.firstColumn)), \(quoted(join.secondColumn))) "
+          + "VALUES (?1, ?2)")
+      for pair in found.pairs {
+        try insertion.bind(1, pair.first)
+        try insertion.bind(2, pair.second)
+        try insertion.run()
+      }
+    }
+  }
+}

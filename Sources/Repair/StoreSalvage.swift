@@ -1,0 +1,161 @@
+import GodwitDurableFiles
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+/// All that can be read of a damaged store, in a sound file of its own: the same tables with the
+/// same columns, and no constraints.
+final class StoreSalvage {
+  let image: StoreImage
+  let file: DamagedFile
+  let schema: SchemaSalvage
+  let path: FilePath
+  /// The salvaged file, read; with the model's tables under the names that the store has.
+  private(set) var binding: StoreBinding
+  let model: ModelChoice
+  /// By name.
+  var tables: [String: TableSalvage] = [:]
+  var evidence: [String: IndexEvidence] = [:]
+  /// What the schema, the control tables and the indexes were found to lack.
+  var structure: [StoreFinding] = []
+  /// Columns that were found under another name.
+  var renamedColumns: [(table: String, from: String, to: String)] = []
+  /// Tables whose pages were found without `sqlite_master` leading there.
+  var foundTables: [String] = []
+  /// Tables that are not the model's, with those that cannot be read.
+  var foreignTables: [SchemaSalvage.Entry] = []
+  var unreadableTables: [String] = []
+
+  /// Columns of tables whose own SQL is lost, by the rules.
+  var layoutColumns: [String: [SchemaSalvage.Column]] = [:]
+
+  private let folder: FilePath
+  let values: UnsafeMutablePointer<RawValue>
+  private let valueCount: Int
+  var nextTree: Int32
+
+  /// SQLite's own bound of columns.
+  private static let mostColumns = 32_767
+
+  /// - Parameter folder: Belongs to the caller alone.
+  init(_ store: FilePath, models: [ModelVersion], in folder: FilePath) throws {
+    self.folder = folder
+    let files = StoreFiles(store)
+    image = try StoreImage(of: files, in: folder)
+    guard let file = DamagedFile(privateCopy: image.path.string) else {
+      throw RepairError.notADatabase(store)
+    }
+    self.file = file
+    let schema = try SchemaSalvage(file)
+    self.schema = schema
+    nextTree = Int32(schema.entries.count) + 1
+    valueCount = Self.mostColumns
+    values = .allocate(capacity: valueCount)
+    path = folder.appending("salvage.sqlite")
+    let salvage = try Self.create(path)
+    let names = try Self.makeTables(salvage, schema)
+    guard !names.isEmpty || !models.isEmpty else { throw RepairError.notCoreData(store) }
+    for name in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] {
+      let entry = schema.table(name)
+      if entry == nil, name == "Z_MODELCACHE" { continue }
+      let columns = schema.columns(of: name) ?? Self.controlColumns(name)
+      try salvage.execute("BEGIN")
+      var table = try TableSalvage(
+        name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values)
+      if let entry {
+        try table.fill(root: entry.root, orphans: [], of: file)
+        if !table.gaps.isEmpty {
+          let reader = DamagedTreeReader(file, .table, tree: table.tree)
+          try table.fill(
+            root: nil, orphans: file.orphans(below: table.tree, of: reader), of: file)
+        }
+      }
+      try salvage.execute("COMMIT")
+      table.end()
+      tables[name] = table
+    }
+    try salvage.close()
+    let source = try SourceStore(path: path, snapshotFolder: folder)
+    guard let found = try ModelChoice(source, models, store: store) else {
+      throw RepairError.noModel(store, givenModels: !models.isEmpty)
+    }
+    model = found
+    binding = StoreBinding(source, found.hierarchy)
+    structure = try StoreSoundness.schema(binding) + StoreSoundness.indexes(binding)
+    try bindAgain()
+    structure += try judgeStructure()
+    try fillTables()
+  }
+
+  /// Reads the salvaged file again.
+  func rebind() throws {
+    binding = StoreBinding(
+      try SourceStore(path: path, snapshotFolder: folder), binding.hierarchy)
+  }
+
+  deinit { values.deallocate() }
+
+  static func create(_ path: FilePath) throws -> Connection {
+    let connection = try Connection(path: path.string, mode: .create)
+    // Nobody needs a half-made file: no journal, no waiting for the disk.
+    try connection.execute(
+      """
+      PRAGMA page_size = 4096;
+      PRAGMA auto_vacuum = 2;
+      PRAGMA journal_mode = OFF;
+      PRAGMA synchronous = OFF;
+      PRAGMA locking_mode = EXCLUSIVE;
+      PRAGMA cache_size = -32768;
+      """)
+    return connection
+  }
+
+  /// The columns of a control table whose own SQL is lost.
+  private static func controlColumns(_ name: String) -> [SchemaSalvage.Column] {
+    switch name {
+    case "Z_METADATA":
+      [
+        .init(name: "Z_VERSION", type: "INTEGER", isRowID: true),
+        .init(name: "Z_UUID", type: "VARCHAR"), .init(name: "Z_PLIST", type: "BLOB"),
+      ]
+    case "Z_PRIMARYKEY":
+      [
+        .init(name: "Z_ENT", type: "INTEGER", isRowID: true),
+        .init(name: "Z_NAME", type: "VARCHAR"), .init(name: "Z_SUPER", type: "INTEGER"),
+        .init(name: "Z_MAX", type: "INTEGER"),
+      ]
+    default: [.init(name: "Z_CONTENT", type: "BLOB")]
+    }
+  }
+
+  static func tree(of entry: SchemaSalvage.Entry?, _ schema: SchemaSalvage) -> Int32 {
+    guard let entry,
+      let place = schema.entries.firstIndex(where: { $0.kind == .table && $0.name == entry.name })
+    else { return Int32.max }
+    return Int32(place + 1)
+  }
+
+  /// Every table whose columns are known, without rows, and its indexes, which tell what is missing.
+  private static func makeTables(
+    _ salvage: Connection, _ schema: SchemaSalvage
+  ) throws -> [String] {
+    var names: [String] = []
+    for entry in schema.tables {
+      guard let columns = schema.columns(of: entry.name) else { continue }
+      try salvage.execute(TableSalvage.sql(entry.name, columns))
+      names.append(entry.name)
+    }
+    for control in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] where !names.contains(control) {
+      // Stores of old frameworks have no model cache.
+      guard control != "Z_MODELCACHE" || schema.table(control) != nil else { continue }
+      try salvage.execute(TableSalvage.sql(control, controlColumns(control)))
+    }
+    for entry in schema.entries where entry.kind == .index && names.contains(entry.table) {
+      guard let sql = entry.sql, sql.hasPrefix("CREATE INDEX") || sql.hasPrefix("CREATE UNIQUE")
+      else { continue }
+      if (try? salvage.prepare(sql)) != nil { try? salvage.execute(sql) }
+    }
+    return names
+  }
+}

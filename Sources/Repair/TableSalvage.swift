@@ -1,0 +1,155 @@
+import GodwitSQLite
+
+/// Copies what can be read of one table's rows into a table of a sound file.
+///
+/// That table has the columns of the damaged one and none of its constraints.
+struct TableSalvage {
+  let name: String
+  let columns: [SchemaSalvage.Column]
+  /// What its pages are claimed for.
+  let tree: Int32
+  /// Where rows may be lost.
+  private(set) var gaps: [KeyGap] = []
+  /// Rows that were there and of which nothing can be read.
+  private(set) var lostKeys = KeyRanges()
+  /// Rows whose records do not add up.
+  private(set) var doubtfulKeys = KeyRanges()
+  /// Rows whose key may be another row's.
+  private(set) var doubtfulOwnKeys = KeyRanges()
+  /// By the number of the column: rows whose value is lost.
+  private(set) var lostValues: [Int: KeyRanges] = [:]
+  private(set) var rowCount: Int64 = 0
+
+  private var statement: Statement?
+  private let places: [Int32]
+  /// Where the row id goes.
+  private let keyPlace: Int32?
+  private let values: UnsafeMutablePointer<RawValue>
+  private let rowIDColumn: Int?
+  /// What each column turns numbers or texts into.
+  private let affinities: [ColumnAffinity]
+  private let file: Connection
+
+  /// - Parameter file: The sound file; the table is made in it unless it is there.
+  init(
+    _ name: String, columns: [SchemaSalvage.Column], tree: Int32, in file: Connection,
+    values: UnsafeMutablePointer<RawValue>
+  ) throws {
+    self.name = name
+    self.columns = columns
+    self.tree = tree
+    self.values = values
+    self.file = file
+    rowIDColumn = columns.firstIndex(where: \.isRowID)
+    affinities = columns.map { ColumnAffinity(declaredType: $0.type) }
+    let taken = Set(columns.map { $0.name.lowercased() })
+    let hidden =
+      rowIDColumn == nil ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil
+    let names = columns.map { quoted($0.name) } + (hidden.map { [$0] } ?? [])
+    let marks = (1...names.count).map { "?\($0)" }.joined(separator: ", ")
+    statement = try file.prepare(
+      "INSERT OR IGNORE INTO \(quoted(name)) (\(names.joined(separator: ", "))) VALUES (\(marks))")
+    places = columns.indices.map { Int32($0 + 1) }
+    keyPlace = rowIDColumn.map { Int32($0 + 1) } ?? hidden.map { _ in Int32(names.count) }
+  }
+
+  /// `CREATE TABLE` of the table that rows are copied to.
+  static func sql(_ name: String, _ columns: [SchemaSalvage.Column]) -> String {
+    let listed = columns.map { column in
+      column.isRowID
+        ? "\(quoted(column.name)) INTEGER PRIMARY KEY"
+        : "\(quoted(column.name)) \(plainType(column.type))"
+    }
+    return "CREATE TABLE \(quoted(name)) (\(listed.joined(separator: ", ")))"
+  }
+
+  /// A type's first word: a hostile one could say anything.
+  private static func plainType(_ type: String) -> String {
+    let word = type.prefix { $0.isLetter || $0.isNumber || $0 == "(" || $0 == ")" }
+    return word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) } ? String(word) : ""
+  }
+}
+
+extension TableSalvage {
+  /// Rows whose keys may be others': put there when all others are.
+  struct Deferred {
+    var key: Int64
+    var record: [UInt8]
+  }
+
+  /// Reads the tree below `root`, and the leaves that lead to it no more.
+  mutating func fill(root: UInt32?, orphans: [UInt32], of damaged: DamagedFile) throws {
+    var reader = DamagedTreeReader(damaged, .table, tree: tree)
+    var waiting: [Deferred] = []
+    var working = self
+    if let root {
+      try reader.read(root: root) { try working.take($0, isInTree: true, &waiting) }
+    }
+    for page in orphans {
+      try reader.read(orphan: page) { try working.take($0, isInTree: false, &waiting) }
+    }
+    working.gaps += reader.gaps
+    for row in waiting {
+      try row.record.withUnsafeBytes { bytes in
+        let record = DamagedRecord(whole: bytes)
+        if try working.insert(record, key: row.key) { working.doubtfulOwnKeys.insert(row.key) }
+      }
+    }
+    self = working
+  }
+
+  /// Lets the file be closed.
+  mutating func end() { statement = nil }
+
+  mutating func addGap(_ gap: KeyGap) { gaps.append(gap) }
+
+  private mutating func take(
+    _ cell: DamagedCell, isInTree: Bool, _ waiting: inout [Deferred]
+  ) throws {
+    if cell.hasSoundKey {
+      _ = try insert(cell.record, key: cell.key, isInTree: isInTree)
+    } else if let bytes = cell.record.wholeBytes(columns: columns.count, values) {
+      waiting.append(Deferred(key: cell.key, record: bytes))
+    }
+  }
+
+  /// - Returns: Whether the row is new.
+  @discardableResult
+  private mutating func insert(
+    _ record: DamagedRecord, key: Int64, isInTree: Bool = true
+  ) throws -> Bool {
+    var lost: [Int] = []
+    guard
+      let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
+      count <= columns.count, isInTree || condition != .doubtful
+    else {
+      if isInTree { lostKeys.insert(key) }
+      return false
+    }
+    guard let statement else { return false }
+    for (place, affinity) in affinities.enumerated() where !affinity.holds(values[place].kind) {
+      values[place] = .null
+      lost.append(place)
+    }
+    for place in columns.indices where place != rowIDColumn {
+      try statement.bind(places[place], values[place])
+    }
+    if let keyPlace { try statement.bind(keyPlace, key) }
+    try statement.run()
+    guard file.changes > 0 else { return false }
+    rowCount += 1
+    if condition == .doubtful { doubtfulKeys.insert(key) }
+    for place in lost where place < columns.count && place != rowIDColumn {
+      lostValues[place, default: KeyRanges()].insert(key)
+    }
+    return true
+  }
+}
+
+extension ColumnAffinity {
+  /// Whether a value of that storage class may lie in such a column: others were converted when they
+  /// were written.
+  fileprivate func holds(_ kind: RawValue.Kind) -> Bool {
+    self == .text ? kind != .integer && kind != .real : true
+  }
+}

@@ -1,0 +1,60 @@
+import GodwitPersistentStore
+import GodwitSQLite
+
+/// What the rows of one of the model's tables look like: for pages of which nothing else tells whose
+/// they are.
+struct TableShape {
+  let columns: [SchemaSalvage.Column]
+  /// `Z_ENT` of the table's entities; nil for a join table.
+  let entityNumbers: Set<Int64>?
+
+  private static let mostSamples = 40
+
+  /// Whether a row can be one of this table.
+  private func fits(
+    _ record: DamagedRecord, _ values: UnsafeMutablePointer<RawValue>, _ lost: inout [Int]
+  ) -> Bool {
+    guard let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
+      condition != .doubtful, count <= columns.count, entityNumbers != nil || count == columns.count
+    else { return false }
+    for (place, column) in columns.enumerated() where !lost.contains(place) {
+      let kind = values[place].kind
+      if column.isRowID {
+        if kind != .null { return false }
+      } else if column.name == "Z_ENT", let entityNumbers {
+        // A number that is missing is mended; another table's tells whose rows these are.
+        guard kind == .null || kind == .integer && entityNumbers.contains(values[place].bits)
+        else { return false }
+      } else if entityNumbers == nil {
+        if kind != .integer, place < 2 || kind != .null { return false }
+      } else if kind != .null, !Self.allows(column.type, kind) {
+        return false
+      }
+    }
+    return true
+  }
+
+  private static func allows(_ type: String, _ kind: RawValue.Kind) -> Bool {
+    switch type {
+    case "INTEGER": kind == .integer
+    case "VARCHAR": kind == .text
+    case "BLOB": kind == .blob
+    // Whole numbers lie there as integers.
+    default: kind == .integer || kind == .real
+    }
+  }
+
+  /// How many rows of the leaf below a page fit, of how many; zeros without rows.
+  func share(
+    below page: UInt32, _ file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>
+  ) -> (fitting: Int, rows: Int) {
+    var (fitting, rows) = (0, 0)
+    var lost: [Int] = []
+    DamagedTreeReader(file, .table, tree: 0).sample(below: page) { cell in
+      guard rows < Self.mostSamples else { return }
+      rows += 1
+      if fits(cell.record, values, &lost) { fitting += 1 }
+    }
+    return (fitting, rows)
+  }
+}

@@ -1,0 +1,249 @@
+private import Glibc
+
+/// A database file of which not everything need be readable: its pages, and what its pointer maps
+/// and its list of free pages say of them, as far as that can be understood.
+///
+/// The file is a private copy that nobody else writes to. Nothing in its header is believed that its
+/// pages contradict.
+///
+/// Source: https://sqlite.org/fileformat2.html §1.
+package final class DamagedFile {
+  package let pageSize: Int
+  package let usableBytes: Int
+  package let pageCount: UInt32
+  /// What the header says wrong, in words; empty for a header that can be believed.
+  package let headerProblems: [String]
+  /// Whether pointer maps tell the parent of each page, as in files with auto-vacuum.
+  package let hasPointerMaps: Bool
+  /// Which tree a page was read for, or was expected in; ``unclaimed`` for no tree.
+  package private(set) var owners: [Int32]
+  package static let unclaimed: Int32 = -1
+
+  let tableFormat: CellFormat
+  let indexFormat: CellFormat
+  let pages: PageReader
+  let overflowPages: PageReader
+  private let mapPages: PageReader
+  private let descriptor: Int32
+  private var listedFree: Set<UInt32> = []
+
+  /// - Parameter path: Its length is rounded up to whole pages.
+  /// - Returns: nil when not a single page of a database is in it.
+  package init?(privateCopy path: String) {
+    let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+    guard descriptor >= 0 else { return nil }
+    var status = stat()
+    guard fstat(descriptor, &status) == 0, status.st_size >= 512 else {
+      Glibc.close(descriptor)
+      return nil
+    }
+    let size = Int64(status.st_size)
+    let guess = PageSizeGuess(descriptor: descriptor, fileSize: size)
+    let count = (size + Int64(guess.pageSize) - 1) / Int64(guess.pageSize)
+    guard let pageCount = UInt32(exactly: count), pageCount < .max,
+      count * Int64(guess.pageSize) == size
+        || ftruncate(descriptor, off_t(count * Int64(guess.pageSize))) == 0
+    else {
+      Glibc.close(descriptor)
+      return nil
+    }
+    self.descriptor = descriptor
+    self.pageCount = pageCount
+    pageSize = guess.pageSize
+    usableBytes = guess.pageSize - guess.reservedBytes
+    headerProblems = guess.problems
+    tableFormat = CellFormat(.table, usable: usableBytes, fileSize: Int(size))
+    indexFormat = CellFormat(.index, usable: usableBytes, fileSize: Int(size))
+    func reader() -> PageReader {
+      PageReader(descriptor: descriptor, pageSize: guess.pageSize, lastPage: pageCount)
+    }
+    (pages, overflowPages, mapPages) = (reader(), reader(), reader())
+    owners = Array(repeating: Self.unclaimed, count: Int(pageCount) + 1)
+    hasPointerMaps =
+      guess.header.map { $0.largestRoot != 0 } ?? false
+      || Self.looksLikePointerMap(mapPages, usable: usableBytes, pageCount: pageCount)
+    listFreePages(from: guess.header?.firstFreePage ?? 0)
+  }
+
+  deinit { Glibc.close(descriptor) }
+
+  func claim(_ page: UInt32, for tree: Int32) { owners[Int(page)] = tree }
+
+  /// Whether a tree may read the page: it is there, and no other tree has read it.
+  func isOpen(_ page: UInt32) -> Bool {
+    page >= 1 && page <= pageCount && owners[Int(page)] == Self.unclaimed && !isPointerMap(page)
+  }
+}
+
+// MARK: - Pointer maps
+
+extension DamagedFile {
+  private var lockBytePage: UInt32 { UInt32(0x4000_0000 / pageSize + 1) }
+
+  /// The map that tells of a page, and where in it.
+  private func mapEntry(of page: UInt32) -> (map: UInt32, offset: Int)? {
+    guard hasPointerMaps, page > 2 else { return nil }
+    let pagesPerMap = UInt32(usableBytes / 5 + 1)
+    var map = (page - 2) / pagesPerMap * pagesPerMap + 2
+    // Where the lock-byte page would be a map, the next page is.
+    if map == lockBytePage { map += 1 }
+    guard page > map else { return nil }
+    return (map, 5 * Int(page - map - 1))
+  }
+
+  func isPointerMap(_ page: UInt32) -> Bool {
+    guard hasPointerMaps, page >= 2 else { return false }
+    let pagesPerMap = UInt32(usableBytes / 5 + 1)
+    let map = (page - 2) / pagesPerMap * pagesPerMap + 2
+    return page == map || (map == lockBytePage && page == map + 1)
+  }
+
+  /// What the pointer map says of a page; nil where there is none, or it cannot be read.
+  package func entry(of page: UInt32) -> (role: PageRole, parent: UInt32)? {
+    guard let place = mapEntry(of: page), place.map <= pageCount,
+      let bytes = try? mapPages.page(place.map),
+      let role = PageRole(rawValue: (bytes + place.offset).load(as: UInt8.self))
+    else { return nil }
+    let parent = (bytes + place.offset + 1).loadUnaligned(as: UInt32.self)
+    return (role, UInt32(bigEndian: parent))
+  }
+
+  /// Whether the page is free: what lies on it was deleted.
+  package func isFree(_ page: UInt32) -> Bool {
+    entry(of: page).map { $0.role == .free } ?? listedFree.contains(page)
+  }
+
+  /// Whether page 2 reads as a pointer map, whatever the header says.
+  private static func looksLikePointerMap(
+    _ pages: PageReader, usable: Int, pageCount: UInt32
+  ) -> Bool {
+    guard pageCount > 2, let bytes = try? pages.page(2) else { return false }
+    let entries = min(usable / 5, Int(pageCount) - 2)
+    var good = 0
+    for place in 0..<entries {
+      let type = (bytes + 5 * place).load(as: UInt8.self)
+      let parent = UInt32(bigEndian: (bytes + 5 * place + 1).loadUnaligned(as: UInt32.self))
+      let hasParent = PageRole(rawValue: type).map { $0 != .root && $0 != .free }
+      if hasParent == (parent > 0), parent <= pageCount { good += 1 }
+    }
+    return good * 10 >= entries * 9
+  }
+
+  private func listFreePages(from first: UInt32) {
+    var next = first
+    while next > 1, next <= pageCount, listedFree.insert(next).inserted,
+      let page = try? pages.page(next)
+    {
+      func number(_ offset: Int) -> UInt32 {
+        UInt32(bigEndian: (page + offset).loadUnaligned(as: UInt32.self))
+      }
+      let leaves = Int(number(4))
+      guard leaves <= usableBytes / 4 - 2 else { return }
+      for leaf in 0..<leaves { listedFree.insert(number(8 + 4 * leaf)) }
+      next = number(0)
+    }
+  }
+}
+
+// MARK: - The size of pages
+
+/// The page size by which a file's pages make sense: the header's, unless another one does better.
+private struct PageSizeGuess {
+  private(set) var pageSize = 4096
+  private(set) var reservedBytes = 0
+  private(set) var header: DatabaseHeader?
+  private(set) var problems: [String] = []
+
+  private static let mostSamples: Int64 = 200
+
+  init(descriptor: Int32, fileSize: Int64) {
+    var bytes = [UInt8](repeating: 0, count: DatabaseHeader.byteCount)
+    guard pread(descriptor, &bytes, bytes.count, 0) == bytes.count else { return }
+    if !DatabaseHeader.isMagic(bytes) {
+      problems.append("the file does not begin as an SQLite file")
+      bytes.replaceSubrange(0..<16, with: Array("SQLite format 3\0".utf8))
+    }
+    header = DatabaseHeader(bytes)
+    var candidates: [(size: Int, reserved: Int)] = []
+    if let header, header.hasPossiblePageSize {
+      if header.hasPossibleUsableBytes {
+        candidates.append((header.pageSize, header.reservedBytes))
+      }
+      candidates.append((header.pageSize, 0))
+    }
+    candidates += [4096, 1024, 2048, 8192, 16_384, 32_768, 65_536, 512].map { ($0, 0) }
+    var best = -1.0
+    for candidate in candidates where Int64(candidate.size) <= fileSize || best < 0 {
+      let score = Self.score(descriptor, fileSize, candidate.size, candidate.reserved)
+      // Equal is not better: the header's own comes first.
+      if score > best {
+        (best, pageSize, reservedBytes) = (score, candidate.size, candidate.reserved)
+      }
+      if best > 0.2 { break }
+    }
+    judge()
+  }
+
+  private mutating func judge() {
+    guard let header else { return }
+    if header.pageSize != pageSize {
+      problems.append("its page size is \(header.pageSize), and its pages have \(pageSize) bytes")
+    } else if header.reservedBytes != reservedBytes {
+      problems.append("it reserves \(header.reservedBytes) bytes a page, and its pages do not")
+    }
+    if !(1...2).contains(header.writeVersion) || !(1...2).contains(header.readVersion) {
+      problems.append(
+        "its format versions are \(header.writeVersion) and \(header.readVersion)")
+    }
+    if header.textEncoding > 1 { problems.append("it says that texts are not UTF-8") }
+  }
+
+  /// The share of pages whose last cell ends where the page does, as the first one put there does.
+  private static func score(
+    _ descriptor: Int32, _ fileSize: Int64, _ size: Int, _ reserved: Int
+  ) -> Double {
+    let count = fileSize / Int64(size)
+    let step = max(1, count / mostSamples)
+    var bytes = [UInt8](repeating: 0, count: size)
+    var (seen, good) = (0, 0)
+    var page: Int64 = 0
+    while page < count {
+      if pread(descriptor, &bytes, size, off_t(page * Int64(size))) == size {
+        seen += 1
+        let isGood = bytes.withUnsafeBytes {
+          endsItsPage($0, head: page == 0 ? DatabaseHeader.byteCount : 0, usable: size - reserved)
+        }
+        if isGood { good += 1 }
+      }
+      page += step
+    }
+    return seen == 0 ? 0 : Double(good) / Double(seen)
+  }
+
+  private static func endsItsPage(
+    _ page: UnsafeRawBufferPointer, head: Int, usable: Int
+  ) -> Bool {
+    guard let start = page.baseAddress, usable > head + 12 else { return false }
+    func number(_ offset: Int) -> Int {
+      Int(UInt16(bigEndian: (start + offset).loadUnaligned(as: UInt16.self)))
+    }
+    let type = page[head]
+    let isLeaf = type == 0x0D || type == 0x0A
+    guard isLeaf || type == 0x05 || type == 0x02 else { return false }
+    let pointers = head + (isLeaf ? 8 : 12)
+    let count = number(head + 3)
+    guard count > 0, pointers + 2 * count <= usable else { return false }
+    let last = (0..<count).map { number(pointers + 2 * $0) }.max() ?? 0
+    guard last >= pointers + 2 * count, last + 4 <= usable else { return false }
+    let format = CellFormat(
+      type == 0x0D || type == 0x05 ? .table : .index, usable: usable, fileSize: .max)
+    let size: Int? =
+      switch type {
+      case 0x0D: try? format.row(of: start, at: last).size
+      case 0x0A: try? format.entry(of: start, at: last).size
+      case 0x05: try? format.dividerKey(of: start, at: last).size
+      default: try? format.entry(of: start, at: last + 4).size + 4
+      }
+    return size.map { last + $0 == usable } ?? false
+  }
+}

@@ -1,0 +1,333 @@
+/// A range of keys of a table in which rows may be lost.
+package struct KeyGap: Sendable, Equatable {
+  /// Why: the page, for a message. 0 for a table without any page.
+  package var page: UInt32
+  /// Exclusive; nil from the lowest key on.
+  package var after: Int64?
+  /// Inclusive; nil up to the highest key.
+  package var upTo: Int64?
+
+  package init(page: UInt32, after: Int64? = nil, upTo: Int64? = nil) {
+    (self.page, self.after, self.upTo) = (page, after, upTo)
+  }
+
+  package func contains(_ key: Int64) -> Bool {
+    after.map { key > $0 } ?? true && upTo.map { key <= $0 } ?? true
+  }
+}
+
+/// A row or an index entry as it lies on a page, however damaged.
+package struct DamagedCell {
+  /// 0 for an index entry.
+  package var key: Int64
+  package var record: DamagedRecord
+  /// False where the key does not fit between its neighbours, so that it may be another row's.
+  package var hasSoundKey: Bool
+}
+
+/// A record that lies on several pages.
+private final class Chain {
+  var bytes = RawBuffer(capacity: 64)
+}
+
+/// Reads the b-trees of a ``DamagedFile`` as far as they can be followed.
+package struct DamagedTreeReader {
+  package typealias Body = (DamagedCell) throws -> Void
+
+  private static let mostLevels = 20
+
+  let file: DamagedFile
+  let kind: TreeScan.Kind
+  /// What pages are claimed for.
+  let tree: Int32
+  /// Where rows may be lost. Empty when every page proved whole.
+  package private(set) var gaps: [KeyGap] = []
+  private let format: CellFormat
+  private let extents: CellExtents
+  private let chain = Chain()
+
+  package init(_ file: DamagedFile, _ kind: TreeScan.Kind, tree: Int32) {
+    self.file = file
+    self.kind = kind
+    self.tree = tree
+    format = kind == .table ? file.tableFormat : file.indexFormat
+    extents = CellExtents(capacity: file.pageSize / 4)
+  }
+
+  /// Reads the tree below a root page.
+  package mutating func read(root: UInt32, _ body: Body) throws {
+    try visit(root, after: nil, upTo: nil, level: 0, body)
+  }
+
+  /// Reads a leaf that no page leads to any more.
+  package mutating func read(orphan: UInt32, _ body: Body) throws {
+    guard file.isOpen(orphan), let page = try? file.pages.page(orphan),
+      leafQuality(page, orphan) == 1
+    else { return }
+    file.claim(orphan, for: tree)
+    try readLeaf(page, orphan, after: nil, upTo: nil, body)
+  }
+
+  /// Rows of one leaf below a page, of which nothing is claimed: for a look at what they are. The
+  /// ends of long records are left out.
+  package func sample(below root: UInt32, _ body: Body) rethrows {
+    var next = root
+    for _ in 0..<Self.mostLevels {
+      guard file.isOpen(next), let page = try? file.pages.page(next) else { return }
+      switch shape(of: page, next) {
+      case .neither: return
+      case .interior:
+        let offsets = offsets(page, next, pointers: 12)
+        next =
+          offsets.lazy.filter { $0 + 4 <= format.usable }.map { be32(page, $0) }
+          .first { file.isOpen($0) } ?? be32(page, head(of: next) + 8)
+      case .leaf:
+        for offset in offsets(page, next, pointers: 8) where offset + 4 <= format.usable {
+          guard
+            let entry = kind == .table
+              ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
+          else { continue }
+          let bytes = UnsafeRawBufferPointer(start: page + entry.start, count: entry.local)
+          let record = DamagedRecord(bytes: bytes, size: entry.count)
+          try body(DamagedCell(key: entry.key, record: record, hasSoundKey: true))
+        }
+        return
+      }
+    }
+  }
+
+  /// Whether a page that no page leads to reads as a leaf of this kind from end to end.
+  package func isLeaf(_ number: UInt32) -> Bool {
+    guard file.isOpen(number), let page = try? file.pages.page(number) else { return false }
+    return byte(page, head(of: number)) == format.leafType && leafQuality(page, number) == 1
+      && count(page, number) > 0
+  }
+
+  private mutating func visit(
+    _ number: UInt32, after: Int64?, upTo: Int64?, level: Int, _ body: Body
+  ) throws {
+    guard level < Self.mostLevels, file.isOpen(number), let page = try? file.pages.page(number)
+    else {
+      gaps.append(KeyGap(page: number, after: after, upTo: upTo))
+      return
+    }
+    file.claim(number, for: tree)
+    switch shape(of: page, number) {
+    case .leaf: try readLeaf(page, number, after: after, upTo: upTo, body)
+    case .interior:
+      try readInterior(page, number, after: after, upTo: upTo, level: level, body)
+    case .neither: gaps.append(KeyGap(page: number, after: after, upTo: upTo))
+    }
+  }
+}
+
+// MARK: - What a page is
+
+extension DamagedTreeReader {
+  private enum Shape { case leaf, interior, neither }
+
+  /// By the page's type, or, where that byte is damaged, by what its cells look like.
+  private func shape(of page: UnsafeRawPointer, _ number: UInt32) -> Shape {
+    let type = byte(page, head(of: number))
+    let (leaf, interior) = (leafQuality(page, number), interiorQuality(page, number))
+    // A file in which nothing was made, and a table without rows, have a leaf without cells.
+    if type == format.leafType, leaf >= 0.5 || interior < 0.9 { return .leaf }
+    if type == format.interiorType, interior >= 0.5 || leaf < 0.9 { return .interior }
+    if leaf >= 0.9, count(page, number) > 0 { return .leaf }
+    return interior >= 0.9 && count(page, number) > 0 ? .interior : .neither
+  }
+
+  /// The share of cells that can be a leaf's; 1 without cells.
+  private func leafQuality(_ page: UnsafeRawPointer, _ number: UInt32) -> Double {
+    quality(page, number, pointers: 8) { offset in
+      let entry =
+        kind == .table
+        ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
+      return entry.map { $0.count > 0 } ?? false
+    }
+  }
+
+  private func interiorQuality(_ page: UnsafeRawPointer, _ number: UInt32) -> Double {
+    quality(page, number, pointers: 12) { offset in
+      let child = be32(page, offset)
+      guard child > 0, child <= file.pageCount else { return false }
+      return kind == .table
+        ? (try? format.dividerKey(of: page, at: offset)) != nil
+        : (try? format.entry(of: page, at: offset + 4)) != nil
+    }
+  }
+
+  private func quality(
+    _ page: UnsafeRawPointer, _ number: UInt32, pointers: Int, _ isGood: (Int) -> Bool
+  ) -> Double {
+    let offsets = offsets(page, number, pointers: pointers)
+    if offsets.isEmpty { return 1 }
+    let first = head(of: number) + pointers
+    let good = offsets.count { $0 >= first && $0 + 5 <= format.usable && isGood($0) }
+    return Double(good) / Double(offsets.count)
+  }
+
+  /// Where the cells of a page begin, by its cell pointers.
+  private func offsets(_ page: UnsafeRawPointer, _ number: UInt32, pointers: Int) -> [Int] {
+    let first = head(of: number) + pointers
+    let room = max(0, (format.usable - first) / 2)
+    return (0..<min(count(page, number), room)).map { be16(page, first + 2 * $0) }
+  }
+
+  private func head(of page: UInt32) -> Int { page == 1 ? DatabaseHeader.byteCount : 0 }
+
+  private func count(_ page: UnsafeRawPointer, _ number: UInt32) -> Int {
+    be16(page, head(of: number) + 3)
+  }
+
+  private func byte(_ page: UnsafeRawPointer, _ offset: Int) -> UInt8 {
+    (page + offset).load(as: UInt8.self)
+  }
+
+  private func be16(_ page: UnsafeRawPointer, _ offset: Int) -> Int {
+    Int(UInt16(bigEndian: (page + offset).loadUnaligned(as: UInt16.self)))
+  }
+
+  private func be32(_ page: UnsafeRawPointer, _ offset: Int) -> UInt32 {
+    UInt32(bigEndian: (page + offset).loadUnaligned(as: UInt32.self))
+  }
+}
+
+// MARK: - Interior pages
+
+extension DamagedTreeReader {
+  private struct Child {
+    var page: UInt32
+    /// Inclusive.
+    var upTo: Int64?
+  }
+
+  private mutating func readInterior(
+    _ page: UnsafeRawPointer, _ number: UInt32, after: Int64?, upTo: Int64?, level: Int,
+    _ body: Body
+  ) throws {
+    let offsets = offsets(page, number, pointers: 12)
+    let first = head(of: number) + 12
+    var isSound = offsets.count == count(page, number) && !offsets.isEmpty
+    var (children, entries): ([Child], [(offset: Int, entry: CellFormat.Entry)]) = ([], [])
+    var last = after
+    extents.begin()
+    for offset in offsets {
+      guard offset >= first + 2 * offsets.count, offset + 5 <= format.usable else {
+        isSound = false
+        continue
+      }
+      if kind == .index {
+        guard let entry = try? format.entry(of: page, at: offset + 4) else {
+          isSound = false
+          children.append(Child(page: be32(page, offset), upTo: nil))
+          continue
+        }
+        extents.add(offset, entry.size + 4)
+        children.append(Child(page: be32(page, offset), upTo: nil))
+        entries.append((offset, entry))
+        continue
+      }
+      guard let (key, size) = try? format.dividerKey(of: page, at: offset) else {
+        isSound = false
+        continue
+      }
+      extents.add(offset, size)
+      isSound = isSound && last.map { key > $0 } ?? true && upTo.map { key <= $0 } ?? true
+      last = key
+      children.append(Child(page: be32(page, offset), upTo: key))
+    }
+    children.append(Child(page: be32(page, head(of: number) + 8), upTo: upTo))
+    isSound =
+      isSound
+      && (try? extents.check(
+        page, head: head(of: number), cellsFrom: first + 2 * offsets.count, usable: format.usable))
+        != nil
+    if !isSound { gaps.append(KeyGap(page: number, after: after, upTo: upTo)) }
+    for (_, entry) in entries {
+      let record = record(of: entry, on: page)
+      try body(DamagedCell(key: 0, record: record, hasSoundKey: true))
+    }
+    var low = after
+    for child in children {
+      // Bounds of a damaged page mean nothing.
+      try visit(
+        child.page, after: isSound ? low : after, upTo: isSound ? child.upTo : upTo,
+        level: level + 1, body)
+      low = child.upTo
+    }
+  }
+}
+
+// MARK: - Leaves
+
+extension DamagedTreeReader {
+  private mutating func readLeaf(
+    _ page: UnsafeRawPointer, _ number: UInt32, after: Int64?, upTo: Int64?, _ body: Body
+  ) throws {
+    let offsets = offsets(page, number, pointers: 8)
+    let first = head(of: number) + 8
+    var isSound = offsets.count == count(page, number)
+    var entries: [CellFormat.Entry] = []
+    extents.begin()
+    for offset in offsets {
+      guard offset >= first, offset < format.usable,
+        let entry = kind == .table
+          ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
+      else {
+        isSound = false
+        continue
+      }
+      isSound = isSound && offset >= first + 2 * offsets.count
+      extents.add(offset, entry.size)
+      entries.append(entry)
+    }
+    let isTiled =
+      isSound
+      && (try? extents.check(
+        page, head: head(of: number), cellsFrom: first + 2 * offsets.count, usable: format.usable))
+        != nil
+    guard kind == .table else {
+      if !isTiled { gaps.append(KeyGap(page: number)) }
+      for entry in entries {
+        let record = record(of: entry, on: page)
+        try body(DamagedCell(key: 0, record: record, hasSoundKey: true))
+      }
+      return
+    }
+    let keys = KeySequence(entries.map(\.key), after: after, upTo: upTo)
+    if !isTiled || !keys.isAscending || byte(page, head(of: number)) != format.leafType {
+      gaps.append(KeyGap(page: number, after: after, upTo: upTo))
+    }
+    for (place, entry) in entries.enumerated() {
+      let record = record(of: entry, on: page)
+      try body(
+        DamagedCell(key: keys.keys[place], record: record, hasSoundKey: keys.isSound[place]))
+    }
+  }
+
+  /// The record of a cell, as much of it as there is. Valid until the next one.
+  private mutating func record(
+    of entry: CellFormat.Entry, on page: UnsafeRawPointer
+  ) -> DamagedRecord {
+    let start = page + entry.start
+    guard entry.local < entry.count else {
+      return DamagedRecord(
+        bytes: UnsafeRawBufferPointer(start: start, count: entry.count), size: entry.count)
+    }
+    chain.bytes.removeAll()
+    chain.bytes.append(UnsafeRawBufferPointer(start: start, count: entry.local))
+    var next = be32(start, entry.local)
+    while chain.bytes.count < entry.count, file.isOpen(next),
+      let bytes = try? file.overflowPages.page(next)
+    {
+      file.claim(next, for: tree)
+      let part = min(entry.count - chain.bytes.count, format.usable - 4)
+      chain.bytes.append(UnsafeRawBufferPointer(start: bytes + 4, count: part))
+      next = be32(bytes, 0)
+    }
+    return DamagedRecord(
+      bytes: UnsafeRawBufferPointer(start: chain.bytes.base, count: chain.bytes.count),
+      size: entry.count)
+  }
+}

@@ -1,0 +1,164 @@
+private import Synchronization
+
+/// A table as it is declared, with its indexes: all that the pragmas say of it.
+///
+/// Source: https://sqlite.org/pragma.html, `table_list`, `table_xinfo`, `index_list`, `index_xinfo`.
+public struct TableShape: Sendable, Equatable {
+  public struct Column: Sendable, Equatable {
+    public var name: String
+    /// As it is written; empty where there is none.
+    public var declaredType: String
+    public var isNullable: Bool
+    public var hasDefault: Bool
+    /// Place in the primary key, from 1; 0 for a column that is not in it.
+    public var keyPlace: Int64
+    /// True for a generated column, and for a hidden one of a virtual table.
+    public var isHidden: Bool
+  }
+
+  public struct Index: Sendable, Equatable {
+    public struct Field: Sendable, Equatable {
+      /// A place in the table's columns; −1 for the row id, −2 for an expression.
+      public var column: Int
+      public var isDescending: Bool
+      /// In capitals.
+      public var collation: String
+      /// False for what stands behind the fields that were asked for.
+      public var isKey: Bool
+    }
+
+    public var name: String
+    public var isUnique: Bool
+    /// `c` for CREATE INDEX, `u` for UNIQUE, `pk` for PRIMARY KEY.
+    public var origin: String
+    public var isPartial: Bool
+    public var fields: [Field]
+  }
+
+  /// `table`, or `virtual`, `shadow`.
+  public var kind: String
+  public var isWithoutRowID: Bool
+  public var isStrict: Bool
+  public var sql: String
+  public var columns: [Column]
+  /// The newest first.
+  public var indexes: [Index]
+}
+
+/// A row of `sqlite_master`.
+public struct SchemaRow: Sendable, Hashable {
+  public let type: String
+  public let name: String
+  public let table: String
+  public let rootPage: Int64
+  public let sql: String?
+}
+
+/// What a file declares: the rows of `sqlite_master`, and the tables that they make.
+final class DatabaseSchema {
+  let rows: [SchemaRow]
+  let shapes: [String: TableShape]
+  private(set) var roots: [String: Int64] = [:]
+
+  /// Stores of one model version have one text of the schema, whichever pages their tables begin on.
+  private static let known = Mutex<[[SchemaText]: [String: TableShape]]>([:])
+  private static let mostKnown = 16
+
+  private struct SchemaText: Hashable {
+    let type: String
+    let name: String
+    let sql: String?
+  }
+
+  init(_ connection: Connection) throws {
+    rows = try connection.rows(
+      "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master ORDER BY rowid"
+    ).compactMap { row in
+      guard let type = row[0].text, let name = row[1].text, let table = row[2].text else {
+        return nil
+      }
+      return SchemaRow(
+        type: type, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
+    }
+    for row in rows where row.type == "table" { roots[row.name] = row.rootPage }
+    let text = rows.map { SchemaText(type: $0.type, name: $0.name, sql: $0.sql) }
+    if let shapes = Self.known.withLock({ $0[text] }) {
+      self.shapes = shapes
+      return
+    }
+    let shapes = try Self.shapes(rows, connection)
+    self.shapes = shapes
+    Self.known.withLock { known in
+      if known.count >= Self.mostKnown { known.removeAll() }
+      known[text] = shapes
+    }
+  }
+
+  private static func shapes(
+    _ rows: [SchemaRow], _ connection: Connection
+  ) throws -> [String: TableShape] {
+    var shapes: [String: TableShape] = [:]
+    let kinds = try connection.rows(
+      "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main'")
+    var sql: [String: String] = [:]
+    for row in rows where row.type == "table" { sql[row.name] = row.sql }
+    for row in kinds {
+      guard let name = row[0].text, let text = sql[name] else { continue }
+      shapes[name] = TableShape(
+        kind: row[1].text ?? "", isWithoutRowID: row[2].integer != 0,
+        isStrict: row[3].integer != 0, sql: text, columns: [], indexes: [])
+    }
+    // A virtual table whose module is not here has no columns for us.
+    for row in try connection.rows(
+      """
+      SELECT l.name, x.name, x.type, x."notnull", x.dflt_value IS NOT NULL, x.pk, x.hidden
+        FROM pragma_table_list AS l, pragma_table_xinfo(l.name, 'main') AS x
+       WHERE l.schema = 'main' AND l.type IN ('table', 'shadow')
+       ORDER BY l.name, x.cid
+      """)
+    {
+      guard let table = row[0].text else { continue }
+      shapes[table]?.columns.append(
+        TableShape.Column(
+          name: row[1].text ?? "", declaredType: row[2].text ?? "",
+          isNullable: row[3].integer == 0, hasDefault: row[4].integer != 0,
+          keyPlace: row[5].integer ?? 0, isHidden: row[6].integer != 0))
+    }
+    for row in try connection.rows(
+      """
+      SELECT m.name, l.name, l."unique", l.origin, l.partial, x.cid, x."desc", x.coll, x.key
+        FROM pragma_table_list AS m, pragma_index_list(m.name, 'main') AS l,
+             pragma_index_xinfo(l.name, 'main') AS x
+       WHERE m.schema = 'main' AND m.type IN ('table', 'shadow')
+       ORDER BY m.name, l.seq, x.seqno
+      """)
+    {
+      guard let table = row[0].text, let name = row[1].text else { continue }
+      if shapes[table]?.indexes.last?.name != name {
+        shapes[table]?.indexes.append(
+          TableShape.Index(
+            name: name, isUnique: row[2].integer != 0, origin: row[3].text ?? "",
+            isPartial: row[4].integer != 0, fields: []))
+      }
+      guard let last = shapes[table]?.indexes.indices.last else { continue }
+      shapes[table]?.indexes[last].fields.append(
+        TableShape.Index.Field(
+          column: Int(row[5].integer ?? -2), isDescending: row[6].integer != 0,
+          collation: row[7].text?.uppercased() ?? "", isKey: row[8].integer != 0))
+    }
+    return shapes
+  }
+}
+
+extension Connection {
+  /// Everything in `sqlite_master`, in its order.
+  public func schemaRows() throws -> [SchemaRow] { try schema().rows }
+
+  /// - Returns: nil where there is no table of just this name.
+  public func shape(of table: String) throws -> TableShape? { try schema().shapes[table] }
+
+  /// The page at which a table's tree begins; nil for a table that has none.
+  public func rootPage(of table: String) throws -> UInt32? {
+    try schema().roots[table].flatMap { UInt32(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil }
+  }
+}

@@ -1,0 +1,31 @@
+import Foundation
+import GodwitMapping
+
+/// What an object is known by: Core Data's `NSManagedObjectID`.
+///
+/// IDs are equal when their objects are the same, and may be keys of a dictionary for as long as the
+/// stage lasts. What has to come along to a later stage is ``uriRepresentation()``.
+public struct ManagedObjectID: Hashable, Sendable {
+  let reference: ObjectReference
+  private let uri: String?
+
+  init(_ reference: ObjectReference, uri: String?) {
+    self.reference = reference
+    self.uri = uri
+  }
+
+  public var entityName: String { reference.entity.rawValue }
+
+  /// True for an object of the destination in the copy stage, when keys are not given out yet.
+  public var isTemporaryID: Bool { uri == nil }
+
+  /// `x-coredata://STORE/ENTITY/pKEY`; nil for a temporary ID.
+  public func uriRepresentation() -> URL? { uri.flatMap { URL(string: $0) } }
+
+  public static func == (a: Self, b: Self) -> Bool { a.reference == b.reference }
+  public func hash(into hasher: inout Hasher) { hasher.combine(reference) }
+}
+
+extension ManagedObjectID: CustomStringConvertible {
+  public var description: String { uri ?? "a temporary ID of \(entityName)" }
+}

@@ -1,0 +1,121 @@
+import Testing
+
+@testable import GodwitFleet
+
+/// What the scheduler says is made up here, so that what it may say wrong is tried, too.
+@Suite struct `What is submitted again` {
+  private typealias Sight = ArrayProgress.Sight
+
+  /// Two bundles that were submitted.
+  private func progress() -> ArrayProgress {
+    var progress = ArrayProgress(count: 2)
+    progress.submitted([0, 1])
+    return progress
+  }
+
+  private let waiting = TaskState(state: "PENDING", reason: "Resources", node: "")
+  private let running = TaskState(state: "RUNNING", reason: "None", node: "n1")
+
+  /// Looks twice, long enough apart for what is missing to be missed.
+  private func actions(
+    _ progress: inout ArrayProgress, _ tasks: [Int: TaskState]?, held: Set<Int> = [],
+    from time: Double = 0
+  ) -> [ArrayProgress.Action] {
+    let early = progress.actions(at: time, tasks: tasks, isHeld: held.contains)
+    #expect(early.isEmpty, "nothing is missed at the first look")
+    return progress.actions(at: time + 10, tasks: tasks, isHeld: held.contains)
+  }
+
+  @Test func `is what the scheduler does not know, and nobody works on`() {
+    var progress = progress()
+    #expect(actions(&progress, [0: running]) == [.submit(1, hadBegun: false)])
+  }
+
+  @Test func `is said to have begun where it left a start marker`() {
+    var progress = progress()
+    progress.see(1, Sight(isDone: false, starts: 1, results: 0))
+    #expect(actions(&progress, [0: waiting]) == [.submit(1, hadBegun: true)])
+  }
+
+  @Test func `is nothing while the scheduler does not answer`() {
+    var progress = progress()
+    #expect(actions(&progress, nil).isEmpty)
+  }
+
+  @Test func `is nothing that is done, whatever the scheduler says`() {
+    var progress = progress()
+    progress.see(0, Sight(isDone: true, starts: 1, results: 3))
+    progress.see(1, Sight(isDone: true, starts: 1, results: 3))
+    #expect(actions(&progress, [:]).isEmpty)
+    #expect(progress.isDone)
+  }
+
+  @Test func `is nothing that an attempt works on which the scheduler has forgotten`() {
+    var progress = progress()
+    progress.see(0, Sight(isDone: false, starts: 1, results: 0))
+    #expect(actions(&progress, [1: waiting], held: [0]).isEmpty)
+    // It dies.
+    #expect(
+      progress.actions(at: 20, tasks: [1: waiting], isHeld: { _ in false })
+        == [.submit(0, hadBegun: true)])
+  }
+
+  @Test func `is what was forgotten and came back only once`() {
+    var progress = progress()
+    _ = progress.actions(at: 0, tasks: [0: running], isHeld: { _ in false })
+    _ = progress.actions(at: 2, tasks: [0: running, 1: running], isHeld: { _ in false })
+    #expect(progress.actions(at: 4, tasks: [0: running], isHeld: { _ in false }).isEmpty)
+  }
+
+  @Test func `takes the place of what the scheduler could not start and holds`() {
+    var progress = progress()
+    let held = TaskState(state: "PENDING", reason: "launch failed requeued held", node: "")
+    #expect(actions(&progress, [0: running, 1: held]) == [.replace(1)])
+  }
+
+  @Test(arguments: [
+    ("JobHeldUser", true), ("JobHeldAdmin", true), ("DependencyNeverSatisfied", true),
+    ("ReqNodeNotAvail, UnavailableNodes:n1", true),
+    ("Nodes required for job are DOWN, DRAINED or reserved", true),
+    ("Resources", false), ("Priority", false), ("BeginTime", false), ("Dependency", false),
+  ])
+  func `is nothing that somebody holds, which is said`(reason: String, isStuck: Bool) {
+    var progress = progress()
+    let state = TaskState(state: "PENDING", reason: reason, node: "")
+    #expect(actions(&progress, [0: running, 1: state]).isEmpty)
+    #expect(state.isStuck == isStuck)
+  }
+
+  @Test func `is given up where nothing comes of it`() {
+    var progress = ArrayProgress(count: 1)
+    progress.submitted([0])
+    var time = 0.0
+    for _ in 1..<ArrayProgress.mostFruitless {
+      #expect(actions(&progress, [:], from: time) == [.submit(0, hadBegun: false)])
+      progress.submitted([0])
+      time += 100
+    }
+    #expect(
+      actions(&progress, [:], from: time)
+        == [.giveUp(0, submissions: ArrayProgress.mostFruitless)])
+  }
+
+  @Test func `goes on while something comes of it`() {
+    var progress = ArrayProgress(count: 1)
+    progress.submitted([0])
+    for attempt in 1...3 * ArrayProgress.mostFruitless {
+      progress.see(0, Sight(isDone: false, starts: attempt, results: attempt))
+      let time = Double(attempt) * 100
+      #expect(actions(&progress, [:], from: time) == [.submit(0, hadBegun: true)])
+      progress.submitted([0])
+    }
+    #expect(progress.resubmissions == 3 * ArrayProgress.mostFruitless)
+  }
+
+  @Test(arguments: [
+    ([3], "3"), ([0, 1, 2, 3], "0-3"), ([0, 2, 3, 9], "0,2-3,9"), ([998, 999], "998-999"),
+  ])
+  func `is written as sbatch reads it`(indices: [Int], text: String) {
+    #expect(SlurmScheduler.text(of: indices) == text)
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+@Suite struct `The key engine of a pipeline's file` {
+  private func read(_ engine: String) throws -> Pipeline {
+    let text = "stores: { roots: /a }\nmodels: m\n" + engine
+    return try Pipeline(bytes: Array(text.utf8), file: "/srv/Pipelines/nightly/pipeline.yaml")
+  }
+
+  @Test(arguments: [
+    ("", Engine.local),  // without the key
+    ("engine: local", .local),
+    ("engine: slurm", .slurm),
+    ("engine: array", .array),
+    ("engine: { slurm: {} }", .slurm),
+    ("engine: { array: { bundle: { stores: 5 } } }", .array),
+  ])
+  func `says where the work is done`(text: String, engine: Engine) throws {
+    #expect(try read(text).engine == engine)
+  }
+
+  @Test func `has a default for every key of a cluster`() throws {
+    let settings = try read("engine: slurm").cluster
+    #expect(settings == ClusterSettings())
+    #expect(settings.bundleStores == 2_000)
+    #expect(settings.bundleBytes == 1 << 30)
+    #expect(settings.arrayMax == 1_000)
+  }
+
+  @Test func `says how work is cut and submitted`() throws {
+    let settings = try read(
+      """
+      engine:
+        slurm:
+          partition: night
+          account: team-7
+          nodes: 8
+          time: 1h30m
+          bundle: { stores: 100, bytes: 64MiB }
+          array-max: 500
+          sbatch: [--qos=low, --mem=4G]
+      """
+    ).cluster
+    var expected = ClusterSettings()
+    (expected.partition, expected.account, expected.nodes) = ("night", "team-7", 8)
+    (expected.timeSeconds, expected.bundleStores, expected.bundleBytes) = (5_400, 100, 64 << 20)
+    (expected.arrayMax, expected.sbatch) = (500, ["--qos=low", "--mem=4G"])
+    #expect(settings == expected)
+  }
+
+  @Test(arguments: [
+    ("engine: slrum", "slrum"),  // misspelt
+    ("engine: { slurm: {}, array: {} }", "one of the last two"),  // both
+    ("engine: { slurm: { partitions: a } }", "partition"),  // an unknown key
+    ("engine: { array: { partition: a } }", "partition"),  // a key of another engine
+    ("engine: { slurm: { nodes: 0 } }", "nodes"),  // below the range
+    ("engine: { slurm: { array-max: 1001 } }", "array-max"),  // above it
+    ("engine: { slurm: { bundle: {} } }", "stores, or bytes"),  // nothing
+    ("engine: { slurm: { partition: 'a b' } }", "not a name"),  // would be two arguments
+    ("engine: { slurm: { sbatch: --qos=low } }", "list"),  // not a list
+    ("engine: { slurm: { sbatch: [hello] } }", "not an option"),  // a script's name
+    ("engine: { slurm: { sbatch: [--array=1-5] } }", "set by godwit"),  // ours
+    ("engine: { slurm: { sbatch: [-a1-5] } }", "set by godwit"),  // ours, in its short form
+  ])
+  func `is refused where it cannot be meant`(text: String, said: String) throws {
+    let error = #expect(throws: PipelineError.self) { try read(text) }
+    #expect("\(error.map(String.init(describing:)) ?? "")".contains(said))
+  }
+}

@@ -1,0 +1,196 @@
+import Foundation
+import GodwitDurableFiles
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+/// Slurm's commands are scripts here, which say what Slurm may say, and write down how they were called.
+@Suite final class `Slurm's commands` {
+  private let folder = FilePath(
+    FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path)
+
+  init() throws {
+    try DurableFile.makeFolder(folder)
+    try say("sinfo", "echo '4 idle'; echo '4 mixed'; echo '4 down*'; echo '2 drained'")
+    try say("scontrol", "echo 'MaxArraySize = 1001'; echo 'MaxJobCount = 10000'")
+    try say("sbatch", "cat > \"$0.script\"; echo '17;cluster'")
+    try say("squeue", "true")
+    try say("scancel", "true")
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder.string) }
+
+  /// Makes a command that writes its arguments down and then does something.
+  private func say(_ command: String, _ script: String) throws {
+    let text = "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$0.arguments\"\n\(script)\n"
+    try DurableFile.write(
+      Array(text.utf8), to: folder.appending(command), permissions: .ownerReadWriteExecute)
+  }
+
+  private func arguments(of command: String) throws -> [String] {
+    try String(contentsOfFile: folder.appending("\(command).arguments").string, encoding: .utf8)
+      .split(separator: "\n").map(String.init)
+  }
+
+  private func scheduler(_ change: (inout ClusterSettings) -> Void = { _ in }) -> SlurmScheduler {
+    var settings = ClusterSettings()
+    change(&settings)
+    return SlurmScheduler(
+      settings: settings, executable: "/opt/it's/godwit", workers: 2, folder: folder)
+  }
+
+  private let array = BundleFolder("/p/state/cluster/000001-ab")
+
+  @Test(arguments: [
+    (1_001, 10_000, 1_000, 1_000, 5_000),  // Slurm's defaults
+    (101, 10_000, 1_000, 100, 5_000),  // a cluster with short arrays
+    (100_000, 10_000, 1_000, 1_000, 5_000),  // one with long ones: no more than we are tried with
+    (1_001, 10_000, 50, 50, 5_000),  // what the pipeline says
+    (1_001, 200, 1_000, 1_000, 1_000),  // a cluster with room for few jobs gets one array at a time
+  ])
+  func `tell the limits`(size: Int, jobs: Int, most: Int, tasks: Int, pending: Int) async throws {
+    try say("scontrol", "echo 'MaxArraySize = \(size)'; echo 'MaxJobCount = \(jobs)'")
+    let limits = try await scheduler { $0.arrayMax = most }.limits()
+    #expect(limits == SchedulerLimits(arrayTasks: tasks, tasks: pending, slots: 4))
+  }
+
+  @Test func `get every task of an array, and nothing of the caller's surroundings`() async throws {
+    let job = try await scheduler {
+      ($0.partition, $0.account, $0.timeSeconds) = ("night", "team", 90)
+      $0.sbatch = ["--qos=low"]
+    }.submit(array, [0, 1, 2, 7], after: [])
+    #expect(job == "17")
+    let found = try arguments(of: "sbatch")
+    let wanted = [
+      "--array=0-2,7", "--job-name=godwit-000001-ab", "--requeue", "--open-mode=append",
+      "--partition=night", "--account=team", "--time=2", "--qos=low", "--cpus-per-task=2",
+    ]
+    for argument in wanted { #expect(found.contains(argument), "\(found)") }
+    let export = try #require(found.first { $0.hasPrefix("--export=") })
+    #expect(!export.contains("ALL"))
+    let script = try String(
+      contentsOfFile: folder.appending("sbatch.script").string, encoding: .utf8)
+    #expect(script.contains("exec '/opt/it'\\''s/godwit' 'worker' '--manifest'"))
+    #expect(script.contains("SLURM_ARRAY_TASK_ID"))
+  }
+
+  @Test func `throttle arrays where the machines are counted`() async throws {
+    try say("squeue", "echo 'godwit-000001-ab|12|3|RUNNING|None|n1'")
+    _ = try await scheduler { $0.nodes = 1 }.submit(array, [0, 1], after: ["000001-ab"])
+    let found = try arguments(of: "sbatch")
+    #expect(found.contains("--array=0-1%2"), "\(found)")
+    #expect(found.contains("--dependency=afterany:12"))
+  }
+
+  @Test func `name no job as a dependency that Slurm has forgotten`() async throws {
+    _ = try await scheduler().submitFollower(
+      ["godwit", "run"], name: "next", in: "/p", after: ["000001-ab"])
+    #expect(try !arguments(of: "sbatch").contains { $0.hasPrefix("--dependency") })
+  }
+
+  @Test func `say which tasks are there, by the array's number and never by the job's`()
+    async throws
+  {
+    // The last task of an array has the number of the array itself.
+    try say(
+      "squeue",
+      "echo 'godwit-000001-ab|12|0|RUNNING|None|n1'; echo 'godwit-000001-ab|12|9|PENDING|Resources|'"
+        + "; echo 'other|13|0|RUNNING|None|n1'; echo 'godwit-000001-ab|12|N/A|PENDING|x|'")
+    let tasks = try #require(await scheduler().tasks(of: ["000001-ab"]))
+    #expect(tasks.keys.sorted() == ["000001-ab"])
+    #expect(tasks["000001-ab"]?[0]?.phase == .running)
+    #expect(tasks["000001-ab"]?[9]?.phase == .waiting)
+    #expect(tasks["000001-ab"]?[9]?.name == "12_9")
+    #expect(tasks["000001-ab"]?.count == 2)
+  }
+
+  @Test func `that fail are not an empty queue`() async throws {
+    try say("squeue", "exit 1")
+    #expect(await scheduler().tasks(of: ["000001-ab"]) == nil)
+    try say("squeue", "true")
+    #expect(await scheduler().tasks(of: ["000001-ab"]) == [:])
+  }
+
+  @Test func `that refuse say why`() async throws {
+    try say("sbatch", "echo 'sbatch: error: invalid partition specified: nihgt' >&2; exit 1")
+    let error = await #expect(throws: ClusterError.self) {
+      try await scheduler().submit(array, [0], after: [])
+    }
+    #expect("\(error.map(String.init(describing:)) ?? "")".contains("nihgt"))
+  }
+
+  @Test func `cancel by names, which no other job has`() async throws {
+    await scheduler().cancel(["000001-ab", "000002-cd"])
+    #expect(
+      try arguments(of: "scancel")
+        == ["--quiet", "--jobname=godwit-000001-ab", "--quiet", "--jobname=godwit-000002-cd"])
+  }
+}
+
+@Suite struct `A shared volume` {
+  @Test(arguments: [
+    ("nfs4", "rw,vers=4.2,local_lock=none", false),
+    ("nfs", "rw,vers=3,local_lock=all", true),  // locks of one machine alone
+    ("nfs", "rw,vers=3,nolock", true),
+    ("lustre", "rw,flock,lazystatfs", false),
+    ("lustre", "rw,localflock", true),
+    ("lustre", "rw", true),  // flock fails
+    ("cifs", "rw", true),
+    ("ext4", "rw", false),  // one that is exported, or a trial on one machine
+  ])
+  func `is refused where its locks hold on one machine alone`(
+    type: String, options: String, isRefused: Bool
+  ) throws {
+    let mounts = """
+      22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+      40 22 0:50 / /srv rw,relatime shared:1 - \(type) server:/srv \(options)
+      """
+    let volume = try #require(SharedVolume(of: "/srv/p/state", mounts: mounts))
+    #expect(volume.type == type)
+    #expect((volume.danger != nil) == isRefused)
+    #expect(SharedVolume(of: "/srvother", mounts: mounts)?.type == "ext4")
+  }
+}
+
+@Suite struct `What machines say of a shared file system` {
+  private func answer(_ node: String) -> ClusterProbe.Answer {
+    ClusterProbe.Answer(
+      node: node, gotLock: false, madeOnce: node == "n1", device: 7, clockSkew: 0.1,
+      durableMilliseconds: 3, roots: [:], withoutLeases: [])
+  }
+
+  /// - Returns: The names of what is not as it should be.
+  private func bad(
+    _ answers: [ClusterProbe.Answer], missing: [String] = [], torn: [String] = [],
+    isOffline: Bool = false
+  ) -> [String] {
+    ClusterDoctor.findings(
+      answers, missing: missing, torn: torn, device: 7, isOffline: isOffline, isReplacing: true,
+      leaseSeconds: 300
+    ).filter { !$0.isGood }.map(\.name)
+  }
+
+  @Test func `is good where nothing speaks against it`() {
+    #expect(bad([answer("n1"), answer("n2")]).isEmpty)
+  }
+
+  @Test func `names what is not`() {
+    func changed(_ change: (inout ClusterProbe.Answer) -> Void) -> [ClusterProbe.Answer] {
+      var other = answer("n2")
+      change(&other)
+      return [answer("n1"), other]
+    }
+    #expect(bad(changed { $0.gotLock = true }) == ["locks between nodes"])
+    #expect(bad(changed { $0.madeOnce = true }) == ["new files"])
+    #expect(bad(changed { $0.device = 8 }) == ["volume number"])
+    #expect(bad(changed { $0.clockSkew = -100 }) == ["clocks and file times"])
+    #expect(bad(changed { $0.failure = "EIO" }) == ["durable write from nodes"])
+    #expect(bad(changed { $0.roots = ["/s": "read-only"] }) == ["stores from nodes"])
+    #expect(bad(changed { $0.danger = "it is NFS" }) == ["shared file system"])
+    #expect(bad(changed { $0.withoutLeases = ["/s"] }) == ["file leases from nodes"])
+    #expect(bad(changed { $0.withoutLeases = ["/s"] }, isOffline: true).isEmpty)
+    #expect(bad([answer("n1")], missing: ["n3"]) == ["nodes"])
+    #expect(bad([answer("n1")], torn: ["n1"]) == ["renames between nodes"])
+  }
+}

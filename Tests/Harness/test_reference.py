@@ -1,0 +1,191 @@
+"""The reference pages say what the code says: generated pages are fresh, words and examples agree."""
+import json
+import os
+import plistlib
+import re
+import sqlite3
+import subprocess
+import sys
+import unittest
+import uuid
+
+from . import ground, journeys, tool
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ground.ROOT, "scripts", "packaging"))
+import jsonfields  # noqa: E402
+import manual  # noqa: E402
+import reference  # noqa: E402
+
+SOURCES = os.path.join(ground.ROOT, "Sources")
+ATTRIBUTES = [("name", "String"), ("size", "String"), ("amount", "Double"), ("number", "Integer 64"), ("day", "Date"),
+              ("bytes", "Binary"), ("metadata", "Binary"), ("identifier", "UUID"), ("address", "URI")]
+VALUES = {"name": "Limosa", "size": "large", "amount": 2.5, "number": 7, "day": 0, "bytes": b"hi",
+          "metadata": plistlib.dumps({"extendedName": "Bar-tailed godwit"}),
+          "identifier": uuid.UUID("0E984725-C51C-4BF4-9960-E1C80E27ABA0").bytes,
+          "address": "https://example.com/birds/limosa.txt?year=2001#wing"}
+ROW = re.compile(r"^\| `(.+?)` \| (.*?) ?\|$", re.M)
+
+
+def page(name):
+    with open(os.path.join(journeys.CATALOGUE, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def swift():
+    """Every Swift source as one text."""
+    texts = []
+    for base, _, names in os.walk(SOURCES):
+        for name in names:
+            if name.endswith(".swift"):
+                with open(os.path.join(base, name), encoding="utf-8") as file:
+                    texts.append(file.read())
+    return "\n".join(texts)
+
+
+def source(path):
+    with open(os.path.join(SOURCES, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def quoted_words(path, start, end):
+    """The strings between two places of a source."""
+    text = source(path)
+    return re.findall(r'"([^"\\]+)"', text[text.index(start):text.index(end, text.index(start))])
+
+
+def model(more=""):
+    """The `contents` of the examples' model."""
+    attributes = "".join(f'<attribute name="{n}" optional="YES" attributeType="{t}"/>' for n, t in ATTRIBUTES)
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0">
+<entity name="Example">{attributes}{more}
+<relationship name="tags" optional="YES" toMany="YES" destinationEntity="Tag" inverseName="example" inverseEntity="Tag"/></entity>
+<entity name="Tag"><attribute name="label" optional="YES" attributeType="String"/>
+<attribute name="weight" optional="YES" attributeType="Integer 64"/>
+<relationship name="example" optional="YES" maxCount="1" destinationEntity="Example" inverseName="tags" inverseEntity="Example"/>
+</entity></model>"""
+
+
+class Reference(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.dump = subprocess.run([ground.godwit(), "--experimental-dump-help"], stdout=subprocess.PIPE, check=True).stdout
+        cls.root = json.loads(cls.dump)["command"]
+
+    def test_generated_pages_are_those_of_this_executable(self):
+        for name, text in reference.pages(self.root).items():
+            self.assertTrue(page(name) == text, f"{name} is old: run scripts/docs --reference")
+
+    def test_every_option_has_an_example_and_every_example_only_options_that_there_are(self):
+        shown, count = reference.examples()["commands"], 0
+        for words, command in manual.pages(["godwit"], self.root):
+            if manual.shown(command) or len(words) < 2:
+                continue
+            name, text = " ".join(words[1:]), "\n".join(shown[" ".join(words[1:])])
+            typed = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", text)) - {"-print0", "-newer"}
+            known = [set(manual.names(a)) for a in command["arguments"] if a.get("names")]
+            for names in (n for n, a in zip(known, (a for a in command["arguments"] if a.get("names")))
+                          if manual.is_shown(a)):
+                self.assertTrue(names & typed, f"{name} has no example with {' or '.join(names)}")
+                count += 1
+            self.assertLessEqual(typed, set().union(*known), f"{name}: an example with an option that it has not")
+        self.assertGreater(count, 100)
+
+    def test_every_key_has_an_example(self):
+        examples = reference.examples()
+        schema, mapping = reference.schema_of("pipeline"), reference.schema_of("mapping")
+        for part, root, shown in ((schema, schema, "pipeline"), (mapping, mapping, "mapping"),
+                                  (mapping["$defs"]["entity-mapping"], mapping, "mapping")):
+            found = [".".join(path) for path, _ in reference.keys(part, root)]
+            self.assertGreater(len(found), 3)
+            for key in found:
+                self.assertTrue(key in examples[shown], f"no example of the key {key}")
+
+    def test_every_event_of_the_sources_is_described(self):
+        described = {word for event, *_ in jsonfields.LINES for word in event.split(", ")}
+        self.assertGreater(len(jsonfields.events()), 15)
+        self.assertLessEqual(jsonfields.events(), described)
+        text = page("JSONOutput.md")
+        names = re.findall(r'case \w+ = "([\w-]+)"|case (\w+)$', source("Fleet/RunEvent.swift").split("var isOfUnit")[0], re.M)
+        self.assertGreater(len(names), 5)
+        for one, other in names:
+            self.assertTrue(f"`{one or other}`" in text, one or other)
+
+    def test_every_reason_of_the_sources_is_described(self):
+        text, code = page("Outcomes.md"), swift()
+        words = set(re.findall(r'Reason\(\s*reason: "([\w-]+)"', code))
+        words |= set(re.findall(r'Judgement\(\s*\.\w+, "([\w-]+)"', code))
+        words |= set(re.findall(r'return refused\("([\w-]+)"', code)) | set(re.findall(r'return \("((?:store|other|backup)-\w+)"', code))
+        for path, name in (("Mapping/Inference/Refusal.swift", "enum Reason"),
+                           ("PersistentStore/Soundness/StoreFinding.swift", "enum Kind")):
+            cases = source(path).split(name)[1].split("\n  }\n")[0]
+            words |= {raw or swift_name for swift_name, raw in re.findall(r'case (\w+)(?: = "([\w-]+)")?$', cases, re.M)}
+        losses = source("Planning/Losses/Loss.swift").split("enum Kind")[1].split("\n  }\n")[0]
+        words |= {"lost-" + (raw or name) for name, raw in re.findall(r'case (\w+)(?: = "([\w-]+)")?$', losses, re.M)}
+        self.assertGreater(len(words), 60)
+        missing = sorted(w for w in words if f"`{w}`" not in text)
+        self.assertEqual(missing, [], "reasons that Outcomes.md does not have")
+
+    def test_every_function_and_selector_is_described(self):
+        text = page("Expressions.md")
+        functions = quoted_words("Mapping/Expression/BuiltInFunction.swift", "static let all", "static let byName")
+        selectors = quoted_words("Mapping/Check/ExpressionType.swift", "static let numbers", "\n}\n")
+        self.assertGreater(len(functions), 50)
+        self.assertGreater(len(selectors), 40)
+        for word in set(functions + selectors) - {"+", "-", "*", "/", "**"}:
+            shown = word if word.count(":") > 1 else word.rstrip(":")
+            self.assertTrue(re.search(rf"(?<![\w.]){re.escape(shown)}[:(\"`.]|[.\"]{re.escape(shown)}:?[\"`.\[)]", text), word)
+        operators = re.findall(r'case ((?:"\w+"(?:, )?)+):', source("Mapping/Evaluation/Evaluation+KeyPaths.swift").split("func collect")[1])
+        for word in re.findall(r'"(\w+)"', " ".join(operators)):
+            self.assertTrue(f"@{word}" in text, word)
+
+    def test_every_example_of_an_expression_gives_what_the_page_says(self):
+        rows = ROW.findall(page("Expressions.md").split("## Variables")[1].split("On the migration manager")[0])
+        self.assertGreater(len(rows), 120)
+        with ground.workspace("reference") as folder:
+            results = self.evaluated(folder, [expression for expression, _ in rows])
+        for (expression, wanted), found in zip(rows, results):
+            with self.subTest(expression):
+                self.assertEqual(found or "", wanted)
+
+    def evaluated(self, folder, expressions):
+        """What each expression gives as text, by a whole migration."""
+        more = "".join(f'<attribute name="result{n}" optional="YES" attributeType="String"/>' for n in range(len(expressions)))
+        for name, text in (("Old", model()), ("New", model(more))):
+            os.makedirs(os.path.join(folder, name + ".xcdatamodel"))
+            with open(os.path.join(folder, name + ".xcdatamodel", "contents"), "w", encoding="utf-8") as file:
+                file.write(text)
+        store, out = os.path.join(folder, "old.sqlite"), os.path.join(folder, "new.sqlite")
+        old, new = (os.path.join(folder, n + ".xcdatamodel") for n in ("Old", "New"))
+        subprocess.run([ground.godwit(), "fixture", old, "--entity-rows", "Example=1", "--entity-rows", "Tag=2", "--seed", "1",
+                        "--nulls", "0", "-o", store], check=True, stdout=subprocess.DEVNULL)
+        database = sqlite3.connect(store)
+        database.execute("UPDATE ZEXAMPLE SET " + ", ".join(f"Z{n.upper()} = ?" for n in VALUES), tuple(VALUES.values()))
+        example = database.execute("SELECT Z_PK FROM ZEXAMPLE").fetchone()[0]
+        for key, (label, weight) in zip([k for (k,) in database.execute("SELECT Z_PK FROM ZTAG")], (("mud", 1), ("sea", 3))):
+            database.execute("UPDATE ZTAG SET ZLABEL = ?, ZWEIGHT = ?, ZEXAMPLE = ? WHERE Z_PK = ?", (label, weight, example, key))
+        database.commit()
+        database.close()
+        mapping = os.path.join(folder, "new.mapping.yaml")
+        with open(mapping, "w", encoding="utf-8") as file:
+            file.write("mapping-model: 1\nentity-mappings:\n  - { source: Tag, destination: Tag }\n"
+                       "  - source: Example\n    destination: Example\n    attributes:\n")
+            for number, expression in enumerate(expressions):
+                text = "godwit.string(" + expression + ")"
+                if "$propertyMapping" in expression:
+                    text = f'FUNCTION({text}, "substringToIndex:", 6)'
+                file.write(f"      result{number}: {json.dumps(text, ensure_ascii=False)}\n")
+        checked = subprocess.run([ground.godwit(), "mapping", "check", mapping, old, new], stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT)
+        self.assertEqual(checked.returncode, 0, checked.stdout.decode())
+        run = tool.run(tool.migrate_command(store, [old, new], new, out, extra=["--mapping", mapping]))
+        self.assertEqual(run.exit, 0, run.why(2000))
+        database = sqlite3.connect(out)
+        found = database.execute("SELECT " + ", ".join(f"ZRESULT{n}" for n in range(len(expressions))) + " FROM ZEXAMPLE").fetchone()
+        database.close()
+        return found
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,237 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+/// Bundles of a manifest, done by whoever starts `godwit worker`: here, the test.
+@Suite struct `Stores in bundles` {
+  private func orders(_ count: Int, pipeline: String = "") throws -> PipelineFolder {
+    let folder = try PipelineFolder.orders((0..<count).map { "s\($0)" })
+    try folder.addToPipeline(
+      "engine: { array: { bundle: { stores: 2 } } }\n" + pipeline)
+    return folder
+  }
+
+  /// A folder with the same stores, migrated by the engine local.
+  private func reference(_ count: Int) throws -> (PipelineFolder, Godwit.Run) {
+    let folder = try orders(count)
+    let run = try folder.godwit(["run"], ["--engine", "local"])
+    try #require(run.status == 0, "\(run.messages)")
+    return (folder, run)
+  }
+
+  private func manifests(_ folder: PipelineFolder) throws -> [String] {
+    let arrays = folder.path("state/cluster")
+    guard FileManager.default.fileExists(atPath: arrays) else { return [] }
+    return try FileManager.default.contentsOfDirectory(atPath: arrays).sorted()
+      .map { "\(arrays)/\($0)/manifest.jsonl" }
+  }
+
+  private func bundles(_ manifest: String) throws -> Int {
+    let text = String(decoding: try Data(contentsOf: URL(fileURLWithPath: manifest)), as: UTF8.self)
+    let header = try #require(text.split(separator: "\n").first)
+    let fields = try JSONSerialization.jsonObject(with: Data(header.utf8)) as? [String: Any]
+    return try #require(fields?["bundles"] as? [Any]).count
+  }
+
+  private func task(_ manifest: String, _ index: Int, killAfter step: Int? = nil) throws
+    -> Godwit.Run
+  {
+    try Godwit.run(["worker", "--manifest", manifest, "--index", "\(index)"], killAfter: step)
+  }
+
+  private func doAll(_ folder: PipelineFolder) throws {
+    for manifest in try manifests(folder) {
+      for index in try 0..<bundles(manifest) { #expect(try task(manifest, index).status == 0) }
+    }
+  }
+
+  @Test func `give what the engine local gives: files, events, ledger and summary`() throws {
+    let (wanted, local) = try reference(5)
+    let folder = try orders(5)
+    let submitted = try folder.godwit(["run"], ["--detach"])
+    #expect(submitted.status == 0, "\(submitted.messages)")
+    #expect(submitted.summary["detached"] as? Bool == true)
+    #expect(try manifests(folder).map(bundles) == [3])
+    try doAll(folder)
+    let run = try folder.godwit(["run"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == local.counts)
+    let stores = wanted.storeFiles().filter { !$0.contains(".godwit-") }
+    #expect(stores.count == 5)
+    for store in stores {
+      #expect(
+        try folder.content("stores/" + store) == wanted.content("stores/" + store), "\(store)")
+    }
+    func events(_ run: Godwit.Run) -> [String] {
+      run.lines.compactMap { line in
+        guard let event = line["event"] as? String,
+          ["plan", "stage", "stage-finished"].contains(event)
+        else { return nil }
+        let store = URL(fileURLWithPath: line["store"] as? String ?? "").lastPathComponent
+        return "\(store) \(event) \(line["stage"] ?? "")"
+      }.sorted()
+    }
+    #expect(!events(local).isEmpty)
+    #expect(events(run) == events(local))
+    func attempts(_ folder: PipelineFolder) throws -> [String] {
+      try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+        "SELECT verdict, rows, digest IS NOT NULL, losses FROM attempts ORDER BY store")
+    }
+    #expect(try attempts(folder) == attempts(wanted))
+    #expect(try manifests(folder).isEmpty, "what is over goes")
+  }
+
+  @Test func `may be done twice`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    #expect(try task(manifest, 0).status == 0)
+    let contents = try folder.storeContents()
+    #expect(try task(manifest, 0).status == 0, "a finished task that runs again does nothing")
+    #expect(try folder.storeContents() == contents)
+    #expect(try folder.godwit(["run"]).counts == "2 found, 2 migrated")
+  }
+
+  /// Kills fall before the start marker, in the middle of stores, and before the bundle's own marker.
+  @Test(arguments: [1, 2, 5, 9, 14])
+  func `may be cut off anywhere, and begun again`(step: Int) throws {
+    let (wanted, _) = try reference(2)
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    let first = try task(manifest, 0, killAfter: step)
+    #expect(first.status == -9 || first.status == 0)
+    #expect(try task(manifest, 0).status == 0)
+    let run = try folder.godwit(["run"])
+    #expect(run.counts == "2 found, 2 migrated")
+    #expect(try folder.content("stores/s0.sqlite") == wanted.content("stores/s0.sqlite"))
+    let backups = folder.storeFiles().filter { $0.contains(".godwit-backup-") }
+    #expect(backups.count == 2, "nothing is committed twice")
+  }
+
+  @Test func `are done by one attempt at a time`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    let lock = open(
+      URL(fileURLWithPath: manifest).deletingLastPathComponent().path + "/0.lock",
+      O_RDWR | O_CREAT, 0o600)
+    try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
+    let run = try task(manifest, 0)
+    #expect(run.status == 75)
+    #expect(run.messages.contains("another attempt"))
+    close(lock)
+    #expect(try task(manifest, 0).status == 0)
+  }
+
+  @Test func `are not touched once their permit is gone`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let contents = try folder.storeContents()
+    let manifest = try #require(try manifests(folder).first)
+    try FileManager.default.removeItem(
+      atPath: URL(fileURLWithPath: manifest).deletingLastPathComponent().path + "/permit")
+    let run = try task(manifest, 0)
+    #expect(run.status == 0)
+    #expect(run.messages.contains("no longer wanted"))
+    #expect(try folder.storeContents() == contents)
+  }
+
+  @Test(arguments: [
+    ["run", "--engine", "local"], ["rollback"], ["backups", "prune", "--keep", "1d"],
+  ])
+  func `keep other commands from the pipeline`(command: [String]) throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--engine", "local"]).status == 0)
+    try folder.writeOrder(to: "stores/s0.sqlite")
+    let model = folder.path("Orders.xcdatamodeld/Orders.xcdatamodel")
+    #expect(FileManager.default.fileExists(atPath: model))
+    try folder.write(
+      "stores/new.sqlite", "Orders.xcdatamodeld/Orders",
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let words = command.prefix { !$0.hasPrefix("-") }
+    let run = try folder.godwit(Array(words), Array(command.dropFirst(words.count)))
+    #expect(run.status == 11, "\(run.messages)")
+    #expect(run.messages.contains("on a cluster") || run.output.contains("on a cluster"))
+  }
+
+  @Test func `are told by status, on whichever machine`() throws {
+    let folder = try orders(4)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    #expect(try task(manifest, 0).status == 0)
+    let status = try folder.godwit(["status"])
+    #expect(status.status == 3)
+    #expect(status.summary["state"] as? String == "detached")
+    let cluster = status.summary["cluster"] as? [String: Any]
+    let array = (cluster?["arrays"] as? [[String: Any]])?.first
+    #expect(array?["finished"] as? Int == 1)
+    #expect(array?["results"] as? Int == 2)
+  }
+
+  @Test func `are taken back by a signal, with what was committed`() throws {
+    let folder = try orders(4)
+    let stopped = try Godwit.run(
+      ["run", folder.url.path, "--json"], stopAt: "\"event\":\"submit\"")
+    #expect(stopped.status == 75)
+    // Nothing is left for others to do, and the engine local goes on.
+    let run = try folder.godwit(["run"], ["--engine", "local"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(run.counts == "4 found, 4 migrated")
+  }
+
+  @Test func `say which stores failed, and go on with the others`() throws {
+    let folder = try orders(4)
+    try Data("no store".utf8).write(to: URL(fileURLWithPath: folder.path("stores/s1.sqlite")))
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    let run = try folder.godwit(["run"])
+    #expect(run.status == 3)
+    #expect(run.counts == "4 found, 3 migrated, 1 failed")
+  }
+
+  @Test func `of a wave wait for the wave before`() throws {
+    let folder = try orders(4, pipeline: "limits: { failure-budget: 1 }\ncanary: [1, 100%]")
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    #expect(try manifests(folder).map(bundles) == [1], "the first wave has one store")
+    try doAll(folder)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    #expect(try manifests(folder).map(bundles) == [2], "the rest")
+    try doAll(folder)
+    #expect(try folder.godwit(["run"]).counts == "4 found, 4 migrated")
+  }
+
+  @Test func `are refused where the manifest has no such bundle`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    #expect(try task(manifest, 7).status == 78)
+    #expect(try task(folder.path("pipeline.yaml"), 0).status == 78)
+    #expect(
+      try Godwit.run(["worker", "--manifest", manifest, "--index-from", "GODWIT_NOTHING"]).status
+        == 64)
+  }
+
+  @Test func `are done by GNU parallel`() throws {
+    let parallel = "/usr/bin/parallel"
+    guard FileManager.default.isExecutableFile(atPath: parallel) else {
+      print("skipped: GNU parallel is not installed")
+      return
+    }
+    let folder = try orders(6)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: parallel)
+    process.arguments =
+      ["-j2", Godwit.path, "worker", "--manifest", manifest, "--index", "{}", ":::"]
+      + (try 0..<bundles(manifest)).map(String.init)
+    process.standardInput = FileHandle.nullDevice
+    try process.run()
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 0)
+    #expect(try folder.godwit(["run"]).counts == "6 found, 6 migrated")
+  }
+}

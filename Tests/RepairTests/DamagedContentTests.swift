@@ -1,0 +1,201 @@
+import Foundation
+import GodwitObjectModel
+import GodwitRepair
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+/// Damage that SQL can show: each becomes sound, and the account says what was done about it.
+@Suite struct `A store with damaged content` {
+  private func only(_ patient: Patient, _ tables: [String] = Patient.entityTables) throws -> Bool {
+    try tables.allSatisfy { table in
+      let query = "SELECT * FROM \(table) ORDER BY Z_PK"
+      return try patient.read(query) == patient.read(query, of: patient.output)
+    }
+  }
+
+  @Test(arguments: [false, true])
+  func `loses nothing when it is sound`(leavesWAL: Bool) throws {
+    let patient = try Patient {
+      $0.leavesWAL = leavesWAL
+      $0.externalFraction = 0.2
+      $0.history = !leavesWAL
+    }
+    let log = FileManager.default.contents(atPath: patient.store + "-wal")
+    let report = try patient.repair(models: [])
+    #expect(report.lost.isEmpty && report.rebuilt.isEmpty && report.doubtful.isEmpty)
+    #expect(report.keptExternalFiles > 0)
+    #expect(report.version == "cached model")
+    #expect(FileManager.default.contents(atPath: patient.store + "-wal") == log)
+    try FileManager.default.copyItem(
+      atPath: patient.store, toPath: patient.folder.appendingPathComponent("c").path)
+    #expect(try only(patient))
+    #expect(try patient.failures().isEmpty)
+    let uuid = "SELECT Z_UUID FROM Z_METADATA"
+    #expect(try patient.read(uuid) == patient.read(uuid, of: patient.output))
+  }
+
+  /// What is done to the store, what the account says of it, and whether rows stay as they are.
+  enum Damage: String, CaseIterable {
+    case counters, names, noControl, metadata, cache, index, column, unparsable, version
+
+    var sql: String {
+      switch self {
+      case .counters: "UPDATE Z_PRIMARYKEY SET Z_MAX = 0"
+      case .names: "UPDATE Z_PRIMARYKEY SET Z_NAME = 'Recipe'"
+      case .noControl: "DROP TABLE Z_PRIMARYKEY"
+      case .metadata: "UPDATE Z_METADATA SET Z_PLIST = NULL"
+      case .cache: "UPDATE Z_MODELCACHE SET Z_CONTENT = substr(Z_CONTENT, 1, 100)"
+      case .index: "DROP INDEX ZSTEP_ZRECIPE_INDEX"
+      case .column: "ALTER TABLE ZTAG RENAME COLUMN ZNAME TO ZNAMEX"
+      case .unparsable:
+        "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE ZTAG (' "
+          + "WHERE name = 'ZTAG'"
+      case .version: "UPDATE ZTAG SET Z_OPT = NULL"
+      }
+    }
+
+    var subject: RepairReport.Subject? {
+      switch self {
+      case .counters, .names, .noControl: .primaryKey
+      case .metadata: .metadata
+      case .cache: .modelCache
+      case .index: .index
+      case .column, .unparsable: .schema
+      case .version: nil
+      }
+    }
+  }
+
+  @Test(arguments: Damage.allCases)
+  func `gets its structure back`(damage: Damage) throws {
+    let patient = try Patient()
+    let before = try patient.read("SELECT Z_PK, ZNAME FROM ZTAG ORDER BY Z_PK")
+    try patient.sql(damage.sql)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(
+      damage.subject == nil || report.rebuilt.contains { $0.subject == damage.subject },
+      "\(report.rebuilt)")
+    #expect(!report.lost.contains { $0.subject == .object || $0.subject == .value })
+    let query = "SELECT Z_PK, ZNAME FROM ZTAG ORDER BY Z_PK"
+    #expect(try patient.read(query, of: patient.output) == before)
+  }
+
+  @Test func `needs a model when metadata or cache are lost`() throws {
+    let patient = try Patient()
+    try patient.sql("DELETE FROM Z_MODELCACHE")
+    #expect(throws: RepairError.self) { try patient.repair(models: []) }
+    #expect(throws: RepairError.self) {
+      try patient.repair(models: [FixtureModels.Bench.one.model()])
+    }
+    #expect(try patient.repair().lost.isEmpty)
+  }
+
+  @Test func `accounts for references to objects that are gone`() throws {
+    let patient = try Patient()
+    let victim = try #require(
+      try patient.read("SELECT ZRECIPE FROM ZSTEP WHERE ZRECIPE IS NOT NULL LIMIT 1")
+        .first?[0].integer)
+    let steps = try patient.read("SELECT Z_PK FROM ZSTEP WHERE ZRECIPE = \(victim)")
+      .compactMap { $0[0].integer }
+    try patient.sql("DELETE FROM ZRECIPE WHERE Z_PK = \(victim)")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    let item = try #require(
+      report.lost.first { $0.entity == "Step" && $0.property == "recipe" })
+    #expect(item.subject == .reference && item.primaryKeys == KeyRanges(steps))
+    #expect(
+      try patient.read("SELECT count(*) FROM ZRECIPE WHERE Z_PK = \(victim)", of: patient.output)
+        == [[.integer(0)]])
+  }
+
+  @Test(arguments: [
+    ("UPDATE ZRECIPE SET ZNAME = NULL WHERE Z_PK = KEY", "name"),
+    ("UPDATE ZRECIPE SET ZIDENTIFIER = x'01' WHERE Z_PK = KEY", "identifier"),
+    ("UPDATE ZRECIPE SET ZRATING = 99999 WHERE Z_PK = KEY", "rating"),
+    ("UPDATE ZRECIPE SET ZPREPTIME = 'soon' WHERE Z_PK = KEY", "prepTime"),
+    ("UPDATE ZIMAGE SET ZDATA = x'' WHERE Z_PK = KEY", "data"),
+    ("UPDATE ZIMAGE SET ZDATA = x'022F2E2E' WHERE Z_PK = KEY", "data"),
+  ])
+  func `keeps an object whose value is damaged`(sql: String, property: String) throws {
+    let patient = try Patient()
+    let table = sql.contains("ZIMAGE") ? "ZIMAGE" : "ZRECIPE"
+    let before = try patient.keys(of: table)
+    let key = before[before.count / 2]
+    try patient.sql(sql.replacingOccurrences(of: "KEY", with: "\(key)"))
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.keys(of: table, in: patient.output) == before)
+    #expect(
+      report.lost.contains { item in
+        item.subject == .value && item.property == property
+          && item.primaryKeys == KeyRanges([key])
+      })
+  }
+
+  @Test func `takes a wrong entity number back`() throws {
+    let patient = try Patient()
+    let before = try patient.read("SELECT Z_PK, Z_ENT FROM ZAUTHOR ORDER BY Z_PK")
+    let referred = try patient.read("SELECT max(ZAUTHOR) FROM ZRECIPE").first?[0].integer
+    try patient.sql("UPDATE ZAUTHOR SET Z_ENT = 999 WHERE Z_PK = \(try #require(referred))")
+    try patient.sql("UPDATE ZTAG SET Z_ENT = NULL")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    let query = "SELECT Z_PK, Z_ENT FROM ZAUTHOR ORDER BY Z_PK"
+    #expect(try patient.read(query, of: patient.output) == before)
+    #expect(report.lost.isEmpty && report.rebuilt.count { $0.subject == .entity } == 2)
+  }
+
+  @Test func `gets places in ordered relationships`() throws {
+    let patient = try Patient()
+    let column = try #require(
+      try patient.read("SELECT name FROM pragma_table_info('ZINGREDIENT')")
+        .compactMap { $0[0].text }.first { $0.hasPrefix("Z_FOK_") })
+    try patient.sql("UPDATE ZINGREDIENT SET \(column) = 5 WHERE ZRECIPE IS NOT NULL")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.contains { $0.subject == .order && $0.entity == "Ingredient" })
+  }
+
+  @Test func `keeps one of several equal values of a constraint`() throws {
+    let patient = try Patient()
+    let key = try #require(try patient.keys(of: "ZTAG").last)
+    let index = try #require(
+      try patient.read("SELECT name FROM sqlite_master WHERE name LIKE 'Z_Tag_UNIQUE%'")
+        .first?[0].text)
+    try patient.sql(
+      "DROP INDEX \(index); UPDATE ZTAG SET ZNAME = (SELECT min(ZNAME) FROM ZTAG)"
+        + " WHERE Z_PK = \(key)")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(
+      report.lost.contains { item in
+        item.subject == .object && item.entity == "Tag" && item.primaryKeys != nil
+      })
+  }
+
+  @Test func `loses values whose external files are missing, and names files without an owner`()
+    throws
+  {
+    let patient = try Patient { $0.externalFraction = 1 }
+    let names = try FileManager.default.contentsOfDirectory(atPath: patient.externalFolder).sorted()
+    try FileManager.default.removeItem(atPath: patient.externalFolder + "/" + names[0])
+    let orphan = "00000000-0000-4000-8000-000000000000"
+    FileManager.default.createFile(
+      atPath: patient.externalFolder + "/" + orphan, contents: Data([1]))
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.keptExternalFiles == names.count - 1)
+    #expect(report.lost.contains { $0.subject == .value && $0.property == "data" && $0.count == 1 })
+    #expect(report.lost.contains { $0.subject == .externalData && $0.names == [orphan] })
+  }
+
+  @Test func `is never written over another file`() throws {
+    let patient = try Patient(rows: 3)
+    let bytes = patient.bytes
+    FileManager.default.createFile(atPath: patient.output + "-wal", contents: Data())
+    #expect(throws: RepairError.self) { try patient.repair(clearing: false) }
+    #expect(patient.bytes == bytes)
+  }
+}

@@ -1,0 +1,155 @@
+import Foundation
+import GodwitMapping
+import GodwitObjectModel
+import GodwitSQLite
+import Testing
+
+@testable import GodwitWorker
+
+/// Writes down what a policy can ask, and takes members out of to-many relationships.
+private final class CuriousPolicy: EntityMigrationPolicy {
+  nonisolated(unsafe) static var said: [String] = []
+  private var notes: [ManagedObjectID: String] = [:]
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    let made = try manager.destinationInstances(
+      forEntityMappingName: mapping.name, sourceInstances: [source])[0]
+    if notes.isEmpty {
+      Self.said = [
+        "\(mapping.mappingType) \(mapping.entityMigrationPolicyClassName ?? "-")",
+        mapping.attributeMappings.map { "\($0.name) = \($0.valueExpression ?? "-")" }
+          .joined(separator: ", "),
+        mapping.relationshipMappings.map(\.name).joined(separator: ", "),
+        mapping.sourceExpression ?? "-",
+        "\(manager.sourceModel.entities.count) \(manager.destinationModel.entities.count)",
+        manager.sourceEntity(for: mapping)?.properties.map(\.name).joined(separator: ", ") ?? "-",
+        manager.destinationEntity(for: mapping)?.properties.map(\.name).joined(separator: ", ")
+          ?? "-",
+        "\(source.entity.name) \(made.entity.name)",
+        "\(source.objectID.isTemporaryID) \(made.objectID.isTemporaryID)",
+        source.objectID.uriRepresentation()?.lastPathComponent ?? "-",
+      ]
+      #expect(mapping.sourceEntityVersionHash == hash("Note", manager.sourceModel))
+      #expect(mapping.destinationEntityVersionHash == hash("Note", manager.destinationModel))
+    }
+    #expect(notes[source.objectID] == nil)
+    notes[source.objectID] = source["title"]
+    // Two tags, one of which goes again, and one that never was there.
+    let tags = try ["kept", "gone", "other"].map { name in
+      let tag = try manager.insertNewObject(forEntityName: "Tag")
+      tag["name"] = name
+      return tag
+    }
+    made.add(tags[0], to: "tags")
+    made.add(tags[1], to: "tags")
+    made.remove(tags[1], from: "tags")
+    made.remove(tags[2], from: "tags")
+    #expect((made.value(forKey: "tags") as? Set<ManagedObject>) == [tags[0]])
+  }
+
+  private func hash(_ name: EntityName, _ model: ManagedObjectModel) -> VersionHash? {
+    try? EntityHierarchy(model).versionHashes[name]
+  }
+}
+
+/// Takes something out of what is no to-many relationship.
+private final class ClumsyPolicy: EntityMigrationPolicy {
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    let tag = try manager.insertNewObject(forEntityName: "Tag")
+    tag.remove(tag, from: "name")
+  }
+}
+
+@Suite(.serialized) struct `What a policy can ask of Core Data's own` {
+  private static func fixture() throws -> MigrationFixture {
+    let fixture = try MigrationFixture(
+      from: [entity("Note", attribute("title"))],
+      to: [
+        entity("Note", attribute("title"), toMany("tags", "Tag", inverse: "notes")),
+        entity("Tag", attribute("name"), toMany("notes", "Note", inverse: "tags")),
+      ],
+      rows: """
+        INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZTITLE) VALUES (3, 1, 1, 'a'), (4, 1, 1, 'b')
+        """)
+    fixture.policies = PolicyRegistry([
+      "CuriousPolicy": CuriousPolicy.self, "ClumsyPolicy": ClumsyPolicy.self,
+    ])
+    return fixture
+  }
+
+  private func mapping(_ policy: String) -> String {
+    """
+    mapping-model: 1
+    entity-mappings:
+      - { source: Note, destination: Note, policy: \(policy), filter: title != 'c' }
+    """
+  }
+
+  @Test func `is answered, and members can be removed`() throws {
+    let fixture = try Self.fixture()
+    let store = try fixture.migrate(mapping("CuriousPolicy"))
+    #expect(
+      CuriousPolicy.said == [
+        "custom CuriousPolicy", "title = $source.title", "tags", "title != \"c\"", "1 2", "title",
+        "tags, title", "Note Note", "false true", "p3",
+      ], "\(CuriousPolicy.said)")
+    #expect(
+      try store.table(
+        """
+        SELECT n.ZTITLE, t.ZNAME FROM Z_1TAGS AS j
+          JOIN ZNOTE AS n ON n.Z_PK = j.Z_1NOTES JOIN ZTAG AS t ON t.Z_PK = j.Z_2TAGS
+         ORDER BY 1
+        """) == ["a kept", "b kept"])
+    #expect(fixture.findings.isEmpty)
+  }
+
+  @Test func `is an error where there is no such relationship`() throws {
+    let fixture = try Self.fixture()
+    let error = #expect(throws: (any Error).self) {
+      try fixture.migrate(mapping("ClumsyPolicy"))
+    }
+    #expect("\(error as Any)".contains("not a to-many relationship"))
+  }
+}
+
+@Suite struct `An error of a policy's interface` {
+  @Test func `reads as Foundation's errors do`() {
+    let error = PolicyError.unacceptable(
+      entity: "Note", primaryKey: 3, key: "title", reason: "a text is needed")
+    let bridged = error as NSError
+    #expect(bridged.domain == "GodwitPolicyErrorDomain" && bridged.code == 3)
+    #expect(bridged.localizedDescription == error.description)
+    #expect(bridged.userInfo["entity"] as? String == "Note")
+    #expect(bridged.userInfo["primaryKey"] as? Int64 == 3)
+    #expect(bridged.userInfo["key"] as? String == "title")
+  }
+
+  private struct Own: LocalizedError {
+    var errorDescription: String? { "A name is blank." }
+    var recoverySuggestion: String? { "Correct it in the application." }
+  }
+
+  private enum Plain: Error { case broken }
+
+  @Test func `says what it says of itself, and nothing is made up`() {
+    let texts = [
+      Own().ownDescription, Plain.broken.ownDescription,
+      NSError(domain: "Shop", code: 7).ownDescription,
+      NSError(
+        domain: "Shop", code: 7,
+        userInfo: [
+          NSLocalizedDescriptionKey: "No shelf.", NSLocalizedFailureReasonErrorKey: "It fell.",
+        ]
+      ).ownDescription,
+    ]
+    #expect(
+      texts == [
+        "A name is blank. Correct it in the application.", "broken", "Shop 7", "No shelf. It fell.",
+      ])
+  }
+}

@@ -1,0 +1,145 @@
+"""The fields of the lines that --json prints, read from the Swift types that are encoded."""
+import os
+import re
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SOURCES = os.path.join(ROOT, "Sources")
+
+# Event, Swift type, its file, and the commands that print it. A test compares the events with the sources.
+LINES = [
+    ("result", "MigrationResult", "Fleet/MigrationResult.swift", "migrate, plan, run, rehearse: what became of a store"),
+    ("result", "FailureLine", "Commands/Output.swift", "any command that failed before it knew a store"),
+    ("plan, stage, unit-finished, …", "RunEvent", "Fleet/RunEvent.swift",
+     "migrate: what happens meanwhile; also in `events.jsonl` of the run directory"),
+    ("pipeline", "PipelineStart", "Fleet/Pipeline/PipelineSummary.swift", "run, plan: the first line"),
+    ("retry", "Retry", "Commands/PipelineReport.swift", "run: a store is tried again later"),
+    ("wave", "WaveStart", "Fleet/Pipeline/PipelineSummary.swift", "run: a canary wave begins"),
+    ("summary", "PipelineSummary", "Fleet/Pipeline/PipelineSummary.swift", "run, plan, rehearse: the last line"),
+    ("submit", "ClusterSubmission", "Fleet/Cluster/ClusterArray.swift", "run on a cluster: tasks were submitted"),
+    ("fleet-plan", "FleetPlan", "Fleet/Pipeline/FleetPlan.swift", "plan of a pipeline"),
+    ("store", "StoreInspection", "Fleet/StoreInspection.swift", "inspect; verify of a store"),
+    ("result", "PipelineVerification.Item", "Fleet/Pipeline/PipelineVerification.swift", "verify of a pipeline"),
+    ("summary", "PipelineVerification.Summary", "Fleet/Pipeline/PipelineVerification.swift",
+     "verify of a pipeline: the last line"),
+    ("result", "Rollback.Item", "Fleet/Pipeline/Rollback.swift", "rollback"),
+    ("summary", "Rollback.Summary", "Fleet/Pipeline/Rollback.swift", "rollback: the last line"),
+    ("status", "PipelineStatus", "Fleet/Pipeline/PipelineStatus.swift", "status"),
+    ("run", "HistoryRecord.Run", "Commands/StatusCommand.swift", "history"),
+    ("attempt", "HistoryRecord.Attempt", "Commands/StatusCommand.swift", "history of a store"),
+    ("report", "RunReport", "Ledger/RunReport.swift", "report"),
+    ("backup", "BackupRecord", "Commands/BackupsCommand.swift", "backups list; history of a store"),
+    ("backup", "BackupPruning.Item", "Fleet/Pipeline/BackupPruning.swift", "backups prune"),
+    ("summary", "BackupTotals", "Commands/BackupsCommand.swift", "backups list: the last line"),
+    ("summary", "BackupPruning.Summary", "Fleet/Pipeline/BackupPruning.swift", "backups prune: the last line"),
+    ("quarantine", "QuarantineRecord", "Commands/QuarantineCommand.swift", "quarantine list"),
+    ("released", "ReleaseRecord", "Commands/QuarantineCommand.swift", "quarantine release"),
+    ("export", "FailureReduction.Outcome", "Fleet/Pipeline/FailureReduction.swift", "quarantine export"),
+    ("progress", "RunProgress", "Fleet/Pipeline/RunControl.swift", "control"),
+    ("check", "Doctor.Finding", "Fleet/Doctor.swift", "doctor"),
+    ("result", "RepairReport", "Repair/RepairReport.swift", "repair"),
+    ("result", "FixtureLine", "Commands/FixtureCommand.swift", "fixture"),
+    ("version", "VersionRecord", "Commands/ModelCommand.swift", "model list, model hash"),
+    ("model", "ModelRecord", "Commands/ModelText.swift", "model show"),
+    ("diff", "DifferenceRecord", "Commands/DifferenceRecord.swift", "model diff"),
+    ("result", "BundleLine", "Commands/ModelEditCommands.swift", "model add-version, model set-current"),
+    ("result", "InferenceLine", "Commands/MappingCommand.swift", "mapping infer"),
+    ("finding", "MappingFindingLine", "Commands/MappingCheckCommand.swift", "mapping check"),
+    ("result", "MappingCheckLine", "Commands/MappingCheckCommand.swift", "mapping check: the last line"),
+    ("result", "MappingFileLine", "Commands/MappingFileCommands.swift", "mapping new, mapping convert"),
+]
+# Types inside of those, each described once.
+PARTS = [
+    ("Reason", "Planning/MigrationRequest.swift"), ("Reason.OwnError", "Planning/MigrationRequest.swift"),
+    ("Loss", "Planning/Losses/Loss.swift"), ("StoreFinding", "PersistentStore/Soundness/StoreFinding.swift"),
+    ("MigrationResult.StageCost", "Fleet/MigrationResult.swift"),
+    ("MigrationResult.Memory", "Fleet/MigrationResult.swift"),
+    ("MigrationResult.URITable", "Fleet/MigrationResult.swift"),
+    ("MigrationResult.Plan", "Fleet/MigrationResult.swift"),
+    ("MigrationResult.Plan.Table", "Fleet/MigrationResult.swift"),
+    ("MigrationResult.Plan.Mapping", "Fleet/MigrationResult.swift"),
+    ("ReasonGroups.Group", "Fleet/Pipeline/ReasonGroups.swift"),
+    ("FleetPlan.Cohort", "Fleet/Pipeline/FleetPlan.swift"), ("FleetPlan.LossTotal", "Fleet/Pipeline/FleetPlan.swift"),
+    ("FleetForecast", "Fleet/Pipeline/FleetForecast.swift"),
+    ("StoreInspection.Entity", "Fleet/StoreInspection.swift"),
+    ("RunReport.Run", "Ledger/RunReport.swift"), ("RunReport.Counts", "Ledger/RunReport.swift"),
+    ("RunReport.Totals", "Ledger/RunReport.swift"), ("RunReport.Version", "Ledger/RunReport.swift"),
+    ("RunReport.Store", "Ledger/RunReport.swift"), ("RunReport.Reason", "Ledger/RunReport.swift"),
+    ("RunReport.Failure", "Ledger/RunReport.swift"), ("RunReport.Loss", "Ledger/RunReport.swift"),
+    ("RunReport.Stage", "Ledger/RunReport.swift"),
+    ("RepairReport.Item", "Repair/RepairReport.swift"), ("RepairReport.Kept", "Repair/RepairReport.swift"),
+    ("Refusal", "Mapping/Inference/Refusal.swift"), ("InferenceLine.Mapping", "Commands/MappingCommand.swift"),
+    ("ModelRecord.Entity", "Commands/ModelText.swift"), ("ModelRecord.Property", "Commands/ModelText.swift"),
+]
+FIELD = re.compile(r"(?:(?:public|package|private\(set\)|public private\(set\)|package private\(set\)) )*"
+                   r"(?:var|let) `?(\w+)`?(?:: ([^={]+?))?(?: = ([^{]*))?\s*$")
+
+
+def body(lines, name):
+    """The lines inside a type; KeyError where there is none."""
+    for part in name.split("."):
+        for number, line in enumerate(lines):
+            found = re.match(rf"(\s*).*\b(?:struct|enum|extension) {part}\b.*\{{\s*$", line)
+            if found and not line.strip().startswith("//"):
+                end = next(i for i in range(number + 1, len(lines)) if lines[i].startswith(found[1] + "}"))
+                inside = lines[number + 1:end]
+                if any(FIELD.match(x.strip()) or "struct" in x for x in inside):
+                    lines = inside
+                    break
+        else:
+            raise KeyError(name)
+    return lines
+
+
+def renamed(lines, indent):
+    """{Swift name: JSON name} of the type's own CodingKeys; none where every field keeps its name."""
+    text = "\n".join(lines)
+    found = re.search(rf"^ {{{indent}}}(?:\w+ )*enum CodingKeys[^{{]*\{{(.*?)\n\s*\}}", text, re.S | re.M)
+    if not found:
+        return None
+    names = {}
+    for declaration in re.findall(r"\bcase\s+((?:.|\n)*?)(?=\n\s*case\b|\Z)", found[1]):
+        for item in re.sub(r"\s+", " ", declaration).split(","):
+            swift, _, other = item.strip().partition(" = ")
+            if swift:
+                names[swift] = other.strip('"') or swift
+    return names
+
+
+def fields(name, path):
+    """[(JSON name, type, is optional, comment)] of a type."""
+    with open(os.path.join(SOURCES, path), encoding="utf-8") as file:
+        lines = body(file.read().split("\n"), name)
+    indent = min(len(x) - len(x.lstrip()) for x in lines if x.strip())
+    keys, comment, found = renamed(lines, indent), [], []
+    for line in lines:
+        depth, text = len(line) - len(line.lstrip()), line.strip()
+        if not text or depth != indent:
+            comment = comment if depth == indent else []
+            continue
+        if text.startswith("///"):
+            comment.append(text[3:].strip())
+            continue
+        match = FIELD.match(text)
+        if match and " static " not in f" {text}" and (keys is None or match[1] in keys):
+            kind = (match[2] or {"0": "Int", "[]": "[…]"}.get(match[3], "String")).strip()
+            found.append((keys[match[1]] if keys else match[1], kind.rstrip("?"), kind.endswith("?"),
+                          " ".join(comment)))
+        comment = []
+    return found
+
+
+def events():
+    """Every word that a type's `event` has in the sources."""
+    found = set()
+    for base, _, names in os.walk(SOURCES):
+        for name in names:
+            if name.endswith(".swift"):
+                with open(os.path.join(base, name), encoding="utf-8") as file:
+                    found |= set(re.findall(r'var event = "([\w-]+)"', file.read()))
+    return found
+
+
+def run_events():
+    """[(event, what it carries)] of a run, from the comment on its type."""
+    with open(os.path.join(SOURCES, "Fleet", "RunEvent.swift"), encoding="utf-8") as file:
+        return re.findall(r"^///     ([a-z-]+)\s+(.+)$", file.read(), re.M)
