@@ -28,7 +28,9 @@ func tests(
 ) -> Target {
   .testTarget(
     name: folder + "Tests", dependencies: dependencies, path: "Tests/" + folder + "Tests",
-    exclude: exclude)
+    exclude: exclude,
+    // `scripts/test` builds everything optimized; the tests' own code would take most of that time.
+    swiftSettings: [.unsafeFlags(["-Onone"])])
 }
 
 /// Every target carries the package's name, since a team's package that uses ours may have a

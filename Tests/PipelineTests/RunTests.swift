@@ -238,7 +238,10 @@ import Testing
   @Test(arguments: [
     (text: "stores: { roots: stores }\nmodels: Orders.xcdatamodeld\nmapings: x", said: "line 3"),
     (text: "stores: { roots: stores }", said: "models"),
-    (text: "stores: { roots: stores }\nmodels: Orders.xcdatamodeld\nengine: x", said: "local, slurm"),
+    (
+      text: "stores: { roots: stores }\nmodels: Orders.xcdatamodeld\nengine: x",
+      said: "local, slurm"
+    ),
     (text: "stores: { roots: nowhere }\nmodels: Orders.xcdatamodeld", said: "nowhere"),
     (text: "", said: "empty"),
   ])

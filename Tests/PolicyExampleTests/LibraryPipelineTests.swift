@@ -9,6 +9,7 @@ import Testing
       try LibraryFixture(
         "INSERT INTO ZPAYMENT (Z_PK, Z_ENT, Z_OPT, ZCENTS) VALUES (1, 7, 1, \(cents))")
     }
+    defer { withExtendedLifetime(kept) {} }
     let folder = kept[0].scratch.appendingPathComponent("pipeline")
     for (name, library) in zip(["north", "south"], kept) {
       let place = folder.appendingPathComponent("stores/\(name)")

@@ -8,6 +8,7 @@ import Testing
       try LibraryFixture(
         "INSERT INTO ZPAYMENT (Z_PK, Z_ENT, Z_OPT, ZCENTS) VALUES (1, 7, 1, \(cents))")
     }
+    defer { withExtendedLifetime(kept) {} }
     let folder = kept[0].scratch.appendingPathComponent("archive")
     for (name, library) in zip(["1.0", "1.1"], kept) {
       let place = folder.appendingPathComponent(name)
@@ -30,6 +31,7 @@ import Testing
 
   @Test func `runs them, names what they refuse, and leaves the stores as they are`() throws {
     let (folder, kept) = try archive()
+    defer { withExtendedLifetime(kept) {} }
     let before = try contents(of: folder)
     let temporary = kept[0].scratch.appendingPathComponent("temporary")
     try FileManager.default.createDirectory(at: temporary, withIntermediateDirectories: true)
@@ -50,6 +52,7 @@ import Testing
 
   @Test func `says of an executable without them that they are missing`() throws {
     let (folder, kept) = try archive()
+    defer { withExtendedLifetime(kept) {} }
     let plain = LibraryFixture.executable.deletingLastPathComponent()
       .appendingPathComponent("godwit")
     try #require(FileManager.default.isExecutableFile(atPath: plain.path))
@@ -60,6 +63,5 @@ import Testing
       ], of: plain)
     #expect(run.status != 0)
     #expect((run.errors + run.lines.joined()).contains("Policy"))
-    withExtendedLifetime(kept) {}
   }
 }
