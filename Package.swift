@@ -125,8 +125,8 @@ let package = Package(
     library(
       "Planning",
       [
-        ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"), ours("Digests"),
-        ours("SQLite"), system,
+        ours("Checkpoints"), ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"),
+        ours("Digests"), ours("SQLite"), system,
       ]),
     library("Ledger", [ours("SQLite"), ours("DurableFiles"), system]),
     library("Pages", [ours("Planning"), ours("SQLite"), ours("DurableFiles"), system]),

@@ -10,11 +10,17 @@ package final class CheckpointMemory: Sendable {
   final class Entries: Sendable {
     nonisolated(unsafe) let bytes: UnsafeRawBufferPointer
     let count: UInt64
+    /// What the last entry would say; nil where its payload says it.
+    let summary: (any CheckpointSummary)?
     private nonisolated(unsafe) let buffer: UnsafeMutableRawBufferPointer
 
     /// Takes over the buffer, whose first `byteCount` bytes are the entries.
-    init(_ buffer: UnsafeMutableRawBufferPointer, byteCount: Int, count: UInt64) {
+    init(
+      _ buffer: UnsafeMutableRawBufferPointer, byteCount: Int, count: UInt64,
+      summary: (any CheckpointSummary)?
+    ) {
       self.buffer = buffer
+      self.summary = summary
       self.count = count
       bytes = UnsafeRawBufferPointer(rebasing: buffer[..<byteCount])
     }

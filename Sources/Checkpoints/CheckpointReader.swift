@@ -151,12 +151,20 @@ extension CheckpointReader {
     return reader.summary
   }
 
+  /// The same as a value.
+  package static func summary<Summary: CheckpointSummary>(
+    _ type: Summary.Type, of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
+  ) throws -> Summary {
+    if let value = run.memory?[name]?.summary as? Summary { return value }
+    return try Summary(encoded: summary(of: name, in: run, fingerprint: fingerprint))
+  }
+
   /// The same, without reading a file again that this process has read and found whole.
-  package static func knownSummary(
-    of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
-  ) throws -> [UInt8] {
-    try run.summaries.summary(name, fingerprint)
-      ?? summary(of: name, in: run, fingerprint: fingerprint)
+  package static func knownSummary<Summary: CheckpointSummary>(
+    _ type: Summary.Type, of name: CheckpointName, in run: RunDirectory, fingerprint: [UInt8]
+  ) throws -> Summary {
+    if let bytes = run.summaries.summary(name, fingerprint) { return try Summary(encoded: bytes) }
+    return try summary(type, of: name, in: run, fingerprint: fingerprint)
   }
 }
 

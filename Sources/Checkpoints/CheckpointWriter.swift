@@ -1,8 +1,17 @@
 package import SystemPackage
 
+/// What a checkpoint ends with: what came of its unit.
+package protocol CheckpointSummary: Sendable {
+  /// The payload of the last entry. Equal summaries give equal bytes.
+  func encoded() throws -> [UInt8]
+
+  /// - Throws: Any error where the bytes are of no summary.
+  init(encoded bytes: [UInt8]) throws
+}
+
 /// Writes one checkpoint, entry by entry, in flat memory.
 ///
-/// The file gets its name with ``finish(summary:)``. Before that it is a temporary file, which goes
+/// The file gets its name with ``finish(_:)``. Before that it is a temporary file, which goes
 /// away with the writer. The same entries always give the same bytes.
 package final class CheckpointWriter {
   package let path: FilePath
@@ -21,6 +30,8 @@ package final class CheckpointWriter {
   private var input: UnsafeMutableRawBufferPointer
   private var inputCount = 0
   private var isFinished = false
+  /// What a checkpoint in memory ends with.
+  private var summary: (any CheckpointSummary)?
   /// The error that left the frame incomplete. The file can then not be finished.
   private var failure: (any Error)?
 
@@ -68,7 +79,14 @@ extension CheckpointWriter {
     try appendEntry(channel: channel, key: key, payload)
   }
 
-  /// Writes the summary and gives the file its name for good.
+  /// Writes the summary and gives the file its name for good. In memory the summary stays a value.
+  package func finish(_ summary: some CheckpointSummary) throws {
+    if case .file = target { return try finish(summary: summary.encoded()) }
+    self.summary = summary
+    try finish(summary: [])
+  }
+
+  /// The same with the summary's bytes.
   package func finish(summary: [UInt8]) throws {
     try summary.withUnsafeBytes {
       try appendEntry(channel: Checkpoint.summaryChannel, key: 0, $0)
@@ -76,7 +94,8 @@ extension CheckpointWriter {
     isFinished = true
     switch target {
     case .memory(let memory):
-      memory[name] = CheckpointMemory.Entries(input, byteCount: inputCount, count: entryCount)
+      memory[name] = CheckpointMemory.Entries(
+        input, byteCount: inputCount, count: entryCount, summary: self.summary)
       input = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     case .file(let frame):
       try compress(into: frame, isEnd: true)

@@ -243,9 +243,9 @@ extension StoreVerification {
       guard let table = try table(of: unit) else { continue }
       let summary: ShardSummary
       do {
-        let bytes = try CheckpointReader.knownSummary(
-          of: CheckpointName(stage: stage, unit: unit), in: run, fingerprint: fingerprint)
-        summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
+        summary = try CheckpointReader.knownSummary(
+          ShardSummary.self, of: CheckpointName(stage: stage, unit: unit), in: run,
+          fingerprint: fingerprint)
       } catch CheckpointError.unreadable(_, .noSuchFileOrDirectory) {
         throw CommitError.missingCheckpoint(stage: stage.rawValue, unit: unit)
       } catch is DecodingError {

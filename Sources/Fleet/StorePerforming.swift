@@ -188,9 +188,8 @@ extension StoreAttempt {
       let name = CheckpointName(stage: stage, unit: unit)
       do {
         // The summary is the last entry, so reading it reads, and checks, all of them.
-        let bytes = try CheckpointReader.summary(
-          of: name, in: directory, fingerprint: fingerprint)
-        let summary = try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
+        let summary = try CheckpointReader.summary(
+          ShardSummary.self, of: name, in: directory, fingerprint: fingerprint)
         return Reused(unit: unit, summary: summary)
       } catch let error as CheckpointError where !error.provesUnusable {
         throw error

@@ -1,3 +1,5 @@
+import Foundation
+package import GodwitCheckpoints
 import GodwitDigests
 import GodwitMapping
 import GodwitPersistentStore
@@ -36,6 +38,19 @@ package struct ShardSummary: Codable, Sendable, Equatable {
     self.digests = digests
     self.findings = findings
     self.bytes = bytes
+  }
+}
+
+extension ShardSummary: CheckpointSummary {
+  /// JSON with sorted keys.
+  package func encoded() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys]
+    return [UInt8](try encoder.encode(self))
+  }
+
+  package init(encoded bytes: [UInt8]) throws {
+    self = try JSONDecoder().decode(Self.self, from: Data(bytes))
   }
 }
 

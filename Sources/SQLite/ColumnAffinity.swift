@@ -5,18 +5,26 @@ public enum ColumnAffinity: Equatable, Sendable {
   case blob, text, numeric, integer, real
 
   public init(declaredType: String) {
-    let type = declaredType.uppercased()
-    func has(_ word: String) -> Bool { type.contains(word) }
-    if has("INT") {
-      self = .integer
-    } else if has("CHAR") || has("CLOB") || has("TEXT") {
-      self = .text
-    } else if has("BLOB") || type.isEmpty {
-      self = .blob
-    } else if has("REAL") || has("FLOA") || has("DOUB") {
-      self = .real
-    } else {
-      self = .numeric
+    var type = declaredType
+    self = type.withUTF8 { bytes in
+      func has(_ words: StaticString...) -> Bool { words.contains { contains($0, bytes) } }
+      if has("INT") { return .integer }
+      if has("CHAR", "CLOB", "TEXT") { return .text }
+      if bytes.isEmpty || has("BLOB") { return .blob }
+      return has("REAL", "FLOA", "DOUB") ? .real : .numeric
+    }
+  }
+}
+
+/// Whether a word of ASCII capitals stands anywhere in a text, in capitals or not.
+private func contains(_ word: StaticString, _ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
+  let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+  guard bytes.count >= word.count else { return false }
+  return (0...(bytes.count - word.count)).contains { start in
+    word.indices.allSatisfy { place in
+      let byte = bytes[start + place]
+      let isSmall = byte >= UInt8(ascii: "a") && byte <= UInt8(ascii: "z")
+      return (isSmall ? byte - 32 : byte) == word[place]
     }
   }
 }

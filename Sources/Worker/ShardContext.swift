@@ -160,15 +160,6 @@ final class ShardContext {
   }
 }
 
-extension ShardSummary {
-  /// The bytes that end a checkpoint: JSON with sorted keys, so that equal summaries are equal.
-  func encoded() throws -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys]
-    return [UInt8](try encoder.encode(self))
-  }
-}
-
 /// Values of one row, without ownership: the working memory of a stage.
 struct RowValues: ~Copyable {
   let values: UnsafeMutablePointer<RawValue>

@@ -150,6 +150,8 @@ package final class StoreHost: Sendable {
     }
     // A line a unit or step would bury the rest; the run directory's events have them.
     guard tellsEvents, !event.event.isOfUnit else { return }
+    // A small store's stages are over in milliseconds, and stand in its result.
+    guard task.workers > 0 || event.event != .stage && event.event != .stageFinished else { return }
     try? output.send(line: StoreMessage.event(event).line)
   }
 }

@@ -149,9 +149,9 @@ extension MappedBarrier {
   }
 
   private func summary(of unit: Int, _ stage: Stage = .copy) throws -> ShardSummary {
-    let bytes = try CheckpointReader.summary(
-      of: CheckpointName(stage: stage, unit: unit), in: run, fingerprint: fingerprint)
-    return try JSONDecoder().decode(ShardSummary.self, from: Data(bytes))
+    try CheckpointReader.summary(
+      ShardSummary.self, of: CheckpointName(stage: stage, unit: unit), in: run,
+      fingerprint: fingerprint)
   }
 
   private var fingerprint: [UInt8] { Hexadecimal.bytes(of: plan.fingerprint) ?? [] }

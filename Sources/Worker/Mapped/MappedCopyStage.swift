@@ -26,7 +26,7 @@ struct MappedCopyStage {
     let statement = try context.mapped.rows(of: mapping, mapping.copyColumns, shard.keys)
     var summary = ShardSummary()
     try copyRows(of: mapping, index, to: table, from: statement, writer, &summary)
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 

@@ -18,7 +18,7 @@ struct MappedLinkStage {
     }
     let writer = try context.writer(.link, unit)
     let summary = try run(index, unit, to: writer)
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 

@@ -25,7 +25,7 @@ struct PolicyCopyStage {
       try run.policy.endInstanceCreation(forMapping: run.mapping, manager: run.manager)
     }
     let summary = try engine.finish(to: writer, ownTable: mapping.table)
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 

@@ -12,7 +12,7 @@ struct PairPass {
     let writer = try context.writer(.rows, unit)
     let summary =
       join.way == .computed ? try link(join, keys, to: writer) : try digest(join, keys)
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 

@@ -37,7 +37,7 @@ struct RowPass {
       let writer = try context.writer(.rows, unit)
       let summary = try PairPass(context: context).digest(
         context.plan.foreignTables[index], shard.keys)
-      try writer.finish(summary: summary.encoded())
+      try writer.finish(summary)
       clock.end(of: .validate)
       return (summary, clock)
     case .mapping, .inserted:
@@ -88,7 +88,7 @@ struct RowPass {
     var summary = validate.summary
     summary.copied = table.way == .computed ? copy.share : nil
     summary.linked = table.isLinked ? link.share : nil
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     clock.end(of: .validate)
     return (summary, clock)
   }

@@ -82,7 +82,7 @@ struct MappedValidateStage {
     case .table:
       throw StageError.outOfOrder("a validation of a table beside entity mappings")
     }
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 }
@@ -98,7 +98,7 @@ struct AuditStage {
     let writer = try context.writer(.audit, number)
     let summary = ShardSummary(
       findings: try StoreSoundness.run(context.plan.audits[number], on: context.source))
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 }

@@ -46,7 +46,7 @@ struct VerifyStage {
             nil, assembled)
         }
     }
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 
@@ -82,7 +82,7 @@ struct SoundnessStage {
     let writer = try context.writer(.soundness, number)
     let summary = ShardSummary(
       findings: try StoreSoundness.run(jobs[number].job, on: assembled))
-    try writer.finish(summary: summary.encoded())
+    try writer.finish(summary)
     return summary
   }
 }
