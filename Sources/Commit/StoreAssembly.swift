@@ -95,14 +95,14 @@ extension StoreAssembly {
     for (number, table) in plan.tables.enumerated() {
       // Rows of many entity mappings need not come in the order of their keys.
       if usesPages, mapped?.ascends(table: number) ?? true,
-        try pages.takes(table, number: number, units(of: .table(number)), in: file)
+        try pages.takes(table, number: number, units(of: .table(number)))
       {
         continue
       }
       try fill(table, number: number, in: file, &schema, &rows)
     }
     for (number, table) in plan.joinTables.enumerated() {
-      if usesPages, try pages.takes(table, units(of: .joinTable(number)), in: file) { continue }
+      if usesPages, try pages.takes(table, units(of: .joinTable(number))) { continue }
       try fill(table, number: number, in: file, &schema, &rows)
     }
     try writeControlRows(in: file)
@@ -137,7 +137,7 @@ extension StoreAssembly {
         columns + table.carriedColumns, in: file, &schema, &rows)
     case .computed:
       // Its indexes are part of what it is, and go.
-      let covered = try CoveredTable(table, in: file)
+      let covered = try DestinationTables.of(plan).covered(table)
       try schema.dropIndexes(of: table.name)
       let insert = try file.prepare(insertion(into: table.name, columns + table.columns))
       if plan.mapped != nil {

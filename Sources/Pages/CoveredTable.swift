@@ -32,12 +32,6 @@ package struct CoveredTable {
 }
 
 extension CoveredTable {
-  /// The table of an entity and of those below it.
-  package init?(_ table: TablePlan, in file: Connection) throws {
-    try self.init(
-      table.name, key: "Z_PK", columns: ["Z_ENT", "Z_OPT"] + table.columns, in: file)
-  }
-
   /// Looks at a table as SQLite sees it.
   ///
   /// - Parameters:

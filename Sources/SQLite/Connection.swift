@@ -96,12 +96,9 @@ public final class Connection {
   /// No value of a file is longer than the file: a damaged length then is an error at once, and
   /// not an allocation of up to a gigabyte.
   private func boundValues() {
-    guard
-      let pages = try? rows("PRAGMA page_count").first?.first?.integer,
-      let size = try? rows("PRAGMA page_size").first?.first?.integer
-    else { return }  // no database: the first statement of whoever asked says so
-    let bytes = max(1 << 20, min(pages, 1 << 20) * min(size, 1 << 16))
-    setLimit(.length, to: Int32(clamping: bytes))
+    var status = stat()
+    guard lstat(path, &status) == 0 else { return }
+    setLimit(.length, to: Int32(clamping: max(1 << 20, status.st_size)))
   }
 
   deinit {

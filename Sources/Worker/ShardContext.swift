@@ -17,8 +17,7 @@ final class ShardContext {
   let source: Connection
   /// Kept over the units of a run, so that a map of a table is made once.
   let targets: TargetFinder
-  private var coveredTables: [String: CoveredTable?] = [:]
-  private var schema: Connection?
+  private let tables: DestinationTables
   private var rawTables: [SourceColumns: RawTable?] = [:]
   private(set) var assembled: Connection?
   private var assembledPath: FilePath?
@@ -39,6 +38,7 @@ final class ShardContext {
     self.run = run
     let plan = try plan ?? Self.readPlan(run.plan)
     self.plan = plan
+    tables = DestinationTables.of(plan)
     guard let fingerprint = Hexadecimal.bytes(of: plan.fingerprint), fingerprint.count == 32 else {
       throw StageError.unreadablePlan(path: run.plan.string, reason: "it has no fingerprint")
     }
@@ -62,20 +62,7 @@ final class ShardContext {
   }
 
   /// A destination table that is written by pages; nil where SQLite has to write it.
-  func covered(_ table: TablePlan) throws -> CoveredTable? {
-    if let known = coveredTables[table.name] { return known }
-    let schema: Connection
-    if let known = self.schema {
-      schema = known
-    } else {
-      schema = try Connection(path: ":memory:", mode: .create)
-      for object in plan.schema { try schema.execute(object.sql) }
-      self.schema = schema
-    }
-    let covered = try CoveredTable(table, in: schema)
-    coveredTables[table.name] = .some(covered)
-    return covered
-  }
+  func covered(_ table: TablePlan) throws -> CoveredTable? { try tables.covered(table) }
 
   func openAssembled(_ path: String) throws {
     assembled = try Connection(path: path, mode: .immutable)

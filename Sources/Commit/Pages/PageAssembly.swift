@@ -24,12 +24,14 @@ struct PageAssembly {
 
   private let plan: MigrationPlan
   private let run: RunDirectory
+  private let tables: DestinationTables
   private var tasks: [Task] = []
   private var roots: [String: UInt32] = [:]
 
   init(plan: MigrationPlan, run: RunDirectory) {
     self.plan = plan
     self.run = run
+    tables = DestinationTables.of(plan)
   }
 }
 
@@ -38,19 +40,15 @@ extension PageAssembly {
 
   /// Takes a table over, unless it is not computed or has something that takes SQLite. Its rows
   /// must come in the order of their keys.
-  mutating func takes(
-    _ table: TablePlan, number: Int, _ units: [Int], in file: Connection
-  ) throws -> Bool {
-    guard table.way == .computed,
-      let covered = try CoveredTable(table, in: file)
-    else { return false }
+  mutating func takes(_ table: TablePlan, number: Int, _ units: [Int]) throws -> Bool {
+    guard table.way == .computed, let covered = try tables.covered(table) else { return false }
     tasks.append(Task(source: .table(table, number), table: covered, units: units))
     return true
   }
 
-  mutating func takes(_ table: JoinTablePlan, _ units: [Int], in file: Connection) throws -> Bool {
+  mutating func takes(_ table: JoinTablePlan, _ units: [Int]) throws -> Bool {
     guard table.way == .computed,
-      let covered = try CoveredTable(table.name, key: nil, columns: table.columns, in: file)
+      let covered = try tables.covered(table.name, key: nil, columns: table.columns)
     else { return false }
     tasks.append(Task(source: .joinTable(table), table: covered, units: units))
     return true

@@ -31,6 +31,7 @@ struct ModelRules {
       rules.checkReferences(of: entity, in: hierarchy)
     }
     for root in hierarchy.roots { rules.checkSpellings(below: root, in: hierarchy) }
+    rules.checkListedNames()
     try rules.end(path)
   }
 
@@ -126,6 +127,21 @@ extension ModelRules {
         "\(what) has more than \(Self.nameByteLimit) bytes. Give it a shorter name.")
     } else if text.utf8.contains(0) {
       find(entity, property, "\(what) has a NUL character in it. Give it another name.")
+    }
+  }
+
+  /// Names of what is no property. A `contents` file cannot hold one that is empty, an archive can.
+  private mutating func checkListedNames() {
+    for entity in model.entities {
+      for index in entity.fetchIndexes {
+        checkText(index.name, "The name of a fetch index of \(entity.name)", entity.name, nil)
+      }
+    }
+    for name in model.configurations.keys.sorted(by: { $0.precedesInBytes($1) }) {
+      checkText(name, "The name of a configuration", nil, nil)
+    }
+    for request in model.fetchRequestTemplates {
+      checkText(request.name, "The name of a fetch request", nil, nil)
     }
   }
 

@@ -1,0 +1,63 @@
+import GodwitPlanning
+import GodwitSQLite
+import Synchronization
+
+/// The tables of one destination schema as SQLite sees them: the same for every store of a pair of
+/// models, so that SQLite parses the schema once in a process.
+package final class DestinationTables: Sendable {
+  private struct State {
+    /// An empty database of the schema, made with the first question.
+    var schema: Connection?
+    var tables: [Question: CoveredTable?] = [:]
+  }
+
+  private struct Question: Hashable {
+    var name: String
+    var key: String?
+    var columns: [String]
+  }
+
+  private let statements: [String]
+  private let state = Mutex(State())
+  private static let known = Mutex<[[String]: DestinationTables]>([:])
+  /// A run over a fleet meets a few pairs of models; whoever meets more asks again.
+  private static let mostSchemas = 16
+
+  /// - Parameter plan: Whose schema it is.
+  package static func of(_ plan: MigrationPlan) -> DestinationTables {
+    let statements = plan.schema.map(\.sql)
+    return known.withLock { known in
+      if let tables = known[statements] { return tables }
+      if known.count >= mostSchemas { known.removeAll() }
+      let tables = DestinationTables(statements)
+      known[statements] = tables
+      return tables
+    }
+  }
+
+  private init(_ statements: [String]) { self.statements = statements }
+
+  /// The table of an entity and of those below it; nil where it takes SQLite to write it.
+  package func covered(_ table: TablePlan) throws -> CoveredTable? {
+    try covered(table.name, key: "Z_PK", columns: ["Z_ENT", "Z_OPT"] + table.columns)
+  }
+
+  /// Likewise for any table, see ``CoveredTable/init(_:key:columns:in:)``.
+  package func covered(
+    _ name: String, key: String?, columns: [String]
+  ) throws -> CoveredTable? {
+    let question = Question(name: name, key: key, columns: columns)
+    return try state.withLock { state in
+      if let known = state.tables[question] { return known }
+      if state.schema == nil {
+        let schema = try Connection(path: ":memory:", mode: .create)
+        for statement in statements { try schema.execute(statement) }
+        state.schema = schema
+      }
+      guard let schema = state.schema else { return nil }
+      let table = try CoveredTable(name, key: key, columns: columns, in: schema)
+      state.tables[question] = .some(table)
+      return table
+    }
+  }
+}
