@@ -10,6 +10,8 @@ public indirect enum MappingError: Error, Sendable, Equatable {
   case unknownExpressionClass(mapping: String, property: String?, className: String)
   /// A key, value or type that the text form does not have.
   case badText(line: Int, problem: String, suggestion: String?)
+  /// What the text form cannot hold.
+  case unwritable(reason: String)
   /// None of the mapping models is for this pair of models.
   case noneMatches([MappingMismatch])
   /// More than one is.
@@ -33,6 +35,8 @@ extension MappingError: CustomStringConvertible {
     case .inFile(let file, let error): "\(file): \(error)"
     case .unreadable(let file, let reason):
       "\(file) cannot be read as a mapping model: \(reason)."
+    case .unwritable(let reason):
+      "The mapping model cannot be written as text: \(reason)."
     case .badExpression(let mapping, let property, let error):
       "In the entity mapping \(mapping), \(property ?? "the filter"): \(error)"
         + (error.isCutOff

@@ -4,6 +4,20 @@ import GodwitObjectModel
 import Testing
 
 @Suite struct `A mapping document` {
+  @Test func `that maps a property twice is not written as text, which cannot hold it`() {
+    let rows = ["é", "e\u{301}"].map { MappingDocument.Row($0, .automatic) }
+    for pair in [rows, [rows[0], rows[0]]] {
+      let entry = MappingDocument.Entry(
+        source: EntityName("A"), destination: EntityName("A"), attributes: pair)
+      #expect {
+        try MappingDocument(entityMappings: [entry]).text()
+      } throws: { error in
+        guard case MappingError.unwritable(let reason) = error else { return false }
+        return reason.contains("twice") && reason.contains("AToA")
+      }
+    }
+  }
+
   @Test(.enabled(if: Corpus.isThere), arguments: Corpus.names)
   func `of the corpus loses nothing as text`(name: String) throws {
     let path = try #require(Corpus.path(of: name))

@@ -5,9 +5,14 @@ import Yams
 extension MappingText {
   /// The text form, with the schema named for editors.
   ///
-  /// - Throws: ``MappingError`` when it would be larger than what is read back.
+  /// - Throws: ``MappingError`` when it would be larger than what is read back, or when a property is
+  ///   mapped twice, which an archive can hold and keys of YAML cannot.
   static func text(_ document: MappingDocument) throws -> String {
     try checkSize(of: document)
+    for entry in document.entityMappings {
+      try checkNames(of: entry.attributes, in: entry)
+      try checkNames(of: entry.relationships, in: entry)
+    }
     var pairs: [(Node, Node)] = [(node(Key.version.rawValue), Node(version, .implicit, .plain))]
     add(Key.sourceModel.rawValue, document.sourceModelPath, to: &pairs)
     add(Key.destinationModel.rawValue, document.destinationModelPath, to: &pairs)
@@ -30,10 +35,21 @@ extension MappingText {
         if case .expression(let value) = row.value { bytes += value.description.utf8.count }
         for (key, value) in row.userInfo { bytes += key.utf8.count + value.utf8.count }
         guard bytes <= byteLimit else {
-          throw MappingError.unreadable(
-            file: "The mapping model", reason: "its text would be larger than \(byteLimit) bytes")
+          throw MappingError.unwritable(reason: "it would be larger than \(byteLimit) bytes")
         }
       }
+    }
+  }
+
+  /// Keys of YAML are compared as Swift compares texts, so that two spellings of one name are one key.
+  private static func checkNames(
+    of rows: [MappingDocument.Row], in entry: MappingDocument.Entry
+  ) throws {
+    var names: Set<String> = []
+    for row in rows where !names.insert(row.name).inserted {
+      throw MappingError.unwritable(
+        reason: "entity mapping \(entry.effectiveName) maps the property \(row.name) twice, which "
+          + "the text form cannot hold. Remove one of the two in Xcode")
     }
   }
 
