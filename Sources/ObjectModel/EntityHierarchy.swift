@@ -5,15 +5,19 @@
 public struct EntityHierarchy: Sendable {
   /// A property and the entity that declares it.
   public struct Declared: Sendable, Equatable {
+    /// The entity whose description lists the property.
     public let entity: EntityName
+    /// The property as that entity declares it.
     public let property: PropertyDescription
 
+    /// Pairs a property with the entity that declares it. Nothing is checked.
     public init(entity: EntityName, property: PropertyDescription) {
       self.entity = entity
       self.property = property
     }
   }
 
+  /// The model that all of this was computed from.
   public let model: ManagedObjectModel
   /// Every entity in the order of its number: depth first, roots and siblings by name without
   /// regard to case.
@@ -125,8 +129,10 @@ public struct EntityHierarchy: Sendable {
 }
 
 extension EntityHierarchy {
+  /// The description of an entity; nil where the model has none of the name.
   public subscript(name: EntityName) -> EntityDescription? { descriptions[name] }
 
+  /// Whether the model has an entity of this name.
   public func contains(_ name: EntityName) -> Bool { descriptions[name] != nil }
 
   /// The entity whose table holds the objects of `name`; `name` itself where it is unknown.
@@ -140,8 +146,10 @@ extension EntityHierarchy {
     subtree(of: name).filter { descriptions[$0]?.isAbstract == false }
   }
 
+  /// Whether other entities inherit from this one. False for an unknown name.
   public func hasSubentities(_ name: EntityName) -> Bool { subtree(of: name).count > 1 }
 
+  /// Whether `ancestor` is the entity itself or one that it inherits from, directly or not.
   public func isKind(_ name: EntityName, of ancestor: EntityName) -> Bool {
     var current: EntityName? = name
     while let entity = current {
@@ -155,6 +163,7 @@ extension EntityHierarchy {
   /// property hides an inherited one of the same name.
   public func properties(of name: EntityName) -> [Declared] { allProperties[name] ?? [] }
 
+  /// An own or inherited property of an entity; nil where it has none of the name.
   public func property(_ property: String, of name: EntityName) -> Declared? {
     guard let place = propertyIndex[name]?[NameKey(property)] else { return nil }
     return allProperties[name]?[place]

@@ -4,8 +4,11 @@
 /// Names are compared byte by byte in UTF-8, and so are equal only where their scalars are: Core
 /// Data compares and orders them so, and Swift's `String` does not.
 public struct EntityName: RawRepresentable, Hashable, Sendable {
+  /// The name as text, unchanged.
   public let rawValue: String
+  /// Takes any text as the name. Whether a model has such an entity is not checked.
   public init(rawValue: String) { self.rawValue = rawValue }
+  /// Takes any text as the name. Whether a model has such an entity is not checked.
   public init(_ name: String) { rawValue = name }
 
   public static func == (a: EntityName, b: EntityName) -> Bool {
@@ -22,6 +25,7 @@ extension EntityName: Comparable {
 }
 
 extension EntityName: ExpressibleByStringLiteral {
+  /// Lets a literal stand for a name: `"Trade"`.
   public init(stringLiteral value: String) { rawValue = value }
 }
 

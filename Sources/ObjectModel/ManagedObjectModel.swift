@@ -13,8 +13,11 @@ public struct ManagedObjectModel: Sendable, Equatable {
   public var entities: [EntityDescription]
   /// Configuration name → its entities. The default configuration is not listed.
   public var configurations: [String: [EntityName]]
+  /// Fetch requests that the model keeps by name, in the order given.
   public var fetchRequestTemplates: [FetchRequestTemplate]
 
+  /// Makes a model; version identifiers and entities are sorted. Whether they agree with each other
+  /// is checked by ``EntityHierarchy``.
   public init(
     versionIdentifiers: [String] = [], entities: [EntityDescription],
     configurations: [String: [EntityName]] = [:],
@@ -31,14 +34,20 @@ public struct ManagedObjectModel: Sendable, Equatable {
 ///
 /// Inherited properties are found through ``EntityHierarchy/properties(of:)``.
 public struct EntityDescription: Sendable, Equatable {
+  /// Unique in the model.
   public var name: EntityName
   /// The class of the objects; nil is `NSManagedObject`. Not part of the version hash.
   public var managedObjectClassName: String?
+  /// The entity that this one inherits from; nil for a root entity.
   public var superentity: EntityName?
+  /// True for an entity that has no objects of its own. Part of the version hash.
   public var isAbstract: Bool
   /// The name that a mapping is inferred by; nil means the own name. See ``mappingKey``.
   public var renamingIdentifier: String?
+  /// A text that is mixed into the version hash; nil for none.
+  /// Source: `core-data-models.md` §6.2.
   public var versionHashModifier: String?
+  /// Key-value pairs for the application. Not part of the version hash.
   public var userInfo: [String: String]
   /// Own properties only, sorted by name in byte order.
   public var properties: [PropertyDescription]
@@ -50,6 +59,7 @@ public struct EntityDescription: Sendable, Equatable {
   /// Indexes of the form used before fetch indexes; each is a list of property names.
   public var compoundIndexes: [[String]]
 
+  /// Makes an entity; its properties are sorted by name. Nothing is checked.
   public init(
     name: EntityName, managedObjectClassName: String? = nil, superentity: EntityName? = nil,
     isAbstract: Bool = false, renamingIdentifier: String? = nil,
@@ -77,24 +87,32 @@ public struct EntityDescription: Sendable, Equatable {
 
 /// An index declared for fetches.
 public struct FetchIndexDescription: Sendable, Equatable {
+  /// The name of the index in the model.
   public var name: String
+  /// What is indexed, the first element first.
   public var elements: [Element]
   /// The text of a partial index predicate, where there is one.
   public var partialIndexPredicate: String?
 
+  /// Makes an index description. Nothing is checked.
   public init(name: String, elements: [Element], partialIndexPredicate: String? = nil) {
     self.name = name
     self.elements = elements
     self.partialIndexPredicate = partialIndexPredicate
   }
 
+  /// A property or an expression that an index orders rows by.
   public struct Element: Sendable, Equatable {
     /// nil for an expression element.
     public var propertyName: String?
+    /// The text of an expression that is indexed instead of a property; nil for a property element.
     public var expression: String?
+    /// True for the type `RTree`, false for `Binary`. Source: `core-data-models.md` §2.
     public var isRTree: Bool
+    /// False for descending order.
     public var isAscending: Bool
 
+    /// Makes an element of either kind. Nothing is checked.
     public init(
       propertyName: String?, expression: String? = nil, isRTree: Bool = false,
       isAscending: Bool = true
@@ -109,12 +127,16 @@ public struct FetchIndexDescription: Sendable, Equatable {
 
 /// A fetch request kept in the model by name. Never stored in a column, not in the version hash.
 public struct FetchRequestTemplate: Sendable, Equatable {
+  /// The name that the model's file gives the request.
   public var name: String
+  /// The entity whose objects are fetched; nil where the file names none.
   public var entity: EntityName?
+  /// The text of the predicate; nil for a request without one.
   public var predicate: String?
   /// Every other setting under its name in the source file.
   public var settings: [String: String]
 
+  /// Makes a template. Nothing is checked.
   public init(
     name: String, entity: EntityName?, predicate: String?, settings: [String: String] = [:]
   ) {

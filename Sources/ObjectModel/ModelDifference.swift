@@ -6,47 +6,76 @@
 public struct ModelDifference: Sendable, Equatable, Codable {
   /// What is compared. Raw values are part of the JSON output.
   public enum Aspect: String, Sendable, Codable, CaseIterable {
+    /// Aspects of entities and properties alike.
     case name, versionHashModifier, userInfo
+    /// Aspects of entities.
     case superentity, isAbstract, className, uniquenessConstraints, fetchIndexes
+    /// Aspects of properties. `declaringEntity` differs where a property moved in the hierarchy;
+    /// `indexed` is the old flag and `spotlight` that of Spotlight.
     case declaringEntity, optional, transient, indexed, spotlight
+    /// Aspects of attributes. `externalStorage` is the permission to store a value outside the
+    /// store's file.
     case type, defaultValue, valueClassName, valueTransformer, externalStorage
+    /// More aspects of attributes: flags, the derivation expression, the elements of a composite
+    /// attribute and the validation rules.
     case preservedOnDeletion, cloudEncryption, derivation, composite, validation
+    /// Aspects of relationships.
     case destination, inverse, minCount, maxCount, toMany, ordered, deleteRule
+    /// The fetch request of a fetched property: its entity and predicate.
     case fetchRequest
   }
 
   /// One aspect that differs, as text; nil where a side has nothing.
   public struct Change: Sendable, Equatable, Codable {
+    /// What differs.
     public let aspect: Aspect
+    /// The text in the source model.
     public let before: String?
+    /// The text in the destination model.
     public let after: String?
   }
 
-  public enum Kind: String, Sendable, Codable { case added, removed, changed }
+  /// Whether an item is in one of the models only, or in both and different.
+  public enum Kind: String, Sendable, Codable {
+    /// In the destination only; in the source only; in both and different.
+    case added, removed, changed
+  }
 
+  /// A property that is not the same in both models.
   public struct PropertyDifference: Sendable, Equatable, Codable {
+    /// Whether the property was added, removed or changed.
     public let kind: Kind
     /// The names in the two models; nil where the property is not there.
     public let source: String?
+    /// The name in the destination model; nil for a removed property.
     public let destination: String?
     /// `String, optional`: what was added or removed. Nil for a changed one.
     public let summary: String?
+    /// The aspects that differ. Empty for an added or removed property.
     public let changes: [Change]
 
+    /// True for a property that is in both models under two names.
     public var isRenamed: Bool {
       source != nil && destination != nil && !source.isSameName(as: destination)
     }
   }
 
+  /// An entity that is not the same in both models.
   public struct EntityDifference: Sendable, Equatable, Codable {
+    /// Whether the entity was added, removed or changed.
     public let kind: Kind
+    /// The name in the source model; nil for an added entity.
     public let source: EntityName?
+    /// The name in the destination model; nil for a removed entity.
     public let destination: EntityName?
+    /// The entity's own aspects that differ. Empty for an added or removed entity.
     public let changes: [Change]
+    /// Own properties that differ, sorted by name; all own ones of an added or removed entity.
     public let properties: [PropertyDifference]
     /// Tells whether a store of the source needs a migration because of this entity.
     public let hashChanged: Bool
 
+    /// True for an entity that is in both models under two names.
     public var isRenamed: Bool { source != nil && destination != nil && source != destination }
   }
 
@@ -58,6 +87,7 @@ public struct ModelDifference: Sendable, Equatable, Codable {
   /// True when a store of the source does not open under the destination.
   public var needsMigration: Bool { entities.contains(where: \.hashChanged) }
 
+  /// Compares two models whose inheritance is already computed.
   public init(source: EntityHierarchy, destination: EntityHierarchy) {
     let comparison = ModelComparison(source: source, destination: destination)
     entities = comparison.entities()

@@ -1,10 +1,14 @@
 /// Why a managed object model cannot be read or used.
 public enum ModelError: Error, Sendable, Equatable {
+  /// Two entities have the same name.
   case duplicateEntity(EntityName)
+  /// An entity inherits from one that the model does not have.
   case unknownSuperentity(entity: EntityName, superentity: EntityName)
+  /// These entities inherit from themselves, directly or not, or from one that does.
   case circularInheritance([EntityName])
   /// A model of Xcode 3: `elements` and `layout` instead of `contents`.
   case oldBinaryModel(path: String)
+  /// The path does not exist, or what is there is not a model file that can be read.
   case unreadable(path: String, reason: String)
   /// The file can be read, and what it says is not a model that Core Data opens.
   case invalid(path: String, problems: [ModelProblem])

@@ -5,8 +5,10 @@
 /// dictionaries and sets are therefore of this type wherever names of two models, or of a model and
 /// a file beside it, meet. Within one model there are no two such names: see ``ModelRules``.
 public struct NameKey: Hashable, Sendable {
+  /// The name as the model spells it.
   public let name: String
 
+  /// Makes a key of a name.
   public init(_ name: String) { self.name = name }
 
   public static func == (a: NameKey, b: NameKey) -> Bool { a.name.isSameName(as: b.name) }

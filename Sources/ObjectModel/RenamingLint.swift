@@ -5,13 +5,17 @@
 /// identifier `paintColor`, nothing of version 2 corresponds, and inference removes the old values
 /// and adds an empty property. Source: `core-data-migration.md` §2.1, "Chains".
 public enum RenamingLint {
+  /// A renaming identifier that names an intermediate name.
   public struct Finding: Sendable, Equatable, Codable {
     /// The version whose identifier is wrong, and the one before it.
     public let version: String
+    /// The version before ``version``, in the order given.
     public let previousVersion: String
+    /// The entity in ``version`` that has the identifier, or the property with it.
     public let entity: EntityName
     /// Nil when the identifier is that of the entity itself.
     public let property: String?
+    /// The identifier as it is in ``version``.
     public let identifier: String
     /// What it should be: the identifier in the previous version.
     public let expected: String

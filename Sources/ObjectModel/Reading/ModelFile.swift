@@ -5,6 +5,7 @@ import GodwitKeyedArchive
 public struct ModelVersion: Sendable {
   /// As Xcode names it: the folder's or file's name without extension.
   public let name: String
+  /// The model as it was read.
   public let model: ManagedObjectModel
   /// The version that new stores get. In a bundle that does not say, only a sole version is.
   public let isCurrent: Bool
@@ -23,6 +24,7 @@ public struct ModelVersion: Sendable {
     try memo.value { try EntityHierarchy(model) }
   }
 
+  /// Describes a version that was read, or made in memory.
   public init(
     name: String, model: ManagedObjectModel, isCurrent: Bool,
     recordedHashes: [EntityName: VersionHash]? = nil, recordedChecksum: String? = nil,

@@ -55,6 +55,7 @@ struct ModelRules {
 public struct ModelProblem: Sendable, Equatable {
   /// Nil where the model as a whole is meant.
   public let entity: EntityName?
+  /// The property of ``entity``; nil where the entity or the model as a whole is meant.
   public let property: String?
   /// What is wrong and how to mend it, as whole sentences that name entity and property.
   public let message: String

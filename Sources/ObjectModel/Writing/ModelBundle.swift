@@ -8,6 +8,7 @@ public import SystemPackage
 ///
 /// Source: `core-data-models.md` §1.
 public struct ModelBundle: Sendable {
+  /// The folder, with symbolic links resolved where that is possible.
   public let path: FilePath
 
   /// - Throws: ``ModelError/notABundle(path:)``.
