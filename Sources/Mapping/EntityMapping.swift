@@ -28,16 +28,20 @@ public struct EntityMapping: Sendable, Equatable {
 
   /// Unique in its mapping model; `SourceToDestination` by custom, as in `TradeToTrade`.
   public var name: String
+  /// What happens to the objects, with the entities and property mappings.
   public var type: MappingType
   /// The version hash that the source entity must have; nil where the file does not say.
   public var sourceHash: VersionHash?
   /// The version hash that the destination entity must have; nil where the file does not say.
   public var destinationHash: VersionHash?
+  /// The source objects that are mapped. Not used where there is no source entity.
   public var sourceSelection: SourceSelection
+  /// `$entityMapping.userInfo`: key-value pairs for expressions and policies.
   public var userInfo: [String: String]
   /// Expressions of the file that are never evaluated and were left out.
   public var unusedExpressions: [MappingDocument.UnusedExpression] = []
 
+  /// Makes an entity mapping. Nothing is checked; see ``MappingCheck``.
   public init(
     name: String, type: MappingType, sourceHash: VersionHash? = nil,
     destinationHash: VersionHash? = nil, sourceSelection: SourceSelection = .all,
@@ -57,6 +61,7 @@ public struct EntityMapping: Sendable, Equatable {
 ///
 /// Source: `core-data-migration.md` §3.1 ("Source expression").
 public enum SourceSelection: Sendable, Equatable {
+  /// All objects of the source entity.
   case all
   /// The objects for which the predicate holds.
   case filter(PredicateExpression)
@@ -67,9 +72,12 @@ public enum SourceSelection: Sendable, Equatable {
 /// The property mappings of an entity mapping: attributes are set in the copy stage, relationships
 /// in the link stage, each in this order.
 public struct PropertyMappings: Sendable, Equatable {
+  /// Destination attributes, in the order in which they are set.
   public var attributes: [PropertyMapping]
+  /// Destination relationships, in the order in which they are set.
   public var relationships: [PropertyMapping]
 
+  /// Makes the property mappings of one entity mapping.
   public init(attributes: [PropertyMapping] = [], relationships: [PropertyMapping] = []) {
     self.attributes = attributes
     self.relationships = relationships
@@ -83,8 +91,10 @@ public struct PropertyMapping: Sendable, Equatable {
   /// nil leaves the property at its default, or empty. An expression that *yields* nil sets nil.
   /// Source: `core-data-migration.md` §4.5.
   public var expression: ValueExpression?
+  /// Key-value pairs of the file, which are kept and not evaluated.
   public var userInfo: [String: String]
 
+  /// Makes a property mapping. Nothing is checked; see ``MappingCheck``.
   public init(name: String, expression: ValueExpression?, userInfo: [String: String] = [:]) {
     self.name = name
     self.expression = expression
@@ -93,6 +103,7 @@ public struct PropertyMapping: Sendable, Equatable {
 }
 
 extension EntityMapping {
+  /// The entity whose objects are mapped; nil for an addition, and where the mapping names none.
   public var sourceEntity: EntityName? {
     switch type {
     case .add: nil
@@ -103,6 +114,7 @@ extension EntityMapping {
     }
   }
 
+  /// The entity of the new objects; nil for a removal, and where the mapping names none.
   public var destinationEntity: EntityName? {
     switch type {
     case .add(let destination, _): destination
@@ -113,6 +125,7 @@ extension EntityMapping {
     }
   }
 
+  /// The property mappings. Empty for a removal and an undefined mapping.
   public var properties: PropertyMappings {
     switch type {
     case .add(_, let properties), .copy(_, _, let properties), .transform(_, _, let properties):

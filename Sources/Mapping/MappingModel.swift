@@ -6,12 +6,14 @@ public struct MappingModel: Sendable, Equatable {
   /// In the order in which they are processed.
   public var entityMappings: [EntityMapping]
 
+  /// Makes a mapping model. Nothing is checked; see ``MappingCheck``.
   public init(entityMappings: [EntityMapping]) {
     self.entityMappings = entityMappings
   }
 }
 
 extension MappingModel {
+  /// The first entity mapping of the name; nil where there is none.
   public func entityMapping(named name: String) -> EntityMapping? {
     entityMappings.first { $0.name == name }
   }

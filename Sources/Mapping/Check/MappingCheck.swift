@@ -5,6 +5,7 @@ public import GodwitObjectModel
 ///
 /// Source: `core-data-migration.md` §3.3, §3.5, §4.
 public struct MappingCheck: Sendable {
+  /// What was found, each finding once. Empty for a mapping model without fault.
   public private(set) var findings: [MappingFinding] = []
 
   private let model: MappingModel

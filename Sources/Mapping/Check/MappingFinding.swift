@@ -1,5 +1,6 @@
 /// Something that is wrong, or may be, with a mapping model between two models.
 public struct MappingFinding: Sendable, Hashable, Codable {
+  /// Whether a finding prevents the migration.
   public enum Severity: String, Sendable, Hashable, Codable {
     /// The migration would fail, or do something else than is written.
     case error
@@ -7,23 +8,41 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     case warning
   }
 
+  /// What is wrong. Raw values are part of the JSON output.
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+    /// Two entity mappings have the same name.
     case duplicateName = "duplicate-name"
+    /// An entity mapping names no entity.
     case emptyMapping = "empty-mapping"
+    /// An entity mapping names an entity that the model does not have.
     case unknownEntity = "unknown-entity"
+    /// The version hash in an entity mapping is not that of the model's entity.
     case hashMismatch = "hash-mismatch"
+    /// An entity mapping names an abstract entity, which has no objects.
     case abstractEntity = "abstract-entity"
+    /// No entity mapping makes objects of a concrete destination entity.
     case uncoveredDestination = "uncovered-destination"
+    /// No entity mapping takes the objects of a concrete source entity.
     case uncoveredSource = "uncovered-source"
+    /// The destination entity has no such attribute, or no such relationship.
     case unknownProperty = "unknown-property"
+    /// An entity mapping maps a property twice.
     case duplicateProperty = "duplicate-property"
+    /// A required attribute has no default and is given no value. Validation fails with 1570.
     case requiredWithoutValue = "required-without-value"
+    /// A key in an expression that the object or value does not have.
     case unknownKey = "unknown-key"
+    /// A variable in an expression that has no meaning there.
     case unknownVariable = "unknown-variable"
+    /// A selector in an expression that the receiver does not have.
     case unknownSelector = "unknown-selector"
+    /// A message with fewer or more arguments than its selector has colons.
     case argumentCount = "argument-count"
+    /// The text of a fetch request's predicate cannot be read.
     case badPredicate = "bad-predicate"
+    /// An expression names an entity mapping that does not exist.
     case unknownMapping = "unknown-mapping"
+    /// A value or object of one type where another is needed.
     case typeMismatch = "type-mismatch"
     /// An expression that is legal and never yields an object.
     case yieldsNothing = "yields-nothing"
@@ -35,7 +54,9 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     case unusedExpression = "unused-expression"
   }
 
+  /// What is wrong.
   public var kind: Kind
+  /// Whether it prevents the migration.
   public var severity: Severity
   /// The entity mapping; nil for a finding about the whole model.
   public var mapping: String?
@@ -43,8 +64,10 @@ public struct MappingFinding: Sendable, Hashable, Codable {
   public var property: String?
   /// The name that is missing: a policy's class, or a selector of one.
   public var subject: String?
+  /// Text without its last full stop, cut after 1,000 Unicode scalars.
   public var message: String
 
+  /// Makes a finding. A long message is cut, see ``message``.
   public init(
     _ kind: Kind, _ severity: Severity = .error, mapping: String? = nil, property: String? = nil,
     subject: String? = nil, message: String

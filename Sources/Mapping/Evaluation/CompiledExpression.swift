@@ -14,9 +14,12 @@ public import GodwitSQLite
 public final class CompiledExpression {
   /// Where the row holds an attribute, and of which type it is.
   public struct Column: Sendable, Equatable {
+    /// The column's index in the row, from 0.
     public var place: Int
+    /// The attribute's type.
     public var type: AttributeType
 
+    /// Names a column of a row.
     public init(place: Int, type: AttributeType) {
       self.place = place
       self.type = type

@@ -8,13 +8,17 @@
 /// Source: Foundation's `NSDecimalNumber` ("mantissa … up to 38 digits, exponent from −128
 /// through 127"); `core-data-migration.md` §4.5.
 public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
+  /// True below zero.
   public let isNegative: Bool
   /// Below 10^38.
   public let mantissa: UInt128
+  /// The power of ten that the mantissa is multiplied by, within ``exponents``.
   public let exponent: Int
 
+  /// The exponents that a number may have. Source: Foundation's `NSDecimalNumber`.
   public static let exponents = -128...127
   static let digits = 38
+  /// The number 0.
   public static let zero = DecimalNumber(0 as Int64)
 
   private init(checked isNegative: Bool, mantissa: UInt128, exponent: Int) {
@@ -23,6 +27,7 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
     self.exponent = exponent
   }
 
+  /// The same number as the integer. Always exact.
   public init(_ integer: Int64) {
     var (mantissa, exponent) = (UInt128(integer.magnitude), 0)
     while mantissa != 0, mantissa % 10 == 0 {
@@ -143,11 +148,13 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
 // MARK: - Arithmetic. Nil: the result is too large.
 
 extension DecimalNumber {
+  /// The number with the other sign; zero stays zero.
   public static prefix func - (a: DecimalNumber) -> DecimalNumber {
     DecimalNumber(
       checked: !a.isNegative && a.mantissa != 0, mantissa: a.mantissa, exponent: a.exponent)
   }
 
+  /// The sum.
   public func adding(_ other: DecimalNumber) -> DecimalNumber? {
     if mantissa == 0 { return other }
     if other.mantissa == 0 { return self }
@@ -184,8 +191,10 @@ extension DecimalNumber {
     return DecimalNumber(isNegative: a.isNegative, wide: wide, exponent: exponent)
   }
 
+  /// The difference.
   public func subtracting(_ other: DecimalNumber) -> DecimalNumber? { adding(-other) }
 
+  /// The product.
   public func multiplied(by other: DecimalNumber) -> DecimalNumber? {
     let wide = mantissa.multipliedFullWidth(by: other.mantissa)
     return DecimalNumber(
@@ -217,6 +226,8 @@ extension DecimalNumber {
     return DecimalNumber(isNegative: isNegative, wide: (0, quotient), exponent: exponent)
   }
 
+  /// A whole number: `.down` is the next one below and `.up` the next one above. Every other rule
+  /// cuts toward zero.
   public func rounded(_ rule: FloatingPointRoundingRule) -> DecimalNumber {
     guard exponent < 0 else { return self }
     let places = -exponent

@@ -4,15 +4,18 @@ public import GodwitObjectModel
 ///
 /// Names the place and never the row's data.
 public struct EvaluationError: Error, Sendable, Equatable {
+  /// What went wrong.
   public var problem: EvaluationProblem
   /// The source object's entity, or the destination object's where there is no source.
   public var entity: EntityName?
+  /// `Z_PK` of the object of ``entity``; nil where no object is known.
   public var primaryKey: Int64?
   /// The destination property; nil for a filter.
   public var property: String?
   /// The expression as it is written.
   public var expression: String
 
+  /// Puts a problem at its place.
   public init(
     _ problem: EvaluationProblem, entity: EntityName? = nil, primaryKey: Int64? = nil,
     property: String? = nil, expression: String
@@ -29,12 +32,19 @@ public struct EvaluationError: Error, Sendable, Equatable {
 public enum EvaluationProblem: Error, Sendable, Equatable {
   /// Core Data's `NSUnknownKeyException`. `owner` is an entity, or words for a value's kind.
   case unknownKey(owner: String, key: String)
+  /// A variable that has no meaning here, without its `$`.
   case unknownVariable(String)
+  /// A function that is not built in, or that cannot be evaluated.
   case unknownFunction(String)
+  /// A message that the receiver does not understand. `owner` is words for the receiver's kind.
   case unknownSelector(owner: String, selector: String)
+  /// A name after `@` in a key path that is no collection operator, without the `@`.
   case unknownCollectionOperator(String)
+  /// An entity mapping that the mapping model does not have.
   case unknownMapping(String)
+  /// An entity of a fetch request that the source model does not have.
   case unknownEntity(String)
+  /// The type name of a `CAST` that is not supported.
   case unknownCast(String)
   /// A message with fewer or more arguments than it has colons.
   case argumentCount(String)
@@ -44,17 +54,21 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
   case wrongKind(found: String, needed: String)
   /// Values of these kinds have no order.
   case notComparable(String, String)
+  /// A division or a remainder by zero, or zero to a negative power.
   case divisionByZero
   /// A number outside the range of its kind, or no number at all.
   case overflow
   /// A text that does not spell the wanted value, in words.
   case notConvertible(to: String)
+  /// An index outside a collection or a text.
   case badIndex
   /// The text of a regular expression, date format or encoding that is none.
   case badPattern(what: String)
+  /// The text of a fetch request's predicate cannot be read.
   case badPredicate(ExpressionError)
   /// The bytes of a bucket are no property-list dictionary.
   case damagedPropertyList(reason: String)
+  /// The expression, or a value that it reads or makes, is nested too deeply.
   case tooDeep
   /// Texts and collections longer than ``EvaluationLimits`` allow, or too many steps.
   case tooLarge(what: String, limit: Int)

@@ -16,6 +16,10 @@ public final class Evaluator {
   let texts = TextMatching()
   let dates = DateTexts()
 
+  /// - Parameters:
+  ///   - access: The objects of both stores, the entity mappings and the policy.
+  ///   - runDate: What `now()` yields, in seconds since 2001-01-01 UTC.
+  ///   - seed: What `random` starts from.
   public init(access: any ObjectAccess, runDate: Double, seed: UInt64 = 0) {
     self.access = access
     self.runDate = runDate

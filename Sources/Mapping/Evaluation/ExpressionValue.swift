@@ -2,13 +2,20 @@ public import GodwitObjectModel
 
 /// An object of the source or of the destination store: a key, not its row.
 public struct ObjectReference: Sendable, Hashable {
-  public enum Store: String, Sendable, Hashable { case source, destination }
+  /// Which of a migration's two stores an object is in.
+  public enum Store: String, Sendable, Hashable {
+    /// The store that is read, and the store that is made of it.
+    case source, destination
+  }
 
   /// The object's own entity, never one that it inherits from.
   public var entity: EntityName
+  /// `Z_PK` of the object's row.
   public var primaryKey: Int64
+  /// The store that the object is in.
   public var store: Store
 
+  /// Names an object. Whether it exists is not checked.
   public init(_ entity: EntityName, _ primaryKey: Int64, in store: Store) {
     self.entity = entity
     self.primaryKey = primaryKey
@@ -24,24 +31,33 @@ public struct ObjectReference: Sendable, Hashable {
 public enum ExpressionValue: Sendable {
   /// nil, and a column's NULL.
   case null
+  /// `YES` or `NO`. Equal to the numbers 1 and 0.
   case boolean(Bool)
+  /// A whole number of 64 bits.
   case integer(Int64)
   /// Always finite: arithmetic that leaves the range is an error.
   case real(Double)
+  /// A decimal number, as attributes of that type have it.
   case decimal(DecimalNumber)
+  /// A text.
   case string(String)
   /// Seconds since 2001-01-01 00:00:00 UTC.
   case date(Double)
+  /// Bytes, such as those of a binary or transformable attribute.
   case data([UInt8])
+  /// A UUID.
   case uuid(UUIDBytes)
   /// The absolute text of a URI.
   case url(String)
+  /// An object of one of the two stores.
   case object(ObjectReference)
+  /// A list, which may repeat values.
   case array([ExpressionValue])
   /// No two are equal. In the order in which they were met, so that every run gives the same.
   case set([ExpressionValue])
   /// No two are equal.
   case orderedSet([ExpressionValue])
+  /// Values by keys: a composite attribute's elements, or a property-list dictionary.
   case dictionary([String: ExpressionValue])
   /// `$manager` and the like: has keys and takes messages, and is not a value of any property.
   case helper(EvaluationHelper)
@@ -49,6 +65,8 @@ public enum ExpressionValue: Sendable {
 
 /// What variables other than objects stand for. Source: `core-data-migration.md` §4.1.
 public enum EvaluationHelper: Sendable, Hashable {
+  /// `$manager`, `$entityMapping`, `$propertyMapping`, `$entityPolicy`, `$manager.sourceContext`
+  /// and `$manager.destinationContext`.
   case manager, entityMapping, propertyMapping, entityPolicy, sourceContext, destinationContext
   /// What `fetchRequestForSourceEntityNamed:predicateString:` gives, for `FETCH` to perform.
   case fetchRequest(entity: EntityName, PredicateExpression)
@@ -56,7 +74,9 @@ public enum EvaluationHelper: Sendable, Hashable {
 
 /// The sixteen bytes of a UUID.
 public struct UUIDBytes: Sendable, Hashable {
+  /// The first eight bytes of the text form, the first one the most significant.
   public var high: UInt64
+  /// The last eight bytes of the text form.
   public var low: UInt64
 
   /// - Parameter bytes: Sixteen, in the order of the text form; else nil.
@@ -82,6 +102,7 @@ public struct UUIDBytes: Sendable, Hashable {
     self.init(stride(from: 0, to: 32, by: 2).map { digits[$0] << 4 | digits[$0 + 1] })
   }
 
+  /// The sixteen bytes in the order of the text form.
   public var bytes: [UInt8] {
     (0..<16).map { place in
       UInt8(truncatingIfNeeded: (place < 8 ? high : low) >> UInt64(56 - place % 8 * 8))
@@ -123,6 +144,7 @@ enum HexadecimalText {
 }
 
 extension ExpressionValue {
+  /// True for `.null` only.
   public var isNull: Bool { if case .null = self { true } else { false } }
 
   /// The members of a collection; nil for everything else.
@@ -138,6 +160,7 @@ extension ExpressionValue {
     .set(distinct(members))
   }
 
+  /// An ordered set of these, each once, in the order in which they come.
   public static func orderedSet(of members: some Sequence<ExpressionValue>) -> ExpressionValue {
     .orderedSet(distinct(members))
   }

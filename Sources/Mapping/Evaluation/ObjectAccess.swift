@@ -59,8 +59,10 @@ public protocol ObjectAccess {
 }
 
 extension ObjectAccess {
+  /// Empty.
   public var managerUserInfo: [String: ExpressionValue] { [:] }
 
+  /// Nil: there is no policy.
   public func performPolicy(
     selector: String, arguments: [ExpressionValue], in scope: EvaluationScope
   ) throws -> ExpressionValue? { nil }
@@ -68,18 +70,22 @@ extension ObjectAccess {
 
 /// What the variables of one evaluation mean. Source: `core-data-migration.md` §4.1.
 public struct EvaluationScope: Sendable {
+  /// `$source`; nil where there is no source object.
   public var source: ObjectReference?
+  /// `$destination`; nil where there is no destination object yet.
   public var destination: ObjectReference?
   /// `SELF`, and what a bare key path starts from: in a filter, the source object.
   public var evaluatedObject: ExpressionValue?
   /// `$entityMapping.name` and `$entityMapping.userInfo`.
   public var entityMapping: String?
+  /// `$entityMapping.userInfo`.
   public var entityMappingUserInfo: [String: String] = [:]
   /// The destination property: `$propertyMapping.name`.
   public var property: String?
   /// Variables beyond the six of Core Data.
   public var variables: [String: ExpressionValue] = [:]
 
+  /// Makes the scope of one evaluation. Nil leaves a variable without meaning.
   public init(
     source: ObjectReference? = nil, destination: ObjectReference? = nil,
     evaluatedObject: ExpressionValue? = nil, entityMapping: String? = nil,

@@ -39,6 +39,9 @@ extension ExpressionValue {
     }
   }
 
+  /// The same for a value of a row at hand, which is copied.
+  ///
+  /// - Throws: ``EvaluationProblem/unexpectedStorage(_:)``.
   public init(
     stored value: borrowing RawValue, as type: AttributeType
   ) throws(EvaluationProblem) {
@@ -67,6 +70,10 @@ extension ExpressionValue {
     return .dictionary(result)
   }
 
+  /// The same for an attribute of which only the type is known. A composite takes nothing but nil.
+  ///
+  /// - Throws: ``EvaluationProblem/unacceptable(found:type:)`` or
+  ///   ``EvaluationProblem/outOfRange(_:isTooLarge:)``.
   public func assigned(to type: AttributeType) throws(EvaluationProblem) -> ExpressionValue {
     guard let valueKind = ValueKind(self) else { return .null }
     guard type != .composite, valueKind.isAssignable(to: type) else {

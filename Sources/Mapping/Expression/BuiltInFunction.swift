@@ -22,6 +22,7 @@ public struct BuiltInFunction: Sendable, Hashable {
       ? String(name.dropLast()) : name
   }
 
+  /// Every function that can be called by name, operators included.
   public static let all: [BuiltInFunction] =
     ([
       "sum:", "count:", "min:", "max:", "average:", "median:", "mode:", "stddev:",
@@ -45,10 +46,15 @@ public struct BuiltInFunction: Sendable, Hashable {
 
   /// Selectors of the operators, in the order of their arguments: left, right.
   public enum Infix {
+    /// `a + b`.
     public static let add = "add:to:"
+    /// `a - b`.
     public static let subtract = "from:subtract:"
+    /// `a * b`.
     public static let multiply = "multiply:by:"
+    /// `a / b`.
     public static let divide = "divide:by:"
+    /// `a ** b`.
     public static let power = "raise:toPower:"
   }
 

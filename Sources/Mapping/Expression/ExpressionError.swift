@@ -1,29 +1,43 @@
 /// Why a text is not a value expression or predicate. ``offset`` counts characters from 0.
 public struct ExpressionError: Error, Sendable, Equatable {
+  /// What is wrong with the text.
   public enum Problem: Sendable, Equatable {
     /// Something else was expected; both in words.
     case unexpected(found: String, expected: String)
+    /// A character that has no meaning in the grammar.
     case unknownCharacter(Character)
     /// `&source`: the variable was meant.
     case ampersand(name: String)
+    /// A string without its closing quotation mark.
     case openString
+    /// An escape in a string that is not known, with its backslash.
     case badEscape(String)
+    /// A number that cannot be read, as it is written.
     case badNumber(String)
+    /// A function that does not exist, and the one that was probably meant.
     case unknownFunction(String, suggestion: String?)
+    /// A call with too few or too many arguments; `expected` is in words.
     case wrongArgumentCount(function: String, found: Int, expected: String)
     /// A predicate stands where a value must, or the other way round.
     case notAValue
+    /// A value where a predicate is needed.
     case notAPredicate
+    /// A letter in brackets after an operator that is not an option: see ``Comparison/Options``.
     case unknownOption(Character)
     /// Nested deeper than ``ExpressionLimits/depth``.
     case tooDeep
+    /// Longer than ``ExpressionLimits/length``.
     case tooLong
   }
 
+  /// What is wrong.
   public var problem: Problem
+  /// Where it is wrong, in characters of ``text`` from 0.
   public var offset: Int
+  /// The text that was read; its first 200 characters where it is too long.
   public var text: String
 
+  /// Puts a problem at its place.
   public init(_ problem: Problem, at offset: Int, in text: String) {
     self.problem = problem
     self.offset = offset

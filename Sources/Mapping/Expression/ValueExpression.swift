@@ -6,6 +6,7 @@
 ///
 /// Source: `core-data-migration.md` §4.2 (grammar), §3.4 (archived form).
 public indirect enum ValueExpression: Sendable, Hashable {
+  /// A literal.
   case constant(Constant)
   /// `$source`, `$manager` …, without the `$`.
   case variable(String)
@@ -35,16 +36,21 @@ public indirect enum ValueExpression: Sendable, Hashable {
 
 /// What a literal can spell.
 public enum Constant: Sendable, Hashable {
+  /// `NULL` or `NIL`.
   case null
+  /// `YES` or `NO`, `TRUE` or `FALSE`.
   case boolean(Bool)
+  /// A whole number, written as decimal, hexadecimal, octal or binary.
   case integer(Int64)
   /// Never an infinity or not-a-number: no literal spells those.
   case real(Double)
+  /// A text in quotation marks.
   case string(String)
 }
 
 /// One step of a key path.
 public enum KeyPathElement: Sendable, Hashable {
+  /// The name of a property, or of another key that the value has.
   case key(String)
   /// `@count`, `@distinctUnionOfSets` …, without the `@`.
   case collectionOperator(String)
@@ -52,9 +58,13 @@ public enum KeyPathElement: Sendable, Hashable {
 
 /// What stands between the brackets of `collection[…]`.
 public enum ElementPlace: Sendable, Hashable {
+  /// `[FIRST]`: the first member; nil for an empty collection.
   case first
+  /// `[LAST]`: the last member; nil for an empty collection.
   case last
+  /// `[SIZE]`: how many members there are.
   case size
+  /// The member at an index from 0, or a dictionary's value for a key.
   case index(ValueExpression)
 }
 
@@ -76,12 +86,18 @@ extension ValueExpression {
 
 /// Selectors that mapping models are written with, each spelled once.
 public enum ManagerSelector {
+  /// Of any object: the value of a property, by its name.
   public static let valueForKey = "valueForKey:"
+  /// Of `$manager`: the destination objects that an entity mapping made of source objects.
   public static let instancesForMapping =
     "destinationInstancesForEntityMappingNamed:sourceInstances:"
+  /// Of `$manager`: the destination objects that all mappings of a source relationship's
+  /// destination entity made.
   public static let instancesForRelationship =
     "destinationInstancesForSourceRelationshipNamed:sourceInstances:"
+  /// Of `$manager`: the source objects that destination objects of an entity mapping were made of.
   public static let sourceInstancesForMapping =
     "sourceInstancesForEntityMappingNamed:destinationInstances:"
+  /// Of `$manager`: a request for the source objects of an entity, for `FETCH` to perform.
   public static let fetchRequest = "fetchRequestForSourceEntityNamed:predicateString:"
 }

@@ -7,6 +7,7 @@ public struct InferredLoss: Sendable, Hashable, Codable {
   public let entity: EntityName
   /// The attribute, for an element of a composite one with the path to it; nil for the entity.
   public let property: String?
+  /// What would be dropped, as a sentence without its full stop.
   public let message: String
 }
 

@@ -11,7 +11,9 @@ public import GodwitObjectModel
 ///
 /// Source: `core-data-migration.md` §2.
 public struct InferredMapping: Sendable {
+  /// The model that the store is written under.
   public let source: EntityHierarchy
+  /// The model that the store is migrated to.
   public let destination: EntityHierarchy
   /// Destination entity → the source entity that it comes from.
   public private(set) var entityPairs: [EntityName: EntityName] = [:]
@@ -19,10 +21,12 @@ public struct InferredMapping: Sendable {
   public private(set) var successors: [EntityName: EntityName] = [:]
   /// What the two models alone forbid.
   public private(set) var refusals: [Refusal] = []
+  /// What a person should know of the inferred mapping. Nothing in it prevents a migration.
   public private(set) var notes: [InferenceNote] = []
 
   private var matches: [EntityName: [NameKey: EntityHierarchy.Declared]] = [:]
 
+  /// Infers the mapping. Always succeeds: ``refusals`` names what forbids it.
   public init(source: EntityHierarchy, destination: EntityHierarchy) {
     self.source = source
     self.destination = destination

@@ -4,38 +4,54 @@ public import GodwitObjectModel
 ///
 /// Source: `core-data-migration.md` §2.2.
 public struct Refusal: Sendable, Hashable, Codable {
+  /// What the rule is that forbids it. Raw values are part of the JSON output.
   public enum Reason: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The type of an attribute changes, and one of the two types is not a number.
     case attributeType = "attribute-type"
+    /// A required attribute without a default would have no value in some rows.
     case requiredWithoutDefault = "required-without-default"
+    /// A required relationship would have no object in some rows.
     case requiredRelationship = "required-relationship"
+    /// The destination entity of a relationship is exchanged for another.
     case relationshipDestination = "relationship-destination"
+    /// A to-many relationship becomes a to-one, and some objects have several objects in it.
     case toManyToOne = "to-many-to-one"
     /// Several owners share a target whose row has room for the key of one.
     case sharedTargets = "shared-targets"
+    /// Entities without a common root entity get one: their rows would share a table.
     case mergeRoots = "merge-roots"
+    /// Several destination entities come from one source entity.
     case splitEntity = "split-entity"
+    /// Two entities or two properties have the same renaming identifier.
     case duplicateIdentifier = "duplicate-identifier"
+    /// An entity becomes abstract and has objects.
     case abstractWithRows = "abstract-with-rows"
+    /// Several rows have the same values under a uniqueness constraint of the destination.
     case uniqueness
   }
 
   /// How sure it is that Core Data would refuse as well.
   public enum Certainty: String, Sendable, Hashable, Codable {
+    /// Apple's documentation, or Core Data's observed behaviour, says so.
     case documented
     /// Apple is silent. We refuse, since the other answer could lose data.
     case unspecified
   }
 
+  /// The rule that forbids it.
   public var reason: Reason
   /// Of the destination model; of the source model for a duplicate identifier there.
   public var entity: EntityName
   /// None for a refusal that concerns the whole entity, several for a uniqueness constraint.
   public var properties: [String]
+  /// What forbids it, as a sentence without its full stop.
   public var message: String
   /// What to do about it.
   public var advice: String
+  /// How sure it is that Core Data would refuse as well.
   public var certainty: Certainty
 
+  /// Makes a refusal. Nothing is checked.
   public init(
     _ reason: Reason, entity: EntityName, properties: [String] = [], message: String,
     advice: String, certainty: Certainty = .documented
@@ -50,6 +66,7 @@ public struct Refusal: Sendable, Hashable, Codable {
 }
 
 extension Refusal {
+  /// The first of ``properties``; nil for a refusal that concerns the whole entity.
   public var property: String? { properties.first }
 
   /// `Trade`, `Trade.amount`, or `Trade (isin, day)`.
@@ -76,8 +93,11 @@ extension Refusal {
 
 /// Something about an inferred mapping that a person should know and that stops nothing.
 public struct InferenceNote: Sendable, Hashable, Codable {
+  /// What the note is about. Raw values are part of the JSON output.
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+    /// The entity has another name in the source model.
     case renamedEntity = "renamed-entity"
+    /// The property has another name in the source model.
     case renamedProperty = "renamed-property"
     /// One name in both models, two renaming identifiers: removed and added.
     case differentIdentifiers = "different-identifiers"
@@ -87,12 +107,16 @@ public struct InferenceNote: Sendable, Hashable, Codable {
     case narrowing
   }
 
+  /// What the note is about.
   public var kind: Kind
   /// Of the destination model.
   public var entity: EntityName
+  /// The property of ``entity``; nil for a note about the entity.
   public var property: String?
+  /// A sentence without its full stop.
   public var message: String
 
+  /// Makes a note. Nothing is checked.
   public init(_ kind: Kind, entity: EntityName, property: String? = nil, message: String) {
     self.kind = kind
     self.entity = entity

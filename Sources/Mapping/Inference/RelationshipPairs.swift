@@ -5,6 +5,7 @@ public import GodwitObjectModel
 public struct RelationshipSource: Sendable, Equatable {
   /// Declares ``relationship``.
   public var entity: EntityName
+  /// The source relationship that the pairs come from.
   public var relationship: RelationshipDescription
   /// Concrete source entities; their successors have the destination relationship.
   public var owners: [EntityName]
@@ -17,7 +18,9 @@ public struct RelationshipSource: Sendable, Equatable {
 /// to-one side of a one-to-many, the side that names the join table of a many-to-many, both sides
 /// of a one-to-one. Source: `core-data-sqlite-format.md` §4.3, §4.4, §7.
 public struct RelationshipPairs: Sendable {
+  /// What one source relationship contributes.
   public struct Part: Sendable, Equatable {
+    /// The source relationship, with its owners.
     public var source: RelationshipSource
     /// True when ``source`` gives pairs of the inverse: its owners are targets here.
     public var isSwapped: Bool
@@ -25,6 +28,7 @@ public struct RelationshipPairs: Sendable {
 
   /// What the destination's storage has room for.
   public enum Limit: Sendable {
+    /// Any number of pairs: they are rows of a join table.
     case none
     /// One target for each owner: the key is in the owner's row.
     case oneTarget
@@ -34,9 +38,13 @@ public struct RelationshipPairs: Sendable {
     case oneToOne
   }
 
+  /// The destination entity that declares ``relationship``.
   public var entity: EntityName
+  /// The destination relationship that the pairs are for.
   public var relationship: RelationshipDescription
+  /// The inverse of ``relationship`` in the destination; nil for none.
   public var inverse: (entity: EntityName, relationship: RelationshipDescription)?
+  /// What the destination's storage has room for.
   public var limit: Limit
   /// Parts that decide. Where ``limit`` is ``Limit/oneToOne``, those of the side that comes first.
   public var parts: [Part] = []

@@ -6,6 +6,7 @@ public import GodwitObjectModel
 /// Entities mean objects of exactly that entity, without its sub-entities.
 /// Source: `core-data-migration.md` §2.2.
 public struct RowCondition: Sendable, Hashable {
+  /// What is asked of the rows.
   public enum Question: Sendable, Hashable {
     /// The source entity has no objects.
     case noRows(of: EntityName)
@@ -21,9 +22,12 @@ public struct RowCondition: Sendable, Hashable {
     case unique([UniquePart])
   }
 
+  /// What the rows must fulfil.
   public var question: Question
+  /// What the condition becomes where the rows do not fulfil it.
   public var refusal: Refusal
 
+  /// Makes a condition with its refusal.
   public init(_ question: Question, refusal: Refusal) {
     self.question = question
     self.refusal = refusal
@@ -32,6 +36,7 @@ public struct RowCondition: Sendable, Hashable {
 
 /// What one source entity contributes to the values under a uniqueness constraint.
 public struct UniquePart: Sendable, Hashable {
+  /// Where the value of one property of the constraint comes from.
   public enum Term: Sendable, Hashable {
     /// The value of the source property, converted to another numeric type where one is given;
     /// `default` takes the place of NULL.
@@ -49,6 +54,7 @@ public struct UniquePart: Sendable, Hashable {
   /// One for each property of the constraint, in its order.
   public var terms: [Term]
 
+  /// Names what one source entity contributes. Nothing is checked.
   public init(entity: EntityName, terms: [Term]) {
     self.entity = entity
     self.terms = terms

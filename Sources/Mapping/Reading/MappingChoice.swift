@@ -2,8 +2,13 @@ public import GodwitObjectModel
 
 /// Why a mapping model is not for a pair of models.
 public struct MappingMismatch: Sendable, Equatable {
-  public enum Side: String, Sendable { case source, destination }
+  /// Which of the two models does not fit.
+  public enum Side: String, Sendable {
+    /// The model before, and the model after the migration.
+    case source, destination
+  }
 
+  /// What does not fit.
   public enum Reason: Sendable, Equatable {
     /// The version hash differs.
     case otherVersion
@@ -17,8 +22,11 @@ public struct MappingMismatch: Sendable, Equatable {
   public var file: String
   /// The entity mapping.
   public var mapping: String
+  /// The model that does not fit.
   public var side: Side
+  /// The entity that the mapping model names.
   public var entity: EntityName
+  /// What does not fit.
   public var reason: Reason
   /// A name that the model has and that is spelled much like the one it does not have.
   public var suggestion: String?
@@ -26,6 +34,7 @@ public struct MappingMismatch: Sendable, Equatable {
   /// others than these: then it may be left out where files for several pairs were given.
   public var namesOtherModels: Bool
 
+  /// Makes a mismatch. Nothing is checked.
   public init(
     file: String, mapping: String, side: Side, entity: EntityName, reason: Reason,
     suggestion: String? = nil, namesOtherModels: Bool = false

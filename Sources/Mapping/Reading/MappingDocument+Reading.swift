@@ -53,6 +53,8 @@ extension MappingDocument {
     }
   }
 
+  /// What form the bytes have, by their beginning: `bplist` is a compiled mapping model, `<` after
+  /// white space and a byte order mark is Xcode's XML. Anything else is taken for the text form.
   public static func form(of bytes: [UInt8]) -> Form {
     if bytes.starts(with: Array("bplist".utf8)) { return .compiled }
     let start = bytes.first { $0 > 0x20 && $0 != 0xEF && $0 != 0xBB && $0 != 0xBF }

@@ -9,10 +9,12 @@ public import GodwitObjectModel
 public struct MappingDocument: Sendable, Equatable {
   /// Where the models were when the file was made; relative to some project's folder.
   public var sourceModelPath: String?
+  /// The same for the destination model; nil where the file does not say.
   public var destinationModelPath: String?
   /// In order.
   public var entityMappings: [Entry]
 
+  /// Makes a document. Nothing is checked.
   public init(
     entityMappings: [Entry], sourceModelPath: String? = nil, destinationModelPath: String? = nil
   ) {
@@ -27,20 +29,30 @@ public struct MappingDocument: Sendable, Equatable {
     public var name: String?
     /// nil: follows from source, destination and policy.
     public var kind: Kind?
+    /// The source entity; nil for an addition, and where none is named.
     public var source: EntityName?
+    /// The destination entity; nil for a removal, and where none is named.
     public var destination: EntityName?
+    /// The source objects that are mapped.
     public var selection: SourceSelection
+    /// The class name of the entity migration policy; nil for none.
     public var policy: String?
     /// nil where the file does not say; Xcode's source form never does.
     public var sourceHash: VersionHash?
+    /// The same for the destination entity.
     public var destinationHash: VersionHash?
+    /// What is written about attributes of the destination entity, in order.
     public var attributes: [Row]
+    /// What is written about relationships of the destination entity, in order.
     public var relationships: [Row]
+    /// What happens to properties without a row.
     public var others: Others
+    /// `$entityMapping.userInfo`: key-value pairs for expressions and policies.
     public var userInfo: [String: String]
     /// Expressions of the file that are never evaluated and were left out.
     public var unusedExpressions: [UnusedExpression] = []
 
+    /// Makes an entity mapping as it is written. Nothing is checked.
     public init(
       name: String? = nil, kind: Kind? = nil, source: EntityName? = nil,
       destination: EntityName? = nil, selection: SourceSelection = .all, policy: String? = nil,
@@ -69,13 +81,16 @@ public struct MappingDocument: Sendable, Equatable {
     /// Why, as part of a sentence.
     public var reason: String
 
+    /// Names an expression that is left out, with the reason.
     public init(property: String?, reason: String) {
       self.property = property
       self.reason = reason
     }
   }
 
+  /// What kind of entity mapping it is. Source: `core-data-migration.md` §3.1.
   public enum Kind: String, Sendable, CaseIterable {
+    /// Raw values are the words of the text form.
     case add, remove, copy, transform, custom
   }
 
@@ -89,6 +104,7 @@ public struct MappingDocument: Sendable, Equatable {
 
   /// What is written about one destination property.
   public struct Row: Sendable, Equatable {
+    /// What a property is set to.
     public enum Value: Sendable, Equatable {
       /// From the source property of the same name, where there is one.
       case automatic
@@ -96,13 +112,18 @@ public struct MappingDocument: Sendable, Equatable {
       case along(ValueExpression)
       /// The property keeps its default value.
       case unset
+      /// The value of an expression.
       case expression(ValueExpression)
     }
 
+    /// The destination property.
     public var name: String
+    /// What the property is set to.
     public var value: Value
+    /// Key-value pairs of the file, which are kept and not evaluated.
     public var userInfo: [String: String]
 
+    /// Makes a row. Nothing is checked.
     public init(_ name: String, _ value: Value, userInfo: [String: String] = [:]) {
       self.name = name
       self.value = value
@@ -146,6 +167,9 @@ extension MappingDocument.Entry {
   /// row is ever evaluated.
   public var evaluatesNothing: Bool { source == nil && destination != nil && policy == nil }
 
+  /// The kind given, else the one that follows: custom with a policy, add without a source, remove
+  /// without a destination, else transform. Nil where nothing is named.
+  /// Source: `core-data-migration.md` §3.3, rule 2.
   public var effectiveKind: MappingDocument.Kind? {
     if let kind { return kind }
     if policy != nil { return .custom }

@@ -9,6 +9,7 @@ public struct YAMLProblem: Error, Sendable, Equatable {
   /// What was probably meant.
   public var suggestion: String?
 
+  /// Makes a problem. Nothing is checked.
   public init(line: Int? = nil, problem: String, suggestion: String? = nil) {
     self.line = line
     self.problem = problem
