@@ -102,12 +102,15 @@ package enum Chain: String, Codable, Sendable, CaseIterable {
 public struct Reason: Codable, Sendable, Equatable {
   /// A refusal of inference such as `attribute-type`, or a class of damage such as `type`.
   public var reason: String
+  /// The entity that is concerned; nil where it is the whole store.
   public var entity: String?
+  /// The property of ``entity``; nil where it is the whole entity.
   public var property: String?
   /// `Z_PK` of the first rows that are the reason, ``mostPrimaryKeys`` at most; nil where no row is.
   public var primaryKeys: [Int64]?
   /// How many rows are the reason; nil where no row is.
   public var count: Int64?
+  /// What happened and what to do, in whole sentences.
   public var message: String
   /// The error of a policy's own code that is behind it.
   public var error: OwnError?
@@ -115,6 +118,7 @@ public struct Reason: Codable, Sendable, Equatable {
   /// How many primary keys a reason or a loss names.
   public static let mostPrimaryKeys = 10
 
+  /// Makes a reason. Nothing is checked.
   public init(
     reason: String, entity: String? = nil, property: String? = nil, message: String,
     primaryKeys: [Int64]? = nil, count: Int64? = nil, error: OwnError? = nil
@@ -134,10 +138,12 @@ public struct Reason: Codable, Sendable, Equatable {
     public var type: String
     /// As Foundation bridges the error to `NSError`.
     public var domain: String
+    /// The `NSError` code, which has its meaning in ``domain``.
     public var code: Int
     /// The error's own words. They are the team's: what they tell is not looked at.
     public var description: String
 
+    /// Describes an error that was thrown in another process.
     public init(type: String, domain: String, code: Int, description: String) {
       self.type = type
       self.domain = domain

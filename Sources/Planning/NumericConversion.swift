@@ -7,6 +7,10 @@ public import GodwitSQLite
 /// type's range, so that the result is always a value of the type.
 /// Source: `core-data-migration.md` §2.2; storage classes: `core-data-sqlite-format.md` §5.
 public enum NumericConversion {
+  /// The number as a column of the type holds it. What is not a number is returned unchanged.
+  ///
+  /// - Parameter type: The raw value of an ``AttributeType``. An integer or real is returned
+  ///   unchanged for a type that is not numeric.
   @inlinable @inline(__always)
   public static func convert(_ value: RawValue, to type: Int32) -> RawValue {
     switch value.kind {

@@ -7,6 +7,7 @@ import GodwitObjectModel
 public struct PolicyMapping: Codable, Sendable, Equatable {
   /// One property mapping.
   public struct Property: Codable, Sendable, Equatable {
+    /// The destination property.
     public var name: String
     /// As mapping models write it; nil where there is none.
     public var expression: String?
@@ -16,10 +17,13 @@ public struct PolicyMapping: Codable, Sendable, Equatable {
   public var type: Int
   /// 32 bytes each; nil without an entity.
   public var sourceHash: [UInt8]?
+  /// The version hash of the destination entity; see ``sourceHash``.
   public var destinationHash: [UInt8]?
   /// The filter or the expression that the source objects are found by; nil takes all.
   public var sourceExpression: String?
+  /// Property mappings of attributes, in the order in which they are set.
   public var attributes: [Property]
+  /// Property mappings of relationships, in the order in which they are set.
   public var relationships: [Property]
 
   init(_ mapping: EntityMapping, source: EntityHierarchy, destination: EntityHierarchy) {

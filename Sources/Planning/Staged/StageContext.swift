@@ -76,6 +76,7 @@ public struct StageContext {
 /// An object of a store between two versions: a key, whose values are read when they are asked
 /// for. The part of Core Data's `NSManagedObject`.
 public struct StageObject {
+  /// The object's entity, key and store.
   public let reference: ObjectReference
   private let access: any StageStoreAccess
 
@@ -86,6 +87,7 @@ public struct StageObject {
 
   /// The object's own entity, never only an ancestor.
   public var entity: EntityName { reference.entity }
+  /// `Z_PK` of the object's row.
   public var primaryKey: Int64 { reference.primaryKey }
 
   /// True after ``StageContext/delete(_:)``.

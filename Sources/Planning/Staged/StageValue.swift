@@ -5,6 +5,7 @@ import GodwitMapping
 public protocol StageValue {
   /// - Returns: nil for a value of another kind, or a number that does not fit.
   init?(stageValue value: ExpressionValue)
+  /// The value as an attribute is set to it.
   var stageValue: ExpressionValue { get }
 }
 
@@ -31,6 +32,7 @@ extension StageObject {
 }
 
 extension StageValue where Self: FixedWidthInteger {
+  /// An integer that fits, or a Boolean as 1 or 0.
   public init?(stageValue value: ExpressionValue) {
     switch value {
     case .integer(let number): self.init(exactly: number)
@@ -51,14 +53,17 @@ extension Int32: StageValue {}
 extension Int64: StageValue {}
 
 extension Bool: StageValue {
+  /// A Boolean. An integer is not one.
   public init?(stageValue value: ExpressionValue) {
     guard case .boolean(let value) = value else { return nil }
     self = value
   }
+  /// A Boolean.
   public var stageValue: ExpressionValue { .boolean(self) }
 }
 
 extension Double: StageValue {
+  /// A number: the nearest one where the type cannot hold it exactly.
   public init?(stageValue value: ExpressionValue) {
     switch value {
     case .real(let number): self = number
@@ -67,10 +72,12 @@ extension Double: StageValue {
     default: return nil
     }
   }
+  /// A floating-point number of 64 bits.
   public var stageValue: ExpressionValue { .real(self) }
 }
 
 extension Decimal: StageValue {
+  /// A number: a floating-point one by its shortest decimal text.
   public init?(stageValue value: ExpressionValue) {
     switch value {
     case .decimal(let number): self.init(string: number.description)
@@ -79,51 +86,62 @@ extension Decimal: StageValue {
     default: return nil
     }
   }
+  /// A decimal number, rounded to 38 digits; nil where it is too large, or not a number.
   public var stageValue: ExpressionValue {
     DecimalNumber(text: description).map { .decimal($0) } ?? .null
   }
 }
 
 extension String: StageValue {
+  /// A string, or the text of a URI.
   public init?(stageValue value: ExpressionValue) {
     switch value {
     case .string(let text), .url(let text): self = text
     default: return nil
     }
   }
+  /// A string.
   public var stageValue: ExpressionValue { .string(self) }
 }
 
 extension Date: StageValue {
+  /// A date.
   public init?(stageValue value: ExpressionValue) {
     guard case .date(let seconds) = value else { return nil }
     self.init(timeIntervalSinceReferenceDate: seconds)
   }
+  /// A date, in seconds since 2001-01-01 00:00:00 UTC.
   public var stageValue: ExpressionValue { .date(timeIntervalSinceReferenceDate) }
 }
 
 extension Data: StageValue {
+  /// Bytes.
   public init?(stageValue value: ExpressionValue) {
     guard case .data(let bytes) = value else { return nil }
     self.init(bytes)
   }
+  /// Bytes.
   public var stageValue: ExpressionValue { .data([UInt8](self)) }
 }
 
 extension UUID: StageValue {
+  /// A UUID.
   public init?(stageValue value: ExpressionValue) {
     guard case .uuid(let bytes) = value else { return nil }
     self.init(uuidString: bytes.text)
   }
+  /// A UUID.
   public var stageValue: ExpressionValue {
     withUnsafeBytes(of: uuid) { UUIDBytes($0) }.map { .uuid($0) } ?? .null
   }
 }
 
 extension URL: StageValue {
+  /// A URI that Foundation can read.
   public init?(stageValue value: ExpressionValue) {
     guard case .url(let text) = value else { return nil }
     self.init(string: text)
   }
+  /// The absolute text of the URL.
   public var stageValue: ExpressionValue { .url(absoluteString) }
 }

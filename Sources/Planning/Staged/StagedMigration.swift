@@ -1,9 +1,11 @@
 /// Versions that lie one lightweight migration after the other. `NSLightweightMigrationStage`.
 public struct LightweightMigrationStage: Sendable {
+  /// Version checksums, the oldest first, in Base64 as `godwit model hash` prints them.
   public var versionChecksums: [String]
   /// For people.
   public var label: String?
 
+  /// Makes a stage of versions. Whether models have these checksums is not checked.
   public init(_ versionChecksums: [String], label: String? = nil) {
     self.versionChecksums = versionChecksums
     self.label = label
@@ -16,14 +18,18 @@ public struct CustomMigrationStage: Sendable {
   /// Code over a store. What it throws ends the migration, and the store is as it was.
   public typealias Handler = @Sendable (StageContext) throws -> Void
 
+  /// The version that the stage begins with.
   public var source: ModelReference
+  /// The version that the stage ends with.
   public var destination: ModelReference
+  /// For people.
   public var label: String?
   /// Sees the store under the source model.
   public var willMigrate: Handler?
   /// Sees the store under the destination model.
   public var didMigrate: Handler?
 
+  /// Makes a stage between two versions. A handler that is nil does nothing.
   public init(
     from source: ModelReference, to destination: ModelReference, label: String? = nil,
     willMigrate: Handler? = nil, didMigrate: Handler? = nil
@@ -36,8 +42,11 @@ public struct CustomMigrationStage: Sendable {
   }
 }
 
+/// One stage of a ``StagedMigration``.
 public enum MigrationStage: Sendable {
+  /// Versions that need no code between them.
   case lightweight(LightweightMigrationStage)
+  /// Two versions with code before and after the migration between them.
   case custom(CustomMigrationStage)
 }
 
@@ -48,6 +57,7 @@ public enum MigrationStage: Sendable {
 ///
 /// Source: `core-data-migration.md` §6.3.
 public struct StagedMigration: Sendable {
+  /// The stages in the order given.
   public let stages: [MigrationStage]
   /// Version checksums, the oldest first.
   package let order: [String]

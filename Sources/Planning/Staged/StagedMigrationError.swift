@@ -12,6 +12,7 @@ public enum StagedMigrationError: Error, Sendable, Equatable {
   case backwardMigration(store: String, destination: String)
   /// No stage names the version.
   case unknownVersion(checksum: String)
+  /// Two stages name the version checksum.
   case duplicateChecksum(String)
   /// A step that has to be inferred and cannot be.
   case missingMapping(source: String, destination: String, [Reason])
@@ -78,12 +79,14 @@ public struct StageHandlerError: Error {
     case didMigrate
   }
 
+  /// Which of the two handlers threw.
   public let phase: Phase
   /// The stage's label, or its two versions.
   public let stage: String
   /// As it was thrown.
   public let error: any Error
 
+  /// Puts an error at its place.
   public init(_ error: any Error, in phase: Phase, of stage: String) {
     self.error = error
     self.phase = phase

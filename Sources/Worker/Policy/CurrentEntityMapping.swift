@@ -5,24 +5,35 @@ import GodwitPlanning
 public struct CurrentEntityMapping: Sendable, Equatable {
   /// What kind of mapping it is; raw values are those of `NSEntityMappingType`.
   public enum MappingType: Int, Sendable {
+    /// Names no entity and no policy, and does nothing.
     case undefined = 0
+    /// A policy creates the destination objects.
     case custom = 1
+    /// A new destination entity, without source objects.
     case add = 2
+    /// The source objects have no successor.
     case remove = 3
+    /// Each property is copied.
     case copy = 4
+    /// Each property is computed by its own property mapping.
     case transform = 5
   }
 
   /// How one property of the destination gets its value: Core Data's `NSPropertyMapping`.
   public struct PropertyMapping: Sendable, Equatable {
+    /// The destination property.
     public let name: String
     /// As the mapping model writes it; nil leaves the property at its default, or empty.
     public let valueExpression: String?
   }
 
+  /// The entity mapping's name, as expressions and look-ups spell it.
   public let name: String
+  /// What happens to the objects.
   public let mappingType: MappingType
+  /// The entity whose objects are mapped; nil for a mapping without a source.
   public let sourceEntityName: String?
+  /// The entity of the new objects; nil for a mapping without a destination.
   public let destinationEntityName: String?
   /// Nil without a source entity.
   public let sourceEntityVersionHash: VersionHash?
@@ -37,6 +48,7 @@ public struct CurrentEntityMapping: Sendable, Equatable {
   public let relationshipMappings: [PropertyMapping]
   /// The class name as the mapping model gives it.
   public let entityMigrationPolicyClassName: String?
+  /// Key-value pairs of the mapping model for the entity mapping.
   public let userInfo: [String: String]
 
   init(_ plan: EntityMappingPlan) {

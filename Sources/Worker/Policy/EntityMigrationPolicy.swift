@@ -29,6 +29,7 @@ open class EntityMigrationPolicy {
     case shard
   }
 
+  /// Called in each stage, once for the entity mapping or once for each shard: see ``scope``.
   public required init() {}
 
   /// ``Scope/entity`` unless a subclass promises more.

@@ -16,6 +16,7 @@ public struct ManagedObject {
     self.reference = reference
   }
 
+  /// The name of the object's own entity, never of one that it inherits from.
   public var entityName: String { reference.entity.rawValue }
 
   /// The object's entity in the model that it is of: Core Data's `entity`. Of sub-entities'
@@ -29,6 +30,7 @@ public struct ManagedObject {
   public var objectID: ManagedObjectID {
     ManagedObjectID(reference, uri: uriRepresentation)
   }
+  /// True for an object of the source store, false for one of the destination.
   public var isSource: Bool { reference.store == .source }
 
   /// Where the object lives, as a URI representation of its object ID; nil for an object of the

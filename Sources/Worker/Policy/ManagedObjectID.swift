@@ -14,6 +14,7 @@ public struct ManagedObjectID: Hashable, Sendable {
     self.uri = uri
   }
 
+  /// The name of the object's own entity, never of one that it inherits from.
   public var entityName: String { reference.entity.rawValue }
 
   /// True for an object of the destination in the copy stage, when keys are not given out yet.

@@ -11,6 +11,7 @@ public final class MigrationManager {
 
   init(_ engine: PolicyEngine) { self.engine = engine }
 
+  /// The entity mapping that the policy runs for.
   public var currentEntityMapping: CurrentEntityMapping { engine.currentMapping }
 
   /// The model that the source store was written under.

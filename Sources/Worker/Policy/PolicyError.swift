@@ -2,6 +2,7 @@ import Foundation
 
 /// What a policy did that the migration cannot follow.
 public enum PolicyError: Error, Sendable, Equatable {
+  /// A key that is not a property of the object's entity.
   case unknownKey(entity: String, primaryKey: Int64, key: String)
   /// A typed subscript asked for another type than the property has.
   case wrongType(entity: String, primaryKey: Int64, key: String, wanted: String)
@@ -9,7 +10,9 @@ public enum PolicyError: Error, Sendable, Equatable {
   case unacceptable(entity: String, primaryKey: Int64, key: String, reason: String)
   /// A Swift value of a type that no property has.
   case unknownValue(type: String)
+  /// A name that no concrete entity of the model has.
   case unknownEntity(String)
+  /// A name that no entity mapping has.
   case unknownMapping(String)
   /// Something that the stage at hand does not allow, in words.
   case notNow(String)
@@ -35,6 +38,7 @@ extension PolicyError: CustomStringConvertible {
 
 /// As an `NSError`: for whoever catches one in a hook, or logs it.
 extension PolicyError: CustomNSError, LocalizedError {
+  /// The domain of the errors as `NSError`. It never changes.
   public static let errorDomain = "GodwitPolicyErrorDomain"
 
   /// Numbers never change their meaning.
@@ -50,6 +54,7 @@ extension PolicyError: CustomNSError, LocalizedError {
     }
   }
 
+  /// The same as `description`.
   public var errorDescription: String? { description }
 
   /// `entity`, `primaryKey` and `key` where the error has them.

@@ -5,10 +5,12 @@ public import GodwitMapping
 public protocol PropertyValue {
   /// - Returns: nil for a value of another kind, or a number that does not fit.
   init?(_ value: ExpressionValue, in engine: PolicyEngine)
+  /// The value as a property is set to it.
   var expressionValue: ExpressionValue { get }
 }
 
 extension Bool: PropertyValue {
+  /// A Boolean, or an integer: true unless it is 0.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .boolean(let value): self = value
@@ -16,10 +18,12 @@ extension Bool: PropertyValue {
     default: return nil
     }
   }
+  /// A Boolean.
   public var expressionValue: ExpressionValue { .boolean(self) }
 }
 
 extension PropertyValue where Self: FixedWidthInteger {
+  /// An integer that fits, or a Boolean as 1 or 0.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .integer(let number): self.init(exactly: number)
@@ -40,6 +44,7 @@ extension Int32: PropertyValue {}
 extension Int64: PropertyValue {}
 
 extension PropertyValue where Self: BinaryFloatingPoint {
+  /// A number: the nearest one where the type cannot hold it exactly.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .real(let number): self.init(number)
@@ -48,6 +53,7 @@ extension PropertyValue where Self: BinaryFloatingPoint {
     default: return nil
     }
   }
+  /// A floating-point number of 64 bits.
   public var expressionValue: ExpressionValue { .real(Double(self)) }
 }
 
@@ -55,6 +61,7 @@ extension Double: PropertyValue {}
 extension Float: PropertyValue {}
 
 extension Decimal: PropertyValue {
+  /// A number: a floating-point one by its shortest decimal text.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .decimal(let number): self.init(string: number.description)
@@ -63,62 +70,76 @@ extension Decimal: PropertyValue {
     default: return nil
     }
   }
+  /// A decimal number, rounded to 38 digits; nil where it is too large, or not a number.
   public var expressionValue: ExpressionValue {
     DecimalNumber(text: description).map { .decimal($0) } ?? .null
   }
 }
 
 extension String: PropertyValue {
+  /// A string. A URI is not one.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .string(let text) = value else { return nil }
     self = text
   }
+  /// A string.
   public var expressionValue: ExpressionValue { .string(self) }
 }
 
 extension Date: PropertyValue {
+  /// A date.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .date(let seconds) = value else { return nil }
     self.init(timeIntervalSinceReferenceDate: seconds)
   }
+  /// A date, in seconds since 2001-01-01 00:00:00 UTC.
   public var expressionValue: ExpressionValue { .date(timeIntervalSinceReferenceDate) }
 }
 
 extension Data: PropertyValue {
+  /// Bytes.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .data(let bytes) = value else { return nil }
     self.init(bytes)
   }
+  /// Bytes.
   public var expressionValue: ExpressionValue { .data([UInt8](self)) }
 }
 
 extension UUID: PropertyValue {
+  /// A UUID.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .uuid(let bytes) = value else { return nil }
     self.init(uuidString: bytes.text)
   }
+  /// A UUID.
   public var expressionValue: ExpressionValue {
     withUnsafeBytes(of: uuid) { UUIDBytes($0) }.map { .uuid($0) } ?? .null
   }
 }
 
 extension URL: PropertyValue {
+  /// A URI that Foundation can read.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .url(let text) = value else { return nil }
     self.init(string: text)
   }
+  /// The absolute text of the URL.
   public var expressionValue: ExpressionValue { .url(absoluteString) }
 }
 
 extension ManagedObject: PropertyValue {
+  /// An object of either store.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .object(let reference) = value else { return nil }
     self.init(engine, reference)
   }
+  /// A reference to the object.
   public var expressionValue: ExpressionValue { .object(reference) }
 }
 
 extension Set: PropertyValue where Element == ManagedObject {
+  /// The members of a collection of objects. Nil where one of them is not an object.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard let members = [ManagedObject](value, in: engine) else { return nil }
     self.init(members)
@@ -130,6 +151,7 @@ extension Set: PropertyValue where Element == ManagedObject {
 }
 
 extension Array: PropertyValue where Element == ManagedObject {
+  /// The members of a collection of objects, in its order. Nil where one of them is not an object.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard let members = value.members else { return nil }
     self = []
@@ -138,6 +160,7 @@ extension Array: PropertyValue where Element == ManagedObject {
       append(ManagedObject(engine, reference))
     }
   }
+  /// An ordered set: an object that occurs again is left out.
   public var expressionValue: ExpressionValue { .orderedSet(of: map { .object($0.reference) }) }
 }
 
