@@ -231,8 +231,9 @@ let package = Package(
     tests(
       "Fleet",
       [
-        ours("Fleet"), ours("Commit"), ours("Worker"), ours("Planning"), ours("Checkpoints"),
-        ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), system,
+        ours("Fleet"), ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"),
+        ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
+        ours("DurableFiles"), ours("SQLite"), system,
       ]),
     tests("Report", [ours("Report"), ours("Ledger"), ours("ObjectModel")]),
     tests(

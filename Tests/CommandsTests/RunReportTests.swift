@@ -87,6 +87,15 @@ import Testing
       ])
   }
 
+  @Test(arguments: [
+    (MigrationResult.Ending.done, 0), (.fatal, 1), (.locked, 11), (.usage, 64), (.badInput, 65),
+    (.engineUnavailable, 69), (.cannotCreateOutput, 73), (.inputOutput, 74), (.resumable, 75),
+    (.configuration, 78),
+  ])
+  func `gives each way to end its number`(ending: MigrationResult.Ending, number: Int) {
+    #expect(ExitStatus(ending).rawValue == Int32(number))
+  }
+
   @Test func `ends with the exit code of the contract`() {
     var summary = PipelineSummary(pipeline: "p")
     #expect(ExitStatus(summary) == .success)

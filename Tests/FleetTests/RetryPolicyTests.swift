@@ -1,15 +1,17 @@
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
+import GodwitLedger
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
-import GodwitWorker
 import SystemPackage
 import Testing
 
 @testable import GodwitFleet
+@testable import GodwitWorker
 
 @Suite struct `The retry policy` {
   private static let task = WorkerTask(stage: .copy, unit: 7)
@@ -73,6 +75,51 @@ import Testing
     var summary = PipelineSummary(pipeline: "p")
     summary.count(result)
     #expect(summary.pending == 1 && summary.failed == 0)
+  }
+
+  private static let handedOut = StageHandedOut(
+    handedOut: HandedOut(work: .init(store: "/a", stage: .rows, runDirectory: "/b"), units: [1]))
+
+  /// Reasons that no store's rows, models or files bring about.
+  @Test(arguments: [
+    (PlanDrift.otherSettings(pipeline: "p") as any Error, "drift", MigrationResult.Ending.badInput),
+    (SelectionError.notText, "selection", .badInput),
+    (LedgerError.noRun(path: "/a", name: "R"), "usage", .usage),
+    (handedOut, "handed-out", .resumable),
+    (ClusterError.underWay(state: "/a", arrays: ["7"]), "on-cluster", .locked),
+    (ClusterError.scheduler(message: "no answer"), "scheduler", .engineUnavailable),
+    (ClusterError.unsafeVolume(folder: "/a", reason: "no locks"), "volume", .configuration),
+    (DurabilityError.notPrivate("/a", reason: "others may write"), "run-directory", .configuration),
+    (PlanError.unsupported(store: "/a", what: "a virtual table"), "unsupported", .badInput),
+    (
+      FleetError.coordinationLost(store: "/a", how: "was killed by signal 9"), "coordination-lost",
+      .fatal
+    ),
+  ])
+  func `names what an operator can do something about`(
+    error: any Error, reason: String, ending: MigrationResult.Ending
+  ) {
+    let judgement = RetryPolicy.judgement(of: error)
+    #expect(judgement.reasons.map(\.reason) == [reason])
+    #expect(judgement.ending == ending)
+  }
+
+  @Test func `names the relationship that a value does not fit`() {
+    let error = StageError.wrongTarget(
+      entity: "Recipe", primaryKey: 4, relationship: "type", found: "an Ingredient")
+    let failure = WorkerFailure(error, source: nil)
+    let judgement = RetryPolicy.judgement(
+      of: FleetError.task(FailedTask(task: Self.task, error: failure)))
+    #expect(judgement.reasons.map(\.reason) == ["target-entity"])
+    #expect(judgement.reasons.first?.primaryKeys == [4] && judgement.code == 134_110)
+  }
+
+  @Test func `names the entity of which a mapping model means another version`() {
+    let mismatch = MappingMismatch(
+      file: "a.cdm", mapping: "AToA", side: .source, entity: "A", reason: .otherVersion)
+    let judgement = RetryPolicy.judgement(of: MappingError.noneMatches([mismatch]))
+    #expect(judgement.reasons.map(\.reason) == ["mapping-mismatch"])
+    #expect(judgement.reasons.first?.entity == "A" && judgement.code == 134_140)
   }
 
   /// A trap in a policy is no lack of memory.

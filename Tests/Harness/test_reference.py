@@ -9,7 +9,7 @@ import sys
 import unittest
 import uuid
 
-from . import ground, journeys, tool
+from . import ground, journeys, test_manual, tool
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(ground.ROOT, "scripts", "packaging"))
@@ -28,8 +28,7 @@ ROW = re.compile(r"^\| `(.+?)` \| (.*?) ?\|$", re.M)
 
 
 def page(name):
-    with open(os.path.join(journeys.CATALOGUE, name), encoding="utf-8") as file:
-        return file.read()
+    return read(os.path.join(journeys.CATALOGUE, name))
 
 
 def swift():
@@ -43,9 +42,23 @@ def swift():
     return "\n".join(texts)
 
 
-def source(path):
-    with open(os.path.join(SOURCES, path), encoding="utf-8") as file:
+def read(path):
+    with open(path, encoding="utf-8") as file:
         return file.read()
+
+
+def source(path):
+    return read(os.path.join(SOURCES, path))
+
+
+def tests():
+    """Every test as one text, but for those that only list words."""
+    text = ""
+    for base, _, names in os.walk(os.path.join(ground.ROOT, "Tests")):
+        for name in names:
+            if name.endswith((".swift", ".py")) and name not in ("FailureAdviceTests.swift", "test_reference.py"):
+                text += read(os.path.join(base, name))
+    return text
 
 
 def quoted_words(path, start, end):
@@ -126,6 +139,37 @@ class Reference(unittest.TestCase):
         self.assertGreater(len(words), 60)
         missing = sorted(w for w in words if f"`{w}`" not in text)
         self.assertEqual(missing, [], "reasons that Outcomes.md does not have")
+
+    def test_every_reason_is_produced_by_a_test(self):
+        """By its word in a string, or by the case of an enumeration that stands for it."""
+        rows = re.findall(r"^\| (`[^|]+`) \|", page("Outcomes.md"), re.M)
+        words = {word for row in rows for word in re.findall(r"`([\w-]+)`", row)}
+        self.assertGreater(len(words), 90)
+        text = tests()
+        strings = "\n".join(re.findall(r'"(?:[^"\\\n]|\\.)*"', text))
+        missing = []
+        for word in sorted(words):
+            # Results say `set-aside` where a refusal says `lost-set-aside`.
+            short = word.removeprefix("lost-")
+            first, *rest = short.split("-")
+            member = first + "".join(part.capitalize() for part in rest)
+            if not (re.search(rf"(?<![\w-])(?:lost-)?{short}(?![\w-])", strings) or re.search(rf"\.{member}\b", text)):
+                missing.append(word)
+        self.assertEqual(missing, [], "reasons that no test expects")
+
+    def test_every_exit_code_is_expected_by_a_test(self):
+        text = tests()
+        for code, _ in manual.EXIT_CODES:
+            self.assertTrue(re.search(rf"(?:status|exit)\w*\)? == {code}\b|status: {code}\b|exit: {code}\b|\(\.\w+, {code}\)", text), code)
+
+    def test_every_key_of_a_pipeline_is_tried_by_a_test(self):
+        with open(os.path.join(ground.ROOT, "Pipelines", "pipeline.schema.json"), encoding="utf-8") as file:
+            found = list(test_manual.keys(json.load(file)))
+        text = tests()
+        for base, _, names in os.walk(os.path.join(ground.ROOT, "Pipelines")):
+            text += "".join(read(os.path.join(base, name)) for name in names if name.endswith((".yaml", ".yml")))
+        for key in found:
+            self.assertTrue(re.search(rf"\b{re.escape(key[-1])}:", text), ".".join(key))
 
     def test_every_function_and_selector_is_described(self):
         text = page("Expressions.md")

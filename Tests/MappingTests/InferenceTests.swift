@@ -76,7 +76,10 @@ struct Change: Sendable, CustomStringConvertible {
       "a derived attribute is required", nil,
       attribute("p", .integer64, optional: false, derived: "count:(b)")),
     .property("a number widens", attribute("p", .integer16), attribute("p", .integer64)),
-    .property("an integer becomes double", attribute("p", .integer64), attribute("p", .double)),
+    .property("an integer becomes double", attribute("p", .integer32), attribute("p", .double)),
+    .property(
+      "a long integer becomes double", attribute("p", .integer64), attribute("p", .double),
+      notes: [.narrowing]),
     .property(
       "a number narrows", attribute("p", .integer64), attribute("p", .integer16),
       notes: [.narrowing]),

@@ -27,7 +27,7 @@ import Testing
     let folder = try PipelineFolder.orders(names, "limits: { io: 1KiB/s }\nworkers: 1")
     var said: [Godwit.Run] = []
     let run = try Godwit.run(
-      ["run", folder.url.path, "--json"], at: #""event":"stage""#,
+      ["run", folder.url.path, "--json"], at: #""event":"plan""#,
       { _ in
         for words in [
           ["pause"], ["status", "--json"], ["limit", "io=none", "workers=2"], ["resume"],

@@ -62,7 +62,7 @@ import Testing
     let folder = try PipelineFolder.orders(names, "limits: { io: 1KiB/s }\nworkers: 1")
     var other: Godwit.Run?
     let first = try Godwit.run(
-      ["run", folder.url.path, "--json"], at: #""event":"stage""#,
+      ["run", folder.url.path, "--json"], at: #""event":"plan""#,
       { process in
         kill(process, SIGSTOP)
         defer { kill(process, SIGCONT) }

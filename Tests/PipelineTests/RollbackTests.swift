@@ -75,6 +75,15 @@ import Testing
     #expect(try folder.godwit(["verify"]).status == 0)
   }
 
+  @Test func `refuses a store of which there is no backup`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.writeOrder("later")
+    let rollback = try folder.godwit(["rollback", "--store", folder.path("stores/later.sqlite")])
+    #expect(rollback.status == 3)
+    #expect(rollback.reason(of: "later") == "no-backup")
+  }
+
   @Test func `refuses a store that was changed since, by name, and restores the others`() throws {
     let folder = try PipelineFolder.orders(["a", "b", "c"])
     let before = try folder.storeContents()

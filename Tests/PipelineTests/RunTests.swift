@@ -32,8 +32,10 @@ import Testing
     #expect(run.lines.first?["event"] as? String == "pipeline")
     #expect(run.lines.first?["stores"] as? Int == 3)
     #expect(run.summary["event"] as? String == "summary")
-    let stages = run.lines.filter { $0["event"] as? String == "stage" }
-    #expect(!stages.isEmpty && stages.allSatisfy { ($0["store"] as? String)?.isEmpty == false })
+    let plans = run.lines("plan")
+    #expect(plans.count == 2 && plans.allSatisfy { ($0["store"] as? String)?.isEmpty == false })
+    let stages = run.results[folder.path("stores/a.sqlite")]?["stages"] as? [[String: Any]]
+    #expect(stages?.contains { $0["stage"] as? String == "commit" } == true)
     #expect(try folder.bytes("stores/b.sqlite") == Data("no store".utf8))
   }
 
@@ -305,6 +307,43 @@ import Testing
     #expect(run.results.values.allSatisfy { $0["code"] as? Int == 134_140 })
   }
 
+  @Test func `names the entities of a version that no model has`() throws {
+    let folder = try orders(["a"])
+    let store = folder.path("stores/a.sqlite")
+    let connection = try Connection(path: store, mode: .readWrite)
+    try connection.execute("DELETE FROM Z_MODELCACHE")
+    try connection.close()
+    let run = try Godwit.run([
+      "migrate", store, "--models", folder.path("Orders.xcdatamodeld/Orders 2.xcdatamodel"),
+      "--json",
+    ])
+    #expect(run.status == 65)
+    let reasons = run.results[store]?["reasons"] as? [[String: Any]]
+    #expect(reasons?.first?["reason"] as? String == "version-hash")
+    #expect(reasons?.first?["entity"] as? String == "Order")
+  }
+
+  /// Deeper than a path of the system may be, so that not even the superuser can read it.
+  @Test func `counts a folder that cannot be searched as one that failed`() throws {
+    let folder = try orders(["a"])
+    let deep = "for i in {1..20}; do mkdir \(String(repeating: "d", count: 250)) && cd d*; done"
+    func shell(_ line: String) throws -> Int32 {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: "/bin/bash")
+      process.arguments = ["-c", line]
+      process.currentDirectoryURL = URL(fileURLWithPath: folder.path("stores"))
+      try process.run()
+      process.waitUntilExit()
+      return process.terminationStatus
+    }
+    #expect(try shell(deep) == 0)
+    defer { _ = try? shell("rm -rf d*") }
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3)
+    #expect(run.counts == "2 found, 1 migrated, 1 failed")
+    #expect("\(run.results)".contains("unreadable-folder"))
+  }
+
   @Test func `reports stores of another version when it may not migrate`() throws {
     let folder = try orders()
     try write(
@@ -316,5 +355,6 @@ import Testing
     let run = try Godwit.run(folder)
     #expect(run.status == 3)
     #expect(run.results.values.allSatisfy { $0["code"] as? Int == 134_100 })
+    #expect("\(run.results)".contains("incompatible"))
   }
 }

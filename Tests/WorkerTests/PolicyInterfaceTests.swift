@@ -108,6 +108,24 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
     #expect(fixture.findings.isEmpty)
   }
 
+  @Test func `is a number where Foundation has one, of whatever width`() throws {
+    func value(_ native: Any) throws -> ExpressionValue { try ExpressionValue(native: native) }
+    #expect(try value(NSNumber(value: Int8(5))) == .integer(5))
+    #expect(try value(NSNumber(value: Int8(-1))) == .integer(-1))
+    #expect(try value(NSNumber(value: true)) == .boolean(true))
+    #expect(try value(NSNumber(value: UInt64(7))) == .integer(7))
+    #expect(throws: PolicyError.self) { try value(NSNumber(value: UInt64.max)) }
+  }
+
+  @Test func `that is no number empties no attribute`() {
+    #expect(throws: EvaluationProblem.self) {
+      try Decimal.nan.expressionValue.assigned(to: .decimal)
+    }
+    #expect(throws: EvaluationProblem.self) {
+      try Double.infinity.expressionValue.assigned(to: .double)
+    }
+  }
+
   @Test func `is an error where there is no such relationship`() throws {
     let fixture = try Self.fixture()
     let error = #expect(throws: (any Error).self) {

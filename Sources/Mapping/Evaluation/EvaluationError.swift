@@ -138,7 +138,7 @@ extension EvaluationProblem: CustomStringConvertible {
     case .badPattern(let what): "this is no \(what)"
     case .badPredicate(let error): "the fetch's predicate cannot be read: \(error)"
     case .damagedPropertyList(let reason): "the data is not a property-list dictionary: \(reason)"
-    case .tooDeep: "the expression is nested deeper than \(ExpressionLimits.depth) levels"
+    case .tooDeep: "the expression, or what it reads, is nested too deep"
     case .tooLarge(let what, let limit): "the expression needs more than \(limit) \(what)"
     case .unacceptable(let found, let type):
       "unacceptable type of value: \(found) is not converted to \(type.xmlName) automatically. Convert it"

@@ -79,6 +79,12 @@ extension ExpressionValue {
     guard type != .composite, valueKind.isAssignable(to: type) else {
       throw .unacceptable(found: kind, type: type)
     }
+    // No store holds them: SQLite makes NULL of what is not a number.
+    switch self {
+    case .real(let value), .date(let value):
+      guard value.isFinite else { throw .outOfRange(type, isTooLarge: value > 0) }
+    default: break
+    }
     switch type {
     case .integer16: return try integer(type, Int64(Int16.min)...Int64(Int16.max))
     case .integer32: return try integer(type, Int64(Int32.min)...Int64(Int32.max))

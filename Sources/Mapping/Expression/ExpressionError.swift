@@ -1,4 +1,4 @@
-/// Why a text is not a value expression or predicate. ``offset`` counts characters from 0.
+/// Why a text is not a value expression or predicate. ``offset`` counts Unicode scalars from 0.
 public struct ExpressionError: Error, Sendable, Equatable {
   /// What is wrong with the text.
   public enum Problem: Sendable, Equatable {
@@ -32,7 +32,7 @@ public struct ExpressionError: Error, Sendable, Equatable {
 
   /// What is wrong.
   public var problem: Problem
-  /// Where it is wrong, in characters of ``text`` from 0.
+  /// Where it is wrong, in Unicode scalars of ``text`` from 0.
   public var offset: Int
   /// The text that was read; its first 200 characters where it is too long.
   public var text: String
@@ -57,8 +57,9 @@ extension ExpressionError: CustomStringConvertible {
   public var description: String {
     // Expressions are the team's own source, not row data; still, a very long one is cut.
     // What is wrong stands at its place, which may be far from the beginning.
-    let start = text.count > 200 ? max(0, min(offset - 100, text.count - 200)) : 0
-    let shown = (start > 0 ? "…" : "") + String(text.dropFirst(start)).cut(to: 200)
+    let scalars = text.unicodeScalars
+    let start = scalars.count > 200 ? max(0, min(offset - 100, scalars.count - 200)) : 0
+    let shown = (start > 0 ? "…" : "") + String(scalars.dropFirst(start)).cut(to: 200)
     return "\(problem.description.cut(to: 300)), at character \(offset + 1) of: \(shown)"
   }
 }

@@ -29,9 +29,11 @@ enum ExpressionToken: Equatable {
 }
 
 /// Cuts an expression's text into tokens. Source: `core-data-migration.md` §4.2.
+///
+/// It goes by Unicode scalars: a quotation mark or a dot before a combining mark is what it is.
 struct ExpressionLexer {
   private let text: String
-  private let characters: [Character]
+  private let scalars: [Unicode.Scalar]
   private var place = 0
 
   init(_ text: String) throws(ExpressionError) {
@@ -39,67 +41,80 @@ struct ExpressionLexer {
       throw ExpressionError(.tooLong, at: 0, in: String(text.prefix(200)))
     }
     self.text = text
-    characters = Array(text)
+    scalars = Array(text.unicodeScalars)
   }
 
   /// Longest first.
   private static let symbols = [
     ":=", "**", "==", "!=", "<>", "<=", ">=", "=<", "=>", "&&", "||", "=", "<", ">", "!", "+", "-",
     "*", "/", "(", ")", "[", "]", "{", "}", ",", ".",
-  ].map { (text: $0, characters: Array($0)) }
+  ].map { (text: $0, scalars: Array($0.unicodeScalars)) }
 
   /// The next token and where it begins.
   mutating func next() throws(ExpressionError) -> (token: ExpressionToken, offset: Int) {
-    while place < characters.count, characters[place].isWhitespace { place += 1 }
+    while place < scalars.count, scalars[place].properties.isWhitespace { place += 1 }
     let start = place
-    guard place < characters.count else { return (.end, start) }
-    let character = characters[place]
-    switch character {
-    case "\"", "'": return (.string(try string(closedBy: character)), start)
+    guard place < scalars.count else { return (.end, start) }
+    let scalar = scalars[place]
+    switch scalar {
+    case "\"", "'": return (.string(try string(closedBy: scalar)), start)
     case "$", "@", "#":
       place += 1
       let name = word()
-      guard !name.isEmpty else { throw failure(.unknownCharacter(character), start) }
+      guard !name.isEmpty else { throw failure(.unknownCharacter(Character(scalar)), start) }
       return (
-        character == "$" ? .variable(name) : character == "@" ? .at(name) : .escaped(name), start
+        scalar == "$" ? .variable(name) : scalar == "@" ? .at(name) : .escaped(name), start
       )
     default: break
     }
-    if character.isASCIIDigit || (character == "." && peek(1)?.isASCIIDigit == true) {
+    if scalar.isASCIIDigit || (scalar == "." && peek(1)?.isASCIIDigit == true) {
       return (try number(), start)
     }
-    if Self.beginsWord(character) { return (.identifier(wordOrSelector()), start) }
-    for symbol in Self.symbols where characters[place...].starts(with: symbol.characters) {
-      place += symbol.characters.count
+    if Self.beginsWord(scalar) { return (.identifier(wordOrSelector()), start) }
+    for symbol in Self.symbols where scalars[place...].starts(with: symbol.scalars) {
+      place += symbol.scalars.count
       return (.symbol(symbol.text), start)
     }
-    if character == "&" {
+    if scalar == "&" {
       place += 1
       throw failure(.ampersand(name: word()), start)
     }
-    throw failure(.unknownCharacter(character), start)
+    throw failure(.unknownCharacter(Character(scalar)), start)
   }
 
   private func failure(_ problem: ExpressionError.Problem, _ offset: Int) -> ExpressionError {
     ExpressionError(problem, at: offset, in: text)
   }
 
-  private func peek(_ ahead: Int) -> Character? {
-    place + ahead < characters.count ? characters[place + ahead] : nil
+  private func peek(_ ahead: Int) -> Unicode.Scalar? {
+    place + ahead < scalars.count ? scalars[place + ahead] : nil
   }
 
-  static func beginsWord(_ character: Character) -> Bool {
-    character.isLetter || character == "_"
+  /// A letter, but no mark that belongs to the letter before it.
+  static func beginsWord(_ scalar: Unicode.Scalar) -> Bool {
+    scalar == "_" || scalar.properties.isAlphabetic && !isMark(scalar)
   }
 
-  static func continuesWord(_ character: Character) -> Bool {
-    beginsWord(character) || character.isNumber
+  static func continuesWord(_ scalar: Unicode.Scalar) -> Bool {
+    beginsWord(scalar) || scalar.properties.numericType != nil || isMark(scalar)
+  }
+
+  /// Combining marks, and the joiners that some scripts write within a word.
+  private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.properties.generalCategory {
+    case .nonspacingMark, .spacingMark, .enclosingMark: true
+    default: scalar.value == 0x200C || scalar.value == 0x200D
+    }
   }
 
   private mutating func word() -> String {
     let start = place
-    while let character = peek(0), Self.continuesWord(character) { place += 1 }
-    return String(characters[start..<place])
+    while let scalar = peek(0), Self.continuesWord(scalar) { place += 1 }
+    return Self.text(scalars[start..<place])
+  }
+
+  private static func text(_ scalars: ArraySlice<Unicode.Scalar>) -> String {
+    String(String.UnicodeScalarView(scalars))
   }
 
   /// A word, or a selector such as `add:to:`.
@@ -112,15 +127,15 @@ struct ExpressionLexer {
     return result
   }
 
-  private mutating func string(closedBy quote: Character) throws(ExpressionError) -> String {
+  private mutating func string(closedBy quote: Unicode.Scalar) throws(ExpressionError) -> String {
     let start = place
     place += 1
-    var result = ""
-    while let character = peek(0) {
+    var result = String.UnicodeScalarView()
+    while let scalar = peek(0) {
       place += 1
-      if character == quote { return result }
-      guard character == "\\" else {
-        result.append(character)
+      if scalar == quote { return String(result) }
+      guard scalar == "\\" else {
+        result.append(scalar)
         continue
       }
       guard let escape = peek(0) else { break }
@@ -130,7 +145,7 @@ struct ExpressionLexer {
       case "t": result.append("\t")
       case "r": result.append("\r")
       case "\\", "\"", "'": result.append(escape)
-      case "u": result.unicodeScalars.append(contentsOf: try escapedScalar())
+      case "u": result.append(contentsOf: try escapedScalar())
       default: throw failure(.badEscape("\\\(escape)"), place - 2)
       }
     }
@@ -154,16 +169,16 @@ struct ExpressionLexer {
   }
 
   private mutating func hexadecimals() -> UInt32? {
-    guard place + 4 <= characters.count else { return nil }
-    let digits = String(characters[place..<place + 4])
-    guard digits.allSatisfy({ $0.isHexDigit && $0.isASCII }) else { return nil }
+    guard place + 4 <= scalars.count else { return nil }
+    let digits = scalars[place..<place + 4]
+    guard digits.allSatisfy({ $0.isASCII && $0.properties.isHexDigit }) else { return nil }
     place += 4
-    return UInt32(digits, radix: 16)
+    return UInt32(Self.text(digits), radix: 16)
   }
 
   private mutating func number() throws(ExpressionError) -> ExpressionToken {
     let start = place
-    if characters[place] == "0", let mark = peek(1), let radix = Self.radixes[mark] {
+    if scalars[place] == "0", let mark = peek(1), let radix = Self.radixes[mark] {
       place += 2
       let digits = word()
       guard let value = UInt64(digits, radix: radix) else {
@@ -186,9 +201,9 @@ struct ExpressionLexer {
         digits()
       }
     }
-    let written = String(characters[start..<place])
+    let written = Self.text(scalars[start..<place])
     if let next = peek(0), Self.beginsWord(next) {
-      throw failure(.badNumber(written + String(next)), start)
+      throw failure(.badNumber(written + String(Character(next))), start)
     }
     if !isReal, let value = UInt64(written) { return .integer(value) }
     guard let value = Double(written), value.isFinite else {
@@ -197,7 +212,7 @@ struct ExpressionLexer {
     return .real(value)
   }
 
-  private static let radixes: [Character: Int] = [
+  private static let radixes: [Unicode.Scalar: Int] = [
     "x": 16, "X": 16, "o": 8, "O": 8, "b": 2, "B": 2,
   ]
 
@@ -206,6 +221,6 @@ struct ExpressionLexer {
   }
 }
 
-extension Character {
-  fileprivate var isASCIIDigit: Bool { isASCII && isWholeNumber }
+extension Unicode.Scalar {
+  fileprivate var isASCIIDigit: Bool { ("0"..."9").contains(self) }
 }

@@ -14,7 +14,9 @@ enum Keywords {
   }
 
   static func isWord(_ key: String) -> Bool {
-    guard let first = key.first, ExpressionLexer.beginsWord(first) else { return false }
-    return key.allSatisfy(ExpressionLexer.continuesWord)
+    guard let first = key.unicodeScalars.first, ExpressionLexer.beginsWord(first) else {
+      return false
+    }
+    return key.unicodeScalars.allSatisfy(ExpressionLexer.continuesWord)
   }
 }

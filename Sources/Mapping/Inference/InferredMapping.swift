@@ -276,9 +276,11 @@ extension AttributeType {
       }
     }
     if let a = rank(self), let b = rank(new) { return a <= b && new != .boolean }
-    if new == .double || new == .decimal {
-      return rank(self) != nil || (self == .float && new == .double)
+    return switch new {
+    case .decimal: rank(self) != nil
+    // Of 64 bits a double holds 53.
+    case .double: self == .float || rank(self) != nil && self != .integer64
+    default: false
     }
-    return false
   }
 }

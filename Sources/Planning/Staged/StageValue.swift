@@ -86,9 +86,10 @@ extension Decimal: StageValue {
     default: return nil
     }
   }
-  /// A decimal number, rounded to 38 digits; nil where it is too large, or not a number.
+  /// A decimal number, rounded to 38 digits. Where it is too large, or not a number: a value that no
+  /// attribute takes, so that nothing is emptied in silence.
   public var stageValue: ExpressionValue {
-    DecimalNumber(text: description).map { .decimal($0) } ?? .null
+    DecimalNumber(text: description).map { .decimal($0) } ?? .real(isNaN ? .nan : .infinity)
   }
 }
 

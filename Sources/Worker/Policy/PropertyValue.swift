@@ -70,9 +70,10 @@ extension Decimal: PropertyValue {
     default: return nil
     }
   }
-  /// A decimal number, rounded to 38 digits; nil where it is too large, or not a number.
+  /// A decimal number, rounded to 38 digits. Where it is too large, or not a number: a value that no
+  /// attribute takes, so that nothing is emptied in silence.
   public var expressionValue: ExpressionValue {
-    DecimalNumber(text: description).map { .decimal($0) } ?? .null
+    DecimalNumber(text: description).map { .decimal($0) } ?? .real(isNaN ? .nan : .infinity)
   }
 }
 
@@ -224,10 +225,13 @@ extension ExpressionValue {
 
   private static func number(_ number: NSNumber) throws -> ExpressionValue {
     if let decimal = number as? NSDecimalNumber { return decimal.decimalValue.expressionValue }
-    return switch UInt8(bitPattern: number.objCType.pointee) {
-    case UInt8(ascii: "c"), UInt8(ascii: "B"): .boolean(number.boolValue)
-    case UInt8(ascii: "d"), UInt8(ascii: "f"): .real(number.doubleValue)
-    default: .integer(number.int64Value)
+    switch UInt8(bitPattern: number.objCType.pointee) {
+    // Foundation's truth values and its numbers of 8 bits say the same of themselves.
+    case UInt8(ascii: "c") where (0...1).contains(number.intValue), UInt8(ascii: "B"):
+      return .boolean(number.boolValue)
+    case UInt8(ascii: "d"), UInt8(ascii: "f"): return .real(number.doubleValue)
+    case UInt8(ascii: "Q"): return .integer(try integer(number.uint64Value))
+    default: return .integer(number.int64Value)
     }
   }
 }
