@@ -126,31 +126,36 @@ def writers(fleet):
 
 
 def strike(fleet, rng, number, seconds):
-    """One start that is struck by a signal after a while; the outcome where it came to its end before."""
-    process, began = start(fleet), time.monotonic()
-    try:
-        # Its output is read meanwhile: a full pipe would hold it up.
-        process.communicate(timeout=rng.uniform(0.3, seconds))
-    except subprocess.TimeoutExpired:
-        below = processes.handles([process.pid] + processes.descendants(process.pid))
-        if number == signal.SIGKILL and below:
-            rng.choice(below).send(number)
-        else:
-            process.send_signal(number)
-        for handle in below:
-            handle.close()
-    return Outcome(tool.finish(process, began, 600))
+    """One start that is struck by signals until it ends: SIGKILL strikes any of its processes, again and again."""
+    process, began, strikes = start(fleet), time.monotonic(), 0
+    while True:
+        try:
+            # Its output is read meanwhile: a full pipe would hold it up.
+            process.communicate(timeout=rng.uniform(0.3, seconds))
+            break
+        except subprocess.TimeoutExpired:
+            strikes += 1
+            if number != signal.SIGKILL:
+                process.send_signal(number)
+                break
+            below = processes.handles([process.pid] + processes.descendants(process.pid))
+            if below:
+                rng.choice(below).send(number)
+            for handle in below:
+                handle.close()
+    return Outcome(tool.finish(process, began, 600)), strikes
 
 
 def storm(fleet, rng, number, seconds):
-    """Strikes until a start comes to its end; gives the last outcome and how many were struck."""
-    starts = 0
+    """Strikes until a start comes to its end; gives the last outcome, and how many starts and strikes there were."""
+    starts = strikes = 0
     while True:
         starts += 1
-        outcome = strike(fleet, rng, number, seconds + starts / 4)
+        outcome, more = strike(fleet, rng, number, seconds + starts / 4)
+        strikes += more
         if outcome.run.exit in (0, 3) or (outcome.run.exit == 75 and outcome.summary.get("pending", 0) and not any(
                 "stopped" == outcome.of(s)[1] for s in fleet.stores) and len(outcome.results) == len(fleet.stores)):
-            return outcome, starts
+            return outcome, starts, strikes
 
 
 def at_once(fleet, times, starts=8):
@@ -191,17 +196,17 @@ def main(arguments=None):
         ground.say(f"{len(fleet.stores)} stores in {time.monotonic() - began:.0f} s")
         if options.at_once:
             problems += at_once(fleet, options.at_once)
-        starts = 1
+        starts, strikes = 1, 0
         if options.kill or options.term:
             number = signal.SIGKILL if options.kill else signal.SIGTERM
-            outcome, starts = storm(fleet, rng, number, options.every)
+            outcome, starts, strikes = storm(fleet, rng, number, options.every)
         else:
             outcome = run(fleet)
         problems += reconcile(outcome, len(fleet.stores))
         calm = not (options.kill or options.term or options.at_once)
         found, table = expectations(fleet, outcome, is_first=calm)
         print(table)
-        print(f"{starts} {'start' if starts == 1 else 'starts'}, exit {outcome.run.exit}, "
+        print(f"{starts} {'start' if starts == 1 else 'starts'}, {strikes} strikes, exit {outcome.run.exit}, "
               f"{outcome.run.seconds:.1f} s: {outcome.text()}")
         again = run(fleet)
         problems += found + reconcile(again, len(fleet.stores)) + expectations(fleet, again, is_first=False)[0]

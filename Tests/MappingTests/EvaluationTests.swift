@@ -336,6 +336,9 @@ private func holds(_ text: String) throws -> Bool {
     ("1e37 - 1", String(repeating: "9", count: 37)),
     ("12345678901234567890 * 98765432109876543210", "1219326311370217952237463801111263526900"),
     ("1 - 1", "0"), ("0 / 7", "0"), ("-1 / 8", "-0.125"),
+    ("7.5 % 2", "1.5"), ("-7.5 % 2", "-1.5"), ("7.5 % -2", "1.5"), ("-4 % 2", "0"),
+    ("5 % 1e50", "5"), ("1e38 % 7", "2"), ("1e100 % 7", "4"),
+    ("99999999999999999999999999999999999999 % 1e37", String(repeating: "9", count: 37)),
   ])
   func `reckons with 38 digits`(text: String, expected: String) throws {
     let parts = text.split(separator: " ").map(String.init)
@@ -346,6 +349,7 @@ private func holds(_ text: String) throws -> Bool {
       case "+": a.adding(b)
       case "-": a.subtracting(b)
       case "*": a.multiplied(by: b)
+      case "%": a.remainder(dividingBy: b)
       default: a.divided(by: b)
       }
     #expect(result?.description == expected)

@@ -226,6 +226,24 @@ extension DecimalNumber {
     return DecimalNumber(isNegative: isNegative, wide: (0, quotient), exponent: exponent)
   }
 
+  /// What a division by a whole number of times leaves, exactly, with the sign of this number.
+  ///
+  /// - Precondition: `other` is not zero.
+  func remainder(dividingBy other: DecimalNumber) -> DecimalNumber? {
+    precondition(other.mantissa != 0, "the caller tells division by zero apart")
+    guard magnitudeOrder(to: other) >= 0 else { return self }
+    // As the larger of the two, this number has room for the other's digits at its own exponent.
+    let shift = max(0, other.exponent - exponent)
+    let divisor = other.mantissa * Self.powersOfTen[shift]
+    var rest = mantissa % divisor
+    for _ in 0..<max(0, exponent - other.exponent) where rest != 0 {
+      let wide = rest.multipliedFullWidth(by: 10)
+      rest = divisor.dividingFullWidth((wide.high, wide.low)).remainder
+    }
+    return DecimalNumber(
+      isNegative: isNegative && rest != 0, mantissa: rest, exponent: min(exponent, other.exponent))
+  }
+
   /// A whole number: `.down` is the next one below and `.up` the next one above. Every other rule
   /// cuts toward zero.
   public func rounded(_ rule: FloatingPointRoundingRule) -> DecimalNumber {

@@ -134,8 +134,7 @@ enum Number {
       result = a.divided(by: b)
     case .modulus:
       guard b != .zero else { throw .divisionByZero }
-      result = a.divided(by: b).map { $0.rounded(.towardZero) }.flatMap { $0.multiplied(by: b) }
-        .flatMap { a.subtracting($0) }
+      result = a.remainder(dividingBy: b)
     case .power:
       guard let exponent = b.integral, exponent >= 0, exponent <= 10_000 else {
         throw .wrongKind(found: "another number", needed: "a whole exponent from 0 to 10000")
