@@ -127,3 +127,17 @@ package struct Doctor: Sendable {
     }
   }
 }
+
+extension Doctor {
+  /// Whether the system says who else has a file open: a file lease can be had there.
+  ///
+  /// - Parameter path: Of a file that is made for the question, and removed.
+  static func canLease(_ path: FilePath) throws -> Bool {
+    try DurableFile.write([1], to: path)
+    defer { try? DurableFile.remove(path) }
+    var lock = try StoreLock(excludingOthersFrom: path)
+    let openers = try lock.takeLease()
+    lock.giveLeaseBack()
+    return openers == .none
+  }
+}

@@ -123,17 +123,48 @@ def summary(records):
     return ground.table(rows, ("kind", *columns))
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="scripts/mutations", description=__doc__)
+def options_of(program, description, seconds=TIMEOUT_SECONDS):
+    """The options of a trial over damaged stores."""
+    parser = argparse.ArgumentParser(prog=program, description=description)
     parser.add_argument("--stores", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="+")
     parser.add_argument("--cases", nargs="+", type=int, metavar="ID", help="instead of --stores")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=TIMEOUT_SECONDS)
+    parser.add_argument("--timeout", type=float, default=seconds)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--keep", action="store_true", help="keep the folders of failed trials")
+    return parser
+
+
+def damaged(chosen, options, attempt, workspace):
+    """Damages the stores of the cases in every way, and gives the records of the attempts, and those with problems,
+    which are printed."""
+    kinds = options.kinds or sorted(judge.mutate.KINDS)
+    os.environ["GODWIT"] = ground.godwit()
+    records = []
+    with workspace as folder:
+        if not options.keep:
+            os.environ["GODWIT_TRIAL_FOLDER"] = folder
+        with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=prepare) as pool:
+            waiting = [pool.submit(attempt, c, k, s, options.timeout, options.keep) for c in chosen for k in kinds
+                       for s in range(options.first_seed, options.first_seed + options.seeds)]
+            for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
+                records.append(done.result())
+                if number % 200 == 0:
+                    ground.say(f"{number} of {len(waiting)}, {sum(bool(r['problems']) for r in records)} with problems")
+    records.sort(key=lambda r: (r["case"], r["kind"], r["seed"]))
+    bad = [r for r in records if r["problems"]]
+    for record in bad:
+        for text in record["problems"]:
+            print(f"case {record['case']} {record['kind']} seed {record['seed']}: {text}  [{record['said'][:120]}]"
+                  + (f" kept in {record['folder']}" if "folder" in record else ""))
+    return records, bad
+
+
+def main(arguments=None):
+    parser = options_of("scripts/mutations", __doc__)
     parser.add_argument("--disk-full", action="store_true", help="the full-disk trial instead (needs root)")
     options = parser.parse_args(arguments)
     if options.disk_full:
@@ -148,25 +179,8 @@ def main(arguments=None):
 
 def judged(chosen, options):
     """Damages the stores of the cases and migrates them."""
-    kinds = options.kinds or sorted(judge.mutate.KINDS)
-    os.environ["GODWIT"] = ground.godwit()
-    began, records = time.monotonic(), []
-    with ground.workspace("mutations") as folder:
-        if not options.keep:
-            os.environ["GODWIT_TRIAL_FOLDER"] = folder
-        with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=prepare) as pool:
-            waiting = [pool.submit(trial, c, k, s, options.timeout, options.keep) for c in chosen for k in kinds
-                       for s in range(options.first_seed, options.first_seed + options.seeds)]
-            for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-                records.append(done.result())
-                if number % 200 == 0:
-                    ground.say(f"{number} of {len(waiting)}, {sum(bool(r['problems']) for r in records)} with problems")
-    records.sort(key=lambda r: (r["case"], r["kind"], r["seed"]))
-    bad = [r for r in records if r["problems"]]
-    for record in bad:
-        for text in record["problems"]:
-            print(f"case {record['case']} {record['kind']} seed {record['seed']}: {text}  [{record['said'][:120]}]"
-                  + (f" kept in {record['folder']}" if "folder" in record else ""))
+    began = time.monotonic()
+    records, bad = damaged(chosen, options, trial, ground.workspace("mutations"))
     print(summary(records))
     loose = sum(r["validation only"] and r["outcome"] == "succeeded" for r in records)
     if loose:

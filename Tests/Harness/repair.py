@@ -3,9 +3,7 @@
 A repair never crashes, hangs or touches the source. Its output passes the oracle's `check` and
 `ddl`, has every row that `sqlite3 .recover` saves, and its account names every row that is lost.
 """
-import argparse
 import collections
-import concurrent.futures
 import functools
 import os
 import shutil
@@ -206,41 +204,14 @@ def summary(records):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="scripts/repair", description=__doc__)
-    parser.add_argument("--stores", type=int, default=5)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--kinds", nargs="+")
-    parser.add_argument("--cases", nargs="+", type=int, metavar="ID", help="instead of --stores")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=TIMEOUT_SECONDS)
-    parser.add_argument("--json", metavar="FILE")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of failed trials")
-    options = parser.parse_args(arguments)
+    options = mutations.options_of("scripts/repair", __doc__, TIMEOUT_SECONDS).parse_args(arguments)
     ground.skip_unless_shared("repair")
     if not rival():
         print("repair: the comparison with `sqlite3 .recover` is skipped, since no sqlite3 command here has it")
     by_id = {c["id"]: c for c in corpus.cases()}
     chosen = [by_id[i] for i in options.cases or mutations.CASES[:options.stores]]
-    kinds = options.kinds or sorted(judge.mutate.KINDS)
-    os.environ["GODWIT"] = ground.godwit()
-    began, records = time.monotonic(), []
-    with ground.fast_workspace("repair") as folder:
-        if not options.keep:
-            os.environ["GODWIT_TRIAL_FOLDER"] = folder
-        with concurrent.futures.ProcessPoolExecutor(options.jobs, initializer=mutations.prepare) as pool:
-            waiting = [pool.submit(trial, c, k, s, options.timeout, options.keep) for c in chosen for k in kinds
-                       for s in range(options.first_seed, options.first_seed + options.seeds)]
-            for number, done in enumerate(concurrent.futures.as_completed(waiting), 1):
-                records.append(done.result())
-                if number % 200 == 0:
-                    ground.say(f"{number} of {len(waiting)}, {sum(bool(r['problems']) for r in records)} with problems")
-    records.sort(key=lambda r: (r["case"], r["kind"], r["seed"]))
-    bad = [r for r in records if r["problems"]]
-    for record in bad:
-        for text in record["problems"]:
-            print(f"case {record['case']} {record['kind']} seed {record['seed']}: {text}  [{record['said'][:120]}]"
-                  + (f" kept in {record['folder']}" if "folder" in record else ""))
+    began = time.monotonic()
+    records, bad = mutations.damaged(chosen, options, trial, ground.fast_workspace("repair"))
     print(summary(records))
     slowest = max(r["seconds"] for r in records)
     reached = collections.Counter(r["outcome"] for r in records)

@@ -92,12 +92,7 @@ package struct ClusterProbe: Sendable {
   private func probe(_ root: FilePath, _ answer: inout Answer) {
     let path = root.appending(".godwit-doctor-\(answer.node)-\(getpid())")
     do {
-      try DurableFile.write([1], to: path)
-      defer { try? DurableFile.remove(path) }
-      var lock = try StoreLock(excludingOthersFrom: path)
-      let openers = try lock.takeLease()
-      lock.giveLeaseBack()
-      if openers != .none { answer.withoutLeases.append(root.string) }
+      if try !Doctor.canLease(path) { answer.withoutLeases.append(root.string) }
     } catch {
       answer.roots[root.string] = "\(error)"
     }

@@ -82,12 +82,7 @@ package struct PipelineDoctor: Sendable {
     let name = "file leases in \(root)"
     let path = root.appending(".godwit-doctor-\(getpid())")
     do {
-      try DurableFile.write([1], to: path)
-      defer { try? DurableFile.remove(path) }
-      var lock = try StoreLock(excludingOthersFrom: path)
-      let openers = try lock.takeLease()
-      lock.giveLeaseBack()
-      guard openers == .none else {
+      guard try Doctor.canLease(path) else {
         return Doctor.Finding(
           name: name, value: "not available", isGood: pipeline.stores.inUse == .offline,
           advice: pipeline.stores.inUse == .offline
