@@ -129,7 +129,9 @@ let package = Package(
         ours("Digests"), ours("SQLite"), system,
       ]),
     library("Ledger", [ours("SQLite"), ours("DurableFiles"), system]),
-    library("Pages", [ours("Planning"), ours("SQLite"), ours("DurableFiles"), system]),
+    library(
+      "Pages",
+      [ours("Planning"), ours("ObjectModel"), ours("SQLite"), ours("DurableFiles"), system]),
     library(
       "Worker",
       [

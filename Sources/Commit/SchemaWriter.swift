@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
 
@@ -26,8 +27,8 @@ extension SchemaWriter {
   /// Makes tables and indexes, all but the triggers.
   mutating func makeTables() throws {
     for object in plan.schema { try file.execute(object.sql) }
-    let made = Set(plan.schema.map(\.name))
-    for table in plan.foreignTables where !made.contains(table.name) {
+    let made = Set(plan.schema.map { NameKey($0.name) })
+    for table in plan.foreignTables where !made.contains(NameKey(table.name)) {
       try file.execute(table.sql)
     }
     for sql in plan.foreignIndexes { try file.execute(sql) }
@@ -105,12 +106,12 @@ extension SchemaWriter {
   /// Source: https://sqlite.org/pragma.html#pragma_writable_schema.
   private func restoreOrder() throws {
     let rows = try file.rows("SELECT rowid, name FROM main.sqlite_master ORDER BY rowid")
-    var numbers: [String: Int64] = [:]
-    for row in rows { numbers[row[1].text ?? ""] = row[0].integer ?? 0 }
+    var numbers: [NameKey: Int64] = [:]
+    for row in rows { numbers[NameKey(row[1].text ?? "")] = row[0].integer ?? 0 }
     try file.execute("PRAGMA writable_schema = ON; UPDATE main.sqlite_master SET rowid = -rowid")
     let move = try file.prepare("UPDATE main.sqlite_master SET rowid = ?1 WHERE rowid = ?2")
     for (place, name) in order.enumerated() {
-      guard let number = numbers[name] else {
+      guard let number = numbers[NameKey(name)] else {
         throw CommitError.unusablePlan("\(name) went missing from sqlite_master")
       }
       try move.bind(1, Int64(place + 1))

@@ -72,21 +72,23 @@ extension StoreVerification {
     let verified = try sums(of: .verify)
     let entities = entitiesByNumber()
     let keys = Set(validated.digests.keys).union(verified.digests.keys)
-    for key in keys.sorted(by: { ($0.table, $0.entity) < ($1.table, $1.entity) }) {
+    for key in keys.sorted(by: {
+      ($0.table.name, $0.entity) < ($1.table.name, $1.entity)
+    }) {
       let (before, after) = (validated[key], verified[key])
       let entity = entities[key.entity]
       if before.count != after.count {
         throw CommitError.wrongRowCount(
-          table: key.table, entityNumber: key.entity == 0 ? nil : key.entity,
+          table: key.table.name, entityNumber: key.entity == 0 ? nil : key.entity,
           expected: Int64(before.count), found: Int64(after.count))
       }
       guard before == after else {
-        throw CommitError.digestMismatch(table: key.table, entity: entity?.rawValue)
+        throw CommitError.digestMismatch(table: key.table.name, entity: entity?.rawValue)
       }
     }
     var counts = RowCounts(bytes: verified.bytes)
     for (key, digest) in verified.digests where digest.count > 0 {
-      counts.tables[key.table, default: 0] += Int64(digest.count)
+      counts.tables[key.table.name, default: 0] += Int64(digest.count)
       if let entity = entities[key.entity] {
         counts.entities[entity, default: 0] += Int64(digest.count)
       }
@@ -100,7 +102,7 @@ extension StoreVerification {
     let file = try Connection(path: path.string, mode: .immutable)
     for table in destinationTables() {
       var byEntity: [Int64: Int64] = [:]
-      for (key, digest) in expected where key.table == table.name {
+      for (key, digest) in expected where key.table.name.isSameName(as: table.name) {
         byEntity[key.entity, default: 0] += Int64(digest.count)
       }
       let found = try file.rows(
@@ -178,7 +180,7 @@ extension StoreVerification {
 extension StoreVerification {
   /// Rows of one entity in one table; entity 0 for tables that have none.
   private struct Key: Hashable {
-    var table: String
+    var table: NameKey
     var entity: Int64
   }
 
@@ -227,7 +229,8 @@ extension StoreVerification {
     var sums = Sums()
     try forEachSummary(of: stage) { _, table, summary in
       for (entity, digest) in summary.digests {
-        sums.digests[Key(table: table, entity: Int64(entity)), default: RowSetDigest()] += digest
+        sums.digests[Key(table: NameKey(table), entity: Int64(entity)), default: RowSetDigest()] +=
+          digest
       }
       sums.bytes += summary.bytes
     }

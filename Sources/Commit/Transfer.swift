@@ -102,6 +102,6 @@ enum Transfer {
 
   /// SQLite compares names without regard to the case of ASCII letters.
   private static func same(_ left: [String], _ right: [String]) -> Bool {
-    left.count == right.count && zip(left, right).allSatisfy { $0.lowercased() == $1.lowercased() }
+    left.count == right.count && zip(left, right).allSatisfy { $0.columnKey == $1.columnKey }
   }
 }

@@ -22,7 +22,8 @@ extension String {
 
   /// Feeds the scalars to a hasher. `String.hash(into:)` feeds those of the normal form.
   func hashScalars(into hasher: inout Hasher) {
-    for byte in utf8 { hasher.combine(byte) }
+    var text = self
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
     hasher.combine(0xFF as UInt8)
   }
 }

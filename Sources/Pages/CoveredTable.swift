@@ -43,8 +43,8 @@ extension CoveredTable {
     guard let shape = try file.shape(of: name), shape.kind == "table", !shape.isWithoutRowID,
       !shape.isStrict, CoveredTable.isPlain(shape.sql)
     else { return nil }
-    var places: [String: Int] = [:]
-    for (place, column) in columns.enumerated() { places[column.lowercased()] = place + 1 }
+    var places: [[UInt8]: Int] = [:]
+    for (place, column) in columns.enumerated() { places[column.columnKey] = place + 1 }
     guard places.count == columns.count else { return nil }
 
     recordPlaces = []
@@ -53,10 +53,10 @@ extension CoveredTable {
     var placeOfColumn: [Int: Int] = [:]
     guard shape.columns.count == columns.count + (key == nil ? 0 : 1) else { return nil }
     for (number, column) in shape.columns.enumerated() {
-      let columnName = column.name.lowercased()
+      let columnName = column.name.columnKey
       guard !columnName.isEmpty, column.isNullable, !column.isHidden else { return nil }
       let type = column.declaredType
-      if columnName == key?.lowercased() {
+      if columnName == key?.columnKey {
         guard type.uppercased() == "INTEGER", column.keyPlace == 1 else { return nil }
         recordPlaces.append(nil)
         placeOfColumn[number] = 0

@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
 import Synchronization
@@ -12,14 +13,14 @@ package final class DestinationTables: Sendable {
   }
 
   private struct Question: Hashable {
-    var name: String
-    var key: String?
-    var columns: [String]
+    var name: NameKey
+    var key: NameKey?
+    var columns: [NameKey]
   }
 
   private let statements: [String]
   private let state = Mutex(State())
-  private static let known = Mutex<[[String]: DestinationTables]>([:])
+  private static let known = Mutex<[[NameKey]: DestinationTables]>([:])
   /// A run over a fleet meets a few pairs of models; whoever meets more asks again.
   private static let mostSchemas = 16
 
@@ -27,10 +28,11 @@ package final class DestinationTables: Sendable {
   package static func of(_ plan: MigrationPlan) -> DestinationTables {
     let statements = plan.schema.map(\.sql)
     return known.withLock { known in
-      if let tables = known[statements] { return tables }
+      let key = statements.map(NameKey.init)
+      if let tables = known[key] { return tables }
       if known.count >= mostSchemas { known.removeAll() }
       let tables = DestinationTables(statements)
-      known[statements] = tables
+      known[key] = tables
       return tables
     }
   }
@@ -46,7 +48,8 @@ package final class DestinationTables: Sendable {
   package func covered(
     _ name: String, key: String?, columns: [String]
   ) throws -> CoveredTable? {
-    let question = Question(name: name, key: key, columns: columns)
+    let question = Question(
+      name: NameKey(name), key: key.map(NameKey.init), columns: columns.map(NameKey.init))
     return try state.withLock { state in
       if let known = state.tables[question] { return known }
       if state.schema == nil {

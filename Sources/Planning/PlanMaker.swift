@@ -39,8 +39,8 @@ struct PlanMaker {
         versionName: request.destination?.name,
         checksum: context.destination.hierarchy.versionChecksum),
       isLightweight: true, schema: schema.statements, control: try control(schema),
-      tables: tables, joinTables: joins, foreignTables: foreign.tables,
-      triggers: triggers.statements, foreignIndexes: foreign.indexes, units: [],
+      tables: tables, joinTables: joins, foreignTables: foreign.map(\.table),
+      triggers: triggers.statements, foreignIndexes: foreign.flatMap(\.indexes), units: [],
       audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
     plan.losses =
       try losses
@@ -121,23 +121,20 @@ struct PlanMaker {
 
   // MARK: Foreign tables
 
-  func foreignTables() throws -> (tables: [ForeignTablePlan], indexes: [String]) {
-    var tables: [ForeignTablePlan] = []
-    var indexes: [String] = []
-    for table in try context.store.foreignTables() {
+  /// Each with the SQL of its indexes.
+  func foreignTables() throws -> [(table: ForeignTablePlan, indexes: [String])] {
+    try context.store.foreignTables().map { table in
       guard !table.isVirtual else {
         throw PlanError.unsupported(
           store: request.store.string,
           what: "the virtual table \(table.name) cannot be carried faithfully")
       }
-      tables.append(
-        ForeignTablePlan(
-          name: table.name, sql: table.sql, columns: table.columns,
-          expressions: table.columns.map { expression($0, in: table.name) },
-          rowIDName: table.rowIDName))
-      indexes += table.indexes
+      let plan = ForeignTablePlan(
+        name: table.name, sql: table.sql, columns: table.columns,
+        expressions: table.columns.map { expression($0, in: table.name) },
+        rowIDName: table.rowIDName)
+      return (plan, table.indexes)
     }
-    return (tables, indexes)
   }
 
   /// Entity numbers in history and CloudKit tables follow the destination's numbering. The number

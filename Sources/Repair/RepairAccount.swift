@@ -151,7 +151,7 @@ struct RepairAccount {
     _ table: EntityTable, _ name: String, _ stored: Int64?, highest: Int64
   ) {
     let root = table.root
-    guard let salvaged = salvage.tables[name] else { return }
+    guard let salvaged = salvage.tables[NameKey(name)] else { return }
     let evidence = salvage.evidence[name]
     let kept = KeyRanges(
       union: report.kept.filter { table.entities.contains(EntityName($0.entity)) }
@@ -226,7 +226,7 @@ struct RepairAccount {
   /// What the records of rows that were kept have lost, and rows that may be wrong.
   mutating func addRecords() {
     for source in salvage.binding.layout.tables {
-      guard let table = salvage.tables[source.name] else { continue }
+      guard let table = salvage.tables[NameKey(source.name)] else { continue }
       let roles = Dictionary(
         source.columns.map { ($0.name, $0.role) }, uniquingKeysWith: { first, _ in first })
       for (place, keys) in table.lostValues.sorted(by: { $0.key < $1.key }) {
@@ -252,7 +252,8 @@ struct RepairAccount {
   }
 
   private mutating func addLostPairs(_ join: JoinTable, _ name: String) {
-    guard let table = salvage.tables[name], !table.gaps.isEmpty || !table.lostKeys.isEmpty else {
+    guard let table = salvage.tables[NameKey(name)], !table.gaps.isEmpty || !table.lostKeys.isEmpty
+    else {
       return
     }
     let evidence = salvage.evidence[name]
@@ -276,9 +277,9 @@ struct RepairAccount {
 
   mutating func carryForeignTables(into store: OutputStore) throws {
     for entry in salvage.foreignTables {
-      guard let table = salvage.tables[entry.name] else { continue }
+      guard let table = salvage.tables[NameKey(entry.name)] else { continue }
       let indexes = salvage.schema.entries.filter {
-        $0.kind == .index && $0.table == entry.name && $0.sql != nil
+        $0.kind == .index && $0.table.isSameName(as: entry.name) && $0.sql != nil
       }
       guard let found = try store.carry(entry, indexes: indexes, columns: table.columns) else {
         report.lost.append(

@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
 
@@ -71,11 +72,13 @@ struct SchemaSalvage {
 }
 
 extension SchemaSalvage {
-  func table(_ name: String) -> Entry? { entries.first { $0.kind == .table && $0.name == name } }
+  func table(_ name: String) -> Entry? {
+    entries.first { $0.kind == .table && $0.name.isSameName(as: name) }
+  }
 
   /// Those of constraints included.
   func indexes(of table: String) -> [Entry] {
-    entries.filter { $0.kind == .index && $0.table == table && $0.root > 0 }
+    entries.filter { $0.kind == .index && $0.table.isSameName(as: table) && $0.root > 0 }
   }
 
   /// Tables with a b-tree of rows, those that SQLite keeps for itself left out.

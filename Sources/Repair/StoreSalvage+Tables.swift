@@ -107,7 +107,7 @@ extension StoreSalvage {
       let isLeftOver =
         SchemaObject.isApplicationTable(name) && table.rowCount == 0 && table.gaps.isEmpty
       if shapes[name] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
-      tables[name] = table
+      tables[NameKey(name)] = table
     }
     try adoptOrphans(shapes, homeless)
     try readIndexes(shapes, in: salvage)
@@ -188,9 +188,11 @@ extension StoreSalvage {
         }
         return rows > 0 && fitting * 10 >= rows * 9
       }
-      guard fitting.count == 1, let name = fitting.first, var table = tables[name] else { continue }
+      guard fitting.count == 1, let name = fitting.first, var table = tables[NameKey(name)] else {
+        continue
+      }
       try table.fill(root: nil, orphans: group.leaves, of: file)
-      tables[name] = table
+      tables[NameKey(name)] = table
       if !foundTables.contains(name) { foundTables.append(name) }
     }
   }
@@ -200,7 +202,7 @@ extension StoreSalvage {
     let joins = Dictionary(
       binding.layout.joinTables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     for name in shapes.keys.sorted() {
-      guard let table = tables[name] else { continue }
+      guard let table = tables[NameKey(name)] else { continue }
       let join = joins[name]
       let found = try IndexEvidence(
         table, schema, file, in: salvage, nextTree: &nextTree,

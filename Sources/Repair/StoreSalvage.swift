@@ -15,7 +15,7 @@ final class StoreSalvage {
   private(set) var binding: StoreBinding
   let model: ModelChoice
   /// By name.
-  var tables: [String: TableSalvage] = [:]
+  var tables: [NameKey: TableSalvage] = [:]
   var evidence: [String: IndexEvidence] = [:]
   /// What the schema, the control tables and the indexes were found to lack.
   var structure: [StoreFinding] = []
@@ -73,7 +73,7 @@ final class StoreSalvage {
       }
       try salvage.execute("COMMIT")
       table.end()
-      tables[name] = table
+      tables[NameKey(name)] = table
     }
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
@@ -131,7 +131,9 @@ final class StoreSalvage {
 
   static func tree(of entry: SchemaSalvage.Entry?, _ schema: SchemaSalvage) -> Int32 {
     guard let entry,
-      let place = schema.entries.firstIndex(where: { $0.kind == .table && $0.name == entry.name })
+      let place = schema.entries.firstIndex(where: {
+        $0.kind == .table && $0.name.isSameName(as: entry.name)
+      })
     else { return Int32.max }
     return Int32(place + 1)
   }

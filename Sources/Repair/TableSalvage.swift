@@ -42,9 +42,10 @@ struct TableSalvage {
     self.file = file
     rowIDColumn = columns.firstIndex(where: \.isRowID)
     affinities = columns.map { ColumnAffinity(declaredType: $0.type) }
-    let taken = Set(columns.map { $0.name.lowercased() })
+    let taken = Set(columns.map(\.name.columnKey))
     let hidden =
-      rowIDColumn == nil ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil
+      rowIDColumn == nil
+      ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0.columnKey) } : nil
     let names = columns.map { quoted($0.name) } + (hidden.map { [$0] } ?? [])
     let marks = (1...names.count).map { "?\($0)" }.joined(separator: ", ")
     statement = try file.prepare(

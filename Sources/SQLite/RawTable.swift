@@ -23,7 +23,7 @@ public struct RawTable {
     self.root = root
     width = columns.count
     let hasKeyIndex = shape.indexes.contains { $0.origin == "pk" }
-    var numbers: [String: Int] = [:]
+    var numbers: [[UInt8]: Int] = [:]
     var key: Int?
     for (number, column) in shape.columns.enumerated() {
       guard !column.name.isEmpty, !column.hasDefault, !column.isHidden else { return nil }
@@ -31,7 +31,7 @@ public struct RawTable {
         guard column.declaredType.uppercased() == "INTEGER", key == nil else { return nil }
         key = number
       }
-      numbers[column.name.lowercased()] = number
+      numbers[column.name.columnKey] = number
       places.append(-1)
     }
     for (place, name) in columns.enumerated() {
@@ -39,7 +39,7 @@ public struct RawTable {
         keyPlaces.append(place)
         continue
       }
-      guard let number = numbers[name.lowercased()] else { return nil }
+      guard let number = numbers[name.columnKey] else { return nil }
       if number == key {
         keyPlaces.append(place)
         continue

@@ -48,6 +48,16 @@ extension SQLiteValue {
   public var isNull: Bool { self == .null }
 }
 
+extension String {
+  /// The name of a column as a key: SQLite leaves the case of ASCII letters alone out of account, and
+  /// compares all else byte by byte. Swift takes two spellings of an accent for one.
+  ///
+  /// Source: https://sqlite.org/c3ref/stricmp.html
+  public var columnKey: [UInt8] {
+    utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
+  }
+}
+
 /// An identifier in double quotes, quotes inside doubled: safe as a name in any statement.
 ///
 /// Source: https://sqlite.org/lang_keywords.html

@@ -55,19 +55,24 @@ public struct SchemaRow: Sendable, Hashable {
 }
 
 /// What a file declares: the rows of `sqlite_master`, and the tables that they make.
+///
+/// Names and texts are keys by their bytes, as SQLite compares them: Swift takes two spellings of an
+/// accent for one `String`.
 final class DatabaseSchema {
+  typealias Bytes = [UInt8]
+
   let rows: [SchemaRow]
-  let shapes: [String: TableShape]
-  private(set) var roots: [String: Int64] = [:]
+  let shapes: [Bytes: TableShape]
+  private(set) var roots: [Bytes: Int64] = [:]
 
   /// Stores of one model version have one text of the schema, whichever pages their tables begin on.
-  private static let known = Mutex<[[SchemaText]: [String: TableShape]]>([:])
+  private static let known = Mutex<[[SchemaText]: [Bytes: TableShape]]>([:])
   private static let mostKnown = 16
 
   private struct SchemaText: Hashable {
-    let type: String
-    let name: String
-    let sql: String?
+    let type: Bytes
+    let name: Bytes
+    let sql: Bytes?
   }
 
   init(_ connection: Connection) throws {
@@ -80,8 +85,11 @@ final class DatabaseSchema {
       return SchemaRow(
         type: type, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
     }
-    for row in rows where row.type == "table" { roots[row.name] = row.rootPage }
-    let text = rows.map { SchemaText(type: $0.type, name: $0.name, sql: $0.sql) }
+    for row in rows where row.type == "table" { roots[Bytes(row.name.utf8)] = row.rootPage }
+    let text = rows.map {
+      SchemaText(
+        type: Bytes($0.type.utf8), name: Bytes($0.name.utf8), sql: $0.sql.map { Bytes($0.utf8) })
+    }
     if let shapes = Self.known.withLock({ $0[text] }) {
       self.shapes = shapes
       return
@@ -96,14 +104,16 @@ final class DatabaseSchema {
 
   private static func shapes(
     _ rows: [SchemaRow], _ connection: Connection
-  ) throws -> [String: TableShape] {
-    var shapes: [String: TableShape] = [:]
+  ) throws -> [Bytes: TableShape] {
+    var shapes: [Bytes: TableShape] = [:]
     let kinds = try connection.rows(
       "SELECT name, type, wr, strict FROM pragma_table_list WHERE schema = 'main'")
-    var sql: [String: String] = [:]
-    for row in rows where row.type == "table" { sql[row.name] = row.sql }
+    var sql: [Bytes: String] = [:]
+    for row in rows where row.type == "table" { sql[Bytes(row.name.utf8)] = row.sql }
     for row in kinds {
-      guard let name = row[0].text, let text = sql[name] else { continue }
+      guard let name = row[0].text.map({ Bytes($0.utf8) }), let text = sql[name] else {
+        continue
+      }
       shapes[name] = TableShape(
         kind: row[1].text ?? "", isWithoutRowID: row[2].integer != 0,
         isStrict: row[3].integer != 0, sql: text, columns: [], indexes: [])
@@ -117,7 +127,7 @@ final class DatabaseSchema {
        ORDER BY l.name, x.cid
       """)
     {
-      guard let table = row[0].text else { continue }
+      guard let table = row[0].text.map({ Bytes($0.utf8) }) else { continue }
       shapes[table]?.columns.append(
         TableShape.Column(
           name: row[1].text ?? "", declaredType: row[2].text ?? "",
@@ -126,15 +136,18 @@ final class DatabaseSchema {
     }
     for row in try connection.rows(
       """
-      SELECT m.name, l.name, l."unique", l.origin, l.partial, x.cid, x."desc", x.coll, x.key
+      SELECT m.name, l.name, l."unique", l.origin, l.partial, x.cid, x."desc", x.coll, x.key, x.seqno
         FROM pragma_table_list AS m, pragma_index_list(m.name, 'main') AS l,
              pragma_index_xinfo(l.name, 'main') AS x
        WHERE m.schema = 'main' AND m.type IN ('table', 'shadow')
        ORDER BY m.name, l.seq, x.seqno
       """)
     {
-      guard let table = row[0].text, let name = row[1].text else { continue }
-      if shapes[table]?.indexes.last?.name != name {
+      guard let table = row[0].text.map({ Bytes($0.utf8) }), let name = row[1].text else {
+        continue
+      }
+      // Fields come in the order of their places, from 0.
+      if row[9].integer == 0 {
         shapes[table]?.indexes.append(
           TableShape.Index(
             name: name, isUnique: row[2].integer != 0, origin: row[3].text ?? "",
@@ -155,10 +168,14 @@ extension Connection {
   public func schemaRows() throws -> [SchemaRow] { try schema().rows }
 
   /// - Returns: nil where there is no table of just this name.
-  public func shape(of table: String) throws -> TableShape? { try schema().shapes[table] }
+  public func shape(of table: String) throws -> TableShape? {
+    try schema().shapes[DatabaseSchema.Bytes(table.utf8)]
+  }
 
   /// The page at which a table's tree begins; nil for a table that has none.
   public func rootPage(of table: String) throws -> UInt32? {
-    try schema().roots[table].flatMap { UInt32(exactly: $0) }.flatMap { $0 > 0 ? $0 : nil }
+    try schema().roots[DatabaseSchema.Bytes(table.utf8)].flatMap { UInt32(exactly: $0) }.flatMap {
+      $0 > 0 ? $0 : nil
+    }
   }
 }

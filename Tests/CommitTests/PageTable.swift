@@ -1,5 +1,6 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitObjectModel
 import GodwitPages
 import GodwitSQLite
 import SystemPackage
@@ -54,9 +55,9 @@ final class PageTable {
     let names = try columnNames(in: file).dropFirst()
     let table = try #require(
       try CoveredTable("T", key: "K", columns: Array(names), in: file))
-    var roots: [String: UInt32] = [:]
+    var roots: [NameKey: UInt32] = [:]
     for row in try file.rows("SELECT name, rootpage FROM sqlite_master") {
-      roots[row[0].text ?? ""] = UInt32(row[1].integer ?? 0)
+      roots[NameKey(row[0].text ?? "")] = UInt32(row[1].integer ?? 0)
     }
     try file.close()
     let out = try PageFile(pages)

@@ -1,4 +1,5 @@
 import GodwitCheckpoints
+import GodwitObjectModel
 import GodwitPages
 import GodwitPlanning
 import GodwitSQLite
@@ -26,7 +27,7 @@ struct PageAssembly {
   private let run: RunDirectory
   private let tables: DestinationTables
   private var tasks: [Task] = []
-  private var roots: [String: UInt32] = [:]
+  private var roots: [NameKey: UInt32] = [:]
 
   init(plan: MigrationPlan, run: RunDirectory) {
     self.plan = plan
@@ -61,7 +62,7 @@ extension PageAssembly {
     try file.execute("PRAGMA incremental_vacuum")
     for row in try file.rows("SELECT name, rootpage FROM main.sqlite_master WHERE rootpage > 0") {
       if let name = row[0].text, let page = row[1].integer {
-        roots[name] = UInt32(exactly: page)
+        roots[NameKey(name)] = UInt32(exactly: page)
       }
     }
   }

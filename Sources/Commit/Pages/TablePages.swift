@@ -1,4 +1,5 @@
 import Dispatch
+import GodwitObjectModel
 import GodwitPages
 import GodwitPlanning
 import GodwitSQLite
@@ -12,7 +13,7 @@ final class TablePages {
   private let table: CoveredTable
   private let file: PageFile
   private let tree: TreeWriter
-  private let roots: [String: UInt32]
+  private let roots: [NameKey: UInt32]
   private let entries: [IndexEntries]
   /// The same, for the loop over rows: arrays cost a reference count and a check each time.
   private let unownedEntries: UnsafeMutableBufferPointer<Unmanaged<IndexEntries>>
@@ -31,11 +32,11 @@ final class TablePages {
   ///   - roots: Root pages by the name of the table or index.
   ///   - folder: Where index entries go that do not fit in memory.
   init(
-    _ table: CoveredTable, roots: [String: UInt32], in file: PageFile, folder: FilePath,
+    _ table: CoveredTable, roots: [NameKey: UInt32], in file: PageFile, folder: FilePath,
     budget: Int = TablePages.memoryBudget
   ) throws {
-    guard let root = roots[table.name],
-      table.indexes.allSatisfy({ roots[$0.name] != nil })
+    guard let root = roots[NameKey(table.name)],
+      table.indexes.allSatisfy({ roots[NameKey($0.name)] != nil })
     else { throw CommitError.unusablePlan("\(table.name) went missing from sqlite_master") }
     self.table = table
     self.file = file
@@ -112,7 +113,7 @@ extension TablePages {
     sortEntries()
     for entry in entries {
       let index = entry.index
-      guard let root = roots[index.name] else { continue }
+      guard let root = roots[NameKey(index.name)] else { continue }
       let tree = TreeWriter(.index, root: root, in: file)
       let repeated = try entry.forEach { try tree.append($0) }
       if repeated.count > 0 { throw violation(index, repeated) }

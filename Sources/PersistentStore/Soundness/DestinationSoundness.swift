@@ -54,7 +54,9 @@ extension StoreSoundness {
     return number(scans.flatMap { $0 }).map { job in
       switch job.questions.first?.form {
       case .indexes(let table):
-        let names = binding.store.schemaObjects.filter { $0.kind == .index && $0.table == table }
+        let names = binding.store.schemaObjects.filter {
+          $0.kind == .index && $0.table.isSameName(as: table)
+        }
         return DestinationJob(job: job, answeredBy: .indexes(of: table, names.map(\.name)))
       case .rows(let source, _, _):
         return DestinationJob(job: job, answeredBy: bySource[source].map { .references($0) })
@@ -78,9 +80,9 @@ extension StoreSoundness {
   }
 
   private static func indexQuestions(_ binding: StoreBinding) -> [Question] {
-    var seen: Set<String> = []
+    var seen: Set<NameKey> = []
     return binding.store.schemaObjects.filter { $0.kind == .index }.compactMap { index in
-      guard seen.insert(index.table).inserted else { return nil }
+      guard seen.insert(NameKey(index.table)).inserted else { return nil }
       return Question(
         kind: .index, message: "an index of \(index.table) disagrees with its table",
         form: .indexes(table: index.table))

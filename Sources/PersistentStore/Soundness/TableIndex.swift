@@ -51,9 +51,10 @@ package struct IndexKeys {
   package init?(_ indexes: [TableIndex], columns: [String], rowID: Int) {
     self.indexes = indexes
     digests = indexes.map { _ in RowSetDigest() }
+    let keys = columns.map(\.columnKey)
     for index in indexes {
       for column in index.columns {
-        guard let place = columns.firstIndex(of: column) else { return nil }
+        guard let place = keys.firstIndex(of: column.columnKey) else { return nil }
         places.append(place)
       }
       places.append(rowID)

@@ -39,7 +39,7 @@ extension SourceStore {
         ? ["rowid", "_rowid_", "oid"].first { !taken.contains(LayoutProblem.folded($0)) } : nil
       return ForeignTable(
         name: object.name, sql: sql, columns: names, rowIDName: rowIDName, isVirtual: isVirtual,
-        indexes: schemaObjects.filter { $0.kind == .index && $0.table == object.name }
+        indexes: schemaObjects.filter { $0.kind == .index && $0.table.isSameName(as: object.name) }
           .compactMap(\.sql))
     }
   }

@@ -24,7 +24,7 @@ package final class SourceStore {
   /// What is wrong with `Z_PRIMARYKEY` as a table.
   package let primaryKeyProblems: [String]
 
-  private let tableColumns: [String: [(name: String, type: String)]]
+  private let tableColumns: [NameKey: [(name: String, type: String)]]
 
   /// Opens a store.
   ///
@@ -60,21 +60,21 @@ package final class SourceStore {
     } catch let error as SQLiteError where error.isDamage {
       throw StoreError.damaged(path, reason: error.message)
     }
-    let names = Set(schemaObjects.filter { $0.kind == .table }.map(\.name))
+    let names = schemaObjects.filter { $0.kind == .table }.map(\.name)
     guard names.contains("Z_METADATA") || names.contains("Z_PRIMARYKEY") else {
       throw StoreError.notCoreData(path)
     }
-    var columns: [String: [(name: String, type: String)]] = [:]
+    var columns: [NameKey: [(name: String, type: String)]] = [:]
     for name in names {
       // A virtual table of a module that is not here has no columns for us.
-      columns[name] =
+      columns[NameKey(name)] =
         try connection.shape(of: name)?.columns.filter { !$0.isHidden }
         .map { (name: $0.name, type: $0.declaredType) } ?? []
     }
     tableColumns = columns
     // A view or a generated column of these names could compute anything, so both must be real.
     func isReal(_ table: String, _ wanted: [String]) -> Bool {
-      let found = columns[table]?.map(\.name) ?? []
+      let found = columns[NameKey(table)]?.map(\.name) ?? []
       return wanted.allSatisfy(found.contains)
     }
     metadata =
@@ -92,10 +92,10 @@ package final class SourceStore {
 extension SourceStore {
   /// Columns of a table with their declared types, in order; none when there is no such table.
   package func columns(of table: String) -> [(name: String, type: String)] {
-    tableColumns[table] ?? []
+    tableColumns[NameKey(table)] ?? []
   }
 
-  package func hasTable(_ name: String) -> Bool { tableColumns[name] != nil }
+  package func hasTable(_ name: String) -> Bool { tableColumns[NameKey(name)] != nil }
 
   /// Rows of `Z_PRIMARYKEY` below those of Core Data's own history and CloudKit entities.
   package var entityKeys: [PrimaryKeyRow] {

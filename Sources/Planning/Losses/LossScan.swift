@@ -48,7 +48,7 @@ struct LossScan {
   }
 
   private mutating func column(_ name: String) -> Int {
-    if let known = columns.firstIndex(of: name) { return known }
+    if let known = columns.firstIndex(where: { $0.isSameName(as: name) }) { return known }
     columns.append(name)
     return columns.count - 1
   }

@@ -19,7 +19,8 @@ struct MappedPlanMaker {
     let schema = DestinationSchema(context.destination)
     let triggers = try schema.carriedTriggers(from: maker.binding)
     let foreign = try maker.foreignTables()
-    let dropped = foreign.tables.map(\.name).filter(Self.isCoreDataOwn)
+    let carried = foreign.filter { !Self.isCoreDataOwn($0.table.name) }
+    let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()
     notes += maker.found.notes + triggers.notes + context.store.foreignIssues
     if !dropped.isEmpty {
@@ -49,11 +50,10 @@ struct MappedPlanMaker {
         metadata: store.metadata.bytes(migratedTo: destination),
         modelCache: try destination.model.modelCacheBytes(), isWAL: store.header.isWAL),
       tables: builder.tables, joinTables: builder.joinTables,
-      foreignTables: foreign.tables.filter { !Self.isCoreDataOwn($0.name) },
+      foreignTables: carried.map(\.table),
       triggers: triggers.statements,
-      foreignIndexes: foreign.indexes.filter { index in
-        !dropped.contains { index.contains($0) }
-      }, units: [], audits: StoreSoundness.jobs(maker.binding), notes: notes)
+      foreignIndexes: carried.flatMap(\.indexes), units: [],
+      audits: StoreSoundness.jobs(maker.binding), notes: notes)
     plan.mapped = builder.mapped
     plan.mapped?.files = mapped.files.map {
       FilePath($0.file).lastComponent?.string ?? $0.file

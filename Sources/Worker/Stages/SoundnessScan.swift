@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -26,7 +27,8 @@ struct SoundnessScan {
     rowIDs = table.rowIDs[part]
     keys = table.indexes.flatMap { IndexKeys($0, columns: columns, rowID: rowID) }
     for (number, job) in try context.destinationJobs().enumerated() {
-      guard case .references(let rule) = job.answeredBy, rule.table == table.name else { continue }
+      guard case .references(let rule) = job.answeredBy, rule.table.isSameName(as: table.name)
+      else { continue }
       let target = try targets.table(rule.target)
       try targets.expect(table.width, inTable: target)
       if let scan = ReferenceScan(rule, job: number, columns, target, targets.map(ofTable: target))

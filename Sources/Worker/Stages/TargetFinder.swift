@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitSQLite
 
 /// Finds out what entity the row with a given key is.
@@ -55,7 +56,7 @@ final class TargetFinder {
 
   /// The number of a table, by which ``entity(of:inTable:)`` asks.
   func table(_ name: String) throws -> Int {
-    if let known = tables.firstIndex(where: { $0.name == name }) { return known }
+    if let known = tables.firstIndex(where: { $0.name.isSameName(as: name) }) { return known }
     let statement = try connection.prepare("SELECT Z_ENT FROM \(quoted(name)) WHERE Z_PK = ?1")
     tables.append(Table(name: name, statement: statement))
     return tables.count - 1

@@ -1,0 +1,53 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `Tables that an application added to its store` {
+  /// One name to Swift, two to SQLite.
+  private static let spellings = ["Caf\u{E9}", "Cafe\u{301}"]
+
+  private static let added = """
+    CREATE TABLE "\(spellings[0])" (a INTEGER, b TEXT);
+    CREATE TABLE "\(spellings[1])" ("\(spellings[0])" TEXT, "\(spellings[1])" TEXT);
+    CREATE INDEX "i\(spellings[0])" ON "\(spellings[0])" (a);
+    CREATE INDEX "i\(spellings[1])" ON "\(spellings[1])" ("\(spellings[1])", "\(spellings[0])");
+    INSERT INTO "\(spellings[0])" VALUES (1, 'one'), (2, 'two');
+    INSERT INTO "\(spellings[1])" VALUES ('x', 'y'), ('z', 'x'), ('y', 'z');
+    CREATE TABLE EXCHANGES (a); CREATE INDEX byExchange ON EXCHANGES (a);
+    INSERT INTO EXCHANGES VALUES (3);
+    CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY INTEGER);
+    CREATE INDEX ACHANGE_ZENTITY ON ACHANGE (ZENTITY);
+    """
+
+  private func added(_ folder: PipelineFolder, _ store: String) throws -> [String] {
+    let file = try Connection(path: folder.path(store), mode: .immutable)
+    let names = Self.spellings + ["EXCHANGES"]
+    let schema = try file.drawn(
+      """
+      SELECT name, sql FROM sqlite_master
+       WHERE tbl_name IN (\(names.map { "'\($0)'" }.joined(separator: ", "))) ORDER BY name
+      """)
+    let sound = try file.drawn("PRAGMA integrity_check")
+    return try schema + sound + names.flatMap { try file.drawn("SELECT * FROM \(quoted($0))") }
+  }
+
+  @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])
+  func `are carried with their indexes, whatever their names`(way: [String]) throws {
+    let folder = try PipelineFolder("total-cost")
+    try folder.write(
+      "stores/a.sqlite", "Orders.xcdatamodeld/Orders",
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5);"
+        + Self.added)
+    var words = [way[0], folder.path("stores/a.sqlite")]
+    words += ["--output", folder.path("stores/b.sqlite")]
+    words += ["--models", folder.path("Orders.xcdatamodeld")]
+    if way.last == "mapped" { words += ["--mapping", folder.path("orders.mapping.yaml")] }
+    if way.last == "inferred" { words += ["--losses", "allow"] }
+    let run = try Godwit.run(words)
+    #expect(run.status == 0, "\(run.messages)")
+    let before = try added(folder, "stores/a.sqlite")
+    #expect(before.count == 13)
+    #expect(try added(folder, "stores/b.sqlite") == before)
+  }
+}
