@@ -23,17 +23,17 @@ package final class CheckpointReader {
   /// Uncompressed bytes in the file, as its header says.
   package let byteCount: UInt64
   /// Entries read so far.
-  package private(set) var entriesRead: UInt64 = 0
+  @exclusivity(unchecked) package private(set) var entriesRead: UInt64 = 0
 
   private let source: Source
   private let name: CheckpointName
   private let fingerprint: [UInt8]
   private let summaries: KnownSummaries?
-  private var summary: [UInt8] = []
-  private var bytesRead: UInt64 = 0
-  private var isSummaryRead = false
-  private var isAtEnd = false
-  private var memoryPlace = 0
+  @exclusivity(unchecked) private var summary: [UInt8] = []
+  @exclusivity(unchecked) private var bytesRead: UInt64 = 0
+  @exclusivity(unchecked) private var isSummaryRead = false
+  @exclusivity(unchecked) private var isAtEnd = false
+  @exclusivity(unchecked) private var memoryPlace = 0
 
   /// Opens a checkpoint and checks its header.
   ///

@@ -16,24 +16,24 @@ package protocol CheckpointSummary: Sendable {
 package final class CheckpointWriter {
   package let path: FilePath
   /// Entries appended so far.
-  package private(set) var entryCount: UInt64 = 0
+  @exclusivity(unchecked) package private(set) var entryCount: UInt64 = 0
   /// Uncompressed bytes so far, those of the entries' headers among them.
-  package private(set) var byteCount: UInt64 = 0
+  @exclusivity(unchecked) package private(set) var byteCount: UInt64 = 0
   /// Compressed bytes written to the file so far, without the header.
-  package private(set) var storedByteCount: UInt64 = 0
+  @exclusivity(unchecked) package private(set) var storedByteCount: UInt64 = 0
 
   private let name: CheckpointName
   private let fingerprint: [UInt8]
   private let target: Target
   /// Entries wait here until a piece is full: zstd is slow with small ones. What is to stay in memory
   /// stays here.
-  private var input: UnsafeMutableRawBufferPointer
-  private var inputCount = 0
-  private var isFinished = false
+  @exclusivity(unchecked) private var input: UnsafeMutableRawBufferPointer
+  @exclusivity(unchecked) private var inputCount = 0
+  @exclusivity(unchecked) private var isFinished = false
   /// What a checkpoint in memory ends with.
-  private var summary: (any CheckpointSummary)?
+  @exclusivity(unchecked) private var summary: (any CheckpointSummary)?
   /// The error that left the frame incomplete. The file can then not be finished.
-  private var failure: (any Error)?
+  @exclusivity(unchecked) private var failure: (any Error)?
 
   /// 256 KiB: half a window. Larger pieces are no faster.
   private static let pieceByteCount = 256 << 10

@@ -11,16 +11,16 @@ final class FrameReader {
   private let path: FilePath
   private let file: FileDescriptor
   private let expectedDigest: [UInt8]
-  private var digest = SHA256()
+  @exclusivity(unchecked) private var digest = SHA256()
   private let decompressor: OpaquePointer
   private let input: UnsafeMutableRawBufferPointer
-  private var inputCount = 0
-  private var inputPlace = 0
+  @exclusivity(unchecked) private var inputCount = 0
+  @exclusivity(unchecked) private var inputPlace = 0
   /// Uncompressed bytes; those not read yet lie in `start..<end`.
-  private var output: UnsafeMutableRawBufferPointer
-  private var start = 0
-  private var end = 0
-  private var isFrameWhole = false
+  @exclusivity(unchecked) private var output: UnsafeMutableRawBufferPointer
+  @exclusivity(unchecked) private var start = 0
+  @exclusivity(unchecked) private var end = 0
+  @exclusivity(unchecked) private var isFrameWhole = false
 
   private static let pieceByteCount = 256 << 10
 

@@ -1,5 +1,5 @@
 import Foundation
-import GodwitWorker
+import GodwitDurableFiles
 import Synchronization
 
 /// Runs blocking work on a thread of its own, so that the few threads of the concurrency runtime

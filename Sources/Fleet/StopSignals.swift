@@ -1,5 +1,5 @@
 import Glibc
-import GodwitWorker
+import GodwitDurableFiles
 import Synchronization
 
 /// SIGTERM and SIGINT of the coordinator: the first asks for a stop, the second ends at once.

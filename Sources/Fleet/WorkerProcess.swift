@@ -1,5 +1,6 @@
 private import CLinux
 import Glibc
+import GodwitDurableFiles
 import GodwitWorker
 import Synchronization
 import SystemPackage

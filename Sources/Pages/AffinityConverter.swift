@@ -10,10 +10,10 @@ package final class AffinityConverter {
   /// Source: https://sqlite.org/src/file/src/vdbe.c, `OP_MakeRecord`, `MEM_IntReal`.
   private static let compactReals: ClosedRange<Int64> = -140_737_488_355_328...140_737_488_355_327
 
-  private var asker: (insert: Statement, select: Statement)?
-  private var connection: Connection?
+  @exclusivity(unchecked) private var asker: (insert: Statement, select: Statement)?
+  @exclusivity(unchecked) private var connection: Connection?
   /// Texts of the current row that nobody else keeps.
-  private var kept: [UnsafeMutableRawBufferPointer] = []
+  @exclusivity(unchecked) private var kept: [UnsafeMutableRawBufferPointer] = []
 
   deinit { for text in kept { text.deallocate() } }
 }

@@ -4,7 +4,7 @@ import GodwitSQLite
 package final class RowFinisher {
   private let table: String
   private let converter = AffinityConverter()
-  private var record = RawBuffer(capacity: 1 << 16)
+  @exclusivity(unchecked) private var record = RawBuffer(capacity: 1 << 16)
   private let fields: UnsafeMutablePointer<RawValue>
   /// As ``CoveredTable/recordPlaces``, with −1 for the row's key. Arrays cost a reference count and
   /// a check each time, and this is done for each value.

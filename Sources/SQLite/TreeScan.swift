@@ -55,25 +55,25 @@ public final class TreeScan {
   private let root: UInt32
   private let keys: ClosedRange<Int64>
   private let ledger: PageLedger?
-  private var levels: [Level] = []
-  private var unused: [UnsafeMutableRawPointer] = []
-  private var isBegun = false
-  private var isAtEnd = false
+  @exclusivity(unchecked) private var levels: [Level] = []
+  @exclusivity(unchecked) private var unused: [UnsafeMutableRawPointer] = []
+  @exclusivity(unchecked) private var isBegun = false
+  @exclusivity(unchecked) private var isAtEnd = false
   /// The entry between the children of an index's page before and behind it comes next.
-  private var isDividerDue = false
-  private var leafDepth: Int?
+  @exclusivity(unchecked) private var isDividerDue = false
+  @exclusivity(unchecked) private var leafDepth: Int?
   /// Pages seen, those of overflow chains too. No page is seen twice in a sound tree.
-  private var visited = 0
-  private var lastKey: Int64?
+  @exclusivity(unchecked) private var visited = 0
+  @exclusivity(unchecked) private var lastKey: Int64?
   private let cells: UnsafeMutablePointer<Cell>
   private let extents: CellExtents
   private let mostCells: Int
-  private var overflow = RawBuffer(capacity: 16)
+  @exclusivity(unchecked) private var overflow = RawBuffer(capacity: 16)
   /// The cells in this leaf that lie in ``overflow``, with their places there.
-  private var spilled: [(cell: Int, place: Int)] = []
+  @exclusivity(unchecked) private var spilled: [(cell: Int, place: Int)] = []
 
   /// The rows of the leaf in hand whose keys were asked for.
-  public private(set) var rows: UnsafeBufferPointer<Cell>
+  @exclusivity(unchecked) public private(set) var rows: UnsafeBufferPointer<Cell>
 
   /// - Parameters:
   ///   - descriptor: The database file, open for reading as long as this lives.

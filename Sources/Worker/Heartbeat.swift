@@ -1,4 +1,5 @@
 import Glibc
+import GodwitDurableFiles
 import SystemPackage
 
 /// How long a worker may be silent before it is replaced.

@@ -50,7 +50,23 @@ final class PageTable {
     try file.execute("COMMIT")
   }
 
+  /// By one thread, and again by two, which gives the same bytes.
   func fillPages(_ rows: [(Int64, [SQLiteValue])], budget: Int = TablePages.memoryBudget) throws {
+    let threaded = scratch.path.appending("threaded.sqlite")
+    try FileManager.default.copyItem(atPath: pages.string, toPath: threaded.string)
+    let results = [(pages, false), (threaded, true)].map { path, isThreaded in
+      Result { try fill(path, rows, budget, isThreaded: isThreaded) }
+    }
+    try results[0].get()
+    try results[1].get()
+    #expect(
+      FileManager.default.contentsEqual(atPath: pages.string, andPath: threaded.string))
+    try FileManager.default.removeItem(atPath: threaded.string)
+  }
+
+  private func fill(
+    _ pages: FilePath, _ rows: [(Int64, [SQLiteValue])], _ budget: Int, isThreaded: Bool
+  ) throws {
     let file = try Connection(path: pages.string, mode: .readWrite)
     let names = try columnNames(in: file).dropFirst()
     let table = try #require(
@@ -61,7 +77,9 @@ final class PageTable {
     }
     try file.close()
     let out = try PageFile(pages)
-    let writer = try TablePages(table, roots: roots, in: out, folder: scratch.path, budget: budget)
+    let feed = TreeFeed(out, isThreaded: isThreaded)
+    let writer = try TablePages(
+      table, roots: roots, to: feed, folder: scratch.path, budget: budget)
     for (key, values) in rows {
       let bytes = record(values)
       try bytes.withUnsafeBytes { bytes in
@@ -74,7 +92,11 @@ final class PageTable {
         }
       }
     }
-    try writer.finish { CommitError.uniqueness(entity: nil, index: $0.name, rows: $1) }
+    let finished = Result {
+      try writer.finish { CommitError.uniqueness(entity: nil, index: $0.name, rows: $1) }
+    }
+    try feed.finish()
+    try finished.get()
     try out.finish(isWAL: false)
   }
 

@@ -13,15 +13,15 @@ final class EntryRun {
   let hasRecords: Bool
   private let path: FilePath
   private let file: FileDescriptor
-  private var written: Int64 = 0
-  private var readPlace: Int64 = 0
-  private var buffer: UnsafeMutableRawBufferPointer
-  private var start = 0
-  private var end = 0
+  @exclusivity(unchecked) private var written: Int64 = 0
+  @exclusivity(unchecked) private var readPlace: Int64 = 0
+  @exclusivity(unchecked) private var buffer: UnsafeMutableRawBufferPointer
+  @exclusivity(unchecked) private var start = 0
+  @exclusivity(unchecked) private var end = 0
   /// The entry in hand.
-  private(set) var key: UInt64 = 0
-  private(set) var place: Int64 = 0
-  private(set) var record = UnsafeRawBufferPointer(start: nil, count: 0)
+  @exclusivity(unchecked) private(set) var key: UInt64 = 0
+  @exclusivity(unchecked) private(set) var place: Int64 = 0
+  @exclusivity(unchecked) private(set) var record = UnsafeRawBufferPointer(start: nil, count: 0)
 
   init(in folder: FilePath, hasRecords: Bool) throws {
     self.hasRecords = hasRecords

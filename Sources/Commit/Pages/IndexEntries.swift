@@ -11,17 +11,17 @@ final class IndexEntries {
   let index: CoveredTable.Index
   private let comparison: EntryComparison
   private let items = SortItems()
-  private var records = RawBuffer(capacity: 1 << 12)
+  @exclusivity(unchecked) private var records = RawBuffer(capacity: 1 << 12)
   /// Whether ``records`` is in use. Until then the place of an item is the row's key.
-  private var hasRecords: Bool
-  private var coarseNumbers = false
-  private var isSorted = false
+  @exclusivity(unchecked) private var hasRecords: Bool
+  @exclusivity(unchecked) private var coarseNumbers = false
+  @exclusivity(unchecked) private var isSorted = false
   private let isDescending: Bool
   private let firstPlace: Int
   private let fieldCount: Int
   private let places: UnsafeMutablePointer<Int>
   private let fields: UnsafeMutablePointer<RawValue>
-  private var runs: [EntryRun] = []
+  @exclusivity(unchecked) private var runs: [EntryRun] = []
   private let folder: FilePath
 
   /// - Parameter folder: Where runs of entries that do not fit in memory go.

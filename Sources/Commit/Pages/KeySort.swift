@@ -22,9 +22,9 @@ func compareBytes(
 
 /// A growable array of items, and the room that sorting them takes.
 final class SortItems {
-  private(set) var base: UnsafeMutablePointer<SortItem>
-  private(set) var count = 0
-  private var capacity: Int
+  @exclusivity(unchecked) private(set) var base: UnsafeMutablePointer<SortItem>
+  @exclusivity(unchecked) private(set) var count = 0
+  @exclusivity(unchecked) private var capacity: Int
 
   init() {
     capacity = 1024

@@ -23,6 +23,9 @@ struct PageAssembly {
     var units: [Int]
   }
 
+  /// A smaller store is assembled before a second thread is of use.
+  private static let leastThreadedBytes: Int64 = 16 << 20
+
   private let plan: MigrationPlan
   private let run: RunDirectory
   private let tables: DestinationTables
@@ -71,8 +74,18 @@ extension PageAssembly {
   func write(_ path: FilePath, _ rows: inout RowCounter) throws {
     guard !isEmpty else { return }
     let file = try PageFile(path)
+    let bytes = tasks.flatMap(\.units).reduce(0) { $0 + plan.units[$1].estimatedBytes }
+    let feed = TreeFeed(file, isThreaded: bytes >= PageAssembly.leastThreadedBytes)
+    let filled = Result { try fill(feed, &rows) }
+    // What went wrong with the pages comes before what came of it.
+    try feed.finish()
+    try filled.get()
+    try file.finish(isWAL: plan.control.isWAL)
+  }
+
+  private func fill(_ feed: TreeFeed, _ rows: inout RowCounter) throws {
     for task in tasks {
-      let pages = try TablePages(task.table, roots: roots, in: file, folder: run.path)
+      let pages = try TablePages(task.table, roots: roots, to: feed, folder: run.path)
       var source = CheckpointRows(plan: plan, run: run, table: task.table.name)
       switch task.source {
       case .table(_, let number) where plan.mapped != nil:
@@ -100,7 +113,6 @@ extension PageAssembly {
       }
       try pages.finish { violation(of: $0, in: task.table, by: $1) }
     }
-    try file.finish(isWAL: plan.control.isWAL)
   }
 
   private func violation(

@@ -5,14 +5,13 @@ import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
-/// Writes one table and its indexes as pages, out of rows in the order of their keys.
+/// Makes the trees of one table and its indexes out of rows in the order of their keys.
 final class TablePages {
   /// Bytes of index entries in memory, for all indexes of a table together.
   static let memoryBudget = 96 << 20
 
   private let table: CoveredTable
-  private let file: PageFile
-  private let tree: TreeWriter
+  private let feed: TreeFeed
   private let roots: [NameKey: UInt32]
   private let entries: [IndexEntries]
   /// The same, for the loop over rows: arrays cost a reference count and a check each time.
@@ -24,25 +23,26 @@ final class TablePages {
   /// How many values of a record have to be looked at for that.
   private let indexedCount: Int
   private let indexed: UnsafeMutablePointer<RawValue>
-  private var untilCheck = TablePages.checkInterval
+  @exclusivity(unchecked) private var untilCheck = TablePages.checkInterval
 
   private static let checkInterval = 1024
 
   /// - Parameters:
   ///   - roots: Root pages by the name of the table or index.
+  ///   - feed: What writes the trees as pages.
   ///   - folder: Where index entries go that do not fit in memory.
   init(
-    _ table: CoveredTable, roots: [NameKey: UInt32], in file: PageFile, folder: FilePath,
+    _ table: CoveredTable, roots: [NameKey: UInt32], to feed: TreeFeed, folder: FilePath,
     budget: Int = TablePages.memoryBudget
   ) throws {
     guard let root = roots[NameKey(table.name)],
       table.indexes.allSatisfy({ roots[NameKey($0.name)] != nil })
     else { throw CommitError.unusablePlan("\(table.name) went missing from sqlite_master") }
     self.table = table
-    self.file = file
+    self.feed = feed
     self.roots = roots
     self.budget = budget
-    tree = TreeWriter(.table, root: root, in: file)
+    feed.begin(.table, root: root)
     entries = table.indexes.map { IndexEntries($0, folder: folder) }
     unownedEntries = .allocate(capacity: entries.count)
     _ = unownedEntries.initialize(from: entries.map { Unmanaged.passUnretained($0) })
@@ -68,7 +68,7 @@ extension TablePages {
   /// Adds a row whose values are still to get their form, see ``RowFinisher``.
   func append(_ row: UnsafeMutablePointer<RawValue>) throws {
     let record = try finisher.record(of: row)
-    try tree.append(key: row[0].bits, record)
+    try feed.append(key: row[0].bits, record)
     try index(row, record.count)
   }
 
@@ -78,7 +78,7 @@ extension TablePages {
       RecordFormat.scatter(
         record: record, into: indexed, places: indexedPlaces, count: indexedCount)
     else { return false }
-    try tree.append(key: key, record)
+    try feed.append(key: key, record)
     indexed[0] = .integer(key)
     try index(indexed, record.count)
     return true
@@ -109,15 +109,15 @@ extension TablePages {
   ///
   /// - Parameter violation: Says what to throw for a unique index with equal entries.
   func finish(violation: (CoveredTable.Index, RowTally) -> any Error) throws {
-    try tree.finish()
+    try feed.end()
     sortEntries()
     for entry in entries {
       let index = entry.index
       guard let root = roots[NameKey(index.name)] else { continue }
-      let tree = TreeWriter(.index, root: root, in: file)
-      let repeated = try entry.forEach { try tree.append($0) }
+      feed.begin(.index, root: root)
+      let repeated = try entry.forEach { try feed.append($0) }
       if repeated.count > 0 { throw violation(index, repeated) }
-      try tree.finish()
+      try feed.end()
     }
   }
 }

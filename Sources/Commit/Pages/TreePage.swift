@@ -11,14 +11,14 @@ final class TreePage {
 
   let isInterior: Bool
   /// The last child, for interior pages.
-  var rightMost: UInt32 = 0
-  private(set) var cellCount = 0
+  @exclusivity(unchecked) var rightMost: UInt32 = 0
+  @exclusivity(unchecked) private(set) var cellCount = 0
   /// First pages of the overflow chains of the cells, with the number of the cell.
-  private(set) var overflows: [(cell: Int, page: UInt32)] = []
+  @exclusivity(unchecked) private(set) var overflows: [(cell: Int, page: UInt32)] = []
   private let kind: Kind
   private let start: UnsafeMutableRawPointer
   private let headerSize: Int
-  private var contentStart = PageNumbering.pageSize
+  @exclusivity(unchecked) private var contentStart = PageNumbering.pageSize
 
   init(_ kind: Kind) {
     self.kind = kind

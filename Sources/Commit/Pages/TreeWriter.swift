@@ -14,11 +14,11 @@ final class TreeWriter {
   private let format: CellFormat
   private let leaf: TreePage
   /// The leaf first. Each level has one page, the one being filled.
-  private var levels: [TreePage]
-  private var lastKey: Int64 = 0
+  @exclusivity(unchecked) private var levels: [TreePage]
+  @exclusivity(unchecked) private var lastKey: Int64 = 0
   /// What divides the page that was finished last from the next.
-  private var divider = RawBuffer(capacity: 64)
-  private var raised = RawBuffer(capacity: 64)
+  @exclusivity(unchecked) private var divider = RawBuffer(capacity: 64)
+  @exclusivity(unchecked) private var raised = RawBuffer(capacity: 64)
 
   init(_ kind: TreeScan.Kind, root: UInt32, in file: PageFile) {
     self.kind = kind

@@ -30,27 +30,17 @@ extension StoreSoundness {
   package static func destinationJobs(_ binding: StoreBinding) -> [DestinationJob] {
     let questions = RowQuestions(binding)
     var scans: [[Question]] = [indexQuestions(binding)]
-    var rules: [ReferenceRule?] = []
+    var rules = memberRules(binding, questions)
     for (entity, relationship) in binding.relationships where !relationship.isToMany {
       scans.append(questions.toOne(relationship, of: entity).filter { $0.kind != .note })
       // What the other side of a pair says is a matter of two rows.
       guard binding.hierarchy.inverse(of: relationship)?.relationship.isToMany != false else {
         continue
       }
-      rules.append(questions.toOneRule(relationship, of: entity))
-    }
-    for (entity, relationship) in binding.relationships
-    where relationship.isToMany && relationship.inverseName == nil {
-      rules.append(questions.ownerRule(relationship, of: entity))
-    }
-    for join in binding.joinTables {
-      rules.append(questions.pairRule(join, join.firstColumn, of: join.entity))
-      rules.append(questions.pairRule(join, join.secondColumn, of: join.inverseEntity))
+      if let rule = questions.toOneRule(relationship, of: entity) { rules.append(rule) }
     }
     scans += pairScans(binding, questions)
-    let bySource = Dictionary(
-      rules.compactMap { rule in rule.map { ($0.source, $0) } },
-      uniquingKeysWith: { first, _ in first })
+    let bySource = bySource(rules)
     return number(scans.flatMap { $0 }).map { job in
       switch job.questions.first?.form {
       case .indexes(let table):

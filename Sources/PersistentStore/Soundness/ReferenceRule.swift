@@ -3,7 +3,7 @@ import GodwitSQLite
 
 /// What references in one column of a table must keep, as a look at each row by itself can show it:
 /// each leads to a row, and to one of an allowed entity.
-package struct ReferenceRule: Sendable, Equatable {
+package struct ReferenceRule: Codable, Sendable, Equatable {
   package let table: String
   package let column: String
   /// The table that the keys are of.

@@ -11,6 +11,9 @@ extension StoreSoundness {
     /// Its number among the jobs of this aspect.
     package let index: Int
     let questions: [Question]
+    /// All that is asked, where every row can be looked at by itself. Rows that keep it make the SQL
+    /// needless.
+    package internal(set) var reference: ReferenceRule?
   }
 
   /// One thing that may be wrong.

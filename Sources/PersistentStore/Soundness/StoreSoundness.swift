@@ -68,7 +68,32 @@ package enum StoreSoundness {
         })
     }
     scans += pairScans(binding, questions)
-    return number(scans.flatMap { $0 })
+    let rules = bySource(memberRules(binding, questions))
+    return number(scans.flatMap { $0 }).map { job in
+      var job = job
+      if case .rows(let source, _, _) = job.questions.first?.form { job.reference = rules[source] }
+      return job
+    }
+  }
+
+  /// The references of members of to-many relationships without inverse, and of pairs.
+  static func memberRules(_ binding: StoreBinding, _ questions: RowQuestions) -> [ReferenceRule] {
+    let owned = binding.relationships.filter {
+      $0.relationship.isToMany && $0.relationship.inverseName == nil
+    }
+    let pairs = binding.joinTables.flatMap { join in
+      [
+        questions.pairRule(join, join.firstColumn, of: join.entity),
+        questions.pairRule(join, join.secondColumn, of: join.inverseEntity),
+      ]
+    }
+    return (owned.map { questions.ownerRule($0.relationship, of: $0.entity) } + pairs)
+      .compactMap { $0 }
+  }
+
+  /// Rules by the source of their questions.
+  static func bySource(_ rules: [ReferenceRule]) -> [String: ReferenceRule] {
+    Dictionary(rules.map { ($0.source, $0) }, uniquingKeysWith: { first, _ in first })
   }
 
   /// What lies in join tables, in columns of owners, in constraints and in derived attributes.

@@ -1,5 +1,5 @@
-import Glibc
-import SystemPackage
+private import Glibc
+private import SystemPackage
 
 /// Threads of our own, whose failure to start is an error: Foundation's never begin to run then,
 /// and whoever waits for their work waits for ever.
