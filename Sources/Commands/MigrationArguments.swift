@@ -84,7 +84,7 @@ struct MigrationArguments: ParsableArguments {
   @Option(help: "Worker processes. Default: one a processor, at most 8.")
   var workers: Int?
 
-  @Option(help: ArgumentHelp("Row bytes of a shard, such as 16MiB.", valueName: "bytes"))
+  @Option(help: ArgumentHelp("Row bytes of a shard at most, such as 16MiB.", valueName: "bytes"))
   var shardBytes = ByteSize(bytes: MigrationRequest.defaultShardBytes)
 
   @Flag(help: "Never infers a mapping model (Core Data's 134140 where none is given).")

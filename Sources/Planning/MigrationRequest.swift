@@ -20,7 +20,7 @@ package struct MigrationRequest: Sendable {
   package var output: FilePath?
   /// The run directory's `snapshot` folder, for a private clone of a store with a WAL.
   package var snapshotFolder: FilePath
-  /// Row bytes that one shard should hold.
+  /// Row bytes that one shard should hold at most.
   package var shardBytes: Int64
   /// The operator's word that no other process has the store open. It only counts where that cannot
   /// be found out.
@@ -53,6 +53,8 @@ package struct MigrationRequest: Sendable {
   /// 16 MiB. Large enough that opening a shard costs nothing beside its rows, small enough that
   /// a killed worker loses less than a second.
   package static let defaultShardBytes: Int64 = 16 << 20
+  /// 2 MiB. No store is cut finer unless it is asked for.
+  package static let leastShardBytes: Int64 = 2 << 20
 
   package init(
     store: FilePath, models: [ModelVersion], destination: ModelVersion?,

@@ -95,13 +95,20 @@ struct PlanMaker {
     return units
   }
 
+  /// So many that one long one at the end keeps no worker waiting for another, whatever the number of
+  /// workers: the cut is part of the plan.
+  var shardBytes: Int64 {
+    let all = context.census.tables.values.reduce(0) { $0 + $1.bytes }
+    return max(1, min(request.shardBytes, max(MigrationRequest.leastShardBytes, all / 16)))
+  }
+
   func shards(
     _ subject: Shard.Subject, table: String, key: String, keys: ClosedRange<Int64>?, rows: Int64,
     bytes: Int64
   ) throws -> [Shard] {
     let column = quoted(key)
     let plan = try ShardPlan(
-      keys: keys, rows: rows, bytes: bytes, budgetBytes: request.shardBytes
+      keys: keys, rows: rows, bytes: bytes, budgetBytes: shardBytes
     ) { place in
       let row = try context.store.connection.rows(
         """

@@ -98,6 +98,66 @@ import Testing
       ])
   }
 
+  /// A key path over a relationship is compiled; a message to the related object is not.
+  @Test func `gives attributes of related objects the same values compiled and evaluated`() throws {
+    let people = [
+      entity("Person", attribute("age", .integer16), attribute("name")),
+      entity("Author", attribute("pen"), parent: "Person"), entity("Editor", parent: "Person"),
+    ]
+    let fixture = try MigrationFixture(
+      from: people + [
+        entity(
+          "Book", attribute("title"), toOne("by", "Person"), toOne("next", "Book"),
+          toOne("pen", "Author"))
+      ],
+      to: people + [
+        entity(
+          "Book", attribute("fast"), attribute("fastAge", .integer64), attribute("fastPen"),
+          attribute("slow"), attribute("slowAge", .integer64), attribute("slowPen"))
+      ],
+      rows: """
+        INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT, ZAGE, ZNAME, ZPEN)
+        VALUES (1, 3, 1, 40, 'Ada', 'x'), (2, 4, 1, NULL, NULL, NULL), (3, 2, 1, 7, 'Eve', NULL);
+        INSERT INTO ZBOOK (Z_PK, Z_ENT, Z_OPT, ZTITLE, ZBY, ZNEXT, ZPEN)
+        SELECT i, 1, 1, 'title ' || i, nullif(i % 4, 0), nullif(i % 7, 0), nullif(i % 2, 0)
+          FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 56)
+                SELECT i FROM n);
+        """)
+    func attributes(_ name: String, _ path: (String, String) -> String) -> String {
+      """
+            \(name): TERNARY(\(path("by", "age")) > 10, \(path("by", "name")), \(path("next", "title")))
+            \(name)Age: TERNARY(\(path("by", "age")) == nil, -1, \(path("by", "age")) * 2 + 1)
+            \(name)Pen: uppercase:(\(path("pen", "pen")))
+      """
+    }
+    let fast = attributes("fast") { "$source.\($0).\($1)" }
+    let slow = attributes("slow") { "FUNCTION($source.\($0), \"valueForKey:\", \"\($1)\")" }
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Person, destination: Person }
+        - { source: Author, destination: Author }
+        - { source: Editor, destination: Editor }
+        - source: Book
+          destination: Book
+          others: none
+          attributes:
+      \(fast)
+      \(slow)
+      """)
+    let differing = """
+      SELECT count(*) FROM ZBOOK
+       WHERE ZFAST IS NOT ZSLOW OR ZFASTAGE IS NOT ZSLOWAGE OR ZFASTPEN IS NOT ZSLOWPEN
+      """
+    #expect(try store.table(differing) == ["0"])
+    #expect(
+      try store.table(
+        "SELECT Z_PK, ZFAST, ZFASTAGE, ZFASTPEN FROM ZBOOK WHERE Z_PK IN (1, 2, 3, 4, 7) ORDER BY 1"
+      )
+        == ["1 Ada 81 X", "2 title 2 -1 -", "3 title 3 15 X", "4 title 4 -1 -", "7 - 15 X"])
+  }
+
   private static func shelves() throws -> MigrationFixture {
     try MigrationFixture(
       from: [

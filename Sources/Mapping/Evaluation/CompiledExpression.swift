@@ -7,7 +7,7 @@ public import GodwitSQLite
 /// included; a text that is not a valid UTF-8 keeps its bytes here, where the evaluator repairs it.
 /// One thread at a time: the registers belong to the instance.
 ///
-/// It takes constants, `$source.attribute`, arithmetic, `CAST` between numbers and dates,
+/// It takes constants, `$source.attribute`, `$source.toOne.attribute`, arithmetic, `CAST` between numbers and dates,
 /// `TERNARY` with comparisons of those, and the case and length of texts; attributes of other
 /// types are copied or compared with nil. Decimals are copied; arithmetic on them is the
 /// evaluator's.
@@ -37,11 +37,15 @@ public final class CompiledExpression {
   /// - Parameters:
   ///   - type: The type of the attribute that the value is assigned to.
   ///   - column: Finds an attribute of the source object, own or inherited.
+  ///   - related: Finds an attribute of the object that a to-one relationship leads to: a column that
+  ///     is NULL where there is no such object.
   /// - Returns: nil when the expression needs the general tier.
   public convenience init?(
-    _ expression: ValueExpression, for type: AttributeType, column: @escaping (String) -> Column?
+    _ expression: ValueExpression, for type: AttributeType, column: @escaping (String) -> Column?,
+    related: @escaping (_ relationship: String, _ attribute: String) -> Column? = { _, _ in nil }
   ) {
-    var builder = CompiledExpressionBuilder(column: column, evaluatesObject: false)
+    var builder = CompiledExpressionBuilder(
+      column: column, related: related, evaluatesObject: false)
     guard let value = builder.value(expression), let end = builder.assign(value, to: type) else {
       return nil
     }
@@ -52,7 +56,8 @@ public final class CompiledExpression {
   public convenience init?(
     filter: PredicateExpression, column: @escaping (String) -> Column?
   ) {
-    var builder = CompiledExpressionBuilder(column: column, evaluatesObject: true)
+    var builder = CompiledExpressionBuilder(
+      column: column, related: { _, _ in nil }, evaluatesObject: true)
     guard let value = builder.predicate(filter) else { return nil }
     self.init(builder, result: value)
   }

@@ -51,6 +51,8 @@ struct CompiledExpressionBuilder {
   typealias Value = (register: CompiledRegister, kind: Kind)
 
   let column: (String) -> CompiledExpression.Column?
+  /// An attribute of the object that a to-one relationship leads to.
+  let related: (_ relationship: String, _ attribute: String) -> CompiledExpression.Column?
   /// True in a filter: `SELF` is the source object.
   let evaluatesObject: Bool
   private(set) var code: [Draft] = []
@@ -62,8 +64,12 @@ struct CompiledExpressionBuilder {
   private var free = 0
   private var depth = 0
 
-  init(column: @escaping (String) -> CompiledExpression.Column?, evaluatesObject: Bool) {
+  init(
+    column: @escaping (String) -> CompiledExpression.Column?,
+    related: @escaping (String, String) -> CompiledExpression.Column?, evaluatesObject: Bool
+  ) {
     self.column = column
+    self.related = related
     self.evaluatesObject = evaluatesObject
   }
 
@@ -79,13 +85,15 @@ struct CompiledExpressionBuilder {
     switch expression {
     case .constant(let constant): return self.constant(constant)
     case .keyPath(let base, let keys):
-      guard isSource(base), keys.count == 1, case .key(let name) = keys[0] else { return nil }
-      return load(name)
+      guard isSource(base), case .key(let name) = keys.first else { return nil }
+      if keys.count == 1 { return name == "self" ? nil : load(column(name)) }
+      guard keys.count == 2, case .key(let attribute) = keys[1] else { return nil }
+      return load(related(name, attribute))
     case .function(let receiver, ManagerSelector.valueForKey, let arguments):
       guard isSource(receiver), arguments.count == 1,
         case .constant(.string(let name)) = arguments[0]
       else { return nil }
-      return load(name)
+      return name == "self" ? nil : load(column(name))
     case .call(let name, let arguments):
       if arguments.count == 1, let operation = CompiledTextOperation(function: name) {
         return text(operation, of: arguments[0])
@@ -126,8 +134,8 @@ struct CompiledExpressionBuilder {
     return (.constant(constants.count - 1), kind)
   }
 
-  private mutating func load(_ name: String) -> Value? {
-    guard name != "self", let found = column(name), let place = Int32(exactly: found.place),
+  private mutating func load(_ column: CompiledExpression.Column?) -> Value? {
+    guard let found = column, let place = Int32(exactly: found.place),
       let type = CompiledType(found.type)
     else {
       return nil

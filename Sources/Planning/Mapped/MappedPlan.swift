@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GodwitObjectModel
 import GodwitPersistentStore
+import GodwitSQLite
 
 /// What a migration by mapping models adds to a plan: the entity mappings, and how the
 /// relationships that they set reach the other side.
@@ -213,8 +214,14 @@ package struct SourceRelationship: Codable, Sendable, Equatable {
   package var name: String
   package var isToMany: Bool
   package var isOrdered: Bool
-  /// `?1` is the owner's key. Gives key and `Z_ENT` of the objects, in order.
-  package var sql: String
+  /// From `FROM` on: the rows of the objects are called `y`, and `?1` is the owner's key.
+  package var rows: String
   /// The entities of the objects it may lead to.
   package var destinationEntities: [EntityName]
+
+  /// Gives key and `Z_ENT` of the objects, in order, and further columns of theirs.
+  package func sql(_ columns: [String] = []) -> String {
+    let wanted = (["Z_PK", "Z_ENT"] + columns).map { "y." + quoted($0) }
+    return "SELECT \(wanted.joined(separator: ", ")) \(rows)"
+  }
 }

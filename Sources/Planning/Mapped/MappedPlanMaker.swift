@@ -198,7 +198,7 @@ struct MappedPlanMaker {
         ]
     }
     let range = first.assignsKeys ? 1...rows : keys
-    let budget = max(1, request.shardBytes)
+    let budget = maker.shardBytes
     let pieces = bytes / budget + (bytes % budget > 0 ? 1 : 0)
     let wanted = max(1, min(pieces, rows, 10_000))
     // Whatever the numbers say, every key that a policy may have given is looked at.

@@ -41,9 +41,8 @@ struct SourceAccessPlanner {
     return SourceRelationship(
       name: relationship.name, isToMany: relationship.isToMany,
       isOrdered: relationship.isToMany && relationship.isOrdered,
-      sql: """
-        SELECT y.Z_PK, y.Z_ENT
-          FROM \(quoted(storage.table)) AS r
+      rows: """
+        FROM \(quoted(storage.table)) AS r
           JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = r.\(quoted(storage.targetColumn))
          WHERE r.\(quoted(storage.ownerColumn)) = ?1 AND y.Z_ENT IN (\(numbers))
          ORDER BY \(order.joined(separator: ", "))

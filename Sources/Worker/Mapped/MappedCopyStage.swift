@@ -38,10 +38,11 @@ struct MappedCopyStage {
     let external = ExternalData(folder: context.plan.externalDataPath)
     let newFiles = NewExternalFiles(
       folder: context.run.external, fingerprint: context.fingerprint, mapping: index)
-    let expressions = try RowExpressions(context.mapped, mapping)
-    expressions.newFiles = newFiles
     let columns = Int32(statement.columnCount)
-    let row = RowValues(count: Int(columns))
+    let related = RelatedAttributes(of: mapping.source, behind: Int(columns) - 1, context.mapped)
+    let expressions = try RowExpressions(context.mapped, mapping, related)
+    expressions.newFiles = newFiles
+    let row = RowValues(count: Int(columns) + related.count)
     let output = RowValues(count: 2 + table.attributePlaces.count)
     var record = RawBuffer(capacity: 64 << 10)
     var scratch = RawBuffer(capacity: 16)
@@ -93,6 +94,8 @@ final class RowExpressions {
     var plan: AttributeExpression
     var expression: ValueExpression
     var compiled: CompiledExpression?
+    /// The relationships that it follows, by their number in ``RelatedAttributes``.
+    var followed: [Int] = []
     var scope: EvaluationScope
     var description: AttributeDescription
   }
@@ -110,9 +113,14 @@ final class RowExpressions {
   var newFiles: NewExternalFiles?
   /// `$destination`, where expressions speak of it.
   private let destinationRow: DestinationRow?
+  private let related: RelatedAttributes?
 
-  init(_ context: MappedContext, _ mapping: EntityMappingPlan) throws {
+  /// - Parameter related: What finds attributes of related objects; without it, the evaluator does.
+  init(
+    _ context: MappedContext, _ mapping: EntityMappingPlan, _ related: RelatedAttributes? = nil
+  ) throws {
     self.mapping = mapping
+    self.related = related
     let objects = SourceObjects(context, mapping, stage: .copy)
     self.objects = objects
     evaluator = Evaluator(access: objects, runDate: context.runDate)
@@ -136,12 +144,17 @@ final class RowExpressions {
     compiledFilter = filter.flatMap { CompiledExpression(filter: $0, column: column) }
     for plan in mapping.expressions {
       let expression = try ValueExpression(parsing: plan.expression)
+      related?.used = []
+      let compiled =
+        plan.isExternal || plan.isDerived
+        ? nil
+        : CompiledExpression(expression, for: plan.type, column: column) {
+          related?.column($0, $1)
+        }
       attributes.append(
         Attribute(
-          plan: plan, expression: expression,
-          compiled: plan.isExternal || plan.isDerived
-            ? nil : CompiledExpression(expression, for: plan.type, column: column),
-          scope: scope(of: plan),
+          plan: plan, expression: expression, compiled: compiled,
+          followed: related?.used.sorted() ?? [], scope: scope(of: plan),
           description: AttributeDescription(
             traits: PropertyTraits(name: plan.property), type: plan.type)))
     }
@@ -196,8 +209,10 @@ final class RowExpressions {
 
   /// Gives every attribute with an expression its value. Texts and data lie in `bytes` until the
   /// next row.
+  ///
+  /// - Parameter values: The row at hand, with room for what ``RelatedAttributes`` put behind it.
   func fill(
-    _ output: UnsafeMutablePointer<RawValue>, from values: UnsafePointer<RawValue>,
+    _ output: UnsafeMutablePointer<RawValue>, from values: UnsafeMutablePointer<RawValue>,
     _ bytes: inout RawBuffer
   ) throws {
     bytes.removeAll()
@@ -205,7 +220,10 @@ final class RowExpressions {
     extents.removeAll(keepingCapacity: true)
     for index in attributes.indices {
       let place = attributes[index].plan.place
-      if let compiled = attributes[index].compiled {
+      if let compiled = attributes[index].compiled,
+        try attributes[index].followed.isEmpty
+          || related?.read(attributes[index].followed, of: object.primaryKey, into: values) == true
+      {
         do {
           output[place] = try compiled.evaluate(values)
         } catch {

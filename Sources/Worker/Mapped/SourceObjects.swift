@@ -192,7 +192,7 @@ final class SourceObjects: ObjectAccess {
     -> ExpressionValue
   {
     let relationship = entity.access.relationships[place]
-    let statement = try entity.lists[place] ?? connection.prepare(relationship.sql)
+    let statement = try entity.lists[place] ?? connection.prepare(relationship.sql())
     entity.lists[place] = statement
     try statement.bind(1, object.primaryKey)
     defer { statement.reset() }
