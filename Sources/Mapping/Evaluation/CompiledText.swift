@@ -29,7 +29,7 @@ final class CompiledText {
   private let operation: CompiledTextOperation
   /// Scalar → scalar, 256 each.
   private let pages: UnsafeMutablePointer<UnsafeMutablePointer<UInt32>?>
-  private var buffer = RawBuffer(capacity: 256)
+  @exclusivity(unchecked) private var buffer = RawBuffer(capacity: 256)
 
   init(_ operation: CompiledTextOperation) {
     self.operation = operation

@@ -105,7 +105,7 @@ final class RowExpressions {
   private let evaluator: Evaluator
   private let filter: PredicateExpression?
   private let compiledFilter: CompiledExpression?
-  private var attributes: [Attribute] = []
+  @exclusivity(unchecked) private var attributes: [Attribute] = []
   private var object: ObjectReference
   private var extents: [DestinationRow.Extent] = []
   private let selection: SourceSelectionKeys?

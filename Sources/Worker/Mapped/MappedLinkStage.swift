@@ -138,10 +138,10 @@ final class LinkTargets {
   private let policies: [(sourceNumber: Int64, association: PolicyAssociation)]
   private let allowed: Set<Int64>
   private var list: Statement?
-  private var listed: (owner: Int64, target: Int64)?
-  private(set) var targets: [Target] = []
+  @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
+  @exclusivity(unchecked) private(set) var targets: [Target] = []
   private var dropped = RowTally()
-  private var object: Int64 = 0
+  @exclusivity(unchecked) private var object: Int64 = 0
 
   init(
     _ plan: LinkProgram, _ mapping: EntityMappingPlan, _ context: MappedContext,

@@ -22,7 +22,7 @@ final class RelatedAttributes {
 
   private let connection: Connection
   private let first: Int
-  private var relationships: [Relationship] = []
+  @exclusivity(unchecked) private var relationships: [Relationship] = []
   /// The number of values behind the row's own.
   private(set) var count = 0
   /// Those that were asked for since it was emptied.

@@ -45,7 +45,7 @@ final class TargetFinder {
   private static let rowsALookup: Int64 = 4
 
   private let connection: Connection
-  private var tables: [Table] = []
+  @exclusivity(unchecked) private var tables: [Table] = []
   private var mappedBytes = 0
 
   init(_ connection: Connection) { self.connection = connection }
