@@ -88,19 +88,24 @@ extension CellFormat {
 /// The bytes of a page that its cells take, to prove that each byte is taken once.
 final class CellExtents {
   private let items: UnsafeMutablePointer<UInt64>
-  private let capacity: Int
-  private var count = 0
+  @exclusivity(unchecked) private var count = 0
   /// Where the cell before begins, as long as each one ends where the one before begins.
-  private var tiledFrom = -1
-  private var isTiled = true
+  @exclusivity(unchecked) private var tiledFrom = -1
+  @exclusivity(unchecked) private var isTiled = true
+  /// A bit for each byte of the largest page.
+  private let taken: UnsafeMutablePointer<UInt64>
+  private static let words = 65_536 / 64
 
   init(capacity: Int) {
-    // Free blocks come on top, of 4 bytes each at least.
-    self.capacity = 2 * capacity
-    items = .allocate(capacity: self.capacity)
+    items = .allocate(capacity: capacity)
+    taken = .allocate(capacity: Self.words)
+    taken.initialize(repeating: 0, count: Self.words)
   }
 
-  deinit { items.deallocate() }
+  deinit {
+    items.deallocate()
+    taken.deallocate()
+  }
 
   @inline(__always)
   func begin() { (count, tiledFrom, isTiled) = (0, -1, true) }
@@ -133,26 +138,45 @@ final class CellExtents {
     {
       return
     }
-    var free = firstFree
-    while free != 0 {
-      guard free >= content, free + 4 <= usable, count < capacity else {
+    // What is not taken in the end is what the header calls fragments.
+    taken.update(repeating: 0, count: (usable + 63) / 64)
+    var rest = usable - content - fragments
+    func take(_ offset: Int, _ size: Int) throws {
+      guard offset >= content, size > 0, offset + size <= usable, mark(offset, size) else {
         throw TreeScan.NotUnderstood()
       }
+      rest -= size
+    }
+    for number in 0..<count {
+      try take(Int(items[number] &>> 32), Int(items[number] & 0xFFFF_FFFF))
+    }
+    var free = firstFree
+    while free != 0 {
+      guard free >= content, free + 4 <= usable else { throw TreeScan.NotUnderstood() }
       let (next, size) = (number(free), number(free + 2))
       guard size >= 4, next == 0 || next > free + size + 3 else { throw TreeScan.NotUnderstood() }
-      items[count] = UInt64(free) << 32 | UInt64(size)
-      count += 1
+      try take(free, size)
       free = next
     }
-    var sorted = UnsafeMutableBufferPointer(start: items, count: count)
-    sorted.sort()
-    var (end, gaps) = (content, 0)
-    for number in 0..<count {
-      let (offset, size) = (Int(items[number] >> 32), Int(items[number] & 0xFFFF_FFFF))
-      guard offset >= end else { throw TreeScan.NotUnderstood() }
-      gaps += offset - end
-      end = offset + size
+    guard rest == 0 else { throw TreeScan.NotUnderstood() }
+  }
+
+  /// False where one of the bytes is taken already.
+  @inline(__always)
+  private func mark(_ offset: Int, _ size: Int) -> Bool {
+    let end = offset &+ size &- 1
+    var word = offset &>> 6
+    var mask = ~UInt64(0) &<< UInt64(truncatingIfNeeded: offset & 63)
+    var both: UInt64 = 0
+    while word < end &>> 6 {
+      both |= taken[word] & mask
+      taken[word] |= mask
+      mask = ~0
+      word &+= 1
     }
-    guard end <= usable, gaps + usable - end == fragments else { throw TreeScan.NotUnderstood() }
+    mask &= ~UInt64(0) &>> UInt64(truncatingIfNeeded: 63 &- end & 63)
+    both |= taken[word] & mask
+    taken[word] |= mask
+    return both == 0
   }
 }

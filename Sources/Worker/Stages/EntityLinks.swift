@@ -26,13 +26,16 @@ final class EntityLinks {
   private let names: [String]
   private let references: UnsafeMutableBufferPointer<Reference>
 
-  init(_ program: EntityProgram, finder: TargetFinder) throws {
+  /// - Parameter lookups: How many are likely to come for each relationship, of all shards.
+  init(_ program: EntityProgram, finder: TargetFinder, lookups: Int64) throws {
     entity = program.source.rawValue
     isMapped = program.destination != nil
     programs = program.relationships
     names = program.references.map(\.relationship)
     let checks = program.references
     let tables = try checks.map { try finder.table($0.targetTable) }
+    // A few are done before the table's extent is known.
+    if lookups >= 64 { for table in tables { try finder.expect(lookups, inTable: table) } }
     references = .allocate(capacity: checks.count)
     for (index, check) in checks.enumerated() {
       let size = Int(max(0, min(check.allowed.max() ?? 0, 100_000))) + 1

@@ -23,7 +23,11 @@ final class LinkStage {
     isLinked = table.isLinked
     isWritten = table.way == .computed && !table.relationshipPlaces.isEmpty
     place = table.linkPlace
-    entities = try table.entities.map { try EntityLinks($0, finder: finder) }
+    // Other workers take their share of the shards.
+    let lookups = table.expectedRows / 4
+    entities = try table.entities.map {
+      try EntityLinks($0, finder: finder, lookups: lookups)
+    }
     queries = try table.pairQueries.map { try PairCursor($0, context.source, keys) }
     ranks = try RankCounter(context.source, programs: table.entities, from: keys.lowerBound)
   }
