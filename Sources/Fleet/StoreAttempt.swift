@@ -22,6 +22,8 @@ struct StoreAttempt {
   var watch: SourceWatch?
   /// The right to work in the run directory, and those of the settings.
   var leases: [LeaseToken] = []
+  /// Of a small store.
+  let opened: OpenedStores?
   private var log: EventLog?
 
   var request: MigrationRequest { run.request }
@@ -32,6 +34,7 @@ struct StoreAttempt {
     result = MigrationResult(
       store: run.request.store.string, verdict: .failed, ending: .fatal)
     ledger = FindingLedger(acceptsDamage: run.request.acceptsDamage)
+    opened = run.settings.policiesHere.map { _ in OpenedStores() }
   }
 
   func emit(_ event: RunEvent) { eventSink(event) }
@@ -158,7 +161,9 @@ struct StoreAttempt {
     let earlier = try EarlierOutput(request)
     let request = request
     watch = try await onOwnThread { SourceWatch(request.store) }
-    let outcome = try await onOwnThread { try Planner().plan(request) }
+    let outcome = try await onOwnThread { [opened] in
+      try Planner().plan(request) { opened?.source = $0 }
+    }
     try Task.checkCancellation()
     if let earlier {
       guard case .migrate(let plan) = outcome else { throw earlier.isAnother }

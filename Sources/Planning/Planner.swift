@@ -13,9 +13,13 @@ import SystemPackage
 package struct Planner: Sendable {
   package init() {}
 
+  /// - Parameter opened: Gets the store as it was opened, before it is planned for.
   /// - Throws: ``PlanError``, `StoreError`, `ModelError`, `SQLiteError`.
-  package func plan(_ request: MigrationRequest) throws -> PlanOutcome {
+  package func plan(
+    _ request: MigrationRequest, opened: (SourceStore) -> Void = { _ in }
+  ) throws -> PlanOutcome {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    opened(store)
     do {
       return try plan(request, for: store)
     } catch let error as SQLiteError {

@@ -2,20 +2,23 @@ import GodwitObjectModel
 import GodwitSQLite
 import SystemPackage
 
-extension StoreSoundness {
-  /// Opens an assembled destination as the store that it will be once it is published.
-  ///
+/// An assembled destination, opened as the store that it will be once it is published.
+package final class AssembledStore {
+  package let binding: StoreBinding
+  /// ``StoreSoundness/destinationJobs(_:)``, made once.
+  package private(set) lazy var jobs = StoreSoundness.destinationJobs(binding)
+
   /// - Parameters:
   ///   - modelCache: What the destination's `Z_MODELCACHE` is to hold: its model.
   ///   - snapshotFolder: Not used: nothing of an assembled file waits in a WAL.
-  package static func assembled(
-    at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath
-  ) throws -> StoreBinding {
-    StoreBinding(
+  package init(at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath) throws {
+    binding = StoreBinding(
       try SourceStore(path: path, snapshotFolder: snapshotFolder),
       try EntityHierarchy(modelCache: modelCache))
   }
+}
 
+extension StoreSoundness {
   /// What remains to be asked of a destination's rows before it is published.
   ///
   /// Every row was judged by itself when it was validated, and the digests say that these are the
