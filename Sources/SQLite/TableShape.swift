@@ -40,6 +40,8 @@ public struct TableShape: Sendable, Equatable {
   public var isWithoutRowID: Bool
   public var isStrict: Bool
   public var sql: String
+  /// The keywords and names in ``sql``, ASCII letters in capitals; those in texts and comments, too.
+  public var words: Set<String>
   public var columns: [Column]
   /// The newest first.
   public var indexes: [Index]
@@ -102,6 +104,20 @@ final class DatabaseSchema {
     }
   }
 
+  /// As SQLite divides a statement: every byte beyond ASCII is one of a name.
+  private static func words(of sql: String) -> Set<String> {
+    let words = sql.utf8.split { byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x5F, 0x80...: false
+      default: true
+      }
+    }
+    return Set(
+      words.map { word in
+        String(decoding: word.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }, as: UTF8.self)
+      })
+  }
+
   private static func shapes(
     _ rows: [SchemaRow], _ connection: Connection
   ) throws -> [Bytes: TableShape] {
@@ -116,7 +132,7 @@ final class DatabaseSchema {
       }
       shapes[name] = TableShape(
         kind: row[1].text ?? "", isWithoutRowID: row[2].integer != 0,
-        isStrict: row[3].integer != 0, sql: text, columns: [], indexes: [])
+        isStrict: row[3].integer != 0, sql: text, words: words(of: text), columns: [], indexes: [])
     }
     // A virtual table whose module is not here has no columns for us.
     for row in try connection.rows(
