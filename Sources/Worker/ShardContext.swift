@@ -66,10 +66,10 @@ final class ShardContext {
   /// A destination table that is written by pages; nil where SQLite has to write it.
   func covered(_ table: TablePlan) throws -> CoveredTable? { try tables.covered(table) }
 
-  /// Opens the assembled store of a path.
-  func assembledStore(_ path: String) throws -> AssembledStore {
-    try AssembledStore(
-      at: FilePath(path), modelCache: plan.control.modelCache, snapshotFolder: run.snapshot)
+  func openAssembled(_ path: String) throws {
+    try openAssembled(
+      AssembledStore(
+        at: FilePath(path), modelCache: plan.control.modelCache, snapshotFolder: run.snapshot))
   }
 
   func openAssembled(_ store: AssembledStore) throws {

@@ -33,13 +33,17 @@ package final class TaskRunner {
       context = nil
       failure = WorkerFailure(error)
     }
-    if let assembled, let context { open { try context.assembledStore(assembled) } }
+    if let assembled { opening { try context?.openAssembled(assembled) } }
   }
 
   /// Gives the tasks an assembled store that others may read, too.
   package func open(assembled: () throws -> AssembledStore) {
+    opening { try context?.openAssembled(assembled()) }
+  }
+
+  private func opening(_ body: () throws -> Void) {
     do {
-      try context?.openAssembled(assembled())
+      try body()
     } catch {
       context = nil
       failure = WorkerFailure(assembled: error)

@@ -7,6 +7,7 @@ package final class AssembledStore {
   package let binding: StoreBinding
   /// ``StoreSoundness/destinationJobs(_:)``, made once.
   package private(set) lazy var jobs = StoreSoundness.destinationJobs(binding)
+  private var ownTrees: RawTrees?
 
   /// - Parameters:
   ///   - modelCache: What the destination's `Z_MODELCACHE` is to hold: its model.
@@ -15,6 +16,12 @@ package final class AssembledStore {
     binding = StoreBinding(
       try SourceStore(path: path, snapshotFolder: snapshotFolder),
       try EntityHierarchy(modelCache: modelCache))
+  }
+
+  /// Nil where its pages are not to be read past SQLite.
+  package func trees() throws -> RawTrees? {
+    ownTrees = try ownTrees ?? RawTrees(binding.store.connection)
+    return ownTrees
   }
 }
 
