@@ -56,6 +56,14 @@ public struct SchemaRow: Sendable, Hashable {
   public let sql: String?
 }
 
+/// The tables that one text of a schema makes. What follows from that text alone can be kept beside
+/// it: one object, one text.
+public final class SchemaForm: Sendable {
+  let shapes: [[UInt8]: TableShape]
+
+  init(_ shapes: [[UInt8]: TableShape]) { self.shapes = shapes }
+}
+
 /// What a file declares: the rows of `sqlite_master`, and the tables that they make.
 ///
 /// Names and texts are keys by their bytes, as SQLite compares them: Swift takes two spellings of an
@@ -64,11 +72,12 @@ final class DatabaseSchema {
   typealias Bytes = [UInt8]
 
   let rows: [SchemaRow]
-  let shapes: [Bytes: TableShape]
+  let form: SchemaForm
+  var shapes: [Bytes: TableShape] { form.shapes }
   private(set) var roots: [Bytes: Int64] = [:]
 
   /// Stores of one model version have one text of the schema, whichever pages their tables begin on.
-  private static let known = Mutex<[[SchemaText]: [Bytes: TableShape]]>([:])
+  private static let known = Mutex<[[SchemaText]: SchemaForm]>([:])
   private static let mostKnown = 16
 
   private struct SchemaText: Hashable {
@@ -92,15 +101,15 @@ final class DatabaseSchema {
       SchemaText(
         type: Bytes($0.type.utf8), name: Bytes($0.name.utf8), sql: $0.sql.map { Bytes($0.utf8) })
     }
-    if let shapes = Self.known.withLock({ $0[text] }) {
-      self.shapes = shapes
+    if let form = Self.known.withLock({ $0[text] }) {
+      self.form = form
       return
     }
-    let shapes = try Self.shapes(rows, connection)
-    self.shapes = shapes
+    let form = SchemaForm(try Self.shapes(rows, connection))
+    self.form = form
     Self.known.withLock { known in
       if known.count >= Self.mostKnown { known.removeAll() }
-      known[text] = shapes
+      known[text] = form
     }
   }
 
@@ -182,6 +191,9 @@ final class DatabaseSchema {
 extension Connection {
   /// Everything in `sqlite_master`, in its order.
   public func schemaRows() throws -> [SchemaRow] { try schema().rows }
+
+  /// What stores of one schema share.
+  public func schemaForm() throws -> SchemaForm { try schema().form }
 
   /// - Returns: nil where there is no table of just this name.
   public func shape(of table: String) throws -> TableShape? {

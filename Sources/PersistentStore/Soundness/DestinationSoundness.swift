@@ -5,7 +5,7 @@ import SystemPackage
 /// An assembled destination, opened as the store that it will be once it is published.
 package final class AssembledStore {
   package let binding: StoreBinding
-  /// ``StoreSoundness/destinationJobs(_:)``, made once.
+  /// ``StoreSoundness/destinationJobs(_:)``.
   package private(set) lazy var jobs = StoreSoundness.destinationJobs(binding)
   private var ownTrees: RawTrees?
 
@@ -38,6 +38,13 @@ extension StoreSoundness {
   ///
   /// - Returns: The same jobs in the same order for the same store and model.
   package static func destinationJobs(_ binding: StoreBinding) -> [DestinationJob] {
+    recentDestinationJobs.output(for: binding.form) { makeDestinationJobs(binding) }
+  }
+
+  private static let recentDestinationJobs =
+    RecentResults<StoreBinding.Form, [DestinationJob]>(limit: 4)
+
+  private static func makeDestinationJobs(_ binding: StoreBinding) -> [DestinationJob] {
     let questions = RowQuestions(binding)
     var scans: [[Question]] = [indexQuestions(binding)]
     var rules: [ReferenceRule?] = []
@@ -77,12 +84,12 @@ extension StoreSoundness {
   }
 
   /// Something to ask of a destination's rows.
-  package struct DestinationJob {
+  package struct DestinationJob: Sendable {
     package let job: Job
     /// What makes it needless; nil where only the job itself can say.
     package let answeredBy: Answer?
 
-    package enum Answer {
+    package enum Answer: Sendable {
       /// Digests of all indexes of a table agree with those of its rows.
       case indexes(of: String, [String])
       case references(ReferenceRule)
