@@ -75,7 +75,8 @@ package struct Planner: Sendable {
     try destinationLayout.requireUsable()
     var context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
-      inference: inference, census: try StoreCensus(binding))
+      inference: inference,
+      census: try StoreCensus(binding, shardBytes: request.shardBytes))
     try requireKnownRows(context, binding, request)
     var conditions = RowConditions(context: context)
     let answer = try conditions.answer(request.losses)
@@ -144,7 +145,8 @@ package struct Planner: Sendable {
     try destinationLayout.requireUsable()
     let context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
-      inference: inference, census: try StoreCensus(binding))
+      inference: inference,
+      census: try StoreCensus(binding, shardBytes: request.shardBytes))
     try requireKnownRows(context, binding, request)
     return accepted(
       try MappedPlanMaker(
