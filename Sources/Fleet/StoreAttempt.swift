@@ -161,8 +161,8 @@ struct StoreAttempt {
     let earlier = try EarlierOutput(request)
     let request = request
     watch = try await onOwnThread { SourceWatch(request.store) }
-    let outcome = try await onOwnThread { [opened] in
-      try Planner().plan(request) { opened?.source = $0 }
+    let outcome = try await onOwnThread { [opened, watch] in
+      try Planner().plan(request, identity: watch?.identity) { opened?.source = $0 }
     }
     try Task.checkCancellation()
     if let earlier {

@@ -13,12 +13,16 @@ import SystemPackage
 package struct Planner: Sendable {
   package init() {}
 
-  /// - Parameter opened: Gets the store as it was opened, before it is planned for.
+  /// - Parameters:
+  ///   - identity: The state of the store that the caller has just looked at; nil to look now.
+  ///   - opened: Gets the store as it was opened, before it is planned for.
   /// - Throws: ``PlanError``, `StoreError`, `ModelError`, `SQLiteError`.
   package func plan(
-    _ request: MigrationRequest, opened: (SourceStore) -> Void = { _ in }
+    _ request: MigrationRequest, identity: StoreIdentity? = nil,
+    opened: (SourceStore) -> Void = { _ in }
   ) throws -> PlanOutcome {
-    let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+    let store = try SourceStore(
+      path: request.store, snapshotFolder: request.snapshotFolder, identity: identity)
     opened(store)
     do {
       return try plan(request, for: store)

@@ -14,7 +14,8 @@ package final class AssembledStore {
   ///   - snapshotFolder: Not used: nothing of an assembled file waits in a WAL.
   package init(at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath) throws {
     binding = StoreBinding(
-      try SourceStore(path: path, snapshotFolder: snapshotFolder),
+      try SourceStore(
+        path: path, snapshotFolder: snapshotFolder, identity: StoreFiles(path).privateIdentity()),
       try EntityHierarchy(modelCache: modelCache))
   }
 

@@ -35,13 +35,15 @@ package final class SourceStore {
   ///   same state of the store that is there already is used again.
   /// - Parameter alwaysClones: Reads a clone in any case: one state of the store, whoever writes to
   ///   it meanwhile.
+  /// - Parameter identity: What the caller has just looked at; nil to look now.
   /// - Throws: ``StoreError`` when the file is not a store; oddities inside of it are not errors but
   ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
   package init(
-    path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false
+    path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false,
+    identity known: StoreIdentity? = nil
   ) throws {
     files = StoreFiles(path)
-    var identity = try files.identity()
+    var identity = try known ?? files.identity()
     try files.checkExternalDataKinds()
     var readPath = path
     let head = try StoreFiles.firstBytes(of: path, count: 100)
