@@ -185,6 +185,9 @@ struct StoreAttempt {
     case .needsMapping(let code, let reasons):
       result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
+      // Another command wants more than the run whose commit was finished. Until here its journal
+      // stays: what a crash leaves unrecorded is found again by it.
+      if recovered { try folder.discardPlan() }
       try await migrate(plan, folder)
     }
   }
@@ -214,8 +217,6 @@ struct StoreAttempt {
         try await writeURITable(plan, written: FilePath(journal.store))
       }
       succeed(journal)
-      // In place, another command may want more than that run: it plans again.
-      if request.output == nil { try folder.discardPlan() }
       return true
     }
   }
