@@ -7,12 +7,21 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+// mallopt(3): the heap of a thread keeps what is freed, up to so many bytes, and grows by as many as
+// `step` at once.
+static inline void linux_keep_freed_memory(int bytes, int step) {
+  mallopt(M_TRIM_THRESHOLD, bytes);
+  mallopt(M_MMAP_THRESHOLD, bytes / 2);
+  mallopt(M_TOP_PAD, step);
+}
 
 // lseek(2)
 static const int linux_seek_data = 3;

@@ -223,7 +223,8 @@ extension RunDirectory {
   /// Removes the temporary files that crashed processes left. For the holder of the lock, while no
   /// worker of the run is alive.
   package func removeLeftovers() throws {
-    for folder in [path] + Stage.allCases.map(folder(of:)) where try DurableFile.isFolder(folder) {
+    let stages = memory == nil ? Stage.allCases.map(folder(of:)) : []
+    for folder in [path] + stages where try DurableFile.isFolder(folder) {
       for name in try DurableFile.names(in: folder)
       where PendingFile.isTemporaryName(name) || Self.isSQLiteTemporary(name) {
         try DurableFile.remove(folder.appending(name))

@@ -1,3 +1,4 @@
+import Glibc
 import GodwitDurableFiles
 import SystemPackage
 
@@ -88,13 +89,13 @@ enum ExternalDataFolder {
     defer { try? left.close() }
     let right = try RegularFile.open(b)
     defer { try? right.close() }
-    var one = [UInt8](repeating: 0, count: 1 << 16)
+    var one = [UInt8](repeating: 0, count: Int(min(max(first.size, 1), 1 << 16)))
     var other = one
     var offset: Int64 = 0
     while offset < first.size {
       let count = min(one.count, Int(first.size - offset))
       guard try fill(&one, count, from: left, offset), try fill(&other, count, from: right, offset),
-        one[..<count] == other[..<count]
+        memcmp(one, other, count) == 0
       else { return false }
       offset += Int64(count)
     }

@@ -14,7 +14,8 @@ struct SchemaWriter {
 
   /// Indexes in the order in which they were dropped.
   private var waiting: [Waiting] = []
-  /// Names of all entries as they shall be ordered, those that SQLite adds by itself included.
+  /// Names of all entries as they shall be ordered, those that SQLite adds by itself included; found
+  /// when the first index is dropped.
   private var order: [String] = []
 
   init(_ file: Connection, plan: MigrationPlan) {
@@ -25,14 +26,15 @@ struct SchemaWriter {
 
 extension SchemaWriter {
   /// Makes tables and indexes, all but the triggers.
-  mutating func makeTables() throws {
-    for object in plan.schema { try file.execute(object.sql) }
+  ///
+  /// - Parameter isBlank: The file has the model's by now.
+  func makeTables(isBlank: Bool = false) throws {
+    if !isBlank { for object in plan.schema { try file.execute(object.sql) } }
     let made = Set(plan.schema.map { NameKey($0.name) })
     for table in plan.foreignTables where !made.contains(NameKey(table.name)) {
       try file.execute(table.sql)
     }
     for sql in plan.foreignIndexes { try file.execute(sql) }
-    order = try names()
   }
 
   /// Takes all indexes of a table away until ``finish()``.
@@ -52,6 +54,7 @@ extension SchemaWriter {
       "SELECT sql, tbl_name FROM main.sqlite_master WHERE type = 'index' AND name = ?1",
       [.text(index)])
     guard let row = rows.first, let sql = row[0].text, let table = row[1].text else { return }
+    if waiting.isEmpty { order = try names() }
     try file.execute("DROP INDEX main.\(quoted(index))")
     waiting.append((index, sql, table))
   }

@@ -72,13 +72,18 @@ extension StoreAssembly {
   private func write(
     _ path: FilePath, _ counter: RowCounter, _ isStopped: @escaping () -> Bool
   ) throws {
+    var rows = counter
+    var pages = PageAssembly(plan: plan, run: run)
+    if run.memory != nil {
+      try writeSmall(path, &rows, &pages, isStopped)
+      try pages.write(path, &rows)
+      return rows.report()
+    }
     let file = try Connection(path: path.string, mode: .create)
     file.setCancelCheck(isStopped)
-    // Page size and auto_vacuum are fixed by the first table: format reference §1.
     try file.execute(
       """
-      PRAGMA page_size = 4096;
-      PRAGMA auto_vacuum = 2;
+      \(DestinationTables.form);
       PRAGMA locking_mode = EXCLUSIVE;
       PRAGMA journal_mode = OFF;
       PRAGMA synchronous = OFF;
@@ -86,11 +91,57 @@ extension StoreAssembly {
       """)
     try file.attachImmutable(plan.readPath, as: "src")
     try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
-    var rows = counter
-    var pages = PageAssembly(plan: plan, run: run)
     try file.execute("BEGIN EXCLUSIVE")
-    var schema = SchemaWriter(file, plan: plan)
+    let schema = SchemaWriter(file, plan: plan)
     try schema.makeTables()
+    try fill(file, schema, &rows, &pages)
+    try file.execute("COMMIT")
+    try file.execute("DETACH src")
+    try pages.findRoots(in: file)
+    // A file whose header says WAL is opened in that mode by whoever opens it next.
+    if pages.isEmpty, plan.control.isWAL { try file.execute("PRAGMA journal_mode = WAL") }
+    try file.close()
+    try pages.write(path, &rows)
+    rows.report()
+    try DurableFile.removeIfPresent(FilePath(path.string + "-wal"))
+    try DurableFile.removeIfPresent(FilePath(path.string + "-shm"))
+  }
+
+  /// Writes all but the pages of a small store, out of an empty file that is made once for a pair of
+  /// models and filled in memory.
+  private func writeSmall(
+    _ path: FilePath, _ rows: inout RowCounter, _ pages: inout PageAssembly,
+    _ isStopped: @escaping () -> Bool
+  ) throws {
+    let isRead =
+      !plan.foreignTables.isEmpty || plan.tables.contains { $0.way == .carried }
+      || plan.joinTables.contains { $0.way == .carried }
+    try DestinationTables.of(plan).fillBlank(reading: isRead ? plan.readPath : nil) { file in
+      file.setCancelCheck(isStopped)
+      try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+      let schema = SchemaWriter(file, plan: plan)
+      try schema.makeTables(isBlank: true)
+      try fill(file, schema, &rows, &pages)
+      // Of a file, the form is one transaction, what is in it another, a vacuum and a change to WAL
+      // one each.
+      let isVacuumed = try !pages.isEmpty && file.rows("PRAGMA freelist_count")[0][0] != .integer(0)
+      try pages.findRoots(in: file)
+      let isWAL = pages.isEmpty && plan.control.isWAL
+      try file.withImage(commits: 2 + (isVacuumed ? 1 : 0) + (isWAL ? 1 : 0)) {
+        if isWAL { ($0[18], $0[19]) = (2, 2) }
+        let image = UnsafeRawBufferPointer($0)
+        let new = try RegularFile.open(path, .readWrite, options: [.create, .exclusiveCreate])
+        try new.closeAfter { _ = try failing("write", path) { try new.writeAll(image) } }
+      }
+    }
+  }
+
+  /// Everything but what is written by pages.
+  private func fill(
+    _ file: Connection, _ writer: SchemaWriter, _ rows: inout RowCounter,
+    _ pages: inout PageAssembly
+  ) throws {
+    var schema = writer
     let mapped = try plan.mapped.map { _ in try MappedRows(plan: plan, run: run) }
     for (number, table) in plan.tables.enumerated() {
       // Rows of many entity mappings need not come in the order of their keys.
@@ -108,16 +159,6 @@ extension StoreAssembly {
     try writeControlRows(in: file)
     for table in plan.foreignTables { try carry(table, in: file, &schema, &rows) }
     try schema.finish()
-    try file.execute("COMMIT")
-    try file.execute("DETACH src")
-    try pages.findRoots(in: file)
-    // A file whose header says WAL is opened in that mode by whoever opens it next.
-    if pages.isEmpty, plan.control.isWAL { try file.execute("PRAGMA journal_mode = WAL") }
-    try file.close()
-    try pages.write(path, &rows)
-    rows.report()
-    try DurableFile.removeIfPresent(FilePath(path.string + "-wal"))
-    try DurableFile.removeIfPresent(FilePath(path.string + "-shm"))
   }
 }
 

@@ -37,18 +37,21 @@ package struct StoreVerification: Sendable {
 extension StoreVerification {
   /// All three looks. The verify stage must be done.
   package func check(_ path: FilePath) throws -> RowCounts {
-    try checkPages(of: path)
+    let file = try Connection(path: path.string, mode: .immutable)
+    try checkPages(of: file)
     let counts = try compare()
-    try countRows(in: path)
+    try countRows(in: file)
     return counts
   }
 
   /// A check of every page and record, out of what the verify stage saw of most b-trees. Where that
   /// does not prove the file sound, SQLite says what is wrong.
   ///
+  /// - Parameter file: The assembled file; nobody may write to it.
+  ///
   /// Source: https://sqlite.org/pragma.html#pragma_quick_check.
-  package func checkPages(of path: FilePath) throws {
-    let file = try Connection(path: path.string, mode: .immutable)
+  package func checkPages(of file: Connection) throws {
+    let path = FilePath(file.path)
     do {
       var (names, pages) = (Set<String>(), RowSetDigest())
       for evidence in try evidence().values {
@@ -97,9 +100,8 @@ extension StoreVerification {
   }
 
   /// Counts the rows of the file itself: what lies outside every shard's keys has no digest.
-  package func countRows(in path: FilePath) throws {
+  package func countRows(in file: Connection) throws {
     let expected = try sums(of: plan.isOnePass ? .rows : .validate).digests
-    let file = try Connection(path: path.string, mode: .immutable)
     for table in destinationTables() {
       var byEntity: [Int64: Int64] = [:]
       for (key, digest) in expected where key.table.name.isSameName(as: table.name) {

@@ -79,6 +79,8 @@ package enum DurableFile {
   package static func removeIfPresent(
     _ path: FilePath, surviving durability: Durability = .powerCut
   ) throws -> Bool {
+    // Most are not there, and a look costs less than the attempt.
+    guard try exists(path) else { return false }
     do {
       try remove(path, surviving: durability)
       return true

@@ -36,8 +36,8 @@ struct DestinationSoundness {
   let snapshot: FilePath
 
   /// Numbers of the jobs that the workers are to do after the verify stage.
-  func jobs(of assembled: FilePath, after verification: StoreVerification) throws -> [Int] {
-    try verification.remaining(StoreSoundness.destinationJobs(try binding(assembled)))
+  func jobs(of assembled: AssembledFile, after verification: StoreVerification) throws -> [Int] {
+    try verification.remaining(assembled.open().jobs)
   }
 
   /// What every job finds in the rows of a file that the workers did not see.
@@ -47,20 +47,15 @@ struct DestinationSoundness {
     }
   }
 
-  private func binding(_ assembled: FilePath) throws -> StoreBinding {
-    try StoreSoundness.assembled(
-      at: assembled, modelCache: plan.control.modelCache, snapshotFolder: snapshot)
-  }
-
   /// - Parameters:
   ///   - found: What the workers found in the rows; nil to look at all of it again.
   ///   - newFiles: External data files that the destination gets beside the source's.
   /// - Returns: Findings that the source had, for the report.
   /// - Throws: ``UnsoundDestination``.
   func judge(
-    _ assembled: FilePath, found: [StoreFinding]?, newFiles: FilePath
+    _ assembled: AssembledFile, found: [StoreFinding]?, newFiles: FilePath
   ) throws -> [StoreFinding] {
-    let binding = try binding(assembled)
+    let binding = try assembled.open().binding
     var findings = try found ?? allJobs(of: binding)
     findings += try StoreSoundness.structure(of: binding)
     findings += try StoreSoundness.externalFiles(

@@ -3,13 +3,14 @@ import GodwitDurableFiles
 import Synchronization
 
 /// Runs blocking work on a thread of its own, so that the few threads of the concurrency runtime
-/// stay free to talk to the workers.
+/// stay free to talk to the workers. What runs on a ``StoreThread`` stays there.
 ///
 /// - Throws: What the work throws; `Errno` where the system allows no further thread.
 func onOwnThread<Result: Sendable>(
   _ work: @escaping @Sendable () throws -> Result
 ) async throws -> Result {
-  try await withCheckedThrowingContinuation { continuation in
+  if StoreThread.isCurrent { return try work() }
+  return try await withCheckedThrowingContinuation { continuation in
     do {
       try BlockingThread.run { continuation.resume(with: Swift.Result { try work() }) }
     } catch {

@@ -22,6 +22,8 @@ struct StoreAttempt {
   var watch: SourceWatch?
   /// The right to work in the run directory, and those of the settings.
   var leases: [LeaseToken] = []
+  /// Of a small store.
+  let opened: OpenedStores?
   private var log: EventLog?
 
   var request: MigrationRequest { run.request }
@@ -32,6 +34,7 @@ struct StoreAttempt {
     result = MigrationResult(
       store: run.request.store.string, verdict: .failed, ending: .fatal)
     ledger = FindingLedger(acceptsDamage: run.request.acceptsDamage)
+    opened = run.settings.policiesHere.map { _ in OpenedStores() }
   }
 
   func emit(_ event: RunEvent) { eventSink(event) }
@@ -158,7 +161,9 @@ struct StoreAttempt {
     let earlier = try EarlierOutput(request)
     let request = request
     watch = try await onOwnThread { SourceWatch(request.store) }
-    let outcome = try await onOwnThread { try Planner().plan(request) }
+    let outcome = try await onOwnThread { [opened, watch] in
+      try Planner().plan(request, identity: watch?.identity) { opened?.source = $0 }
+    }
     try Task.checkCancellation()
     if let earlier {
       guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
@@ -180,6 +185,9 @@ struct StoreAttempt {
     case .needsMapping(let code, let reasons):
       result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
+      // Another command wants more than the run whose commit was finished. Until here its journal
+      // stays: what a crash leaves unrecorded is found again by it.
+      if recovered { try folder.discardPlan() }
       try await migrate(plan, folder)
     }
   }
@@ -209,8 +217,6 @@ struct StoreAttempt {
         try await writeURITable(plan, written: FilePath(journal.store))
       }
       succeed(journal)
-      // In place, another command may want more than that run: it plans again.
-      if request.output == nil { try folder.discardPlan() }
       return true
     }
   }

@@ -15,8 +15,8 @@ import SystemPackage
 package struct StoreRun: Sendable {
   package struct Settings: Sendable {
     package var pool: WorkerPool.Settings
-    /// Where the store is too small for processes of its own: the policies for its stages, which a
-    /// thread of this process performs. What they finish need not outlive the process.
+    /// Where the store is too small for processes of its own: the policies for its stages, which this
+    /// process performs, on the ``StoreThread``. What they finish need not outlive the process.
     var policiesHere: PolicyRegistry?
     /// Keeps the run directory of a store that came to its end.
     package var keepsState: Bool
@@ -72,6 +72,15 @@ package struct StoreRun: Sendable {
   /// Migrates the store. Cancelling the task stops the run within seconds, resumable.
   package func run() async -> MigrationResult {
     if request.chain != .direct { return await ChainRun(self).run() }
+    guard settings.policiesHere != nil else { return await attempt() }
+    do {
+      return await withTaskExecutorPreference(try StoreThread.ofProcess()) { await attempt() }
+    } catch {
+      return MigrationResult(failing: request.store.string, with: error)
+    }
+  }
+
+  private func attempt() async -> MigrationResult {
     let start = ContinuousClock.now
     var attempt = StoreAttempt(self)
     do {

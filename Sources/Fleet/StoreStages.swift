@@ -50,8 +50,8 @@ extension StoreAttempt {
       return made
     }
     let made =
-      if let policies = run.settings.policiesHere {
-        try await StageThread.serving(plan, directory, policies, work)
+      if let policies = run.settings.policiesHere, let opened {
+        try await StagesHere.serving(plan, directory, policies, opened, work)
       } else {
         try await WorkerPool.serving(run.settings.pool, run: directory.path) { [run, directory] in
           guard run.settings.handsOut else { return try await work($0) }
@@ -97,16 +97,18 @@ extension StoreAttempt {
     try await assembleAndAudit(plan, at: path, pool)
     await pool.open(assembled: path)
     let verification = StoreVerification(plan: plan, run: directory)
-    async let isCounted: Void = onOwnThread { try verification.countRows(in: path) }
+    let file = AssembledFile(path, plan, directory, opened)
+    async let isCounted: Void = onOwnThread { try verification.countRows(in: file.connection()) }
     try await perform(.verify, plan, pool)
-    async let isSound: Void = onOwnThread { try verification.checkPages(of: path) }
+    async let isSound: Void = onOwnThread { try verification.checkPages(of: file.connection()) }
     if barrier != nil, request.invalid == .fail { try stopAtInvalidRows() }
-    let found = try await askDestination(plan, path, verification, pool)
+    let found = try await askDestination(plan, file, verification, pool)
     try await isSound
     try await isCounted
     count(try await onOwnThread { try verification.compare() })
     let isCleaned = try await cleanInvalidRows(plan, path)
-    try await judgeDestination(plan, path, isCleaned ? nil : found)
+    if isCleaned { opened?.close() }
+    try await judgeDestination(plan, file, isCleaned ? nil : found)
     let mark = try FileMark(path)
     let earlier = try EarlierOutput(request)
     if let earlier {
@@ -181,20 +183,20 @@ extension StoreAttempt {
   /// Lets workers answer the questions that go across the destination's rows, where the verify stage
   /// has not answered them.
   private mutating func askDestination(
-    _ plan: MigrationPlan, _ path: FilePath, _ verification: StoreVerification,
+    _ plan: MigrationPlan, _ file: AssembledFile, _ verification: StoreVerification,
     _ pool: any StageWorkers
   ) async throws -> [StoreFinding] {
     let soundness = soundness(plan)
-    let jobs = try await onOwnThread { try soundness.jobs(of: path, after: verification) }
+    let jobs = try await onOwnThread { try soundness.jobs(of: file, after: verification) }
     return try await perform(.soundness, plan, pool, units: jobs)
   }
 
   private mutating func judgeDestination(
-    _ plan: MigrationPlan, _ path: FilePath, _ found: [StoreFinding]?
+    _ plan: MigrationPlan, _ file: AssembledFile, _ found: [StoreFinding]?
   ) async throws {
     let (soundness, newFiles) = (soundness(plan), directory.external)
     let carried = try await onOwnThread {
-      try soundness.judge(path, found: found, newFiles: newFiles)
+      try soundness.judge(file, found: found, newFiles: newFiles)
     }
     ledger.addCarried(carried)
   }

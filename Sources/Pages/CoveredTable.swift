@@ -41,7 +41,7 @@ extension CoveredTable {
   package init?(_ name: String, key: String?, columns: [String], in file: Connection) throws {
     self.name = name
     guard let shape = try file.shape(of: name), shape.kind == "table", !shape.isWithoutRowID,
-      !shape.isStrict, CoveredTable.isPlain(shape.sql)
+      !shape.isStrict, shape.words.isDisjoint(with: CoveredTable.unusual)
     else { return nil }
     var places: [[UInt8]: Int] = [:]
     for (place, column) in columns.enumerated() { places[column.columnKey] = place + 1 }
@@ -104,9 +104,7 @@ extension CoveredTable {
   }
 
   /// Constraints of which the pragmas say nothing.
-  private static func isPlain(_ sql: String) -> Bool {
-    let unusual: Set<String> = ["CHECK", "AUTOINCREMENT", "CONFLICT", "COLLATE", "GENERATED"]
-    let words = sql.uppercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }
-    return !words.contains { unusual.contains(String($0)) }
-  }
+  private static let unusual: Set<String> = [
+    "CHECK", "AUTOINCREMENT", "CONFLICT", "COLLATE", "GENERATED",
+  ]
 }

@@ -20,6 +20,8 @@ package final class DestinationTables: Sendable {
 
   private let statements: [String]
   private let state = Mutex(State())
+  /// An empty file of the schema, see ``image(_:)``.
+  private let blank = Mutex<Connection?>(nil)
   private static let known = Mutex<[[NameKey]: DestinationTables]>([:])
   /// A run over a fleet meets a few pairs of models; whoever meets more asks again.
   private static let mostSchemas = 16
@@ -38,6 +40,40 @@ package final class DestinationTables: Sendable {
   }
 
   private init(_ statements: [String]) { self.statements = statements }
+
+  /// Lets the body fill an empty file of the schema, held in memory, and takes back what it did.
+  ///
+  /// - Parameters:
+  ///   - source: A file that the body reads as `src`; nil where it needs none.
+  ///   - body: Runs in a transaction.
+  package func fillBlank(
+    reading source: String?, _ body: (Connection) throws -> Void
+  ) throws {
+    try blank.withLock { blank in
+      let file = try blank ?? makeBlank()
+      // After an error it is made anew.
+      blank = nil
+      if let source { try file.attachImmutable(source, as: "src") }
+      try file.execute("BEGIN")
+      try body(file)
+      try file.execute("ROLLBACK")
+      if source != nil { try file.execute("DETACH src") }
+      file.setCancelCheck(nil)
+      blank = file
+    }
+  }
+
+  private func makeBlank() throws -> Connection {
+    let file = try Connection(path: ":memory:", mode: .create)
+    try file.execute(DestinationTables.form)
+    try file.execute("BEGIN")
+    for statement in statements { try file.execute(statement) }
+    try file.execute("COMMIT")
+    return file
+  }
+
+  /// Page size and auto_vacuum are fixed by the first table: format reference §1.
+  package static let form = "PRAGMA page_size = 4096; PRAGMA auto_vacuum = 2"
 
   /// The table of an entity and of those below it; nil where it takes SQLite to write it.
   package func covered(_ table: TablePlan) throws -> CoveredTable? {

@@ -1,4 +1,5 @@
 import GodwitObjectModel
+import GodwitSQLite
 
 /// Where a model's properties really lie in a given store.
 ///
@@ -59,6 +60,29 @@ package struct StoreBinding {
     self.hierarchy = hierarchy
     self.layout = layout
     self.missing = missing
+  }
+}
+
+extension StoreBinding {
+  /// What follows from the model, the schema and the entities' numbers, and not from any row. It is the
+  /// same for all stores of a fleet that an application wrote under one version.
+  struct Form: Equatable, Sendable {
+    /// Of the hierarchy: told by what its copies share.
+    fileprivate let hierarchy: Memo<[EntityName: VersionHash]>
+    fileprivate let schema: SchemaForm
+    fileprivate let numbers: [EntityName: Int]
+    fileprivate let frameworkVersion: Int
+
+    static func == (a: Form, b: Form) -> Bool {
+      a.hierarchy === b.hierarchy && a.schema === b.schema && a.numbers == b.numbers
+        && a.frameworkVersion == b.frameworkVersion
+    }
+  }
+
+  var form: Form {
+    Form(
+      hierarchy: hierarchy.hashes, schema: store.schemaForm, numbers: layout.entityNumbers,
+      frameworkVersion: layout.frameworkVersion)
   }
 }
 

@@ -36,7 +36,11 @@ package struct StoreCensus: Sendable, Equatable {
   private static let sampleSize: Int64 = 256
   private static let rowsAPlace: Int64 = 4
 
-  package init(_ binding: StoreBinding) throws {
+  /// - Parameter shardBytes: What a shard may hold: of a store that is no larger it does not matter
+  ///   how the bytes are divided, and no row is looked at for that.
+  package init(_ binding: StoreBinding, shardBytes: Int64 = 0) throws {
+    let size = Int64(binding.store.header.pageSize) * Int64(binding.store.header.pageCount ?? 0)
+    let isOneShard = size > 0 && size <= shardBytes
     let connection = binding.store.connection
     for table in binding.layout.tables {
       for name in table.entities { entities[name] = EntityRows(count: 0, keys: nil) }
@@ -65,8 +69,12 @@ package struct StoreCensus: Sendable, Equatable {
             message: "\(table.name) has rows whose Z_ENT is not a concrete entity of this table",
             count: unknown, examples: examples))
       }
-      whole.bytes = try Self.estimate(whole, binding)
+      whole.bytes = try isOneShard ? whole.rows : Self.estimate(whole, binding)
       tables[table.name] = whole
+    }
+    if isOneShard {
+      let rows = max(1, tables.values.reduce(0) { $0 + $1.rows })
+      for name in tables.keys { tables[name]?.bytes *= max(1, size / rows) }
     }
     for join in binding.joinTables {
       joinRows[join.name] =

@@ -13,9 +13,17 @@ import SystemPackage
 package struct Planner: Sendable {
   package init() {}
 
+  /// - Parameters:
+  ///   - identity: The state of the store that the caller has just looked at; nil to look now.
+  ///   - opened: Gets the store as it was opened, before it is planned for.
   /// - Throws: ``PlanError``, `StoreError`, `ModelError`, `SQLiteError`.
-  package func plan(_ request: MigrationRequest) throws -> PlanOutcome {
-    let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
+  package func plan(
+    _ request: MigrationRequest, identity: StoreIdentity? = nil,
+    opened: (SourceStore) -> Void = { _ in }
+  ) throws -> PlanOutcome {
+    let store = try SourceStore(
+      path: request.store, snapshotFolder: request.snapshotFolder, identity: identity)
+    opened(store)
     do {
       return try plan(request, for: store)
     } catch let error as SQLiteError {
@@ -71,7 +79,8 @@ package struct Planner: Sendable {
     try destinationLayout.requireUsable()
     var context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
-      inference: inference, census: try StoreCensus(binding))
+      inference: inference,
+      census: try StoreCensus(binding, shardBytes: request.shardBytes))
     try requireKnownRows(context, binding, request)
     var conditions = RowConditions(context: context)
     let answer = try conditions.answer(request.losses)
@@ -140,7 +149,8 @@ package struct Planner: Sendable {
     try destinationLayout.requireUsable()
     let context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
-      inference: inference, census: try StoreCensus(binding))
+      inference: inference,
+      census: try StoreCensus(binding, shardBytes: request.shardBytes))
     try requireKnownRows(context, binding, request)
     return accepted(
       try MappedPlanMaker(

@@ -30,17 +30,17 @@ struct SourceModelSearch {
           Reason(reason: "metadata", message: "the store's metadata records no version hashes")
         ])
     }
-    let cached = try store.readableModel()
+    let hasCache = try store.readableModel() != nil
     for version in models {
       if var found = try match(version.hierarchy(), hashes) {
         found.versionName = version.name
-        if let cached, let own = try? match(EntityHierarchy(cached), hashes) {
+        if hasCache, let own = try? store.cachedHierarchy().flatMap({ try match($0, hashes) }) {
           found.notes += difference(given: found.hierarchy, own: own.hierarchy)
         }
         return found
       }
     }
-    if let cached, var found = try match(EntityHierarchy(cached), hashes) {
+    if hasCache, var found = try store.cachedHierarchy().flatMap({ try match($0, hashes) }) {
       found.notes.append(
         "The store's version, \(found.hierarchy.versionChecksum), is not among the models given. "
           + "The model cached in the store is used.")

@@ -40,6 +40,8 @@ public struct TableShape: Sendable, Equatable {
   public var isWithoutRowID: Bool
   public var isStrict: Bool
   public var sql: String
+  /// The keywords and names in ``sql``, ASCII letters in capitals; those in texts and comments, too.
+  public var words: Set<String>
   public var columns: [Column]
   /// The newest first.
   public var indexes: [Index]
@@ -54,6 +56,14 @@ public struct SchemaRow: Sendable, Hashable {
   public let sql: String?
 }
 
+/// The tables that one text of a schema makes. What follows from that text alone can be kept beside
+/// it: one object, one text.
+public final class SchemaForm: Sendable {
+  let shapes: [[UInt8]: TableShape]
+
+  init(_ shapes: [[UInt8]: TableShape]) { self.shapes = shapes }
+}
+
 /// What a file declares: the rows of `sqlite_master`, and the tables that they make.
 ///
 /// Names and texts are keys by their bytes, as SQLite compares them: Swift takes two spellings of an
@@ -62,11 +72,12 @@ final class DatabaseSchema {
   typealias Bytes = [UInt8]
 
   let rows: [SchemaRow]
-  let shapes: [Bytes: TableShape]
+  let form: SchemaForm
+  var shapes: [Bytes: TableShape] { form.shapes }
   private(set) var roots: [Bytes: Int64] = [:]
 
   /// Stores of one model version have one text of the schema, whichever pages their tables begin on.
-  private static let known = Mutex<[[SchemaText]: [Bytes: TableShape]]>([:])
+  private static let known = Mutex<[[SchemaText]: SchemaForm]>([:])
   private static let mostKnown = 16
 
   private struct SchemaText: Hashable {
@@ -90,16 +101,30 @@ final class DatabaseSchema {
       SchemaText(
         type: Bytes($0.type.utf8), name: Bytes($0.name.utf8), sql: $0.sql.map { Bytes($0.utf8) })
     }
-    if let shapes = Self.known.withLock({ $0[text] }) {
-      self.shapes = shapes
+    if let form = Self.known.withLock({ $0[text] }) {
+      self.form = form
       return
     }
-    let shapes = try Self.shapes(rows, connection)
-    self.shapes = shapes
+    let form = SchemaForm(try Self.shapes(rows, connection))
+    self.form = form
     Self.known.withLock { known in
       if known.count >= Self.mostKnown { known.removeAll() }
-      known[text] = shapes
+      known[text] = form
     }
+  }
+
+  /// As SQLite divides a statement: every byte beyond ASCII is one of a name.
+  private static func words(of sql: String) -> Set<String> {
+    let words = sql.utf8.split { byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x5F, 0x80...: false
+      default: true
+      }
+    }
+    return Set(
+      words.map { word in
+        String(decoding: word.map { (0x61...0x7A).contains($0) ? $0 & 0xDF : $0 }, as: UTF8.self)
+      })
   }
 
   private static func shapes(
@@ -116,7 +141,7 @@ final class DatabaseSchema {
       }
       shapes[name] = TableShape(
         kind: row[1].text ?? "", isWithoutRowID: row[2].integer != 0,
-        isStrict: row[3].integer != 0, sql: text, columns: [], indexes: [])
+        isStrict: row[3].integer != 0, sql: text, words: words(of: text), columns: [], indexes: [])
     }
     // A virtual table whose module is not here has no columns for us.
     for row in try connection.rows(
@@ -166,6 +191,9 @@ final class DatabaseSchema {
 extension Connection {
   /// Everything in `sqlite_master`, in its order.
   public func schemaRows() throws -> [SchemaRow] { try schema().rows }
+
+  /// What stores of one schema share.
+  public func schemaForm() throws -> SchemaForm { try schema().form }
 
   /// - Returns: nil where there is no table of just this name.
   public func shape(of table: String) throws -> TableShape? {

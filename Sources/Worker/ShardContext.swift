@@ -19,9 +19,7 @@ final class ShardContext {
   let targets: TargetFinder
   private let tables: DestinationTables
   private var rawTables: [SourceColumns: RawTable?] = [:]
-  private(set) var assembled: Connection?
-  private var assembledPath: FilePath?
-  private var destinationJobList: [StoreSoundness.DestinationJob]?
+  private(set) var assembled: AssembledStore?
   private var assembledTargets: TargetFinder?
   private var verifiedTables: [Shard.Subject: VerifiedTable] = [:]
   let fingerprint: [UInt8]
@@ -30,9 +28,12 @@ final class ShardContext {
   private(set) lazy var mapped = MappedContext(
     plan: plan, run: run, source: source, targets: targets)
 
-  /// - Parameter plan: Nil for the one in the run directory.
+  /// - Parameters:
+  ///   - plan: Nil for the one in the run directory.
+  ///   - source: The file that the plan says is read, where it is open.
   init(
-    run: RunDirectory, plan: MigrationPlan? = nil, policies: PolicyRegistry = PolicyRegistry()
+    run: RunDirectory, plan: MigrationPlan? = nil, policies: PolicyRegistry = PolicyRegistry(),
+    source: Connection? = nil
   ) throws {
     self.policies = policies
     self.run = run
@@ -43,7 +44,8 @@ final class ShardContext {
       throw StageError.unreadablePlan(path: run.plan.string, reason: "it has no fingerprint")
     }
     self.fingerprint = fingerprint
-    source = try Connection(path: plan.readPath, mode: .immutable)
+    let source = try source ?? Connection(path: plan.readPath, mode: .immutable)
+    self.source = source
     // 24 MiB: look-ups and index checks go over the whole file again and again.
     try source.execute("PRAGMA cache_size = -24576")
     try source.execute("PRAGMA temp_store = FILE")
@@ -65,11 +67,16 @@ final class ShardContext {
   func covered(_ table: TablePlan) throws -> CoveredTable? { try tables.covered(table) }
 
   func openAssembled(_ path: String) throws {
-    assembled = try Connection(path: path, mode: .immutable)
-    try assembled?.execute("PRAGMA cache_size = -8192")
-    try assembled?.execute("PRAGMA temp_store = FILE")
-    assembledPath = FilePath(path)
-    destinationJobList = nil
+    try openAssembled(
+      AssembledStore(
+        at: FilePath(path), modelCache: plan.control.modelCache, snapshotFolder: run.snapshot))
+  }
+
+  func openAssembled(_ store: AssembledStore) throws {
+    let connection = store.binding.store.connection
+    try connection.execute("PRAGMA cache_size = -8192")
+    try connection.execute("PRAGMA temp_store = FILE")
+    assembled = store
     verifiedTables = [:]
     // The maps of the source have served: those of the destination get their memory.
     targets.removeMaps()
@@ -81,21 +88,15 @@ final class ShardContext {
     guard let assembled else {
       throw StageError.outOfOrder("\(what) before the destination was assembled")
     }
-    return assembled
+    return assembled.binding.store.connection
   }
 
   /// What is to be asked of the assembled destination. Every process makes the same list.
   func destinationJobs() throws -> [StoreSoundness.DestinationJob] {
-    guard let assembledPath else {
+    guard let assembled else {
       throw StageError.outOfOrder("a look at the destination before it was assembled")
     }
-    let jobs =
-      try destinationJobList
-      ?? StoreSoundness.destinationJobs(
-        StoreSoundness.assembled(
-          at: assembledPath, modelCache: plan.control.modelCache, snapshotFolder: run.snapshot))
-    destinationJobList = jobs
-    return jobs
+    return assembled.jobs
   }
 
   func destinationTargets() throws -> TargetFinder {

@@ -17,18 +17,36 @@ package final class TaskRunner {
   /// Opens a run; again with the assembled store before tasks that read it. Where that fails, the
   /// tasks say why.
   ///
-  /// - Parameter plan: Nil for the one in the run directory.
-  package func open(_ run: RunDirectory, plan: MigrationPlan? = nil, assembled: String?) {
+  /// - Parameters:
+  ///   - plan: Nil for the one in the run directory.
+  ///   - source: The file that the plan says is read, where it is open.
+  package func open(
+    _ run: RunDirectory, plan: MigrationPlan? = nil, source: Connection? = nil, assembled: String?
+  ) {
     do {
       if context?.run.path != run.path {
         TemporaryFiles.useFolder(run.path.string)
-        context = try ShardContext(run: run, plan: plan, policies: policies)
+        context = try ShardContext(run: run, plan: plan, policies: policies, source: source)
       }
-      if let assembled { try context?.openAssembled(assembled) }
       failure = nil
     } catch {
       context = nil
       failure = WorkerFailure(error)
+    }
+    if let assembled { opening { try context?.openAssembled(assembled) } }
+  }
+
+  /// Gives the tasks an assembled store that others may read, too.
+  package func open(assembled: () throws -> AssembledStore) {
+    opening { try context?.openAssembled(assembled()) }
+  }
+
+  private func opening(_ body: () throws -> Void) {
+    do {
+      try body()
+    } catch {
+      context = nil
+      failure = WorkerFailure(assembled: error)
     }
   }
 

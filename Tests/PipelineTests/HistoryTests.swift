@@ -66,7 +66,7 @@ import Testing
       if run.status == 0 { break }
       try #require(run.status == -SIGKILL, "step \(step): \(run.messages)")
       kills += 1
-      step += 7
+      step += 4
       let status = try folder.godwit(["status"])
       let state = status.summary["state"] as? String
       // The first steps come before the ledger knows of the run.

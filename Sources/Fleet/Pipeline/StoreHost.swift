@@ -54,6 +54,7 @@ package final class StoreHost: Sendable {
   package func serve(input: FileDescriptor) async throws {
     // Memory that cannot be had ends this process, and neither the machine nor other stores.
     ProcessLimits.limitMemory(to: Self.mostMemory)
+    ProcessLimits.keepFreedMemory()
     let (tasks, continuation) = AsyncStream.makeStream(of: StoreTask.self)
     try OwnThread.start { self.read(input, continuation) }
     try Heartbeat.start {

@@ -26,9 +26,28 @@ enum StoreMessage: Codable {
   case done(StoreCost)
 
   /// The message as a line, its line feed included.
-  var line: [UInt8] { Array((JSONLine.text(of: self) + "\n").utf8) }
+  var line: [UInt8] {
+    switch self {
+    case .planned: Self.plannedText + [UInt8(ascii: "\n")]
+    case .recorded(nil): Self.recordedText + [UInt8(ascii: "\n")]
+    default: Array((JSONLine.text(of: self) + "\n").utf8)
+    }
+  }
+
+  // What is said of every store and always the same.
+  private static let plannedText = Array(JSONLine.text(of: StoreMessage.planned).utf8)
+  private static let recordedText = Array(
+    JSONLine.text(of: StoreMessage.recorded(failure: nil)).utf8)
 
   init?(line: [UInt8]) {
+    if line == Self.plannedText {
+      self = .planned
+      return
+    }
+    if line == Self.recordedText {
+      self = .recorded(failure: nil)
+      return
+    }
     guard let message = try? JSONDecoder().decode(Self.self, from: Data(line)) else { return nil }
     self = message
   }

@@ -3,7 +3,9 @@ import GodwitObjectModel
 extension InferredMapping {
   /// What the source store's rows must fulfil. The models leave these open; whoever has the store
   /// asks it.
-  public var rowConditions: [RowCondition] {
+  public var rowConditions: [RowCondition] { conditions.value { findRowConditions() } }
+
+  private func findRowConditions() -> [RowCondition] {
     var conditions: [RowCondition] = []
     for name in destination.order {
       guard let old = entityPairs[name], let entity = destination[name] else { continue }

@@ -26,8 +26,31 @@ public struct InferredMapping: Sendable {
 
   private var matches: [EntityName: [NameKey: EntityHierarchy.Declared]] = [:]
 
+  let conditions: Memo<[RowCondition]>
+
   /// Infers the mapping. Always succeeds: ``refusals`` names what forbids it.
   public init(source: EntityHierarchy, destination: EntityHierarchy) {
+    let pair = Pair(source: source.hashes, destination: destination.hashes)
+    self = Self.recent.output(for: pair) {
+      InferredMapping(inferring: source, to: destination)
+    }
+  }
+
+  /// Two hierarchies, told by what their copies share.
+  private struct Pair: Equatable, Sendable {
+    var source: Memo<[EntityName: VersionHash]>
+    var destination: Memo<[EntityName: VersionHash]>
+
+    static func == (a: Pair, b: Pair) -> Bool {
+      a.source === b.source && a.destination === b.destination
+    }
+  }
+
+  /// The stores of a fleet have the same few.
+  private static let recent = RecentResults<Pair, InferredMapping>(limit: 8)
+
+  private init(inferring source: EntityHierarchy, to destination: EntityHierarchy) {
+    conditions = Memo()
     self.source = source
     self.destination = destination
     matchEntities()

@@ -2,20 +2,31 @@ import GodwitObjectModel
 import GodwitSQLite
 import SystemPackage
 
-extension StoreSoundness {
-  /// Opens an assembled destination as the store that it will be once it is published.
-  ///
+/// An assembled destination, opened as the store that it will be once it is published.
+package final class AssembledStore {
+  package let binding: StoreBinding
+  /// ``StoreSoundness/destinationJobs(_:)``.
+  package private(set) lazy var jobs = StoreSoundness.destinationJobs(binding)
+  private var ownTrees: RawTrees?
+
   /// - Parameters:
   ///   - modelCache: What the destination's `Z_MODELCACHE` is to hold: its model.
   ///   - snapshotFolder: Not used: nothing of an assembled file waits in a WAL.
-  package static func assembled(
-    at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath
-  ) throws -> StoreBinding {
-    StoreBinding(
-      try SourceStore(path: path, snapshotFolder: snapshotFolder),
+  package init(at path: FilePath, modelCache: [UInt8], snapshotFolder: FilePath) throws {
+    binding = StoreBinding(
+      try SourceStore(
+        path: path, snapshotFolder: snapshotFolder, identity: StoreFiles(path).privateIdentity()),
       try EntityHierarchy(modelCache: modelCache))
   }
 
+  /// Nil where its pages are not to be read past SQLite.
+  package func trees() throws -> RawTrees? {
+    ownTrees = try ownTrees ?? RawTrees(binding.store.connection)
+    return ownTrees
+  }
+}
+
+extension StoreSoundness {
   /// What remains to be asked of a destination's rows before it is published.
   ///
   /// Every row was judged by itself when it was validated, and the digests say that these are the
@@ -28,6 +39,13 @@ extension StoreSoundness {
   ///
   /// - Returns: The same jobs in the same order for the same store and model.
   package static func destinationJobs(_ binding: StoreBinding) -> [DestinationJob] {
+    recentDestinationJobs.output(for: binding.form) { makeDestinationJobs(binding) }
+  }
+
+  private static let recentDestinationJobs =
+    RecentResults<StoreBinding.Form, [DestinationJob]>(limit: 4)
+
+  private static func makeDestinationJobs(_ binding: StoreBinding) -> [DestinationJob] {
     let questions = RowQuestions(binding)
     var scans: [[Question]] = [indexQuestions(binding)]
     var rules = memberRules(binding, questions)
@@ -57,12 +75,12 @@ extension StoreSoundness {
   }
 
   /// Something to ask of a destination's rows.
-  package struct DestinationJob {
+  package struct DestinationJob: Sendable {
     package let job: Job
     /// What makes it needless; nil where only the job itself can say.
     package let answeredBy: Answer?
 
-    package enum Answer {
+    package enum Answer: Sendable {
       /// Digests of all indexes of a table agree with those of its rows.
       case indexes(of: String, [String])
       case references(ReferenceRule)

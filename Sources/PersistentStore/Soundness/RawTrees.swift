@@ -31,9 +31,9 @@ package struct RawTrees {
     self.descriptor = descriptor
     self.pages = pages
     var roots = [Self.schema: UInt32(1)]
-    for row in try connection.rows("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 0") {
-      guard let name = row[0].text, let root = row[1].integer.flatMap(UInt32.init(exactly:)),
-        roots.updateValue(root, forKey: name) == nil
+    for row in try connection.schemaRows() where row.rootPage > 0 {
+      guard let root = UInt32(exactly: row.rootPage),
+        roots.updateValue(root, forKey: row.name) == nil
       else { return nil }
     }
     self.roots = roots
@@ -125,9 +125,8 @@ extension RawTrees {
   }
 
   private func tableNames() throws -> [String] {
-    try connection.rows(
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name"
-    ).compactMap { $0[0].text }
+    try connection.schemaRows().filter { $0.type == "table" && $0.rootPage > 0 }.map(\.name)
+      .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
   /// Adds the b-trees that nobody has looked at, which are indexes or without row ids, and the free
@@ -247,11 +246,10 @@ extension RawTrees {
     guard let shape = try connection.shape(of: name), !shape.isWithoutRowID,
       shape.kind != "virtual"
     else { return nil }
-    let words = shape.sql.uppercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }
     var table = Table(
       name: name, kinds: [],
       isPlain: shape.kind == "table" && !shape.isStrict
-        && !words.contains { ["CHECK", "GENERATED", "AS"].contains($0) })
+        && shape.words.isDisjoint(with: ["CHECK", "GENERATED", "AS"]))
     for column in shape.columns {
       var kinds: RecordFormat.Kinds =
         switch ColumnAffinity(declaredType: column.declaredType) {

@@ -44,6 +44,23 @@ package enum StoreSoundness {
   package static func jobs(
     _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, findsPlaces: Bool = true
   ) -> [Job] {
+    let input = JobInput(form: binding.form, aspects: aspects, findsPlaces: findsPlaces)
+    return recentJobs.output(for: input) {
+      makeJobs(binding, aspects: aspects, findsPlaces: findsPlaces)
+    }
+  }
+
+  private struct JobInput: Equatable, Sendable {
+    let form: StoreBinding.Form
+    let aspects: Set<StoreFinding.Kind>?
+    let findsPlaces: Bool
+  }
+
+  private static let recentJobs = RecentResults<JobInput, [Job]>(limit: 4)
+
+  private static func makeJobs(
+    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>?, findsPlaces: Bool
+  ) -> [Job] {
     var scans: [[Question]] = []
     let questions = RowQuestions(binding)
     scans.append([wholeFile])

@@ -127,10 +127,10 @@ extension StoreSoundness {
     var findings: [StoreFinding] = []
     let cached: EntityHierarchy
     do {
-      guard let model = try store.cachedModel() else {
+      guard let found = try store.cachedHierarchy() else {
         return [finding("Z_MODELCACHE has no model")]
       }
-      cached = try EntityHierarchy(model)
+      cached = found
     } catch let error as SQLiteError where !error.isOfContent {
       throw error
     } catch {
@@ -188,6 +188,12 @@ extension StoreSoundness {
 
   /// Missing indexes. Others may be there: Core Data leaves old ones behind.
   package static func indexes(_ binding: StoreBinding) throws -> [StoreFinding] {
+    try recentIndexes.output(for: binding.form) { try findMissingIndexes(binding) }
+  }
+
+  private static let recentIndexes = RecentResults<StoreBinding.Form, [StoreFinding]>(limit: 4)
+
+  private static func findMissingIndexes(_ binding: StoreBinding) throws -> [StoreFinding] {
     let connection = binding.store.connection
     var known: Set<IndexFact> = []
     let tables = Set(binding.layout.tables.map(\.name) + binding.joinTables.map(\.name))

@@ -24,6 +24,9 @@ package final class SourceStore {
   /// What is wrong with `Z_PRIMARYKEY` as a table.
   package let primaryKeyProblems: [String]
 
+  /// Of ``schemaObjects``: the same for stores of the same text.
+  let schemaForm: SchemaForm
+
   private let tableColumns: [NameKey: [(name: String, type: String)]]
 
   /// Opens a store.
@@ -32,15 +35,16 @@ package final class SourceStore {
   ///   same state of the store that is there already is used again.
   /// - Parameter alwaysClones: Reads a clone in any case: one state of the store, whoever writes to
   ///   it meanwhile.
+  /// - Parameter identity: What the caller has just looked at; nil to look now.
   /// - Throws: ``StoreError`` when the file is not a store; oddities inside of it are not errors but
   ///   ``StoreMetadata/problems`` and findings of ``StoreSoundness``.
   package init(
-    path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false
+    path: FilePath, snapshotFolder: FilePath, alwaysClones: Bool = false,
+    identity known: StoreIdentity? = nil
   ) throws {
     files = StoreFiles(path)
-    try files.checkKinds()
+    var identity = try known ?? files.identity()
     try files.checkExternalDataKinds()
-    var identity = try files.identity()
     var readPath = path
     let head = try StoreFiles.firstBytes(of: path, count: 100)
     var header = try FileHeader(path, bytes: head, size: identity.size)
@@ -57,6 +61,7 @@ package final class SourceStore {
     do {
       connection = try Connection(path: readPath.string, mode: .immutable)
       schemaObjects = try SchemaObject.all(connection)
+      schemaForm = try connection.schemaForm()
     } catch let error as SQLiteError where error.isDamage {
       throw StoreError.damaged(path, reason: error.message)
     }
@@ -111,17 +116,32 @@ extension SourceStore {
   /// nil where there is none: stores of frameworks before about 637 have no such table.
   /// - Throws: `ModelError` when what is there is no model.
   package func cachedModel() throws -> ManagedObjectModel? {
-    guard columns(of: "Z_MODELCACHE").contains(where: { $0.name == "Z_CONTENT" }),
-      let row = try connection.rows("SELECT Z_CONTENT FROM Z_MODELCACHE LIMIT 1").first,
-      let content = row[0].blob
-    else { return nil }
+    guard let content = try cacheContent() else { return nil }
     let model = try ManagedObjectModel(modelCache: content)
-    // A store of one configuration may cache the whole model.
-    let names = Set(metadata.hashedEntities)
-    guard !names.isEmpty, names.isStrictSubset(of: Set(model.entities.map(\.name))) else {
-      return model
+    return part(of: model).map { model.restricted(to: $0) } ?? model
+  }
+
+  /// The same with what follows from it.
+  package func cachedHierarchy() throws -> EntityHierarchy? {
+    guard let content = try cacheContent() else { return nil }
+    let hierarchy = try EntityHierarchy(modelCache: content)
+    return try part(of: hierarchy.model).map {
+      try EntityHierarchy(hierarchy.model.restricted(to: $0))
+    } ?? hierarchy
+  }
+
+  private func cacheContent() throws -> [UInt8]? {
+    guard columns(of: "Z_MODELCACHE").contains(where: { $0.name == "Z_CONTENT" }) else {
+      return nil
     }
-    return model.restricted(to: names)
+    return try connection.rows("SELECT Z_CONTENT FROM Z_MODELCACHE LIMIT 1").first?[0].blob
+  }
+
+  /// A store of one configuration may cache the whole model.
+  private func part(of model: ManagedObjectModel) -> Set<EntityName>? {
+    let names = Set(metadata.hashedEntities)
+    let isPart = !names.isEmpty && names.isStrictSubset(of: Set(model.entities.map(\.name)))
+    return isPart ? names : nil
   }
 
   /// Likewise, and nil, too, where what is there is no model.

@@ -61,6 +61,15 @@ extension StoreFiles {
     }
   }
 
+  /// Of a file that nobody else writes to, or knows of: no lock is taken, and no log is beside it.
+  func privateIdentity() throws -> StoreIdentity {
+    let main = try StoreFiles.mark(store)
+    return StoreIdentity(
+      size: main.size, modificationSeconds: main.modificationSeconds,
+      modificationNanoseconds: main.modificationNanoseconds, inode: main.inode, headerDigest: "",
+      walSize: 0, walSeal: "", journalSize: 0, journalDigest: "")
+  }
+
   /// Looks at the files without a lock of its own, for a caller who holds one.
   ///
   /// - Parameter hasWriter: Another process is in a transaction, so that the journal is its own.

@@ -146,9 +146,7 @@ struct PolicyCustomValidation {
 
   func run(_ index: Int) throws -> ShardSummary {
     let mapping = try context.mapped.mapping(index)
-    guard let assembled = context.assembled else {
-      throw StageError.outOfOrder("a verification before the destination was assembled")
-    }
+    let assembled = try context.openedAssembled("a verification")
     let engine = PolicyValidationEngine(
       context, mapping, DestinationKinds(context.plan),
       SourceObjects(context.mapped, mapping, stage: .link),

@@ -9,7 +9,7 @@ import GodwitSQLite
 struct SoundnessScan {
   /// The row ids that the unit goes over.
   let rowIDs: ClosedRange<Int64>
-  private let assembled: Connection
+  private let trees: () throws -> RawTrees?
   private let targets: TargetFinder
   private let table: VerifiedTable
   private let part: Int
@@ -20,7 +20,7 @@ struct SoundnessScan {
   ///   - columns: Of the rows that will be added, by place.
   ///   - rowID: The place of the row id.
   init(_ context: ShardContext, _ unit: Int, columns: [String], rowID: Int) throws {
-    assembled = try context.openedAssembled("a verification")
+    trees = { try context.assembled?.trees() }
     targets = try context.destinationTargets()
     table = try context.verifiedTable(of: unit)
     part = table.units.firstIndex(of: unit) ?? 0
@@ -47,7 +47,7 @@ struct SoundnessScan {
   func evidence() throws -> SoundnessEvidence {
     var evidence = SoundnessEvidence()
     evidence.answered = references.filter(\.isClean).map(\.job)
-    guard let keys, let trees = try RawTrees(assembled) else { return evidence }
+    guard let keys, let trees = try trees() else { return evidence }
     for (index, digest) in zip(keys.indexes, keys.digests) { evidence.keys[index.name] = digest }
     // A tree that cannot be read is a matter of its job, and of SQLite's own check.
     if part == 0, let pages = try trees.digest(ofRows: table.name) {
