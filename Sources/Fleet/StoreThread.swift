@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import GodwitWorker
+import GodwitDurableFiles
 import Synchronization
 
 /// One thread on which everything of a small store happens, its stages among it: going from thread

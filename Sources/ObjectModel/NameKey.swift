@@ -28,6 +28,14 @@ extension String {
   }
 }
 
+extension String {
+  /// The names between the dots of a key path. By scalars: to Swift a dot before a combining mark is
+  /// another character.
+  package var keyPathParts: [String] {
+    unicodeScalars.split(separator: ".", omittingEmptySubsequences: false).map { String($0) }
+  }
+}
+
 extension String? {
   /// Whether both are missing, or have the same Unicode scalars.
   public func isSameName(as other: String?) -> Bool {

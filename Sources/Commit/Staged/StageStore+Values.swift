@@ -80,7 +80,7 @@ extension StageStore {
     guard let table = layout.table(of: entity)?.name else {
       throw refused(entity, "", "the model has no such entity")
     }
-    let path = key.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+    let path = key.keyPathParts
     guard let declared = model.property(path[0], of: entity), declared.property.isStored else {
       throw refused(entity, key, "there is no such stored property")
     }

@@ -16,7 +16,7 @@ extension ExpressionCheck {
     if type == .helper("entityPolicy"), case .constant(.string(let key))? = arguments.first,
       selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:"
     {
-      missingSelector(key.split(separator: ".").first.map(String.init) ?? key)
+      missingSelector(key.keyPathParts.first { !$0.isEmpty } ?? key)
       return .unknown
     }
     if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:",

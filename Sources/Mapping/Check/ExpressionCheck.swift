@@ -325,7 +325,9 @@ extension ExpressionCheck {
     case .object(let side, let entity): return property(name, of: entity, side)
     case .value(.transformed), .value(.unknown): return .unknown
     case .value(let kind):
-      if let found = ValueSelectors.result(of: name, on: kind), !name.contains(":") { return found }
+      if let found = ValueSelectors.result(of: name, on: kind), !name.unicodeScalars.contains(":") {
+        return found
+      }
       find(
         .unknownKey, .error,
         "\(kind.description) has no key \(name)" + didYouMean(name, ValueSelectors.names(on: kind)))

@@ -21,9 +21,9 @@ extension Evaluation {
     switch selector {
     case ManagerSelector.valueForKey: return try key(try text(arguments[0]), of: receiver)
     case "valueForKeyPath:":
-      let keys = try text(arguments[0]).split(separator: ".").map { part in
-        part.hasPrefix("@")
-          ? KeyPathElement.collectionOperator(String(part.dropFirst())) : .key(String(part))
+      let keys = try text(arguments[0]).keyPathParts.filter { !$0.isEmpty }.map { part in
+        part.unicodeScalars.first == "@"
+          ? KeyPathElement.collectionOperator(String(part.unicodeScalars.dropFirst())) : .key(part)
       }
       return try follow(keys[...], from: receiver)
     case "self": return receiver

@@ -31,7 +31,8 @@ extension Evaluation {
     case .helper(.entityPolicy): return try perform(name, on: value, [])
     case .helper(let helper): return try key(name, of: helper)
     default:
-      guard !name.contains(":"), let found = try ValueMessages.perform(name, on: value, [])
+      guard !name.unicodeScalars.contains(":"),
+        let found = try ValueMessages.perform(name, on: value, [])
       else { throw EvaluationProblem.unknownKey(owner: value.kind, key: name) }
       return found
     }

@@ -45,8 +45,9 @@ extension ExpressionParser {
 
   /// A key as it stands; a selector such as `add:to:` is none.
   private func key(_ name: String, at start: Int) throws(ExpressionError) -> String {
-    guard let colon = name.firstIndex(of: ":") else { return name }
-    let place = start + name.distance(from: name.startIndex, to: colon)
+    let scalars = name.unicodeScalars
+    guard let colon = scalars.firstIndex(of: ":") else { return name }
+    let place = start + scalars.distance(from: scalars.startIndex, to: colon)
     throw failure(.unknownCharacter(":"), at: place)
   }
 

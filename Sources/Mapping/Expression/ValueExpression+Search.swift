@@ -1,3 +1,5 @@
+import GodwitObjectModel
+
 extension ValueExpression {
   /// The expressions that this one is made of, those of its predicates included.
   private var parts: [ValueExpression] {
@@ -37,7 +39,7 @@ extension ValueExpression {
       if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:",
         case .constant(.string(let path))? = arguments.first
       {
-        own = [path.split(separator: ".").first.map(String.init) ?? path]
+        own = [path.keyPathParts.first { !$0.isEmpty } ?? path]
       } else {
         own = [selector]
       }
@@ -84,7 +86,7 @@ extension ValueExpression {
       for argument in arguments {
         argument.collectKeys(&keys)
         if selector.hasPrefix("valueForKey"), case .constant(.string(let path)) = argument {
-          keys.formUnion(path.split(separator: ".").map(String.init))
+          keys.formUnion(path.keyPathParts)
         }
       }
     case .call(_, let arguments), .aggregate(let arguments):

@@ -1,4 +1,5 @@
 import GodwitKeyedArchive
+import GodwitObjectModel
 
 /// Reads expressions as `NSKeyedArchiver` writes them.
 ///
@@ -71,9 +72,11 @@ struct ExpressionArchive {
 
   private func keys(_ path: String) throws(Failure) -> [KeyPathElement] {
     var result: [KeyPathElement] = []
-    for part in path.split(separator: ".", omittingEmptySubsequences: false) {
-      let isOperator = part.hasPrefix("@")
-      let name = String(isOperator || part.hasPrefix("#") ? part.dropFirst() : part)
+    for part in path.keyPathParts {
+      let first = part.unicodeScalars.first
+      let isOperator = first == "@"
+      let name =
+        isOperator || first == "#" ? String(part.unicodeScalars.dropFirst()) : part
       guard Keywords.isWord(name) else { throw .malformed("the key path \(path)") }
       result.append(isOperator ? .collectionOperator(name) : .key(name))
     }

@@ -270,7 +270,7 @@ extension ModelRules {
     /// A composite attribute may be followed by the names of elements.
     func isKnown(_ path: String) -> Bool {
       if hierarchy.property(path, of: entity.name) != nil { return true }
-      let parts = path.split(separator: ".", omittingEmptySubsequences: false).map(String.init)
+      let parts = path.keyPathParts
       var elements = parts.first.flatMap {
         hierarchy.property($0, of: entity.name)?.property.attribute?.compositeElements
       }

@@ -87,7 +87,7 @@ extension ArchivedModelWriter {
           [("NSVariable", archive.string(name).uid), ("NSExpressionType", .integer(2))]
         ).uid
       } ?? selfExpression()
-    let isPlainKey = variable == nil && !path.contains(".")
+    let isPlainKey = variable == nil && !path.unicodeScalars.contains(".")
     return archive.object(
       "NSKeyPathExpression",
       [

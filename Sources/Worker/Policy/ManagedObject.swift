@@ -44,7 +44,7 @@ public struct ManagedObject {
 
   /// The value at the end of a path of to-one relationships; nil where one of them leads nowhere.
   public func value(forKeyPath path: String) -> Any? {
-    var keys = path.split(separator: ".").map(String.init)[...]
+    var keys = path.keyPathParts.filter { !$0.isEmpty }[...]
     var object = self
     while let key = keys.popFirst() {
       guard let found = object.engine.value(key, object.reference) else { return nil }
