@@ -32,7 +32,7 @@ def commit():
     name = git("rev-parse", "--short=10", "HEAD")
     if not name:
         return "unknown", ""
-    changed = [line for line in git("status", "--porcelain").splitlines() if not line.endswith("Benchmarks/history.jsonl")]
+    changed = [line for line in git("status", "--porcelain", "-uall").splitlines() if not line.endswith("Benchmarks/history.jsonl")]
     return name + ("+" if changed else ""), git("show", "-s", "--format=%cI", "HEAD")
 
 
