@@ -20,7 +20,7 @@ package final class DestinationTables: Sendable {
 
   private let statements: [String]
   private let state = Mutex(State())
-  /// An empty file of the schema, see ``image(_:)``.
+  /// An empty file of the schema, see ``fillBlank(reading:_:)``.
   private let blank = Mutex<Connection?>(nil)
   private static let known = Mutex<[[NameKey]: DestinationTables]>([:])
   /// A run over a fleet meets a few pairs of models; whoever meets more asks again.

@@ -36,8 +36,8 @@ package struct StoreCensus: Sendable, Equatable {
   private static let sampleSize: Int64 = 256
   private static let rowsAPlace: Int64 = 4
 
-  /// - Parameter shardBytes: What a shard may hold: of a store that is no larger it does not matter
-  ///   how the bytes are divided, and no row is looked at for that.
+  /// - Parameter shardBytes: What a shard may hold: of a store that is no larger no row is looked at for
+  ///   its size. Its bytes are those of the file, shared out by rows: enough to cut it by.
   package init(_ binding: StoreBinding, shardBytes: Int64 = 0) throws {
     let size = Int64(binding.store.header.pageSize) * Int64(binding.store.header.pageCount ?? 0)
     let isOneShard = size > 0 && size <= shardBytes

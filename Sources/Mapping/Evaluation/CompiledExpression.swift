@@ -7,10 +7,10 @@ public import GodwitSQLite
 /// included; a text that is not a valid UTF-8 keeps its bytes here, where the evaluator repairs it.
 /// One thread at a time: the registers belong to the instance.
 ///
-/// It takes constants, `$source.attribute`, `$source.toOne.attribute`, arithmetic, `CAST` between numbers and dates,
-/// `TERNARY` with comparisons of those, and the case and length of texts; attributes of other
-/// types are copied or compared with nil. Decimals are copied; arithmetic on them is the
-/// evaluator's.
+/// It takes constants, `$source.attribute`, `$source.toOne.attribute`, arithmetic, `CAST` between
+/// numbers and dates, `TERNARY` with comparisons of those, and the case and length of texts;
+/// attributes of other types are copied or compared with nil. Decimals are copied; arithmetic on
+/// them is the evaluator's.
 public final class CompiledExpression {
   /// Where the row holds an attribute, and of which type it is.
   public struct Column: Sendable, Equatable {
