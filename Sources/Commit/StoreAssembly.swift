@@ -12,11 +12,10 @@ import SystemPackage
 /// without a sync: a crash leaves a file that the next attempt deletes. Whoever publishes it syncs
 /// it first.
 ///
-/// SQLite makes the file and everything that is small. Carried tables go by its transfer
-/// optimisation: raw records and raw index entries, in order. Computed tables and their indexes are
-/// written as pages behind the file that SQLite has closed, see ``PageAssembly``. Tables that are
-/// anything unusual are inserted into through SQLite in key order, and their indexes made afterwards
-/// by sorting.
+/// SQLite makes the file and everything that is small. Tables and their indexes are written as pages
+/// behind the file that SQLite has closed, see ``PageAssembly``. Tables that are anything unusual
+/// go through SQLite: carried ones by its transfer optimisation, others in key order with their indexes
+/// made afterwards by sorting.
 package struct StoreAssembly: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
@@ -44,15 +43,23 @@ extension StoreAssembly {
   ///
   /// - Parameters:
   ///   - path: Where the new file goes; a private name that nobody else opens.
+  ///   - source: The file that the plan says is read, where it is open.
   ///   - isStopped: Asked now and then; true ends the work with a `CancellationError`.
   ///   - progress: Called now and then with the number of rows written so far.
   package func assemble(
-    at path: FilePath, isStopped: @escaping () -> Bool = { false },
+    at path: FilePath, reading source: Connection? = nil,
+    isStopped: @escaping () -> Bool = { false },
     progress: @escaping (Int64) -> Void = { _ in }
   ) throws {
     do {
-      try discard(path)
-      try write(path, RowCounter(isStopped: isStopped, progress), isStopped)
+      let rows = RowCounter(isStopped: isStopped, progress)
+      do {
+        try write(path, PageAssembly(plan: plan, run: run, source: source), rows, isStopped)
+      } catch is TreeScan.NotUnderstood {
+        // What is unusual about the source's pages, or wrong with them, SQLite knows.
+        let pages = PageAssembly(plan: plan, run: run, carriesTrees: false)
+        try write(path, pages, rows, isStopped)
+      }
     } catch let error as SQLiteError where error.isInterrupted {
       throw CancellationError()
     } catch let error as SQLiteError where error.isOutOfSpace {
@@ -70,12 +77,14 @@ extension StoreAssembly {
   }
 
   private func write(
-    _ path: FilePath, _ counter: RowCounter, _ isStopped: @escaping () -> Bool
+    _ path: FilePath, _ assembly: PageAssembly, _ counter: RowCounter,
+    _ isStopped: @escaping () -> Bool
   ) throws {
-    var rows = counter
-    var pages = PageAssembly(plan: plan, run: run)
+    try discard(path)
+    var (rows, pages) = (counter, assembly)
+    let rest = usesPages ? try take(&pages) : Rest(plan)
     if run.memory != nil {
-      try writeSmall(path, &rows, &pages, isStopped)
+      try writeSmall(path, rest, &rows, &pages, isStopped)
       try pages.write(path, &rows)
       return rows.report()
     }
@@ -89,14 +98,14 @@ extension StoreAssembly {
       PRAGMA synchronous = OFF;
       PRAGMA cache_size = -\(StoreAssembly.cacheKibibytes);
       """)
-    try file.attachImmutable(plan.readPath, as: "src")
+    if rest.readsSource { try file.attachImmutable(plan.readPath, as: "src") }
     try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     try file.execute("BEGIN EXCLUSIVE")
     let schema = SchemaWriter(file, plan: plan)
     try schema.makeTables()
-    try fill(file, schema, &rows, &pages)
+    try fill(file, schema, rest, &rows)
     try file.execute("COMMIT")
-    try file.execute("DETACH src")
+    if rest.readsSource { try file.execute("DETACH src") }
     try pages.findRoots(in: file)
     // A file whose header says WAL is opened in that mode by whoever opens it next.
     if pages.isEmpty, plan.control.isWAL { try file.execute("PRAGMA journal_mode = WAL") }
@@ -110,18 +119,16 @@ extension StoreAssembly {
   /// Writes all but the pages of a small store, out of an empty file that is made once for a pair of
   /// models and filled in memory.
   private func writeSmall(
-    _ path: FilePath, _ rows: inout RowCounter, _ pages: inout PageAssembly,
+    _ path: FilePath, _ rest: Rest, _ rows: inout RowCounter, _ pages: inout PageAssembly,
     _ isStopped: @escaping () -> Bool
   ) throws {
-    let isRead =
-      !plan.foreignTables.isEmpty || plan.tables.contains { $0.way == .carried }
-      || plan.joinTables.contains { $0.way == .carried }
-    try DestinationTables.of(plan).fillBlank(reading: isRead ? plan.readPath : nil) { file in
+    let read = rest.readsSource ? plan.readPath : nil
+    try DestinationTables.of(plan).fillBlank(reading: read) { file in
       file.setCancelCheck(isStopped)
       try file.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
       let schema = SchemaWriter(file, plan: plan)
       try schema.makeTables(isBlank: true)
-      try fill(file, schema, &rows, &pages)
+      try fill(file, schema, rest, &rows)
       // Of a file, the form is one transaction, what is in it another, a vacuum and a change to WAL
       // one each.
       let isVacuumed = try !pages.isEmpty && file.rows("PRAGMA freelist_count")[0][0] != .integer(0)
@@ -136,25 +143,46 @@ extension StoreAssembly {
     }
   }
 
+  /// What SQLite writes, by numbers in the plan.
+  private struct Rest {
+    var tables: [Int]
+    var joinTables: [Int]
+    /// Whether something of it is carried.
+    var readsSource = true
+
+    init(_ plan: MigrationPlan) {
+      tables = Array(plan.tables.indices)
+      joinTables = Array(plan.joinTables.indices)
+    }
+  }
+
+  private func take(_ pages: inout PageAssembly) throws -> Rest {
+    var rest = Rest(plan)
+    let mapped = try plan.mapped.map { _ in try MappedRows(plan: plan, run: run) }
+    try rest.tables.removeAll { number in
+      // Rows of many entity mappings need not come in the order of their keys.
+      try mapped?.ascends(table: number) ?? true
+        && pages.takes(plan.tables[number], number: number, units(of: .table(number)))
+    }
+    try rest.joinTables.removeAll { number in
+      try pages.takes(plan.joinTables[number], units(of: .joinTable(number)))
+    }
+    rest.readsSource =
+      !plan.foreignTables.isEmpty || rest.tables.contains { plan.tables[$0].way == .carried }
+      || rest.joinTables.contains { plan.joinTables[$0].way == .carried }
+    return rest
+  }
+
   /// Everything but what is written by pages.
   private func fill(
-    _ file: Connection, _ writer: SchemaWriter, _ rows: inout RowCounter,
-    _ pages: inout PageAssembly
+    _ file: Connection, _ writer: SchemaWriter, _ rest: Rest, _ rows: inout RowCounter
   ) throws {
     var schema = writer
-    let mapped = try plan.mapped.map { _ in try MappedRows(plan: plan, run: run) }
-    for (number, table) in plan.tables.enumerated() {
-      // Rows of many entity mappings need not come in the order of their keys.
-      if usesPages, mapped?.ascends(table: number) ?? true,
-        try pages.takes(table, number: number, units(of: .table(number)))
-      {
-        continue
-      }
-      try fill(table, number: number, in: file, &schema, &rows)
+    for number in rest.tables {
+      try fill(plan.tables[number], number: number, in: file, &schema, &rows)
     }
-    for (number, table) in plan.joinTables.enumerated() {
-      if usesPages, try pages.takes(table, units(of: .joinTable(number))) { continue }
-      try fill(table, number: number, in: file, &schema, &rows)
+    for number in rest.joinTables {
+      try fill(plan.joinTables[number], number: number, in: file, &schema, &rows)
     }
     try writeControlRows(in: file)
     for table in plan.foreignTables { try carry(table, in: file, &schema, &rows) }

@@ -144,12 +144,13 @@ extension StoreAttempt {
     emit(begin)
     let stop = StopFlag()
     async let assembled: Void = withTaskCancellationHandler {
-      try await onOwnThread {
+      try await onOwnThread { [opened] in
         let isStopped = {
           Pace.keep(until: { stop.isSet })
           return stop.isSet
         }
-        try assembly.assemble(at: path, isStopped: isStopped) { rows in
+        let source = opened?.source?.connection
+        try assembly.assemble(at: path, reading: source, isStopped: isStopped) { rows in
           var event = RunEvent(.assembly, stage: "assemble")
           event.rows = rows
           emit(event)

@@ -1,12 +1,12 @@
 import GodwitPlanning
 import GodwitSQLite
 
-/// A table of the destination that can be written by pages, with its indexes.
+/// A table that can be written by pages, or whose rows can be taken over from pages, with its indexes.
 package struct CoveredTable {
   /// An index, as its entries are made.
   package struct Index {
     /// One value of an entry.
-    package struct Field {
+    package struct Field: Equatable {
       /// Place in a row: 0 is the row's key, the columns of the plan follow.
       package var place: Int
       package var isDescending = false
@@ -54,7 +54,8 @@ extension CoveredTable {
     guard shape.columns.count == columns.count + (key == nil ? 0 : 1) else { return nil }
     for (number, column) in shape.columns.enumerated() {
       let columnName = column.name.columnKey
-      guard !columnName.isEmpty, column.isNullable, !column.isHidden else { return nil }
+      guard !columnName.isEmpty, column.isNullable, !column.isHidden, !column.hasDefault
+      else { return nil }
       let type = column.declaredType
       if columnName == key?.columnKey {
         guard type.uppercased() == "INTEGER", column.keyPlace == 1 else { return nil }

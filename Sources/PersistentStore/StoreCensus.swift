@@ -36,6 +36,11 @@ package struct StoreCensus: Sendable, Equatable {
   private static let sampleSize: Int64 = 256
   private static let rowsAPlace: Int64 = 4
 
+  /// 64 MiB. Rows of a smaller store are counted before a second thread is of use.
+  private static let leastDividedBytes: Int64 = 64 << 20
+  /// More than processors: keys are seldom spread evenly.
+  private static let parts = 8
+
   /// - Parameter shardBytes: What a shard may hold: of a store that is no larger no row is looked at for
   ///   its size. Its bytes are those of the file, shared out by rows: enough to cut it by.
   package init(_ binding: StoreBinding, shardBytes: Int64 = 0) throws {
@@ -45,16 +50,17 @@ package struct StoreCensus: Sendable, Equatable {
     for table in binding.layout.tables {
       for name in table.entities { entities[name] = EntityRows(count: 0, keys: nil) }
       guard binding.table(of: table.root) != nil else { continue }
-      let found = try Self.count(table, connection)
+      let found = try Self.count(
+        table, connection, parts: size < Self.leastDividedBytes ? 1 : Self.parts)
       var whole = Table(name: table.name, rows: 0, keys: nil, bytes: 0)
+      var all = EntityRows(count: 0, keys: nil)
       var unknown: Int64 = 0
       var examples: [Int64] = []
       let names = Dictionary(
         binding.hierarchy.concrete(of: table.root).map { (binding.number(of: $0), $0) },
         uniquingKeysWith: { first, _ in first })
       for (number, rows) in found {
-        whole.rows += rows.count
-        whole.keys = Self.union(whole.keys, rows.keys)
+        all = all.adding(rows)
         if let name = number.flatMap({ names[$0] }) {
           entities[name] = rows
         } else {
@@ -69,6 +75,7 @@ package struct StoreCensus: Sendable, Equatable {
             message: "\(table.name) has rows whose Z_ENT is not a concrete entity of this table",
             count: unknown, examples: examples))
       }
+      (whole.rows, whole.keys) = (all.count, all.keys)
       whole.bytes = try isOneShard ? whole.rows : Self.estimate(whole, binding)
       tables[table.name] = whole
     }
@@ -83,44 +90,17 @@ package struct StoreCensus: Sendable, Equatable {
   }
 
   /// Rows by `Z_ENT`; nil for one that is not an integer, and where there are very many.
-  private static func count(_ table: EntityTable, _ connection: Connection) throws
+  private static func count(_ table: EntityTable, _ connection: Connection, parts: Int) throws
     -> [(Int64?, EntityRows)]
   {
+    let counts = try connection.rows(
+      of: table.name, ["Z_PK", "Z_ENT"], inParts: parts, into: EntityCount()
+    ) { $1.add($0) }
     var found: [Int64?: EntityRows] = [:]
-    var (number, rows): (Int64?, EntityRows) = (nil, EntityRows(count: 0, keys: nil))
-    func end() {
-      let known = found[number]
-      found[number] = EntityRows(
-        count: rows.count + (known?.count ?? 0), keys: union(rows.keys, known?.keys))
-      rows = EntityRows(count: 0, keys: nil)
-    }
-    try connection.forEachRow(
-      of: table.name, ["Z_PK", "Z_ENT"],
-      begin: {
-        found = [:]
-        rows = EntityRows(count: 0, keys: nil)
-      },
-      { row in
-        let next = row[1].kind == .integer ? row[1].bits : nil
-        if next != number {
-          end()
-          number = found.count > 10_000 && found[next] == nil ? nil : next
-        }
-        rows.count += 1
-        // Rows come in the order of their keys.
-        rows.keys = (rows.keys?.lowerBound ?? row[0].bits)...row[0].bits
-      })
-    end()
+    for count in counts { found.merge(count.all) { $0.adding($1) } }
     return found.filter { $0.value.count > 0 }
       .sorted { ($0.key ?? .min, $0.key == nil ? 0 : 1) < ($1.key ?? .min, $1.key == nil ? 0 : 1) }
       .map { ($0.key, $0.value) }
-  }
-
-  private static func union(_ a: ClosedRange<Int64>?, _ b: ClosedRange<Int64>?)
-    -> ClosedRange<Int64>?
-  {
-    guard let a, let b else { return a ?? b }
-    return min(a.lowerBound, b.lowerBound)...max(a.upperBound, b.upperBound)
   }
 
   /// Bytes of all rows, from the average of rows taken evenly over the key range.
@@ -166,5 +146,36 @@ package struct StoreCensus: Sendable, Equatable {
     // Never more than the file holds.
     let size = Double(binding.store.header.pageSize) * Double(binding.store.header.pageCount ?? 0)
     return Int64(size > 0 ? min(estimate, size) : min(estimate, 1e15))
+  }
+}
+
+extension StoreCensus.EntityRows {
+  fileprivate func adding(_ other: Self) -> Self {
+    guard let mine = keys, let others = other.keys else {
+      return Self(count: count + other.count, keys: keys ?? other.keys)
+    }
+    return Self(
+      count: count + other.count,
+      keys: min(mine.lowerBound, others.lowerBound)...max(mine.upperBound, others.upperBound))
+  }
+}
+
+/// Counts rows that come in the order of their keys, most of them behind others of their entity.
+private struct EntityCount: Sendable {
+  private var found: [Int64?: StoreCensus.EntityRows] = [:]
+  private var number: Int64?
+  private var rows = StoreCensus.EntityRows(count: 0, keys: nil)
+
+  var all: [Int64?: StoreCensus.EntityRows] { found.merging([number: rows]) { $0.adding($1) } }
+
+  mutating func add(_ row: UnsafeMutablePointer<RawValue>) {
+    let next = row[1].kind == .integer ? row[1].bits : nil
+    if next != number {
+      found = all
+      rows = StoreCensus.EntityRows(count: 0, keys: nil)
+      number = found.count > 10_000 && found[next] == nil ? nil : next
+    }
+    rows.count += 1
+    rows.keys = (rows.keys?.lowerBound ?? row[0].bits)...row[0].bits
   }
 }

@@ -56,6 +56,9 @@ package struct MigrationRequest: Sendable {
   /// 2 MiB. No store is cut finer unless it is asked for.
   package static let leastShardBytes: Int64 = 2 << 20
 
+  /// A store of so many bytes is never cut, see ``PlanMaker``.
+  var undividedBytes: Int64 { min(shardBytes, Self.leastShardBytes) }
+
   package init(
     store: FilePath, models: [ModelVersion], destination: ModelVersion?,
     infersMapping: Bool = true, migrates: Bool = true, output: FilePath?,

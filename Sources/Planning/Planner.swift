@@ -80,7 +80,7 @@ package struct Planner: Sendable {
     var context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
       inference: inference,
-      census: try StoreCensus(binding, shardBytes: request.shardBytes))
+      census: try StoreCensus(binding, shardBytes: request.undividedBytes))
     try requireKnownRows(context, binding, request)
     var conditions = RowConditions(context: context)
     let answer = try conditions.answer(request.losses)
@@ -150,7 +150,7 @@ package struct Planner: Sendable {
     let context = PlanContext(
       store: store, source: binding.layout, destination: destinationLayout,
       inference: inference,
-      census: try StoreCensus(binding, shardBytes: request.shardBytes))
+      census: try StoreCensus(binding, shardBytes: request.undividedBytes))
     try requireKnownRows(context, binding, request)
     return accepted(
       try MappedPlanMaker(

@@ -1,3 +1,5 @@
+import Dispatch
+
 /// A table whose rows can be read from its pages, and which of their values are wanted where.
 public struct RawTable {
   public let root: UInt32
@@ -76,6 +78,31 @@ extension RawTable {
   }
 }
 
+extension RawTable {
+  /// Gives the rows of these keys.
+  ///
+  /// - Throws: ``TreeScan/NotUnderstood``, and what the visit throws.
+  @inline(__always)
+  fileprivate func forEachRow(
+    _ descriptor: Int32, _ keys: ClosedRange<Int64> = .min ... .max,
+    _ visit: (UnsafeMutablePointer<RawValue>) throws -> Void
+  ) throws {
+    guard let scan = TreeScan(descriptor: descriptor, root: root, keys: keys) else {
+      throw TreeScan.NotUnderstood()
+    }
+    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: max(1, width)) {
+      $0.initialize(repeating: .null)
+      guard let row = $0.baseAddress else { return }
+      while try scan.nextLeaf() {
+        for cell in scan.rows {
+          try read(cell, into: row)
+          try visit(row)
+        }
+      }
+    }
+  }
+}
+
 extension Connection {
   /// Gives all rows of a table in the order of their keys, from its pages where they can be read, and
   /// else by SQLite.
@@ -89,20 +116,9 @@ extension Connection {
     _ visit: (UnsafeMutablePointer<RawValue>) throws -> Void
   ) throws {
     begin()
-    if let descriptor = rawDescriptor, let raw = try RawTable(table, columns: columns, in: self),
-      let scan = TreeScan(descriptor: descriptor, root: raw.root)
-    {
+    if let descriptor = rawDescriptor, let raw = try RawTable(table, columns: columns, in: self) {
       do {
-        return try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: max(1, raw.width)) {
-          $0.initialize(repeating: .null)
-          guard let row = $0.baseAddress else { return }
-          while try scan.nextLeaf() {
-            for cell in scan.rows {
-              try raw.read(cell, into: row)
-              try visit(row)
-            }
-          }
-        }
+        return try raw.forEachRow(descriptor, visit)
       } catch is TreeScan.NotUnderstood {
         begin()
       }
@@ -111,5 +127,66 @@ extension Connection {
     try visitRows(
       columns.map { $0.map(quoted) ?? "rowid" },
       "FROM \(quoted(table)) NOT INDEXED", [], visit)
+  }
+
+  /// Gives all rows of a table, those of each part of its keys to a value of its own, where its pages can
+  /// be read by several threads; else all of them to one.
+  ///
+  /// - Parameters:
+  ///   - columns: nil for the row's key.
+  ///   - visit: Texts and blobs of the row are valid until it returns.
+  /// - Returns: The values, in the order of the keys.
+  public func rows<Part: Sendable>(
+    of table: String, _ columns: [String?], inParts parts: Int, into initial: Part,
+    _ visit: @Sendable (UnsafeMutablePointer<RawValue>, inout Part) throws -> Void
+  ) throws -> [Part] {
+    if parts > 1, let descriptor = rawDescriptor,
+      let raw = try RawTable(table, columns: columns, in: self),
+      let keys = try extent(of: table, key: "rowid")
+    {
+      let ranges = keys.divided(into: parts)
+      var found = [Result<Part, any Error>?](repeating: nil, count: ranges.count)
+      found.withUnsafeMutableBufferPointer { found in
+        // Each thread has an element of its own.
+        nonisolated(unsafe) let found = found
+        nonisolated(unsafe) let raw = raw
+        DispatchQueue.concurrentPerform(iterations: ranges.count) { number in
+          found[number] = Result {
+            var part = initial
+            try raw.forEachRow(descriptor, ranges[number]) { try visit($0, &part) }
+            return part
+          }
+        }
+      }
+      do {
+        return try found.compactMap { try $0?.get() }
+      } catch is TreeScan.NotUnderstood {}
+    }
+    var part = initial
+    try forEachRow(of: table, columns, begin: { part = initial }) { try visit($0, &part) }
+    return [part]
+  }
+
+  /// The lowest and highest key of a table, each by one search; nil where it has no rows.
+  public func extent(of table: String, key: String) throws -> ClosedRange<Int64>? {
+    let row = try rows(
+      """
+      SELECT (SELECT min(\(key)) FROM \(quoted(table))), (SELECT max(\(key)) FROM \(quoted(table)))
+      """
+    ).first
+    guard let low = row?.first?.integer, let high = row?.last?.integer else { return nil }
+    return low...high
+  }
+}
+
+extension ClosedRange<Int64> {
+  /// In ranges that are about as wide, as many as asked for at most, and meet without a gap.
+  func divided(into parts: Int) -> [Self] {
+    let width = UInt64(bitPattern: upperBound &- lowerBound)
+    let each = width / UInt64(Swift.max(parts, 1)) + 1
+    return (0..<UInt64(Swift.max(parts, 1))).prefix { $0 <= width / each }.map { part in
+      let low = lowerBound &+ Int64(bitPattern: part * each)
+      return low...(width - part * each < each ? upperBound : low &+ Int64(bitPattern: each - 1))
+    }
   }
 }

@@ -96,7 +96,9 @@ final class DatabaseSchema {
       return SchemaRow(
         type: type, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
     }
-    for row in rows where row.type == "table" { roots[Bytes(row.name.utf8)] = row.rootPage }
+    for type in ["index", "table"] {
+      for row in rows where row.type == type { roots[Bytes(row.name.utf8)] = row.rootPage }
+    }
     let text = rows.map {
       SchemaText(
         type: Bytes($0.type.utf8), name: Bytes($0.name.utf8), sql: $0.sql.map { Bytes($0.utf8) })
@@ -200,9 +202,9 @@ extension Connection {
     try schema().shapes[DatabaseSchema.Bytes(table.utf8)]
   }
 
-  /// The page at which a table's tree begins; nil for a table that has none.
-  public func rootPage(of table: String) throws -> UInt32? {
-    try schema().roots[DatabaseSchema.Bytes(table.utf8)].flatMap { UInt32(exactly: $0) }.flatMap {
+  /// The page at which the tree of a table or an index begins; nil for one that has none.
+  public func rootPage(of name: String) throws -> UInt32? {
+    try schema().roots[DatabaseSchema.Bytes(name.utf8)].flatMap { UInt32(exactly: $0) }.flatMap {
       $0 > 0 ? $0 : nil
     }
   }

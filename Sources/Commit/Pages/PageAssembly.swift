@@ -5,16 +5,18 @@ import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
-/// The computed tables of a store that are written by pages, once SQLite has made all the rest.
+/// The tables of a store that are written by pages, once SQLite has made all the rest.
 ///
 /// SQLite leaves each of them and its indexes as an empty root page. What comes then is a merge of
-/// checkpoints, encoded, sorted and appended: no journal, no cache, no page looked at twice.
+/// checkpoints, encoded, sorted and appended, or the source's own rows and index entries: no journal,
+/// no cache, no page looked at twice.
 struct PageAssembly {
   private struct Task {
     enum Source {
       /// With its number in the plan.
       case table(TablePlan, Int)
       case joinTable(JoinTablePlan)
+      case carried(CarriedTrees)
     }
 
     var source: Source
@@ -28,13 +30,23 @@ struct PageAssembly {
 
   private let plan: MigrationPlan
   private let run: RunDirectory
+  private let carriesTrees: Bool
   private let tables: DestinationTables
+  /// Opened for the first carried table where it is not.
+  private var source: Connection?
   private var tasks: [Task] = []
   private var roots: [NameKey: UInt32] = [:]
 
-  init(plan: MigrationPlan, run: RunDirectory) {
+  /// - Parameters:
+  ///   - source: The source, where it is open.
+  ///   - carriesTrees: False where SQLite is to read the source.
+  init(
+    plan: MigrationPlan, run: RunDirectory, source: Connection? = nil, carriesTrees: Bool = true
+  ) {
     self.plan = plan
     self.run = run
+    self.source = source
+    self.carriesTrees = carriesTrees
     tables = DestinationTables.of(plan)
   }
 }
@@ -42,19 +54,46 @@ struct PageAssembly {
 extension PageAssembly {
   var isEmpty: Bool { tasks.isEmpty }
 
-  /// Takes a table over, unless it is not computed or has something that takes SQLite. Its rows
-  /// must come in the order of their keys.
+  /// Takes a table over, unless it has something that takes SQLite. Computed rows must come in the
+  /// order of their keys.
   mutating func takes(_ table: TablePlan, number: Int, _ units: [Int]) throws -> Bool {
-    guard table.way == .computed, let covered = try tables.covered(table) else { return false }
-    tasks.append(Task(source: .table(table, number), table: covered, units: units))
-    return true
+    guard let covered = try tables.covered(table) else { return false }
+    switch table.way {
+    case .computed:
+      tasks.append(Task(source: .table(table, number), table: covered, units: units))
+      return true
+    case .carried:
+      return try carries(
+        covered, from: table.sourceTable, key: "Z_PK",
+        columns: ["Z_ENT", "Z_OPT"] + table.carriedColumns, units)
+    case .empty, .removed: return false
+    }
   }
 
   mutating func takes(_ table: JoinTablePlan, _ units: [Int]) throws -> Bool {
-    guard table.way == .computed,
-      let covered = try tables.covered(table.name, key: nil, columns: table.columns)
+    guard let covered = try tables.covered(table.name, key: nil, columns: table.columns) else {
+      return false
+    }
+    switch table.way {
+    case .computed:
+      tasks.append(Task(source: .joinTable(table), table: covered, units: units))
+      return true
+    case .carried:
+      return try carries(
+        covered, from: table.sourceTable, key: nil, columns: table.carriedColumns, units)
+    case .empty, .removed: return false
+    }
+  }
+
+  private mutating func carries(
+    _ table: CoveredTable, from name: String?, key: String?, columns: [String], _ units: [Int]
+  ) throws -> Bool {
+    guard carriesTrees, let name else { return false }
+    let source = try source ?? Connection(path: plan.readPath, mode: .immutable)
+    self.source = source
+    guard let trees = try CarriedTrees(table, from: name, key: key, columns: columns, in: source)
     else { return false }
-    tasks.append(Task(source: .joinTable(table), table: covered, units: units))
+    tasks.append(Task(source: .carried(trees), table: trees.table, units: units))
     return true
   }
 
@@ -110,8 +149,27 @@ extension PageAssembly {
             try rows.add()
           }
         }
+      case .carried(let trees):
+        try trees.forEachRow { row in
+          try rows.add()
+          return try pages.append(key: row.key, row.record)
+        }
       }
       try pages.finish { violation(of: $0, in: task.table, by: $1) }
+      if case .carried(let trees) = task.source { try fill(trees, feed) }
+    }
+  }
+
+  private func fill(_ trees: CarriedTrees, _ feed: TreeFeed) throws {
+    try trees.forEachIndex { index in
+      guard let root = roots[NameKey(index.name)] else {
+        throw CommitError.unusablePlan("\(index.name) went missing from sqlite_master")
+      }
+      feed.begin(.index, root: root)
+    } entry: {
+      try feed.append($0)
+    } end: {
+      try feed.end()
     }
   }
 

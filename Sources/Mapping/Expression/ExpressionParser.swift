@@ -22,6 +22,7 @@ struct ExpressionParser {
   private(set) var token: ExpressionToken
   private(set) var offset: Int
   private var openLevels = 0
+  private var mostLevels = 0
 
   init(_ text: String) throws(ExpressionError) {
     self.text = text
@@ -30,15 +31,30 @@ struct ExpressionParser {
   }
 
   mutating func wholeValue() throws(ExpressionError) -> ValueExpression {
-    let piece = try parseOr()
+    let found = try value(parseOr())
     try expectEnd()
-    return try value(piece)
+    try expectReadable(ExpressionPrinter.text(found))
+    return found
   }
 
   mutating func wholePredicate() throws(ExpressionError) -> PredicateExpression {
-    let piece = try parseOr()
+    let found = try predicate(parseOr())
     try expectEnd()
-    return try predicate(piece)
+    try expectReadable(ExpressionPrinter.text(found))
+    return found
+  }
+
+  /// What is written has parentheses that what was read need not have had. Beside the bound they could
+  /// make it unreadable.
+  private func expectReadable(_ written: @autoclosure () -> String) throws(ExpressionError) {
+    // A level has up to three when it is written.
+    guard mostLevels > ExpressionLimits.depth / 2 / 3 else { return }
+    var again = try ExpressionParser(written())
+    do {
+      _ = try again.parseOr()
+    } catch where error.problem == .tooDeep {
+      throw failure(.tooDeep, at: 0)
+    }
   }
 
   private func expectEnd() throws(ExpressionError) {
@@ -117,6 +133,7 @@ extension ExpressionParser {
     // Each open parenthesis costs a dozen stack frames, so it has a bound of its own.
     guard openLevels < ExpressionLimits.depth / 2 else { throw failure(.tooDeep) }
     openLevels += 1
+    mostLevels = max(mostLevels, openLevels)
     defer { openLevels -= 1 }
     return try parse(&self)
   }

@@ -3,7 +3,6 @@ import GodwitSQLite
 
 /// One ``ReferenceRule``, compiled for the rows of its table.
 struct ReferenceScan {
-  let job: Int
   private(set) var isClean = true
   private let place: Int
   private let target: Int
@@ -18,7 +17,7 @@ struct ReferenceScan {
 
   /// Nil where the rule cannot be judged by these columns.
   init?(
-    _ rule: ReferenceRule, job: Int, _ columns: [String], _ target: Int, _ map: TargetFinder.Map?
+    _ rule: ReferenceRule, _ columns: [String], _ target: Int, _ map: TargetFinder.Map?
   ) {
     let places = [rule.column, rule.entityColumn, rule.orderColumn].map { name in
       name.map { columns.firstIndex(of: $0) } ?? -1
@@ -26,7 +25,6 @@ struct ReferenceScan {
     guard let place = places[0], let entityPlace = places[1], let orderPlace = places[2],
       (rule.allowed + (rule.entities ?? [])).allSatisfy(ProgramTable.numbers.contains)
     else { return nil }
-    self.job = job
     self.place = place
     self.entityPlace = entityPlace
     self.orderPlace = orderPlace
@@ -79,8 +77,7 @@ extension ReferenceScan {
       try targets.expect(overflow ? .max : width, inTable: target)
     }
     guard
-      var scan = ReferenceScan(
-        rule, job: 0, [rule.column], target, targets.map(ofTable: target))
+      var scan = ReferenceScan(rule, [rule.column], target, targets.map(ofTable: target))
     else { return false }
     try file.forEachRow(of: rule.table, [rule.column]) { try scan.check($0, targets) }
     return scan.isClean

@@ -15,6 +15,8 @@ struct SoundnessScan {
   private let part: Int
   private var keys: IndexKeys?
   private var references: [ReferenceScan] = []
+  /// Which of the destination's jobs each of them answers.
+  private var jobs: [Int] = []
 
   /// - Parameters:
   ///   - columns: Of the rows that will be added, by place.
@@ -31,9 +33,9 @@ struct SoundnessScan {
       else { continue }
       let target = try targets.table(rule.target)
       try targets.expect(table.width, inTable: target)
-      if let scan = ReferenceScan(rule, job: number, columns, target, targets.map(ofTable: target))
-      {
+      if let scan = ReferenceScan(rule, columns, target, targets.map(ofTable: target)) {
         references.append(scan)
+        jobs.append(number)
       }
     }
   }
@@ -46,7 +48,7 @@ struct SoundnessScan {
   /// Reads the unit's share of the b-trees. All rows must have been added.
   func evidence() throws -> SoundnessEvidence {
     var evidence = SoundnessEvidence()
-    evidence.answered = references.filter(\.isClean).map(\.job)
+    evidence.answered = zip(references, jobs).filter(\.0.isClean).map(\.1)
     guard let keys, let trees = try trees() else { return evidence }
     for (index, digest) in zip(keys.indexes, keys.digests) { evidence.keys[index.name] = digest }
     // A tree that cannot be read is a matter of its job, and of SQLite's own check.
@@ -107,18 +109,5 @@ struct VerifiedTable {
       let low = part == 0 ? Int64.min : extent.lowerBound + each * Int64(part)
       return low...(part == parts - 1 ? .max : extent.lowerBound + each * Int64(part + 1) - 1)
     }
-  }
-}
-
-extension Connection {
-  /// The lowest and highest key of a table, each by one search; nil where it has no rows.
-  func extent(of table: String, key: String) throws -> ClosedRange<Int64>? {
-    let row = try rows(
-      """
-      SELECT (SELECT min(\(key)) FROM \(quoted(table))), (SELECT max(\(key)) FROM \(quoted(table)))
-      """
-    ).first
-    guard let low = row?.first?.integer, let high = row?.last?.integer else { return nil }
-    return low...high
   }
 }
