@@ -84,7 +84,7 @@ extension RawTable {
   /// - Throws: ``TreeScan/NotUnderstood``, and what the visit throws.
   @inline(__always)
   fileprivate func forEachRow(
-    _ descriptor: Int32, _ keys: ClosedRange<Int64> = .min ... .max,
+    _ descriptor: Int32, _ keys: ClosedRange<Int64>,
     _ visit: (UnsafeMutablePointer<RawValue>) throws -> Void
   ) throws {
     guard let scan = TreeScan(descriptor: descriptor, root: root, keys: keys) else {
@@ -118,7 +118,7 @@ extension Connection {
     begin()
     if let descriptor = rawDescriptor, let raw = try RawTable(table, columns: columns, in: self) {
       do {
-        return try raw.forEachRow(descriptor, visit)
+        return try raw.forEachRow(descriptor, .min ... .max, visit)
       } catch is TreeScan.NotUnderstood {
         begin()
       }

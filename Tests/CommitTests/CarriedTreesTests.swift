@@ -64,7 +64,9 @@ import Testing
     let trees = try #require(try carried(table, source))
     #expect(trees.table.indexes.map(\.name) == ["Z_Carried_byB"])
     var names: [String] = []
-    try trees.forEachIndex { names.append($0.name) } entry: { _ in
+    try trees.forEachIndex {
+      names.append($0.name)
+    } entry: { _ in
     } end: {
     }
     #expect(names == ["ZCARRIED_ZA_INDEX"])

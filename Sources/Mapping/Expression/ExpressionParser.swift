@@ -52,7 +52,7 @@ struct ExpressionParser {
     var again = try ExpressionParser(written())
     do {
       _ = try again.parseOr()
-    } catch where error.problem == .tooDeep {
+    } catch  where error.problem == .tooDeep {
       throw failure(.tooDeep, at: 0)
     }
   }
