@@ -58,7 +58,9 @@ let package = Package(
       ], path: "Tests/StoreFixtures"),
     .executableTarget(
       name: "godwit-fixtures",
-      dependencies: ["StoreFixtures", ours("ObjectModel"), argumentParser],
+      dependencies: [
+        "StoreFixtures", ours("ObjectModel"), ours("Digests"), ours("SQLite"), argumentParser,
+      ],
       path: "Tests/FixtureTool"),
     // The executable of a team with policies, for trials and the benchmark.
     .executableTarget(

@@ -1,4 +1,3 @@
-private import Glibc
 public import GodwitDigests
 
 /// What a page is, as pointer maps number it.
@@ -44,15 +43,12 @@ public struct DatabasePages {
   /// - Returns: nil when the header says what only SQLite should read, or another length than the
   ///   file has.
   public init?(descriptor: Int32) {
-    var bytes = [UInt8](repeating: 0, count: DatabaseHeader.byteCount)
-    var status = stat()
-    guard pread(descriptor, &bytes, bytes.count, 0) == bytes.count, fstat(descriptor, &status) == 0,
-      let header = DatabaseHeader(bytes), header.isRawReadable,
-      let count = header.pageCount.flatMap({ UInt32(exactly: $0) }),
-      Int64(count) * Int64(header.pageSize) == Int64(status.st_size)
+    guard let file = RawFile(descriptor: descriptor),
+      let count = file.header.pageCount.flatMap({ UInt32(exactly: $0) }),
+      Int64(count) * Int64(file.header.pageSize) == file.size
     else { return nil }
     self.descriptor = descriptor
-    self.header = header
+    header = file.header
     lastPage = count
   }
 }

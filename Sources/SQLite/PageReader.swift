@@ -1,5 +1,24 @@
 private import Glibc
 
+/// A database file whose pages may be read past SQLite.
+struct RawFile {
+  let header: DatabaseHeader
+  let size: Int64
+
+  var lastPage: UInt32 { UInt32(clamping: size / Int64(header.pageSize)) }
+
+  /// - Returns: nil when the file's header says what only SQLite should read.
+  init?(descriptor: Int32) {
+    var bytes = [UInt8](repeating: 0, count: DatabaseHeader.byteCount)
+    var status = stat()
+    guard pread(descriptor, &bytes, bytes.count, 0) == bytes.count, fstat(descriptor, &status) == 0,
+      let header = DatabaseHeader(bytes), header.isRawReadable
+    else { return nil }
+    self.header = header
+    size = Int64(status.st_size)
+  }
+}
+
 /// Pages of a database file that nobody writes to, read past SQLite.
 ///
 /// Rows of a store that was filled in order lie in ascending pages, so pages that follow the one

@@ -1,5 +1,3 @@
-private import Glibc
-
 /// The rows of a table, or the entries of an index, in the order of the b-tree, read from the file's
 /// own pages.
 ///
@@ -46,7 +44,7 @@ public final class TreeScan {
   }
 
   /// SQLite's own bound: `BTCURSOR_MAX_DEPTH`.
-  private static let mostLevels = 20
+  static let mostLevels = 20
 
   private let kind: Kind
   private let pages: PageReader
@@ -85,17 +83,13 @@ public final class TreeScan {
     _ kind: Kind = .table, descriptor: Int32, root: UInt32,
     keys: ClosedRange<Int64> = .min ... .max, ledger: PageLedger? = nil
   ) {
-    var bytes = [UInt8](repeating: 0, count: DatabaseHeader.byteCount)
-    var status = stat()
-    guard pread(descriptor, &bytes, bytes.count, 0) == bytes.count, fstat(descriptor, &status) == 0,
-      let header = DatabaseHeader(bytes), header.isRawReadable, root > 0
-    else { return nil }
+    guard let file = RawFile(descriptor: descriptor), root > 0 else { return nil }
+    let header = file.header
     self.kind = kind
-    let lastPage = UInt32(clamping: Int64(status.st_size) / Int64(header.pageSize))
-    pages = PageReader(descriptor: descriptor, pageSize: header.pageSize, lastPage: lastPage)
+    pages = PageReader(descriptor: descriptor, pageSize: header.pageSize, lastPage: file.lastPage)
     overflowPages = PageReader(
-      descriptor: descriptor, pageSize: header.pageSize, lastPage: lastPage)
-    cellFormat = CellFormat(kind, usable: header.usableBytes, fileSize: Int(status.st_size))
+      descriptor: descriptor, pageSize: header.pageSize, lastPage: file.lastPage)
+    cellFormat = CellFormat(kind, usable: header.usableBytes, fileSize: Int(file.size))
     self.root = root
     self.keys = keys
     self.ledger = ledger

@@ -9,7 +9,7 @@ struct GodwitFixtures: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "godwit-fixtures",
     abstract: "Write Core Data stores full of seeded objects.",
-    subcommands: [MakeFleet.self, MakeStore.self, BenchStoreCommand.self])
+    subcommands: [MakeFleet.self, MakeStore.self, BenchStoreCommand.self, CompareRows.self])
 }
 
 extension RecipesFleet.Version: ExpressibleByArgument {}

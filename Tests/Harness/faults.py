@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from . import chains, ground, ledger, tool
+from . import chains, ground, ledger, preload, tool
 
 # What a run may end with. Nothing is damaged, and nobody has used the command wrongly.
 MODES = {"EIO": (1, {0, 74}), "ENOSPC": (2, {0, 75}), "EMFILE": (3, {0, 69, 74, 75, 78}),
@@ -26,21 +26,6 @@ MODES = {"EIO": (1, {0, 74}), "ENOSPC": (2, {0, 75}), "EMFILE": (3, {0, 69, 74, 
 # second reason. Who cannot ask whether somebody waits for a lease must take it that somebody does.
 EXCUSED = {("EINTR", "fsync"): 74, ("EINTR", "fdatasync"): 74, ("ENOSPC", "open64"): 74, ("EIO", "fcntl"): 75}
 PLAN = "QQII512s"
-
-
-def shim(folder):
-    """Compiles the library that is preloaded."""
-    beside = os.path.join(os.path.dirname(os.path.realpath(shutil.which("swift") or "/")), "clang")
-    compiler = beside if os.path.exists(beside) else shutil.which("cc") or shutil.which("clang")
-    if not compiler:
-        sys.exit("There is no C compiler. Install clang or gcc.")
-    path = os.path.join(folder, "faults.so")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "faults.c")
-    made = subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-w", "-o", path, source, "-ldl"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if made.returncode:
-        sys.exit(made.stdout.decode(errors="replace"))
-    return path
 
 
 class Subject:
@@ -163,7 +148,7 @@ def main(arguments=None):
     with ground.workspace("faults") as folder:
         found = [s.prepare(os.path.join(folder, "of-" + s.name)) for s in subjects(folder, options.rows)
                  if options.only in (None, s.name)]
-        _state.update(subjects=found, library=shim(folder), folder=folder)
+        _state.update(subjects=found, library=preload.shim(folder, "faults"), folder=folder)
         with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
             for number, subject in enumerate(found):
                 for mode in options.modes:

@@ -327,6 +327,29 @@ private func holds(_ text: String) throws -> Bool {
 }
 
 @Suite struct `A decimal number` {
+  /// Amounts of every number of digits, and any bits at all.
+  @Test func `is the shortest one that reads back as the double, and back`() throws {
+    var random = Seeded(seed: 61)
+    var places = [1.0]
+    for _ in 0..<24 { places.append(places[places.count - 1] * 10) }
+    for number in 0..<60_000 {
+      let digits = Double(random.next() >> UInt64(random.below(60)))
+      let real: Double =
+        switch number % 4 {
+        case 0: digits / places[random.below(25)]
+        case 1: -(digits / places[random.below(25)]).nextUp
+        case 2: digits * places[random.below(25)]
+        default: Double(bitPattern: random.next())
+        }
+      guard real.isFinite, abs(real) < 1e120 else { continue }
+      let found = DecimalNumber(real: real)
+      #expect(found == DecimalNumber(text: real.description), "\(real)")
+      guard let found else { continue }
+      let text = "\(found.isNegative ? "-" : "")\(found.mantissa)e\(found.exponent)"
+      #expect(found.double == Double(text), "\(text)")
+    }
+  }
+
   @Test(arguments: [
     ("0.1 + 0.2", "0.3"), ("1 / 3", "0." + String(repeating: "3", count: 38)),
     ("2 / 3", "0." + String(repeating: "6", count: 37) + "7"),
@@ -337,7 +360,8 @@ private func holds(_ text: String) throws -> Bool {
     ("12345678901234567890 * 98765432109876543210", "1219326311370217952237463801111263526900"),
     ("1 - 1", "0"), ("0 / 7", "0"), ("-1 / 8", "-0.125"),
     ("7.5 % 2", "1.5"), ("-7.5 % 2", "-1.5"), ("7.5 % -2", "1.5"), ("-4 % 2", "0"),
-    ("5 % 1e50", "5"), ("1e38 % 7", "2"), ("1e100 % 7", "4"),
+    ("5e-129 + 0", "0." + String(repeating: "0", count: 127) + "1"), ("4e-129 + 0", "0"),
+    ("9e-324 + 0", "0"), ("5 % 1e50", "5"), ("1e38 % 7", "2"), ("1e100 % 7", "4"),
     ("99999999999999999999999999999999999999 % 1e37", String(repeating: "9", count: 37)),
   ])
   func `reckons with 38 digits`(text: String, expected: String) throws {

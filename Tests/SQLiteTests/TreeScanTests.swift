@@ -74,15 +74,39 @@ private struct DrawnTable {
     row.initialize(repeating: .null, count: 4)
     var rows: [[SQLiteValue]] = []
     while try scan.nextLeaf() {
-      for cell in scan.rows {
-        guard RecordFormat.scatter(record: cell.record, into: row, places: places, count: 4) else {
-          throw TreeScan.NotUnderstood()
-        }
-        row[0] = .integer(cell.key)
-        rows.append((0..<4).map { SQLiteValue(row[$0]) })
-      }
+      for cell in scan.rows { rows.append(try Self.values(cell, places, row)) }
     }
     return rows
+  }
+
+  private static func values(
+    _ cell: TreeScan.Cell, _ places: [Int32], _ row: UnsafeMutablePointer<RawValue>
+  ) throws -> [SQLiteValue] {
+    for place in 0..<4 { row[place] = .null }
+    guard RecordFormat.scatter(record: cell.record, into: row, places: places, count: 4) else {
+      throw TreeScan.NotUnderstood()
+    }
+    row[0] = .integer(cell.key)
+    return (0..<4).map { SQLiteValue(row[$0]) }
+  }
+
+  /// Each of these keys that there is a row of, looked up by itself; nil for one that SQLite must read.
+  func sought(_ wanted: [Int64]) throws -> [Int64: [SQLiteValue]?] {
+    let file = try #require(FileHandle(forReadingAtPath: path))
+    let seek = try #require(TreeSeek(descriptor: file.fileDescriptor, root: root))
+    let row = UnsafeMutablePointer<RawValue>.allocate(capacity: 4)
+    defer { row.deallocate() }
+    row.initialize(repeating: .null, count: 4)
+    var found: [Int64: [SQLiteValue]?] = [:]
+    for key in wanted {
+      do {
+        guard let cell = try seek.row(key) else { continue }
+        found[key] = .some(try Self.values(cell, [1, -1, 2, 3], row))
+      } catch is TreeScan.NotUnderstood {
+        found[key] = .some(nil)
+      }
+    }
+    return found
   }
 }
 
@@ -111,6 +135,56 @@ private struct DrawnTable {
         }
       }
     }
+  }
+
+  @Test(arguments: 0..<shapes.count)
+  func `finds each row that SQLite finds, and no other`(shape: Int) throws {
+    let (pageSize, autoVacuum) = Self.shapes[shape]
+    for (number, kind) in DrawnTable.Keys.allCases.enumerated() {
+      let table = try DrawnTable(
+        pageSize: pageSize, autoVacuum: autoVacuum, keys: kind, rows: 900,
+        seed: UInt64(number + 50))
+      let rows = Dictionary(
+        uniqueKeysWithValues: try table.stepped(.min ... .max).map { ($0[0].integer ?? 0, $0) })
+      let near = table.keys.flatMap { [$0, $0 &- 1, $0 &+ 1] }
+      let found = try table.sought((near + [0, .min, .max]).shuffled())
+      #expect(Set(found.keys) == Set(rows.keys))
+      var read = 0
+      for case let (key, values?) in found {
+        #expect(values == rows[key])
+        read += 1
+      }
+      // Rows with pages of their own are for SQLite.
+      #expect(read > rows.count / 2)
+    }
+  }
+
+  /// Where keys do not ascend, every search finds what its own steps lead to.
+  @Test func `finds rows of a file as SQLite does where a scan understands all of it`() throws {
+    var generator = SeededGenerator(seed: 8)
+    let table = try DrawnTable(pageSize: 512, autoVacuum: 2, keys: .sparse, rows: 120, seed: 3)
+    let sound = try Data(contentsOf: URL(filePath: table.path))
+    var (equal, left) = (0, 0)
+    for _ in 0..<600 {
+      var bytes = sound
+      for _ in 0..<Int.random(in: 1...4, using: &generator) {
+        let place = Int.random(in: 512..<bytes.count, using: &generator)
+        bytes[place] = UInt8.random(in: 0...255, using: &generator)
+      }
+      try bytes.write(to: URL(filePath: table.path))
+      let found = try table.sought(table.keys)
+      guard (try? table.scanned(.min ... .max)) != nil else { continue }
+      for key in table.keys {
+        guard let values = found[key] ?? .some([]) else {
+          left += 1
+          continue
+        }
+        guard let stepped = try? table.stepped(key...key) else { continue }
+        #expect(values == stepped.first ?? [])
+        equal += 1
+      }
+    }
+    #expect(equal > 5_000 && left > 100)
   }
 
   @Test func `gives the rows that SQLite gives or none, whatever a file says`() throws {

@@ -9,8 +9,8 @@ public import GodwitSQLite
 ///
 /// It takes constants, `$source.attribute`, `$source.toOne.attribute`, arithmetic, `CAST` between
 /// numbers and dates, `TERNARY` with comparisons of those, and the case and length of texts;
-/// attributes of other types are copied or compared with nil. Decimals are copied; arithmetic on
-/// them is the evaluator's.
+/// attributes of other types are copied or compared with nil. Decimals are reckoned with, and neither
+/// compared nor cast.
 public final class CompiledExpression {
   /// Where the row holds an attribute, and of which type it is.
   public struct Column: Sendable, Equatable {
@@ -115,6 +115,9 @@ public final class CompiledExpression {
       case .arithmetic:
         registers[Int(instruction.target)] = try CompiledArithmetic.apply(
           instruction.operation, a, registers[Int(instruction.b)])
+      case .decimal:
+        registers[Int(instruction.target)] = try CompiledDecimal.apply(
+          instruction.operation, a, registers[Int(instruction.b)])
       case .compare:
         registers[Int(instruction.target)] = .integer(
           CompiledArithmetic.compare(instruction.comparison, a, registers[Int(instruction.b)])
@@ -202,8 +205,8 @@ struct CompiledInstruction: BitwiseCopyable {
     case not
     /// target ← a as a real: seconds.
     case date
-    /// target ← a, the operation or comparison, b
-    case arithmetic, compare
+    /// target ← a, the operation or comparison, b; the second in decimal numbers
+    case arithmetic, decimal, compare
     /// target ← the text a, changed as the operation number `place` does.
     case text
     /// target ← a as a column of the type holds it.
@@ -296,6 +299,7 @@ enum CompiledArithmetic {
       guard narrow.isFinite else { throw .outOfRange(.float, isTooLarge: wide > 0) }
       return .real(narrow)
     case .date: return value.kind == .real ? numeric(value.real) : value
+    case .decimal: return try CompiledDecimal.assign(value)
     default: return value
     }
   }

@@ -23,6 +23,8 @@ struct CompiledExpressionBuilder {
     /// An integer or a real; which, the row tells.
     case number
     case date
+    /// What was reckoned with a decimal number; see ``CompiledDecimal``.
+    case decimal
     case null
     /// Copied as it is, or compared with nil.
     case other(AttributeType)
@@ -156,13 +158,17 @@ struct CompiledExpressionBuilder {
     _ operation: Number.Operation, _ left: ValueExpression, _ right: ValueExpression
   ) -> Value? {
     let start = free
-    guard let a = value(left), let b = value(right), a.kind == .number || a.kind == .null,
-      b.kind == .number || b.kind == .null
-    else { return nil }
+    guard let a = value(left), let b = value(right) else { return nil }
+    let decimals: [Kind] = [.decimal, .other(.decimal)]
+    let isDecimal = decimals.contains(a.kind) || decimals.contains(b.kind)
+    let taken = [.number, .null] + (isDecimal ? decimals : [])
+    guard taken.contains(a.kind), taken.contains(b.kind) else { return nil }
     free = start
     let target = temporary()
-    emit(.arithmetic, operation: operation, target: target, a: a.register, b: b.register)
-    return (target, .number)
+    emit(
+      isDecimal ? .decimal : .arithmetic, operation: operation, target: target, a: a.register,
+      b: b.register)
+    return (target, isDecimal ? .decimal : .number)
   }
 
   private mutating func text(
@@ -308,7 +314,8 @@ struct CompiledExpressionBuilder {
     switch (value.kind, type) {
     case (.null, _): return value.register
     case (.number, .integer16), (.number, .integer32), (.number, .integer64), (.number, .boolean),
-      (.number, .double), (.number, .float), (.date, .date):
+      (.number, .double), (.number, .float), (.number, .decimal), (.decimal, .decimal),
+      (.date, .date):
       let target = temporary()
       guard let column = CompiledType(type) else { return nil }
       emit(.assign, type: column, target: target, a: value.register)

@@ -46,7 +46,28 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
   /// too large, or no number.
   public init?(real: Double) {
     guard real.isFinite else { return nil }
-    self.init(text: real.description)
+    if let short = DecimalNumber(short: real) {
+      self = short
+    } else {
+      self.init(text: real.description)
+    }
+  }
+
+  /// A double that is the nearest to a decimal of at most 15 digits, which no other such decimal is: the
+  /// shortest one, then, found without a text.
+  private init?(short real: Double) {
+    var (places, scale) = (0, 1.0)
+    // Up to 10^22 a power of ten is a double, so that the quotient is rounded once.
+    while places <= 22 {
+      let mantissa = (real * scale).rounded()
+      guard abs(mantissa) < 1e15 else { return nil }
+      if mantissa / scale == real {
+        self.init(isNegative: mantissa < 0, mantissa: UInt128(abs(mantissa)), exponent: -places)
+        return
+      }
+      (places, scale) = (places + 1, scale * 10)
+    }
+    return nil
   }
 
   /// Reads `-12.5e3`; nil for anything else, and for what is too large. At most 200 characters.
@@ -127,7 +148,8 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
       mantissa /= 10
       exponent += 1
     }
-    if last >= 5 { mantissa += 1 }
+    // What lies below half of the smallest number there is, is nothing.
+    if last >= 5, exponent >= Self.exponents.lowerBound { mantissa += 1 }
     guard mantissa != 0 else {
       self = .zero
       return
@@ -290,8 +312,21 @@ extension DecimalNumber: Comparable {
 
   /// The nearest double.
   public var double: Double {
+    // Both are doubles, so that the result is rounded once.
+    if mantissa < 1 << 53, abs(exponent) <= 22 {
+      let (digits, scale) = (Double(UInt64(mantissa)), Self.realPower(abs(exponent)))
+      let magnitude = exponent < 0 ? digits / scale : digits * scale
+      return isNegative ? -magnitude : magnitude
+    }
     // Through text: only a decimal reader rounds once.
-    Double("\(isNegative ? "-" : "")\(mantissa)e\(exponent)") ?? .nan
+    return Double("\(isNegative ? "-" : "")\(mantissa)e\(exponent)") ?? .nan
+  }
+
+  /// 10^`exponent`, up to 22.
+  private static func realPower(_ exponent: Int) -> Double {
+    var power = 1.0
+    for _ in 0..<exponent { power *= 10 }
+    return power
   }
 
   /// The number cut to an integer; nil outside the range of `Int64`.

@@ -121,7 +121,7 @@ enum Number {
     return result
   }
 
-  private static func decimal(
+  static func decimal(
     _ operation: Operation, _ a: DecimalNumber, _ b: DecimalNumber
   ) throws(EvaluationProblem) -> DecimalNumber {
     let result: DecimalNumber?

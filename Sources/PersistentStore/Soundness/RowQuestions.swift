@@ -202,8 +202,12 @@ struct RowQuestions {
             HAVING count(*) > 1
             """))
     }
+    // What a unique index proves, whose check is a question of its own; NULL is equal to nothing there.
+    let isKnown = isUnique([join.firstColumn, join.secondColumn], in: join.name)
     questions.append(
-      groups(.rows, "\(join.name) has a pair twice", "\(first), \(second)", where: "1"))
+      groups(
+        .rows, "\(join.name) has a pair twice", "\(first), \(second)",
+        where: isKnown ? "\(first) IS NULL OR \(second) IS NULL" : "1"))
     for (column, owner) in [(join.firstOrderColumn, second), (join.secondOrderColumn, first)] {
       guard let column else { continue }
       let place = quoted(column)
@@ -230,6 +234,21 @@ extension RawValue.Kind {
     case .text: "text"
     case .blob: "blob"
     case .null: "null"
+    }
+  }
+}
+
+extension RowQuestions {
+  /// Whether the store has a unique index over columns, or some of them.
+  private func isUnique(_ columns: [String], in table: String) -> Bool {
+    guard let shape = try? binding.store.connection.shape(of: table) else { return false }
+    let wanted = Set(columns.map(\.columnKey))
+    return shape.indexes.contains { index in
+      index.isUnique && !index.isPartial
+        && index.fields.filter(\.isKey).allSatisfy { field in
+          shape.columns.indices.contains(field.column)
+            && wanted.contains(shape.columns[field.column].name.columnKey)
+        }
     }
   }
 }

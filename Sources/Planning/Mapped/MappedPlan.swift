@@ -216,6 +216,8 @@ package struct SourceRelationship: Codable, Sendable, Equatable {
   package var isOrdered: Bool
   /// From `FROM` on: the rows of the objects are called `y`, and `?1` is the owner's key.
   package var rows: String
+  /// The column of the owner's row that holds the object's key, where it is a to-one and has one.
+  package var keyColumn: String?
   /// The entities of the objects it may lead to.
   package var destinationEntities: [EntityName]
 

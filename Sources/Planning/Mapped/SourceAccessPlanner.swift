@@ -47,6 +47,8 @@ struct SourceAccessPlanner {
          WHERE r.\(quoted(storage.ownerColumn)) = ?1 AND y.Z_ENT IN (\(numbers))
          ORDER BY \(order.joined(separator: ", "))
         """,
+      keyColumn: !relationship.isToMany && storage.ownerColumn == "Z_PK"
+        ? storage.targetColumn : nil,
       destinationEntities: context.source.hierarchy.concrete(of: relationship.destinationEntity))
   }
 }

@@ -23,23 +23,25 @@ struct MappedCopyStage {
     if mapping.policy != nil { return try PolicyCopyStage(context: context).run(index, unit) }
     let table = try context.mapped.table(of: mapping)
     let writer = try context.writer(.copy, unit)
-    let statement = try context.mapped.rows(of: mapping, mapping.copyColumns, shard.keys)
     var summary = ShardSummary()
-    try copyRows(of: mapping, index, to: table, from: statement, writer, &summary)
+    try copyRows(of: mapping, index, to: table, shard.keys, writer, &summary)
     try writer.finish(summary)
     return summary
   }
 
   private func copyRows(
-    of mapping: EntityMappingPlan, _ index: Int, to table: TablePlan, from statement: Statement,
+    of mapping: EntityMappingPlan, _ index: Int, to table: TablePlan, _ keys: ClosedRange<Int64>,
     _ writer: CheckpointWriter, _ summary: inout ShardSummary
   ) throws {
     let code = AttributeProgramCode(mapping.attributes)
     let external = ExternalData(folder: context.plan.externalDataPath)
     let newFiles = NewExternalFiles(
       folder: context.run.external, fingerprint: context.fingerprint, mapping: index)
+    let related = RelatedAttributes(
+      of: mapping.source, behind: mapping.copyColumns.count, context.mapped)
+    let statement = try context.mapped.rows(
+      of: mapping, mapping.copyColumns + related.keyColumns, keys)
     let columns = Int32(statement.columnCount)
-    let related = RelatedAttributes(of: mapping.source, behind: Int(columns) - 1, context.mapped)
     let expressions = try RowExpressions(context.mapped, mapping, related)
     expressions.newFiles = newFiles
     let row = RowValues(count: Int(columns) + related.count)

@@ -6,7 +6,7 @@ final class PaymentAuditPolicy: EntityMigrationPolicy {
   /// With a domain and codes, as an application has them that shows its errors to people.
   enum AuditError: CustomNSError, CustomStringConvertible {
     case emptyPayments(count: Int)
-    case totalChanged(byCents: Int)
+    case totalChanged(byCents: Int128)
 
     static var errorDomain: String { "LibraryErrorDomain" }
 
@@ -30,12 +30,15 @@ final class PaymentAuditPolicy: EntityMigrationPolicy {
   override func performCustomValidation(
     forMapping mapping: CurrentEntityMapping, manager: MigrationManager
   ) throws {
-    var difference = 0
+    // Sums of 64-bit numbers: a store may hold any.
+    var difference: Int128 = 0
     var empty = 0
-    try manager.forEachSourceObject(ofEntity: "Payment") { difference -= $0["cents"] ?? 0 }
+    try manager.forEachSourceObject(ofEntity: "Payment") {
+      difference -= Int128($0["cents"] ?? 0 as Int)
+    }
     try manager.forEachDestinationObject(ofEntity: "Payment") { payment in
-      let cents = payment["cents"] ?? 0
-      difference += cents
+      let cents: Int = payment["cents"] ?? 0
+      difference += Int128(cents)
       if cents == 0 { empty += 1 }
     }
     if empty > 0 { throw AuditError.emptyPayments(count: empty) }
