@@ -166,12 +166,13 @@ private struct EntityCount: Sendable {
   private var number: Int64?
   private var rows = StoreCensus.EntityRows(count: 0, keys: nil)
 
+  /// Once all rows were added.
   var all: [Int64?: StoreCensus.EntityRows] { found.merging([number: rows]) { $0.adding($1) } }
 
   mutating func add(_ row: UnsafeMutablePointer<RawValue>) {
     let next = row[1].kind == .integer ? row[1].bits : nil
     if next != number {
-      found = all
+      found[number] = found[number]?.adding(rows) ?? rows
       rows = StoreCensus.EntityRows(count: 0, keys: nil)
       number = found.count > 10_000 && found[next] == nil ? nil : next
     }
