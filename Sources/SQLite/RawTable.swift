@@ -182,9 +182,10 @@ extension Connection {
 extension ClosedRange<Int64> {
   /// In ranges that are about as wide, as many as asked for at most, and meet without a gap.
   func divided(into parts: Int) -> [Self] {
+    guard parts > 1 else { return [self] }
     let width = UInt64(bitPattern: upperBound &- lowerBound)
-    let each = width / UInt64(Swift.max(parts, 1)) + 1
-    return (0..<UInt64(Swift.max(parts, 1))).prefix { $0 <= width / each }.map { part in
+    let each = width / UInt64(parts) + 1
+    return (0..<UInt64(parts)).prefix { $0 <= width / each }.map { part in
       let low = lowerBound &+ Int64(bitPattern: part * each)
       return low...(width - part * each < each ? upperBound : low &+ Int64(bitPattern: each - 1))
     }

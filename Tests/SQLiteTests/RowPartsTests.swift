@@ -3,7 +3,9 @@ import Testing
 @testable import GodwitSQLite
 
 @Suite struct `Rows in parts` {
-  private static let ends: [Int64] = [.min, .min + 1, -9, -1, 0, 1, 2, 7, 8, 63, 1000, .max - 1, .max]
+  private static let ends: [Int64] = [
+    .min, .min + 1, -9, -1, 0, 1, 2, 7, 8, 63, 1000, .max - 1, .max,
+  ]
 
   @Test(arguments: [1, 2, 3, 8, 64])
   func `are cut without a gap, as many as asked for at most`(parts: Int) {
