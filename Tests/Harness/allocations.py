@@ -4,13 +4,15 @@ Both have as many tables, indexes and shards, so that what the second allocates 
 rows. Buffers that double and progress that is told by the clock are among it.
 """
 import argparse
+import functools
 import os
 import shutil
 import subprocess
 import sys
 
-from . import ground, preload, tool
+from . import ground, owncorpus, preload, tool
 
+version = functools.partial(owncorpus.version, "Fixtures/Bench")
 # Everything is computed; all but one table is carried; expressions and relationships by a mapping model.
 WAYS = {"lightweight": ("Bench", "Bench 2", None), "carried": ("Bench 5", "Bench 6", None),
         "mapped": ("Bench", "Bench 3", "Bench.expressions.yaml")}
@@ -19,10 +21,6 @@ LIMITS = {"lightweight": 500, "carried": 500, "mapped": 50_000}
 # Sixteen shards are of 2 MiB at least: from there on their number stays.
 OBJECTS = (500_000, 1_000_000)
 PARTS = {"Customer": 10, "Product": 10, "Purchase": 35, "Review": 45}
-
-
-def version(name):
-    return os.path.join(ground.ROOT, "Fixtures", "Bench.xcdatamodeld", f"{name}.xcdatamodel")
 
 
 def make(folder, name, objects):

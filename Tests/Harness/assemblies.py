@@ -7,6 +7,7 @@ page reader refuses.
 import argparse
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import random
@@ -20,7 +21,7 @@ from . import corpus, ground, judge, mutations, owncorpus, tool
 
 PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 KEYS = {"dense": (1, 0), "sparse": (1_000_003, 5), "very sparse": (1 << 40, 0), "huge": (1, (1 << 62) - 5)}
-BUNDLE = os.path.join(ground.ROOT, "Fixtures", "Bench.xcdatamodeld")
+version = functools.partial(owncorpus.version, "Fixtures/Bench")
 # Everything is computed, every entity number shifts, a table goes, all but one table is carried.
 MIGRATIONS = (("Bench", "Bench 2"), ("Bench", "Bench 4"), ("Bench 2", "Bench 3"), ("Bench 2", "Bench 4"),
               ("Bench 5", "Bench 6"), ("Bench 5", "Bench 6"))
@@ -28,10 +29,6 @@ MIGRATIONS = (("Bench", "Bench 2"), ("Bench", "Bench 4"), ("Bench 2", "Bench 3")
 REFERENCES = ("ZCUSTOMER", "ZPRODUCT", "ZADDRESS")
 OPTIONAL = ("ZSCORE", "ZDETAILS", "ZCOMMENT", "ZREMARK", "ZLEGACYCODE")
 ASSEMBLIES = ("pages", "sqlite")
-
-
-def version(name):
-    return os.path.join(BUNDLE, f"{name}.xcdatamodel")
 
 
 def make_store(folder, old, new, rows, seed):

@@ -233,6 +233,30 @@ private struct NumericDraw {
     }
   }
 
+  /// What the compiled form of an expression gives for a row, and what the evaluator does.
+  private static func results(
+    of expression: ValueExpression, _ compiled: CompiledExpression, as type: AttributeType,
+    over row: Row
+  ) throws -> (
+    fast: Result<SQLiteValue?, EvaluationProblem>, general: Result<SQLiteValue?, EvaluationProblem>
+  ) {
+    let evaluator = Evaluator(access: RowAccess(row), runDate: 0)
+    let object = ObjectReference("Row", 1, in: .source)
+    let general: Result<SQLiteValue?, EvaluationProblem>
+    do {
+      let found = try evaluator.value(of: expression, in: EvaluationScope(source: object))
+      general = .success(try found.assigned(to: type).stored(as: type))
+    } catch let error as EvaluationError {
+      general = .failure(error.problem)
+    } catch let problem as EvaluationProblem {
+      general = .failure(problem)
+    }
+    let fast = withRaw(row) { raw in
+      Result { () throws(EvaluationProblem) in Optional(SQLiteValue(try compiled.evaluate(raw))) }
+    }
+    return (fast, general)
+  }
+
   @Test func `agrees with the evaluator on drawn expressions and rows`() throws {
     var draw = NumericDraw(random: Seeded(seed: 11))
     var random = Seeded(seed: 12)
@@ -240,7 +264,6 @@ private struct NumericDraw {
       .integer16, .integer32, .integer64, .boolean, .double, .float,
     ]
     var (values, failures) = (0, 0)
-    let object = ObjectReference("Row", 1, in: .source)
     for _ in 0..<4_000 {
       let isDate = random.chance(10)
       let expression = draw.value(1 + random.below(4), isDate: isDate)
@@ -249,20 +272,7 @@ private struct NumericDraw {
         CompiledExpression(expression, for: type, column: Self.column), "\(expression)")
       for _ in 0..<3 {
         let row = Row(&random)
-        let evaluator = Evaluator(access: RowAccess(row), runDate: 0)
-        let general: Result<SQLiteValue?, EvaluationProblem>
-        do {
-          let found = try evaluator.value(of: expression, in: EvaluationScope(source: object))
-          general = .success(try found.assigned(to: type).stored(as: type))
-        } catch let error as EvaluationError {
-          general = .failure(error.problem)
-        } catch let problem as EvaluationProblem {
-          general = .failure(problem)
-        }
-        let fast = Self.withRaw(row) { raw in
-          Result { () throws(EvaluationProblem) in Optional(SQLiteValue(try compiled.evaluate(raw)))
-          }
-        }
+        let (fast, general) = try Self.results(of: expression, compiled, as: type, over: row)
         #expect(fast == general, "\(expression) as \(type) over \(row.values)")
         if case .success = fast { values += 1 } else { failures += 1 }
       }
@@ -275,7 +285,6 @@ private struct NumericDraw {
     var draw = NumericDraw(random: Seeded(seed: 51))
     var random = Seeded(seed: 52)
     let place = try #require(Row.types.firstIndex { $0.name == "money" })
-    let object = ObjectReference("Row", 1, in: .source)
     var (values, failures) = (0, 0)
     for number in 0..<4_000 {
       let money = ValueExpression.sourceKeyPath("money")
@@ -299,20 +308,7 @@ private struct NumericDraw {
           row.values[place], .real(cents / 100), .real(cents / 1e7), .real(cents * 1e13 + 0.5),
           .integer(Int64(cents)), .real(1 / (cents + 0.5)), .null,
         ])
-        let evaluator = Evaluator(access: RowAccess(row), runDate: 0)
-        let general: Result<SQLiteValue?, EvaluationProblem>
-        do {
-          let found = try evaluator.value(of: expression, in: EvaluationScope(source: object))
-          general = .success(try found.assigned(to: .decimal).stored(as: .decimal))
-        } catch let error as EvaluationError {
-          general = .failure(error.problem)
-        } catch let problem as EvaluationProblem {
-          general = .failure(problem)
-        }
-        let fast = Self.withRaw(row) { raw in
-          Result { () throws(EvaluationProblem) in Optional(SQLiteValue(try compiled.evaluate(raw)))
-          }
-        }
+        let (fast, general) = try Self.results(of: expression, compiled, as: .decimal, over: row)
         #expect(fast == general, "\(expression) over \(row.values)")
         if case .success = fast { values += 1 } else { failures += 1 }
       }

@@ -110,6 +110,16 @@ private struct DrawnTable {
   }
 }
 
+/// Some bytes behind the first page are others.
+private func damaged(_ sound: Data, _ generator: inout SeededGenerator) -> Data {
+  var bytes = sound
+  for _ in 0..<Int.random(in: 1...4, using: &generator) {
+    let place = Int.random(in: 512..<bytes.count, using: &generator)
+    bytes[place] = UInt8.random(in: 0...255, using: &generator)
+  }
+  return bytes
+}
+
 @Suite struct `A scan of a b-tree` {
   private static let shapes: [(pageSize: Int, autoVacuum: Int)] = [
     (512, 0), (512, 2), (1024, 1), (4096, 0), (4096, 2), (8192, 2), (65_536, 2),
@@ -166,12 +176,7 @@ private struct DrawnTable {
     let sound = try Data(contentsOf: URL(filePath: table.path))
     var (equal, left) = (0, 0)
     for _ in 0..<600 {
-      var bytes = sound
-      for _ in 0..<Int.random(in: 1...4, using: &generator) {
-        let place = Int.random(in: 512..<bytes.count, using: &generator)
-        bytes[place] = UInt8.random(in: 0...255, using: &generator)
-      }
-      try bytes.write(to: URL(filePath: table.path))
+      try damaged(sound, &generator).write(to: URL(filePath: table.path))
       let found = try table.sought(table.keys)
       guard (try? table.scanned(.min ... .max)) != nil else { continue }
       for key in table.keys {
@@ -193,12 +198,7 @@ private struct DrawnTable {
     let table = try DrawnTable(pageSize: 512, autoVacuum: 2, keys: .sparse, rows: 120, seed: 3)
     let sound = try Data(contentsOf: URL(filePath: table.path))
     for _ in 0..<1500 {
-      var bytes = sound
-      for _ in 0..<Int.random(in: 1...4, using: &generator) {
-        let place = Int.random(in: 512..<bytes.count, using: &generator)
-        bytes[place] = UInt8.random(in: 0...255, using: &generator)
-      }
-      try bytes.write(to: URL(filePath: table.path))
+      try damaged(sound, &generator).write(to: URL(filePath: table.path))
       let scanned: [[SQLiteValue]]
       do {
         scanned = try table.scanned(.min ... .max)
