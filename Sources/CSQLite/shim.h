@@ -24,3 +24,21 @@ static inline void godwit_sqlite_use_temporary_folder(const char *path) {
   sqlite3_temp_directory = copy;
   sqlite3_mutex_leave(mutex);
 }
+
+// A double-quoted name that is no column is an error, and not a text.
+// https://sqlite.org/quirks.html#double_quoted_string_literals_are_accepted
+static inline int godwit_sqlite_take_no_name_for_a_text(sqlite3 *database) {
+  return sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
+}
+
+// What the operating system said when a page could not be read, of a database's file or of its journal
+// or WAL; 0 when all could be. https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html
+static inline int godwit_sqlite_read_errno(sqlite3 *database, const char *name) {
+  int code = 0;
+  sqlite3_file_control(database, name, SQLITE_FCNTL_LAST_ERRNO, &code);
+  sqlite3_file *journal = 0;
+  if (code == 0 && sqlite3_file_control(database, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) == SQLITE_OK
+      && journal && journal->pMethods)
+    journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &code);
+  return code;
+}

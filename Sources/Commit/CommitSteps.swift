@@ -27,7 +27,7 @@ struct CommitSteps {
   /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over.
   ///   Nothing is taken back then: what lies there is the other's.
   func requireLeases(_ store: FilePath) throws {
-    guard leases.allSatisfy(\.isCurrent) else { throw CommitError.leaseLost(store: store) }
+    try leases.requireCurrent(store: store)
   }
 
   /// Keeps SQLite out of a file for as long as the value lives.
@@ -350,3 +350,11 @@ extension CommitSteps {
 
 /// What renameat2(2) says on a file system that cannot exchange two names.
 private let cannotExchange: [Errno] = [.invalidArgument, .noFunction, .notSupported]
+
+extension Sequence<LeaseToken> {
+  /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over;
+  ///   `DurabilityError` where nobody can tell.
+  package func requireCurrent(store: FilePath) throws {
+    for lease in self where try !lease.isCurrent { throw CommitError.leaseLost(store: store) }
+  }
+}

@@ -34,7 +34,12 @@ package struct FileLock: ~Copyable {
       tries -= 1
       let file = try RegularFile.open(path, .readWrite, options: .create)
       if flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 {
-        if isFile(file, at: path) { return file }
+        do {
+          if try isFile(file, at: path) { return file }
+        } catch {
+          try? file.close()
+          throw error
+        }
         try? file.close()
         continue
       }
@@ -71,11 +76,14 @@ package struct FileLock: ~Copyable {
 }
 
 /// Whether the open file is still the one of that name.
-func isFile(_ file: FileDescriptor, at path: FilePath) -> Bool {
+func isFile(_ file: FileDescriptor, at path: FilePath) throws -> Bool {
   var open = stat()
   var named = stat()
-  guard fstat(file.rawValue, &open) == 0,
-    path.withPlatformString({ lstat($0, &named) }) == 0
-  else { return false }
+  try calling("fstat", path) { fstat(file.rawValue, &open) }
+  do {
+    try calling("lstat", path) { path.withPlatformString { lstat($0, &named) } }
+  } catch let error as DurabilityError where error.isNotFound {
+    return false
+  }
   return open.st_dev == named.st_dev && open.st_ino == named.st_ino
 }

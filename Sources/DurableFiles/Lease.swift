@@ -32,9 +32,14 @@ package final class Lease: Sendable {
     }
     (self.file, self.path) = (file, path)
     // Who takes a lease over writes its epoch before the file has its name.
-    let epoch = Self.epoch(in: file) + (isTaken ? 0 : 1)
-    if !isTaken { try Self.write(epoch, to: file, path) }
-    token = try LeaseToken(file, path, epoch)
+    do {
+      let epoch = try Self.epoch(in: file, path) + (isTaken ? 0 : 1)
+      if !isTaken { try Self.write(epoch, to: file, path) }
+      token = try LeaseToken(file, path, epoch)
+    } catch {
+      try? file.close()
+      throw error
+    }
   }
 
   deinit { try? file.close() }
@@ -43,7 +48,11 @@ package final class Lease: Sendable {
   package func renew() { _ = futimens(file.rawValue, nil) }
 
   /// Whether nobody has taken it over.
-  package var isCurrent: Bool { isFile(file, at: path) }
+  ///
+  /// - Throws: ``DurabilityError`` where that cannot be told.
+  package var isCurrent: Bool {
+    get throws { try isFile(file, at: path) }
+  }
 }
 
 extension Lease {
@@ -59,8 +68,8 @@ extension Lease {
     // Two that take it over at the same time would both believe that they have it.
     let entry = try RegularFile.open(guardPath, .readWrite, options: .create)
     defer { try? entry.close() }
-    guard flock(entry.rawValue, LOCK_EX | LOCK_NB) == 0, isFile(entry, at: guardPath),
-      isFile(old, at: path), hasRunOut(old, seconds)
+    guard flock(entry.rawValue, LOCK_EX | LOCK_NB) == 0, try isFile(entry, at: guardPath),
+      try isFile(old, at: path), hasRunOut(old, seconds)
     else { return nil }
     defer { _ = guardPath.withPlatformString { unlink($0) } }
     let newPath = path.folder.appending(".\(name)-next")
@@ -69,7 +78,7 @@ extension Lease {
       guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
         throw DurabilityError.failed(call: "flock", path: newPath, Errno(rawValue: errno))
       }
-      try write(epoch(in: old) + 1, to: file, newPath)
+      try write(epoch(in: old, path) + 1, to: file, newPath)
       try calling("rename", newPath) {
         newPath.withPlatformString { from in path.withPlatformString { rename(from, $0) } }
       }
@@ -93,12 +102,13 @@ extension Lease {
   }
 
   /// 0 for a file that holds no epoch yet.
-  fileprivate static func epoch(in file: FileDescriptor) -> UInt64 {
-    let bytes = try? [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
-      count = try file.read(
-        fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+  static func epoch(in file: FileDescriptor, _ path: FilePath) throws -> UInt64 {
+    let bytes = try [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
+      count = try failing("read", path) {
+        try file.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
+      }
     }
-    return bytes.flatMap { UInt64(String(decoding: $0, as: UTF8.self)) } ?? 0
+    return UInt64(String(decoding: bytes, as: UTF8.self)) ?? 0
   }
 
   private static func write(_ epoch: UInt64, to file: FileDescriptor, _ path: FilePath) throws {
@@ -127,12 +137,22 @@ package struct LeaseToken: Codable, Sendable, Equatable {
   }
 
   /// Whether the holder has the lease still: the file of that name is its own and holds its epoch.
+  ///
+  /// - Throws: ``DurabilityError`` where that cannot be told: then nothing may be published, and
+  ///   nobody is known to have taken it over.
   package var isCurrent: Bool {
-    guard let file = try? RegularFile.open(FilePath(path)) else { return false }
-    defer { try? file.close() }
-    var status = stat()
-    guard fstat(file.rawValue, &status) == 0 else { return false }
-    return UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
-      && Lease.epoch(in: file) == epoch
+    get throws {
+      let path = FilePath(path)
+      do {
+        let file = try RegularFile.open(path)
+        defer { try? file.close() }
+        var status = stat()
+        try calling("fstat", path) { fstat(file.rawValue, &status) }
+        return try UInt64(status.st_dev) == device && UInt64(status.st_ino) == inode
+          && Lease.epoch(in: file, path) == epoch
+      } catch let error as DurabilityError where error.isNotFound {
+        return false
+      }
+    }
   }
 }

@@ -12,13 +12,8 @@ extension LeaseToken {
     defer { try? file.close() }
     var status = stat()
     try calling("fstat", path) { fstat(file.rawValue, &status) }
-    let bytes = try [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
-      count = try failing("read", path) {
-        try file.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
-      }
-    }
     self.path = path.string
-    epoch = UInt64(String(decoding: bytes, as: UTF8.self)) ?? 0
+    epoch = try Lease.epoch(in: file, path)
     (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
   }
 }

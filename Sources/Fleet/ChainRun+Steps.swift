@@ -183,9 +183,7 @@ extension ChainRun {
 
   /// - Throws: `CommitError.leaseLost` where another process has taken the work over.
   func requireLeases() throws {
-    guard leases.allSatisfy(\.isCurrent) else {
-      throw CommitError.leaseLost(store: request.store)
-    }
+    try leases.requireCurrent(store: request.store)
   }
 
   /// The one commit: what the last step wrote takes the place that the first step's source names.

@@ -75,7 +75,7 @@ struct ChainRun {
       if case .ended(let result) = decision {
         if result.verdict != .migrated { try leased.requireLeases() }
         try run.settings.record(result)
-        if lease.isCurrent { try clear(after: result) }
+        if try lease.isCurrent { try clear(after: result) }
       }
       outcome = .success(decision)
     } catch {

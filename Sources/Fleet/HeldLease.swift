@@ -38,7 +38,9 @@ final class HeldLease: Sendable {
   }
 
   var token: LeaseToken { lease.token }
-  var isCurrent: Bool { lease.isCurrent }
+  var isCurrent: Bool {
+    get throws { try lease.isCurrent }
+  }
 
   /// Renews every lease five times in its length.
   private static func keep() {

@@ -53,9 +53,7 @@ struct StoreAttempt {
 
   /// - Throws: `CommitError.leaseLost` where another process has taken the work over.
   func requireLeases() throws {
-    guard leases.allSatisfy(\.isCurrent) else {
-      throw CommitError.leaseLost(store: request.store)
-    }
+    try leases.requireCurrent(store: request.store)
   }
 
   /// Turns an error into the result. The run directory stays where there is something to resume.
@@ -88,14 +86,14 @@ struct StoreAttempt {
     } catch {
       fail(error)
       // Whatever led to it, the next run starts again.
-      if error is UnsoundDestination, lease.isCurrent { try? folder.discardPlan() }
+      if error is UnsoundDestination, (try? lease.isCurrent) == true { try? folder.discardPlan() }
     }
     // What lies in the directory, and what becomes of the store, is now another's to say. What was
     // published before is published.
-    if result.verdict != .migrated, !lease.isCurrent {
-      fail(CommitError.leaseLost(store: request.store))
-    }
-    if !lease.isCurrent {
+    do {
+      try [lease.token].requireCurrent(store: request.store)
+    } catch {
+      if result.verdict != .migrated { fail(error) }
       log?.close()
       log = nil
       if result.verdict == .migrated { try run.settings.record(result) }

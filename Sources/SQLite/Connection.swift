@@ -72,6 +72,7 @@ public final class Connection {
       throw error
     }
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
+    _ = godwit_sqlite_take_no_name_for_a_text(handle)
     try execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
     if mode == .immutable { boundValues() }
   }
@@ -361,12 +362,8 @@ extension Connection {
     guard let handle else { return nil }
     var number: Int32 = 0
     while let name = sqlite3_db_name(handle, number) {
-      var errno: Int32 = 0
-      if sqlite3_file_control(handle, name, SQLITE_FCNTL_LAST_ERRNO, &errno) == SQLITE_OK,
-        errno != 0
-      {
-        return errno
-      }
+      let errno = godwit_sqlite_read_errno(handle, name)
+      if errno != 0 { return errno }
       number += 1
     }
     return nil

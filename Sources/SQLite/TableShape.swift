@@ -1,3 +1,4 @@
+private import CSQLite
 private import Synchronization
 
 /// A table as it is declared, with its indexes: all that the pragmas say of it.
@@ -54,6 +55,11 @@ public struct SchemaRow: Sendable, Hashable {
   public let table: String
   public let rootPage: Int64
   public let sql: String?
+
+  /// The character that text gets in the place of bytes that are none.
+  var holdsReplacement: Bool {
+    [name, table, sql ?? ""].contains { $0.unicodeScalars.contains("\u{FFFD}") }
+  }
 }
 
 /// The tables that one text of a schema makes. What follows from that text alone can be kept beside
@@ -96,6 +102,7 @@ final class DatabaseSchema {
       return SchemaRow(
         type: type, name: name, table: table, rootPage: row[3].integer ?? 0, sql: row[4].text)
     }
+    if rows.contains(where: { $0.holdsReplacement }) { try Self.requireText(connection) }
     for type in ["index", "table"] {
       for row in rows where row.type == type { roots[Bytes(row.name.utf8)] = row.rootPage }
     }
@@ -112,6 +119,24 @@ final class DatabaseSchema {
     Self.known.withLock { known in
       if known.count >= Self.mostKnown { known.removeAll() }
       known[text] = form
+    }
+  }
+
+  /// A name that is not UTF-8 would be another one from here on, which names nothing in the file.
+  private static func requireText(_ connection: Connection) throws {
+    let sql = "SELECT name, tbl_name, sql FROM sqlite_master"
+    let statement = try connection.prepare(sql)
+    try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: 3) { values in
+      guard let start = values.baseAddress else { return }
+      while try statement.step() {
+        statement.read(into: start, from: 0, count: 3)
+        for value in values where value.kind == .text {
+          guard String(validating: value.buffer, as: UTF8.self) == nil else { continue }
+          throw SQLiteError.failed(
+            code: SQLITE_CORRUPT, message: "sqlite_master holds text that is not UTF-8",
+            statement: sql, database: connection.path)
+        }
+      }
     }
   }
 

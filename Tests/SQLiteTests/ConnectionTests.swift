@@ -137,6 +137,35 @@ import Testing
     #expect(try database.rows("SELECT 1") == [[.integer(1)]])
   }
 
+  @Test func `takes no name for a text`() throws {
+    let database = try Connection(path: ":memory:", mode: .create)
+    try database.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    #expect(throws: SQLiteError.self) { try database.rows("SELECT \"b\" FROM t") }
+    // What stores declare was written under the old rule, and stays readable.
+    try database.execute("CREATE TABLE u (a CHECK (a <> \"b\"))")
+    #expect(try database.rows("SELECT a FROM u").isEmpty)
+  }
+
+  @Test(arguments: [
+    (sql: "CAST(x'435245415445205441424c45207420282261ff222c206229' AS TEXT)", isText: false),
+    ("'CREATE TABLE t (\"a\u{FFFD}\", b)'", true), ("'CREATE TABLE t (\"ä\", b)'", true),
+  ])
+  func `calls a schema damaged that is not UTF-8`(sql: String, isText: Bool) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.file("a.sqlite")
+    try Connection(path: path, mode: .create).execute(
+      """
+      CREATE TABLE t (a, b); PRAGMA writable_schema = ON;
+      UPDATE sqlite_master SET sql = \(sql)
+      """)
+    let database = try Connection(path: path, mode: .immutable)
+    do {
+      #expect(try database.shape(of: "t")?.columns.count == 2 && isText)
+    } catch let error as SQLiteError {
+      #expect(error.isCorruption && !isText, "\(error)")
+    }
+  }
+
   @Test func `keeps to its limits`() throws {
     let database = try Connection(path: ":memory:", mode: .create)
     database.setLimit(.length, to: 1000)

@@ -99,8 +99,8 @@ package struct BundleWork: Sendable {
       isWhole = try await perform(units, try run())
     }
     _ = try? DurableFile.removeIfPresent(paceFile, surviving: .processCrash)
-    guard lease.isCurrent else { return .elsewhere }
-    guard permit.isCurrent else { return .revoked }
+    guard try lease.isCurrent else { return .elsewhere }
+    guard try permit.isCurrent else { return .revoked }
     guard isWhole else { return .stopped }
     try DurableFile.write(Array("\(attempt)\n".utf8), to: folder.done(index))
     withExtendedLifetime(lease) {}
@@ -184,7 +184,7 @@ extension BundleWork {
           _ = flow.take(store, result, at: Date().timeIntervalSince1970)
         case .tick:
           look(&flow, run, setting)
-          isStopped = !setting.isCurrent
+          isStopped = setting.isLost
           tick()
         case nil: break
         }
@@ -196,7 +196,7 @@ extension BundleWork {
   private func look(
     _ flow: inout RunFlow, _ run: PipelineRun, _ setting: PipelineRun.Setting
   ) {
-    flow.look(at: Date().timeIntervalSince1970, holdsLease: setting.isCurrent)
+    flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
     var control = RunControl.read(in: run.state)
     // That is the number of the whole run's.
     control.workers = nil

@@ -147,7 +147,7 @@ extension PipelineRun {
     } else if !work.isEmpty {
       try await stop(&work, &flow, &follow, setting, &summary)
     }
-    if !setting.lease.isCurrent { flow.look(at: 0, holdsLease: false) }
+    if setting.isLost { flow.look(at: 0, holdsLease: false) }
     summary.pending = 0
     summary.countTheRest()
     (summary.resubmitted, summary.neverStarted) = (
@@ -278,7 +278,7 @@ extension PipelineRun {
     _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
     _ setting: Setting, _ summary: inout PipelineSummary
   ) async throws {
-    guard setting.lease.isCurrent else { return }
+    guard try setting.lease.isCurrent else { return }
     try await work.revokeAll()
     await work.waitForEnds(seconds: Self.stopSeconds)
     try await takeNews(&work, &flow, &follow, setting, &summary)

@@ -18,8 +18,9 @@ extension PipelineRun {
     /// Set while the operator has the run stand still.
     let isPaused = PauseFlag()
 
-    /// Whether nobody has taken the work over.
-    var isCurrent: Bool { lease.isCurrent && permit?.isCurrent ?? true }
+    /// Whether somebody is known to have taken the work over. Every commit asks again, and refuses
+    /// where that cannot be told.
+    var isLost: Bool { (try? !lease.isCurrent || permit?.isCurrent == false) ?? false }
   }
 
   final class PauseFlag: Sendable {
@@ -88,7 +89,7 @@ extension PipelineRun {
       }
     }
     // Its last stores may have come to their end before it looked again.
-    if !setting.lease.isCurrent { flow.look(at: 0, holdsLease: false) }
+    if setting.isLost { flow.look(at: 0, holdsLease: false) }
     summary.pending += flow.queue.left.count
     summary.take(flow)
   }
@@ -114,7 +115,7 @@ extension PipelineRun {
 
   /// Looks at the clock, and at what the operator asks for.
   func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
-    flow.look(at: Date().timeIntervalSince1970, holdsLease: setting.lease.isCurrent)
+    flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
     guard flow.stop != .leaseLost else { return }
     guard flow.take(RunControl.read(in: state)) || isFirst else { return }
     setting.isPaused.isSet = flow.control.isPaused

@@ -57,7 +57,7 @@ extension PipelineRun {
       books.add(refusal, facts)
       return Outcome(store: store, result: refusal)
     }
-    guard setting.isCurrent else {
+    if setting.isLost {
       let error = CommitError.leaseLost(store: store.path)
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }

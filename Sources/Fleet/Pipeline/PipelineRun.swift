@@ -144,7 +144,7 @@ package struct PipelineRun: Sendable {
     ledger.close()
     history.close()
     summary.seconds = (ContinuousClock.now - begin).inSeconds
-    guard lease.isCurrent else { return summary }
+    guard try lease.isCurrent else { return summary }
     if summary.detached == true {
       for note in history.takeNotes() { observe(.note(note)) }
       return summary
