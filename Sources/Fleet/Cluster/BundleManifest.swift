@@ -129,6 +129,10 @@ struct BundleManifest: Sendable {
     let file: FileDescriptor
     do {
       file = try RegularFile.open(path, isPrivate: true)
+    } catch let error as DurabilityError
+      where error.errno.map { $0 != .noSuchFileOrDirectory } == true
+    {
+      throw error
     } catch {
       throw ClusterError.badManifest(path: path.string, reason: "\(error)")
     }

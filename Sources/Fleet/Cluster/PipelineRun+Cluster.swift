@@ -43,7 +43,10 @@ extension PipelineRun {
     guard !folders.isEmpty else { return }
     let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     for folder in folders where try !folder.isPermitted {
-      guard var array = try? ClusterArray(at: folder) else {
+      var array: ClusterArray
+      do {
+        array = try ClusterArray(at: folder)
+      } catch is ClusterError {  // any other is of the machine, and the results are still there
         try DurableFile.removeTree(folder.path)
         continue
       }
