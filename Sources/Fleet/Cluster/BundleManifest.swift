@@ -129,9 +129,7 @@ struct BundleManifest: Sendable {
     let file: FileDescriptor
     do {
       file = try RegularFile.open(path, isPrivate: true)
-    } catch let error as DurabilityError
-      where error.errno.map { $0 != .noSuchFileOrDirectory } == true
-    {
+    } catch let error as DurabilityError where error.errno != nil && !error.isNotFound {
       throw error
     } catch {
       throw ClusterError.badManifest(path: path.string, reason: "\(error)")
