@@ -36,10 +36,7 @@ struct ModelCatalog {
     // Given later wins, as with everything given twice.
     if let version = versions.last(where: { $0.name == name }) { return version }
     let path = name.split(separator: ":").first.map(String.init) ?? name
-    guard
-      FileManager.default.fileExists(atPath: name)
-        || FileManager.default.fileExists(atPath: path)
-    else {
+    guard try Self.exists(name) || Self.exists(path) else {
       let known = versions.map(\.name).joined(separator: ", ")
       throw CommandError(
         .badInput, "model",
@@ -58,7 +55,7 @@ struct ModelCatalog {
 
   private static func versions(at argument: String) throws -> [ModelVersion] {
     if let cached = try cachedVersion(at: argument) { return [cached] }
-    if FileManager.default.fileExists(atPath: argument) { return try ModelFile.read(argument) }
+    if try exists(argument) { return try ModelFile.read(argument) }
     // Asked for by name, it is the one that is meant.
     let version = try ModelFile.version(at: argument)
     return [
@@ -67,6 +64,10 @@ struct ModelCatalog {
         recordedHashes: version.recordedHashes, recordedChecksum: version.recordedChecksum,
         path: version.path)
     ]
+  }
+
+  private static func exists(_ path: String) throws -> Bool {
+    try FileKind(following: FilePath(path)) != .none
   }
 
   /// The model that a store carries; nil for whatever is not an SQLite file.

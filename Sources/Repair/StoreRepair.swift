@@ -43,7 +43,7 @@ package struct StoreRepair {
     if account.isNothingLeft { throw RepairError.nothingLeft(source, account.report) }
     let metadata = salvage.binding.store.metadata
     try store.finish(
-      highestKeys: account.highestKeys, carrying: salvage.binding.store.historyKeys,
+      highestKeys: account.highestKeys, carrying: Self.historyRows(salvage),
       metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path))
     try account.carryForeignTables(into: store)
     for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
@@ -54,6 +54,16 @@ package struct StoreRepair {
     try judge(place, salvage.model.hierarchy)
     try place.publish()
     return account.report
+  }
+
+  /// The rows of Core Data's own entities, each under a name that no other row has.
+  private static func historyRows(_ salvage: StoreSalvage) -> [PrimaryKeyRow] {
+    var names = Set(salvage.model.hierarchy.order.map { NameKey($0.rawValue) })
+    return salvage.binding.store.historyKeys.compactMap { row in
+      var row = row
+      row.name = PrimaryKeyRow.historyNames[row.number] ?? row.name
+      return names.insert(NameKey(row.name)).inserted ? row : nil
+    }
   }
 
   /// A store of the model without rows: tells where each property lies.

@@ -59,12 +59,13 @@ import Testing
     let job = try await scheduler {
       ($0.partition, $0.account, $0.timeSeconds) = ("night", "team", 90)
       $0.sbatch = ["--qos=low"]
-    }.submit(array, [0, 1, 2, 7], after: [])
+    }.submit(array, [0, 1, 2, 7], after: [], isOfLargeStore: false)
     #expect(job == "17")
     let found = try arguments(of: "sbatch")
     let wanted = [
       "--array=0-2,7", "--job-name=godwit-000001-ab", "--requeue", "--open-mode=append",
       "--partition=night", "--account=team", "--time=2", "--qos=low", "--cpus-per-task=2",
+      "--nice",
     ]
     for argument in wanted { #expect(found.contains(argument), "\(found)") }
     let export = try #require(found.first { $0.hasPrefix("--export=") })
@@ -77,10 +78,13 @@ import Testing
 
   @Test func `throttle arrays where the machines are counted`() async throws {
     try say("squeue", "echo 'godwit-000001-ab|12|3|RUNNING|None|n1'")
-    _ = try await scheduler { $0.nodes = 1 }.submit(array, [0, 1], after: ["000001-ab"])
+    _ = try await scheduler { $0.nodes = 1 }.submit(
+      array, [0, 1], after: ["000001-ab"], isOfLargeStore: true)
     let found = try arguments(of: "sbatch")
     #expect(found.contains("--array=0-1%2"), "\(found)")
     #expect(found.contains("--dependency=afterany:12"))
+    // Small stores give way to the steps of a large one, and nobody else's task to those.
+    #expect(!found.contains("--nice"))
   }
 
   @Test func `name no job as a dependency that Slurm has forgotten`() async throws {
@@ -115,7 +119,7 @@ import Testing
   @Test func `that refuse say why`() async throws {
     try say("sbatch", "echo 'sbatch: error: invalid partition specified: nihgt' >&2; exit 1")
     let error = await #expect(throws: ClusterError.self) {
-      try await scheduler().submit(array, [0], after: [])
+      try await scheduler().submit(array, [0], after: [], isOfLargeStore: false)
     }
     #expect("\(error.map(String.init(describing:)) ?? "")".contains("nihgt"))
   }

@@ -70,6 +70,7 @@ def disturbed(subject, store, library, mode, target, folder):
                    env=tool.environment(LD_PRELOAD=library, GODWIT_FAULTS=plan, GODWIT_WORKER_TIMEOUT=20))
     with open(plan, "rb") as file:
         count, _, _, fired, what = struct.unpack(PLAN, file.read())
+    # Nothing where the process was killed before it could say which call it was.
     return run, count, what.split(b"\0")[0].decode(errors="replace") if fired else None
 
 
@@ -89,7 +90,7 @@ def problems_of(subject, store, run, mode, what):
         found.append("it hangs")
     if run.exit < 0 or tool.CRASH.search(run.stderr):
         found.append(f"a process crashed: {run.why()}")
-    elif run.exit not in MODES[mode][1] and run.exit != EXCUSED.get((mode, what.split()[0])):
+    elif run.exit not in MODES[mode][1] and run.exit != EXCUSED.get((mode, what.partition(" ")[0])):
         found.append(f"the exit code is not one of {sorted(MODES[mode][1])}: {run.why()}")
     if chains.digest(store) not in (subject.before, subject.after):
         found.append("the store is neither source nor destination")
@@ -117,7 +118,7 @@ def trial(subject, library, mode, target, folder):
         if left:
             found.append(f"left behind: {left}")
         place = what.replace(where, "…")
-        return what.split()[0], run.exit, [f"{subject.name}, {mode} at call {target}, {place}: {p}" for p in found]
+        return what.partition(" ")[0], run.exit, [f"{subject.name}, {mode} at call {target}, {place}: {p}" for p in found]
     except Exception as error:  # a store that cannot be read any more, above all
         return what, None, [f"{subject.name}, {mode} at call {target}, {what}: {error}"]
     finally:

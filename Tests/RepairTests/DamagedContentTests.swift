@@ -35,6 +35,16 @@ import Testing
     #expect(try patient.read(uuid) == patient.read(uuid, of: patient.output))
   }
 
+  @Test func `has its history's entities under their own names`() throws {
+    let patient = try Patient { $0.history = true }
+    let names = "SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY WHERE Z_ENT >= 16000 ORDER BY 1"
+    let before = try patient.read(names)
+    try patient.sql(Damage.names.sql)
+    _ = try patient.repair()
+    #expect(try patient.failures().isEmpty && before.count == 3)
+    #expect(try patient.read(names, of: patient.output) == before)
+  }
+
   /// What is done to the store, what the account says of it, and whether rows stay as they are.
   enum Damage: String, CaseIterable {
     case counters, names, noControl, metadata, cache, index, column, unparsable, version

@@ -13,9 +13,13 @@ protocol ArrayScheduler: Sendable {
   /// - Parameters:
   ///   - indices: In ascending order.
   ///   - after: Names of arrays that must have ended before.
+  ///   - isOfLargeStore: Whether others should give way to it: the steps of a store take their time
+  ///     one after the other.
   /// - Returns: The scheduler's name for it.
   /// - Throws: ``ClusterError/scheduler(message:)``. The tasks may have been submitted all the same.
-  func submit(_ array: BundleFolder, _ indices: [Int], after: [String]) async throws -> String
+  func submit(
+    _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
+  ) async throws -> String
 
   /// The tasks that are not over, by the names of their arrays; nil where it does not answer, which
   /// says nothing of any task.
@@ -66,9 +70,10 @@ struct ManualScheduler: ArrayScheduler {
     SchedulerLimits(tasks: .max, slots: slots)
   }
 
-  func submit(_ array: BundleFolder, _ indices: [Int], after: [String]) async throws -> String {
-    ""
-  }
+  func submit(
+    _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
+  ) async throws -> String { "" }
+
   /// Nobody knows; only leases tell.
   func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]? { nil }
   func cancel(_ arrays: [String]) async {}

@@ -17,6 +17,8 @@ struct ClusterArray: Sendable {
 
   var name: String { folder.name }
   var isOfUnits: Bool { header.units != nil }
+  /// Of one store that is cut over machines: its units, or its steps in between.
+  var isOfLargeStore: Bool { isOfUnits || header.handsOut }
 
   /// An array that is on the disk.
   init(at folder: BundleFolder) throws {

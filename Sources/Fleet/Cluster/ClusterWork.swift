@@ -72,8 +72,9 @@ struct ClusterWork {
     let large = stores.filter(cutter.isCut)
     let small = stores.filter { !cutter.isCut($0) }
     owned.formUnion(stores.map(\.path))
-    try write(cutter.bundles(small).map { .stores($0) }, wave: wave)
+    // A large store has steps that one task performs alone: small ones fill the machines meanwhile.
     try write(large.map { .stores([$0]) }, wave: wave) { $0.handsOut = true }
+    try write(cutter.bundles(small).map { .stores($0) }, wave: wave)
   }
 
   private mutating func write(
@@ -123,7 +124,8 @@ extension ClusterWork {
     let before =
       run.pipeline.cluster.nodes == nil || neverStarted != nil
       ? [] : arrays[..<place].filter { $0.progress.waiting == 0 }.suffix(1).map(\.name)
-    let job = try await scheduler.submit(array.folder, indices, after: Array(before))
+    let job = try await scheduler.submit(
+      array.folder, indices, after: Array(before), isOfLargeStore: array.isOfLargeStore)
     array.note(job: job, indices: indices, at: Date().timeIntervalSince1970)
     arrays[place].progress.submitted(indices)
     return ClusterSubmission(

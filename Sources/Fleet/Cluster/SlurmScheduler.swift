@@ -77,8 +77,12 @@ struct SlurmScheduler: ArrayScheduler {
 
   private var partition: [String] { settings.partition.map { ["--partition=\($0)"] } ?? [] }
 
-  func submit(_ array: BundleFolder, _ indices: [Int], after: [String]) async throws -> String {
-    var arguments = common(name: array.name, log: array.log, folder: array.path)
+  func submit(
+    _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
+  ) async throws -> String {
+    // What `sbatch` in the pipeline says comes later, and counts.
+    var arguments = isOfLargeStore ? [] : ["--nice"]
+    arguments += common(name: array.name, log: array.log, folder: array.path)
     var list = "--array=" + Self.text(of: indices)
     if settings.nodes != nil {
       // Arrays follow one another then: together they would use more.

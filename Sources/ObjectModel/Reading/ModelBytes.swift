@@ -10,6 +10,20 @@ enum ModelBytes {
     try FileKind(following: FilePath(path)) != .none
   }
 
+  /// All names in a folder. Foundation's listing ends in silence where the system fails to read on: a
+  /// bundle would lose versions.
+  ///
+  /// - Throws: ``ModelError/unreadable(path:reason:)``.
+  static func names(in folder: String) throws -> [String] {
+    let path = FilePath(folder)
+    do {
+      return try DurableFile.names(in: path.resolved ?? path)
+    } catch let error as DurabilityError {
+      throw ModelError.unreadable(
+        path: folder, reason: "the folder cannot be listed (\(reason(error)))")
+    }
+  }
+
   /// - Throws: ``ModelError/unreadable(path:reason:)``.
   static func read(_ path: String) throws -> [UInt8] {
     do {

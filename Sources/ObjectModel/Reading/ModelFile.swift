@@ -1,5 +1,7 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitKeyedArchive
+import SystemPackage
 
 /// One version of a model, with what its file recorded beside it.
 public struct ModelVersion: Sendable {
@@ -63,17 +65,13 @@ public enum ModelFile {
   /// - Throws: ``ModelError``.
   public static func read(_ path: String) throws -> [ModelVersion] {
     let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-    var isDirectory: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) else {
+    switch try FileKind(following: FilePath(path)) {
+    case .none, .symbolicLink:
       throw ModelError.unreadable(path: path, reason: "there is no such file")
+    case .regular, .special: return [try file(path)]
+    case .folder: break
     }
-    guard isDirectory.boolValue else { return [try file(path)] }
-    let names: [String]
-    do {
-      names = try FileManager.default.contentsOfDirectory(atPath: path)
-    } catch {
-      throw ModelError.unreadable(path: path, reason: "the folder cannot be listed")
-    }
+    let names = try ModelBytes.names(in: path)
     if names.contains("contents") { return [try source(path, isCurrent: true)] }
     if names.contains("elements") { throw ModelError.oldBinaryModel(path: path) }
     let sources = names.filter { $0.hasSuffix(".xcdatamodel") }
@@ -90,7 +88,7 @@ public enum ModelFile {
   /// The version that `spec` names: a path, for a bundle its current version, or `PATH:VERSION`.
   /// - Throws: ``ModelError``.
   public static func version(at spec: String) throws -> ModelVersion {
-    guard !FileManager.default.fileExists(atPath: spec),
+    guard try !ModelBytes.exists(spec),
       let colon = spec.lastIndex(of: ":"), colon > spec.startIndex
     else { return try current(of: try read(spec), path: spec) }
     let (path, name) = (String(spec[..<colon]), String(spec[spec.index(after: colon)...]))
@@ -129,8 +127,8 @@ extension ModelFile {
   /// An `.xcdatamodel` folder.
   private static func source(_ path: String, isCurrent: Bool) throws -> ModelVersion {
     let contents = path + "/contents"
-    guard FileManager.default.fileExists(atPath: contents) else {
-      if FileManager.default.fileExists(atPath: path + "/elements") {
+    guard try ModelBytes.exists(contents) else {
+      if try ModelBytes.exists(path + "/elements") {
         throw ModelError.oldBinaryModel(path: path)
       }
       throw ModelError.unreadable(path: path, reason: "it has no file \"contents\"")
@@ -155,7 +153,7 @@ extension ModelFile {
   /// The folder that `.xccurrentversion` names; bundles of one version often have no such file.
   private static func currentSource(_ path: String) throws -> String? {
     let file = path + "/.xccurrentversion"
-    guard FileManager.default.fileExists(atPath: file) else { return nil }
+    guard try ModelBytes.exists(file) else { return nil }
     do {
       return try PropertyList(bytes: ModelBytes.read(file))["_XCCurrentVersionName"]?.string
     } catch let error as ArchiveError {

@@ -200,6 +200,11 @@ package struct PrimaryKeyRow: Codable, Sendable, Hashable {
   /// Numbers from here on are Core Data's own: history has 16001 to 16003.
   package static let firstHistoryNumber: Int64 = 16_000
 
+  /// What the history's entities are called, whatever a damaged row says.
+  package static let historyNames: [Int64: String] = [
+    16_001: "CHANGE", 16_002: "TRANSACTION", 16_003: "TRANSACTIONSTRING",
+  ]
+
   /// No model has so many entities; a hostile table may.
   private static let mostRows = 100_000
 
