@@ -74,7 +74,9 @@ extension Ledger {
     return key
   }
 
-  /// Adds an attempt. One that is there already, by run, store and end, is left as it is.
+  /// Adds an attempt. One that is there already is left as it is, by run, store and end, or by the
+  /// state that a migration has left: a process that ended before it could say so found its commit
+  /// again.
   package func add(_ attempt: LedgerAttempt) throws {
     let store = try key(ofStore: attempt.store)
     let run = try key(ofRun: attempt.run, at: attempt.started)
@@ -83,8 +85,10 @@ extension Ledger {
       INSERT OR IGNORE INTO attempts (
         run, store, started, ended, verdict, code, reason, reasons, losses, source, destination,
         rows, source_bytes, destination_bytes, stages, digest, identity, output, lane, host)
-      VALUES (
-        ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+      SELECT
+        ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20
+      WHERE ?5 <> 'migrated' OR NOT EXISTS (
+        SELECT 1 FROM attempts WHERE store = ?2 AND verdict = 'migrated' AND identity = ?17)
       """,
       [
         .integer(run), .integer(store), .real(attempt.started), .real(attempt.ended),

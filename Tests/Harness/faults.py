@@ -1,9 +1,10 @@
-"""One failed call of the operating system at a time, in migrations in place: lightweight, mapped and chained.
+"""One failed call of the operating system at a time, in migrations in place: lightweight, mapped and chained, and
+in the run of a pipeline over a small fleet.
 
 A preloaded library (faults.c) counts the calls of a run and of its workers, and makes one of them fail:
 EIO, ENOSPC, EMFILE, EINTR, or fewer bytes than were asked for. Whatever happens, the store at its path
 is the source or the destination, whole; the exit code tells what it was; and the same command again ends
-as an undisturbed run does.
+as an undisturbed run does. Of a fleet the ledger then has each store migrated once, and every backup.
 """
 import argparse
 import collections
@@ -11,6 +12,7 @@ import concurrent.futures
 import os
 import random
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -30,19 +32,71 @@ PLAN = "QQII512s"
 
 class Subject:
     """One store and the command that migrates it in place."""
+    ends = frozenset()  # further exit codes
 
     def __init__(self, name, original, command):
         self.name, self.original, self.command = name, original, command
 
+    def copy(self, folder):
+        """What the command is given."""
+        return ground.copy_store(self.original, folder)
+
+    def stores(self, place):
+        return [place]
+
+    def state(self, place):
+        """What each store holds, and the names of its files of external data."""
+        return [(chains.digest(store), chains.external(store)) for store in self.stores(place)]
+
     def prepare(self, folder):
         """What the source and an undisturbed run's destination hold."""
-        store = ground.copy_store(self.original, os.path.join(folder, "reference"))
-        self.before, self.before_files = chains.digest(store), chains.external(store)
-        run = tool.run(self.command(store))
-        if run.verdict != "migrated":
+        place = self.copy(os.path.join(folder, "reference"))
+        self.before = self.state(place)
+        run = tool.run(self.command(place))
+        self.after = self.state(place)
+        if run.exit or self.before == self.after:
             sys.exit(f"{self.name}: the undisturbed run did not migrate: {run.why(2000)}")
-        self.after, self.after_files = chains.digest(store), chains.external(store)
         return self
+
+    def disturbed(self, place):
+        """[problem] of what a run has left that may have met a failure."""
+        return [f"{os.path.basename(store)} is neither source nor destination"
+                for (found, _), store, before, after in zip(self.state(place), self.stores(place), self.before, self.after)
+                if found not in (before[0], after[0])]
+
+    def ended(self, place):
+        """[problem] of what the same command has left when it was run again."""
+        left = [n for store in self.stores(place) for n in os.listdir(os.path.dirname(store))
+                if n.endswith(".godwit") or ".partial-" in n or "clone" in n]
+        return (["the same command again ends with 0, and not with the destination"] * (self.state(place) != self.after)
+                + [f"left behind: {left}"] * bool(left))
+
+
+class Fleet(Subject):
+    """A pipeline over a few stores."""
+    ends = frozenset({3})
+
+    def copy(self, folder):
+        shutil.copytree(self.original, folder)
+        return folder
+
+    def stores(self, place):
+        # Named by the original: a run that was cut off leaves files of its own beside them.
+        return [os.path.join(place, os.path.relpath(store, self.original))
+                for store in ground.stores_in(os.path.join(self.original, "stores"))]
+
+    def ended(self, place):
+        stores = self.stores(place)
+        backups = sorted(os.path.join(base, n) for base, _, names in os.walk(os.path.join(place, "stores"))
+                         for n in names if ".godwit-backup-" in n and n.endswith(".sqlite"))
+        ledger = sqlite3.connect(f"file:{place}/ledger.sqlite?mode=ro", uri=True)
+        migrated = [s for (s,) in ledger.execute("SELECT store FROM attempts WHERE verdict = 'migrated' ORDER BY 1")]
+        known = [path for (path,) in ledger.execute("SELECT path FROM backups ORDER BY 1")]
+        ledger.close()
+        left = os.listdir(os.path.join(place, "state", "stores"))
+        return (super().ended(place) + [f"left in the state folder: {left}"] * bool(left)
+                + [f"the ledger has as migrated {migrated}"] * (len(migrated) != len(stores) or len(set(migrated)) != len(stores))
+                + [f"the ledger knows backups {known}, and there are {backups}"] * (known != backups))
 
 
 def subjects(folder, rows):
@@ -51,6 +105,10 @@ def subjects(folder, rows):
     bundle = chains.write_models(os.path.join(folder, "chain"))
     shop = os.path.join(folder, "chain", "original", "a.sqlite")
     os.makedirs(os.path.dirname(shop))
+    fleet = os.path.join(folder, "fleet")
+    ground.make_fleet(os.path.join(fleet, "stores"), 3, rows, 3, wal=True, external=True)
+    with open(os.path.join(fleet, "pipeline.yaml"), "w", encoding="utf-8") as file:
+        file.write(f"name: trial\nstores: {{ roots: [stores] }}\nmodels: {ground.MODELS}\n")
     subprocess.run([ground.fixtures(), "make-store", "--model", os.path.join(bundle, "Shop.xcdatamodel"), "--output",
                     shop, "--rows", str(rows), "--external", "0.5", "--wal"], check=True, stdout=subprocess.DEVNULL)
 
@@ -58,15 +116,16 @@ def subjects(folder, rows):
         return lambda store: tool.migrate_command(store, *words, workers=1, **more)
     return [Subject("lightweight", recipes, command([ground.MODELS], ground.DESTINATION)),
             Subject("mapped", accounts, command([ledger.MODELS], ledger.NAME, extra=["--mapping", ledger.MAPPING])),
-            Subject("chained", shop, command([bundle], extra=["--chain", "progressive"]))]
+            Subject("chained", shop, command([bundle], extra=["--chain", "progressive"])),
+            Fleet("fleet", fleet, lambda place: [ground.godwit(), "run", place, "--workers", "1", "--json"])]
 
 
-def disturbed(subject, store, library, mode, target, folder):
+def disturbed(subject, place, library, mode, target, folder):
     """Runs with one call failing; gives the run, how many calls there were, and which one it was."""
     plan = os.path.join(folder, "plan")
     with open(plan, "wb") as file:
         file.write(struct.pack(PLAN, 0, target, MODES[mode][0], 0, b""))
-    run = tool.run(subject.command(store), timeout=120,
+    run = tool.run(subject.command(place), timeout=120,
                    env=tool.environment(LD_PRELOAD=library, GODWIT_FAULTS=plan, GODWIT_WORKER_TIMEOUT=20))
     with open(plan, "rb") as file:
         count, _, _, fired, what = struct.unpack(PLAN, file.read())
@@ -76,25 +135,23 @@ def disturbed(subject, store, library, mode, target, folder):
 
 def calls(subject, library, mode, folder):
     """How many calls of a run the mode applies to."""
-    store = ground.copy_store(subject.original, os.path.join(folder, "counted"))
-    run, count, _ = disturbed(subject, store, library, mode, 0, folder)
+    place = subject.copy(os.path.join(folder, "counted"))
+    run, count, _ = disturbed(subject, place, library, mode, 0, folder)
     shutil.rmtree(os.path.join(folder, "counted"))
     if run.exit != 0 or not count:
         sys.exit(f"{subject.name}: {count} calls counted, {run.why(2000)}")
     return count
 
 
-def problems_of(subject, store, run, mode, what):
+def problems_of(subject, place, run, mode, what):
     found = []
     if run.hung:
         found.append("it hangs")
     if run.exit < 0 or tool.CRASH.search(run.stderr):
         found.append(f"a process crashed: {run.why()}")
-    elif run.exit not in MODES[mode][1] and run.exit != EXCUSED.get((mode, what.partition(" ")[0])):
+    elif run.exit not in MODES[mode][1] | subject.ends and run.exit != EXCUSED.get((mode, what.partition(" ")[0])):
         found.append(f"the exit code is not one of {sorted(MODES[mode][1])}: {run.why()}")
-    if chains.digest(store) not in (subject.before, subject.after):
-        found.append("the store is neither source nor destination")
-    return found
+    return found + subject.disturbed(place)
 
 
 def trial(subject, library, mode, target, folder):
@@ -102,23 +159,16 @@ def trial(subject, library, mode, target, folder):
     where = os.path.join(folder, f"{subject.name}-{mode}-{target}")
     os.makedirs(where)
     try:
-        store = ground.copy_store(subject.original, os.path.join(where, "here"))
-        run, _, what = disturbed(subject, store, library, mode, target, where)
+        place = subject.copy(os.path.join(where, "here"))
+        run, _, what = disturbed(subject, place, library, mode, target, where)
         if what is None:
             return None, run.exit, [] if run.exit == 0 else [f"nothing failed, and {run.why()}"]
-        found = problems_of(subject, store, run, mode, what)
+        found = problems_of(subject, place, run, mode, what)
         # A run that overcame it is finished; the command again finds that.
-        again = tool.run(subject.command(store))
-        if again.exit != 0:
-            found.append(f"the same command again: {again.why()}")
-        elif chains.digest(store) != subject.after or chains.external(store) != subject.after_files:
-            found.append("the same command again ends with 0, and not with the destination")
-        here = os.path.dirname(store)
-        left = [n for n in os.listdir(here) if n.endswith(".godwit") or ".partial-" in n or "clone" in n]
-        if left:
-            found.append(f"left behind: {left}")
-        place = what.replace(where, "…")
-        return what.partition(" ")[0], run.exit, [f"{subject.name}, {mode} at call {target}, {place}: {p}" for p in found]
+        again = tool.run(subject.command(place))
+        found += [f"the same command again: {again.why()}"] if again.exit else subject.ended(place)
+        call = what.replace(where, "…")
+        return what.partition(" ")[0], run.exit, [f"{subject.name}, {mode} at call {target}, {call}: {p}" for p in found]
     except Exception as error:  # a store that cannot be read any more, above all
         return what, None, [f"{subject.name}, {mode} at call {target}, {what}: {error}"]
     finally:
@@ -140,7 +190,7 @@ def main(arguments=None):
     parser.add_argument("--rows", type=int, default=12)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--modes", nargs="+", choices=MODES, default=list(MODES))
-    parser.add_argument("--only", choices=["lightweight", "mapped", "chained"])
+    parser.add_argument("--only", choices=["lightweight", "mapped", "chained", "fleet"])
     parser.add_argument("--kills", type=int, default=None, help="random kills besides; 1000 without --short")
     options = parser.parse_args(arguments)
     sample = options.sample or (2 if options.short else None)

@@ -38,10 +38,20 @@ import Testing
         try ledger.add(LedgerSample.backup)
       }
     }
-    var count = 0
-    try ledger.forEachAttempt(at: LedgerSample.migrated.store) { _ in count += 1 }
-    #expect(count == 1)
+    // Found again by a later process, or run: the same commit, by the state that it has left.
+    var again = LedgerSample.migrated
+    (again.run, again.ended) = ("later", again.ended + 60)
+    try ledger.writing { try ledger.add(again) }
+    func count() throws -> Int {
+      var count = 0
+      try ledger.forEachAttempt(at: again.store) { _ in count += 1 }
+      return count
+    }
+    #expect(try count() == 1)
     #expect(try ledger.backupTotals().count == 1)
+    again.identity = String(repeating: "ef", count: 16)
+    try ledger.writing { try ledger.add(again) }
+    #expect(try count() == 2)
   }
 
   @Test func `keeps every run's backups when the next one begins`() throws {

@@ -75,16 +75,6 @@ extension PipelineRun {
     try DurableFile.removeTree(array.folder.path)
   }
 
-  /// Removes the run directory that a task left which ended between a store's result and its own end.
-  private func clear(_ store: FoundStore, _ setting: Setting) throws {
-    let directory = directory(of: store)
-    guard let known = setting.books.entry(of: store.path), known.run == setting.books.run,
-      known.verdict == .migrated || known.verdict == .sameModel, try directory.exists,
-      try !FileLock.isHeld(at: directory.lock)
-    else { return }
-    try directory.remove()
-  }
-
   /// Writes down what became of a store on the cluster.
   private func outcome(
     _ line: BundleResult, of store: FoundStore, lane: Int?, _ setting: Setting

@@ -40,11 +40,14 @@ extension LedgerAttempt {
 
 extension LedgerBackup {
   /// The backup that a migration in place has left; nil for a result without one.
-  init?(_ result: MigrationResult, of store: FoundStore, run: String, at time: Double) {
+  ///
+  /// - Throws: `DurabilityError` where the backup cannot be looked at: one that is not written down is
+  ///   never found again.
+  init?(_ result: MigrationResult, of store: FoundStore, run: String, at time: Double) throws {
     guard result.verdict == .migrated, let path = result.backup else { return nil }
     let files = StoreFiles(FilePath(path))
-    guard let found = try? files.backupMark() else { return nil }
-    let hasFolder = (try? FileKind(at: files.supportFolder)) == .folder
+    guard let found = try files.backupMark() else { return nil }
+    let hasFolder = try FileKind(at: files.supportFolder) == .folder
     self.init(
       path: path, folder: hasFolder ? files.supportFolder.string : nil, store: store.path.string,
       run: run, bytes: found.ownBytes, made: time, marks: found.mark,

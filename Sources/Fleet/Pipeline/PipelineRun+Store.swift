@@ -45,6 +45,8 @@ extension PipelineRun {
       result = await migrateSnapshot(task, of: store, setting)
     }
     if !isRecorded.isSet { books.add(result, facts) }
+    // A directory that stayed would be taken for a migration of the next run.
+    try? clear(store, setting)
     return Outcome(store: store, result: result)
   }
 
@@ -112,6 +114,17 @@ extension PipelineRun {
       failing: task.store, with: FleetError.timeout(store: task.store, seconds: limit))
     try? await record(late)
     return late
+  }
+
+  /// Removes the run directory of a finished store, where who worked in it ended between the store's
+  /// result and its own end, or could not remove it.
+  func clear(_ store: FoundStore, _ setting: Setting) throws {
+    let directory = directory(of: store)
+    guard let known = setting.books.entry(of: store.path), known.run == setting.books.run,
+      known.verdict == .migrated || known.verdict == .sameModel, try directory.exists,
+      try !FileLock.isHeld(at: directory.lock)
+    else { return }
+    try directory.remove()
   }
 
   /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.

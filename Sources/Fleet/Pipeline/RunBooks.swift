@@ -100,7 +100,7 @@ struct Books: StoreBooks {
     entry.time = facts.ended ?? entry.time
     let attempt = attempt(result, facts, ended: entry.time)
     entry.attempt = attempt
-    entry.backupRecord = LedgerBackup(result, of: facts.store, run: run, at: entry.time)
+    entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)
     try await ledger.record(entry)
     history.add(attempt, entry.backupRecord, outcome(result, facts))
   }
