@@ -71,14 +71,12 @@ struct FixtureCommand: ParsableCommand {
   }
 
   func run() throws {
-    let version = try InputFiles.read([model]) { try ModelCatalog.version(at: model) }
+    let version = try ModelCatalog.version(at: model)
     var options = StoreOptions(seed: seed, rows: rows)
     options.rowsByEntity = try rowsByEntity()
     options.nullFraction = nulls
     options.externalFraction = external
-    options.validFor = try validFor.map { path in
-      try InputFiles.read([path]) { try ModelCatalog.version(at: path).hierarchy() }
-    }
+    options.validFor = try validFor.map { try ModelCatalog.version(at: $0).hierarchy() }
     options.unicodeText = !ascii
     options.leavesWAL = wal
     options.history = history

@@ -146,13 +146,13 @@ struct MigrationArguments: ParsableArguments {
 
   /// - Throws: ``ModelError``, `CommandError` for a version that none of the models has.
   func request(snapshotFolder: FilePath) throws -> MigrationRequest {
-    let catalog = try InputFiles.read(models) { try ModelCatalog(models) }
+    let catalog = try ModelCatalog(models)
     var request = MigrationRequest(
       store: FilePath(store), models: catalog.versions,
       destination: try to.map(catalog.destination(named:)) ?? catalog.current,
       infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
-      mappings: try InputFiles.read(mapping) { try mapping.map(MappingFile.init(path:)) },
+      mappings: try mapping.map(MappingFile.init(path:)),
       renumbersKeys: renumber)
     request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
     request.losses = losses ?? .warn

@@ -73,12 +73,13 @@ struct ModelCatalog {
   /// The model that a store carries; nil for whatever is not an SQLite file.
   private static func cachedVersion(at path: String) throws -> ModelVersion? {
     // What is not a regular file is refused by whoever reads it as a model.
-    guard let file = try? RegularFile.open(FilePath(path), links: .followed) else { return nil }
-    defer { try? file.close() }
-    var head = [UInt8](repeating: 0, count: 16)
-    guard (try? head.withUnsafeMutableBytes { try file.read(into: $0) }) == 16,
-      head == Array("SQLite format 3\0".utf8)
-    else { return nil }
+    let head: [UInt8]
+    do {
+      head = try RegularFile.firstBytes(of: FilePath(path), count: 16, links: .followed)
+    } catch let error as DurabilityError where !error.isOfMachine {
+      return nil
+    }
+    guard head == Array("SQLite format 3\0".utf8) else { return nil }
     return try TemporaryFolder.with { folder in
       let store = try SourceStore(
         path: FilePath(path).resolved ?? FilePath(path), snapshotFolder: folder)

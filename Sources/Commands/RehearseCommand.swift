@@ -166,7 +166,7 @@ struct RehearseCommand: AsyncParsableCommand {
     file.mappings = mapping.isEmpty ? nil : mapping.map(Self.absolute)
     file.chain = chain?.rawValue
     file.workers = workers
-    let catalog = try InputFiles.read(models) { try ModelCatalog(models) }
+    let catalog = try ModelCatalog(models)
     if to == nil, catalog.current == nil {
       throw CommandError(
         .badInput, "model",

@@ -41,7 +41,7 @@ struct RepairCommand: ParsableCommand {
   }
 
   func run() throws {
-    let versions = try InputFiles.read(models) { try ModelCatalog(models).versions }
+    let versions = try ModelCatalog(models).versions
     let report = try StoreRepair(
       FilePath(store).resolvingFolders, output: FilePath(output), models: versions
     ).run()

@@ -201,9 +201,7 @@ struct PipelineJob {
         file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
     }
     pipeline = try Pipeline(file: file)
-    let catalog = try InputFiles.read(pipeline.models) { [pipeline] in
-      try ModelCatalog(pipeline.models)
-    }
+    let catalog = try ModelCatalog(pipeline.models)
     let destination: ModelVersion?
     if let name = pipeline.destination {
       destination =
@@ -222,9 +220,7 @@ struct PipelineJob {
       store: "", models: catalog.versions, destination: destination,
       infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
       snapshotFolder: "", shardBytes: pipeline.shardBytes,
-      mappings: try InputFiles.read(pipeline.mappings) { [pipeline] in
-        try pipeline.mappings.map(MappingFile.init(path:))
-      })
+      mappings: try pipeline.mappings.map(MappingFile.init(path:)))
     request.sharesMappings = true
     request.bundles = catalog.bundles
     request.chain = try CommandLineTool.code.chain(

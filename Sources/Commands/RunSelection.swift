@@ -48,6 +48,8 @@ struct RunSelection: ParsableArguments {
         return try RegularFile.bytes(of: FilePath(file), limit: byteLimit, links: .followed)
       }
       return try [UInt8](FileHandle.standardInput.readToEnd() ?? Data())
+    } catch let error as DurabilityError where error.isOfMachine {
+      throw error
     } catch {
       throw CommandError(.badInput, "list", "The list of stores \(file) cannot be read: \(error)")
     }

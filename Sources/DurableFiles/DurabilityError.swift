@@ -36,6 +36,10 @@ extension DurabilityError {
   /// The volume, or this user's part of it, is full.
   package var isOutOfSpace: Bool { errno == .noSpace || errno == Errno(rawValue: 122) }  // EDQUOT
 
+  /// The system failed: what lies at the path, and who may read it, is not to blame. Whoever reads a
+  /// file that a person names lets it through, so that it is not taken for a wrong file.
+  package var isOfMachine: Bool { errno.map { !DurableFile.meansAbsent($0.rawValue) } ?? false }
+
   package var isNotFound: Bool { errno == .noSuchFileOrDirectory }
 }
 

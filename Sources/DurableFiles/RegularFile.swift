@@ -73,6 +73,25 @@ package enum RegularFile {
     return bytes
   }
 
+  /// As many bytes as the file has, `count` at most.
+  package static func firstBytes(
+    of path: FilePath, count: Int, links: Links = .refused
+  ) throws -> [UInt8] {
+    let file = try open(path, links: links)
+    defer { try? file.close() }
+    return try [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+      while filled < count {
+        let rest = UnsafeMutableRawBufferPointer(
+          rebasing: UnsafeMutableRawBufferPointer(buffer)[filled...])
+        let read = try failing("read", path) {
+          try file.read(fromAbsoluteOffset: Int64(filled), into: rest)
+        }
+        if read == 0 { break }
+        filled += read
+      }
+    }
+  }
+
   /// The bytes of a file, or nil where there is nothing of that name.
   package static func bytesIfPresent(
     of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false

@@ -71,12 +71,12 @@ extension Pipeline {
 
   /// Reads a pipeline file.
   ///
-  /// - Throws: ``PipelineError``.
+  /// - Throws: ``PipelineError``; `DurabilityError` where the file system fails.
   package init(file: FilePath) throws {
     let bytes: [UInt8]
     do {
       bytes = try RegularFile.bytes(of: file, limit: PipelineFile.byteLimit, links: .followed)
-    } catch let error as DurabilityError {
+    } catch let error as DurabilityError where !error.isOfMachine {
       throw PipelineError.unreadable(file: file.string, reason: Self.reason(error))
     }
     try self.init(bytes: bytes, file: file)

@@ -27,6 +27,8 @@ package struct PlannedStores: Codable, Sendable, Equatable {
     do {
       let bytes = try RegularFile.bytes(of: file, limit: Self.byteLimit, links: .followed)
       self = try JSONDecoder().decode(PlannedStores.self, from: Data(bytes))
+    } catch let error as DurabilityError where error.isOfMachine {
+      throw error
     } catch is DecodingError {
       throw PlanDrift.unreadable(file: file.string, reason: "it is not a plan of a pipeline")
     } catch {

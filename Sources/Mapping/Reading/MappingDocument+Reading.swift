@@ -26,7 +26,7 @@ extension MappingDocument {
 
   /// Reads an `.xcmappingmodel` folder, an `xcmapping.xml`, a `.cdm` or a text file.
   ///
-  /// - Throws: ``MappingError``.
+  /// - Throws: ``MappingError``; another error where the file system fails.
   public init(path: String) throws {
     var file = FilePath(path)
     if try FileKind(following: file) == .folder { file.append("xcmapping.xml") }
@@ -34,7 +34,7 @@ extension MappingDocument {
     do {
       bytes = try RegularFile.bytes(
         of: file, limit: XcodeMappingFile.byteLimit, links: .followed)
-    } catch let error as DurabilityError {
+    } catch let error as DurabilityError where !error.isOfMachine {
       throw MappingError.unreadable(file: path, reason: Self.reason(error))
     }
     do {

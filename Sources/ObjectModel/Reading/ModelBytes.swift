@@ -1,7 +1,7 @@
 import GodwitDurableFiles
 import SystemPackage
 
-/// Reads whole model files: regular ones, up to a size.
+/// Reads whole model files: regular ones, up to a size. An error of the file system is thrown as it is.
 enum ModelBytes {
   /// 256 MiB. Model files are kilobytes.
   static let byteLimit = 256 << 20
@@ -18,7 +18,7 @@ enum ModelBytes {
     let path = FilePath(folder)
     do {
       return try DurableFile.names(in: path.resolved ?? path)
-    } catch let error as DurabilityError {
+    } catch let error as DurabilityError where !error.isOfMachine {
       throw ModelError.unreadable(
         path: folder, reason: "the folder cannot be listed (\(reason(error)))")
     }
@@ -28,7 +28,7 @@ enum ModelBytes {
   static func read(_ path: String) throws -> [UInt8] {
     do {
       return try RegularFile.bytes(of: FilePath(path), limit: byteLimit, links: .followed)
-    } catch let error as DurabilityError {
+    } catch let error as DurabilityError where !error.isOfMachine {
       throw ModelError.unreadable(path: path, reason: reason(error))
     }
   }

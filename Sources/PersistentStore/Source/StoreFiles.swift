@@ -122,22 +122,6 @@ extension StoreFiles {
 
   /// As many bytes as the file has, `count` at most.
   static func firstBytes(of path: FilePath, count: Int) throws -> [UInt8] {
-    try reading(path) {
-      let file = try RegularFile.open(path)
-      return try file.closeAfter {
-        var bytes = [UInt8](repeating: 0, count: count)
-        var filled = 0
-        while filled < count {
-          let read = try bytes.withUnsafeMutableBytes {
-            try file.read(
-              fromAbsoluteOffset: Int64(filled),
-              into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
-          }
-          if read == 0 { break }
-          filled += read
-        }
-        return Array(bytes.prefix(filled))
-      }
-    }
+    try reading(path) { try RegularFile.firstBytes(of: path, count: count) }
   }
 }
