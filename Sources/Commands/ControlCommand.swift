@@ -55,7 +55,7 @@ struct ControlCommand: ParsableCommand {
   }
 
   func run() throws {
-    guard let file = Pipeline.file(at: pipeline) else {
+    guard let file = try Pipeline.file(at: pipeline) else {
       throw PipelineError.unreadable(
         file: pipeline, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
     }

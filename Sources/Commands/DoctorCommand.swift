@@ -45,7 +45,7 @@ struct DoctorCommand: AsyncParsableCommand {
   }
 
   private func clusterFindings() async throws -> [Doctor.Finding] {
-    guard let file = Pipeline.file(at: place) else {
+    guard let file = try Pipeline.file(at: place) else {
       guard engine == .slurm else { return [] }
       throw ValidationError("--engine slurm needs a pipeline, whose stores it is about.")
     }
@@ -56,7 +56,7 @@ struct DoctorCommand: AsyncParsableCommand {
   }
 
   private func findings() throws -> [Doctor.Finding] {
-    guard let file = Pipeline.file(at: place) else {
+    guard let file = try Pipeline.file(at: place) else {
       return Doctor(folder: FilePath(place)).findings()
     }
     // Models and mapping models are read, too: one that cannot be is an error here as it would be there.

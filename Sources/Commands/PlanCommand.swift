@@ -39,7 +39,7 @@ struct PlanCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    if let file = Pipeline.file(at: arguments.store) { return try await plan(file.string) }
+    if let file = try Pipeline.file(at: arguments.store) { return try await plan(file.string) }
     guard out == nil, !verbose else {
       throw ValidationError("--out and --verbose are for a pipeline.")
     }

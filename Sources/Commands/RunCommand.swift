@@ -170,7 +170,7 @@ extension RunCommand {
   /// Options that hold for one start, such as --fresh, are left out.
   private func follower(_ engine: Engine) throws -> [String] {
     guard detach, engine == .slurm, !selection.isFromFile, plan == nil else { return [] }
-    let file = Pipeline.file(at: pipeline) ?? FilePath(pipeline)
+    let file = try Pipeline.file(at: pipeline) ?? FilePath(pipeline)
     var words = [
       Executable.path.string, "run", (file.resolved ?? file).string, "--engine", engine.rawValue,
       "--detach",
@@ -196,7 +196,7 @@ struct PipelineJob {
   /// - Throws: ``PipelineError``, ``ModelError``, `MappingError`; `CommandError` for a version that
   ///   none of the models has.
   init(path: String, losses: LossPolicy? = nil) throws {
-    guard let file = Pipeline.file(at: path) else {
+    guard let file = try Pipeline.file(at: path) else {
       throw PipelineError.unreadable(
         file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
     }

@@ -39,7 +39,7 @@ struct VerifyCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    if let file = Pipeline.file(at: store) { return try await verify(file.string) }
+    if let file = try Pipeline.file(at: store) { return try await verify(file.string) }
     guard state == nil else { throw ValidationError("--state is for a pipeline.") }
     let inspection: StoreInspection
     do {

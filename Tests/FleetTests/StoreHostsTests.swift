@@ -11,12 +11,12 @@ import Testing
 
   private func hosts(_ onStart: String, stallLimit: Double = 60) -> StoreHosts {
     let result = MigrationResult(store: "/a", verdict: .sameModel, ending: .done)
+    // Each with its line feed: another one would be a line that is no message.
     let answer = String(decoding: StoreMessage.result(StoreEnd(result)).line, as: UTF8.self)
+    let planned = String(decoding: StoreMessage.planned.line, as: UTF8.self)
     let script = """
-      answer() { printf '%s' '\(answer)
-      '; }
-      planned() { printf '%s' '\(String(decoding: StoreMessage.planned.line, as: UTF8.self))
-      '; }
+      answer() { printf '%s' '\(answer)'; }
+      planned() { printf '%s' '\(planned)'; }
       while read -r line; do
         case "$line" in *'"start"'*) \(onStart);; *'"stop"'*) answer;; esac
       done
@@ -30,7 +30,8 @@ import Testing
     // After the plan a large store's process may be silent for as long as it likes.
     let hosts = hosts(
       "planned; mkdir \(mark) 2>/dev/null && kill -STOP $$; answer", stallLimit: 0.2)
-    #expect(await hosts.perform(task("/a")).verdict == .sameModel)
+    let result = await hosts.perform(task("/a"))
+    #expect(result.verdict == .sameModel, "\(result.reasons)")
     await hosts.close()
   }
 

@@ -60,11 +60,13 @@ enum PipelineFile {
 extension Pipeline {
   /// The file that a path stands for: itself, or `pipeline.yaml` of a folder; nil for a path that
   /// is plainly no pipeline, such as a store's.
-  package static func file(at path: String) -> FilePath? {
+  ///
+  /// - Throws: `DurabilityError` where the file system fails.
+  package static func file(at path: String) throws -> FilePath? {
     var path = FilePath(path)
-    if (try? FileKind(following: path)) == .folder {
+    if try FileKind(following: path) == .folder {
       path.append(PipelineFile.name)
-      return (try? FileKind(following: path)) == FileKind.none ? nil : path
+      return try FileKind(following: path) == .none ? nil : path
     }
     return ["yaml", "yml"].contains(path.extension?.lowercased()) ? path : nil
   }

@@ -71,7 +71,7 @@ package final class StoreHost: Sendable {
         }
         let cost = recorded.flatMap { StoreCost(result, recorded: $0) }
         let message = cost.map(StoreMessage.done) ?? .result(StoreEnd(result))
-        try? self.output.send(line: message.line)
+        self.say(message)
       }
       let isStopped = state.withLock { state in
         state.task = work
@@ -147,12 +147,18 @@ package final class StoreHost: Sendable {
   private func tell(_ event: RunEvent, of task: StoreTask) {
     if event.event == .plan {
       if task.workers == 0 { state.withLock { $0.isBeating = true } }
-      try? output.send(line: StoreMessage.planned.line)
+      say(.planned)
     }
     // A line a unit or step would bury the rest; the run directory's events have them.
     guard tellsEvents, !event.event.isOfUnit else { return }
     // A small store's stages are over in milliseconds, and stand in its result.
     guard task.workers > 0 || event.event != .stage && event.event != .stageFinished else { return }
-    try? output.send(line: StoreMessage.event(event).line)
+    say(.event(event))
+  }
+
+  /// A coordinator that does not hear would wait for ever. One whose process is gone starts another,
+  /// and what lies on the disk is safe at any moment.
+  private func say(_ message: StoreMessage) {
+    if (try? output.send(line: message.line)) == nil { _exit(1) }
   }
 }
