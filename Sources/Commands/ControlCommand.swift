@@ -55,10 +55,7 @@ struct ControlCommand: ParsableCommand {
   }
 
   func run() throws {
-    guard let file = try Pipeline.file(at: pipeline) else {
-      throw PipelineError.unreadable(
-        file: pipeline, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
-    }
+    let file = try Pipeline.requiredFile(at: pipeline)
     let pipeline = try Pipeline(file: file)
     let place = state.map { FilePath($0) } ?? pipeline.stateFolder
     guard let state = place.resolved, try RunState.isUnderWay(in: state) else {

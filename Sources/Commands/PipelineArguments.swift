@@ -24,11 +24,7 @@ struct PipelineArguments: ParsableArguments {
 
   /// - Throws: ``PipelineError``.
   func read() throws -> (pipeline: Pipeline, places: PipelinePlaces) {
-    guard let file = try Pipeline.file(at: pipeline) else {
-      throw PipelineError.unreadable(
-        file: pipeline, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
-    }
-    let read = try Pipeline(file: file)
+    let read = try Pipeline(file: Pipeline.requiredFile(at: pipeline))
     return (read, PipelinePlaces(read, state: state.map { FilePath($0) }))
   }
 

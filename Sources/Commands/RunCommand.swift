@@ -196,10 +196,7 @@ struct PipelineJob {
   /// - Throws: ``PipelineError``, ``ModelError``, `MappingError`; `CommandError` for a version that
   ///   none of the models has.
   init(path: String, losses: LossPolicy? = nil) throws {
-    guard let file = try Pipeline.file(at: path) else {
-      throw PipelineError.unreadable(
-        file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
-    }
+    let file = try Pipeline.requiredFile(at: path)
     pipeline = try Pipeline(file: file)
     let catalog = try ModelCatalog(pipeline.models)
     let destination: ModelVersion?

@@ -12,13 +12,12 @@ import concurrent.futures
 import os
 import random
 import shutil
-import sqlite3
 import struct
 import subprocess
 import sys
 import time
 
-from . import chains, ground, ledger, preload, tool
+from . import chains, fleetground, ground, ledger, preload, tool
 
 # What a run may end with. Nothing is damaged, and nobody has used the command wrongly.
 MODES = {"EIO": (1, {0, 74}), "ENOSPC": (2, {0, 75}), "EMFILE": (3, {0, 69, 74, 75, 78}),
@@ -86,17 +85,7 @@ class Fleet(Subject):
                 for store in ground.stores_in(os.path.join(self.original, "stores"))]
 
     def ended(self, place):
-        stores = self.stores(place)
-        backups = sorted(os.path.join(base, n) for base, _, names in os.walk(os.path.join(place, "stores"))
-                         for n in names if ".godwit-backup-" in n and n.endswith(".sqlite"))
-        ledger = sqlite3.connect(f"file:{place}/ledger.sqlite?mode=ro", uri=True)
-        migrated = [s for (s,) in ledger.execute("SELECT store FROM attempts WHERE verdict = 'migrated' ORDER BY 1")]
-        known = [path for (path,) in ledger.execute("SELECT path FROM backups ORDER BY 1")]
-        ledger.close()
-        left = os.listdir(os.path.join(place, "state", "stores"))
-        return (super().ended(place) + [f"left in the state folder: {left}"] * bool(left)
-                + [f"the ledger has as migrated {migrated}"] * (len(migrated) != len(stores) or len(set(migrated)) != len(stores))
-                + [f"the ledger knows backups {known}, and there are {backups}"] * (known != backups))
+        return super().ended(place) + fleetground.booked_once(place, len(self.stores(place)))
 
 
 def subjects(folder, rows):

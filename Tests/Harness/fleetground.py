@@ -48,6 +48,29 @@ def make_templates(folder, seed, rows):
     return found
 
 
+def booked_once(place, count):
+    """[problem]: a finished fleet's ledger has each of its stores migrated once and knows every backup that there is,
+    and nothing of the work is left in the state folder."""
+    found = sorted(os.path.join(base, name) for base, _, names in os.walk(os.path.join(place, "stores"))
+                   for name in names if ".godwit-backup-" in name and name.endswith(".sqlite"))
+    ledger = sqlite3.connect(f"file:{place}/ledger.sqlite?mode=ro", uri=True)
+    migrated = [key for (key,) in ledger.execute("SELECT store FROM attempts WHERE verdict = 'migrated' ORDER BY 1")]
+    known = [path for (path,) in ledger.execute("SELECT path FROM backups ORDER BY 1")]
+    ledger.close()
+    problems = []
+    if len(found) != count or known != found:
+        problems.append(f"{len(found)} backups of {count} stores, and {len(known)} in the ledger; "
+                        f"in one alone: {sorted(set(found) ^ set(known))[:5]}")
+    if len(migrated) != count or len(set(migrated)) != count:
+        problems.append(f"the ledger has {len(set(migrated))} of {count} stores migrated, {len(migrated)} times")
+    for folder in ("stores", "cluster"):
+        where = os.path.join(place, "state", folder)
+        left = [os.path.join(base, n) for base, folders, names in os.walk(where) for n in folders + names]
+        if left:
+            problems.append(f"left behind: {left[:8]}")
+    return problems
+
+
 def copy(template, path):
     """A store with what belongs to it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -5,13 +5,12 @@ import hashlib
 import os
 import random
 import shutil
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
 
-from . import ground, slurmbox, slurmplan, slurmtroubles, tool
+from . import fleetground, ground, slurmbox, slurmplan, slurmtroubles, tool
 
 PIPELINE = """\
 name: trial
@@ -140,26 +139,7 @@ class Trial:
             given = results(run)
             problems += [f"{name}: {given.get(name)} and not {wanted}" for name, wanted in self.reference.items()
                          if given.get(name, (None,))[0] is not None and given[name] != wanted]
-        return problems + self.once(place)
-
-    def once(self, place):
-        """Nothing is committed twice, and nothing is lost: the ledger, the backups and the folders."""
-        problems = []
-        backups = [name for base, _, names in os.walk(os.path.join(place, "stores")) for name in names
-                   if ".godwit-backup-" in name and name.endswith(".sqlite")]
-        if len(backups) != len(self.names):
-            problems.append(f"{len(backups)} backups of {len(self.names)} stores")
-        ledger = sqlite3.connect(f"file:{place}/ledger.sqlite?mode=ro", uri=True)
-        rows = ledger.execute("SELECT store, count(*) FROM attempts WHERE verdict = 'migrated' GROUP BY store").fetchall()
-        kept = ledger.execute("SELECT count(*) FROM backups").fetchone()[0]
-        ledger.close()
-        if len(rows) != len(self.names) or any(count != 1 for _, count in rows) or kept != len(self.names):
-            problems.append(f"the ledger has {len(rows)} stores migrated, {sum(c for _, c in rows)} times, {kept} backups")
-        left = os.listdir(os.path.join(place, "state", "stores")) + os.listdir(os.path.join(place, "state", "cluster"))
-        if left:
-            files = [os.path.join(b, n) for b, _, names in os.walk(os.path.join(place, "state", "stores")) for n in names]
-            problems.append(f"left behind: {left[:5]}, with {files[:8]}")
-        return problems
+        return problems + fleetground.booked_once(place, len(self.names))
 
     def rounds(self):
         """Runs under troubles, until each has come so often as is wanted."""

@@ -71,6 +71,17 @@ extension Pipeline {
     return ["yaml", "yml"].contains(path.extension?.lowercased()) ? path : nil
   }
 
+  /// The same where a path has to be one.
+  ///
+  /// - Throws: ``PipelineError``; `DurabilityError` where the file system fails.
+  package static func requiredFile(at path: String) throws -> FilePath {
+    guard let file = try file(at: path) else {
+      throw PipelineError.unreadable(
+        file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
+    }
+    return file
+  }
+
   /// Reads a pipeline file.
   ///
   /// - Throws: ``PipelineError``; `DurabilityError` where the file system fails.
