@@ -21,6 +21,9 @@ TIMEOUT = 60
 
 BATCH = 500
 
+# Why a mapping model may be refused where the inferred migration is not.
+STRICTER = ("validation:", "too large for Integer", "not the relationship's destination entity")
+
 
 class Trial:
     """One pair or chain, in a folder of its own."""
@@ -37,6 +40,12 @@ class Trial:
         run = tool.run(command, TIMEOUT, env=env)
         self.note(command, run, env)
         return run
+
+    def command(self, command, wanted):
+        run = tool.run(command, TIMEOUT)
+        self.note(command, run)
+        if run.exit != wanted:
+            self.problem(f"{' '.join(command[1:3])}: exit {run.exit}: {run.stderr.strip()[-300:]}")
 
     def note(self, command, run, env=None):
         words = [f"{k}={v}" for k, v in (env or {}).items() if k.startswith("GODWIT_")] + command
@@ -93,6 +102,8 @@ class Trial:
         if run.verdict == "migrated":
             self.judged(store, out, a, b, wanted)
             self.again(store, a, b, judge.digest(out, b))
+            if self.rng.random() < .3:
+                self.mapped(store, a, b, out, run.result.get("losses") or [])
         elif os.path.exists(out):
             self.problem(f"{run.verdict}, and there is an output")
 
@@ -146,6 +157,33 @@ class Trial:
             self.problem(f"{how}: other objects than the first run's")
         if in_place:
             self.backup(store, copy, a)
+
+    def mapped(self, store, a, b, inferred, losses):
+        """By the inferred mapping model, written down and read again: the same objects under other keys."""
+        mapping = os.path.join(self.folder, "inferred.yaml")
+        self.command([ground.godwit(), "mapping", "infer", a, b, "--output", mapping], 0)
+        self.command([ground.godwit(), "mapping", "check", mapping, a, b], 0)
+        out = self.place("mapped")
+        run = self.migrate(store, [a, b], b, out, ["--mapping", mapping])
+        self.counts[f"by the inferred mapping model: {run.verdict}"] += 1
+        if run.verdict != "migrated":
+            # A mapping model's objects are validated as an application's are, and its numbers are not cut.
+            if not any(text in run.why() for text in STRICTER):
+                self.problem(f"by the inferred mapping model: {run.why()}")
+            return
+        text, _, differs = judge.schema(out, b)
+        if text != "exact":
+            self.problem(f"by the inferred mapping model: ddl {text}: {differs[0]}")
+        found = judge.findings(out, b)
+        if judge.unsound(found):
+            self.problem(f"by the inferred mapping model: check {found}")
+        # Of two new inverses the one takes what each side says, the other one side's word. A reference to
+        # nothing is dropped by the one and carried by the other.
+        if {loss["kind"] for loss in losses} & {"relationship", "shared-target"} or run.result.get("findings"):
+            return
+        self.counts["graphs compared"] += 1
+        if judge.graph(out, b) != judge.graph(inferred, b):
+            self.problem("by the inferred mapping model: other objects than without it")
 
     def tried(self, store, a, b, output, more, env):
         words = ["--models", a, "--models", b, "--to", b] + (["--output", output] if output else []) + more

@@ -10,14 +10,10 @@ WORDS = {"lightweight", "needs-mapping", "same-model"}
 
 def verdict_of(run):
     """What `godwit model diff --json` says, in the words of the cases."""
-    for line in reversed(run.lines):
-        if not isinstance(line, dict):
-            continue
-        if line.get("verdict") in WORDS:
-            return line["verdict"]
-        if isinstance(line.get("lightweight"), bool):
-            return "lightweight" if line["lightweight"] else "needs-mapping"
-    return None
+    found = [line for line in run.lines if isinstance(line, dict) and "isLightweight" in line]
+    if not found:
+        return None
+    return "same-model" if found[-1]["isCompatible"] else "lightweight" if found[-1]["isLightweight"] else "needs-mapping"
 
 
 def main():

@@ -124,6 +124,16 @@ private func holds(_ text: String) throws -> Bool {
     #expect(try value(text) == expected)
   }
 
+  @Test func `takes a property before what every object has, whatever its name`() throws {
+    let surroundings = objects()
+    #expect(try value("$source.self.name", in: surroundings) == .string("Anna"))
+    surroundings.insert("Person", 1, ["self": .boolean(true), "entity": .integer(3)])
+    for (question, expected) in [
+      ("$source.self", ExpressionValue.boolean(true)), ("$source.entity", .integer(3)),
+      ("FUNCTION($source, 'valueForKey:', 'self')", .boolean(true)),
+    ] { #expect(try value(question, in: surroundings) == expected) }
+  }
+
   @Test(arguments: [
     ("1 / 0", EvaluationProblem.divisionByZero), ("1.5 / 0", .divisionByZero),
     ("9223372036854775807 + 1", .overflow), ("1e308 * 10", .overflow), ("sqrt(-1)", .overflow),

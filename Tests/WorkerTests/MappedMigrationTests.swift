@@ -1,5 +1,7 @@
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
 import GodwitSQLite
 import Testing
 
@@ -158,6 +160,72 @@ import Testing
       try store.table("SELECT Z_PK, ZBOX, Z_FOK_BOX FROM ZITEM ORDER BY Z_PK") == [
         "1 1 3072", "2 1 2048", "3 2 2048", "4 - -",
       ])
+  }
+
+  @Test func `names references to objects that do not exist, and drops them`() throws {
+    let model = { (word: String) in
+      [
+        entity("Box", toMany("items", "Item", inverse: "box"), attribute(word)),
+        entity("Item", toOne("box", "Box", inverse: "items"), toMany("tags", "Tag", inverse: "of")),
+        entity("Tag", toMany("of", "Item", inverse: "tags")),
+      ]
+    }
+    let fixture = try MigrationFixture(
+      from: model("old"), to: model("new"),
+      rows: """
+        INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT, ZOLD) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b');
+        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZBOX)
+        VALUES (1, 2, 1, 1), (2, 2, 1, 99), (3, 2, 1, 2), (4, 2, 1, NULL);
+        INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT) VALUES (8, 3, 1);
+        INSERT INTO Z_2TAGS VALUES (1, 8), (3, 77), (66, 8)
+        """)
+    // A box that the filter leaves out is no damage.
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Box, destination: Box, filter: old == "a" }
+        - { source: Item, destination: Item }
+        - { source: Tag, destination: Tag }
+      """, shardBytes: 1)
+    #expect(
+      try store.table("SELECT Z_PK, ZBOX FROM ZITEM ORDER BY Z_PK") == ["1 1", "2 -", "3 -", "4 -"])
+    #expect(try store.table("SELECT * FROM Z_2TAGS") == ["1 8"])
+    let dangling = fixture.findings.filter { $0.kind == .dangling }
+      .map { "\($0.entity ?? "").\($0.property ?? "") \($0.examples)" }
+    #expect(dangling.sorted() == ["Item.box [2]", "Item.tags [3]", "Tag.of [8]"])
+    #expect(!fixture.findings.contains { $0.kind == .targetEntity })
+  }
+
+  @Test func `calls a reference to an object of a wrong entity damage`() throws {
+    let model = { (word: String) in
+      [
+        entity("Base", attribute(word)), entity("Box", parent: "Base"), entity("Bag", parent: "Base"),
+        entity("Item", toOne("box", "Box")),
+      ]
+    }
+    let fixture = try MigrationFixture(
+      from: model("old"), to: model("new"),
+      rows: """
+        INSERT INTO ZBASE (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1), (2, 3, 1);
+        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZBOX) VALUES (1, 4, 1, 1), (2, 4, 1, 2)
+        """)
+    let numbers = try Connection(
+      path: fixture.folder.appending("source.sqlite").string, mode: .immutable
+    ).table("SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY ORDER BY 1")
+    #expect(numbers == ["1 Base", "2 Bag", "3 Box", "4 Item"])
+    _ = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Base, destination: Base }
+        - { source: Bag, destination: Bag }
+        - { source: Box, destination: Box }
+        - { source: Item, destination: Item }
+      """)
+    let wrong = fixture.findings.filter { $0.kind == .targetEntity }
+    #expect(wrong.map(\.examples) == [[1]])
+    #expect(wrong.allSatisfy(Damage.isDamage))
   }
 
   @Test func `gives places by key when only the to-one side is set`() throws {

@@ -21,12 +21,13 @@ extension Evaluation {
 
   mutating func key(_ name: String, of value: ExpressionValue) throws -> ExpressionValue {
     try step()
-    if name == "self" { return value }
     switch value {
     case .null: return .null
+    // What has keys of its own may have one of any name.
     case .object(let object): return try property(name, of: object)
-    case .array, .set, .orderedSet: return try keys(name, of: value)
     case .dictionary(let pairs): return pairs[name] ?? .null
+    case _ where name == "self": return value
+    case .array, .set, .orderedSet: return try keys(name, of: value)
     // A key of a policy is a method without arguments, as for key-value coding.
     case .helper(.entityPolicy): return try perform(name, on: value, [])
     case .helper(let helper): return try key(name, of: helper)
@@ -59,6 +60,7 @@ extension Evaluation {
   private func property(_ name: String, of object: ObjectReference) throws -> ExpressionValue {
     if let found = try access.value(forKey: name, of: object) { return found }
     switch name {
+    case "self": return .object(object)
     case "objectID": return .url(try access.uri(of: object))
     case "entity": return .dictionary(["name": .string(object.entity.rawValue)])
     default:

@@ -233,7 +233,8 @@ struct MappedLinks {
         entityPlace: relationship.isToMany
           ? nil : place(context.destination.entityColumn(of: name, in: destination)),
         emissions: emissions(of: relationship, declaredBy: declared.entity))
-      link.way = way(of: value, source: source, pass: member.pass, &plan.linkColumns)
+      (link.way, link.followed) = way(
+        of: value, source: source, pass: member.pass, &plan.linkColumns)
       plan.links.append(link)
     }
     plan.fills += ownerFills(of: destination, number) + countFills(of: destination, number)
@@ -299,13 +300,13 @@ struct MappedLinks {
   // MARK: Known ways to objects
 
   /// The forms that mapping models are made of: what a mapping made of the object itself, or of
-  /// the objects of one of its relationships.
+  /// the objects of one of its relationships, which is told, too.
   private func way(
     of value: ValueExpression, source: EntityName, pass: Int, _ linkColumns: inout [String]
-  ) -> LinkProgram.Way {
+  ) -> (LinkProgram.Way, followed: SourceReference?) {
     guard case .function(.variable("manager"), let selector, let arguments) = value,
       arguments.count == 2, case .constant(.string(let name)) = arguments[0]
-    else { return .evaluated }
+    else { return (.evaluated, nil) }
     let own = context.source.hierarchy
     var candidateMappings: [MappedBuilder.Member]
     switch selector {
@@ -315,10 +316,10 @@ struct MappedLinks {
       if candidateMappings.isEmpty {
         candidateMappings = members.filter { $0.pass < pass && $0.mapping.name == name }
       }
-      if candidateMappings.isEmpty { return .evaluated }
+      if candidateMappings.isEmpty { return (.evaluated, nil) }
     case ManagerSelector.instancesForRelationship:
       guard let relationship = own.property(name, of: source)?.property.relationship else {
-        return .evaluated
+        return (.evaluated, nil)
       }
       candidateMappings = members.filter { member in
         member.pass == pass
@@ -326,7 +327,7 @@ struct MappedLinks {
             own.isKind($0, of: relationship.destinationEntity)
           } ?? false
       }
-    default: return .evaluated
+    default: return (.evaluated, nil)
     }
     candidateMappings = candidateMappings.filter {
       $0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil
@@ -338,23 +339,29 @@ struct MappedLinks {
       .map(\.index)
     }
     if case .variable("source") = arguments[1] {
-      return .ownObject(
-        mappings: candidateMappings.filter { $0.mapping.sourceEntity == source }.map(\.index))
+      let own = candidateMappings.filter { $0.mapping.sourceEntity == source }
+      return (.ownObject(mappings: own.map(\.index)), nil)
     }
     guard let key = arguments[1].plainSourceKey,
       let declared = own.property(key, of: source),
       let relationship = declared.property.relationship, declared.property.isStored,
       let storage = context.storage(of: relationship, declaredBy: declared.entity)
-    else { return .evaluated }
+    else { return (.evaluated, nil) }
     let found = mappings(below: relationship.destinationEntity)
+    let followed = context.source.table(of: relationship.destinationEntity).map {
+      SourceReference(
+        relationship: key, table: $0.name, allowed: context.allowed(relationship.destinationEntity))
+    }
     if !relationship.isToMany {
-      guard let column = context.source.column(of: key, in: source) else { return .evaluated }
+      guard let column = context.source.column(of: key, in: source) else {
+        return (.evaluated, nil)
+      }
       let place = linkColumns.firstIndex(of: column) ?? linkColumns.count
       if place == linkColumns.count { linkColumns.append(column) }
-      return .toOne(column: place, mappings: found)
+      return (.toOne(column: place, mappings: found), followed)
     }
-    return .toMany(
-      sql: context.pairSQL(storage, isOrdered: relationship.isOrdered), mappings: found)
+    let sql = context.pairSQL(storage, isOrdered: relationship.isOrdered)
+    return (.toMany(sql: sql, mappings: found), followed)
   }
 }
 

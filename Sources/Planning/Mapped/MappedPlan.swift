@@ -122,6 +122,8 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   package var property: String
   package var expression: String
   package var way: Way
+  /// The source's relationship that ``way`` follows; nil where it follows none.
+  package var followed: SourceReference?
   package var isToMany: Bool
   /// `Z_ENT` of the entities that the relationship may point to, in the destination.
   package var allowed: [Int64]
@@ -138,6 +140,15 @@ package struct LinkProgram: Codable, Sendable, Equatable {
     /// first column. 1: it is the other one.
     package var side: Int
   }
+}
+
+/// Where references of a source's relationship may lead.
+package struct SourceReference: Codable, Sendable, Equatable {
+  package var relationship: String
+  /// The table of its targets.
+  package var table: String
+  /// `Z_ENT` of its targets.
+  package var allowed: [Int64]
 }
 
 /// Pairs of one relationship, gathered from every shard and sorted, to be set on its other side.

@@ -86,6 +86,11 @@ final class MappedContext {
     return statement
   }
 
+  /// `Z_ENT` of a row of the source; −1 where it is not an integer; nil where there is no such row.
+  func sourceEntity(of key: Int64, in table: String) throws -> Int64? {
+    try targets.entity(of: key, inTable: targets.table(table))
+  }
+
   func offsets() throws -> MappedOffsets {
     if let known { return known }
     guard let found = try MappedBarrier.readOffsets(run, plan) else {

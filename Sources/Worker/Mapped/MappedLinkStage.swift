@@ -1,6 +1,7 @@
 import GodwitCheckpoints
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
@@ -84,6 +85,7 @@ struct MappedLinkStage {
         table: table.name, unit: unit, what: "an object was copied and is not in the source")
     }
     summary.losses = links.compactMap(\.loss)
+    summary.findings = links.flatMap(\.findings)
     return summary
   }
 }
@@ -141,6 +143,7 @@ final class LinkTargets {
   @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
   @exclusivity(unchecked) private(set) var targets: [Target] = []
   private var dropped = RowTally()
+  private var damage = FindingTally()
   @exclusivity(unchecked) private var object: Int64 = 0
 
   init(
@@ -218,6 +221,7 @@ final class LinkTargets {
   }
 
   private func add(_ source: Int64) throws {
+    let known = targets.count
     for taker in candidateMappings {
       guard let key = try taker.association.destination(of: source) else { continue }
       try append(Target(entity: taker.number, key: key))
@@ -227,7 +231,25 @@ final class LinkTargets {
         try append(Target(entity: entity, key: key))
       }
     }
+    if targets.count == known, let followed = plan.followed { try look(at: source, followed) }
   }
+
+  /// No mapping made anything of an object. That is meant where a filter leaves it out, or where
+  /// its entity goes; else the reference is damage, of which the destination will not tell.
+  private func look(at target: Int64, _ reference: SourceReference) throws {
+    guard !candidateMappings.isEmpty || !policies.isEmpty else { return }
+    let entity = try context.sourceEntity(of: target, in: reference.table)
+    if let entity, reference.allowed.contains(entity) { return }
+    damage.add(
+      entity == nil ? .dangling : .targetEntity, entity: mapping.source?.rawValue ?? "",
+      property: reference.relationship,
+      message: entity == nil
+        ? "the target does not exist; the reference is dropped" : "the target is of another entity",
+      primaryKey: object)
+  }
+
+  /// References of the source that lead to no object, or to one of a wrong entity.
+  var findings: [StoreFinding] { damage.sorted }
 
   private func append(_ target: Target) throws {
     guard allowed.contains(target.entity) else {

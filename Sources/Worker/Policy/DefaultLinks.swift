@@ -1,5 +1,6 @@
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
@@ -14,6 +15,9 @@ final class DefaultLinks {
   private var expressions: [Int: ValueExpression] = [:]
 
   var objects: SourceObjects { evaluator.objects }
+
+  /// References of the source that lead to no object, or to one of a wrong entity.
+  var findings: [StoreFinding] { links.flatMap(\.findings) }
 
   init(
     _ context: MappedContext, _ mapping: EntityMappingPlan, _ keys: ClosedRange<Int64>

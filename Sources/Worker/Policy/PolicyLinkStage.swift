@@ -264,6 +264,7 @@ final class PolicyLinkEngine: PolicyEngine {
       }
     }
     for (group, edge) in foreign { try append(group, edge) }
+    summary.findings = defaults.findings
     summary.userInfo = changedUserInfo
     return summary
   }
