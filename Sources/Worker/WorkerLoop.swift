@@ -52,15 +52,21 @@ extension WorkerMessage {
   }
 }
 
-/// Lines from a pipe, each bounded, so that a broken peer cannot make this process grow.
+/// Lines from a pipe or a file, each bounded, so that a broken peer cannot make this process grow.
 package struct LineReader {
-  static let mostBytes = 1 << 20
+  private static let pieceBytes = 1 << 14
 
   private let descriptor: FileDescriptor
   private var buffer: [UInt8] = []
   private var start = 0
 
-  package init(_ descriptor: FileDescriptor) { self.descriptor = descriptor }
+  private let mostBytes: Int
+
+  /// - Parameter mostBytes: Of a line; 1 MiB unless told otherwise.
+  package init(_ descriptor: FileDescriptor, mostBytes: Int = 1 << 20) {
+    self.descriptor = descriptor
+    self.mostBytes = mostBytes
+  }
 
   /// The next line without its line feed; nil at the end of the input.
   package mutating func next() throws -> [UInt8]? {
@@ -76,13 +82,16 @@ package struct LineReader {
         return line
       }
       searched = buffer.count
-      guard buffer.count - start < Self.mostBytes else {
-        throw StageError.outOfOrder("a line of more than \(Self.mostBytes) bytes")
+      guard buffer.count - start < mostBytes else {
+        throw StageError.outOfOrder("a line of more than \(mostBytes) bytes")
       }
-      let piece = try [UInt8](unsafeUninitializedCapacity: 4096) { bytes, count in
+      let piece = try [UInt8](unsafeUninitializedCapacity: Self.pieceBytes) { bytes, count in
         count = try descriptor.read(into: UnsafeMutableRawBufferPointer(bytes))
       }
       guard !piece.isEmpty else { return nil }
+      // Lines that have been given go, however they lie in pieces.
+      buffer.removeSubrange(..<start)
+      (searched, start) = (searched - start, 0)
       buffer += piece
     }
   }

@@ -320,7 +320,10 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
             if run.hung:
                 problems.append(f"hung after {run.seconds:.0f} s")
                 break
-            if run.exit >= 0:
+            # SIGTERM may come before the process has said, or heard, anything: the system ends it, or it
+            # ends with 75, and nothing was under way.
+            early = target == "term" and bool(hit) and run.exit in (-signal.SIGTERM, 75) and not run.lines
+            if run.exit >= 0 and not early:
                 problems += tool.contract_problems(run)
             if run.exit == 0:
                 break
@@ -328,8 +331,6 @@ def trial(subject, facts, replace, target, seed, folder, step=None, kills=1):
             # and an output is never overwritten.
             if attempt and out and run.exit == 73 and os.path.exists(out) and not os.path.isdir(directory):
                 break
-            # On a busy machine SIGTERM may come before the process has said, or heard, anything.
-            early = target == "term" and run.exit == -signal.SIGTERM and not run.lines
             killed = (run.exit == -signal.SIGKILL or early) and bool(hit)
             # A run that lost workers, or was asked to stop, may end early, and must say so with 75.
             if not killed and not (hit and run.exit == 75):

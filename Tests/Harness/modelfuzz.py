@@ -28,6 +28,9 @@ STRICTER = ("validation:", "too large for Integer", "not the relationship's dest
 class Trial:
     """One pair or chain, in a folder of its own."""
 
+    script = "scripts/model-fuzz"
+    most_changes = 12
+
     def __init__(self, seed, number, folder, only_chains=False):
         self.rng = random.Random(f"{seed}/{number}")
         self.folder, self.counts, self.problems, self.commands = folder, collections.Counter(), [], []
@@ -66,7 +69,8 @@ class Trial:
 
     def run(self):
         self.counts["chains" if (is_chain := self.rng.random() < self.chain_odds) else "pairs"] += 1
-        models, self.changes = modelchanges.chain(self.rng, self.rng.randint(3, 5) if is_chain else 2, 4 if is_chain else 12)
+        models, self.changes = modelchanges.chain(self.rng, self.rng.randint(3, 5) if is_chain else 2,
+                                                    4 if is_chain else self.most_changes)
         if is_chain:
             fuzzstore.tell_apart(models)
         self.paths = modelxml.write_bundle(self.folder, models)
@@ -281,11 +285,11 @@ def allowed_verdicts(wanted):
     return allowed
 
 
-def trial(seed, number, keep, only_chains=False):
+def trial(kind, seed, number, keep, only_chains=False):
     """Runs one trial in this process; gives its counts, and what is wrong."""
     began = time.monotonic()
     folder = tempfile.mkdtemp(prefix=f"{number}-", dir=os.environ.get("GODWIT_TRIAL_FOLDER"))
-    here = Trial(seed, number, folder, only_chains)
+    here = kind(seed, number, folder, only_chains)
     judge.lightweight.LIMIT = 10_000    # every difference is looked at
     try:
         here.run()
@@ -298,7 +302,7 @@ def trial(seed, number, keep, only_chains=False):
         shutil.rmtree(kept, ignore_errors=True)
         shutil.copytree(folder, kept, symlinks=True)
         with open(os.path.join(kept, "problems.txt"), "w") as file:
-            lines = [f"scripts/model-fuzz {'--chains ' if only_chains else ''}--seed {seed} --only {number}", "", *here.problems, "", *map(str, getattr(here, "changes", [])),
+            lines = [f"{kind.script} {'--chains ' if only_chains else ''}--seed {seed} --only {number}", "", *here.problems, "", *map(str, getattr(here, "changes", [])),
                      "", *here.commands]
             file.write("\n".join(lines).replace(folder, kept) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
@@ -310,18 +314,19 @@ def report(done, counts, failed, elapsed, jobs):
     print(f"{done} random pairs and chains, {failed} failed, {elapsed:.0f} s with {jobs} jobs ({done / max(elapsed, .001):.1f} a second)")
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="scripts/model-fuzz", description=__doc__)
+def main(kind=Trial, text=__doc__):
+    parser = argparse.ArgumentParser(prog=kind.script, description=text)
     parser.add_argument("--pairs", type=int, default=1000, metavar="N")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--chains", action="store_true", help="chains of three to five versions only, no pairs")
     parser.add_argument("--only", nargs="+", type=int, metavar="NUMBER", help="these trials of the seed")
-    parser.add_argument("--keep", default=os.path.join(ground.ROOT, ".build", "model-fuzz"), metavar="FOLDER",
+    parser.add_argument("--keep", default=os.path.join(ground.ROOT, ".build", os.path.basename(kind.script)), metavar="FOLDER",
                         help="where failed trials are kept")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     ground.skip_unless_shared("random models")
-    os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()    # built once
+    for tool_name in ("godwit", "fixtures", "trial"):    # built once
+        os.environ["GODWIT" + ("" if tool_name == "godwit" else f"_{tool_name.upper()}")] = getattr(ground, tool_name)()
     numbers = options.only or range(options.pairs)
     counts, failed, began = collections.Counter(), 0, time.monotonic()
     with ground.fast_workspace("models") as folder:
@@ -330,7 +335,7 @@ def main(arguments=None):
         # renews its processes by itself has been seen to stop for ever.
         for start in range(0, len(numbers), BATCH):
             with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
-                waiting = [pool.submit(trial, options.seed, n, options.keep, options.chains)
+                waiting = [pool.submit(trial, kind, options.seed, n, options.keep, options.chains)
                            for n in numbers[start:start + BATCH]]
                 for future in concurrent.futures.as_completed(waiting):
                     number, found, problems, kept, _ = future.result()

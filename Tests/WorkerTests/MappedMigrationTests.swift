@@ -200,7 +200,8 @@ import Testing
   @Test func `calls a reference to an object of a wrong entity damage`() throws {
     let model = { (word: String) in
       [
-        entity("Base", attribute(word)), entity("Box", parent: "Base"), entity("Bag", parent: "Base"),
+        entity("Base", attribute(word)), entity("Box", parent: "Base"),
+        entity("Bag", parent: "Base"),
         entity("Item", toOne("box", "Box")),
       ]
     }

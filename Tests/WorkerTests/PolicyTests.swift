@@ -243,6 +243,33 @@ import Testing
     }
   }
 
+  @Test(arguments: ["", ", policy: Plain"], ["", ", policy: Plain"])
+  func `or none, the first mapping that takes an object is met first`(first: String, second: String)
+    throws
+  {
+    let models = { (word: String) in
+      [entity("Box", attribute(word)), entity("Item", toOne("box", "Box"))]
+    }
+    let fixture = try MigrationFixture(
+      from: models("old"), to: models("new"),
+      rows: """
+        INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 1, 1);
+        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZBOX) VALUES (1, 2, 1, 2)
+        """)
+    fixture.policies = PolicyRegistry(["Plain": EntityMigrationPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { name: One, source: Box, destination: Box\(first), attributes: { new: "'one'" } }
+        - { name: Two, source: Box, destination: Box\(second), attributes: { new: "'two'" } }
+        - { source: Item, destination: Item }
+      """, renumbers: true)
+    let met = "SELECT ZNEW FROM ZBOX AS b JOIN ZITEM AS i ON i.ZBOX = b.Z_PK"
+    #expect(try store.table(met) == ["one"])
+    #expect(try store.table("SELECT count(*) FROM ZBOX") == ["4"])
+  }
+
   @Test func `runs its hooks in Core Data's order, for every kind of mapping`() throws {
     let fixture = try MigrationFixture(
       from: [entity("A", attribute("x", .integer32)), entity("Gone", attribute("x"))],

@@ -207,6 +207,7 @@ def json_output(shown):
                 "With `--json` every line of standard output is a JSON object, and the last one is the result. `event`",
                 "says what a line is. Fields may be added to and never change meaning; one that has no value is left",
                 "out. Sizes are bytes, durations seconds, times seconds since 1970-01-01 UTC. No text holds row data.",
+                "A command that is stopped by SIGTERM or SIGINT before it has begun ends with 75 and prints none.",
                 "", "## Lines")
     for event, name, path, use in jsonfields.LINES:
         yield from ("", f"### {event}: {use}")

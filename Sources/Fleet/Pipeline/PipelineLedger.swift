@@ -70,8 +70,8 @@ final class PipelineLedger: Sendable {
   /// The last line of each store.
   private let entries: Mutex<[String: Entry]>
 
-  /// 1 GiB: some two million stores.
-  private static let byteLimit = 1 << 30
+  /// 64 MiB. A line has a few hundred bytes for each loss.
+  private static let lineLimit = 64 << 20
 
   private static func runFile(_ folder: FilePath) -> FilePath { folder.appending("run.json") }
   private static func logFile(_ folder: FilePath) -> FilePath { folder.appending("ledger.jsonl") }
@@ -89,7 +89,8 @@ final class PipelineLedger: Sendable {
     let isInHistory =
       try (known?.isInHistory == true && !history.isNew)
       || history.catchUp { add in try Self.forEachAttempt(in: file, add) }
-    var lines = try Self.lines(in: file)
+    var lines: [String: Entry] = [:]
+    try Self.forEachEntry(in: file) { lines[$0.store] = isInHistory ? $0.withoutHistory : $0 }
     if let known, !known.isFinished {
       run = known.run
       if known.isInHistory != nil {
@@ -98,20 +99,12 @@ final class PipelineLedger: Sendable {
     } else {
       run = RunFolder.timestamp(now)
       // What is not asked for again goes, so that the file does not grow for ever.
-      lines = try lines.filter { line in
-        try line.value.entry.isAskedForAgain || !isInHistory && line.value.entry.attempt != nil
-      }
-      let bytes = lines.values.sorted { $0.entry.store < $1.entry.store }
-        .flatMap { entry, line in
-          (isInHistory && entry.attempt != nil
-            ? Array(JSONLine.text(of: entry.withoutHistory).utf8)[...] : line)
-            + [UInt8(ascii: "\n")]
-        }
-      try DurableFile.write(bytes, to: file)
+      lines = try lines.filter { try $0.value.isAskedForAgain || $0.value.attempt != nil }
+      try Self.write(lines, to: file)
       try Self.write(RunName(run: run, isFinished: false), in: folder)
     }
     log = try GroupedLog(at: file)
-    entries = Mutex(lines.mapValues(\.entry.withoutHistory))
+    entries = Mutex(isInHistory ? lines : lines.mapValues(\.withoutHistory))
   }
 
   private static func runName(_ folder: FilePath) throws -> RunName? {
@@ -123,32 +116,44 @@ final class PipelineLedger: Sendable {
     try DurableFile.write(Array(JSONLine.text(of: name).utf8), to: runFile(folder))
   }
 
-  /// The last line of each store. Those that are not whole, as a crash leaves one, or of a later
-  /// version, are nobody's.
-  private static func lines(
-    in file: FilePath
-  ) throws -> [String: (entry: Entry, line: ArraySlice<UInt8>)] {
-    let bytes = try RegularFile.bytesIfPresent(of: file, limit: byteLimit, isPrivate: true)
-    let decoder = JSONDecoder()
-    var lines: [String: (entry: Entry, line: ArraySlice<UInt8>)] = [:]
-    for line in (bytes ?? []).split(separator: UInt8(ascii: "\n")) {
-      guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
-      lines[entry.store] = (entry, line)
+  private static func write(_ lines: [String: Entry], to file: FilePath) throws {
+    var pending = try PendingFile(for: file)
+    var bytes: [UInt8] = []
+    for (_, entry) in lines.sorted(by: { $0.key < $1.key }) {
+      bytes += JSONLine.text(of: entry).utf8
+      bytes.append(UInt8(ascii: "\n"))
+      guard bytes.count >= 1 << 16 else { continue }
+      try bytes.withUnsafeBytes { try pending.write($0) }
+      bytes.removeAll(keepingCapacity: true)
     }
-    return lines
+    try bytes.withUnsafeBytes { try pending.write($0) }
+    try pending.publish(surviving: .powerCut)
+  }
+
+  /// Every line, one after the other. Those that are not whole, as a crash leaves one, or of a later
+  /// version, are nobody's.
+  private static func forEachEntry(in file: FilePath, _ body: (Entry) throws -> Void) throws {
+    guard try FileKind(at: file) != .none else { return }
+    let descriptor = try RegularFile.open(file, isPrivate: true)
+    defer { try? descriptor.close() }
+    var lines = LineReader(descriptor, mostBytes: lineLimit)
+    let decoder = JSONDecoder()
+    do {
+      while let line = try lines.next() {
+        guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
+        try body(entry)
+      }
+    } catch let error as Errno {
+      throw DurabilityError.failed(call: "read", path: file, error)
+    }
   }
 
   /// What each line has for the ledger, one after the other.
   static func forEachAttempt(
     in file: FilePath, _ body: (LedgerAttempt, LedgerBackup?) throws -> Void
   ) throws {
-    let bytes = try RegularFile.bytesIfPresent(of: file, limit: byteLimit, isPrivate: true)
-    let decoder = JSONDecoder()
-    for line in (bytes ?? []).split(separator: UInt8(ascii: "\n")) {
-      guard let entry = try? decoder.decode(Entry.self, from: Data(line)),
-        let attempt = entry.attempt
-      else { continue }
-      try body(attempt, entry.backupRecord)
+    try forEachEntry(in: file) { entry in
+      if let attempt = entry.attempt { try body(attempt, entry.backupRecord) }
     }
   }
 

@@ -129,15 +129,20 @@ final class LinkTargets {
     var key: Int64
   }
 
+  /// A mapping that may have made something of the targets; they are asked in their order.
+  private enum Taker {
+    case mapping(number: Int64, any Association)
+    /// Any number of objects of any entity for one.
+    case policy(sourceNumber: Int64, PolicyAssociation)
+  }
+
   private let plan: LinkProgram
   private let mapping: EntityMappingPlan
   private let context: MappedContext
   private let groups: [RelationshipGroup]
   private let evaluator: LinkEvaluator
   private let expression: ValueExpression?
-  private let candidateMappings: [(number: Int64, association: any Association)]
-  /// Mappings with policies: any number of objects of any entity for one.
-  private let policies: [(sourceNumber: Int64, association: PolicyAssociation)]
+  private let takers: [Taker]
   private let allowed: Set<Int64>
   private var list: Statement?
   @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
@@ -172,11 +177,11 @@ final class LinkTargets {
     } else {
       expression = nil
     }
-    candidateMappings = try numbers.filter { context.mappings[$0].policy == nil }.map {
-      (try context.mapping($0).destinationNumber, try context.association($0))
-    }
-    policies = try numbers.filter { context.mappings[$0].policy != nil }.map {
-      (try context.mapping($0).sourceNumber, try context.policyAssociation($0))
+    takers = try numbers.map {
+      let taker = try context.mapping($0)
+      return taker.policy == nil
+        ? .mapping(number: taker.destinationNumber, try context.association($0))
+        : .policy(sourceNumber: taker.sourceNumber, try context.policyAssociation($0))
     }
     try readPair()
   }
@@ -222,13 +227,15 @@ final class LinkTargets {
 
   private func add(_ source: Int64) throws {
     let known = targets.count
-    for taker in candidateMappings {
-      guard let key = try taker.association.destination(of: source) else { continue }
-      try append(Target(entity: taker.number, key: key))
-    }
-    for taker in policies {
-      try taker.association.forEachDestination(of: taker.sourceNumber, source) { entity, key in
-        try append(Target(entity: entity, key: key))
+    for taker in takers {
+      switch taker {
+      case .mapping(let number, let association):
+        guard let key = try association.destination(of: source) else { continue }
+        try append(Target(entity: number, key: key))
+      case .policy(let number, let association):
+        try association.forEachDestination(of: number, source) { entity, key in
+          try append(Target(entity: entity, key: key))
+        }
       }
     }
     if targets.count == known, let followed = plan.followed { try look(at: source, followed) }
@@ -237,7 +244,7 @@ final class LinkTargets {
   /// No mapping made anything of an object. That is meant where a filter leaves it out, or where
   /// its entity goes; else the reference is damage, of which the destination will not tell.
   private func look(at target: Int64, _ reference: SourceReference) throws {
-    guard !candidateMappings.isEmpty || !policies.isEmpty else { return }
+    guard !takers.isEmpty else { return }
     let entity = try context.sourceEntity(of: target, in: reference.table)
     if let entity, reference.allowed.contains(entity) { return }
     damage.add(
