@@ -2,7 +2,8 @@
 
 Every sound store is migrated and judged by the oracle, every other one has the right reason, and the counts
 reconcile; a second run has only the bad ones left. `--kill` and `--term` strike while it runs, `--at-once`
-starts eight runs together. Whatever happens, no store is lost or half-done.
+starts eight runs together. Whatever happens, no store is lost or half-done. Last the run is rolled back: every
+store is what it was, bit for bit, but for one that was changed since.
 """
 import argparse
 import collections
@@ -11,6 +12,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -115,6 +117,28 @@ def judged(fleet, outcome, count, rng):
     return problems
 
 
+def contents(store):
+    """The bytes of a store's files, as digests. The shared memory of a WAL holds nothing."""
+    return {name: file["sha256"] for name, file in judge.state(store.path)["files"].items()
+            if file and not name.endswith("-shm")}
+
+
+def rolled_back(fleet, before, rng):
+    """Puts the whole run back."""
+    changed = rng.choice(list(before))
+    with sqlite3.connect(changed.path) as database:
+        database.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = Z_MAX + 1")
+    database.close()
+    kept = contents(changed)
+    done = tool.run([ground.godwit(), "rollback", fleet.pipeline, "--json"], 600)
+    print(f"rollback: exit {done.exit}, {done.seconds:.1f} s: {len(before)} stores compared")
+    problems = [] if done.exit == 3 else [f"rollback: exit {done.exit}: {done.stderr[-300:]}"]
+    if not any(changed.path in json.dumps(line, ensure_ascii=False) and "refused" in json.dumps(line) for line in done.lines):
+        problems.append(f"rollback: {changed.path} was changed, and is not named as refused")
+    return problems + [f"rollback: {store.path} is not what it was" for store, was in before.items()
+                       if contents(store) != (kept if store is changed else was)]
+
+
 def writers(fleet):
     """What an application committed is in its store."""
     problems = []
@@ -192,6 +216,7 @@ def main(arguments=None):
         fleet.fill(templates, options.stores, max(1, options.stores * 3 // 100), judge.mutate)
         fleet.add_difficult(templates, each=max(1, options.stores // 200))
         fleet.write_pipeline()
+        before = {s: contents(s) for s in fleet.of_kind("sound") if s.version != fleetground.LAST}
         fleet.start_applications()
         ground.say(f"{len(fleet.stores)} stores in {time.monotonic() - began:.0f} s")
         if options.at_once:
@@ -214,7 +239,7 @@ def main(arguments=None):
         if again.run.exit == 0:
             problems.append("the second run ended with 0, and stores are not migrated")
         fleet.end_applications()
-        problems += writers(fleet) + judged(fleet, again, options.sample, rng)
+        problems += writers(fleet) + judged(fleet, again, options.sample, rng) + rolled_back(fleet, before, rng)
     finally:
         fleet.close()
         if not (options.keep and problems):

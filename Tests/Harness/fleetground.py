@@ -21,7 +21,7 @@ def model(version):
     return os.path.join(NOTES, f"{version}.xcdatamodel")
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Store:
     """A store of the fleet, and what it was made of."""
     path: str
