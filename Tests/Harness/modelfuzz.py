@@ -325,8 +325,7 @@ def main(kind=Trial, text=__doc__):
                         help="where failed trials are kept")
     options = parser.parse_args()
     ground.skip_unless_shared("random models")
-    for tool_name in ("godwit", "fixtures", "trial"):    # built once
-        os.environ["GODWIT" + ("" if tool_name == "godwit" else f"_{tool_name.upper()}")] = getattr(ground, tool_name)()
+    os.environ |= {"GODWIT": ground.godwit(), "GODWIT_FIXTURES": ground.fixtures(), "GODWIT_TRIAL": ground.trial()}     # built once
     numbers = options.only or range(options.pairs)
     counts, failed, began = collections.Counter(), 0, time.monotonic()
     with ground.fast_workspace("models") as folder:
