@@ -52,6 +52,13 @@ def model(spec):
     return m.load(spec)
 
 
+def has_own_inverse(spec):
+    """Whether a to-many relationship is its own inverse."""
+    found = model(spec)
+    return any(p.kind == "relationship" and p.many and (found.inverse(p) or (None, None))[1] is p
+               for entity in found.entities.values() for p in entity.own.values())
+
+
 @timed
 def findings(store, spec):
     """{class: count} of `oracle check`; {'unreadable': 1} when it cannot be judged."""
