@@ -143,25 +143,15 @@ class MappingTrial(modelfuzz.Trial):
             self.chained(store, mappings)
 
     def inferred(self, a, b):
-        path = os.path.join(self.folder, os.path.basename(b) + ".yaml")
-        command = [ground.godwit(), "mapping", "infer", a, b, "--output", path]
-        run = tool.run(command, modelfuzz.TIMEOUT)
-        self.note(command, run)
-        if run.exit == 0:
-            return path
-        self.counts["nothing can be inferred"] += 1
-        return None
+        path = super().inferred(a, b)
+        self.counts["nothing can be inferred"] += path is None
+        return path
 
     def by(self, name, store, mapping, *more, env=None):
-        """(run, its output) of the trials' tool, in which policies are registered."""
+        """(run, its output)."""
         a, b = self.paths
         out = self.place(name)
-        command = tool.migrate_command(store, [a, b], b, out, extra=["--mapping", mapping, *more])
-        command[0] = ground.trial()
-        run = tool.run(command, modelfuzz.TIMEOUT, env=env)
-        self.note(command, run, env)
-        for text in tool.contract_problems(run):
-            self.problem(f"{name}: {text}")
+        run = self.migrate(store, [a, b], b, out, ["--mapping", mapping, *more], env)
         if run.verdict == "failed":
             self.problem(f"{name}: {run.why()}")
         return run, out
@@ -179,7 +169,7 @@ class MappingTrial(modelfuzz.Trial):
         edits.change()
         self.changes += edits.log
         mapping = self.written("changed.yaml", edits.text)
-        check = tool.run([ground.godwit(), "mapping", "check", mapping, a, b, "--json"], modelfuzz.TIMEOUT)
+        check = self.godwit("mapping", "check", mapping, a, b)
         run, out = self.by("out", store, mapping, "--renumber")
         self.counts[f"{run.verdict}, check {check.exit}"] += 1
         if run.verdict == "same-model":     # mapping models are not looked at
@@ -207,10 +197,7 @@ class MappingTrial(modelfuzz.Trial):
 
     def sound(self, out, b):
         self.counts["outputs judged"] += 1
-        text, _, differs = judge.schema(out, b)
-        found = judge.findings(out, b)
-        if text != "exact" or judge.unsound(found):
-            self.problem(f"ddl {text} {differs[:1]}, check {found}")
+        super().sound(out, b)
         verify = self.godwit("verify", out, "--models", b)
         if verify.exit:
             self.problem(f"verify: exit {verify.exit}, {modelfuzz.findings(verify)[:3] or verify.stderr[-300:]}")
@@ -250,4 +237,5 @@ class MappingTrial(modelfuzz.Trial):
 
 
 if __name__ == "__main__":
+    ground.use_policies()
     sys.exit(modelfuzz.main(MappingTrial, __doc__))

@@ -18,7 +18,6 @@ import time
 from . import corpus, fuzzstore, ground, judge, modelchanges, modelxml, processes, tool
 
 TIMEOUT = 60
-
 BATCH = 500
 
 # Why a mapping model may be refused where the inferred migration is not.
@@ -44,12 +43,6 @@ class Trial:
         self.note(command, run, env)
         return run
 
-    def command(self, command, wanted):
-        run = tool.run(command, TIMEOUT)
-        self.note(command, run)
-        if run.exit != wanted:
-            self.problem(f"{' '.join(command[1:3])}: exit {run.exit}: {run.stderr.strip()[-300:]}")
-
     def note(self, command, run, env=None):
         words = [f"{k}={v}" for k, v in (env or {}).items() if k.startswith("GODWIT_")] + command
         self.commands.append(f"{' '.join(map(fuzzstore.shell, words))}\n# exit {run.exit}, {run.verdict or ''} {run.why(600)}")
@@ -69,8 +62,8 @@ class Trial:
 
     def run(self):
         self.counts["chains" if (is_chain := self.rng.random() < self.chain_odds) else "pairs"] += 1
-        models, self.changes = modelchanges.chain(self.rng, self.rng.randint(3, 5) if is_chain else 2,
-                                                    4 if is_chain else self.most_changes)
+        versions, most = (self.rng.randint(3, 5), 4) if is_chain else (2, self.most_changes)
+        models, self.changes = modelchanges.chain(self.rng, versions, most)
         if is_chain:
             fuzzstore.tell_apart(models)
         self.paths = modelxml.write_bundle(self.folder, models)
@@ -164,9 +157,9 @@ class Trial:
 
     def mapped(self, store, a, b, inferred, losses):
         """By the inferred mapping model, written down and read again: the same objects under other keys."""
-        mapping = os.path.join(self.folder, "inferred.yaml")
-        self.command([ground.godwit(), "mapping", "infer", a, b, "--output", mapping], 0)
-        self.command([ground.godwit(), "mapping", "check", mapping, a, b], 0)
+        mapping = self.inferred(a, b)
+        if not mapping or self.godwit("mapping", "check", mapping, a, b).exit:
+            return self.problem("inferred, and there is no mapping model that passes its check")
         out = self.place("mapped")
         run = self.migrate(store, [a, b], b, out, ["--mapping", mapping])
         self.counts[f"by the inferred mapping model: {run.verdict}"] += 1
@@ -175,10 +168,7 @@ class Trial:
             if not any(text in run.why() for text in STRICTER):
                 self.problem(f"by the inferred mapping model: {run.why()}")
             return
-        text, _, differs = judge.schema(out, b)
-        found = judge.findings(out, b)
-        if text != "exact" or judge.unsound(found):
-            self.problem(f"by the inferred mapping model: ddl {text} {differs[:1]}, check {found}")
+        self.sound(out, b)
         # Of two new inverses the one takes what each side says, the other one side's word; of a relationship that
         # becomes its own inverse likewise. A reference to nothing is dropped by the one and carried by the other.
         dropped = {loss["kind"] for loss in losses} & {"relationship", "shared-target"}
@@ -187,6 +177,18 @@ class Trial:
         self.counts["graphs compared"] += 1
         if judge.graph(out, b) != judge.graph(inferred, b):
             self.problem("by the inferred mapping model: other objects than without it")
+
+    def inferred(self, a, b):
+        """The file of the inferred mapping model; None where there is none."""
+        path = os.path.join(self.folder, os.path.basename(b) + ".yaml")
+        return None if self.godwit("mapping", "infer", a, b, "--output", path).exit else path
+
+    def sound(self, out, b):
+        """What a mapping model has made, by the oracle."""
+        text, _, differs = judge.schema(out, b)
+        found = judge.findings(out, b)
+        if text != "exact" or judge.unsound(found):
+            self.problem(f"by a mapping model: ddl {text} {differs[:1]}, check {found}")
 
     def tried(self, store, a, b, output, more, env):
         words = ["--models", a, "--models", b, "--to", b] + (["--output", output] if output else []) + more
