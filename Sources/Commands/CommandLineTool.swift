@@ -58,7 +58,7 @@ package enum CommandLineTool {
   private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
     let parserStatus = Root.exitCode(for: error)
     if parserStatus == .success {
-      Output.result(Root.fullMessage(for: error))  // --help, --version
+      Output.result(text: Root.fullMessage(for: error))  // --help, --version
       return .success
     }
     let status: ExitStatus
@@ -71,7 +71,7 @@ package enum CommandLineTool {
       (ending, reason, message) = GodwitCommands.ending(of: error)
       status = ExitStatus(ending)
     }
-    Output.say(reason == "usage" ? message : "godwit: \(message)")
+    Output.say(text: reason == "usage" ? message : "godwit: \(message)")
     if asJSON {
       let short = reason == "usage" ? Root.message(for: error) : message
       Output.result(json: FailureLine(reason: reason, message: short))

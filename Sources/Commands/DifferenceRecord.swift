@@ -36,7 +36,7 @@ struct DifferenceRecord: Encodable {
 
   var lines: [String] {
     var lines: [String] = []
-    if !difference.isEmpty { lines.append(difference.description) }
+    if !difference.isEmpty { lines += difference.entities.flatMap(\.lines) }
     lines += notes.map { "note: \($0.message)" }
     if isCompatible {
       lines.append("\(destination) is compatible with \(source): nothing to migrate.")

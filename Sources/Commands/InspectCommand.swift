@@ -53,7 +53,7 @@ enum StoreInspector {
 
   static func report(_ error: any Error, store: String, asJSON: Bool) -> ExitStatus {
     let (ending, reason, message) = GodwitCommands.ending(of: error)
-    Output.say("godwit: \(message)")
+    Output.say(text: "godwit: \(message)")
     if asJSON { Output.result(json: FailureLine(store: store, reason: reason, message: message)) }
     return ExitStatus(ending)
   }

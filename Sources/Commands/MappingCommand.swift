@@ -40,7 +40,7 @@ struct MappingCommand: ParsableCommand {
       if json {
         Output.result(json: InferenceLine(inference))
       } else if output == nil {
-        Output.result(text.hasSuffix("\n") ? String(text.dropLast()) : text)
+        Output.result(text: text.hasSuffix("\n") ? String(text.dropLast()) : text)
       }
     }
   }

@@ -45,7 +45,7 @@ struct MigrateCommand: AsyncParsableCommand {
         // A line a unit or step would bury the rest; the run directory's events have them.
         switch event.event {
         case .unitFinished, .unitReused, .assembly, .commitStep: break
-        default: if asJSON { Output.result(event.jsonLine()) }
+        default: if asJSON { Output.result(jsonLine: event.jsonLine()) }
         }
       })
     let migration = Task { await run.run() }

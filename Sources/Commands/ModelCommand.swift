@@ -93,8 +93,8 @@ extension ModelCommand {
       switch json ? .json : format {
       case .text: for line in ModelText.lines(hierarchy) { Output.result(line) }
       case .json: Output.result(json: ModelRecord(version, hierarchy))
-      case .dot: Output.result(EntityDiagram(hierarchy).dot)
-      case .svg: Output.result(try Self.svg(EntityDiagram(hierarchy)))
+      case .dot: Output.result(text: EntityDiagram(hierarchy).dot)
+      case .svg: Output.result(text: try Self.svg(EntityDiagram(hierarchy)))
       }
     }
 
@@ -143,8 +143,8 @@ extension ModelCommand {
       switch json ? .json : format {
       case .text: for line in record.lines { Output.result(line) }
       case .json: Output.result(json: record)
-      case .dot: Output.result(diagram.dot)
-      case .svg: Output.result(try ShowCommand.svg(diagram))
+      case .dot: Output.result(text: diagram.dot)
+      case .svg: Output.result(text: try ShowCommand.svg(diagram))
       }
       if check, !record.isLightweight || !record.losses.isEmpty {
         throw ExitStatus.badInput.exit

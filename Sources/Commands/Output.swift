@@ -17,21 +17,32 @@ enum Output {
   /// Why a line of the result is lost; nil where none is.
   static var failure: Errno? { state.withLock { $0 } }
 
-  /// A line of the result.
-  static func result(_ line: String) {
+  /// A line of the result for a person.
+  static func result(_ line: String) { result(raw: VisibleText.line(line)) }
+
+  /// A result of several lines, such as a file.
+  static func result(text: String) { result(raw: VisibleText.lines(text)) }
+
+  static func result(json value: some Encodable) { result(jsonLine: JSONLine.text(of: value)) }
+
+  /// A result that is JSON already, and escapes what it must.
+  static func result(jsonLine: String) { result(raw: jsonLine) }
+
+  private static func result(raw text: String) {
     state.withLock { failure in
       // After one lost line the rest would read as if it were all.
       guard failure == nil else { return }
-      failure = write(line + "\n", to: STDOUT_FILENO)
+      failure = write(text + "\n", to: STDOUT_FILENO)
     }
   }
 
-  static func result(json value: some Encodable) { result(JSONLine.text(of: value)) }
-
   /// A line for a person: what happened, where, what to do next.
-  static func say(_ line: String) { draw(line + "\n") }
+  static func say(_ line: String) { draw(VisibleText.line(line) + "\n") }
 
-  /// Text that moves the cursor itself, for a progress bar.
+  /// Several lines for a person.
+  static func say(text: String) { draw(VisibleText.lines(text) + "\n") }
+
+  /// Text that moves the cursor itself, for a progress bar. Names in it went through ``VisibleText``.
   static func draw(_ text: String) { state.withLock { _ in _ = write(text, to: STDERR_FILENO) } }
 
   /// Makes the streams safe, before anything is opened.

@@ -59,7 +59,7 @@ final class PipelineReport: Sendable {
     case .note(let text): say(text)
     case .store(let store, var event):
       event.store = store.path.string
-      if asJSON { Output.result(event.jsonLine()) }
+      if asJSON { Output.result(jsonLine: event.jsonLine()) }
     case .result(let store, let result):
       state.withLock {
         if store == nil { $0.summary.found += 1 }

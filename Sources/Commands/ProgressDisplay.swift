@@ -35,7 +35,7 @@ final class ProgressDisplay: Sendable {
   private let state = Mutex(State())
 
   init(store: String, isQuiet: Bool, isTerminal: Bool = isatty(STDERR_FILENO) == 1) {
-    self.store = store
+    self.store = VisibleText.line(store)
     self.isQuiet = isQuiet
     self.isTerminal = isTerminal
   }

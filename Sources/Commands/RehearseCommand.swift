@@ -109,7 +109,7 @@ struct RehearseCommand: AsyncParsableCommand {
       switch event {
       case .result(let store, let result):
         ended.withLock { $0 += store == nil ? 0 : 1 }
-        if json { Output.result(result.jsonLine()) }
+        if json { Output.result(jsonLine: result.jsonLine()) }
       case .note(let text): Output.say(text)
       default: break
       }

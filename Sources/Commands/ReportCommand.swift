@@ -41,7 +41,7 @@ struct ReportCommand: ParsableCommand {
       case .json: Self.json(report) + "\n"
       case .junit: JUnitReport(report).text()
       }
-    guard let output else { return Output.result(String(text.dropLast())) }
+    guard let output else { return Output.result(text: String(text.dropLast())) }
     try DurableFile.write(
       Array(text.utf8), to: FilePath(output).resolvingFolders,
       permissions: [.ownerReadWrite, .groupRead, .otherRead])

@@ -52,7 +52,7 @@ final class ResultReport: Sendable {
     guard isFirst else { return }
     if result.ending != .done, explains { explain(result) }
     if asJSON {
-      Output.result(result.jsonLine())
+      Output.result(jsonLine: result.jsonLine())
     } else if isOne ? !isQuiet || result.ending != .done : !isQuiet {
       for line in Self.lines(result, isPlan: isPlan) { Output.result(line) }
     } else if isOne, losses != .allow {

@@ -120,11 +120,12 @@ struct RunView {
   /// The line, and one for each store under way, the one that began first on top.
   func lines(_ name: String, width: Int, at now: ContinuousClock.Instant = .now) -> [String] {
     let stores = inFlight.sorted { ($0.value.since, $0.key) < ($1.value.since, $1.key) }
-    var lines = [line(name, at: now)]
+    var lines = [line(VisibleText.line(name), at: now)]
     lines += stores.prefix(Self.mostInFlight).map { path, store in
       let seconds = ProgressDisplay.text(seconds: (now - store.since).inSeconds.rounded())
       let tail = "  \(store.stage), \(ByteSize.text(store.bytes)), \(seconds)"
-      return "  " + Self.end(of: path, fitting: max(8, width - tail.count - 3)) + tail
+      return "  " + Self.end(of: VisibleText.line(path), fitting: max(8, width - tail.count - 3))
+        + tail
     }
     if stores.count > Self.mostInFlight {
       lines.append("  and \(stores.count - Self.mostInFlight) more")

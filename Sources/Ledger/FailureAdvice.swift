@@ -79,7 +79,7 @@ package enum FailureAdvice {
     "store": "Check that the files are Core Data stores, or exclude them.",
     "link": "Put the file or folder itself there, or exclude the store.",
     "unusual-file": "Put a regular file there, or exclude the store.",
-    "unreadable-folder": "Let this user read the folder, or exclude it.",
+    "unreadable-folder": "Let this user read the folder, rename what is not UTF-8, or exclude it.",
     "output": "Let this user write there, or move away the file that is in the way.",
     "io": "Check the volume and the kernel's log, then run again.",
     "commit": "Check the volume and the kernel's log, then run again.",

@@ -134,11 +134,13 @@ extension ModelDifference.PropertyDifference: CustomStringConvertible {
 }
 
 extension ModelDifference.EntityDifference: CustomStringConvertible {
-  public var description: String {
+  public var description: String { lines.joined(separator: "\n") }
+
+  /// The entity, and a line below it for each change.
+  package var lines: [String] {
     let name = destination ?? source ?? ""
     let origin = isRenamed ? " (was \(source ?? ""))" : ""
-    let details = changes.filter { $0.aspect != .name }.map { "\n    \($0)" }
-    return "\(kind.mark) \(name)\(origin)" + details.joined()
-      + properties.map { "\n    \($0)" }.joined()
+    let details = changes.filter { $0.aspect != .name }.map { "    \($0)" }
+    return ["\(kind.mark) \(name)\(origin)"] + details + properties.map { "    \($0)" }
   }
 }

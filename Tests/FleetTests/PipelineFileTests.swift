@@ -342,6 +342,25 @@ import Testing
     #expect(findings.unreadable.first?.reason.isEmpty == false)
   }
 
+  @Test(arguments: ["m\u{FC}ll", "m\u{FC}ll.sqlite"])
+  func `tells of names that are not UTF-8`(latin: String) throws {
+    let scratch = try Scratch()
+    try fill(scratch, ["a/s.sqlite", "a/other.txt"])
+    let parent = scratch.path.appending("a").string
+    // ISO 8859-1, as old folders of users have it.
+    let name = latin.unicodeScalars.map { CChar(truncatingIfNeeded: $0.value) } + [0]
+    let folder = open(parent, O_RDONLY | O_DIRECTORY)
+    defer { close(folder) }
+    if latin.hasSuffix(".sqlite") {
+      close(openat(folder, name, O_CREAT | O_WRONLY, 0o600))
+    } else {
+      try #require(mkdirat(folder, name, 0o700) == 0)
+    }
+    let findings = try StoreSearch(try pipeline(scratch), state: nil).run()
+    #expect(findings.stores.map(\.path.lastComponent?.string) == ["s.sqlite"])
+    #expect(findings.unreadable.map(\.reason) == ["its name is not UTF-8"])
+  }
+
   private func removeDeep(_ path: FilePath) {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/bin/rm")

@@ -50,7 +50,9 @@ package struct PipelineDoctor: Sendable {
         Doctor.Finding(
           name: name, value: "\(found.stores.count) with \(ByteSize.text(bytes))",
           isGood: found.unreadable.isEmpty && !found.stores.isEmpty,
-          advice: found.unreadable.first.map { "\($0.0) cannot be read: \($0.1)" }
+          advice: found.unreadable.first.map {
+            "\($0.path) cannot be read: \($0.reason). \($0.advice)"
+          }
             ?? (found.stores.isEmpty ? "Check the keys include and exclude." : nil))
       ]
       findings.append(space(for: largest, in: root))

@@ -143,14 +143,14 @@ extension PipelineRun {
   func tellUnreadable(
     _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
   ) -> [MigrationResult] {
-    findings.unreadable.map { path, reason in
+    findings.unreadable.map { place in
       let result = MigrationResult(
-        store: path.string, verdict: .failed, ending: .inputOutput,
+        store: place.path.string, verdict: .failed, ending: .inputOutput,
         reasons: [
           Reason(
             reason: "unreadable-folder",
-            message: "\(path) cannot be searched for stores: \(reason). Let this user read it, or "
-              + "exclude it.")
+            message: "\(place.path) cannot be searched for stores: \(place.reason). \(place.advice)"
+          )
         ])
       summary.found += 1
       summary.count(result)

@@ -26,12 +26,19 @@ struct StoreSearch {
   struct Findings: Sendable {
     /// In the byte order of their paths.
     var stores: [FoundStore] = []
-    /// Folders that could not be read: stores may be in them.
-    var unreadable: [(path: FilePath, reason: String)] = []
+    /// Folders that could not be read, and what in them could not be looked at: there may be stores.
+    var unreadable: [Unreadable] = []
     /// Symbolic links that a pattern means, or that may lead to something that it means.
     var links = 0
     /// Paths of a list of stores that are none of the pipeline's.
     var unknown: [String] = []
+  }
+
+  struct Unreadable: Sendable {
+    var path: FilePath
+    var reason: String
+    /// What to do about it.
+    var advice = "Let this user read it, or exclude it."
   }
 
   private let pipeline: Pipeline
@@ -84,7 +91,7 @@ struct StoreSearch {
         entries = try Self.entries(of: folder.path)
       } catch {
         let reason = (error as? DurabilityError)?.errno.map { "\($0)" } ?? "\(error)"
-        findings.unreadable.append((folder.path, reason))
+        findings.unreadable.append(Unreadable(path: folder.path, reason: reason))
         continue
       }
       for (component, kind) in entries where !Self.isOurs(component.string, kind) {
@@ -94,6 +101,15 @@ struct StoreSearch {
           .filter { !$0.isOver }
         guard !include.isEmpty, !exclude.contains(where: \.isMatch) else { continue }
         let path = folder.path.appending(component)
+        guard String(validating: component) != nil else {
+          // Results, ledger and messages are text: no such store could be named in them.
+          if kind.mayHold(include) {
+            findings.unreadable.append(
+              Unreadable(
+                path: path, reason: "its name is not UTF-8", advice: "Rename it, or exclude it."))
+          }
+          continue
+        }
         switch kind {
         case .folder:
           if path != state {
@@ -104,6 +120,8 @@ struct StoreSearch {
           let log = DiskSpace.size(of: StoreFiles(path).wal)
           findings.stores.append(FoundStore(path: path, root: root, bytes: bytes + log))
         case .link: findings.links += 1
+        case .unknown(let error):
+          findings.unreadable.append(Unreadable(path: path, reason: "\(error)"))
         case .other: continue
         }
       }
@@ -133,7 +151,18 @@ extension StoreSearch {
     case folder
     case file(bytes: Int64)
     case link
+    /// It could not be looked at.
+    case unknown(Errno)
     case other
+
+    /// Whether a store may be here, or below, as far as patterns go.
+    func mayHold(_ include: [PathPattern.Cursor]) -> Bool {
+      switch self {
+      case .file: include.contains(where: \.isMatch)
+      case .folder, .unknown: true
+      case .link, .other: false
+      }
+    }
   }
 
   /// The names in a folder with what they stand for. A folder that has become a link since its name
@@ -162,22 +191,36 @@ extension StoreSearch {
       }
       // The two of every folder have no last component, or a special one.
       guard let name, name.kind == .regular else { continue }
-      var status = stat()
-      guard
-        name.withPlatformString({ fstatat(descriptor.rawValue, $0, &status, AT_SYMLINK_NOFOLLOW) })
-          == 0
-      else { continue }  // gone since
-      let kind: Kind =
-        switch status.st_mode & S_IFMT {
-        case S_IFREG: .file(bytes: Int64(status.st_size))
-        case S_IFDIR: .folder
-        case S_IFLNK: .link
-        default: .other
-        }
-      entries.append((name, kind))
+      if let kind = try kind(of: name, in: descriptor) { entries.append((name, kind)) }
     }
     guard errno == 0 else { throw Errno(rawValue: errno) }
     return entries
+  }
+
+  /// nil for what is gone since its name was read.
+  ///
+  /// - Throws: An `Errno` for a folder whose names may be read and nothing else.
+  private static func kind(
+    of name: FilePath.Component, in folder: FileDescriptor
+  ) throws -> Kind? {
+    var status = stat()
+    while name.withPlatformString({
+      fstatat(folder.rawValue, $0, &status, AT_SYMLINK_NOFOLLOW)
+    }) != 0 {
+      let error = Errno(rawValue: errno)
+      switch error {
+      case .interrupted: continue
+      case .noSuchFileOrDirectory: return nil
+      case .permissionDenied: throw error
+      default: return .unknown(error)
+      }
+    }
+    switch status.st_mode & S_IFMT {
+    case S_IFREG: return .file(bytes: Int64(status.st_size))
+    case S_IFDIR: return .folder
+    case S_IFLNK: return .link
+    default: return .other
+    }
   }
 }
 
