@@ -65,7 +65,10 @@ extension StoreFiles {
     for name in try DurableFile.names(in: externalDataFolder) {
       var status = stat()
       let path = externalDataFolder.appending(name)
-      guard path.withPlatformString({ lstat($0, &status) }) == 0 else { continue }
+      guard path.withPlatformString({ lstat($0, &status) }) == 0 else {
+        if errno == ENOENT { continue }  // gone since
+        throw DurabilityError.failed(call: "lstat", path: path, Errno(rawValue: errno))
+      }
       digest.update(Array("\(name)\n\(status.st_size)\n".utf8))
       result.externalFiles += 1
       if status.st_nlink == 1 { bytes += Int64(status.st_size) }
