@@ -338,10 +338,12 @@ import Testing
     }
     #expect(try shell(deep) == 0)
     defer { _ = try? shell("rm -rf d*") }
+    #expect(try folder.godwit(["plan"]).output.contains("unreadable-folder"))
     let run = try Godwit.run(folder)
     #expect(run.status == 3)
     #expect(run.counts == "2 found, 1 migrated, 1 failed")
     #expect("\(run.results)".contains("unreadable-folder"))
+    #expect(try folder.godwit(["status"]).output.contains("unreadable-folder"), "in the morning")
   }
 
   @Test func `reports stores of another version when it may not migrate`() throws {

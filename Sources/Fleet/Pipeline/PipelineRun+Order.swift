@@ -139,7 +139,6 @@ extension PipelineRun {
   }
 
   /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
-  @discardableResult
   func tellUnreadable(
     _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
   ) -> [MigrationResult] {

@@ -24,11 +24,11 @@ extension PipelineRun {
     observe(.found(self.start(findings, nil)))
     var summary = PipelineSummary(pipeline: pipeline.name)
     summary.found = findings.stores.count
-    tellUnreadable(findings, &summary)
+    var maker = FleetPlanMaker()
+    for result in tellUnreadable(findings, &summary) { maker.add(nil, result) }
     let settings = try settingsDigest()
     let quarantined = try RunHistory.quarantined(
       Ledger(readingAt: places.ledger)?.quarantine() ?? [])
-    var maker = FleetPlanMaker()
     var planned: [PlannedStores.Store] = []
     let hosts = hosts(pace: nil)
     // Results are told in the order of the stores.

@@ -121,7 +121,12 @@ package struct PipelineRun: Sendable {
     var summary = PipelineSummary(pipeline: pipeline.name)
     (summary.run, summary.resumed, summary.earlier) = (ledger.run, ledger.isResumed, 0)
     summary.found = findings.stores.count
-    tellUnreadable(findings, &summary)
+    for result in tellUnreadable(findings, &summary) {
+      let place = FoundStore(path: FilePath(result.store), root: FilePath(result.store), bytes: 0)
+      history.add(
+        LedgerAttempt(result, of: place, run: ledger.run, started: now, ended: now, lane: nil), nil,
+        .passing)
+    }
     try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let books = Books(
       ledger: ledger, history: history, settings: settings, quarantined: history.quarantined())
