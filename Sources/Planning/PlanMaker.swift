@@ -26,6 +26,7 @@ struct PlanMaker {
     let schema = DestinationSchema(context.destination)
     let triggers = try schema.carriedTriggers(from: binding)
     var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
+    notes += context.destination.notes
     notes += store.foreignIssues
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,

@@ -223,6 +223,27 @@ import Testing
     #expect(table.indexes.map(\.sql) == expected)
   }
 
+  @Test(arguments: [
+    FetchIndexDescription(name: "i", elements: [.init(propertyName: "x", isRTree: true)]),
+    FetchIndexDescription(
+      name: "i", elements: [.init(propertyName: "x")], partialIndexPredicate: "x > 3"),
+    FetchIndexDescription(name: "i", elements: [.init(propertyName: nil, expression: "x + 1")]),
+    FetchIndexDescription(
+      name: "i", elements: [.init(propertyName: "x"), .init(propertyName: "gone")]),
+  ])
+  func `leaves out an index whose SQL is not known, and says so`(index: FetchIndexDescription)
+    throws
+  {
+    let hierarchy = try EntityHierarchy(
+      EntityDescription(
+        name: "Place", properties: [.attribute("x", .double)], fetchIndexes: [index]))
+    let layout = StoreLayout(hierarchy)
+    #expect(layout.tables.flatMap(\.indexes).isEmpty)
+    #expect(layout.problems == [.unknownIndex("i", of: "Place")])
+    #expect(layout.notes.count == 1 && layout.notes[0].contains("The index i of Place is not made"))
+    try layout.requireUsable()
+  }
+
   // Names that a model editor refuses and a model file can hold all the same.
   @Test(arguments: [
     "a b", "a\"b", "a'); DROP TABLE Z_METADATA; --", "ü", "a\nb", "[x]", "`x`", "", "1", "ß", "a;b",

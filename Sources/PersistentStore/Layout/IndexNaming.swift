@@ -59,8 +59,7 @@ struct IndexNaming {
     return found.count == names.count && !found.isEmpty ? found : nil
   }
 
-  /// R-tree, partial and expression indexes are not made: how Core Data writes them is not known.
-  private func fetchIndexes(_ table: EntityTable) -> [SchemaStatement] {
+  private mutating func fetchIndexes(_ table: EntityTable) -> [SchemaStatement] {
     var relationships: Set<String> = []
     for name in table.entities {
       for case .relationship(let relationship) in hierarchy[name]?.properties ?? [] {
@@ -69,13 +68,15 @@ struct IndexNaming {
     }
     return table.entities.flatMap { name in
       (hierarchy[name]?.fetchIndexes ?? []).compactMap { index -> SchemaStatement? in
-        guard !index.elements.contains(where: \.isRTree), index.partialIndexPredicate == nil
-        else { return nil }
         let names = index.elements.compactMap(\.propertyName)
-        guard names.count == index.elements.count else { return nil }
         // The automatic index of a to-one relationship serves.
         if names.count == 1, relationships.contains(names[0]) { return nil }
-        guard let columns = listed(names, name) else { return nil }
+        guard !index.elements.contains(where: \.isRTree), index.partialIndexPredicate == nil,
+          names.count == index.elements.count, let columns = listed(names, name)
+        else {
+          problems.append(.unknownIndex(index.name, of: name))
+          return nil
+        }
         return SchemaStatement(
           index: "Z_\(name)_\(index.name)", on: table.name,
           zip(columns, index.elements).map { .init(name: $0, isAscending: $1.isAscending) },

@@ -8,12 +8,18 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   case duplicateTable(String)
   /// The index is left out: its name is taken.
   case duplicateIndex(String)
+  /// The index is left out: an R-tree, a partial one, or one over something else than columns.
+  /// How Core Data writes those is not known.
+  case unknownIndex(String, of: EntityName)
   /// A name with a NUL character cannot stand in SQL.
   case unusableName(String)
 
   /// True when a store of this layout cannot be created at all.
   package var isFatal: Bool {
-    if case .duplicateIndex = self { false } else { true }
+    switch self {
+    case .duplicateIndex, .unknownIndex: false
+    case .duplicateTable, .unusableName: true
+    }
   }
 
   static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
@@ -43,6 +49,8 @@ extension LayoutProblem: CustomStringConvertible {
       "Two parts of the model need a table named \(name). Rename an entity or a relationship."
     case .duplicateIndex(let name):
       "The model asks twice for an index named \(name); only the first is made."
+    case .unknownIndex(let name, let entity):
+      "The index \(name) of \(entity) is not made: how Core Data writes one of its kind is not known."
     case .unusableName(let name):
       "The name \(name.debugDescription) has a NUL character and cannot be used in SQL. "
         + "Rename the entity or property."

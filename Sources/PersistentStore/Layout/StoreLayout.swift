@@ -22,6 +22,9 @@ package struct StoreLayout: Sendable {
   /// What keeps this layout from being created as it stands. Real models have none.
   package let problems: [LayoutProblem]
 
+  /// What is left out of a store of this layout, for a person.
+  package var notes: [String] { problems.filter { !$0.isFatal }.map(\.description) }
+
   private var columnNames: ColumnNames
   private let tableIndex: [EntityName: Int]
   private let joinIndex: [PropertyKey: (index: Int, isFirst: Bool)]
