@@ -38,9 +38,10 @@ enum FleetPlanText {
     let what =
       switch loss.kind {
       case .entity: "objects"
-      case .attribute: "values"
+      case .attribute, .column: "values"
       case .relationship, .reference, .sharedTarget: "references"
       case .narrowing: "values that a narrower type changes"
+      case .table: "rows"
       case .setAside: "objects set aside"
       case .defaulted: "values replaced by the default"
       case .history: "transactions of the history"

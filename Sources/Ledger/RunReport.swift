@@ -222,7 +222,8 @@ package struct RunReport: Codable, Sendable, Equatable {
 
   /// Rows, values or references without a successor.
   package struct Loss: Codable, Sendable, Equatable {
-    /// `entity`, `attribute`, `relationship`, `reference`, `shared-target`, `narrowing`, `history`.
+    /// `entity`, `attribute`, `relationship`, `reference`, `shared-target`, `narrowing`, `table`, `column`,
+    /// `history`, `set-aside`, `defaulted`.
     package var kind: String
     package var entity: String?
     package var property: String?

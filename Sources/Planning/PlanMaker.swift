@@ -27,7 +27,7 @@ struct PlanMaker {
     let triggers = try schema.carriedTriggers(from: binding)
     var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
     notes += context.destination.notes
-    notes += store.foreignIssues
+    notes += try store.foreignIssues()
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,

@@ -57,6 +57,25 @@ private func text(_ losses: [Loss]?) -> [String] {
       ])
   }
 
+  @Test func `name tables and columns that are none of the model's, with what is in them`() throws {
+    let model = [entity("A", attribute("n", .integer64), toMany("bs", "B")), entity("B")]
+    let rows = """
+      INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZN) VALUES (1, 1, 1, 7), (2, 1, 1, 8);
+      CREATE TABLE ZOWN (x); INSERT INTO ZOWN VALUES (1), (NULL);
+      CREATE TABLE Z_9OLD (a, b); CREATE TABLE Own (x); INSERT INTO Own VALUES (1);
+      CREATE VIRTUAL TABLE Z_A_place USING rtree (k, x0, x1);
+      INSERT INTO Z_A_place VALUES (1, 0, 0);
+      ALTER TABLE ZA ADD COLUMN ZOTHER; ALTER TABLE ZA ADD COLUMN ZEMPTY;
+      UPDATE ZA SET ZOTHER = 5 WHERE Z_PK = 2
+      """
+    let fixture = try MigrationFixture(
+      from: model, to: model + [entity("C")], rows: rows)
+    let plan = try fixture.plan()
+    #expect(text(plan.losses) == ["column ZA.ZOTHER 1 ", "table ZOWN 2 "])
+    #expect(plan.foreignTables.map(\.name) == ["Own"])
+    #expect(plan.notes.count { $0.contains("The virtual table Z_A_place is not carried") } == 1)
+  }
+
   @Test(arguments: [
     // Values that fit stay, whatever the type's width.
     (AttributeType.integer64, AttributeType.integer16, ["narrowing A.n 2 2,3"]),

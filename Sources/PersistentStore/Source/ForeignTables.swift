@@ -44,10 +44,20 @@ extension SourceStore {
     }
   }
 
-  /// What of the store's schema is neither the model's nor a table, and therefore not carried.
-  package var foreignIssues: [String] {
-    schemaObjects.filter { $0.kind == .view }.map {
-      "The view \($0.name) is not Core Data's and is not carried."
+  /// What of the store's schema is neither the model's nor a table with rows of its own, and therefore
+  /// not carried.
+  package func foreignIssues() throws -> [String] {
+    try schemaObjects.compactMap { object in
+      switch object.kind {
+      case .view: return "The view \(object.name) is not Core Data's and is not carried."
+      case .table:
+        guard !Self.isForeign(object.name),
+          try connection.shape(of: object.name)?.kind == "virtual"
+        else { return nil }
+        return
+          "The virtual table \(object.name) is not carried: how Core Data writes one is not known."
+      case .index, .trigger: return nil
+      }
     }
   }
 

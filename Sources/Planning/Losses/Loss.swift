@@ -45,6 +45,10 @@ package struct Loss: Codable, Sendable, Hashable {
     case sharedTarget = "shared-target"
     /// A number that its narrower type cannot hold and that changes.
     case narrowing
+    /// A table with rows that is none of the model's, although its name is like theirs.
+    case table
+    /// A column with values, in a table of the model, that is none of the model's.
+    case column
     /// Persistent history, or CloudKit mirroring, that is not carried.
     case history
     /// An object that breaks the destination's rules and was set aside.
@@ -54,7 +58,7 @@ package struct Loss: Codable, Sendable, Hashable {
   }
 
   package var kind: Kind
-  /// Of the source model; nil for history.
+  /// Of the source model; the table for ``Kind/table`` and ``Kind/column``; nil for history.
   package var entity: String?
   package var property: String?
   /// Rows, values, references or transactions that are lost.

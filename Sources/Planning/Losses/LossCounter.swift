@@ -14,7 +14,7 @@ struct LossCounter {
 
   private var source: EntityHierarchy { successors.source }
 
-  func losses() throws -> [Loss] { try rowLosses() + pairLosses() }
+  func losses() throws -> [Loss] { try rowLosses() + pairLosses() + unknownLosses() }
 
   /// What inferred steps through several versions drop, on the whole.
   ///

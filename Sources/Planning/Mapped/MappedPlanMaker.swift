@@ -23,7 +23,7 @@ struct MappedPlanMaker {
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()
     notes += maker.found.notes + triggers.notes + context.destination.notes
-    notes += context.store.foreignIssues
+    notes += try context.store.foreignIssues()
     if !dropped.isEmpty {
       notes.append(
         "History and CloudKit tables are not carried by a migration with a mapping model: "

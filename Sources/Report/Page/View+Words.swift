@@ -101,6 +101,8 @@ extension View {
     "reference": "References to dropped objects became NULL.",
     "shared-target": "References that the destination has no room for were dropped.",
     "narrowing": "Numbers that the new type cannot hold were changed.",
+    "table": "Rows of a table that is none of the model's were dropped.",
+    "column": "Values of a column that is none of the model's were dropped.",
     "history": "Persistent history or CloudKit mirroring was not carried.",
     "set-aside": "Objects that break the destination's rules were set aside.",
     "defaulted": "Values that break the destination's rules gave way to default values.",
