@@ -39,6 +39,14 @@ package struct StoreRepair {
     account.addRecords()
     account.report.keptExternalFiles = external.copied
     account.report.lost += external.lost
+    // Tables that are none of the model's are carried; columns of its own tables are not.
+    for unknown in try salvage.binding.store.unknownContents(salvage.binding.layout) {
+      guard let column = unknown.column else { continue }
+      account.report.lost.append(
+        .init(
+          .schema, entity: unknown.table, property: column, count: unknown.count,
+          "is a column that is none of the model's"))
+    }
     account.report.doubtful += external.doubtful
     if account.isNothingLeft { throw RepairError.nothingLeft(source, account.report) }
     let metadata = salvage.binding.store.metadata

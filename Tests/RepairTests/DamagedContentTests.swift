@@ -144,6 +144,15 @@ import Testing
       })
   }
 
+  @Test func `accounts for columns that are none of the model's`() throws {
+    let patient = try Patient()
+    try patient.sql("ALTER TABLE ZAUTHOR ADD COLUMN ZOWN")
+    try patient.sql("UPDATE ZAUTHOR SET ZOWN = 1 WHERE Z_PK = (SELECT max(Z_PK) FROM ZAUTHOR)")
+    let report = try patient.repair()
+    #expect(
+      report.lost.map(\.description) == ["ZAUTHOR.ZOWN is a column that is none of the model's"])
+  }
+
   @Test func `takes a wrong entity number back`() throws {
     let patient = try Patient()
     let before = try patient.read("SELECT Z_PK, Z_ENT FROM ZAUTHOR ORDER BY Z_PK")

@@ -22,7 +22,7 @@ package enum LayoutProblem: Error, Sendable, Equatable {
     }
   }
 
-  package static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
+  static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
 
   static func all(tables: [EntityTable], joins: [JoinTable]) -> [LayoutProblem] {
     var problems: [LayoutProblem] = []

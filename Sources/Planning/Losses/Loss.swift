@@ -1,3 +1,5 @@
+import GodwitPersistentStore
+
 /// What is done about rows, values and references that a migration would drop.
 package enum LossPolicy: String, Codable, Sendable, CaseIterable {
   /// Migrates, and counts every loss, references without room included.
@@ -26,6 +28,15 @@ extension Reason {
       reason: "lost-\(loss.kind.rawValue)", entity: loss.entity, property: loss.property,
       message: "\(loss.message) --losses refuse forbids that.",
       primaryKeys: loss.primaryKeys.isEmpty ? nil : loss.primaryKeys, count: loss.count)
+  }
+}
+
+extension Loss {
+  /// What the source's own model has no place for.
+  init(unknown: UnknownContents) {
+    self.init(
+      unknown.column == nil ? .table : .column, entity: unknown.table, property: unknown.column,
+      count: unknown.count, message: unknown.message)
   }
 }
 

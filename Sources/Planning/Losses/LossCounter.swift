@@ -14,7 +14,9 @@ struct LossCounter {
 
   private var source: EntityHierarchy { successors.source }
 
-  func losses() throws -> [Loss] { try rowLosses() + pairLosses() + unknownLosses() }
+  func losses() throws -> [Loss] {
+    try rowLosses() + pairLosses() + store.unknownContents(layout).map(Loss.init(unknown:))
+  }
 
   /// What inferred steps through several versions drop, on the whole.
   ///
