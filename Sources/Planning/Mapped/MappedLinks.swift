@@ -46,7 +46,7 @@ struct MappedLinks {
       if hasPolicies { plans[index].isReferenced = true }
       for link in plans[index].links {
         switch link.way {
-        case .ownObject(let mappings), .toOne(_, let mappings), .toMany(_, let mappings):
+        case .ownObject(let mappings), .toOne(_, let mappings, _), .toMany(_, let mappings, _):
           for mapping in mappings { plans[mapping].isReferenced = true }
         case .evaluated:
           for other in plans.indices where plans[other].pass <= plans[index].pass {
@@ -224,8 +224,9 @@ struct MappedLinks {
             isDecided: groups[group].isOneToOne))
       }
       guard let value else { continue }
-      var link = LinkProgram(
-        property: name, expression: value.description, way: .evaluated,
+      let link = LinkProgram(
+        property: name, expression: value.description,
+        way: way(of: value, source: source, pass: member.pass, &plan.linkColumns),
         isToMany: relationship.isToMany,
         allowed: allowedTargets(of: relationship),
         keyPlace: relationship.isToMany
@@ -233,8 +234,6 @@ struct MappedLinks {
         entityPlace: relationship.isToMany
           ? nil : place(context.destination.entityColumn(of: name, in: destination)),
         emissions: emissions(of: relationship, declaredBy: declared.entity))
-      (link.way, link.followed) = way(
-        of: value, source: source, pass: member.pass, &plan.linkColumns)
       plan.links.append(link)
     }
     plan.fills += ownerFills(of: destination, number) + countFills(of: destination, number)
@@ -300,13 +299,13 @@ struct MappedLinks {
   // MARK: Known ways to objects
 
   /// The forms that mapping models are made of: what a mapping made of the object itself, or of
-  /// the objects of one of its relationships, which is told, too.
+  /// the objects of one of its relationships.
   private func way(
     of value: ValueExpression, source: EntityName, pass: Int, _ linkColumns: inout [String]
-  ) -> (LinkProgram.Way, followed: SourceReference?) {
+  ) -> LinkProgram.Way {
     guard case .function(.variable("manager"), let selector, let arguments) = value,
       arguments.count == 2, case .constant(.string(let name)) = arguments[0]
-    else { return (.evaluated, nil) }
+    else { return .evaluated }
     let own = context.source.hierarchy
     var candidateMappings: [MappedBuilder.Member]
     switch selector {
@@ -316,10 +315,10 @@ struct MappedLinks {
       if candidateMappings.isEmpty {
         candidateMappings = members.filter { $0.pass < pass && $0.mapping.name == name }
       }
-      if candidateMappings.isEmpty { return (.evaluated, nil) }
+      if candidateMappings.isEmpty { return .evaluated }
     case ManagerSelector.instancesForRelationship:
       guard let relationship = own.property(name, of: source)?.property.relationship else {
-        return (.evaluated, nil)
+        return .evaluated
       }
       candidateMappings = members.filter { member in
         member.pass == pass
@@ -327,7 +326,7 @@ struct MappedLinks {
             own.isKind($0, of: relationship.destinationEntity)
           } ?? false
       }
-    default: return (.evaluated, nil)
+    default: return .evaluated
     }
     candidateMappings = candidateMappings.filter {
       $0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil
@@ -340,28 +339,26 @@ struct MappedLinks {
     }
     if case .variable("source") = arguments[1] {
       let own = candidateMappings.filter { $0.mapping.sourceEntity == source }
-      return (.ownObject(mappings: own.map(\.index)), nil)
+      return .ownObject(mappings: own.map(\.index))
     }
     guard let key = arguments[1].plainSourceKey,
       let declared = own.property(key, of: source),
       let relationship = declared.property.relationship, declared.property.isStored,
-      let storage = context.storage(of: relationship, declaredBy: declared.entity)
-    else { return (.evaluated, nil) }
+      let storage = context.storage(of: relationship, declaredBy: declared.entity),
+      let table = context.source.table(of: relationship.destinationEntity)
+    else { return .evaluated }
     let found = mappings(below: relationship.destinationEntity)
-    let followed = context.source.table(of: relationship.destinationEntity).map {
-      SourceReference(
-        relationship: key, table: $0.name, allowed: context.allowed(relationship.destinationEntity))
-    }
+    let followed = SourceReference(
+      relationship: key, table: table.name,
+      allowed: context.allowed(relationship.destinationEntity))
     if !relationship.isToMany {
-      guard let column = context.source.column(of: key, in: source) else {
-        return (.evaluated, nil)
-      }
+      guard let column = context.source.column(of: key, in: source) else { return .evaluated }
       let place = linkColumns.firstIndex(of: column) ?? linkColumns.count
       if place == linkColumns.count { linkColumns.append(column) }
-      return (.toOne(column: place, mappings: found), followed)
+      return .toOne(column: place, mappings: found, followed)
     }
     let sql = context.pairSQL(storage, isOrdered: relationship.isOrdered)
-    return (.toMany(sql: sql, mappings: found), followed)
+    return .toMany(sql: sql, mappings: found, followed)
   }
 }
 

@@ -111,10 +111,10 @@ package struct LinkProgram: Codable, Sendable, Equatable {
     case ownObject(mappings: [Int])
     /// What they made of the object that a to-one column of the source points to: place in
     /// ``EntityMappingPlan/linkColumns``.
-    case toOne(column: Int, mappings: [Int])
+    case toOne(column: Int, mappings: [Int], SourceReference)
     /// What they made of the objects that a query gives. `?1` and `?2` bound the owner's key; it
     /// gives owner and target keys, by owner and then in the order of the relationship.
-    case toMany(sql: String, mappings: [Int])
+    case toMany(sql: String, mappings: [Int], SourceReference)
     /// Whatever the expression gives.
     case evaluated
   }
@@ -122,8 +122,6 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   package var property: String
   package var expression: String
   package var way: Way
-  /// The source's relationship that ``way`` follows; nil where it follows none.
-  package var followed: SourceReference?
   package var isToMany: Bool
   /// `Z_ENT` of the entities that the relationship may point to, in the destination.
   package var allowed: [Int64]
@@ -142,7 +140,7 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   }
 }
 
-/// Where references of a source's relationship may lead.
+/// The relationship of the source that is followed, and where its references may lead.
 package struct SourceReference: Codable, Sendable, Equatable {
   package var relationship: String
   /// The table of its targets.

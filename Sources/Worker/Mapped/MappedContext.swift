@@ -11,7 +11,7 @@ final class MappedContext {
   let plan: MigrationPlan
   let run: RunDirectory
   let source: Connection
-  private let targets: TargetFinder
+  let targets: TargetFinder
   private var known: MappedOffsets?
   private var associations: [Int: any Association] = [:]
   private var gathered: Connection?
@@ -84,11 +84,6 @@ final class MappedContext {
     try statement.bind(2, keys.upperBound)
     try statement.bind(3, mapping.sourceNumber)
     return statement
-  }
-
-  /// `Z_ENT` of a row of the source; −1 where it is not an integer; nil where there is no such row.
-  func sourceEntity(of key: Int64, in table: String) throws -> Int64? {
-    try targets.entity(of: key, inTable: targets.table(table))
   }
 
   func offsets() throws -> MappedOffsets {

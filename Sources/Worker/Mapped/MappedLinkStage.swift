@@ -143,6 +143,8 @@ final class LinkTargets {
   private let evaluator: LinkEvaluator
   private let expression: ValueExpression?
   private let takers: [Taker]
+  /// The source's relationship that is followed, and the number of its targets' table.
+  private let followed: (reference: SourceReference, table: Int)?
   private let allowed: Set<Int64>
   private var list: Statement?
   @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
@@ -162,10 +164,12 @@ final class LinkTargets {
     groups = context.plan.mapped?.groups ?? []
     allowed = Set(plan.allowed)
     var numbers: [Int] = []
+    var reference: SourceReference?
     switch plan.way {
-    case .ownObject(let mappings), .toOne(_, let mappings): numbers = mappings
-    case .toMany(let sql, let mappings):
-      numbers = mappings
+    case .ownObject(let mappings): numbers = mappings
+    case .toOne(_, let mappings, let followed): (numbers, reference) = (mappings, followed)
+    case .toMany(let sql, let mappings, let followed):
+      (numbers, reference) = (mappings, followed)
       let statement = try context.source.prepare(sql)
       try statement.bind(1, keys.lowerBound)
       try statement.bind(2, keys.upperBound)
@@ -177,6 +181,7 @@ final class LinkTargets {
     } else {
       expression = nil
     }
+    followed = try reference.map { ($0, try context.targets.table($0.table)) }
     takers = try numbers.map {
       let taker = try context.mapping($0)
       return taker.policy == nil
@@ -195,7 +200,7 @@ final class LinkTargets {
     targets.removeAll(keepingCapacity: true)
     switch plan.way {
     case .ownObject: try add(source)
-    case .toOne(let column, _):
+    case .toOne(let column, _, _):
       if columns[column].kind == .integer { try add(columns[column].bits) }
     case .toMany:
       while let pair = listed, pair.owner <= source {
@@ -238,14 +243,14 @@ final class LinkTargets {
         }
       }
     }
-    if targets.count == known, let followed = plan.followed { try look(at: source, followed) }
+    if targets.count == known { try look(at: source) }
   }
 
   /// No mapping made anything of an object. That is meant where a filter leaves it out, or where
   /// its entity goes; else the reference is damage, of which the destination will not tell.
-  private func look(at target: Int64, _ reference: SourceReference) throws {
-    guard !takers.isEmpty else { return }
-    let entity = try context.sourceEntity(of: target, in: reference.table)
+  private func look(at target: Int64) throws {
+    guard !takers.isEmpty, let (reference, table) = followed else { return }
+    let entity = try context.targets.entity(of: target, inTable: table)
     if let entity, reference.allowed.contains(entity) { return }
     damage.add(
       entity == nil ? .dangling : .targetEntity, entity: mapping.source?.rawValue ?? "",
