@@ -22,8 +22,8 @@ struct PlanMaker {
     var tables = TablePlanner(context: context).plans()
     name(&tables)
     let joins = JoinTablePlanner(context: context).plans()
-    let foreign = try foreignTables()
     let schema = DestinationSchema(context.destination)
+    let foreign = try foreignTables(beside: schema)
     let triggers = try schema.carriedTriggers(from: binding)
     var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
     notes += context.destination.notes
@@ -130,12 +130,28 @@ struct PlanMaker {
   // MARK: Foreign tables
 
   /// Each with the SQL of its indexes.
-  func foreignTables() throws -> [(table: ForeignTablePlan, indexes: [String])] {
-    try context.store.foreignTables().map { table in
-      guard !table.isVirtual else {
-        throw PlanError.unsupported(
-          store: request.store.string,
-          what: "the virtual table \(table.name) cannot be carried faithfully")
+  ///
+  /// - Throws: ``PlanError/unsupported(store:what:)`` for a table that cannot stand in the destination.
+  func foreignTables(
+    beside schema: DestinationSchema
+  ) throws -> [(table: ForeignTablePlan, indexes: [String])] {
+    let taken = Set(schema.statements.map { LayoutProblem.folded($0.name) })
+    func unsupported(_ what: String) -> PlanError {
+      .unsupported(store: request.store.string, what: what)
+    }
+    return try context.store.foreignTables().map { table in
+      if table.isVirtual {
+        throw unsupported("the virtual table \(table.name) cannot be carried faithfully")
+      }
+      let own = context.store.schemaObjects.first { object in
+        (object.kind == .table || object.kind == .index && object.sql != nil)
+          && object.table.isSameName(as: table.name)
+          && taken.contains(LayoutProblem.folded(object.name))
+      }
+      if let own {
+        throw unsupported(
+          "the \(own.kind.rawValue) \(own.name) is none of the model's, and its name is one that the "
+            + "destination needs; rename it")
       }
       let plan = ForeignTablePlan(
         name: table.name, sql: table.sql, columns: table.columns,

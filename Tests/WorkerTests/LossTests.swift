@@ -77,6 +77,25 @@ private func text(_ losses: [Loss]?) -> [String] {
   }
 
   @Test(arguments: [
+    ("CREATE TABLE zfoo (x)", "zfoo"),  // SQLite compares names without regard to case
+    ("CREATE TABLE Own (x); CREATE INDEX z_foo_BYn ON Own (x)", "z_foo_BYn"),
+  ])
+  func `never take a name that the destination needs from an application`(
+    sql: String, name: String
+  ) throws {
+    var foo = entity("Foo", attribute("n", .integer64))
+    foo.fetchIndexes = [.init(name: "byN", elements: [.init(propertyName: "n")])]
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("n"))], to: [entity("A", attribute("n")), foo], rows: sql)
+    let error = try #require(throws: PlanError.self) { try fixture.plan() }
+    guard case .unsupported(_, let what) = error else {
+      Issue.record("\(error)")
+      return
+    }
+    #expect(what.contains(" \(name) is none of the model's"))
+  }
+
+  @Test(arguments: [
     // Values that fit stay, whatever the type's width.
     (AttributeType.integer64, AttributeType.integer16, ["narrowing A.n 2 2,3"]),
     (.integer64, .boolean, ["narrowing A.n 3 1,2,3"]),

@@ -37,7 +37,7 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   }
 
   /// SQLite compares names without regard to the case of ASCII letters, and of no others.
-  static func folded(_ name: String) -> [UInt8] {
+  package static func folded(_ name: String) -> [UInt8] {
     name.utf8.map { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0) ? $0 - 32 : $0 }
   }
 }

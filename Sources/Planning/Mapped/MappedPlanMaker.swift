@@ -18,7 +18,7 @@ struct MappedPlanMaker {
   func plan() throws -> MigrationPlan {
     let schema = DestinationSchema(context.destination)
     let triggers = try schema.carriedTriggers(from: maker.binding)
-    let foreign = try maker.foreignTables()
+    let foreign = try maker.foreignTables(beside: schema)
     let carried = foreign.filter { !Self.isCoreDataOwn($0.table.name) }
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()
