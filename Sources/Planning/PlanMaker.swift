@@ -25,9 +25,8 @@ struct PlanMaker {
     let schema = DestinationSchema(context.destination)
     let foreign = try foreignTables(beside: schema)
     let triggers = try schema.carriedTriggers(from: binding)
-    var notes = found.notes + context.inference.notes.map(\.message) + triggers.notes
-    notes += context.destination.notes
-    notes += try store.foreignIssues()
+    let notes =
+      try found.notes + context.inference.notes.map(\.message) + schemaNotes(triggers)
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,
@@ -46,7 +45,7 @@ struct PlanMaker {
     plan.losses =
       try losses
       + LossCounter(
-        store: store, layout: context.source, census: context.census,
+        binding: binding, census: context.census,
         successors: Succession([context.inference])
       ).losses()
     plan.acceptedDamage = acceptedDamage
@@ -125,6 +124,11 @@ struct PlanMaker {
     }
     let each = plan.ranges.isEmpty ? 0 : bytes / Int64(plan.ranges.count)
     return plan.ranges.map { Shard(subject: subject, keys: $0, estimatedBytes: each) }
+  }
+
+  /// What of the two schemas a person should know.
+  func schemaNotes(_ triggers: CarriedTriggers) throws -> [String] {
+    try triggers.notes + context.destination.notes + context.store.foreignIssues()
   }
 
   // MARK: Foreign tables

@@ -40,7 +40,7 @@ package struct StoreRepair {
     account.report.keptExternalFiles = external.copied
     account.report.lost += external.lost
     // Tables that are none of the model's are carried; columns of its own tables are not.
-    for unknown in try salvage.binding.store.unknownContents(salvage.binding.layout) {
+    for unknown in try salvage.binding.unknownContents() {
       guard let column = unknown.column else { continue }
       account.report.lost.append(
         .init(

@@ -19,7 +19,7 @@ package struct StoreLayout: Sendable {
   package private(set) var tables: [EntityTable]
   /// In Core Data's order of creation within each table.
   package private(set) var joinTables: [JoinTable]
-  /// What keeps this layout from being created as it stands. Real models have none.
+  /// What keeps this layout from being created as it stands, or is left out of it.
   package let problems: [LayoutProblem]
 
   /// What is left out of a store of this layout, for a person.

@@ -9,51 +9,55 @@ package struct UnknownContents: Sendable, Equatable {
   package let column: String?
   /// Rows, or values other than NULL; never 0.
   package let count: Int64
-
-  /// Without row data.
-  package var message: String {
-    let (noun, verb) = count == 1 ? ("", "is") : ("s", "are")
-    guard let column else {
-      return "The table \(table) is none of the model's: \(count) row\(noun) \(verb) dropped."
-    }
-    return
-      "The column \(table).\(column) is none of the model's: \(count) value\(noun) \(verb) dropped."
-  }
 }
 
-extension SourceStore {
+extension StoreBinding {
   /// What no destination of the model has. Tables whose names do not begin with a Z are another
-  /// matter, see ``foreignTables()``.
+  /// matter, see ``SourceStore/foreignTables()``.
   ///
   /// - Throws: `SQLiteError` for a table that cannot be read.
-  package func unknownContents(_ layout: StoreLayout) throws -> [UnknownContents] {
-    var known: [NameKey: [String]] = [:]
+  package func unknownContents() throws -> [UnknownContents] {
+    let places = try Self.recentPlaces.output(for: form) { try unknownPlaces() }
+    return try places.compactMap { place in
+      let counted = place.column.map(quoted) ?? "*"
+      let rows = try store.connection.rows("SELECT count(\(counted)) FROM \(quoted(place.table))")
+      guard let count = rows.first?.first?.integer, count > 0 else { return nil }
+      return UnknownContents(table: place.table, column: place.column, count: count)
+    }
+  }
+
+  /// A table, or a column of one of the model's tables.
+  private struct UnknownPlace: Sendable {
+    var table: String
+    var column: String?
+  }
+
+  private static let recentPlaces = RecentResults<Form, [UnknownPlace]>(limit: 4)
+
+  private func unknownPlaces() throws -> [UnknownPlace] {
+    var known: [NameKey: Set<NameKey>] = [:]
     for table in layout.tables {
-      known[NameKey(table.name)] = EntityTable.systemColumns + table.columns.map(\.name)
+      let columns = EntityTable.systemColumns + table.columns.map(\.name)
+      known[NameKey(table.name)] = Set(columns.map { NameKey($0) })
     }
-    for join in layout.joinTables { known[NameKey(join.name)] = join.columns }
-    var found: [UnknownContents] = []
-    func add(_ table: String, _ column: String?) throws {
-      let counted = column.map(quoted) ?? "*"
-      let rows = try connection.rows("SELECT count(\(counted)) FROM \(quoted(table))")
-      guard let count = rows.first?.first?.integer, count > 0 else { return }
-      found.append(UnknownContents(table: table, column: column, count: count))
+    for join in layout.joinTables {
+      known[NameKey(join.name)] = Set(join.columns.map { NameKey($0) })
     }
-    for object in schemaObjects
+    var places: [UnknownPlace] = []
+    for object in store.schemaObjects
     where object.kind == .table && SchemaObject.isApplicationTable(object.name)
       && !LayoutProblem.controlTables.contains(object.name)
     {
       // Core Data's R-trees are virtual tables, and can be made again of the rows.
-      guard try connection.shape(of: object.name)?.kind == "table" else { continue }
+      guard try store.connection.shape(of: object.name)?.kind == "table" else { continue }
       guard let columns = known[NameKey(object.name)] else {
-        try add(object.name, nil)
+        places.append(UnknownPlace(table: object.name))
         continue
       }
-      for (name, _) in self.columns(of: object.name)
-      where !columns.contains(where: { $0.isSameName(as: name) }) {
-        try add(object.name, name)
+      for (name, _) in store.columns(of: object.name) where !columns.contains(NameKey(name)) {
+        places.append(UnknownPlace(table: object.name, column: name))
       }
     }
-    return found
+    return places
   }
 }

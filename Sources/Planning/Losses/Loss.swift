@@ -34,9 +34,12 @@ extension Reason {
 extension Loss {
   /// What the source's own model has no place for.
   init(unknown: UnknownContents) {
+    let (table, column, count) = (unknown.table, unknown.column, unknown.count)
     self.init(
-      unknown.column == nil ? .table : .column, entity: unknown.table, property: unknown.column,
-      count: unknown.count, message: unknown.message)
+      column == nil ? .table : .column, entity: table, property: column, count: count,
+      message: "The \(column.map { "column \(table).\($0)" } ?? "table \(table)") is none of the "
+        + "model's: \(Loss.number(count, column == nil ? "row" : "value")) "
+        + "\(count == 1 ? "is" : "are") dropped.")
   }
 }
 

@@ -7,15 +7,16 @@ import GodwitSQLite
 ///
 /// The models say where something can be lost; only those tables are read, each once.
 struct LossCounter {
-  let store: SourceStore
-  let layout: StoreLayout
+  let binding: StoreBinding
   let census: StoreCensus
   let successors: any Successors
 
+  private var store: SourceStore { binding.store }
+  private var layout: StoreLayout { binding.layout }
   private var source: EntityHierarchy { successors.source }
 
   func losses() throws -> [Loss] {
-    try rowLosses() + pairLosses() + store.unknownContents(layout).map(Loss.init(unknown:))
+    try rowLosses() + pairLosses() + binding.unknownContents().map(Loss.init(unknown:))
   }
 
   /// What inferred steps through several versions drop, on the whole.
@@ -34,7 +35,7 @@ struct LossCounter {
     }
     return try SQLiteError.nilByContent {
       try LossCounter(
-        store: store, layout: binding.layout, census: census, successors: Succession(steps)
+        binding: binding, census: census, successors: Succession(steps)
       ).losses()
     }
   }

@@ -22,8 +22,7 @@ struct MappedPlanMaker {
     let carried = foreign.filter { !Self.isCoreDataOwn($0.table.name) }
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()
-    notes += maker.found.notes + triggers.notes + context.destination.notes
-    notes += try context.store.foreignIssues()
+    notes += try maker.found.notes + maker.schemaNotes(triggers)
     if !dropped.isEmpty {
       notes.append(
         "History and CloudKit tables are not carried by a migration with a mapping model: "
@@ -64,7 +63,7 @@ struct MappedPlanMaker {
     plan.control.storeUUID = Self.uuid(of: try maker.fingerprint(of: plan), store.metadata.uuid)
     plan.losses =
       try LossCounter(
-        store: store, layout: context.source, census: context.census,
+        binding: maker.binding, census: context.census,
         successors: MappedSuccession(mapped.models, source: source, destination: destination)
       ).losses() + Loss.history(of: context, dropping: dropped)
     plan.fingerprint = try maker.fingerprint(of: plan)
