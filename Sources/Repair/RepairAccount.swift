@@ -305,11 +305,20 @@ struct RepairAccount {
           "tables whose columns cannot be understood"))
     }
     let left = salvage.schema.entries.filter { entry in
-      entry.kind == .view || (entry.kind == .trigger && !entry.name.hasPrefix("Z_DA_"))
+      switch entry.kind {
+      case .table: false
+      case .view: true
+      case .trigger: !entry.name.hasPrefix("Z_DA_")
+      case .index:
+        entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
+          && !SchemaObject.isApplicationTable(entry.name)
+      }
     }.map(\.name)
     if !left.isEmpty {
       report.lost.append(
-        .init(.table, count: Int64(left.count), names: left, "views and triggers, not carried"))
+        .init(
+          .table, count: Int64(left.count), names: left, "views, triggers and indexes, not carried")
+      )
     }
   }
 

@@ -275,4 +275,19 @@ import Testing
     #expect(tables["search"]?.isVirtual == true && tables["search_data"]?.isVirtual == true)
     #expect(tables["ZREADER"] == nil && tables["Z_METADATA"] == nil)
   }
+
+  @Test func `names an index that an application put on a table of the model`() throws {
+    let library = try makeLibrary()
+    try library.execute(
+      """
+      CREATE TABLE pairs (a, b UNIQUE);
+      CREATE INDEX pairs_a ON pairs (a);
+      CREATE INDEX Z_Reader_old ON ZREADER (Z_OPT);
+      CREATE INDEX "my index" ON ZREADER (Z_ENT);
+      """)
+    #expect(
+      try library.open(snapshots: snapshots.path).foreignIssues() == [
+        "The index my index on ZREADER is not Core Data's and is not carried."
+      ])
+  }
 }

@@ -45,7 +45,7 @@ extension SourceStore {
   }
 
   /// What of the store's schema is neither the model's nor a table with rows of its own, and therefore
-  /// not carried.
+  /// not carried. Of indexes only the name tells: Core Data's begin with `Z`.
   package func foreignIssues() throws -> [String] {
     try schemaObjects.compactMap { object in
       switch object.kind {
@@ -56,7 +56,11 @@ extension SourceStore {
         else { return nil }
         return
           "The virtual table \(object.name) is not carried: how Core Data writes one is not known."
-      case .index, .trigger: return nil
+      case .index:
+        guard !Self.isForeign(object.table), Self.isForeign(object.name) else { return nil }
+        return
+          "The index \(object.name) on \(object.table) is not Core Data's and is not carried."
+      case .trigger: return nil
       }
     }
   }
