@@ -182,15 +182,25 @@ def storm(fleet, rng, number, seconds):
             return outcome, starts, strikes
 
 
-def at_once(fleet, times, starts=8):
-    """Runs that start together: one works, and the others end with 11 or find nothing left to do."""
+def at_once(fleet, times, before, starts=8):
+    """Runs that start together: one works, and the others end with 11 or find nothing left to do. Then all is put
+    back, so that the next have as much to do."""
     problems = []
-    for _ in range(times):
+    for turn in range(times):
+        if turn:
+            back = tool.run([ground.godwit(), "rollback", fleet.pipeline, "--json"], 600)
+            if back.exit not in (0, 3):  # 3: an application has written to a store since
+                problems.append(f"rollback: exit {back.exit}: {back.stderr[-300:]}")
+            problems += [f"rollback {turn}: {store.path} is not what it was" for store, was in before.items()
+                         if contents(store) != was]
         began = time.monotonic()
         runs = [tool.finish(p, began, 600) for p in [start(fleet) for _ in range(starts)]]
         codes = collections.Counter(r.exit for r in runs)
         if set(codes) - {0, 3, 11, 75} or codes[11] == starts:
             problems.append(f"eight at once ended with {dict(codes)}")
+        left = sum(contents(store) == was for store, was in before.items())
+        if left:
+            problems.append(f"eight at once left {left} stores as they were")
     return problems
 
 
@@ -220,7 +230,7 @@ def main(arguments=None):
         fleet.start_applications()
         ground.say(f"{len(fleet.stores)} stores in {time.monotonic() - began:.0f} s")
         if options.at_once:
-            problems += at_once(fleet, options.at_once)
+            problems += at_once(fleet, options.at_once, before)
         starts, strikes = 1, 0
         if options.kill or options.term:
             number = signal.SIGKILL if options.kill else signal.SIGTERM
