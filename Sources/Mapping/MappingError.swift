@@ -30,6 +30,7 @@ extension MappingError {
 }
 
 extension MappingError: CustomStringConvertible {
+  /// What is wrong with the mapping model, and what to do next.
   public var description: String {
     switch self {
     case .inFile(let file, let error): "\(file): \(error)"

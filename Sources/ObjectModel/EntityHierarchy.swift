@@ -40,6 +40,8 @@ public struct EntityHierarchy: Sendable {
   /// grows with the square of a hostile model. The largest model seen has a few thousand.
   public static let sizeLimit = 4_000_000
 
+  /// The entities of a model, each with what it inherits.
+  ///
   /// - Throws: ``ModelError`` when inheritance goes in a circle, a superentity is not in the
   ///   model, two entities have one name, or ``sizeLimit`` is passed.
   public init(_ model: ManagedObjectModel) throws {

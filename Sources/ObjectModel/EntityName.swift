@@ -11,14 +11,17 @@ public struct EntityName: RawRepresentable, Hashable, Sendable {
   /// Takes any text as the name. Whether a model has such an entity is not checked.
   public init(_ name: String) { rawValue = name }
 
+  /// Equal where they have the same Unicode scalars.
   public static func == (a: EntityName, b: EntityName) -> Bool {
     a.rawValue.isSameName(as: b.rawValue)
   }
 
+  /// Equal names have equal hashes.
   public func hash(into hasher: inout Hasher) { rawValue.hashScalars(into: &hasher) }
 }
 
 extension EntityName: Comparable {
+  /// In the order of their bytes in UTF-8.
   public static func < (a: EntityName, b: EntityName) -> Bool {
     a.rawValue.precedesInBytes(b.rawValue)
   }
@@ -30,14 +33,17 @@ extension EntityName: ExpressibleByStringLiteral {
 }
 
 extension EntityName: CustomStringConvertible {
+  /// The name itself.
   public var description: String { rawValue }
 }
 
 extension EntityName: Codable {
+  /// Reads the name as a string.
   public init(from decoder: any Decoder) throws {
     rawValue = try decoder.singleValueContainer().decode(String.self)
   }
 
+  /// Writes the name as a string.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(rawValue)

@@ -93,6 +93,8 @@ public struct ModelDifference: Sendable, Equatable, Codable {
     entities = comparison.entities()
   }
 
+  /// Compares two models.
+  ///
   /// - Throws: ``ModelError`` for a model whose inheritance cannot be followed.
   public init(source: ManagedObjectModel, destination: ManagedObjectModel) throws {
     self.init(
@@ -108,6 +110,7 @@ extension ModelDifference: CustomStringConvertible {
 }
 
 extension ModelDifference.Change: CustomStringConvertible {
+  /// The aspect, what it was, and what it is.
   public var description: String {
     "\(aspect.rawValue): \(before ?? "none") → \(after ?? "none")"
   }
@@ -124,6 +127,7 @@ extension ModelDifference.Kind {
 }
 
 extension ModelDifference.PropertyDifference: CustomStringConvertible {
+  /// The property and its changes, on one line.
   public var description: String {
     let name = destination ?? source ?? ""
     let origin = isRenamed ? " (was \(source ?? ""))" : ""
@@ -134,6 +138,7 @@ extension ModelDifference.PropertyDifference: CustomStringConvertible {
 }
 
 extension ModelDifference.EntityDifference: CustomStringConvertible {
+  /// The entity, and a line below it for each change.
   public var description: String { lines.joined(separator: "\n") }
 
   /// The entity, and a line below it for each change.

@@ -33,6 +33,7 @@ public enum ModelError: Error, Sendable, Equatable {
 }
 
 extension ModelError: CustomStringConvertible {
+  /// What is wrong with the model, where, and what to do next.
   public var description: String {
     switch self {
     case .duplicateEntity(let name):

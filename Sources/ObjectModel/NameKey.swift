@@ -11,8 +11,10 @@ public struct NameKey: Hashable, Sendable {
   /// Makes a key of a name.
   public init(_ name: String) { self.name = name }
 
+  /// Equal where they have the same Unicode scalars.
   public static func == (a: NameKey, b: NameKey) -> Bool { a.name.isSameName(as: b.name) }
 
+  /// Equal names have equal hashes.
   public func hash(into hasher: inout Hasher) { name.hashScalars(into: &hasher) }
 }
 

@@ -21,6 +21,8 @@ public enum RenamingLint {
     public let expected: String
   }
 
+  /// What is suspicious in the renaming identifiers of several versions.
+  ///
   /// - Parameter versions: In the order in which they were made.
   public static func findings(in versions: [(name: String, model: ManagedObjectModel)]) -> [Finding]
   {
@@ -82,6 +84,7 @@ public enum RenamingLint {
 }
 
 extension RenamingLint.Finding: CustomStringConvertible {
+  /// What is suspicious, and what to do about it.
   public var description: String {
     let item = property.map { "\(entity).\($0)" } ?? "\(entity)"
     return "Version \(version): \(item) has the renaming identifier \(identifier), which is only "

@@ -29,10 +29,12 @@ public struct VersionHash: Hashable, Sendable {
 }
 
 extension VersionHash: CustomStringConvertible {
+  /// The 64 hexadecimal digits.
   public var description: String { hexadecimal }
 }
 
 extension VersionHash: Codable {
+  /// Reads 64 hexadecimal digits.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     guard let hash = VersionHash(hexadecimal: try container.decode(String.self)) else {
@@ -42,6 +44,7 @@ extension VersionHash: Codable {
     self = hash
   }
 
+  /// Writes 64 hexadecimal digits.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(hexadecimal)

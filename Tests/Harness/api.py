@@ -31,9 +31,11 @@ def lines(folder):
 
 
 def undocumented(folder):
-    """The names of declarations without a comment; those that a compiler derives have none to write."""
+    """The names of declarations whose comment does not begin with what they are; those that a compiler derives have
+    none to write."""
     for symbol in symbols(folder)[0].values():
-        if not symbol.get("docComment") and "location" in symbol:
+        comment = [line["text"].strip() for line in symbol.get("docComment", {}).get("lines", [])]
+        if "location" in symbol and next(filter(None, comment), "- ").startswith("- "):
             yield ".".join(symbol["pathComponents"])
 
 
@@ -42,9 +44,10 @@ def main():
     for line in sorted(set(lines(folder))):
         print(line)
     missing = sorted(set(undocumented(folder)))
-    print(f"api: {len(symbols(folder)[0])} declarations, {len(missing)} without a comment", *missing[:40],
+    print(f"api: {len(symbols(folder)[0])} declarations, {len(missing)} that no comment explains", *missing[:40],
           sep="\n  ", file=sys.stderr)
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,6 +16,8 @@ public struct MappingCheck: Sendable {
   private let byName: [String: EntityMapping]
   private var found: Set<MappingFinding> = []
 
+  /// Checks a mapping model against a source and a destination model.
+  ///
   /// - Parameters:
   ///   - registeredPolicies: The policies at hand, by their class names as the mapping model spells
   ///     them (`Module.Class`), each with the selectors that `FUNCTION($entityPolicy, …)` may name.

@@ -104,6 +104,7 @@ extension String {
 }
 
 extension MappingFinding: CustomStringConvertible {
+  /// Where the finding is, and what it says.
   public var description: String {
     let place = [mapping, property].compactMap(\.self).joined(separator: ", ")
     return "\(severity.rawValue) \(kind.rawValue)"

@@ -34,6 +34,8 @@ public final class CompiledExpression {
   /// One for each instruction that changes a text.
   private let changes: [CompiledText]
 
+  /// Compiles an expression for an attribute.
+  ///
   /// - Parameters:
   ///   - type: The type of the attribute that the value is assigned to.
   ///   - column: Finds an attribute of the source object, own or inherited.

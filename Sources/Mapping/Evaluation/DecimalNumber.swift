@@ -224,6 +224,8 @@ extension DecimalNumber {
       exponent: exponent + other.exponent)
   }
 
+  /// The quotient, rounded to 38 digits; nil where it is too large.
+  ///
   /// - Precondition: `other` is not zero.
   public func divided(by other: DecimalNumber) -> DecimalNumber? {
     precondition(other.mantissa != 0, "the caller tells division by zero apart")
@@ -283,6 +285,7 @@ extension DecimalNumber {
 // MARK: - Order and conversion
 
 extension DecimalNumber: Comparable {
+  /// By value.
   public static func < (a: DecimalNumber, b: DecimalNumber) -> Bool { a.order(to: b) < 0 }
 
   /// −1, 0 or 1.

@@ -106,6 +106,7 @@ extension EvaluationError {
 }
 
 extension EvaluationError: CustomStringConvertible {
+  /// What went wrong, and in which part of the expression.
   public var description: String {
     let object = entity.map { "\($0)" + (primaryKey.map { " with Z_PK \($0)" } ?? "") }
     let place = [object, property.map { "property \($0)" }].compactMap { $0 }
@@ -116,6 +117,7 @@ extension EvaluationError: CustomStringConvertible {
 }
 
 extension EvaluationProblem: CustomStringConvertible {
+  /// What went wrong.
   public var description: String {
     switch self {
     case .unknownKey(let owner, let key): "\(owner) has no key \(key). Check the spelling"

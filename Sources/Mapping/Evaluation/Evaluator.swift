@@ -16,6 +16,8 @@ public final class Evaluator {
   let texts = TextMatching()
   let dates = DateTexts()
 
+  /// An evaluator for the objects of one migration.
+  ///
   /// - Parameters:
   ///   - access: The objects of both stores, the entity mappings and the policy.
   ///   - runDate: What `now()` yields, in seconds since 2001-01-01 UTC.
@@ -28,6 +30,8 @@ public final class Evaluator {
 }
 
 extension Evaluator {
+  /// The value of an expression.
+  ///
   /// - Throws: ``EvaluationError``, or what ``ObjectAccess`` threw.
   public func value(
     of expression: ValueExpression, in scope: EvaluationScope
@@ -40,6 +44,8 @@ extension Evaluator {
     }
   }
 
+  /// Whether a predicate holds.
+  ///
   /// - Throws: ``EvaluationError``, or what ``ObjectAccess`` threw.
   public func holds(_ predicate: PredicateExpression, in scope: EvaluationScope) throws -> Bool {
     do {

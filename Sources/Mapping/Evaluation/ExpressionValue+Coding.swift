@@ -14,6 +14,7 @@ extension ExpressionValue: Codable {
     case store = "s"
   }
 
+  /// Reads the form that ``encode(to:)`` writes.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     func value<Value: Decodable>(_ type: Value.Type) throws -> Value {
@@ -53,6 +54,7 @@ extension ExpressionValue: Codable {
     }
   }
 
+  /// Writes the kind of value, and the value.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     func put(_ kind: Kind, _ value: some Encodable) throws {

@@ -79,6 +79,8 @@ public struct UUIDBytes: Sendable, Hashable {
   /// The last eight bytes of the text form.
   public var low: UInt64
 
+  /// A UUID of its bytes.
+  ///
   /// - Parameter bytes: Sixteen, in the order of the text form; else nil.
   public init?(_ bytes: some Collection<UInt8>) {
     guard bytes.count == 16 else { return nil }
@@ -193,6 +195,7 @@ extension ExpressionValue {
 }
 
 extension ExpressionValue: Hashable {
+  /// Numbers of any kind are equal by value; everything else by kind and value.
   public static func == (a: ExpressionValue, b: ExpressionValue) -> Bool {
     if let order = Number.order(a, b) { return order == 0 }
     switch (a, b) {
@@ -211,6 +214,7 @@ extension ExpressionValue: Hashable {
     }
   }
 
+  /// Equal values have equal hashes.
   public func hash(into hasher: inout Hasher) {
     switch self {
     // Equal numbers of any kind have the same nearest double.

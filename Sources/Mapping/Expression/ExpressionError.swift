@@ -54,6 +54,7 @@ public enum ExpressionLimits {
 }
 
 extension ExpressionError: CustomStringConvertible {
+  /// What is wrong, where, and what to write instead.
   public var description: String {
     // Expressions are the team's own source, not row data; still, a very long one is cut.
     // What is wrong stands at its place, which may be far from the beginning.
@@ -65,6 +66,7 @@ extension ExpressionError: CustomStringConvertible {
 }
 
 extension ExpressionError.Problem: CustomStringConvertible {
+  /// What is wrong with the text.
   public var description: String {
     switch self {
     case .unexpected(let found, let expected): "Expected \(expected) and found \(found)"

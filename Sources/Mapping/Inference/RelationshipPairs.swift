@@ -85,6 +85,8 @@ extension InferredMapping {
     return found
   }
 
+  /// What a destination relationship takes its pairs from.
+  ///
   /// - Parameter entity: Declares the destination relationship.
   public func pairs(
     of relationship: RelationshipDescription, declaredBy entity: EntityName

@@ -57,6 +57,7 @@ extension MappingMismatch {
 }
 
 extension MappingMismatch: CustomStringConvertible {
+  /// Why the file is not used.
   public var description: String {
     let hint = suggestion.map { " Did you mean \($0)?" } ?? ""
     return switch reason {
@@ -86,6 +87,8 @@ public struct MappingChoice: Sendable {
   public let mismatches: [MappingMismatch]
   private let files: [String]
 
+  /// Chooses among several files for one step.
+  ///
   /// - Parameter names: The names of the versions that have the source's hashes, and of those that
   ///   have the destination's. A file is matched by its hashes, entities and properties alone; names
   ///   tell whether one that does not match was made for other models.

@@ -8,6 +8,8 @@ public enum ModelCache {
   /// 64 MiB. The largest model cache seen inflates to 0.4 MiB.
   public static let inflatedByteLimit = 64 << 20
 
+  /// The archive that the bytes of a model cache hold.
+  ///
   /// - Throws: ``ModelError/modelCache(reason:)`` for a stream that is damaged, cut short, or
   ///   larger than ``inflatedByteLimit``.
   public static func inflate(_ bytes: [UInt8]) throws -> [UInt8] {

@@ -11,6 +11,8 @@ public struct ModelBundle: Sendable {
   /// The folder, with symbolic links resolved where that is possible.
   public let path: FilePath
 
+  /// The bundle at a path.
+  ///
   /// - Throws: ``ModelError/notABundle(path:)``.
   public init(path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path

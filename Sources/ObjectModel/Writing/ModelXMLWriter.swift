@@ -12,6 +12,8 @@ public struct ModelXMLWriter {
   /// Composite types are declared beside the entities, each once.
   private var composites: [(name: String, elements: [AttributeDescription])] = []
 
+  /// Writes a model document, as Xcode keeps it in `contents`.
+  ///
   /// - Returns: The UTF-8 text of the file.
   public static func write(_ hierarchy: EntityHierarchy) -> String {
     var writer = ModelXMLWriter(hierarchy: hierarchy)
@@ -19,6 +21,8 @@ public struct ModelXMLWriter {
     return writer.lines.text
   }
 
+  /// Writes a model as a document.
+  ///
   /// - Throws: ``ModelError`` for a model whose inheritance cannot be followed.
   public static func write(_ model: ManagedObjectModel) throws -> String {
     write(try EntityHierarchy(model))

@@ -34,6 +34,8 @@ public struct ModelReference: Sendable {
     place = .model(model)
   }
 
+  /// A model that a file holds.
+  ///
   /// - Parameter file: An `.xcdatamodel`, `.mom`, or a version in a bundle, as
   ///   `Shop.momd:Shop 2`. It is read when a store is migrated.
   public init(file: String, versionChecksum: String) {

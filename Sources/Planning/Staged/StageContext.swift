@@ -145,6 +145,9 @@ extension StageObject {
 }
 
 extension StageObject: Hashable {
+  /// Equal where they are the same object of one stage.
   public static func == (a: StageObject, b: StageObject) -> Bool { a.reference == b.reference }
+
+  /// Equal objects have equal hashes.
   public func hash(into hasher: inout Hasher) { hasher.combine(reference) }
 }

@@ -3,6 +3,8 @@ import GodwitMapping
 
 /// A Swift type that an attribute of a ``StageObject`` can have.
 public protocol StageValue {
+  /// Converts what a store holds.
+  ///
   /// - Returns: nil for a value of another kind, or a number that does not fit.
   init?(stageValue value: ExpressionValue)
   /// The value as an attribute is set to it.

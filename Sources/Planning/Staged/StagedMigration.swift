@@ -62,6 +62,8 @@ public struct StagedMigration: Sendable {
   /// Version checksums, the oldest first.
   package let order: [String]
 
+  /// Checks the stages' checksums.
+  ///
   /// - Throws: ``StagedMigrationError/duplicateChecksum(_:)``. A custom stage may begin with the
   ///   version that the stage before it ended with; that is one version, named twice.
   public init(_ stages: [MigrationStage]) throws(StagedMigrationError) {

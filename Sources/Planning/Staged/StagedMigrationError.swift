@@ -39,6 +39,7 @@ extension StagedMigrationError {
 }
 
 extension StagedMigrationError: CustomStringConvertible {
+  /// What is wrong with the stages, and what to do next.
   public var description: String {
     switch self {
     case .modelReferenceNotFound(let name, let checksum):
@@ -95,6 +96,7 @@ public struct StageHandlerError: Error {
 }
 
 extension StageHandlerError: CustomStringConvertible {
+  /// Which handler failed, in which stage, and what it said.
   public var description: String {
     "The \(phase.rawValue) handler of the stage \(stage) threw "
       + "\(String(reflecting: type(of: error))): \(error)"

@@ -96,6 +96,9 @@ public struct ManagedObject {
 }
 
 extension ManagedObject: Hashable {
+  /// Equal where they are the same object of one migration.
   public static func == (a: ManagedObject, b: ManagedObject) -> Bool { a.reference == b.reference }
+
+  /// Equal objects have equal hashes.
   public func hash(into hasher: inout Hasher) { hasher.combine(reference) }
 }

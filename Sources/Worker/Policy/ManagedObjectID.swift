@@ -23,10 +23,14 @@ public struct ManagedObjectID: Hashable, Sendable {
   /// `x-coredata://STORE/ENTITY/pKEY`; nil for a temporary ID.
   public func uriRepresentation() -> URL? { uri.flatMap { URL(string: $0) } }
 
+  /// Equal where they identify the same object.
   public static func == (a: Self, b: Self) -> Bool { a.reference == b.reference }
+
+  /// Equal identifiers have equal hashes.
   public func hash(into hasher: inout Hasher) { hasher.combine(reference) }
 }
 
 extension ManagedObjectID: CustomStringConvertible {
+  /// The URI, or that the ID is temporary.
   public var description: String { uri ?? "a temporary ID of \(entityName)" }
 }

@@ -19,6 +19,7 @@ public enum PolicyError: Error, Sendable, Equatable {
 }
 
 extension PolicyError: CustomStringConvertible {
+  /// What the policy did wrong, where, and what to do next.
   public var description: String {
     switch self {
     case .unknownKey(let entity, let key, let name):

@@ -3,6 +3,8 @@ public import GodwitMapping
 
 /// A type that a property of a ``ManagedObject`` can have.
 public protocol PropertyValue {
+  /// Converts what a store holds.
+  ///
   /// - Returns: nil for a value of another kind, or a number that does not fit.
   init?(_ value: ExpressionValue, in engine: PolicyEngine)
   /// The value as a property is set to it.
