@@ -189,8 +189,10 @@ def main():
     os.umask(0o022)
     with tempfile.TemporaryDirectory() as folder:
         executable = os.path.join(folder, "godwit")
-        # The hash is the compiler's own, for its next build.
-        run("strip", "--strip-all", "--remove-section=.swift_modhash", "-o", executable, options.executable)
+        # The hash is the compiler's own, for its next build. The linker's identifier is made of that, too, and of
+        # symbols, both of which may differ where the code does not.
+        run("strip", "--strip-all", "--remove-section=.swift_modhash", "--remove-section=.note.gnu.build-id",
+            "-o", executable, options.executable)
         version = run(executable, "--version").split("\n")[0].split()[-1]
         paths = [debian_package(executable, version, options.output, epoch),
                  archive(executable, version, options.output, epoch)]
