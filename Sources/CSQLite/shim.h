@@ -38,7 +38,7 @@ static inline int godwit_sqlite_read_errno(sqlite3 *database, const char *name) 
   sqlite3_file_control(database, name, SQLITE_FCNTL_LAST_ERRNO, &code);
   sqlite3_file *journal = 0;
   if (code == 0 && sqlite3_file_control(database, name, SQLITE_FCNTL_JOURNAL_POINTER, &journal) == SQLITE_OK
-      && journal && journal->pMethods)
+      && journal && journal->pMethods && journal->pMethods->xFileControl)  // a journal in memory has none
     journal->pMethods->xFileControl(journal, SQLITE_FCNTL_LAST_ERRNO, &code);
   return code;
 }

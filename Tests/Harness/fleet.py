@@ -71,6 +71,8 @@ def reconcile(outcome, found):
         problems.append(f"{summary.get('found')} stores were found of {found}")
     if sum(counts.values()) != summary.get("found"):
         problems.append(f"the counts do not add up: {summary}")
+    if tool.CRASH.search(outcome.run.stderr):
+        problems.append(f"a process crashed: {tool.CRASH.search(outcome.run.stderr).group()}")
     return problems
 
 
@@ -85,7 +87,8 @@ def expectations(fleet, outcome, is_first):
             if not is_first:
                 wanted |= {("same-model", None)}
         elif store.kind == "damaged":
-            if verdict not in ("migrated", "same-model", "refused", "failed", "needs-mapping", "quarantined"):
+            if verdict not in ("migrated", "same-model", "refused", "failed", "needs-mapping", "quarantined") or (
+                    reason in ("coordination-lost", "workers-lost")):
                 problems.append(f"{store.path} ({store.note}): {verdict} {reason}")
             continue
         else:

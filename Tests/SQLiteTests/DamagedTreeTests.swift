@@ -66,6 +66,23 @@ import Testing
     #expect(found.gaps.isEmpty)
   }
 
+  /// Where an error comes from is asked of the journal, too, of whatever kind it is.
+  @Test(arguments: ["DELETE", "TRUNCATE", "PERSIST", "MEMORY", "WAL", "OFF"])
+  func `is an error of a statement that writes what it reads there`(journal: String) throws {
+    let folder = try TemporaryFolder()
+    let (path, _) = try file(folder)
+    var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+    let leaf = try #require((3..<(bytes.count / 1024)).last { bytes[$0 * 1024] == 0x0D })
+    bytes.replaceSubrange(leaf * 1024..<(leaf + 1) * 1024, with: Data(count: 1024))
+    try bytes.write(to: URL(fileURLWithPath: path))
+    let copy = try Connection(path: folder.file("copy.sqlite"), mode: .create)
+    try copy.execute("PRAGMA journal_mode = \(journal); CREATE TABLE t (k, a, b)")
+    try copy.attachImmutable(path, as: "damaged")
+    #expect { try copy.execute("INSERT INTO main.t SELECT * FROM damaged.t") } throws: {
+      ($0 as? SQLiteError)?.isCorruption == true
+    }
+  }
+
   @Test func `names the keys of each leaf that is lost`() throws {
     let folder = try TemporaryFolder()
     let (path, root) = try file(folder)
