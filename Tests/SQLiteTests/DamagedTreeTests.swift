@@ -76,7 +76,7 @@ import Testing
     bytes.replaceSubrange(leaf * 1024..<(leaf + 1) * 1024, with: Data(count: 1024))
     try bytes.write(to: URL(fileURLWithPath: path))
     let copy = try Connection(path: folder.file("copy.sqlite"), mode: .create)
-    try copy.execute("PRAGMA journal_mode = \(journal); CREATE TABLE t (k, a, b)")
+    try copy.execute("PRAGMA journal_mode = \(journal); CREATE TABLE t (k, a, b); BEGIN")
     try copy.attachImmutable(path, as: "damaged")
     #expect { try copy.execute("INSERT INTO main.t SELECT * FROM damaged.t") } throws: {
       ($0 as? SQLiteError)?.isCorruption == true
