@@ -46,6 +46,10 @@ class Outcome:
         reasons = [r.get("reason") for r in found.get("reasons") or []]
         return found.get("verdict"), reasons[0] if reasons else None
 
+    def crashes(self):
+        """[problem], where a process ended by an error of its own."""
+        found = tool.CRASH.search(self.run.stderr)
+        return [f"a process crashed: {found.group()}"] if found else []
 
     def text(self):
         """The summary without what the table shows."""
@@ -71,9 +75,7 @@ def reconcile(outcome, found):
         problems.append(f"{summary.get('found')} stores were found of {found}")
     if sum(counts.values()) != summary.get("found"):
         problems.append(f"the counts do not add up: {summary}")
-    if tool.CRASH.search(outcome.run.stderr):
-        problems.append(f"a process crashed: {tool.CRASH.search(outcome.run.stderr).group()}")
-    return problems
+    return problems + outcome.crashes()
 
 
 def expectations(fleet, outcome, is_first):
@@ -126,20 +128,25 @@ def contents(store):
             if file and not name.endswith("-shm")}
 
 
+def roll_back(fleet, was, codes, name="rollback"):
+    """Puts the run back; gives how that ended, and [problem]. 3: a store has changed since."""
+    done = tool.run([ground.godwit(), "rollback", fleet.pipeline, "--json"], 600)
+    problems = [] if done.exit in codes else [f"{name}: exit {done.exit}: {done.stderr[-300:]}"]
+    return done, problems + [f"{name}: {store.path} is not what it was" for store, files in was.items()
+                             if contents(store) != files]
+
+
 def rolled_back(fleet, before, rng):
-    """Puts the whole run back."""
+    """Puts the whole run back, but for a store that was changed since."""
     changed = rng.choice(list(before))
     with sqlite3.connect(changed.path) as database:
         database.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = Z_MAX + 1")
     database.close()
-    kept = contents(changed)
-    done = tool.run([ground.godwit(), "rollback", fleet.pipeline, "--json"], 600)
+    done, problems = roll_back(fleet, before | {changed: contents(changed)}, {3})
     print(f"rollback: exit {done.exit}, {done.seconds:.1f} s: {len(before)} stores compared")
-    problems = [] if done.exit == 3 else [f"rollback: exit {done.exit}: {done.stderr[-300:]}"]
     if changed.path not in {x["store"] for x in done.lines if isinstance(x, dict) and x.get("verdict") == "refused"}:
         problems.append(f"rollback: {changed.path} was changed, and is not named as refused")
-    return problems + [f"rollback: {store.path} is not what it was" for store, was in before.items()
-                       if contents(store) != (kept if store is changed else was)]
+    return problems
 
 
 def writers(fleet):
@@ -174,15 +181,17 @@ def strike(fleet, rng, number, seconds):
 
 
 def storm(fleet, rng, number, seconds):
-    """Strikes until a start comes to its end; gives the last outcome, and how many starts and strikes there were."""
-    starts = strikes = 0
+    """Strikes until a start comes to its end; gives the last outcome, how many starts and strikes there were, and
+    [problem] of those before."""
+    starts, strikes, problems = 0, 0, []
     while True:
         starts += 1
         outcome, more = strike(fleet, rng, number, seconds + starts / 4)
         strikes += more
+        problems += outcome.crashes()
         if outcome.run.exit in (0, 3) or (outcome.run.exit == 75 and outcome.summary.get("pending", 0) and not any(
                 "stopped" == outcome.of(s)[1] for s in fleet.stores) and len(outcome.results) == len(fleet.stores)):
-            return outcome, starts, strikes
+            return outcome, starts, strikes, problems
 
 
 def at_once(fleet, times, before, starts=8):
@@ -191,14 +200,11 @@ def at_once(fleet, times, before, starts=8):
     problems = []
     for turn in range(times):
         if turn:
-            back = tool.run([ground.godwit(), "rollback", fleet.pipeline, "--json"], 600)
-            if back.exit not in (0, 3):  # 3: an application has written to a store since
-                problems.append(f"rollback: exit {back.exit}: {back.stderr[-300:]}")
-            problems += [f"rollback {turn}: {store.path} is not what it was" for store, was in before.items()
-                         if contents(store) != was]
+            problems += roll_back(fleet, before, {0, 3}, f"rollback {turn}")[1]
         began = time.monotonic()
-        runs = [tool.finish(p, began, 600) for p in [start(fleet) for _ in range(starts)]]
-        codes = collections.Counter(r.exit for r in runs)
+        runs = [Outcome(tool.finish(p, began, 600)) for p in [start(fleet) for _ in range(starts)]]
+        problems += [problem for r in runs for problem in r.crashes()]
+        codes = collections.Counter(r.run.exit for r in runs)
         if set(codes) - {0, 3, 11, 75} or codes[11] == starts:
             problems.append(f"eight at once ended with {dict(codes)}")
         left = sum(contents(store) == was for store, was in before.items())
@@ -237,7 +243,8 @@ def main(arguments=None):
         starts, strikes = 1, 0
         if options.kill or options.term:
             number = signal.SIGKILL if options.kill else signal.SIGTERM
-            outcome, starts, strikes = storm(fleet, rng, number, options.every)
+            outcome, starts, strikes, found = storm(fleet, rng, number, options.every)
+            problems += found
         else:
             outcome = run(fleet)
         problems += reconcile(outcome, len(fleet.stores))

@@ -50,6 +50,16 @@ import Testing
     return (path, UInt32(root[0][0].integer ?? 0))
   }
 
+  private func leaves(_ bytes: Data) -> [Int] {
+    (3..<(bytes.count / 1024)).filter { bytes[$0 * 1024] == 0x0D }
+  }
+
+  private func blank(_ page: Int, of bytes: Data, at path: String) throws {
+    var bytes = bytes
+    bytes.replaceSubrange(page * 1024..<(page + 1) * 1024, with: Data(count: 1024))
+    try bytes.write(to: URL(fileURLWithPath: path))
+  }
+
   private func keys(_ path: String, root: UInt32) throws -> (keys: [Int64], gaps: [KeyGap]) {
     let file = try #require(DamagedFile(privateCopy: path))
     var reader = DamagedTreeReader(file, .table, tree: 1)
@@ -71,10 +81,8 @@ import Testing
   func `is an error of a statement that writes what it reads there`(journal: String) throws {
     let folder = try TemporaryFolder()
     let (path, _) = try file(folder)
-    var bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-    let leaf = try #require((3..<(bytes.count / 1024)).last { bytes[$0 * 1024] == 0x0D })
-    bytes.replaceSubrange(leaf * 1024..<(leaf + 1) * 1024, with: Data(count: 1024))
-    try bytes.write(to: URL(fileURLWithPath: path))
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+    try blank(#require(leaves(bytes).last), of: bytes, at: path)
     let copy = try Connection(path: folder.file("copy.sqlite"), mode: .create)
     try copy.execute("PRAGMA journal_mode = \(journal); CREATE TABLE t (k, a, b); BEGIN")
     try copy.attachImmutable(path, as: "damaged")
@@ -87,20 +95,16 @@ import Testing
     let folder = try TemporaryFolder()
     let (path, root) = try file(folder)
     let whole = try Data(contentsOf: URL(fileURLWithPath: path))
-    var leaves = 0
-    for page in 3..<(whole.count / 1024) where whole[page * 1024] == 0x0D {
-      var bytes = whole
-      bytes.replaceSubrange(page * 1024..<(page + 1) * 1024, with: Data(count: 1024))
-      try bytes.write(to: URL(fileURLWithPath: path))
+    let pages = leaves(whole).prefix(20)
+    #expect(pages.count == 20)
+    for page in pages {
+      try blank(page, of: whole, at: path)
       let found = try keys(path, root: root)
       let lost = Set(1...2000).subtracting(found.keys)
       #expect(!lost.isEmpty)
       #expect(found.gaps.count == 1)
       #expect(lost.allSatisfy { key in found.gaps.contains { $0.contains(key) } })
-      leaves += 1
-      if leaves == 20 { break }
     }
-    #expect(leaves == 20)
   }
 
   @Test(arguments: 1...40)
