@@ -39,7 +39,7 @@ struct IndexEvidence {
       var reader = DamagedTreeReader(damagedFile, .index, tree: nextTree)
       var lost: [Int] = []
       var (saved, missing): (Int64, [Int64]) = (0, [])
-      var isReadable = true
+      var (isReadable, hasUnusable) = (true, false)
       try reader.read(root: index.root) { cell in
         guard
           let (count, condition) = cell.record.decode(
@@ -59,15 +59,19 @@ struct IndexEvidence {
         if let entityColumn, values[entityColumn].kind == .integer {
           entityNumbers[key] = values[entityColumn].bits
         }
-        if let pair, values[pair.0].kind == .integer, values[pair.1].kind == .integer {
-          pairs.append((values[pair.0].bits, values[pair.1].bits))
+        if let pair {
+          if values[pair.0].kind == .integer, values[pair.1].kind == .integer {
+            pairs.append((values[pair.0].bits, values[pair.1].bits))
+          } else {
+            hasUnusable = true
+          }
         }
       }
       // Without a gap in the table, what an index has more is the index's own damage.
       let inGaps = missing.filter { key in table.gaps.contains { $0.contains(key) } }
       lostKeys.formUnion(KeyRanges(inGaps))
       if reader.gaps.isEmpty, isReadable {
-        if saved == table.rowCount { isComplete = true }
+        if saved == table.rowCount, !hasUnusable { isComplete = true }
       } else {
         damaged.append(index.name)
       }

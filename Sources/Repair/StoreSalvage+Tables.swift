@@ -87,7 +87,11 @@ extension StoreSalvage {
     let shapes = shapes()
     try salvage.execute("BEGIN")
     var homeless: Set<String> = []
-    for name in shapes.keys.sorted() + foreignNames(shapes) {
+    let doubted = shapes.keys.sorted().filter { !isLikely(schema.table($0)?.root ?? 0, shapes[$0]) }
+    // Whoever's rows are certain takes their pages first: no other tree has them then.
+    for name in shapes.keys.sorted().filter({ !doubted.contains($0) }) + foreignNames(shapes)
+      + doubted
+    {
       let entry = schema.table(name)
       guard let columns = layoutColumns[name] ?? renamed(schema.columns(of: name), of: name) else {
         unreadableTables.append(name)
@@ -95,7 +99,9 @@ extension StoreSalvage {
       }
       var table = try TableSalvage(
         name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values)
-      if let entry, entry.root > 0, isLikely(entry.root, shapes[name]) {
+      if let entry, entry.root > 0,
+        !doubted.contains(name) || isOwn(entry.root, of: name, doubted, shapes)
+      {
         try table.fill(root: entry.root, orphans: [], of: file)
       } else {
         table.addGap(KeyGap(page: entry?.root ?? 0))
@@ -157,11 +163,26 @@ extension StoreSalvage {
     }
   }
 
-  /// False where a root page leads to rows that are not the table's.
+  /// Whether the rows below a root page look like the table's, or are too few to tell.
   private func isLikely(_ root: UInt32, _ shape: TableShape?) -> Bool {
-    guard let shape else { return true }
+    guard let shape, root > 0 else { return true }
     let (fitting, rows) = shape.share(below: root, file, values)
     return rows < 4 || fitting * 4 >= rows
+  }
+
+  /// Whether rows that do not look like the table's are its own all the same, with values that should
+  /// not be there: the page is a root, and no other table misses such rows.
+  private func isOwn(
+    _ root: UInt32, of name: String, _ doubted: [String], _ shapes: [String: TableShape]
+  ) -> Bool {
+    if let entry = file.entry(of: root), entry.role != .root { return false }
+    return !shapes.contains { other, shape in
+      guard other != name, doubted.contains(other) || (schema.table(other)?.root ?? 0) == 0 else {
+        return false
+      }
+      let (fitting, rows) = shape.share(below: root, file, values)
+      return fitting * 10 >= rows * 9
+    }
   }
 
   /// Gives leaves that no page leads to any more to the tables whose they are: by the pointer maps,

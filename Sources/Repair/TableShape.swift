@@ -40,7 +40,9 @@ struct TableShape {
     case "VARCHAR": kind == .text
     case "BLOB": kind == .blob
     // Whole numbers lie there as integers.
-    default: kind == .integer || kind == .real
+    case "DECIMAL", "FLOAT", "TIMESTAMP": kind == .integer || kind == .real
+    // No column of Core Data's: anything may lie there.
+    default: true
     }
   }
 

@@ -92,6 +92,44 @@ import Testing
     #expect(try patient.read(query, of: patient.output) == before)
   }
 
+  /// None of a table's rows looks like one of its own: they are all the same.
+  @Test(arguments: [
+    ("UPDATE ZRECIPE SET ZCREATED = '2020-01-01'", RepairReport.Subject.value),
+    ("UPDATE ZRECIPE SET ZCOST = 'much', ZAUTHOR = 'somebody', Z_OPT = 'x'", .value),
+    ("UPDATE ZRECIPE SET ZNAME = CAST(ZNAME AS BLOB)", .value),
+    ("UPDATE ZRECIPE SET Z_ENT = 99", .entity),
+    ("UPDATE ZRECIPE SET Z_ENT = 1", .entity),
+    ("ALTER TABLE ZRECIPE ADD COLUMN ZMORE JSON; UPDATE ZRECIPE SET ZMORE = 'x'", .schema),
+  ])
+  func `keeps the rows of a table all of which are odd`(
+    sql: String, subject: RepairReport.Subject
+  ) throws {
+    let patient = try Patient()
+    let before = try patient.allKeys()
+    try patient.sql(sql)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    for (table, keys) in before {
+      #expect(try patient.keys(of: table, in: patient.output) == keys)
+    }
+    let items = report.lost + report.doubtful + report.rebuilt
+    #expect(items.contains { $0.subject == subject }, "\(items)")
+    #expect(!report.lost.contains { $0.subject == .object })
+  }
+
+  @Test(arguments: ["'x' || rowid", "NULL", "Z_8RECIPES1 + 0.5"])
+  func `accounts for pairs none of which can be used`(value: String) throws {
+    let patient = try Patient()
+    let count = try #require(try patient.read("SELECT count(*) FROM Z_8TAGS")[0][0].integer)
+    try patient.sql("UPDATE Z_8TAGS SET Z_8RECIPES1 = \(value)")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.read("SELECT count(*) FROM Z_8TAGS", of: patient.output)[0][0].integer == 0)
+    #expect(
+      report.lost.contains { $0.subject == .pair && $0.count == count && $0.isCertain },
+      "\(report.lost)")
+  }
+
   @Test func `needs a model when metadata or cache are lost`() throws {
     let patient = try Patient()
     try patient.sql("DELETE FROM Z_MODELCACHE")
