@@ -24,8 +24,9 @@ package struct StoreCensus: Sendable, Equatable {
   package private(set) var entities: [EntityName: EntityRows] = [:]
   /// By the name of the table.
   package private(set) var tables: [String: Table] = [:]
-  /// Rows whose `Z_ENT` is not a concrete entity of their table: one finding a table.
-  package private(set) var unknownEntityRows: [StoreFinding] = []
+  /// Rows that belong to nobody: whose `Z_ENT` is not a concrete entity of their table, and pairs whose
+  /// keys are not integers. One finding a table.
+  package private(set) var ownerlessRows: [StoreFinding] = []
   /// Rows of each join table.
   package private(set) var joinRows: [String: Int64] = [:]
 
@@ -69,7 +70,7 @@ package struct StoreCensus: Sendable, Equatable {
         }
       }
       if unknown > 0 {
-        unknownEntityRows.append(
+        ownerlessRows.append(
           StoreFinding(
             kind: .rows, entity: table.root.rawValue,
             message: "\(table.name) has rows whose Z_ENT is not a concrete entity of this table",
@@ -84,8 +85,18 @@ package struct StoreCensus: Sendable, Equatable {
       for name in tables.keys { tables[name]?.bytes *= max(1, size / rows) }
     }
     for join in binding.joinTables {
-      joinRows[join.name] =
-        try connection.rows("SELECT count(*) FROM \(quoted(join.name))").first?.first?.integer ?? 0
+      let pairs = try connection.rows(
+        of: join.name, [join.firstColumn, join.secondColumn],
+        inParts: size < Self.leastDividedBytes ? 1 : Self.parts, into: PairCount()
+      ) { $1.add($0) }
+      joinRows[join.name] = pairs.reduce(0) { $0 + $1.count }
+      let odd = pairs.reduce(0) { $0 + $1.odd }
+      if odd > 0 {
+        ownerlessRows.append(
+          StoreFinding(
+            kind: .rows, entity: join.entity.rawValue, property: join.relationship,
+            message: StoreFinding.pairWithoutKeys(in: join), count: odd))
+      }
     }
   }
 
@@ -157,6 +168,17 @@ extension StoreCensus.EntityRows {
     return Self(
       count: count + other.count,
       keys: min(mine.lowerBound, others.lowerBound)...max(mine.upperBound, others.upperBound))
+  }
+}
+
+/// Counts pairs, and those of them whose keys are not integers.
+private struct PairCount: Sendable {
+  private(set) var count: Int64 = 0
+  private(set) var odd: Int64 = 0
+
+  mutating func add(_ row: UnsafeMutablePointer<RawValue>) {
+    count += 1
+    if row[0].kind != .integer || row[1].kind != .integer { odd += 1 }
   }
 }
 

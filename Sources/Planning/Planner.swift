@@ -81,7 +81,7 @@ package struct Planner: Sendable {
       store: store, source: binding.layout, destination: destinationLayout,
       inference: inference,
       census: try StoreCensus(binding, shardBytes: request.undividedBytes))
-    try requireKnownRows(context, binding, request)
+    try requireOwners(of: context.census, request)
     var conditions = RowConditions(context: context)
     let answer = try conditions.answer(request.losses)
     guard answer.refusals.isEmpty else { return refusal(answer, inference) }
@@ -151,7 +151,7 @@ package struct Planner: Sendable {
       store: store, source: binding.layout, destination: destinationLayout,
       inference: inference,
       census: try StoreCensus(binding, shardBytes: request.undividedBytes))
-    try requireKnownRows(context, binding, request)
+    try requireOwners(of: context.census, request)
     return accepted(
       try MappedPlanMaker(
         maker: PlanMaker(
@@ -193,12 +193,11 @@ package struct Planner: Sendable {
     return damage
   }
 
-  /// Rows whose `Z_ENT` is not a concrete entity of their table belong to nobody.
-  private func requireKnownRows(
-    _ context: PlanContext, _ binding: StoreBinding, _ request: MigrationRequest
-  ) throws {
-    guard !context.census.unknownEntityRows.isEmpty, !request.acceptsDamage else { return }
-    throw PlanError.damaged(store: request.store.string, context.census.unknownEntityRows)
+  /// What no entity has cannot go over, and nothing may be left behind in silence.
+  private func requireOwners(of census: StoreCensus, _ request: MigrationRequest) throws {
+    guard census.ownerlessRows.isEmpty else {
+      throw PlanError.damaged(store: request.store.string, census.ownerlessRows)
+    }
   }
 }
 
@@ -218,7 +217,7 @@ package enum Damage {
   /// True for damage that the destination mends (a missing index) or carries as it was found.
   package static func isAcceptable(_ finding: StoreFinding) -> Bool {
     switch finding.kind {
-    case .file, .schema, .unique: false
+    case .file, .rows, .schema, .unique: false
     default: true
     }
   }

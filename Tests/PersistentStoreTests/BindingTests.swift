@@ -87,7 +87,7 @@ import Testing
       ])
     #expect(census.entities["Note"]?.keys == -5...2)
     #expect(census.tables["ZWORK"]?.rows == 2)
-    #expect(census.unknownEntityRows.map(\.count) == [1])
+    #expect(census.ownerlessRows.map(\.count) == [1])
     #expect(census.joinRows == ["Z_3WORKS": 0])
   }
 

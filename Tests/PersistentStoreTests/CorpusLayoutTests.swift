@@ -24,7 +24,7 @@ import Testing
       let binding = StoreBinding(source, try EntityHierarchy(model))
       let census = try StoreCensus(binding)
       #expect(census.rows.values.reduce(0, +) > 0 || source.header.pageCount ?? 0 < 200)
-      #expect(census.unknownEntityRows.isEmpty)
+      #expect(census.ownerlessRows.isEmpty)
       for table in census.tables.values { #expect((table.bytes > 0) == (table.rows > 0)) }
     }
     #expect(try trace(path) == before)

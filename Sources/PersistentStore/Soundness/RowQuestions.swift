@@ -164,7 +164,15 @@ struct RowQuestions {
   func join(_ join: JoinTable) -> [Question] {
     let name = quoted(join.name)
     let (first, second) = (quoted(join.firstColumn), quoted(join.secondColumn))
-    var questions: [Question] = []
+    var questions = [
+      Question(
+        kind: .rows, entity: join.entity.rawValue, property: join.relationship,
+        message: StoreFinding.pairWithoutKeys(in: join),
+        form: .rows(
+          source: "\(name) AS a",
+          condition: "typeof(a.\(first)) <> 'integer' OR typeof(a.\(second)) <> 'integer'",
+          key: "a." + first))
+    ]
     let sides = [
       (join.firstColumn, join.entity, join.relationship),
       (join.secondColumn, join.inverseEntity, join.inverse),

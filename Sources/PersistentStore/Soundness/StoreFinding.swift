@@ -12,7 +12,7 @@ public struct StoreFinding: Codable, Sendable, Equatable {
     case schema
     /// Missing indexes.
     case index
-    /// Rows of no entity of their table, pairs that occur twice.
+    /// Rows of no entity of their table, pairs that occur twice or lack a key.
     case rows
     case required
     /// Storage classes, integer ranges, UUIDs of another length.
@@ -65,6 +65,12 @@ public struct StoreFinding: Codable, Sendable, Equatable {
     self.message = message
     self.count = count
     self.examples = Array(examples.prefix(Self.mostExamples))
+  }
+}
+
+extension StoreFinding {
+  static func pairWithoutKeys(in join: JoinTable) -> String {
+    "\(join.name) has a pair with a key that is not an integer"
   }
 }
 
