@@ -40,6 +40,8 @@ enum FleetPlanText {
       case .entity: "objects"
       case .attribute, .column: "values"
       case .relationship, .reference, .sharedTarget: "references"
+      case .leftOut: "objects that no entity mapping selects"
+      case .order: "places in a list"
       case .narrowing: "values that a narrower type changes"
       case .table: "rows"
       case .setAside: "objects set aside"

@@ -222,7 +222,8 @@ struct PipelineJob {
     request.bundles = catalog.bundles
     request.chain = try CommandLineTool.code.chain(
       pipeline.chain, mappings: pipeline.mappings.count)
-    request.losses = losses ?? pipeline.losses
+    request.losses = losses ?? pipeline.losses ?? .warn
+    request.guardsUnknownVersions = (losses ?? pipeline.losses) == nil
     request.invalid = pipeline.invalid
     request.isStoreOffline = pipeline.stores.inUse == .offline
     CommandLineTool.code.bring(to: &request)

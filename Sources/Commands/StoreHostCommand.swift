@@ -15,7 +15,7 @@ struct StoreHostCommand: AsyncParsableCommand {
 
   @Argument var pipeline: String
   @Option var state: String
-  @Option var losses: LossPolicy
+  @Option var losses: LossPolicy?
   @Flag var storeIsOffline = false
   @Flag var events = false
   @Option var pace: String?

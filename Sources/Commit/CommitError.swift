@@ -106,8 +106,9 @@ extension CommitError: CustomStringConvertible {
     case .destinationExists(let path):
       "\(path) already exists and does not belong to this run. Move it away or name another output."
     case .uniqueness(let entity, let index, let rows):
-      "\(rows.count) objects of \(entity ?? "an entity") share their values in the uniqueness "
-        + "constraint \(index) with others (Z_PK \(listed(rows)); Core Data error 134111). Make the values of the source unique, or drop the "
+      "\(rows.count == 1 ? "1 object" : "\(rows.count) objects") of \(entity ?? "an entity") "
+        + "\(rows.count == 1 ? "has" : "have") the same values in the uniqueness constraint "
+        + "\(index) as others (Z_PK \(listed(rows)); Core Data error 134111). Make the values of the source unique, or drop the "
         + "constraint from the destination model."
     case .missingCheckpoint(let stage, let unit):
       "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."

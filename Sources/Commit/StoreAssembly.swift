@@ -328,5 +328,11 @@ extension StoreAssembly {
       [.text(control.storeUUID), .blob(control.metadata)])
     _ = try file.rows(
       "INSERT INTO main.Z_MODELCACHE (Z_CONTENT) VALUES (?1)", [.blob(control.modelCache)])
+    if control.userVersion != 0 {
+      try file.execute("PRAGMA main.user_version = \(control.userVersion)")
+    }
+    if control.applicationID != 0 {
+      try file.execute("PRAGMA main.application_id = \(control.applicationID)")
+    }
   }
 }

@@ -37,6 +37,7 @@ extension StoreAttempt {
     }
     ledger.forgetInvalidRows()
     take(outcome)
+    try refuseLosses()
     return true
   }
 
@@ -49,6 +50,15 @@ extension StoreAttempt {
             + "destination's rules, and \(count == 1 ? "is" : "are") set aside."))
       if let all = result.counts?[entity] { result.counts?[entity] = all - count }
       result.rows = result.rows.map { $0 - count }
+    }
+    for (name, count) in outcome.cleared.sorted(by: { $0.key < $1.key }) {
+      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+      result.losses.append(
+        Loss(
+          .reference, entity: parts[0], property: parts.last, count: count,
+          primaryKeys: outcome.examples[name] ?? [],
+          message: "\(name) points to objects that are set aside: \(count) "
+            + "\(count == 1 ? "reference is" : "references are") dropped."))
     }
     for (name, count) in outcome.defaulted.sorted(by: { $0.key < $1.key }) {
       let parts = name.split(separator: ".", maxSplits: 1).map(String.init)

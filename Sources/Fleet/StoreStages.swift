@@ -82,7 +82,13 @@ extension StoreAttempt {
       try await perform(stage, plan, pool)
       guard let barrier else { continue }
       switch stage {
-      case .copy: try await onOwnThread { try barrier.associate() }
+      case .copy:
+        add(
+          try await onOwnThread {
+            try barrier.associate()
+            return try barrier.leftOut()
+          })
+        try refuseLosses()
       case .link:
         add(try await onOwnThread { try barrier.gather() })
         try refuseLosses()

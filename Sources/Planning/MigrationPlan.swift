@@ -80,20 +80,25 @@ package struct ControlRows: Codable, Sendable, Equatable {
   package var modelCache: [UInt8]
   /// True when the file's header is to say WAL, as the source's does.
   package var isWAL: Bool
+  /// `PRAGMA user_version` and `application_id`, which are the application's; Core Data leaves them 0.
+  package var userVersion: Int64
+  package var applicationID: Int64
 
   init(
     primaryKeys: [PrimaryKeyRow], storeUUID: String, metadata: [UInt8], modelCache: [UInt8],
-    isWAL: Bool
-  ) {
+    store: SourceStore
+  ) throws {
     self.primaryKeys = primaryKeys
     self.storeUUID = storeUUID
     self.metadata = metadata
     self.modelCache = modelCache
-    self.isWAL = isWAL
+    isWAL = store.header.isWAL
+    userVersion = try store.connection.rows("PRAGMA user_version").first?.first?.integer ?? 0
+    applicationID = try store.connection.rows("PRAGMA application_id").first?.first?.integer ?? 0
   }
 
   private enum CodingKeys: String, CodingKey {
-    case primaryKeys, storeUUID, metadata, modelCache, isWAL
+    case primaryKeys, storeUUID, metadata, modelCache, isWAL, userVersion, applicationID
   }
 
   // Bytes as base64: as numbers they would be most of a plan.
@@ -105,6 +110,8 @@ package struct ControlRows: Codable, Sendable, Equatable {
     metadata = [UInt8](try container.decode(Data.self, forKey: .metadata))
     modelCache = [UInt8](try container.decode(Data.self, forKey: .modelCache))
     isWAL = try container.decode(Bool.self, forKey: .isWAL)
+    userVersion = try container.decodeIfPresent(Int64.self, forKey: .userVersion) ?? 0
+    applicationID = try container.decodeIfPresent(Int64.self, forKey: .applicationID) ?? 0
   }
 
   package func encode(to encoder: any Encoder) throws {
@@ -114,6 +121,8 @@ package struct ControlRows: Codable, Sendable, Equatable {
     try container.encode(Data(metadata), forKey: .metadata)
     try container.encode(Data(modelCache), forKey: .modelCache)
     try container.encode(isWAL, forKey: .isWAL)
+    if userVersion != 0 { try container.encode(userVersion, forKey: .userVersion) }
+    if applicationID != 0 { try container.encode(applicationID, forKey: .applicationID) }
   }
 }
 

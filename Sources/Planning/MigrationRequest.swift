@@ -43,6 +43,9 @@ package struct MigrationRequest: Sendable {
   package var chain = Chain.direct
   /// What is done about rows, values and references that would be dropped.
   package var losses = LossPolicy.warn
+  /// Whether a store whose version is none of the given ones may lose nothing, whatever ``losses`` is: a
+  /// pipeline that does not say otherwise knows nothing of it.
+  package var guardsUnknownVersions = false
   /// What is done about rows that the destination's validation refuses.
   package var invalid = InvalidPolicy.fail
   /// The entity migration policies that mapping models may name.

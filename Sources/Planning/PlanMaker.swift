@@ -213,13 +213,12 @@ struct PlanMaker {
         highest[root] = max(highest[root] ?? 0, recorded ?? 0, seen)
       }
     }
-    return ControlRows(
+    return try ControlRows(
       primaryKeys: schema.primaryKeys(
         highestKeys: highest, carrying: context.store.primaryKeys),
       storeUUID: context.store.metadata.uuid ?? "",
       metadata: context.store.metadata.bytes(migratedTo: context.destination.hierarchy),
-      modelCache: try context.destination.hierarchy.modelCacheBytes(),
-      isWAL: context.store.header.isWAL)
+      modelCache: try context.destination.hierarchy.modelCacheBytes(), store: context.store)
   }
 
   /// For work that no other run takes up: it tells runs apart, and costs no encoding.

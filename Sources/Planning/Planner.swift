@@ -36,6 +36,7 @@ package struct Planner: Sendable {
     let foreign = try ForeignStore(store, request)
     if let foreign, request.mappings.isEmpty { return foreign.outcome }
     let found = try SourceModelSearch(store: store, models: request.models).find()
+    let isGuarded = request.guardsUnknownVersions && found.versionName == nil
     let destination = try destinationHierarchy(request, found)
     if destination.versionHashes == store.metadata.versionHashes {
       return .sameModel(notes: found.notes)
@@ -97,7 +98,7 @@ package struct Planner: Sendable {
       try PlanMaker(
         request: request, found: known, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
-      ).plan(), request)
+      ).plan(), request, isGuarded: isGuarded)
   }
 
   /// What rows forbid. A to-many that becomes a to-one is inferred only where no row is in the way:
@@ -130,8 +131,13 @@ package struct Planner: Sendable {
   }
 
   /// A plan whose losses the request allows.
-  private func accepted(_ plan: MigrationPlan, _ request: MigrationRequest) -> PlanOutcome {
-    let refusals = request.losses.refusals(of: plan.losses)
+  private func accepted(
+    _ plan: MigrationPlan, _ request: MigrationRequest, isGuarded: Bool = false
+  ) -> PlanOutcome {
+    let refusals =
+      isGuarded
+      ? plan.losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
+      : request.losses.refusals(of: plan.losses)
     return refusals.isEmpty ? .migrate(plan) : .refused(code: LossPolicy.refusalCode, refusals)
   }
 

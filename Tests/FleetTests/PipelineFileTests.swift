@@ -20,7 +20,7 @@ import Testing
     #expect(pipeline.models == ["/srv/Pipelines/nightly/Recipes.xcdatamodeld"])
     #expect(pipeline.destination == nil && pipeline.mappings == [] && pipeline.workers == nil)
     #expect(pipeline.migrates && pipeline.infersMapping && pipeline.chain == nil)
-    #expect(pipeline.losses == .warn && pipeline.stores.inUse == .skip)
+    #expect(pipeline.losses == nil && pipeline.stores.inUse == .skip)
     #expect(pipeline.limits == RunLimits() && pipeline.canary == [])
     #expect(pipeline.shardBytes == 16 << 20 && pipeline.commit == .replace)
     #expect(!pipeline.backups.isLimited && pipeline.quarantineAfter == 3)

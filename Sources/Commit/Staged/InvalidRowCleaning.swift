@@ -28,17 +28,22 @@ package struct InvalidRowCleaning: Sendable {
   package struct Outcome: Codable, Sendable, Equatable {
     /// Objects taken out, by entity.
     package var setAside: [String: Int64] = [:]
+    /// References to these that others lose, by `Entity.relationship`.
+    package var cleared: [String: Int64] = [:]
     /// Values given, by `Entity.attribute`.
     package var defaulted: [String: Int64] = [:]
     /// `Z_PK` of the first objects, by the same names.
     package var examples: [String: [Int64]] = [:]
 
     mutating func add(_ key: Int64, to name: String) {
-      if examples[name, default: []].count < Reason.mostPrimaryKeys {
-        examples[name, default: []].append(key)
-      }
+      var keys = examples[name, default: []]
+      keys.insert(key, at: keys.firstIndex { $0 > key } ?? keys.endIndex)
+      examples[name] = Array(keys.prefix(Reason.mostPrimaryKeys))
     }
   }
+
+  /// How many references of each relationship an object has lost.
+  private typealias Cleared = [ObjectReference: [String: Int64]]
 
   let policy: InvalidPolicy
   let rejects: FilePath
@@ -56,13 +61,15 @@ package struct InvalidRowCleaning: Sendable {
     _ path: FilePath, model: EntityHierarchy, settings: StageStore.Settings
   ) throws -> Outcome {
     var outcome = Outcome()
+    var cleared: Cleared = [:]
     let rejects = policy == .setAside ? try RejectStore(rejects) : nil
     try StageStore.change(path, model: model, settings: settings) { store in
       var isFirst = true
       while true {
         var handled = 0
         for entity in store.model.order {
-          handled += try handle(entity, in: store, onlyChanged: !isFirst, rejects, &outcome)
+          handled += try handle(
+            entity, in: store, onlyChanged: !isFirst, rejects, &outcome, &cleared)
         }
         isFirst = false
         // Default values are given once: what they do not cure, saving reports.
@@ -70,13 +77,20 @@ package struct InvalidRowCleaning: Sendable {
       }
     }
     try rejects?.finish()
+    for (object, properties) in cleared {
+      for (property, count) in properties {
+        let name = "\(object.entity.rawValue).\(property)"
+        outcome.cleared[name, default: 0] += count
+        outcome.add(object.primaryKey, to: name)
+      }
+    }
     return outcome
   }
 
   /// - Returns: How many rows were taken out or changed.
   private func handle(
     _ entity: EntityName, in store: StageStore, onlyChanged: Bool, _ rejects: RejectStore?,
-    _ outcome: inout Outcome
+    _ outcome: inout Outcome, _ cleared: inout Cleared
   ) throws -> Int {
     var (handled, last) = (0, Int64.min)
     while true {
@@ -92,7 +106,9 @@ package struct InvalidRowCleaning: Sendable {
               property: broken.property,
               value: try store.storedValue(broken.property, of: object))
           }
-          try store.takeOut(object)
+          try store.takeOut(object) { cleared[$0, default: [:]][$1, default: 0] += 1 }
+          // Between two objects that are both taken out nothing is lost but these.
+          cleared[object] = nil
           outcome.setAside[entity.rawValue, default: 0] += 1
           outcome.add(row.key, to: entity.rawValue)
           handled += 1

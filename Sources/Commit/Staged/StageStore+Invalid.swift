@@ -119,21 +119,35 @@ extension StageStore {
       let value = defaults(of: object.entity).first(where: { $0.column == column })?.value
     else { return false }
     try drop(try storedValue(property, of: object))
-    _ = try connection.rows(
-      "UPDATE \(quoted(table.name)) SET \(quoted(column)) = ?1 WHERE Z_PK = ?2",
-      [value, .integer(object.primaryKey)])
+    do {
+      _ = try connection.rows(
+        "UPDATE \(quoted(table.name)) SET \(quoted(column)) = ?1 WHERE Z_PK = ?2",
+        [value, .integer(object.primaryKey)])
+    } catch let error as SQLiteError where error.isConstraintUnique {
+      var rows = RowTally()
+      rows.add(object.primaryKey)
+      throw CommitError.uniqueness(entity: object.entity.rawValue, index: property, rows: rows)
+    }
     return true
   }
 
   /// Takes one object out, and no other: what refers to it does so no longer.
-  func takeOut(_ object: ObjectReference) throws {
+  ///
+  /// - Parameter cleared: Is given each object that loses a reference by it, and the relationship's name.
+  func takeOut(
+    _ object: ObjectReference, cleared: (_ owner: ObjectReference, _ property: String) -> Void
+  ) throws {
     for relationship in try relationships(of: object.entity) {
+      let inverse = relationship.inverse?.description
       for member in try members(of: relationship, object) {
         // A column of the row itself goes with the row.
         guard relationship.storage.isJoinTable || relationship.description.isToMany else {
-          if relationship.inverse != nil { try note(member) }
+          // An inverse that is a to-one has a column of its own, and is met below.
+          if let inverse, inverse.isToMany, member != object { cleared(member, inverse.name) }
+          if inverse != nil { try note(member) }
           continue
         }
+        if let inverse, member != object { cleared(member, inverse.name) }
         try relationship.disconnect(object, member, self)
         try note(member)
       }
@@ -145,6 +159,7 @@ extension StageStore {
         else { continue }
         for owner in try relationship.owners(of: object.primaryKey, self) where owner != object {
           try relationship.disconnect(owner, object, self)
+          cleared(owner, relationship.description.name)
           try note(owner)
         }
       }

@@ -39,8 +39,9 @@ package struct Pipeline: Sendable, Equatable {
   package var infersMapping = true
   /// Nil: through the stages that the executable registers, else direct.
   package var chain: Chain?
-  /// What is done about rows, values and references that would be dropped.
-  package var losses = LossPolicy.warn
+  /// What is done about rows, values and references that would be dropped. Nil: `warn`, and `refuse` for
+  /// a store whose version is not among the models.
+  package var losses: LossPolicy?
   /// What is done about rows that the destination's validation refuses.
   package var invalid = InvalidPolicy.fail
   /// Worker processes of all stores together; nil: as many as the machine suggests.

@@ -73,7 +73,8 @@ extension PipelineRun {
     summary.seconds = (ContinuousClock.now - start).inSeconds
     return PlanOutcome(
       summary: summary, plan: plan,
-      stores: PlannedStores(pipeline: pipeline.name, settings: settings, stores: planned))
+      stores: PlannedStores(
+        pipeline: pipeline.name, settings: planSettings(settings), stores: planned))
   }
 
   /// Migrates a few stores to private files, side by side as a run would.

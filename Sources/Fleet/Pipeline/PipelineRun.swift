@@ -192,7 +192,7 @@ extension PipelineRun {
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
   ) throws {
     try options.plan?.check(
-      findings.stores, settings: settings, isWhole: options.selection.isAll
+      findings.stores, settings: planSettings(settings), isWhole: options.selection.isAll
     ) { store, identity in
       guard let known = ledger.entry(of: store.path), ledger.isResumed else { return false }
       return known.run == ledger.run && known.finalIdentity == identity
@@ -238,8 +238,8 @@ extension PipelineRun {
   func hosts(pace: FilePath?) -> StoreHosts {
     var arguments = [
       "store-host", pipeline.file.string, "--state", state.string,
-      "--losses", template.losses.rawValue,
     ]
+    if !template.guardsUnknownVersions { arguments += ["--losses", template.losses.rawValue] }
     if template.isStoreOffline { arguments.append("--store-is-offline") }
     if tellsEvents { arguments.append("--events") }
     if let pace { arguments += ["--pace", pace.string] }
@@ -265,6 +265,12 @@ extension PipelineRun {
   /// The name of a store's run directory.
   static func name(of store: FilePath) -> String {
     String(Hexadecimal.text(of: SHA256.digest(of: Array(store.string.utf8))).prefix(32))
+  }
+
+  /// What a plan says beside the destinations' content: where they go, and what may be lost.
+  func planSettings(_ settings: String) -> String {
+    "\(settings) \(template.losses) \(template.guardsUnknownVersions) \(pipeline.commit) "
+      + "\(pipeline.stores.inUse)"
   }
 
   /// SHA-256 in hexadecimal over everything but the store that its destination depends on.

@@ -18,7 +18,7 @@ package struct PlannedStores: Codable, Sendable, Equatable {
 
   private(set) var formatVersion = PlannedStores.formatVersion
   var pipeline: String
-  /// ``PipelineRun/settingsDigest()``.
+  /// ``PipelineRun/planSettings(_:)``.
   var settings: String
   var stores: [Store]
 

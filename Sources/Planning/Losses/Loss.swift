@@ -14,7 +14,7 @@ extension LossPolicy {
   /// Why a migration with these losses is not carried out; none where it is. Core Data's code is
   /// ``refusalCode``.
   package func refusals(of losses: [Loss]) -> [Reason] {
-    self == .refuse ? losses.map(Reason.init(loss:)) : []
+    self == .refuse ? losses.map { Reason(loss: $0) } : []
   }
 
   /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
@@ -22,11 +22,15 @@ extension LossPolicy {
 }
 
 extension Reason {
+  static let unknownVersion =
+    "The store's version is not among the pipeline's models, and nothing of it may be lost then unless "
+    + "the pipeline says losses: warn or allow."
+
   /// A loss that ``LossPolicy/refuse`` forbids: `lost-entity`, `lost-attribute` and so on.
-  init(loss: Loss) {
+  init(loss: Loss, forbiddenBy rule: String = "--losses refuse forbids that.") {
     self.init(
       reason: "lost-\(loss.kind.rawValue)", entity: loss.entity, property: loss.property,
-      message: "\(loss.message) --losses refuse forbids that.",
+      message: "\(loss.message) \(rule)",
       primaryKeys: loss.primaryKeys.isEmpty ? nil : loss.primaryKeys, count: loss.count)
   }
 }
@@ -54,6 +58,10 @@ package struct Loss: Codable, Sendable, Hashable {
     case relationship
     /// A to-one reference that becomes NULL because its object is dropped.
     case reference
+    /// Objects that every entity mapping of their entity filters, and none takes.
+    case leftOut = "left-out"
+    /// The places of members in a relationship that is ordered no longer.
+    case order
     /// A reference without room: several owners share a target that can keep one of them, or an
     /// owner has several targets and can keep one.
     case sharedTarget = "shared-target"

@@ -11,12 +11,12 @@ struct LossCounter {
   let census: StoreCensus
   let successors: any Successors
 
-  private var store: SourceStore { binding.store }
-  private var layout: StoreLayout { binding.layout }
-  private var source: EntityHierarchy { successors.source }
+  var store: SourceStore { binding.store }
+  var layout: StoreLayout { binding.layout }
+  var source: EntityHierarchy { successors.source }
 
   func losses() throws -> [Loss] {
-    try rowLosses() + pairLosses() + binding.unknownContents().map(Loss.init(unknown:))
+    try rowLosses() + pairLosses() + orderLosses() + binding.unknownContents().map(Loss.init(unknown:))
   }
 
   /// What inferred steps through several versions drop, on the whole.

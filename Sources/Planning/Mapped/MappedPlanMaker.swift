@@ -45,10 +45,10 @@ struct MappedPlanMaker {
       destination: ModelIdentity(
         versionName: request.destination?.name, checksum: destination.versionChecksum),
       isLightweight: false, schema: schema.statements,
-      control: ControlRows(
+      control: try ControlRows(
         primaryKeys: schema.primaryKeys(highestKeys: [:]), storeUUID: "",
         metadata: store.metadata.bytes(migratedTo: destination),
-        modelCache: try destination.model.modelCacheBytes(), isWAL: store.header.isWAL),
+        modelCache: try destination.model.modelCacheBytes(), store: store),
       tables: builder.tables, joinTables: builder.joinTables,
       foreignTables: carried.map(\.table),
       triggers: triggers.statements,

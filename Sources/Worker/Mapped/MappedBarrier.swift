@@ -102,6 +102,9 @@ extension MappedBarrier {
     try DurableFile.write([UInt8](try encoder.encode(offsets)), to: run.offsets)
   }
 
+  /// What no entity mapping has taken, see ``LeftOutObjects``.
+  package func leftOut() throws -> [Loss] { try LeftOutObjects(plan: plan, run: run).losses() }
+
   private func noKeysLeft(_ table: Int) -> PlanError {
     .unsupported(
       store: plan.sourcePath,
