@@ -101,6 +101,10 @@ import Testing
     #expect(
       losses.filter { $0["kind"] as? String == "set-aside" }.compactMap { $0["count"] as? Int }
         .reduce(0, +) == 3)
+    // The customer stays and loses an order; between the order and its parcel nothing else is lost.
+    let cleared = losses.filter { $0["kind"] as? String == "reference" }
+    #expect(cleared.count == 1 && cleared.first?["count"] as? Int == 1)
+    #expect(cleared.first?["property"] as? String == "orders")
     #expect(try Godwit.run(["verify", folder.path("stores/a.sqlite")]).status == 0)
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }

@@ -16,7 +16,8 @@ struct LossCounter {
   var source: EntityHierarchy { successors.source }
 
   func losses() throws -> [Loss] {
-    try rowLosses() + pairLosses() + orderLosses() + binding.unknownContents().map(Loss.init(unknown:))
+    try rowLosses() + pairLosses() + orderLosses()
+      + binding.unknownContents().map(Loss.init(unknown:))
   }
 
   /// What inferred steps through several versions drop, on the whole.
