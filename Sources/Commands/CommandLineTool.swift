@@ -99,7 +99,8 @@ struct Root: AsyncParsableCommand {
     abstract: "Migrates Core Data stores, as Core Data would have.",
     discussion: """
       Results go to standard output, everything else to standard error. With --json every \
-      line of standard output is a JSON object, and the last one is the result.
+      line of standard output is a JSON object. Commands that list print one for each thing; of the \
+      others the last one is the result.
 
       A MODEL is an .xcdatamodel folder, a contents file, an .xcdatamodeld or .momd (its \
       current version, or PATH:VERSION), a .mom, or a store (its cached model).

@@ -54,7 +54,7 @@ extension MappingCommand {
       return MappingCheck(
         model, source: pair.source, destination: pair.destination, registeredPolicies: registered,
         promisedPolicies: Set(policy)
-      ).findings
+      ).findings + document.unsaidRemovals
     }
   }
 }

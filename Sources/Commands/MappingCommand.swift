@@ -21,11 +21,17 @@ struct MappingCommand: ParsableCommand {
     @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
     var destination: String
 
-    @Option(name: [.short, .customLong("output")], help: "Writes the mapping model to a new file.")
+    @Option(
+      name: [.short, .customLong("output")],
+      help: "Writes the mapping model to a new file, as YAML.")
     var output: String?
 
     @Flag(help: "JSON Lines; the last one is the result.")
     var json = false
+
+    func validate() throws {
+      if let output { try MappingDocument.validate(output: output) }
+    }
 
     func run() throws {
       let inference = try ModelPair(source, destination).inference

@@ -1,5 +1,4 @@
 import ArgumentParser
-import GodwitDurableFiles
 import GodwitMapping
 import GodwitObjectModel
 import SystemPackage
@@ -8,7 +7,12 @@ extension MappingCommand {
   struct NewCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "new",
-      abstract: "A default mapping model to edit; what can be inferred is filled in.")
+      abstract: "A default mapping model to edit; what can be inferred is filled in.",
+      discussion: """
+        What is left to write goes to standard error and into comments of the file: source entities \
+        whose objects are dropped, destination entities without a source, and properties without a \
+        value.
+        """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
     var source: String
@@ -16,26 +20,40 @@ extension MappingCommand {
     @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
     var destination: String
 
-    @Option(name: [.short, .customLong("output")], help: "The file to write; it must be new.")
+    @Option(
+      name: [.short, .customLong("output")], help: "The file to write, as YAML; it must be new.")
     var output: String
 
     @Flag(help: "One JSON object.")
     var json = false
 
+    func validate() throws { try MappingDocument.validate(output: output) }
+
     func run() throws {
       let pair = try ModelPair(source, destination).inference
       let document = MappingDocument(defaultFor: pair.source, to: pair.destination)
-      try NewFile.write(try document.text(), to: output)
+      let gaps = document.gaps(source: pair.source, destination: pair.destination)
+      try NewFile.write(Self.text(try document.text(), gaps), to: output)
+      for gap in gaps { Output.say("to write: \(gap)") }
       if json {
         Output.result(json: MappingFileLine(document, path: output))
       }
+    }
+
+    /// The file, with what is left to write below its first line, which names the schema.
+    private static func text(_ body: String, _ gaps: [String]) -> String {
+      guard !gaps.isEmpty, let end = body.firstIndex(of: "\n") else { return body }
+      // Names may hold line breaks, which would end a comment.
+      let lines = gaps.map { "#   " + VisibleText.line($0) }
+      return body[...end] + (["# To write:"] + lines).joined(separator: "\n") + "\n"
+        + body[body.index(after: end)...]
     }
   }
 
   struct ConvertCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
       commandName: "convert",
-      abstract: "Writes an .xcmappingmodel, .cdm or text file in the text form.",
+      abstract: "Writes an .xcmappingmodel, .cdm or text file as YAML.",
       discussion: """
         Nothing is lost. With the two models, rows that say what would happen anyway are left out.
         """)
@@ -46,13 +64,17 @@ extension MappingCommand {
     @Argument(help: ArgumentHelp("The source's MODEL, then the destination's.", valueName: "a b"))
     var models: [String] = []
 
-    @Option(name: [.short, .customLong("output")], help: "The file to write; it must be new.")
+    @Option(
+      name: [.short, .customLong("output")], help: "The file to write, as YAML; it must be new.")
     var output: String
 
     @Flag(help: "One JSON object.")
     var json = false
 
-    func validate() throws { try ModelPair.validate(models) }
+    func validate() throws {
+      try ModelPair.validate(models)
+      try MappingDocument.validate(output: output)
+    }
 
     func run() throws {
       var document = try MappingDocument(path: file)
@@ -77,13 +99,16 @@ extension ModelPair {
   }
 }
 
-/// A file that a command makes and never overwrites.
-enum NewFile {
-  /// - Throws: `DurabilityError`: already there, or not to be made.
-  static func write(_ text: String, to path: String) throws {
-    try DurableFile.create(
-      Array(text.utf8), at: FilePath(path).resolvingFolders,
-      permissions: [.ownerReadWrite, .groupRead, .otherRead])
+extension MappingDocument {
+  /// Mapping models are written as YAML alone. A name of Xcode's forms would be read as something that
+  /// the file is not.
+  static func validate(output: String) throws {
+    guard let ending = FilePath(output).extension, ["xcmappingmodel", "cdm"].contains(ending) else {
+      return
+    }
+    throw ValidationError(
+      "Mapping models are written as YAML, not as .\(ending). Give --output a name such as "
+        + "\(FilePath(output).stem ?? "new").mapping.yaml.")
   }
 }
 

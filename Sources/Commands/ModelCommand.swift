@@ -116,8 +116,8 @@ extension ModelCommand {
       abstract: "What changed between two versions; lightweight or not, and why.",
       discussion: """
         With --check the exit code is 65 where a mapping model cannot be inferred, or where an \
-        entity or an attribute has no successor, so that values would be lost; else 0. Only the \
-        two models are judged.
+        entity, an attribute or a relationship has no successor, so that values or references would be \
+        lost; else 0. Only the two models are judged.
         """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
@@ -132,7 +132,7 @@ extension ModelCommand {
     @Flag(help: "The same as --format json.")
     var json = false
 
-    @Flag(help: "Exits with 65 where the change is not lightweight or values would be lost.")
+    @Flag(help: "Exits with 65 where the change is not lightweight or loses something.")
     var check = false
 
     func run() throws {

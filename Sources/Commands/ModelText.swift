@@ -1,3 +1,4 @@
+import Foundation
 import GodwitObjectModel
 
 /// A model in lines: an entity, then its own properties below it.
@@ -69,6 +70,21 @@ enum ModelText {
   }
 }
 
+/// A default value as JSON has it.
+struct DefaultValue: Encodable {
+  let value: StoredDefault
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    switch value {
+    case .integer(let number): try container.encode(number)
+    case .real(let number): try container.encode(number)
+    case .text(let text): try container.encode(text)
+    case .blob(let bytes): try container.encode(Data(bytes).base64EncodedString())
+    }
+  }
+}
+
 /// A model as JSON.
 struct ModelRecord: Encodable {
   struct Entity: Encodable {
@@ -94,7 +110,8 @@ struct ModelRecord: Encodable {
     var isToMany: Bool?
     var isOrdered: Bool?
     var renamingIdentifier: String?
-    var `default`: StoredDefault?
+    /// A number, or a text; of bytes, their Base64.
+    var `default`: DefaultValue?
 
     init(_ property: PropertyDescription) {
       name = property.name
@@ -105,7 +122,7 @@ struct ModelRecord: Encodable {
       case .attribute(let attribute):
         kind = "attribute"
         type = attribute.type.xmlName
-        `default` = attribute.defaultValue
+        `default` = attribute.defaultValue.map(DefaultValue.init)
       case .relationship(let relationship):
         kind = "relationship"
         destination = relationship.destinationEntity.rawValue

@@ -13,7 +13,7 @@ struct PipelineArguments: ParsableArguments {
     help: ArgumentHelp("The folder that was given to `run --state`, if one was.", valueName: "dir"))
   var state: String?
 
-  @Flag(help: "JSON Lines on standard output; the last one is the result.")
+  @Flag(help: "JSON Lines on standard output.")
   var json = false
 
   func validate() throws {

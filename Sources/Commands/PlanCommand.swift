@@ -1,6 +1,5 @@
 import ArgumentParser
 import GodwitFleet
-import SystemPackage
 
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
@@ -24,7 +23,8 @@ struct PlanCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Of a pipeline: writes the stores and their states here, for `godwit run --plan`.",
+      "Of a pipeline: writes the stores and their states here, for `godwit run --plan`. Replaces "
+        + "an earlier plan, and no other file.",
       valueName: "file"))
   var out: String?
 
@@ -61,6 +61,7 @@ struct PlanCommand: AsyncParsableCommand {
         "With a pipeline, the only other options are --verbose, --out, --samples, --losses, --json and "
           + "--quiet.")
     }
+    let file = try out.map { try OutputFile($0, .plan) }
     let job = try PipelineJob(path: path, losses: arguments.losses)
     let report = PipelineReport(
       name: job.pipeline.name, asJSON: arguments.json, isQuiet: arguments.quiet,
@@ -73,7 +74,7 @@ struct PlanCommand: AsyncParsableCommand {
     let outcome = await Task { try await run.plan(samples: samples) }.result
     ticks.cancel()
     let found = try outcome.get()
-    if let out { try found.stores.write(to: FilePath(out)) }
+    try file?.write(found.stores.text, isPrivate: true)
     report.end(found)
     let status = ExitStatus(planned: found.summary)
     if status != .success { throw status.exit }

@@ -32,8 +32,9 @@ struct RehearseCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Which files below it are stores; may repeat. Default: **/*.sqlite, **/*.sqlite3, "
-        + "**/*.store and **/*.storedata.",
+      "Which files below it are stores; may repeat. A name that begins with a dot is "
+        + "one only where the pattern says the dot. "
+        + "Default: **/*.sqlite, **/*.sqlite3, **/*.store and **/*.storedata.",
       valueName: "pattern"))
   var include: [String] = []
 
@@ -80,6 +81,8 @@ struct RehearseCommand: AsyncParsableCommand {
         .badInput, "stores",
         "\(stores) is not a folder. Give --stores the folder that the archived stores lie in.")
     }
+    // What must not be replaced is found before the work is done.
+    if let junit { _ = try OutputFile(junit, .junit) }
     let place = FilePath(FileManager.default.temporaryDirectory.path)
     let folder = (place.resolved ?? place).appending("godwit-rehearse-\(UUID().uuidString)")
     try DurableFile.makeFolder(folder, surviving: .processCrash)
@@ -111,6 +114,7 @@ struct RehearseCommand: AsyncParsableCommand {
         ended.withLock { $0 += store == nil ? 0 : 1 }
         if json { Output.result(jsonLine: result.jsonLine()) }
       case .note(let text): Output.say(text)
+      case .found(let found): for line in PipelineReport.messages(found) { Output.say(line) }
       default: break
       }
     }
@@ -197,9 +201,7 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     if let junit {
       let report = rehearsal.report(of: stores, exitCode: Int(status.rawValue))
-      try DurableFile.write(
-        Array(JUnitReport(report).text().utf8), to: FilePath(junit).resolvingFolders,
-        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+      try OutputFile(junit, .junit).write(JUnitReport(report).text())
     }
     if status != .success { throw status.exit }
   }

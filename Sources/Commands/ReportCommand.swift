@@ -1,9 +1,7 @@
 import ArgumentParser
 import Foundation
-import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
-import SystemPackage
 
 struct ReportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -17,6 +15,14 @@ struct ReportCommand: ParsableCommand {
   /// The forms that a report is written in.
   enum Format: String, CaseIterable, ExpressibleByArgument {
     case html, json, junit
+
+    var file: OutputFile.Kind {
+      switch self {
+      case .html: .html
+      case .json: .json
+      case .junit: .junit
+      }
+    }
   }
 
   @OptionGroup var arguments: PipelineArguments
@@ -25,13 +31,29 @@ struct ReportCommand: ParsableCommand {
     name: .customLong("run"), help: "The run, as `history` names it. Default: the last one.")
   var runName: String?
 
-  @Option(help: "html, json or junit.")
-  var format: Format
+  @Option(help: "html, json or junit; --json is the same as json.")
+  var format: Format?
 
-  @Option(help: ArgumentHelp("Where to write it. Default: standard output.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp(
+      "Where to write it. Replaces an earlier report of the same form, and no other file. Default: "
+        + "standard output.",
+      valueName: "file"))
   var output: String?
 
+  func validate() throws {
+    if format == nil, !arguments.json {
+      throw ValidationError("Give --format html, json or junit.")
+    }
+    if let format, format != .json, arguments.json {
+      throw ValidationError("--json is --format json. Give one of the two.")
+    }
+    if output?.isEmpty == true { throw ValidationError("--output is the path of a file.") }
+  }
+
   func run() throws {
+    let format = format ?? .json
+    let file = try output.map { try OutputFile($0, format.file) }
     let places = try arguments.read().places
     let report = try arguments.ledger(places).report(ofRun: runName)
     let text =
@@ -41,10 +63,8 @@ struct ReportCommand: ParsableCommand {
       case .json: Self.json(report) + "\n"
       case .junit: JUnitReport(report).text()
       }
-    guard let output else { return Output.result(text: String(text.dropLast())) }
-    try DurableFile.write(
-      Array(text.utf8), to: FilePath(output).resolvingFolders,
-      permissions: [.ownerReadWrite, .groupRead, .otherRead])
+    guard let file else { return Output.result(text: String(text.dropLast())) }
+    try file.write(text)
   }
 
   /// The same text as of the whole value. A value is several times as large while it is encoded, so

@@ -64,6 +64,13 @@ final class ResultReport: Sendable {
   private func explain(_ result: MigrationResult) {
     let code = result.code.map { " (Core Data \($0))" } ?? ""
     for reason in result.reasons { Output.say("\(result.store)\(code): \(reason.text)") }
+    if result.code == 134_150,
+      !result.reasons.contains(where: { $0.text.contains("godwit repair") })
+    {
+      Output.say(
+        "\(result.store): Restore it from a backup, save what can be saved with `godwit repair`, or carry "
+          + "on with --accept-damage, which takes what can be rebuilt.")
+    }
   }
 
   static func lines(_ result: MigrationResult, isPlan: Bool) -> [String] {

@@ -1,5 +1,4 @@
 import Foundation
-import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
 import GodwitReport
@@ -30,7 +29,16 @@ struct RunOutputs {
   /// The run begins.
   ///
   /// - Returns: What a person should know.
-  func begin() -> [String] { deadManSwitch?.send(.start).map { [$0] } ?? [] }
+  func begin() -> [String] {
+    var notes: [String] = []
+    for (path, kind) in [
+      (job.pipeline.report.html, OutputFile.Kind.html), (job.pipeline.report.metrics, .metrics),
+    ] {
+      guard let path else { continue }
+      do { _ = try OutputFile(path, kind) } catch { notes.append("\(error)") }
+    }
+    return notes + (deadManSwitch?.send(.start).map { [$0] } ?? [])
+  }
 
   /// The run failed before it had a result.
   func fail() -> [String] { deadManSwitch?.send(.failure).map { [$0] } ?? [] }
@@ -48,11 +56,11 @@ struct RunOutputs {
           throw PipelineArguments.noLedger(places)
         }
         if let path = settings.html {
-          notes += Self.write(try ReportDocument.html(report, job), to: path)
+          notes += Self.write(try ReportDocument.html(report, job), to: path, .html)
         }
         if let path = settings.metrics {
           let text = Metrics.text(of: report, now: Date().timeIntervalSince1970)
-          notes += Self.write(text, to: path)
+          notes += Self.write(text, to: path, .metrics)
         }
       } catch {
         notes.append("The report of this run was not written: \(error)")
@@ -61,11 +69,10 @@ struct RunOutputs {
     return notes + (deadManSwitch?.send(isSuccess ? .success : .failure).map { [$0] } ?? [])
   }
 
-  private static func write(_ text: String, to path: FilePath) -> [String] {
+  private static func write(_ text: String, to path: FilePath, _ kind: OutputFile.Kind) -> [String]
+  {
     do {
-      try DurableFile.write(
-        Array(text.utf8), to: path.resolvingFolders,
-        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+      try OutputFile(path, kind).write(text)
       return []
     } catch {
       return ["\(path) could not be written: \(error)"]

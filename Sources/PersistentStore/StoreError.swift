@@ -67,6 +67,9 @@ extension StoreError {
 }
 
 extension StoreError: CustomStringConvertible {
+  private static let rescue =
+    "Restore it from a backup, or save what can be saved with `godwit repair`."
+
   private static func advice(_ kind: FileKind, at path: FilePath) -> String {
     guard kind == .symbolicLink, let target = path.resolved else {
       return "Give the path of a store's main SQLite file."
@@ -96,13 +99,12 @@ extension StoreError: CustomStringConvertible {
           + "Decrypt it with the application that wrote it and run again."
         : "\(path) is not an SQLite file. Give a Core Data store of the SQLite type."
     case .impossibleHeader(let path, let reason):
-      "\(path) has a damaged file header: \(reason). Restore it from a backup."
+      "\(path) has a damaged file header: \(reason). \(Self.rescue)"
     case .truncated(let path, let expected, let found):
       "\(path) is truncated: it has \(found) bytes and its header counts \(expected). "
-        + "Restore it from a backup."
+        + Self.rescue
     case .damaged(let path, let reason):
-      "\(path) is damaged: \(reason). Restore it from a backup, or save its rows with "
-        + "`sqlite3 \(path) .recover`."
+      "\(path) is damaged: \(reason). \(Self.rescue)"
     case .notCoreData(let path):
       "\(path) is an SQLite database without Z_METADATA and Z_PRIMARYKEY, so not a Core Data store. "
         + "Give the path of a store."

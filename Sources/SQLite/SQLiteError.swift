@@ -104,7 +104,8 @@ extension SQLiteError: CustomStringConvertible {
     case SQLITE_FULL: " Free space on the volume and run again."
     case SQLITE_BUSY, SQLITE_LOCKED:
       " Another process is using the database. Close it there and run again."
-    case SQLITE_CORRUPT: " The file is damaged. Restore it from a backup, or recover it first."
+    case SQLITE_CORRUPT:
+      " The file is damaged. Restore it from a backup, or save what can be saved with `godwit repair`."
     case SQLITE_NOTADB: " The file is not an SQLite database, or it is encrypted."
     case SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH:
       " Check that the path exists and that this user may read it."

@@ -59,6 +59,14 @@ import Testing
     }
   }
 
+  @Test func `is not appended to a store`() throws {
+    let store = Data("SQLite format 3\0".utf8)
+    try store.write(to: URL(fileURLWithPath: path))
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    #expect(throws: CommandError.self) { try LogSink(path: path, form: .json) }
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == store)
+  }
+
   @Test(arguments: ["/dev/null", "/tmp"])
   func `is a regular file`(path: String) {
     #expect(throws: (any Error).self) { try LogSink(path: path, form: .json) }

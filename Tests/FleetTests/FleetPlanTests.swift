@@ -89,7 +89,7 @@ import Testing
     let scratch = try Scratch()
     let plan = planned(scratch, ["a", "b"])
     let file = scratch.path.appending("plan.json")
-    try plan.write(to: file)
+    try plan.text.write(toFile: file.string, atomically: true, encoding: .utf8)
     #expect(try PlannedStores(file: file) == plan)
     func found(_ names: [String]) -> [FoundStore] {
       names.map { FoundStore(path: scratch.path.appending($0), root: scratch.path, bytes: 1) }

@@ -80,6 +80,38 @@ def model(more=""):
 </entity></model>"""
 
 
+KINDS = {"text": str, "number": (int, float), "true, false": bool, "list": list, "object": dict,
+         "text or number": (str, int, float)}
+
+
+def misfits(value, name, path, whole=False):
+    """What of a JSON object is not as the page describes the type."""
+    known = {field: (kind, optional) for field, kind, optional, _ in jsonfields.fields(name, path)}
+    if whole:
+        yield from (f"{name} lacks {f}" for f, (_, optional) in known.items() if not optional and f not in value)
+    for field, inner in value.items():
+        if field not in known:
+            yield f"{name}.{field} is not described"
+            continue
+        swift, wanted = known[field][0], jsonfields.value_kind(known[field][0], name)
+        if not isinstance(inner, KINDS[wanted]) or (isinstance(inner, bool) and wanted != "true, false"):
+            yield f"{name}.{field} is no {wanted}: {inner!r}"
+            continue
+        part = jsonfields.part(swift, name)
+        home = dict(jsonfields.parts()).get(part) or next((p for _, n, p, _ in jsonfields.LINES if n == part), None)
+        items = inner if isinstance(inner, list) else inner.values() if swift.startswith("[") else [inner]
+        for item in items if home else []:
+            yield from misfits(item, part, home, whole) if isinstance(item, dict) else [f"{name}.{field} holds {item!r}"]
+
+
+def line_misfits(line):
+    """What of a line fits no type that the page has for its event: of the type that it fits best."""
+    events = {word for word, _ in jsonfields.run_events()}
+    found = [list(misfits(line, name, path, whole=True)) for event, name, path, _ in jsonfields.LINES
+             if line.get("event") == event or (name == "RunEvent" and line.get("event") in events)]
+    return min(found, key=len) if found else [f"no event {line.get('event')}"]
+
+
 class Reference(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -105,6 +137,33 @@ class Reference(unittest.TestCase):
             self.assertLessEqual(typed, set().union(*known), f"{name}: an example with an option that it has not")
         self.assertGreater(count, 100)
 
+    def test_every_example_is_a_command_line_that_the_executable_takes(self):
+        """Without models and stores each fails for what is not there, and none for its words (exit code 64)."""
+        lines = [line for shown in reference.examples()["commands"].values() for line in shown]
+        self.assertGreater(len(lines), 80)
+        with ground.workspace("examples") as folder:
+            path = os.path.dirname(ground.godwit()) + os.pathsep + os.environ["PATH"]
+            for number, line in enumerate(lines):
+                place = os.path.join(folder, str(number))
+                os.makedirs(os.path.join(place, "Pipelines", "recipes-2.0"))
+                with open(os.path.join(place, "Pipelines", "recipes-2.0", "pipeline.yaml"), "w", encoding="utf-8") as file:
+                    file.write("stores: { roots: nowhere }\nmodels: nowhere.xcdatamodeld\nbackups: { keep: 14d }\n")
+                run = subprocess.run(["bash", "-c", line], cwd=place, env=tool.environment(PATH=path, TMPDIR=folder),
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+                self.assertNotEqual(run.returncode, 64, f"{line}: {run.stdout.decode()[-500:]}")
+
+    def test_every_example_of_a_line_has_the_fields_that_are_described(self):
+        shown = reference.examples()["lines"]
+        for _, name, path, _ in jsonfields.LINES:
+            self.assertEqual(list(misfits(shown[name], name, path)), [], name)
+
+    def test_every_meaning_of_a_field_is_used(self):
+        used = {"event"}
+        for name, path in [(n, p) for _, n, p, _ in jsonfields.LINES] + jsonfields.parts():
+            for field, _, _, comment in jsonfields.fields(name, path):
+                used |= set() if comment else {field, f"{name}.{field}"}
+        self.assertLessEqual(set(reference.examples()["fields"]), used)
+
     def test_every_key_has_an_example(self):
         examples = reference.examples()
         schema, mapping = reference.schema_of("pipeline"), reference.schema_of("mapping")
@@ -125,10 +184,77 @@ class Reference(unittest.TestCase):
         for one, other in names:
             self.assertTrue(f"`{one or other}`" in text, one or other)
 
+    def test_lines_of_the_commands_are_as_they_are_described(self):
+        with ground.workspace("lines") as folder:
+            printed, events = self.printed(folder), set()
+        for words, lines in printed:
+            self.assertGreater(len(lines), 0, words)
+            for line in lines:
+                events.add(line["event"])
+                self.assertEqual(line_misfits(line), [], f"{words}: {line}")
+        self.assertLessEqual({"result", "summary", "stage", "pipeline", "fleet-plan", "store", "status", "run", "attempt",
+                              "report", "backup", "quarantine", "check", "version", "model", "diff", "finding"}, events)
+
+    def printed(self, folder):
+        """[(words, [line])] of a run of every command that needs no cluster."""
+        models = os.path.join(ground.ROOT, "Fixtures", "Recipes.xcdatamodeld")
+        pair = [models + ":Recipes", models + ":Recipes 2"]
+        rows = ["--valid-for", pair[1], "--rows", "60", "--seed", "3", "--external", "0.2", "-o"]
+        os.makedirs(os.path.join(folder, "pipeline", "stores"))
+        with open(os.path.join(folder, "pipeline", "pipeline.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"stores: {{ roots: stores }}\nmodels: {models}\ndestination: Recipes 2\n")
+        with open(os.path.join(folder, "pipeline", "stores", "bad.sqlite"), "w", encoding="utf-8") as file:
+            file.write("no store")
+        shown = []
+
+        def run(*words):
+            done = subprocess.run([ground.godwit(), *words, "--json"], cwd=folder, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tool.environment(TMPDIR=folder))
+            shown.append((words, [json.loads(line) for line in done.stdout.decode().splitlines()]))
+
+        for name in ("pipeline/stores/a.sqlite", "one.sqlite"):
+            run("fixture", pair[0], *rows, name)
+        damaged = os.path.join(folder, "damaged.sqlite")
+        subprocess.run(["cp", "one.sqlite", damaged], cwd=folder, check=True)
+        database = sqlite3.connect(damaged)
+        database.execute("UPDATE ZINGREDIENT SET ZRECIPE = 99999 WHERE Z_PK = 7")
+        database.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = 3 WHERE Z_NAME = 'Recipe'")
+        database.commit()
+        database.close()
+        for command in ("list", "show", "hash"):
+            run("model", command, models)
+        run("model", "diff", *pair)
+        run("mapping", "infer", *pair)
+        run("mapping", "new", *pair, "-o", "new.mapping.yaml")
+        run("mapping", "check", "new.mapping.yaml", models + ":Recipes 2 M", pair[1])
+        run("mapping", "convert", "new.mapping.yaml", "-o", "converted.yaml")
+        run("inspect", "one.sqlite", damaged, "--models", models)
+        run("plan", "one.sqlite", "--models", models)
+        run("migrate", damaged, "--models", models, "--output", "refused.sqlite")
+        run("repair", damaged, "-o", "repaired.sqlite", "--models", models)
+        run("migrate", "one.sqlite", "--models", models, "--output", "two.sqlite", "--uri-table", "uris.tsv")
+        run("verify", "two.sqlite", "--models", models)
+        run("rehearse", models, "--stores", "pipeline/stores")
+        for _ in range(3):
+            run("run", "pipeline")
+        run("plan", "pipeline")
+        run("history", "pipeline", os.path.join(folder, "pipeline", "stores", "a.sqlite"))
+        for command in ("status", "history", "report", "verify", "doctor"):
+            run(command, "pipeline")
+        run("quarantine", "list", "pipeline")
+        run("quarantine", "release", "pipeline", "--all")
+        run("backups", "list", "pipeline")
+        run("rollback", "pipeline")
+        run("backups", "prune", "pipeline")
+        run("migrate", "nowhere.sqlite", "--models", models)
+        run("control", "pipeline", "status")
+        return shown
+
     def test_every_reason_of_the_sources_is_described(self):
         text, code = page("Outcomes.md"), swift()
         words = set(re.findall(r'Reason\(\s*reason: "([\w-]+)"', code))
-        words |= set(re.findall(r'Judgement\(\s*\.\w+, "([\w-]+)"', code))
+        words |= set(re.findall(r'Judgement\(\s*\.\w+,\s*"([\w-]+)"', code))
+        words |= set(re.findall(r'CommandError\(\s*\.\w+,\s*"([\w-]+)"', code))
         words |= set(re.findall(r'return refused\("([\w-]+)"', code)) | set(re.findall(r'return \("((?:store|other|backup)-\w+)"', code))
         for path, name in (("Mapping/Inference/Refusal.swift", "enum Reason"),
                            ("PersistentStore/Soundness/StoreFinding.swift", "enum Kind")):
@@ -136,7 +262,8 @@ class Reference(unittest.TestCase):
             words |= {raw or swift_name for swift_name, raw in re.findall(r'case (\w+)(?: = "([\w-]+)")?$', cases, re.M)}
         losses = source("Planning/Losses/Loss.swift").split("enum Kind")[1].split("\n  }\n")[0]
         words |= {"lost-" + (raw or name) for name, raw in re.findall(r'case (\w+)(?: = "([\w-]+)")?$', losses, re.M)}
-        self.assertGreater(len(words), 60)
+        self.assertGreater(len(words), 70)
+        self.assertLessEqual({"no-run", "not-sound"}, words, "errors of the commands themselves")
         missing = sorted(w for w in words if f"`{w}`" not in text)
         self.assertEqual(missing, [], "reasons that Outcomes.md does not have")
 

@@ -226,6 +226,22 @@ import Testing
         "uncovered-source -",
       ])
   }
+
+  /// An entry that drops the objects of Trade, and whether that is taken for unfinished.
+  @Test(arguments: [
+    ("{ source: Trade }", true), ("{ source: Trade, type: remove }", false),
+    ("{ source: Trade, policy: P }", false),
+    ("{ source: Trade }, { name: X, source: Trade, destination: Book }", false),
+  ])
+  func `warns of a source entity without a destination unless its type says so`(
+    entries: String, warns: Bool
+  ) throws {
+    let text = "mapping-model: 1\nentity-mappings: [\(entries)]"
+    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
+    let found = document.findings(promisedPolicies: ["P"])
+    #expect(found.map(\.kind) == (warns ? [.uncoveredSource] : []))
+    #expect(found.allSatisfy { $0.severity == .warning })
+  }
 }
 
 @Suite struct `A choice among mapping models` {
@@ -335,6 +351,25 @@ import Testing
           + "\"NoteToNote\", $source.notes)"
       ])
     #expect(MappingCheck(mapping, source: old, destination: new).findings == [])
+    #expect(
+      document.gaps(source: old, destination: new) == [
+        "the source entity Gone has no destination: its objects are dropped",
+        "the destination entity New has no source: it gets no objects",
+        "Box.age has no value: the source's property of this name is not carried over",
+      ])
+  }
+
+  @Test func `names required properties without a value`() throws {
+    let old = try model(entity("A", attribute("x")))
+    let new = try model(
+      entity(
+        "A", attribute("x"), attribute("free"), attribute("must", optional: false),
+        attribute("given", optional: false, default: .text("")), toOne("b", "A", optional: false)))
+    #expect(
+      MappingDocument(defaultFor: old, to: new).gaps(source: old, destination: new) == [
+        "A.b is required and has no value", "A.must is required and has no value",
+      ])
+    #expect(MappingDocument(defaultFor: old, to: old).gaps(source: old, destination: old) == [])
   }
 
   @Test(.enabled(if: Corpus.isThere), arguments: Corpus.namesWithModels)

@@ -196,6 +196,18 @@ private struct PlainModel: ~Copyable {
     #expect(bundle.names == ["Shop.xcdatamodel"])
   }
 
+  @Test func `is not followed through a symbolic link, which would lead nowhere afterwards`() throws
+  {
+    let model = try PlainModel()
+    let link = URL(fileURLWithPath: model.path).deletingLastPathComponent()
+      .appendingPathComponent("Link.xcdatamodel").path
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: model.path)
+    let before = model.names
+    let error = #expect(throws: (any Error).self) { try ModelBundle.adding("Shop 2", to: link) }
+    #expect(error.map { "\($0)" }?.hasPrefix("\(link) is a symbolic link") == true)
+    #expect(model.names == before)
+  }
+
   @Test func `is not made a bundle when it is no model`() throws {
     let model = try PlainModel()
     try Data("<model".utf8).write(to: URL(fileURLWithPath: model.path + "/contents"))

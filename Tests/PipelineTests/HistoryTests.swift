@@ -129,6 +129,10 @@ import Testing
     let stages = report["stages"] as? [[String: Any]]
     #expect(stages?.contains { $0["stage"] as? String == "commit" } == true)
     #expect((report["spans"] as? [Any])?.count == 3)
+    #expect(try Godwit.run(["report", folder.url.path, "--json"]).output == run.output)
+    #expect(
+      try Godwit.run(["report", folder.url.path, "--json", "--format", "html"]).status == 64)
+    #expect(try Godwit.run(["report", folder.url.path]).status == 64)
     let file = folder.path("report.xml")
     let written = try Godwit.run(
       ["report", folder.url.path, "--format", "junit", "--output", file])

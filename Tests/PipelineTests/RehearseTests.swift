@@ -103,6 +103,16 @@ import Testing
     #expect(run.output.contains("rehearsal: 2 stores: 2 migrated"))
   }
 
+  @Test func `says how many symbolic links it does not follow`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("stores/link.sqlite"), withDestinationPath: folder.path("stores/a.sqlite")
+    )
+    let run = try Self.rehearse(
+      folder, folder.path("Orders.xcdatamodeld"), ["--mapping", folder.path("orders.mapping.yaml")])
+    #expect(run.status == 0 && run.messages.contains("1 symbolic link is not followed."))
+  }
+
   @Test func `is never a success over no stores`() throws {
     let folder = try PipelineFolder("recipes-2.0")
     let none = try Self.rehearse(folder, Self.bundle)

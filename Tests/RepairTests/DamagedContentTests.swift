@@ -140,6 +140,11 @@ import Testing
     #expect(try patient.repair().lost.isEmpty)
   }
 
+  @Test func `is not blamed where what was made of it is not sound`() {
+    let error = RepairError.notSound("a.sqlite", [])
+    #expect(error.description.contains("a mistake of Godwit's"))
+  }
+
   @Test func `accounts for references to objects that are gone`() throws {
     let patient = try Patient()
     let victim = try #require(

@@ -133,6 +133,29 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
     }
     #expect("\(error as Any)".contains("not a to-many relationship"))
   }
+
+  @Test func `copies all attributes by name, inherited ones among them`() throws {
+    let parent = entity("Animal", attribute("name"))
+    let fixture = try MigrationFixture(
+      from: [
+        parent, entity("Cat", attribute("lives", .integer16), attribute("gone"), parent: "Animal"),
+      ],
+      to: [
+        parent,
+        entity("Cat", attribute("lives", .integer16), attribute("new"), parent: "Animal"),
+      ],
+      rows: """
+        INSERT INTO ZANIMAL (Z_PK, Z_ENT, Z_OPT, ZNAME, ZLIVES, ZGONE) VALUES (4, 2, 1, 'Tom', 9, 'x')
+        """)
+    fixture.policies = PolicyRegistry(["CopyingPolicy": CopyingPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Cat, destination: Cat, policy: CopyingPolicy }
+      """)
+    #expect(try store.table("SELECT ZNAME, ZLIVES, ZNEW FROM ZANIMAL") == ["Tom 9 -"])
+  }
 }
 
 @Suite struct `An error of a policy's interface` {

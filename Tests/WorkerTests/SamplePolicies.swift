@@ -45,6 +45,19 @@ final class TagPolicy: EntityMigrationPolicy {
   }
 }
 
+/// Copies all attributes of its objects, as policies of Core Data do with `attributesByName`.
+final class CopyingPolicy: EntityMigrationPolicy {
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    let copy = try manager.insertNewObject(forEntityName: mapping.destinationEntityName ?? "")
+    for name in source.attributesByName.keys where copy.attributesByName[name] != nil {
+      copy.setValue(source.value(forKey: name), forKey: name)
+    }
+    try manager.associate(sourceInstance: source, withDestinationInstance: copy, for: mapping)
+  }
+}
+
 /// Links by a key that both sides have, and reads objects that other mappings made.
 final class OwnerPolicy: EntityMigrationPolicy {
   private var people: [Int: ManagedObject] = [:]

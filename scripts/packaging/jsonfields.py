@@ -1,4 +1,5 @@
 """The fields of the lines that --json prints, read from the Swift types that are encoded."""
+import functools
 import os
 import re
 
@@ -47,29 +48,10 @@ LINES = [
     ("result", "MappingCheckLine", "Commands/MappingCheckCommand.swift", "mapping check: the last line"),
     ("result", "MappingFileLine", "Commands/MappingFileCommands.swift", "mapping new, mapping convert"),
 ]
-# Types inside of those, each described once.
-PARTS = [
-    ("Reason", "Planning/MigrationRequest.swift"), ("Reason.OwnError", "Planning/MigrationRequest.swift"),
-    ("Loss", "Planning/Losses/Loss.swift"), ("StoreFinding", "PersistentStore/Soundness/StoreFinding.swift"),
-    ("MigrationResult.StageCost", "Fleet/MigrationResult.swift"),
-    ("MigrationResult.Memory", "Fleet/MigrationResult.swift"),
-    ("MigrationResult.URITable", "Fleet/MigrationResult.swift"),
-    ("MigrationResult.Plan", "Fleet/MigrationResult.swift"),
-    ("MigrationResult.Plan.Table", "Fleet/MigrationResult.swift"),
-    ("MigrationResult.Plan.Mapping", "Fleet/MigrationResult.swift"),
-    ("ReasonGroups.Group", "Fleet/Pipeline/ReasonGroups.swift"),
-    ("FleetPlan.Cohort", "Fleet/Pipeline/FleetPlan.swift"), ("FleetPlan.LossTotal", "Fleet/Pipeline/FleetPlan.swift"),
-    ("FleetForecast", "Fleet/Pipeline/FleetForecast.swift"),
-    ("StoreInspection.Entity", "Fleet/StoreInspection.swift"),
-    ("RunReport.Run", "Ledger/RunReport.swift"), ("RunReport.Counts", "Ledger/RunReport.swift"),
-    ("RunReport.Totals", "Ledger/RunReport.swift"), ("RunReport.Version", "Ledger/RunReport.swift"),
-    ("RunReport.Store", "Ledger/RunReport.swift"), ("RunReport.Reason", "Ledger/RunReport.swift"),
-    ("RunReport.Failure", "Ledger/RunReport.swift"), ("RunReport.Loss", "Ledger/RunReport.swift"),
-    ("RunReport.Stage", "Ledger/RunReport.swift"),
-    ("RepairReport.Item", "Repair/RepairReport.swift"), ("RepairReport.Kept", "Repair/RepairReport.swift"),
-    ("Refusal", "Mapping/Inference/Refusal.swift"), ("InferenceLine.Mapping", "Commands/MappingCommand.swift"),
-    ("ModelRecord.Entity", "Commands/ModelText.swift"), ("ModelRecord.Property", "Commands/ModelText.swift"),
-]
+# Swift types that are one JSON value.
+PLAIN = {"String": "text", "Int": "number", "Int64": "number", "Int32": "number", "Double": "number", "UUID": "text",
+         "Bool": "true, false"}
+DECLARATION = re.compile(r"(\s*)(?:@\w+ |\w+(?:\(set\))? )*?(struct|enum|class|extension) ([\w.]+)(?:<[^>]*>)?(?:: ([^{]*))?")
 FIELD = re.compile(r"(?:(?:public|package|private\(set\)|public private\(set\)|package private\(set\)) )*"
                    r"(?:var|let) `?(\w+)`?(?:: ([^={]+?))?(?: = ([^{]*))?\s*$")
 
@@ -105,6 +87,95 @@ def renamed(lines, indent):
     return names
 
 
+def literal(text, name):
+    """The type of a field that has only a value."""
+    for pattern, kind in ((r"(true|false)$", "Bool"), (r"-?\d+$", "Int"), (r"-?\d+\.\d+$", "Double"), (r'"', "String"),
+                          (r"\[\]$", "[…]"), (r"\w+\.formatVersion$", "Int")):
+        if re.match(pattern, text or ""):
+            return kind
+    made = re.match(r"([A-Z][\w.]*)\(\)$", text or "")
+    if made:
+        return made[1]
+    raise ValueError(f"{name}: give the field a type, which {text} does not tell")
+
+
+@functools.cache
+def types():
+    """{qualified name: [(kind, conformances, lines inside, path)]} of every type and extension of the sources."""
+    declared = {}
+    for base, _, names in os.walk(SOURCES):
+        for name in sorted(n for n in names if n.endswith(".swift")):
+            path = os.path.join(base, name)
+            with open(path, encoding="utf-8") as file:
+                lines, outer = file.read().split("\n"), []
+            for number, line in enumerate(lines):
+                found = None if line.lstrip().startswith("//") else DECLARATION.match(line)
+                if not found:
+                    continue
+                outer = [(indent, own) for indent, own in outer if indent < len(found[1])]
+                own = ".".join([o for _, o in outer[-1:]] + [found[3]])
+                end = next((i for i in range(number + 1, len(lines)) if lines[i].startswith(found[1] + "}")), number)
+                outer.append((len(found[1]), own))
+                declared.setdefault(own, []).append((found[2], found[4] or "", lines[number:end], path))
+    return declared
+
+
+def qualified(swift, inside):
+    """The whole name of a type that is named inside of another one; None for one that the sources do not declare."""
+    parts = inside.split(".")
+    for count in range(len(parts), -1, -1):
+        name = ".".join(parts[:count] + [swift])
+        if any(kind != "extension" for kind, *_ in types().get(name, [])):
+            return name
+    return None
+
+
+def value_kind(swift, inside=""):
+    """A Swift type as JSON has it: what the type's own code says, never a guess."""
+    swift = swift.rstrip("?")
+    if swift.startswith("["):
+        return "object" if re.match(r"\[[\w.]+: ", swift) else "list"
+    if swift in PLAIN:
+        return PLAIN[swift]
+    name = qualified(swift, inside)
+    if name is None:
+        raise ValueError(f"{inside}: what {swift} is in JSON is not known")
+    for kind, conformances, lines, _ in types()[name]:
+        text = "\n".join(lines)
+        if re.search(r"\bString\b", conformances) and kind == "enum" or re.search(r"\bvar rawValue: String|let rawValue: String", text):
+            return "text"
+        if "func encode(to" in text and ("unkeyedContainer()" in text or re.search(r"\.map \{.*\}\.encode\(to", text)):
+            return "list"
+        if "singleValueContainer()" in text and "func encode(to" in text:
+            return "text or number" if "encode(number)" in text else "text"
+    return "object"
+
+
+def part(swift, inside):
+    """The whole name of the type whose fields a value shows, in a list or by itself; None for a plain value."""
+    swift = re.sub(r"^\[(?:[\w.]+: )?|\]$", "", swift.rstrip("?")).rstrip("?")
+    if swift in PLAIN or not re.match(r"[\w.]+$", swift) or value_kind(swift, inside) != "object":
+        return None
+    return qualified(swift, inside)
+
+
+@functools.cache
+def parts():
+    """[(whole name, path)] of the types inside of lines, each once, in the order in which lines show them."""
+    found, queue = {}, [(name, path) for _, name, path, _ in LINES]
+    lines = {name for name, _ in queue}
+    while queue:
+        name, path = queue.pop(0)
+        for _, kind, _, _ in fields(name, path):
+            inner = part(kind, name)
+            if inner and inner not in found and inner not in lines:
+                home = next(p for k, _, _, p in types()[inner] if k != "extension")
+                found[inner] = os.path.relpath(home, SOURCES)
+                queue.append((inner, found[inner]))
+    return list(found.items())
+
+
+@functools.cache
 def fields(name, path):
     """[(JSON name, type, is optional, comment)] of a type."""
     with open(os.path.join(SOURCES, path), encoding="utf-8") as file:
@@ -121,7 +192,7 @@ def fields(name, path):
             continue
         match = FIELD.match(text)
         if match and " static " not in f" {text}" and (keys is None or match[1] in keys):
-            kind = (match[2] or {"0": "Int", "[]": "[…]"}.get(match[3], "String")).strip()
+            kind = (match[2] or literal(match[3], f"{name}.{match[1]}")).strip()
             found.append((keys[match[1]] if keys else match[1], kind.rstrip("?"), kind.endswith("?"),
                           " ".join(comment)))
         comment = []

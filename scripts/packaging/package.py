@@ -47,7 +47,9 @@ Swift's libraries are part of the executable. It needs four of the system's: {li
     sudo cp -a {name}/. /usr/local/
 
 The executable also runs where it lies: {name}/bin/godwit. share/man has the manual pages,
-share/doc/godwit/examples a crontab, lib/systemd/system a service and a timer.
+share/doc/godwit/examples a crontab, lib/systemd/system a service and a timer, which run as the user godwit:
+
+    sudo useradd --system --user-group --home-dir /var/lib/godwit --shell /usr/sbin/nologin godwit
 """
 
 

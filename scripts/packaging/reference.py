@@ -166,8 +166,8 @@ def mapping_file(schema, shown):
     yield from ("# The mapping model file", "", manual.sentence(schema["description"]), "", GENERATED, "",
                 "## Overview", "",
                 "Mapping models are read as Xcode has them (`.xcmappingmodel`, `.cdm`) or as YAML.",
-                "`godwit mapping new` writes one that begins with what can be inferred, `godwit mapping convert` turns",
-                "each form into the other, and `godwit mapping check` judges one against the two models. What may",
+                "`godwit mapping new` writes one that begins with what can be inferred, `godwit mapping convert` writes",
+                "any form as YAML, the only one that is written, and `godwit mapping check` judges one against the two models. What may",
                 "stand for a value is in <doc:Expressions>.")
     yield from code(shown["whole"])
     yield from ("## Keys", "")
@@ -186,26 +186,16 @@ def field_table(name, path, meanings):
         if field == "event":
             continue
         text = re.sub(r"``([^`]*)``", lambda found: "`" + found[1].split("/")[-1] + "`", text)
-        yield f"| `{field}` | {value_kind(kind)}{', or none' if is_optional else ''} | {cell(text or meanings[field])} |"
-
-
-def value_kind(swift):
-    """A Swift type as JSON has it."""
-    if swift.startswith("[") and ":" in swift:
-        return "object"
-    if swift.startswith("["):
-        return "list"
-    return {"String": "text", "Int": "number", "Int64": "number", "Int32": "number", "Double": "number",
-            "Bool": "true, false"}.get(swift, "text" if swift.endswith(("Verdict", "Kind", "Severity", "Name", "State",
-                                                                        "Certainty")) else "object")
+        yield f"| `{field}` | {jsonfields.value_kind(kind, name)}{', or none' if is_optional else ''} | {cell(text or meanings.get(f'{name}.{field}') or meanings[field])} |"
 
 
 def json_output(shown):
     """JSONOutput.md"""
     yield from ("# JSON output", "", "Every line that `--json` prints, and its fields.", "", GENERATED, "",
                 "## Overview", "",
-                "With `--json` every line of standard output is a JSON object, and the last one is the result. `event`",
-                "says what a line is. Fields may be added to and never change meaning; one that has no value is left",
+                "With `--json` every line of standard output is a JSON object, and `event` says what it is. Commands that",
+                "list (`inspect`, `verify` of stores, `model list`, `history`, `quarantine list`, `doctor`) print a line for",
+                "each; of the others the last line is the result. Fields may be added to and never change meaning; one that has no value is left",
                 "out. Sizes are bytes, durations seconds, times seconds since 1970-01-01 UTC. No text holds row data.",
                 "A command that is stopped by SIGTERM or SIGINT before it has begun ends with 75 and prints none.",
                 "", "## Lines")
@@ -217,8 +207,8 @@ def json_output(shown):
             yield from (f"| `{word}` | {cell(text)} |" for word, text in jsonfields.run_events())
         yield from field_table(name, path, shown["fields"])
     yield from ("", "## Parts of lines")
-    for name, path in jsonfields.PARTS:
-        yield from ("", f"### {name.removeprefix('MigrationResult.')}")
+    for name, path in jsonfields.parts():
+        yield from ("", f"### {name}")
         yield from field_table(name, path, shown["fields"])
 
 

@@ -38,11 +38,23 @@ final class LogSink: Sendable {
     if path == "journal" {
       place = .journal(try Self.journal())
     } else {
+      try Self.checkText(FilePath(path))
       place = .file(
         try RegularFile.open(
           FilePath(path), .writeOnly, options: [.create, .append],
           permissions: [.ownerReadWrite, .groupRead], links: .followed))
     }
+  }
+
+  /// Lines are appended to text alone: at the end of a store they would damage it.
+  private static func checkText(_ path: FilePath) throws {
+    guard try FileKind(following: path) == .regular,
+      try RegularFile.firstBytes(of: path, count: 512, links: .followed).contains(0)
+    else { return }
+    throw CommandError(
+      .cannotCreateOutput, "output",
+      "\(path) is not a text file, and no log lines are appended to it. Give another path with --log."
+    )
   }
 
   deinit {

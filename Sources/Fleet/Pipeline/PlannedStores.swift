@@ -43,9 +43,8 @@ package struct PlannedStores: Codable, Sendable, Equatable {
     (self.pipeline, self.settings, self.stores) = (pipeline, settings, stores)
   }
 
-  package func write(to file: FilePath) throws {
-    try DurableFile.write(Array((JSONLine.text(of: self) + "\n").utf8), to: file)
-  }
+  /// The whole file.
+  package var text: String { JSONLine.text(of: self) + "\n" }
 
   /// Compares with what is there now.
   ///

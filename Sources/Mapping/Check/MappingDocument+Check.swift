@@ -52,7 +52,7 @@ extension MappingDocument {
             message: "the property is mapped twice"))
       }
     }
-    return findings
+    return findings + unsaidRemovals
   }
 }
 

@@ -1,11 +1,12 @@
 public import GodwitObjectModel
 
-/// An entity or an attribute of the source model that has no successor: a store that has objects or
-/// values of it loses them.
+/// An entity, an attribute or a relationship of the source model that has no successor: a store that has
+/// objects, values or references of it loses them.
 public struct InferredLoss: Sendable, Hashable, Codable {
   /// Of the source model.
   public let entity: EntityName
-  /// The attribute, for an element of a composite one with the path to it; nil for the entity.
+  /// The attribute, for an element of a composite one with the path to it, or the relationship; nil for
+  /// the entity.
   public let property: String?
   /// What would be dropped, as a sentence without its full stop.
   public let message: String
@@ -15,7 +16,8 @@ extension InferredMapping {
   /// What the two models alone tell to be lost, in the order of the source's entities.
   ///
   /// Derived attributes are not listed, since their values are computed from others; nor are
-  /// relationships, which an inverse may keep.
+  /// relationships that their inverse keeps, or whose destination has no successor. A relationship and its
+  /// inverse are listed once.
   public var losses: [InferredLoss] {
     var losses: [InferredLoss] = []
     for old in source.order where source[old]?.isAbstract == false {
@@ -42,8 +44,49 @@ extension InferredMapping {
               message: "\(old).\(path) has no successor: its values would be dropped"))
         }
       }
+      losses += lostRelationships(of: old)
     }
     return losses
+  }
+
+  private func lostRelationships(of old: EntityName) -> [InferredLoss] {
+    source.properties(of: old).compactMap { declared in
+      guard let relationship = declared.property.relationship, declared.property.isStored,
+        !isKept(relationship.name, of: old)
+      else { return nil }
+      let targets = source.concrete(of: relationship.destinationEntity)
+      guard targets.contains(where: { successors[$0] != nil }) else { return nil }
+      if let inverse = source.inverse(of: relationship) {
+        let isOwn =
+          inverse.entity == declared.entity
+          && inverse.relationship.name.isSameName(as: relationship.name)
+        guard !targets.contains(where: { isKept(inverse.relationship.name, of: $0) }) else {
+          return nil
+        }
+        // The side with the key stands for both, or the first one by name.
+        let isSecond =
+          relationship.isToMany == inverse.relationship.isToMany
+          ? "\(inverse.entity) \(inverse.relationship.name)"
+            .precedesInBytes("\(declared.entity) \(relationship.name)")
+          : relationship.isToMany
+        guard isOwn || !isSecond else { return nil }
+      }
+      return InferredLoss(
+        entity: old, property: relationship.name,
+        message:
+          "\(old).\(relationship.name) has no successor, nor has its inverse: its references "
+          + "would be dropped")
+    }
+  }
+
+  /// Whether a relationship of a source entity has a successor in what the entity becomes.
+  private func isKept(_ relationship: String, of old: EntityName) -> Bool {
+    guard let name = successors[old] else { return false }
+    return destination.properties(of: name).contains { declared in
+      declared.property.relationship != nil
+        && correspondence(of: declared.property.name, in: name)?.property.name
+          .isSameName(as: relationship) == true
+    }
   }
 
   /// The paths from an attribute to what of it is not in the other: itself, or elements.

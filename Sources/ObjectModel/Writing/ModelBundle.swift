@@ -37,6 +37,10 @@ extension ModelBundle {
     guard trimmed.hasSuffix(".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
       throw ModelError.notABundle(path: path)
     }
+    // The folder itself would become a bundle, and the link would lead nowhere.
+    guard try FileKind(at: FilePath(trimmed)) == .folder else {
+      throw DurabilityError.symbolicLink(FilePath(trimmed))
+    }
     let plain = FilePath(trimmed).resolved ?? FilePath(trimmed)
     let folder = plain.removingLastComponent()
     if let bundle = folder.lastComponent, bundle.extension == "xcdatamodeld" {

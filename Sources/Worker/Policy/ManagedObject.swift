@@ -19,11 +19,29 @@ public struct ManagedObject {
   /// The name of the object's own entity, never of one that it inherits from.
   public var entityName: String { reference.entity.rawValue }
 
-  /// The object's entity in the model that it is of: Core Data's `entity`. Of sub-entities'
-  /// properties it has its own; see `superentity` for the rest.
+  /// The object's entity in the model that it is of: Core Data's `entity`. Its `properties` are its own
+  /// ones; ``attributesByName`` and ``relationshipsByName`` have those that it inherits, too.
   public var entity: EntityDescription {
     engine.hierarchy(ofSource: isSource)?[reference.entity]
       ?? EntityDescription(name: reference.entity)
+  }
+
+  /// The attributes that the object has values of, inherited ones among them: Core Data's
+  /// `entity.attributesByName`, without transient ones, which no store has.
+  public var attributesByName: [String: AttributeDescription] { byName(\.attribute) }
+
+  /// The relationships of the object, inherited ones among them: Core Data's
+  /// `entity.relationshipsByName`, without transient ones.
+  public var relationshipsByName: [String: RelationshipDescription] { byName(\.relationship) }
+
+  private func byName<Description>(
+    _ kind: KeyPath<PropertyDescription, Description?>
+  ) -> [String: Description] {
+    let declared = engine.hierarchy(ofSource: isSource)?.properties(of: reference.entity) ?? []
+    return Dictionary(
+      declared.filter(\.property.isStored).compactMap { declared in
+        declared.property[keyPath: kind].map { (declared.property.name, $0) }
+      }, uniquingKeysWith: { first, _ in first })
   }
 
   /// What the object is known by.

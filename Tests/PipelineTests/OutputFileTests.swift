@@ -1,0 +1,106 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+/// A mistyped name must not cost a store.
+@Suite struct `A file that a command writes by name` {
+  /// The words of each such command, but for the name.
+  enum Kind: String, CaseIterable {
+    case plan, html, json, junit, rehearsal
+
+    func words(_ folder: PipelineFolder) -> [String] {
+      switch self {
+      case .plan: ["plan", folder.url.path, "--samples", "0", "--out"]
+      case .html, .json, .junit: ["report", folder.url.path, "--format", rawValue, "--output"]
+      case .rehearsal:
+        [
+          "rehearse", folder.path("Orders.xcdatamodeld"), "--mapping",
+          folder.path("orders.mapping.yaml"), "--stores", folder.path("stores"), "--junit",
+        ]
+      }
+    }
+  }
+
+  private func folder() throws -> PipelineFolder {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    return folder
+  }
+
+  @Test(arguments: Kind.allCases)
+  func `takes the place of an earlier one`(kind: Kind) throws {
+    let folder = try folder()
+    let words = kind.words(folder) + [folder.path("out")]
+    for _ in 0..<2 {
+      let run = try Godwit.run(words)
+      #expect(run.status == 0, "\(run.messages)")
+    }
+    #expect(try !folder.bytes("out").isEmpty)
+  }
+
+  @Test(arguments: Kind.allCases)
+  func `takes the place of nothing else`(kind: Kind) throws {
+    let folder = try folder()
+    try Data("# mine".utf8).write(to: URL(fileURLWithPath: folder.path("notes.md")))
+    try FileManager.default.createSymbolicLink(
+      atPath: folder.path("link"), withDestinationPath: folder.path("nowhere"))
+    for name in ["stores/a.sqlite", "notes.md"] {
+      let before = try folder.bytes(name)
+      let run = try Godwit.run(kind.words(folder) + [folder.path(name)])
+      #expect(run.status == 73)
+      #expect(run.messages.contains("\(folder.path(name)) is not a"), "\(run.messages)")
+      #expect(try folder.bytes(name) == before)
+    }
+    #expect(try Godwit.run(kind.words(folder) + [folder.path("link")]).status == 73)
+    #expect(!FileManager.default.fileExists(atPath: folder.path("nowhere")))
+  }
+
+  @Test func `of a pipeline's key report is not put over another file, which a warning says`()
+    throws
+  {
+    let keys = "report: { html: page.html, metrics: godwit.prom }"
+    let folder = try PipelineFolder.orders(["a"], keys)
+    try Data("<!DOCTYPE html><title>mine</title>".utf8).write(
+      to: URL(fileURLWithPath: folder.path("page.html")))
+    for _ in 0..<2 {
+      let run = try Godwit.run(folder)
+      #expect(run.status == 0)
+      #expect(run.messages.contains("page.html is not a report"), "\(run.messages)")
+      #expect(!run.messages.contains("godwit.prom"), "\(run.messages)")
+    }
+    #expect(
+      String(decoding: try folder.bytes("page.html"), as: UTF8.self).hasSuffix("mine</title>"))
+    #expect(try folder.bytes("godwit.prom").starts(with: Data("# HELP".utf8)))
+  }
+
+  @Test(arguments: ["New.cdm", "New.xcmappingmodel", "New.xcmappingmodel/"])
+  func `has no name of a form that is not written`(name: String) throws {
+    let folder = try PipelineFolder("total-cost")
+    let bundle = folder.path("Orders.xcdatamodeld")
+    let commands = [
+      ["new", bundle + ":Orders", bundle], ["infer", bundle + ":Orders", bundle],
+      ["convert", folder.path("orders.mapping.yaml")],
+    ]
+    for words in commands {
+      let run = try Godwit.run(["mapping"] + words + ["--output", folder.path(name)])
+      #expect(run.status == 64)
+      #expect(run.messages.contains("New.mapping.yaml"), "\(run.messages)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: folder.path(name)))
+  }
+
+  @Test func `of a new mapping model says what is left to write, and so does the command`() throws {
+    let folder = try PipelineFolder("recipes-ingredients")
+    let bundle = folder.path("../../Fixtures/Recipes.xcdatamodeld")
+    let file = folder.path("new.mapping.yaml")
+    let pair = [bundle + ":Recipes", bundle + ":Recipes 2 M"]
+    let run = try Godwit.run(["mapping", "new"] + pair + ["-o", file])
+    let gap = "the source entity Ingredient has no destination: its objects are dropped"
+    #expect(run.status == 0 && run.messages.contains("to write: \(gap)"), "\(run.messages)")
+    let text = String(decoding: try folder.bytes("new.mapping.yaml"), as: UTF8.self)
+    #expect(text.hasPrefix("# yaml-language-server") && text.contains("#   \(gap)\n"))
+    let check = try Godwit.run(["mapping", "check", file] + pair)
+    #expect(check.status == 0)
+    #expect(check.output.contains("warning uncovered-source in Ingredient"), "\(check.output)")
+  }
+}
