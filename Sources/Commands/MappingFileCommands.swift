@@ -2,6 +2,7 @@ import ArgumentParser
 import GodwitDurableFiles
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import SystemPackage
 
 extension MappingCommand {
@@ -79,8 +80,9 @@ extension ModelPair {
 
 /// A file that a command makes and never overwrites.
 enum NewFile {
-  /// - Throws: `DurabilityError`: already there, or not to be made.
+  /// - Throws: `DurabilityError`: already there, or not to be made; `PlaceError` for a part of a store.
   static func write(_ text: String, to path: String) throws {
+    try NewFilePlace(FilePath(path)).check()
     try DurableFile.create(
       Array(text.utf8), at: FilePath(path).resolvingFolders,
       permissions: [.ownerReadWrite, .groupRead, .otherRead])

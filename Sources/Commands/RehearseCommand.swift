@@ -197,9 +197,7 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     if let junit {
       let report = rehearsal.report(of: stores, exitCode: Int(status.rawValue))
-      try DurableFile.write(
-        Array(JUnitReport(report).text().utf8), to: FilePath(junit).resolvingFolders,
-        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+      try ReportFile.write(JUnitReport(report).text(), to: FilePath(junit))
     }
     if status != .success { throw status.exit }
   }

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
 import SystemPackage
@@ -42,9 +41,7 @@ struct ReportCommand: ParsableCommand {
       case .junit: JUnitReport(report).text()
       }
     guard let output else { return Output.result(text: String(text.dropLast())) }
-    try DurableFile.write(
-      Array(text.utf8), to: FilePath(output).resolvingFolders,
-      permissions: [.ownerReadWrite, .groupRead, .otherRead])
+    try ReportFile.write(text, to: FilePath(output))
   }
 
   /// The same text as of the whole value. A value is several times as large while it is encoded, so

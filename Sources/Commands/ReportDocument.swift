@@ -1,7 +1,21 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitLedger
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitReport
+import SystemPackage
+
+/// A text that takes the place of an earlier one: a report of any form.
+enum ReportFile {
+  /// - Throws: `DurabilityError`: not to be made; `PlaceError` for a database or a part of a store.
+  static func write(_ text: String, to path: FilePath) throws {
+    try NewFilePlace(path).checkForText()
+    try DurableFile.write(
+      Array(text.utf8), to: path.resolvingFolders,
+      permissions: [.ownerReadWrite, .groupRead, .otherRead])
+  }
+}
 
 /// The page of a run, with what changed between the version that most stores had and the destination.
 enum ReportDocument {

@@ -1,5 +1,4 @@
 import Foundation
-import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
 import GodwitReport
@@ -63,9 +62,7 @@ struct RunOutputs {
 
   private static func write(_ text: String, to path: FilePath) -> [String] {
     do {
-      try DurableFile.write(
-        Array(text.utf8), to: path.resolvingFolders,
-        permissions: [.ownerReadWrite, .groupRead, .otherRead])
+      try ReportFile.write(text, to: path)
       return []
     } catch {
       return ["\(path) could not be written: \(error)"]

@@ -44,6 +44,7 @@ package struct PlannedStores: Codable, Sendable, Equatable {
   }
 
   package func write(to file: FilePath) throws {
+    try NewFilePlace(file).checkForText()
     try DurableFile.write(Array((JSONLine.text(of: self) + "\n").utf8), to: file)
   }
 
