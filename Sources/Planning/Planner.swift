@@ -228,6 +228,6 @@ extension Reason {
   init(refusal: Refusal) {
     self.init(
       reason: refusal.reason.rawValue, entity: refusal.entity.rawValue,
-      property: refusal.property, message: refusal.message + " " + refusal.advice)
+      property: refusal.property, message: refusal.text)
   }
 }
