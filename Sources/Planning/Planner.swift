@@ -169,10 +169,8 @@ package struct Planner: Sendable {
       throw PlanError.noDestination(models: request.models.map(\.name))
     }
     // A store of one configuration goes on holding that configuration's entities.
-    if let configuration = found.configuration,
-      let members = version.model.configurations[configuration]
-    {
-      return try EntityHierarchy(version.model.restricted(to: Set(members)))
+    if let members = try found.members(in: version) {
+      return try EntityHierarchy(version.model.restricted(to: members))
     }
     return try version.hierarchy()
   }
