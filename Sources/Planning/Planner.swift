@@ -93,7 +93,7 @@ package struct Planner: Sendable {
           + "--no-infer forbids that.")
       known.notes += mapped.notes
     }
-    return accepted(
+    return try accepted(
       try PlanMaker(
         request: request, found: known, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
@@ -130,7 +130,12 @@ package struct Planner: Sendable {
   }
 
   /// A plan whose losses the request allows.
-  private func accepted(_ plan: MigrationPlan, _ request: MigrationRequest) -> PlanOutcome {
+  ///
+  /// - Throws: `ModelError`.
+  private func accepted(
+    _ plan: MigrationPlan, _ request: MigrationRequest
+  ) throws -> PlanOutcome {
+    try DefaultCheck(plan: plan, request: request).check()
     let refusals = request.losses.refusals(of: plan.losses)
     return refusals.isEmpty ? .migrate(plan) : .refused(code: LossPolicy.refusalCode, refusals)
   }
@@ -152,7 +157,7 @@ package struct Planner: Sendable {
       inference: inference,
       census: try StoreCensus(binding, shardBytes: request.undividedBytes))
     try requireKnownRows(context, binding, request)
-    return accepted(
+    return try accepted(
       try MappedPlanMaker(
         maker: PlanMaker(
           request: request, found: found, context: context, binding: binding,
