@@ -47,7 +47,7 @@ struct DifferenceRecord: Encodable {
       }
     } else {
       lines.append("Not lightweight (Core Data 134190):")
-      lines += reasons.map { "  \($0.place): \($0.message) \($0.advice)" }
+      lines += reasons.map { "  \($0.place): \($0.text)" }
     }
     lines += losses.map { "lost: \($0.message)" }
     return lines

@@ -37,7 +37,7 @@ struct MappingCommand: ParsableCommand {
       let inference = try ModelPair(source, destination).inference
       for note in inference.notes { Output.say("note: \(note.message)") }
       guard inference.isPossible else {
-        for refusal in inference.refusals { Output.say("\(refusal.message) \(refusal.advice)") }
+        for refusal in inference.refusals { Output.say("\(refusal.place): \(refusal.text)") }
         if json { Output.result(json: InferenceLine(inference)) }
         throw ExitStatus.badInput.exit
       }

@@ -1,5 +1,6 @@
 import GodwitDurableFiles
 import GodwitFleet
+import GodwitPersistentStore
 import SystemPackage
 
 /// A file that a command writes each time anew, such as a report. It takes the place of an earlier one
@@ -44,12 +45,14 @@ struct OutputFile {
 
   /// Looks at what is there, before any work is done.
   ///
-  /// - Throws: `CommandError` where something else lies there; `DurabilityError`.
+  /// - Throws: `CommandError` where something else lies there; `PlaceError` for a part of a store;
+  ///   `DurabilityError`.
   init(_ path: String, _ kind: Kind) throws { try self.init(FilePath(path), kind) }
 
   init(_ path: FilePath, _ kind: Kind) throws {
     self.path = path.resolvingFolders
     self.kind = kind
+    try NewFilePlace(path).check()
     _ = try isThere()
   }
 
@@ -84,8 +87,9 @@ struct OutputFile {
 
 /// A file that a command makes and never overwrites.
 enum NewFile {
-  /// - Throws: `DurabilityError`: already there, or not to be made.
+  /// - Throws: `DurabilityError`: already there, or not to be made; `PlaceError` for a part of a store.
   static func write(_ text: String, to path: String) throws {
+    try NewFilePlace(FilePath(path)).check()
     try DurableFile.create(
       Array(text.utf8), at: FilePath(path).resolvingFolders,
       permissions: [.ownerReadWrite, .groupRead, .otherRead])

@@ -46,7 +46,10 @@ struct PlanCommand: AsyncParsableCommand {
     let report = ResultReport(arguments, isPlan: true)
     let result: MigrationResult
     do {
-      result = await DryRun(try arguments.request(snapshotFolder: "")).run()
+      result = await DryRun(
+        try arguments.request(snapshotFolder: ""), directory: arguments.runDirectoryPath,
+        uriTable: arguments.uriTable.map { FilePath($0) }
+      ).run()
     } catch {
       result = ResultReport.failure(of: arguments.store, error)
     }

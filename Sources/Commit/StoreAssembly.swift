@@ -262,7 +262,8 @@ extension StoreAssembly {
 
   private func carry(
     _ table: String, _ columns: [String], from source: String, expressions: [String],
-    in file: Connection, _ schema: inout SchemaWriter, _ rows: inout RowCounter
+    rowIDName: String? = nil, in file: Connection, _ schema: inout SchemaWriter,
+    _ rows: inout RowCounter
   ) throws {
     guard columns.count == expressions.count else {
       throw CommitError.unusablePlan("\(table) is carried from another number of columns")
@@ -273,7 +274,11 @@ extension StoreAssembly {
       try schema.drop(index)
     }
     if !isWhole { try schema.dropIndexes(of: table) }
-    try file.execute(sql)
+    try file.execute(
+      try !isWhole || rowIDName.map { try !Transfer.numbersEqually(source, $0, in: file) } ?? false
+        ? Transfer.statement(
+          into: table, columns, from: source, expressions: expressions, rowIDName: rowIDName,
+          in: file) : sql)
     try rows.add(count: file.changes)
   }
 
@@ -282,8 +287,8 @@ extension StoreAssembly {
     _ rows: inout RowCounter
   ) throws {
     try carry(
-      table.name, table.columns, from: table.name, expressions: table.expressions, in: file,
-      &schema, &rows)
+      table.name, table.columns, from: table.name, expressions: table.expressions,
+      rowIDName: table.rowIDName, in: file, &schema, &rows)
     // AUTOINCREMENT: numbers of deleted rows must not be given out again.
     let hasSequences = try file.rows(
       "SELECT 1 FROM src.sqlite_master WHERE name = 'sqlite_sequence'")

@@ -173,6 +173,8 @@ extension StoreSwap {
       journal.removed = try ObsoleteExternalData(plan).names(
         in: source.externalDataFolder, assembled: assembled)
     }
+    // Another store of the same stem may refer to what this one no longer does.
+    if !journal.removed.isEmpty, try !source.sharers().isEmpty { journal.removed = [] }
     journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
     try journal.write(in: run)
     try steps.goForward(&journal, &lock)

@@ -12,10 +12,21 @@ enum Transfer {
   ///
   /// `SELECT *` only where the expressions are the source's columns, all of them and in order:
   /// the names may differ.
+  ///
+  /// - Parameter rowIDName: Gives every row the row id that it has in the source, under this name; nil
+  ///   where a column is the row id or nothing can refer to it.
   static func statement(
     into table: String, _ columns: [String], from source: String, expressions: [String],
-    in file: Connection
+    rowIDName: String? = nil, in file: Connection
   ) throws -> String {
+    if let key = rowIDName.map(quoted) {
+      return """
+        INSERT INTO main.\(quoted(table)) (\(([key] + columns.map(quoted)).joined(separator: ", ")))
+        SELECT \(([key] + expressions).joined(separator: ", "))
+          FROM src.\(quoted(source))
+         ORDER BY \(key)
+        """
+    }
     let all = try columnNames(of: source, in: "src", file)
     let own = try columnNames(of: table, in: "main", file)
     guard !all.isEmpty else {
@@ -44,6 +55,26 @@ enum Transfer {
       if !given.contains(index.shape) { try drop(index.name) }
     }
     return try usesRawRecords(sql, in: file)
+  }
+
+  /// Whether rows that are numbered anew, or carried by a column that is the row id, have the same row
+  /// ids as in the source.
+  static func numbersEqually(
+    _ source: String, _ rowIDName: String, in file: Connection
+  ) throws -> Bool {
+    let hasOwnColumn = try file.rows(
+      """
+      SELECT 1 FROM pragma_table_xinfo(?1, 'src')
+       WHERE pk > 0 AND NOT EXISTS (
+               SELECT 1 FROM pragma_index_list(?1, 'src') WHERE origin = 'pk')
+      """, [.text(source)])
+    if !hasOwnColumn.isEmpty { return true }
+    let key = quoted(rowIDName)
+    let row = try file.rows(
+      "SELECT ifnull(max(\(key)), 0) = count(*) AND ifnull(min(\(key)), 1) = 1 "
+        + "FROM src.\(quoted(source))"
+    ).first
+    return row?.first == .integer(1)
   }
 
   /// True when the program of a statement moves records without looking into them.

@@ -1,6 +1,6 @@
 private import CLinux
 private import Glibc
-internal import SystemPackage
+package import SystemPackage
 
 /// Runs a call of swift-system and reports its error with the call's name and the path.
 func failing<Result>(_ call: String, _ path: FilePath, _ body: () throws -> Result) throws
@@ -29,7 +29,7 @@ func calling<Result: SignedInteger>(
 
 extension FilePath {
   /// The folder that has this name in it; `.` for a name alone.
-  var folder: FilePath {
+  package var folder: FilePath {
     let folder = removingLastComponent()
     return folder.isEmpty ? "." : folder
   }

@@ -1,4 +1,5 @@
 import GodwitDurableFiles
+import GodwitPersistentStore
 import SystemPackage
 
 /// Puts a generated store where a user asked for it, whole or not at all.
@@ -11,7 +12,7 @@ package struct FixtureFile {
   /// and write-ahead log first, so that whoever sees the store sees all of it.
   ///
   /// - Throws: ``FixtureError/alreadyThere(path:)`` where one of the store's files exists;
-  ///   `DurabilityError` where the folder cannot be written.
+  ///   `PlaceError` for a name that belongs to another store; `DurabilityError` where the folder cannot be written.
   package func write(to path: String) throws -> StoreReport {
     let path = FilePath(path).resolvingFolders
     guard let name = path.lastComponent, let stem = path.stem else {
@@ -22,6 +23,7 @@ package struct FixtureFile {
     guard try FileKind(following: folder) == .folder else {
       throw FixtureError.notWritable(path: path.string, reason: "\(folder) is not a folder")
     }
+    try NewFilePlace(path).checkForStore()
     let support = FilePath.Component(".\(stem)_SUPPORT") ?? name
     let files = ["", "-wal", "-shm", "-journal"].map { FilePath(path.string + $0) }
     for file in files + [folder.appending(support)] {

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPlanning
 import GodwitSQLite
@@ -10,8 +11,19 @@ import SystemPackage
 /// folder, gone afterwards.
 package struct DryRun: Sendable {
   package let request: MigrationRequest
+  private let directory: RunDirectory?
+  private let uriTable: FilePath?
 
-  package init(_ request: MigrationRequest) { self.request = request.resolvingFolders }
+  /// - Parameters:
+  ///   - directory: The run directory that the run would have; nil for one that nobody has chosen.
+  ///   - uriTable: Where its table of object URIs would go, if one is wanted.
+  package init(
+    _ request: MigrationRequest, directory: FilePath? = nil, uriTable: FilePath? = nil
+  ) {
+    self.request = request.resolvingFolders
+    self.directory = directory.map { RunDirectory($0.resolvingFolders) }
+    self.uriTable = uriTable?.resolvingFolders
+  }
 
   package func run() async -> MigrationResult {
     let start = ContinuousClock.now
@@ -33,7 +45,7 @@ package struct DryRun: Sendable {
   }
 
   private func rehearse(_ request: MigrationRequest) throws -> MigrationResult {
-    try StoreRun.checkPaths(request)
+    try StoreRun.checkPaths(request, directory, uriTable: uriTable)
     let earlier = try EarlierOutput(request)
     let place = FilePath(FileManager.default.temporaryDirectory.path)
     let folder = (place.resolved ?? place)

@@ -126,6 +126,7 @@ package enum RetryPolicy {
     case let error as LedgerError:
       if case .noRun = error { return Judgement(.usage, "usage", "\(error)") }
       return Judgement(.configuration, "ledger", "\(error)")
+    case is PlaceError: return Judgement(.cannotCreateOutput, "output", "\(error)")
     case let error as DurabilityError: return judgement(of: error)
     case let error as CheckpointError: return judgement(of: error)
     case let error as CommitError: return judgement(of: error)

@@ -111,12 +111,29 @@ package struct StoreRun: Sendable {
 
   /// What can be said before the store is opened.
   func checkPaths() throws {
-    try Self.checkPaths(request)
-    if let table = settings.uriTable { try URITablePlace(table).check(request, directory) }
+    try Self.checkPaths(request, directory, uriTable: settings.uriTable)
+  }
+
+  /// - Parameter directory: Where the run works; nil where it leaves no traces.
+  static func checkPaths(
+    _ request: MigrationRequest, _ directory: RunDirectory?, uriTable: FilePath?
+  ) throws {
+    try checkPaths(request)
+    guard let directory else { return }
+    do {
+      try NewFilePlace(directory.path, beside: request.stores).check()
+    } catch let error as PlaceError {
+      throw FleetError.runDirectory(path: directory.path.string, message: error.reason)
+    }
+    if let output = request.output, directory.holds(output) {
+      throw FleetError.runDirectory(
+        path: directory.path.string, message: "it is removed at the end, and the output lies in it")
+    }
+    if let uriTable { try URITablePlace(uriTable).check(request, directory) }
   }
 
   /// What can be said without opening anything.
-  static func checkPaths(_ request: MigrationRequest) throws {
+  private static func checkPaths(_ request: MigrationRequest) throws {
     guard try FileKind(at: request.store) != .none else {
       throw FleetError.noStore(path: request.store.string)
     }
@@ -124,15 +141,27 @@ package struct StoreRun: Sendable {
     if let output = request.output {
       let folder = output.removingLastComponent()
       let path = folder.isEmpty ? FilePath(".") : folder
-      if try FileKind(at: output) == .none { try StoreFiles(output).checkKinds() }
       guard try FileKind(following: path) == .folder else {
         throw FleetError.noFolder(path: path.string)
       }
+      try NewFilePlace(output, beside: [request.store]).checkForStore()
+      if try FileKind(at: output) == .none { try StoreFiles(output).checkKinds() }
     }
   }
 }
 
+extension RunDirectory {
+  /// Whether a path lies in the directory, which must be there for that.
+  func holds(_ other: FilePath) -> Bool {
+    guard let own = path.resolved, let folder = other.folder.resolved else { return false }
+    return folder.starts(with: own)
+  }
+}
+
 extension MigrationRequest {
+  /// The store, and the one that the output becomes.
+  var stores: [FilePath] { [store] + (output.map { [$0] } ?? []) }
+
   /// The same request, whose paths have no symbolic link among their folders: from here on nothing
   /// is opened through one.
   var resolvingFolders: MigrationRequest {

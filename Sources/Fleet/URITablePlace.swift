@@ -19,15 +19,17 @@ struct URITablePlace {
     else {
       throw refusal("its folder does not exist")
     }
-    let own = path.lexicallyNormalized()
-    let stores = [request.store, request.output].compactMap { $0 }.flatMap { store in
-      let files = StoreFiles(store)
-      return [files.store, files.wal, files.shm, files.journal]
-    }
-    guard !stores.contains(where: { $0.lexicallyNormalized() == own }) else {
+    let place = path.lexicallyNormalized().resolvingFolders
+    guard !request.stores.contains(where: { $0.lexicallyNormalized().isSamePlace(as: place) })
+    else {
       throw refusal("the store itself goes there")
     }
-    guard !own.starts(with: directory.path.lexicallyNormalized()) else {
+    do {
+      try NewFilePlace(path, beside: request.stores).check()
+    } catch let error as PlaceError {
+      throw refusal(error.reason)
+    }
+    guard !directory.holds(path) else {
       throw refusal("the run directory is removed at the end")
     }
     switch try FileKind(at: path) {

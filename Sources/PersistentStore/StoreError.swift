@@ -17,6 +17,8 @@ package enum StoreError: Error, Sendable, Equatable {
   case notSQLite(FilePath, mayBeEncrypted: Bool)
   /// The 100-byte header of an SQLite file says something impossible.
   case impossibleHeader(FilePath, reason: String)
+  /// A sound database whose texts are UTF-16. Core Data writes UTF-8 only.
+  case utf16(FilePath)
   /// The header counts more pages than the file has.
   case truncated(FilePath, expectedBytes: Int64, foundBytes: Int64)
   /// SQLite cannot make sense of the file.
@@ -40,7 +42,7 @@ extension StoreError {
   package var code: Int {
     switch self {
     case .notFound, .unusualFile, .superJournal, .empty, .notSQLite, .impossibleHeader,
-      .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
+      .utf16, .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
       134_080
     case .truncated, .damaged: 134_150
     case .modelCache: 134_130
@@ -100,6 +102,9 @@ extension StoreError: CustomStringConvertible {
         : "\(path) is not an SQLite file. Give a Core Data store of the SQLite type."
     case .impossibleHeader(let path, let reason):
       "\(path) has a damaged file header: \(reason). \(Self.rescue)"
+    case .utf16(let path):
+      "The texts of \(path) are UTF-16, and those of Core Data's stores are UTF-8. Make a copy in UTF-8, "
+        + "with `sqlite3 \(path) .dump | sqlite3 COPY`, and give that."
     case .truncated(let path, let expected, let found):
       "\(path) is truncated: it has \(found) bytes and its header counts \(expected). "
         + Self.rescue

@@ -10,6 +10,8 @@ package enum PlanError: Error, Sendable {
   case noDestination(models: [String])
   /// A mapping model says nothing of its versions and fits several steps of a chain.
   case ambiguousMapping(file: String, steps: [String])
+  /// The store has the entities of several configurations, which differ in the destination.
+  case ambiguousConfiguration([String], version: String)
   /// The store breaks rules that Core Data's own stores keep.
   case damaged(store: String, [StoreFinding])
   /// The store uses something that cannot be carried faithfully.
@@ -21,7 +23,7 @@ extension PlanError {
   package var code: Int? {
     switch self {
     case .missingSourceModel: 134_130
-    case .noDestination, .ambiguousMapping: nil
+    case .noDestination, .ambiguousMapping, .ambiguousConfiguration: nil
     case .damaged: 134_150
     case .unsupported: 134_110
     }
@@ -30,7 +32,7 @@ extension PlanError {
   package var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing
-    case .noDestination, .ambiguousMapping: []
+    case .noDestination, .ambiguousMapping, .ambiguousConfiguration: []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
     }
@@ -61,6 +63,10 @@ extension PlanError: CustomStringConvertible {
         + " and does not say which it is for: it has no version hashes, and names no two of the "
         + "models given. Give the versions that it was made for, or write source-model and "
         + "destination-model into it."
+    case .ambiguousConfiguration(let names, let version):
+      "The store has the entities of the configurations \(names.joined(separator: " and ")), which "
+        + "differ in \(version), and no store says of which one it is. Remove the others from a copy "
+        + "of the source version, and give that with --models: version hashes stay the same."
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")

@@ -94,7 +94,7 @@ package struct Planner: Sendable {
           + "--no-infer forbids that.")
       known.notes += mapped.notes
     }
-    return accepted(
+    return try accepted(
       try PlanMaker(
         request: request, found: known, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
@@ -131,9 +131,12 @@ package struct Planner: Sendable {
   }
 
   /// A plan whose losses the request allows.
+  ///
+  /// - Throws: `ModelError`.
   private func accepted(
     _ plan: MigrationPlan, _ request: MigrationRequest, isGuarded: Bool = false
-  ) -> PlanOutcome {
+  ) throws -> PlanOutcome {
+    try DefaultCheck(plan: plan, request: request).check()
     let refusals =
       isGuarded
       ? plan.losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
@@ -158,7 +161,7 @@ package struct Planner: Sendable {
       inference: inference,
       census: try StoreCensus(binding, shardBytes: request.undividedBytes))
     try requireOwners(of: context.census, request)
-    return accepted(
+    return try accepted(
       try MappedPlanMaker(
         maker: PlanMaker(
           request: request, found: found, context: context, binding: binding,
@@ -175,10 +178,8 @@ package struct Planner: Sendable {
       throw PlanError.noDestination(models: request.models.map(\.name))
     }
     // A store of one configuration goes on holding that configuration's entities.
-    if let configuration = found.configuration,
-      let members = version.model.configurations[configuration]
-    {
-      return try EntityHierarchy(version.model.restricted(to: Set(members)))
+    if let members = try found.members(in: version) {
+      return try EntityHierarchy(version.model.restricted(to: members))
     }
     return try version.hierarchy()
   }
@@ -233,6 +234,6 @@ extension Reason {
   init(refusal: Refusal) {
     self.init(
       reason: refusal.reason.rawValue, entity: refusal.entity.rawValue,
-      property: refusal.property, message: refusal.message + " " + refusal.advice)
+      property: refusal.property, message: refusal.text)
   }
 }

@@ -1,6 +1,22 @@
 import GodwitObjectModel
 import GodwitPersistentStore
 
+extension SourceModelSearch.Found {
+  /// The entities of a store of ``configuration`` in another version; nil for all.
+  ///
+  /// - Throws: ``PlanError/ambiguousConfiguration(_:version:)`` where the store may be of another
+  ///   configuration, which has other entities there: no store says of which one it is.
+  func members(in version: ModelVersion) throws -> Set<EntityName>? {
+    guard let configuration else { return nil }
+    let names = [configuration] + alternatives
+    let members = names.map { version.model.configurations[$0].map { Set($0) } }
+    guard members.allSatisfy({ $0 == members[0] }) else {
+      throw PlanError.ambiguousConfiguration(names, version: version.name)
+    }
+    return members[0]
+  }
+}
+
 /// Finds the model that a store was written under.
 ///
 /// Source: `core-data-migration.md` §1.3 (3) and §6.2.
@@ -10,6 +26,8 @@ struct SourceModelSearch {
     var versionName: String?
     /// The configuration whose entities the store holds, where it does not hold all.
     var configuration: String?
+    /// Further configurations of the same entities.
+    var alternatives: [String] = []
     /// Where a given model and the store's own differ in parts that no hash covers.
     var notes: [String]
   }
@@ -68,13 +86,13 @@ struct SourceModelSearch {
     guard names.isStrictSubset(of: Set(computed.keys)),
       names.allSatisfy({ computed[$0] == hashes[$0] })
     else { return nil }
-    let configuration = model.configurations.keys.sorted().first {
+    let configurations = model.configurations.keys.sorted().filter {
       Set(model.configurations[$0] ?? []) == names
     }
-    guard let configuration else { return nil }
+    guard let configuration = configurations.first else { return nil }
     return Found(
       hierarchy: try EntityHierarchy(model.restricted(to: names)), versionName: nil,
-      configuration: configuration, notes: [])
+      configuration: configuration, alternatives: Array(configurations.dropFirst()), notes: [])
   }
 
   /// The entities in which the given version with the fewest differences differs.

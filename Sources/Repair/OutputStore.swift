@@ -135,7 +135,13 @@ struct OutputStore {
       return nil
     }
     for statement in statements { try connection.execute(statement) }
-    let listed = columns.map { quoted($0.name) }.joined(separator: ", ")
+    // Rows of other tables may refer to row ids.
+    let shape = try connection.shape(of: table.name)
+    let rowIDName = ["rowid", "_rowid_", "oid"].first { name in
+      shape?.isWithoutRowID == false && !columns.contains { $0.name.columnKey == name.columnKey }
+    }
+    let listed = ([rowIDName].compactMap { $0 } + columns.map(\.name)).map(quoted)
+      .joined(separator: ", ")
     try connection.execute(
       "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
         + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")

@@ -21,7 +21,7 @@ package struct StoreRepair {
   /// - Throws: ``RepairError``; `StoreError`, `DurabilityError` and `SQLiteError` for what has
   ///   nothing to do with the damage.
   package func run() throws -> RepairReport {
-    let place = try OutputPlace(output)
+    let place = try OutputPlace(output, source: source)
     defer { place.removeDraft() }
     let salvage = try StoreSalvage(source, models: models, in: place.draft)
     let template = try template(salvage.model.hierarchy, in: place.draft)
@@ -103,11 +103,12 @@ struct OutputPlace {
   /// by.
   let file: FilePath
 
-  init(_ path: FilePath) throws {
+  init(_ path: FilePath, source: FilePath) throws {
     let path = path.resolvingFolders
     guard let name = path.lastComponent else {
       throw RepairError.badOutput(path, reason: "it is not the name of a file")
     }
+    try NewFilePlace(path, beside: [source]).checkForStore()
     let parent = path.removingLastComponent()
     let folder = parent.isEmpty ? "." : parent
     guard try FileKind(following: folder) == .folder else {

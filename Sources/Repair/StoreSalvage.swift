@@ -46,6 +46,7 @@ final class StoreSalvage {
     guard let file = DamagedFile(privateCopy: image.path.string) else {
       throw RepairError.notADatabase(store)
     }
+    if let header = file.header { try FileHeader.requireNoUTF16(store, header, at: image.path) }
     self.file = file
     let schema = try SchemaSalvage(file)
     self.schema = schema

@@ -55,6 +55,17 @@ private final class StepCounter: Sendable {
     #expect(try FileMark(backup.externalDataFolder.appending(SwapFixture.obsolete)) != nil)
   }
 
+  // Recipes.db has the same support folder: it may refer to what the source no longer does.
+  @Test func `leaves the external data that another store may share`() throws {
+    let fixture = try SwapFixture(.settled)
+    let other = fixture.source.removingLastComponent().appending("Recipes.db")
+    try FileManager.default.copyItem(atPath: fixture.source.string, toPath: other.string)
+    let journal = try fixture.swap.commit(try fixture.assemble())
+    #expect(journal.removed == [])
+    let files = StoreFiles(other)
+    #expect(try FileMark(files.externalDataFolder.appending(SwapFixture.obsolete)) != nil)
+  }
+
   @Test(arguments: SwapFixture.Way.allCases)
   func `keeps the mode`(way: SwapFixture.Way) throws {
     let fixture = try SwapFixture(way)

@@ -399,23 +399,27 @@ private struct NumericDraw {
       [0xC3], [0x61, 0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0xE2, 0x82],
       [0xFF, 0x41], [0xF0, 0x80, 0x80, 0x80, 0x42], [0xE0, 0x9F, 0xBF], [0x80],
     ] as [[UInt8]])
-  func `repairs texts that are no UTF-8 before it changes them`(bytes: [UInt8]) throws {
-    let repaired = String(decoding: bytes, as: UTF8.self)
-    for (text, expected) in [
-      ("uppercase:($source.text)", SQLiteValue.text(repaired.uppercased())),
-      ("lowercase:($source.text)", .text(repaired.lowercased())),
-      ("length:($source.text)", .integer(Int64(repaired.utf16.count))),
-    ] {
+  func `finds no value in a text that is not UTF-8, and copies it as it is`(bytes: [UInt8]) throws {
+    func evaluate(_ text: String) throws -> [UInt8]? {
       let compiled = try #require(
         CompiledExpression(
           try ValueExpression(parsing: text), for: text.hasPrefix("length") ? .integer64 : .string,
           column: { $0 == "text" ? .init(place: 0, type: .string) : nil }))
-      let found = try bytes.withUnsafeBytes { buffer in
+      return try bytes.withUnsafeBytes { buffer in
         try withUnsafePointer(to: RawValue.text(buffer.baseAddress, count: buffer.count)) {
-          SQLiteValue(try compiled.evaluate($0))
+          Array(try compiled.evaluate($0).buffer)
         }
       }
-      #expect(found == expected)
+    }
+    for text in ["uppercase:($source.text)", "lowercase:($source.text)", "length:($source.text)"] {
+      #expect(throws: EvaluationProblem.unexpectedStorage(.string)) { try evaluate(text) }
+    }
+    #expect(try evaluate("$source.text") == bytes)
+    bytes.withUnsafeBytes { buffer in
+      #expect(throws: EvaluationProblem.unexpectedStorage(.string)) {
+        try ExpressionValue(
+          stored: RawValue.text(buffer.baseAddress, count: buffer.count), as: .string)
+      }
     }
   }
 

@@ -180,7 +180,9 @@ struct Change: Sendable, CustomStringConvertible {
     #expect(mapping.notes.map(\.kind) == change.notes)
     #expect(mapping.isPossible == change.refusals.isEmpty)
     for refusal in mapping.refusals + mapping.rowConditions.map(\.refusal) {
-      #expect(!refusal.message.isEmpty && refusal.advice.hasSuffix("."))
+      #expect(!refusal.message.isEmpty && !refusal.message.hasSuffix("."))
+      #expect(refusal.advice.hasSuffix("."))
+      #expect(refusal.text == "\(refusal.message). \(refusal.advice)")
     }
   }
 

@@ -139,6 +139,7 @@ import Testing
             e: { value: "$source.e", user-info: { why: because } }
           relationships:
             f: { along: $source.g }
+            h: { along: g.i }
           others: none
           user-info: { k: v, "": empty }
       """)
@@ -150,7 +151,11 @@ import Testing
         .init("d", .expression(.keyPath(base: .evaluatedObject, keys: [.key("automatic")]))),
         .init("e", .expression(.sourceKeyPath("e")), userInfo: ["why": "because"]),
       ])
-    #expect(entry.relationships == [.init("f", .along(.sourceKeyPath("g")))])
+    let path = ValueExpression.keyPath(base: .variable("source"), keys: [.key("g"), .key("i")])
+    #expect(
+      entry.relationships == [
+        .init("f", .along(.sourceKeyPath("g"))), .init("h", .along(path)),
+      ])
     #expect(entry.sourceHash == VersionHash(bytes: [UInt8](repeating: 0, count: 32)))
     #expect(try read(try document.text()) == document)
   }

@@ -230,6 +230,20 @@ import Testing
     }
   }
 
+  @Test(arguments: ["UTF-16le", "UTF-16be"])
+  func `is not called damaged for being in UTF-16`(encoding: String) throws {
+    let odd = folder.path.appending("odd.sqlite")
+    let connection = try Connection(path: odd.string, mode: .create)
+    try connection.execute(
+      "PRAGMA encoding = '\(encoding)'; CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY)")
+    try connection.close()
+    let error = try #require(throws: StoreError.self) {
+      try SourceStore(path: odd, snapshotFolder: snapshots.path)
+    }
+    #expect(error == .utf16(odd))
+    #expect(!error.isDamage && error.description.contains("UTF-8"))
+  }
+
   @Test func `tells a schema that cannot be parsed`() throws {
     let library = try makeLibrary()
     try library.execute(

@@ -50,4 +50,36 @@ import Testing
     #expect(before.count == 13)
     #expect(try added(folder, "stores/b.sqlite") == before)
   }
+
+  // The first and a later row are gone, so that the rows would get other numbers.
+  @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])
+  func `keep the row ids that others refer to`(way: [String]) throws {
+    let folder = try PipelineFolder("total-cost")
+    try folder.write(
+      "stores/a.sqlite", "Orders.xcdatamodeld/Orders",
+      """
+      CREATE TABLE foo (a); CREATE TABLE byName (name TEXT PRIMARY KEY);
+      CREATE TABLE hidden (rowid TEXT, a); CREATE TABLE own (id INTEGER PRIMARY KEY, a);
+      INSERT INTO foo VALUES (1), (2), (3), (4); DELETE FROM foo WHERE a IN (1, 3);
+      INSERT INTO byName VALUES ('c'), ('a'), ('b'); DELETE FROM byName WHERE name = 'a';
+      INSERT INTO hidden VALUES ('x', 1), ('y', 2), ('z', 3); DELETE FROM hidden WHERE a = 1;
+      INSERT INTO own VALUES (3, 'x'), (7, 'y')
+      """)
+    var words = [way[0], folder.path("stores/a.sqlite")]
+    words += ["--output", folder.path("stores/b.sqlite")]
+    words += ["--models", folder.path("Orders.xcdatamodeld")]
+    if way.last == "mapped" { words += ["--mapping", folder.path("orders.mapping.yaml")] }
+    if way.last == "inferred" { words += ["--losses", "allow"] }
+    let run = try Godwit.run(words)
+    #expect(run.status == 0, "\(run.messages)")
+    for (query, expected) in [
+      ("SELECT rowid, a FROM foo", ["2 2", "4 4"]),
+      ("SELECT rowid, name FROM byName ORDER BY 1", ["1 c", "3 b"]),
+      ("SELECT _rowid_, rowid FROM hidden", ["2 y", "3 z"]),
+      ("SELECT id, a FROM own", ["3 x", "7 y"]),
+    ] {
+      #expect(try folder.table("stores/a.sqlite", query) == expected)
+      #expect(try folder.table("stores/b.sqlite", query) == expected)
+    }
+  }
 }

@@ -61,6 +61,50 @@ import Testing
     }
   }
 
+  // SQLite would delete the new store, and Core Data find a file where it keeps a folder.
+  @Test(arguments: [
+    ["migrate", "--output", "a.sqlite-wal"], ["plan", "--output", "a.sqlite-journal"],
+    ["migrate", "--output", ".a_SUPPORT"], ["migrate", "--output", "a.db"],
+    ["plan", "--output", "a"], ["migrate", "--state", "a.sqlite-wal"],
+    ["migrate", "--state", ".a_SUPPORT"], ["plan", "--uri-table", ".a_SUPPORT"],
+    ["migrate", "--uri-table", "a.sqlite-shm"], ["repair", "--output", "a.sqlite-wal"],
+    ["repair", "--output", "a.db"], ["fixture", "--output", "a.sqlite-shm"],
+    ["fixture", "--output", "a.db"], ["infer", "--output", "a.sqlite-journal"],
+  ])
+  func `and its like put nothing where a store has its own files`(words: [String]) throws {
+    let folder = try folder()
+    let (store, model) = (folder.path("stores/a.sqlite"), folder.path("Orders.xcdatamodeld"))
+    let files = folder.storeFiles()
+    let option = [words[1], folder.path("stores/" + words[2])]
+    let run =
+      switch words[0] {
+      case "repair": try Godwit.run(["repair", store] + option)
+      case "fixture": try Godwit.run(["fixture", model] + option)
+      case "infer":
+        try Godwit.run(["mapping", "infer", model + ":Orders", model + ":Orders"] + option)
+      default:
+        try Godwit.run(
+          [words[0], store, "--models", model, "--mapping", folder.path("orders.mapping.yaml")]
+            + option)
+      }
+    #expect(run.status == 73, "\(run.output) \(run.messages)")
+    #expect(folder.storeFiles() == files)
+  }
+
+  @Test func `never goes into the run directory, which is removed`() throws {
+    let folder = try folder()
+    let state = folder.path("state")
+    try FileManager.default.createDirectory(
+      atPath: state, withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+    let run = try Godwit.run([
+      "migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Orders.xcdatamodeld"),
+      "--mapping", folder.path("orders.mapping.yaml"), "--state", state, "--output",
+      state + "/b.sqlite",
+    ])
+    #expect(run.status == 73, "\(run.output) \(run.messages)")
+  }
+
   @Test(arguments: Kind.allCases)
   func `again is done, and leaves the output and its folder as they are`(kind: Kind) throws {
     let folder = try folder()

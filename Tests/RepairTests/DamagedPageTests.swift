@@ -84,6 +84,16 @@ import Testing
     for (table, keys) in before { #expect(try patient.keys(of: table, in: patient.output) == keys) }
   }
 
+  @Test func `is refused as it is when its texts are UTF-16`() throws {
+    let patient = try Patient()
+    try FileManager.default.removeItem(atPath: patient.store)
+    let connection = try Connection(path: patient.store, mode: .create)
+    try connection.execute(
+      "PRAGMA encoding = 'UTF-16le'; CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY)")
+    try connection.close()
+    #expect(throws: StoreError.utf16(FilePath(patient.store))) { try patient.repair() }
+  }
+
   @Test func `does not bring deleted objects back`() throws {
     let patient = try Patient(rows: 200)
     try patient.sql("DELETE FROM ZSTEP WHERE Z_PK % 2 = 0 OR Z_PK > 100")

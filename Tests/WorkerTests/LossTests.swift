@@ -161,6 +161,35 @@ private func text(_ losses: [Loss]?) -> [String] {
     #expect(reasons.allSatisfy { $0.count == 1 && $0.primaryKeys == [3] })
   }
 
+  @Test func `say what becomes of values where the attribute becomes derived`() throws {
+    func model(_ name: PropertyDescription, _ count: PropertyDescription) -> [EntityDescription] {
+      [
+        entity("Dept", attribute("name"), count, toMany("emps", "Emp", inverse: "dept")),
+        entity("Emp", name, toOne("dept", "Dept", inverse: "emps")),
+      ]
+    }
+    func derived(_ name: String, _ type: AttributeType, _ expression: String)
+      -> PropertyDescription
+    {
+      .attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: name), type: type, derivationExpression: expression))
+    }
+    let fixture = try MigrationFixture(
+      from: model(attribute("n"), attribute("size", .integer32)),
+      to: model(
+        derived("n", .string, "dept.name"), derived("size", .integer32, "emps.@count")),
+      rows: """
+        INSERT INTO ZDEPT (Z_PK, Z_ENT, Z_OPT, ZNAME, ZSIZE) VALUES (1, 1, 1, 'D', 7);
+        INSERT INTO ZEMP (Z_PK, Z_ENT, Z_OPT, ZN, ZDEPT) VALUES (1, 2, 1, 'x', 1), (2, 2, 1, 'y', 1)
+        """)
+    #expect(
+      try fixture.plan().losses.map(\.message) == [
+        "Dept.size becomes derived: 1 value is replaced by what the derivation gives.",
+        "Emp.n becomes derived: 2 values are dropped, and derived when Core Data saves an object.",
+      ])
+  }
+
   @Test func `of a chain are those of the whole way`() throws {
     func model(_ properties: PropertyDescription...) throws -> EntityHierarchy {
       try EntityHierarchy(
@@ -188,6 +217,9 @@ private func text(_ losses: [Loss]?) -> [String] {
       text(losses) == [
         "attribute A.m 1 2", "narrowing A.n 1 1",
       ])
+    #expect(
+      losses?.last?.message == "A.n becomes Integer 32: 1 number changes, because Integer 16, its "
+        + "type on the way, cannot hold it.")
   }
 }
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GodwitDurableFiles
 import GodwitFleet
+import GodwitPersistentStore
 import Logging
 import Synchronization
 import SystemPackage
@@ -38,6 +39,7 @@ final class LogSink: Sendable {
     if path == "journal" {
       place = .journal(try Self.journal())
     } else {
+      try NewFilePlace(FilePath(path)).check()
       try Self.checkText(FilePath(path))
       place = .file(
         try RegularFile.open(

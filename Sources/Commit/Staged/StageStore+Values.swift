@@ -158,7 +158,12 @@ extension StageStore {
     try statement.bind(2, number(of: object.entity))
     defer { statement.reset() }
     guard try statement.step() else { throw missing(object, key) }
-    return statement.value(0)
+    var raw = RawValue.null
+    statement.read(into: &raw, from: 0, count: 1)
+    guard raw.kind != .text || String(validating: raw.buffer, as: UTF8.self) != nil else {
+      throw refused(object.entity, key, "the text is not UTF-8 (Z_PK \(object.primaryKey))")
+    }
+    return SQLiteValue(raw)
   }
 
   private func set(

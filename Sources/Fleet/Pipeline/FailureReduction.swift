@@ -59,6 +59,7 @@ package struct FailureReduction: Sendable {
   package func run(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
     let output = output.resolvingFolders
     guard try FileKind(at: output) == .none else { throw DurabilityError.alreadyExists(output) }
+    try NewFilePlace(output, beside: [request.store]).checkForStore()
     let place = FilePath(FileManager.default.temporaryDirectory.path)
     let folder = (place.resolved ?? place).appending("godwit-export-\(UUID().uuidString)")
     try DurableFile.makeFolder(folder, surviving: .processCrash)

@@ -83,6 +83,7 @@ package struct PipelineRun: Sendable {
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   package func run() async throws -> PipelineSummary {
     let begin = ContinuousClock.now
+    try NewFilePlace(state).check()
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     // Somebody who only looks whether a run is going on holds it for a moment.

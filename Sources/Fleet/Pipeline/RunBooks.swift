@@ -192,6 +192,7 @@ package enum PipelineHistory {
   ///
   /// - Throws: `DurabilityError.locked` while a run is under way.
   package static func lock(_ places: PipelinePlaces) throws -> PipelineLock {
+    try NewFilePlace(places.state).check()
     try DurableFile.makeFolder(places.state)
     try Folder(places.state).checkPrivate()
     let lease = try HeldLease(

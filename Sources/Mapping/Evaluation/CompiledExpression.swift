@@ -4,7 +4,7 @@ public import GodwitSQLite
 /// An expression over the columns of one row, made ready once: the fast tier.
 ///
 /// Evaluating allocates nothing. What is computed agrees with ``Evaluator`` on every row, errors
-/// included; a text that is not a valid UTF-8 keeps its bytes here, where the evaluator repairs it.
+/// included. A text that is not UTF-8 and is only copied keeps its bytes here, and is an error there.
 /// One thread at a time: the registers belong to the instance.
 ///
 /// It takes constants, `$source.attribute`, `$source.toOne.attribute`, arithmetic, `CAST` between

@@ -20,7 +20,7 @@ enum CompiledTextOperation: UInt8, BitwiseCopyable {
 ///
 /// Every result is that of Swift's `String`, scalar by scalar. Its own way costs a string for each
 /// scalar that is not ASCII; here a table tells, which is made a page at a time when a script first
-/// appears. A text that is not a valid UTF-8 is repaired first, as `String` does.
+/// appears. A text that is not UTF-8 is an error, as it is to the evaluator.
 final class CompiledText {
   private static let pageCount = 0x11_0000 >> 8
   /// A scalar that becomes several.
@@ -47,22 +47,14 @@ final class CompiledText {
     guard value.kind == .text else { return .null }
     let text = value.buffer
     if operation == .length {
-      return .integer(Self.units(of: text) ?? Int64(Self.repaired(text).utf16.count))
+      guard let units = Self.units(of: text) else { throw .unexpectedStorage(.string) }
+      return .integer(units)
     }
-    if !map(text) {
-      let text = Self.repaired(text)
-      let result = operation == .uppercase ? text.uppercased() : text.lowercased()
-      buffer.removeAll()
-      buffer.append(Array(result.utf8))
-    }
+    guard map(text) else { throw .unexpectedStorage(.string) }
     guard buffer.count <= EvaluationLimits.bytes else {
       throw .tooLarge(what: "bytes of text", limit: EvaluationLimits.bytes)
     }
     return .text(UnsafeRawPointer(buffer.base), count: buffer.count)
-  }
-
-  private static func repaired(_ text: UnsafeRawBufferPointer) -> String {
-    String(decoding: text, as: UTF8.self)
   }
 
   /// nil for bytes that are no valid UTF-8.

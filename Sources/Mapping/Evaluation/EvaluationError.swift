@@ -148,6 +148,7 @@ extension EvaluationProblem: CustomStringConvertible {
       "the number is too \(isTooLarge ? "large" : "small") for \(type.xmlName)"
     case .unexpectedStorage(let type):
       "the column does not hold a value of type \(type.xmlName)"
+        + (type == .string || type == .uri ? ", which is a text in UTF-8" : "")
     case .access(let reason): reason
     }
   }

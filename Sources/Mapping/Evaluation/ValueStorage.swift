@@ -39,13 +39,18 @@ extension ExpressionValue {
     }
   }
 
-  /// The same for a value of a row at hand, which is copied.
+  /// The same for a value of a row at hand, which is copied. A text that is not UTF-8 has no value:
+  /// what could be made of it would lose some of it.
   ///
   /// - Throws: ``EvaluationProblem/unexpectedStorage(_:)``.
   public init(
     stored value: borrowing RawValue, as type: AttributeType
   ) throws(EvaluationProblem) {
-    try self.init(stored: SQLiteValue(copy value), as: type)
+    let value = copy value
+    guard value.kind != .text || String(validating: value.buffer, as: UTF8.self) != nil else {
+      throw .unexpectedStorage(type)
+    }
+    try self.init(stored: SQLiteValue(value), as: type)
   }
 
   /// The value as an attribute of the type takes it.

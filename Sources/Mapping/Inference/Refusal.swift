@@ -75,6 +75,9 @@ extension Refusal {
     return properties.first.map { "\(entity).\($0)" } ?? entity.rawValue
   }
 
+  /// Whole sentences: what forbids it, and what to do.
+  public var text: String { "\(message). \(advice)" }
+
   /// Core Data's error code: 134190 (inference refused) where the models decide, 134110
   /// (migration failed) or 134111 (constraint violated) where the rows do.
   /// Source: `core-data-migration.md` §1.4.

@@ -23,7 +23,7 @@ import GodwitObjectModel
 ///           remark: default               # keeps the default value
 ///           count: { value: 5, user-info: { why: … } }
 ///         relationships:
-///           image: { along: $source.note.image }   # automatic, along another key path
+///           image: { along: note.image }  # automatic, along another key path of the source
 ///         others: none                    # properties not written: automatic (else) or none
 ///         user-info: { key: text }
 ///
@@ -155,7 +155,8 @@ private struct MappingTextReader {
       guard fields[.value] == nil else {
         throw along.problem("a property mapping has a value or an along, not both")
       }
-      return .init(name, .along(try expression(along, mapping, name)), userInfo: info)
+      return .init(
+        name, .along(try expression(along, mapping, name).ofSource), userInfo: info)
     }
     return .init(
       name, try fields[.value].map { try rowValue($0, mapping, name) } ?? .automatic,
@@ -209,5 +210,13 @@ extension MappingTextReader {
       result[key.scalar ?? ""] = text
     }
     return result
+  }
+}
+
+extension ValueExpression {
+  /// A key path without a variable begins at the source object: nothing else has one to go along.
+  fileprivate var ofSource: ValueExpression {
+    guard case .keyPath(.evaluatedObject, let keys) = self else { return self }
+    return .keyPath(base: .variable("source"), keys: keys)
   }
 }

@@ -59,6 +59,10 @@ public struct ModelProblem: Sendable, Equatable {
   public let property: String?
   /// What is wrong and how to mend it, as whole sentences that name entity and property.
   public let message: String
+
+  package init(entity: EntityName?, property: String?, message: String) {
+    (self.entity, self.property, self.message) = (entity, property, message)
+  }
 }
 
 // MARK: - Entities

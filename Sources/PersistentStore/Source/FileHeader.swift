@@ -13,8 +13,9 @@ package struct FileHeader: Sendable, Equatable {
 
   /// Checks the header of a file of `size` bytes.
   ///
+  /// - Parameter readPath: The file itself, where it is a copy of the store.
   /// - Throws: ``StoreError``.
-  init(_ path: FilePath, bytes: [UInt8], size: Int64) throws {
+  init(_ path: FilePath, bytes: [UInt8], size: Int64, readPath: FilePath? = nil) throws {
     if size == 0 { throw StoreError.empty(path) }
     guard DatabaseHeader.isMagic(bytes) else {
       throw StoreError.notSQLite(path, mayBeEncrypted: Self.looksEncrypted(bytes, size: size))
@@ -33,6 +34,7 @@ package struct FileHeader: Sendable, Equatable {
       throw StoreError.impossibleHeader(
         path, reason: "it reserves \(header.reservedBytes) bytes a page")
     }
+    try Self.requireNoUTF16(path, header, at: readPath ?? path)
     // 0 is a database in which nothing was ever made.
     guard header.textEncoding <= 1 else {
       throw StoreError.impossibleHeader(path, reason: "its texts are not UTF-8")
@@ -42,6 +44,21 @@ package struct FileHeader: Sendable, Equatable {
     reservedBytes = header.reservedBytes
     pageCount = header.pageCount
     hasAutoVacuum = header.largestRoot != 0
+  }
+
+  /// Tells a sound database in UTF-16 from one whose header has a wrong bit: in the first SQLite reads
+  /// a schema.
+  ///
+  /// - Throws: ``StoreError/utf16(_:)``.
+  package static func requireNoUTF16(
+    _ store: FilePath, _ header: DatabaseHeader, at readPath: FilePath
+  ) throws {
+    guard (2...3).contains(header.textEncoding) else { return }
+    let isReadable = try SQLiteError.nilByContent {
+      try Connection(path: readPath.string, mode: .immutable)
+        .rows("SELECT 1 FROM sqlite_master WHERE type = 'table' LIMIT 1").first
+    }
+    if isReadable != nil { throw StoreError.utf16(store) }
   }
 
   /// - Throws: ``StoreError/truncated(_:expectedBytes:foundBytes:)`` when pages are missing.

@@ -52,7 +52,7 @@ package final class SourceStore {
       (readPath, identity) = try StoreSnapshot(folder: snapshotFolder).clone(of: files)
       header = try FileHeader(
         path, bytes: try StoreFiles.firstBytes(of: readPath, count: 100),
-        size: try StoreFiles.mark(readPath).size)
+        size: try StoreFiles.mark(readPath).size, readPath: readPath)
     }
     try header.checkLength(path, size: try StoreFiles.mark(readPath).size)
     self.identity = identity

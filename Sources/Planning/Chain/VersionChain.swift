@@ -31,6 +31,7 @@ package struct VersionChain: Sendable {
     guard let destination = request.destination ?? request.models.last(where: \.isCurrent) else {
       return nil
     }
+    _ = try found.members(in: destination)
     let own = ModelVersion(
       name: found.versionName ?? found.hierarchy.versionChecksum, model: found.hierarchy.model,
       isCurrent: false, path: request.store.string)

@@ -163,14 +163,16 @@ extension LossCounter {
       )
     }
     if attribute.derivationExpression == nil,
-      path.contains(where: { $0.derivationExpression != nil })
+      let derived = path.first(where: { $0.derivationExpression != nil })
     {
+      // A migration computes counts; Core Data the rest, see `TableBuilder`.
+      let end =
+        derived.countedRelationship != nil
+        ? "replaced by what the derivation gives"
+        : "dropped, and derived when Core Data saves an object"
       return (
         .value(of: [value.column]), .attribute,
-        {
-          "becomes derived: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") replaced by what "
-            + "the derivation gives"
-        }
+        { "becomes derived: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") \(end)" }
       )
     }
     var (type, conversions) = (attribute.type, [AttributeType]())
@@ -179,11 +181,13 @@ extension LossCounter {
       type = step.type
     }
     guard !conversions.isEmpty else { return nil }
+    let onTheWay = conversions.map(\.xmlName).joined(separator: " or ")
+    let narrow = conversions == [type] ? "the type" : "\(onTheWay), its type on the way,"
     return (
       .changed(value.column, by: conversions), .narrowing,
       {
         "becomes \(type.xmlName): \(Loss.number($0, "number")) \($0 == 1 ? "changes" : "change"), "
-          + "because the type cannot hold \($0 == 1 ? "it" : "them")"
+          + "because \(narrow) cannot hold \($0 == 1 ? "it" : "them")"
       }
     )
   }

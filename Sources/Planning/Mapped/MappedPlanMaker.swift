@@ -23,6 +23,7 @@ struct MappedPlanMaker {
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()
     notes += try maker.found.notes + maker.schemaNotes(triggers)
+    notes += try maker.foreignKeyNotes(isMapped: true)
     if !dropped.isEmpty {
       notes.append(
         "History and CloudKit tables are not carried by a migration with a mapping model: "

@@ -13,6 +13,8 @@ package final class DamagedFile {
   package let pageCount: UInt32
   /// What the header says wrong, in words; empty for a header that can be believed.
   package let headerProblems: [String]
+  /// Nil for a file of fewer bytes.
+  package let header: DatabaseHeader?
   /// Whether pointer maps tell the parent of each page, as in files with auto-vacuum.
   package let hasPointerMaps: Bool
   /// Which tree a page was read for, or was expected in; ``unclaimed`` for no tree.
@@ -52,6 +54,7 @@ package final class DamagedFile {
     pageSize = guess.pageSize
     usableBytes = guess.pageSize - guess.reservedBytes
     headerProblems = guess.problems
+    header = guess.header
     tableFormat = CellFormat(.table, usable: usableBytes, fileSize: Int(size))
     indexFormat = CellFormat(.index, usable: usableBytes, fileSize: Int(size))
     func reader() -> PageReader {

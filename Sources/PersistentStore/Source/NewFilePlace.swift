@@ -1,0 +1,110 @@
+import GodwitDurableFiles
+import GodwitSQLite
+import SystemPackage
+
+/// A path at which a command is about to make a file, a folder or a store.
+///
+/// Some names belong to a store. SQLite takes `STORE-wal`, `STORE-shm` and `STORE-journal` for its own
+/// files, plays them back and deletes them, whatever they are. Core Data keeps external data in
+/// `.STEM_SUPPORT`, which stores share whose names differ in their last extension only. Every command
+/// asks here before it writes.
+package struct NewFilePlace: Sendable {
+  package let path: FilePath
+  private let stores: [FilePath]
+
+  /// - Parameter stores: What the command reads and makes, whether it is there yet or not.
+  package init(_ path: FilePath, beside stores: [FilePath] = []) {
+    (self.path, self.stores) = (path.resolvingFolders, stores.map(\.resolvingFolders))
+  }
+
+  /// The path is that of no part of a store.
+  ///
+  /// - Throws: ``PlaceError``; ``StoreError/cannotRead(_:errno:)``.
+  package func check() throws {
+    let path = path.lexicallyNormalized()
+    guard let name = path.lastComponent?.string else {
+      throw PlaceError(path, "it is not the name of a file")
+    }
+    if let folder = path.components.first(where: Self.isSupportFolder) {
+      throw PlaceError(path, "Core Data keeps external data in folders such as \(folder)")
+    }
+    for suffix in StoreFiles.companionSuffixes
+    where name.hasSuffix(suffix) && name.utf8.count > suffix.utf8.count {
+      let store = path.removingLastComponent().appending(String(name.dropLast(suffix.count)))
+      if try isAmongStores(store) || StoreFiles.kind(at: store) == .regular {
+        throw PlaceError(path, "SQLite takes a file of that name for a part of \(store)")
+      }
+    }
+  }
+
+  /// The same of a path for a store, whose external data would have a folder of its own.
+  ///
+  /// - Throws: As ``check()``.
+  package func checkForStore() throws {
+    try check()
+    let files = StoreFiles(path)
+    let known = stores.filter {
+      !$0.isSamePlace(as: path) && StoreFiles($0).supportFolder.isSamePlace(as: files.supportFolder)
+    }
+    guard let other = try known.first ?? files.sharers().first else { return }
+    throw PlaceError(
+      path,
+      "its external data would lie in \(files.supportFolder), as that of \(other) does; "
+        + "a name that differs before its last extension, or another folder, keeps them apart")
+  }
+
+  private func isAmongStores(_ path: FilePath) -> Bool {
+    stores.contains { $0.isSamePlace(as: path) }
+  }
+
+  private static func isSupportFolder(_ name: FilePath.Component) -> Bool {
+    let name = name.string
+    return name.hasPrefix(".") && name.hasSuffix("_SUPPORT")
+  }
+}
+
+extension StoreFiles {
+  static let companionSuffixes = ["-wal", "-shm", "-journal"]
+
+  /// Other databases beside this one that keep external data in the same folder: their names differ
+  /// in the last extension only. A file of such a name that cannot be read counts.
+  ///
+  /// - Throws: ``StoreError/cannotRead(_:errno:)`` for a folder that cannot be read.
+  /// - Complexity: O(*n*) in the names of the folder.
+  package func sharers() throws -> [FilePath] {
+    guard let own = store.lastComponent else { return [] }
+    let folder = store.removingLastComponent()
+    let place: FilePath = folder.isEmpty ? "." : folder
+    guard try FileKind(following: place) == .folder else { return [] }
+    let names = try StoreFiles.reading(place) { try DurableFile.names(in: place) }
+    return try names.filter { $0.hasPrefix(own.stem) }.map { folder.appending($0) }
+      .filter { other in
+        guard other.lastComponent != own, other.lastComponent?.stem == own.stem,
+          try StoreFiles.kind(at: other) == .regular
+        else { return false }
+        return try StoreFiles.isDatabase(other)
+      }
+  }
+
+  /// Whether a regular file has the header of a database, or cannot be read.
+  static func isDatabase(_ path: FilePath) throws -> Bool {
+    do {
+      return DatabaseHeader.isMagic(try firstBytes(of: path, count: 16))
+    } catch StoreError.cannotRead {
+      return true
+    }
+  }
+}
+
+/// Why nothing may be written to a path. Nothing was.
+package struct PlaceError: Error, Sendable, Equatable, CustomStringConvertible {
+  package let path: FilePath
+  /// Half a sentence.
+  package let reason: String
+
+  init(_ path: FilePath, _ reason: String) { (self.path, self.reason) = (path, reason) }
+
+  package var description: String {
+    "\(path) cannot be written: \(reason). Give another path."
+  }
+}

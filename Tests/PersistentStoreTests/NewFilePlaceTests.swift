@@ -1,0 +1,58 @@
+import Foundation
+import GodwitPersistentStore
+import SystemPackage
+import Testing
+
+@Suite struct `A place for a new file` {
+  private let folder: TemporaryFolder
+  private let store: FilePath
+
+  init() throws {
+    folder = try TemporaryFolder()
+    store = folder.path.appending("s.sqlite")
+    _ = try SmallStore(SmallStore.library(), at: store, rows: "")
+    try put("notes.txt", "dear diary")
+    try put("plan", "no database")
+  }
+
+  private func put(_ name: String, _ text: String) throws {
+    try text.write(
+      toFile: folder.path.appending(name).string, atomically: true, encoding: .utf8)
+  }
+
+  private func place(_ name: String, beside stores: [FilePath] = []) -> NewFilePlace {
+    NewFilePlace(FilePath(folder.path.string + "/" + name), beside: stores)
+  }
+
+  @Test(arguments: [
+    "s.sqlite-wal", "s.sqlite-shm", "s.sqlite-journal", "./s.sqlite-wal", "d.sqlite-wal",
+    ".s_SUPPORT", ".d_SUPPORT", ".s_SUPPORT/x", ".s_SUPPORT/_EXTERNAL_DATA/x", "",
+  ])
+  func `is no part of a store`(name: String) {
+    let place = place(name, beside: [folder.path.appending("d.sqlite")])
+    #expect(throws: PlaceError.self) { try place.check() }
+    #expect(throws: PlaceError.self) { try place.checkForStore() }
+  }
+
+  @Test(arguments: ["my-journal", "x-wal", "-wal", "s.sqlite.godwit", "SUPPORT", "t.sqlite"])
+  func `may have any other name`(name: String) throws {
+    try place(name, beside: [store]).check()
+    try place(name, beside: [store]).checkForStore()
+  }
+
+  // Both stores would keep their external data in .s_SUPPORT.
+  @Test(arguments: ["s", "s.db", "s.sqlite3"])
+  func `for a store has a folder of external data of its own`(name: String) throws {
+    #expect(throws: PlaceError.self) { try place(name).checkForStore() }
+    try place(name).check()
+  }
+
+  @Test func `for a store shares its stem with what is no database, and with itself`() throws {
+    for name in ["notes.sqlite", "plan.sqlite", "s.sqlite"] {
+      try place(name, beside: [store]).checkForStore()
+    }
+    #expect(throws: PlaceError.self) {
+      try place("notes.sqlite", beside: [folder.path.appending("notes.txt")]).checkForStore()
+    }
+  }
+}

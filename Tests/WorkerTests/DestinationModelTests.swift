@@ -1,0 +1,148 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitSQLite
+import SystemPackage
+import Testing
+
+@testable import GodwitWorker
+
+@Suite struct `A default value of the destination model` {
+  private let rows = "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZK) VALUES (1, 1, 1, 'x'), (2, 1, 1, 'y')"
+  private let mapping = """
+    mapping-model: 1
+    entity-mappings:
+      - { source: A, destination: A }
+    """
+
+  private func problems(
+    _ property: PropertyDescription, _ mapping: String? = nil, rows: String? = nil
+  ) throws -> [String] {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("k"))], to: [entity("A", attribute("k"), property)],
+      rows: rows ?? self.rows)
+    do {
+      _ = try fixture.plan(mapping)
+      return []
+    } catch let error as ModelError {
+      #expect(error.description.hasPrefix("2 is not a valid model. "))
+      return error.problems.map {
+        "\($0.entity?.rawValue ?? "").\($0.property ?? "") \($0.message)"
+      }
+    }
+  }
+
+  @Test(arguments: [
+    (AttributeType.integer16, StoredDefault.integer(40_000), "is outside of Integer 16"),
+    (.integer32, .integer(1 << 31), "is outside of Integer 32"),
+    (.uuid, .blob([1, 2]), "is no 16-byte UUID"),
+  ])
+  func `that its type cannot hold is the model's fault`(
+    type: AttributeType, value: StoredDefault, fault: String
+  ) throws {
+    let expected = ["A.n The default value of A.n \(fault). Give it another one."]
+    #expect(try problems(attribute("n", type, default: value)) == expected)
+    #expect(try problems(attribute("n", type, optional: false, default: value)) == expected)
+    #expect(try problems(attribute("n", type, default: value), mapping) == expected)
+    #expect(try problems(attribute("n", type, default: value), rows: "") == [], "nobody gets it")
+  }
+
+  @Test(arguments: [
+    (AttributeType.string, StoredDefault.text("ab"), ValidationRule.minimumLength(3)),
+    (.string, .text("abc"), .maximumLength(2)), (.string, .text("abc"), .matches("[0-9]+")),
+    (.integer16, .integer(5), .minimum(6)), (.double, .real(5), .maximum(4)),
+  ])
+  func `that validation refuses is, too, where mapping models validate`(
+    type: AttributeType, value: StoredDefault, rule: ValidationRule
+  ) throws {
+    let property = attribute("n", type, default: value, rule)
+    #expect(try problems(property, mapping).count == 1)
+    // Core Data does not validate what it infers.
+    #expect(try problems(property) == [])
+  }
+
+  @Test func `that keeps the rules is given`() throws {
+    let property = attribute("n", .integer16, default: .integer(7), .minimum(7), .maximum(7))
+    #expect(try problems(property) == [] && problems(property, mapping) == [])
+  }
+}
+
+@Suite struct `A store of one configuration` {
+  private func outcome(backup: [EntityName], cloud: [EntityName]) throws -> PlanOutcome {
+    let fixture = try MigrationFixture(from: [entity("E", attribute("k"))], to: [], rows: "")
+    func version(
+      _ name: String, _ entities: [EntityDescription], _ backup: [EntityName],
+      _ cloud: [EntityName]
+    ) -> ModelVersion {
+      var model = ManagedObjectModel(entities: entities)
+      model.configurations = ["Backup": backup, "Cloud": cloud, "Local": ["F"]]
+      return ModelVersion(name: name, model: model, isCurrent: name == "B", path: name)
+    }
+    let destination = version(
+      "B", [entity("E", attribute("k"), attribute("z")), entity("F"), entity("N")], backup, cloud)
+    return try Planner().plan(
+      MigrationRequest(
+        store: fixture.folder.appending("source.sqlite"),
+        models: [
+          version("A", [entity("E", attribute("k")), entity("F")], ["E"], ["E"]), destination,
+        ],
+        destination: destination, output: fixture.folder.appending("b.sqlite"),
+        snapshotFolder: fixture.folder.appending("snapshot")))
+  }
+
+  @Test func `that fits another, too, is refused where the two differ in the destination`() throws {
+    let error = try #require(throws: PlanError.self) {
+      try outcome(backup: ["E"], cloud: ["E", "N"])
+    }
+    #expect(error.description.contains("the configurations Backup and Cloud, which differ in B"))
+  }
+
+  @Test func `that fits another, too, is migrated where they are the same`() throws {
+    guard case .migrate(let plan) = try outcome(backup: ["E", "N"], cloud: ["N", "E"]) else {
+      Issue.record("no plan")
+      return
+    }
+    #expect(plan.tables.map(\.name) == ["ZE", "ZN"])
+  }
+}
+
+@Suite struct `A table of the application that refers to the model's` {
+  private func notes(_ mapping: String? = nil, to destination: [EntityDescription]) throws
+    -> [String]
+  {
+    let fixture = try MigrationFixture(
+      from: [entity("Emp", attribute("n"))], to: destination,
+      rows: """
+        CREATE TABLE note (id INTEGER PRIMARY KEY, emp INTEGER REFERENCES zemp (Z_PK));
+        CREATE TABLE other (id INTEGER PRIMARY KEY REFERENCES note (id));
+        """)
+    return try fixture.plan(mapping).notes.filter { $0.contains("refers to") }
+  }
+
+  @Test func `is noted where its objects go elsewhere`() throws {
+    let kept = entity("Emp", attribute("n"), attribute("z"))
+    #expect(try notes(to: [kept]) == [])
+    let renamed = EntityDescription(
+      name: "Person", renamingIdentifier: "Emp", properties: kept.properties)
+    #expect(
+      try notes(to: [renamed]) == [
+        "The table note refers to ZEMP, whose objects go to ZPERSON. The reference is carried as "
+          + "it is."
+      ])
+    #expect(
+      try notes(to: [entity("Dept")]) == [
+        "The table note refers to ZEMP, whose objects have no successor. The reference is carried "
+          + "as it is."
+      ])
+    let mapping = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Emp, destination: Emp }
+      """
+    #expect(
+      try notes(mapping, to: [kept]) == [
+        "The table note refers to ZEMP by keys of the source, which are carried as they are."
+      ])
+  }
+}
