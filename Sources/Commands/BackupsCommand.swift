@@ -46,9 +46,10 @@ struct BackupsPruneCommand: ParsableCommand {
     commandName: "prune",
     abstract: "Removes backups as the pipeline's key `backups` says.",
     discussion: """
-      A backup stays where it may be the only good copy: where its store is missing, damaged, in use \
-      or another store, where the backup is not the file that the run made, and where a rollback is \
-      under way. Exits with 0.
+      A backup stays where it may be the only good copy: where its store is missing, damaged, being \
+      written to or another store, where the backup is not the file that the run made or cannot be \
+      looked at, and where a rollback is under way. So do those of stores outside of the pipeline's \
+      roots. Exits with 0.
       """)
 
   @OptionGroup var arguments: PipelineArguments
@@ -86,13 +87,16 @@ struct BackupsPruneCommand: ParsableCommand {
       throw PipelineArguments.noLedger(places)
     }
     let pruning = BackupPruning(
-      retention, places: places, now: Date().timeIntervalSince1970, isDry: dryRun)
+      retention, pipeline, places: places, now: Date().timeIntervalSince1970, isDry: dryRun)
     let summary = try pruning.run(ledger) { item in
       if let message = item.message { Output.say(message) }
       if arguments.json {
         Output.result(json: item)
       } else {
-        let word = item.pruned ? (dryRun ? "would be removed" : "removed") : "kept"
+        let word =
+          item.pruned
+          ? (dryRun ? "would be removed" : "removed")
+          : item.reason == "backup-missing" ? "not found" : "kept"
         Output.result("\(item.path): \(word)")
       }
     }
@@ -100,7 +104,9 @@ struct BackupsPruneCommand: ParsableCommand {
     if arguments.json { return Output.result(json: summary) }
     Output.result(
       "\(grouped(Int64(summary.pruned))) \(dryRun ? "would be removed" : "removed") "
-        + "(\(ByteSize.text(summary.prunedBytes))), \(grouped(Int64(summary.left))) left "
+        + "(\(ByteSize.text(summary.prunedBytes))), "
+        + (summary.missing > 0 ? "\(grouped(Int64(summary.missing))) not found, " : "")
+        + "\(grouped(Int64(summary.left))) left "
         + "(\(ByteSize.text(summary.leftBytes)))")
   }
 }

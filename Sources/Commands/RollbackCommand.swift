@@ -23,14 +23,22 @@ struct RollbackCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("run"),
-    help: "The run, as `history` names it. Default: the last one that replaced a store.")
+    help: """
+      The run, as `history` names it. Default: the last one of which a store is still to be put back.
+      """)
   var runName: String?
 
   @Option(
-    help: "Only this store; may repeat. Without --run, out of the newest backup of each store.")
+    help: """
+      Only this store; may repeat. Without --run, out of the newest backup that was not put back yet.
+      """)
   var store: [String] = []
 
-  @Option(help: "Only stores that were of this version before.")
+  @Option(
+    help: """
+      Only stores that were of this version before. Without --run, of the last run that has some to put \
+      back.
+      """)
   var cohort: String?
 
   @Flag(help: "Says what would become of each store, and changes nothing.")
@@ -47,7 +55,8 @@ struct RollbackCommand: AsyncParsableCommand {
     let lock = try PipelineHistory.lock(places)
     let rollback = Rollback(
       pipeline, places: places,
-      Rollback.Selection(run: runName, stores: store.map { FilePath($0) }, version: cohort),
+      Rollback.Selection(
+        run: runName, stores: store.map { FilePath(FilePath($0).resolvedStore) }, version: cohort),
       isDry: dryRun, lock: lock, options: Array(CommandLine.arguments.dropFirst()))
     let report = report
     let work = Task { try await rollback.run(observe: report) }
@@ -83,7 +92,10 @@ struct RollbackCommand: AsyncParsableCommand {
   }
 
   private func line(_ summary: Rollback.Summary) -> String {
-    guard summary.found > 0 else { return "Nothing to roll back: no run replaced such a store." }
+    guard summary.found > 0 else {
+      return summary.run.map { "Nothing is left to roll back of run \($0)." }
+        ?? "Nothing to roll back: no run replaced such a store."
+    }
     let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
     return "\(summary.run.map { "run \($0): " } ?? "")\(stores): "
       + "\(grouped(Int64(summary.restored))) \(dryRun ? "would be restored" : "restored")"

@@ -12,8 +12,8 @@ struct VerifyCommand: AsyncParsableCommand {
       Of a store: exits with 65 when it is not sound, or when its model is not found.
 
       Of a pipeline: every store that the ledger says was migrated must be there, be sound, and hold \
-      the bytes that the migration wrote, unless an application wrote to it since. Exits with 3 where \
-      one is not.
+      the bytes that the migration wrote, unless an application wrote to it since. One outside of the \
+      pipeline's roots is named, and not opened. Exits with 3 where one is not as it must be.
       """)
 
   @Argument(help: "The store's main SQLite file; or a pipeline's file, or its folder.")
@@ -65,7 +65,8 @@ struct VerifyCommand: AsyncParsableCommand {
       throw PipelineArguments.noLedger(places)
     }
     let versions = try job.request.models + ModelCatalog(models).versions
-    let verification = PipelineVerification(models: versions, workers: job.workerCount)
+    let verification = PipelineVerification(
+      job.pipeline, models: versions, workers: job.workerCount)
     let summary = try await verification.run(ledger) { item in
       if json {
         Output.result(json: item)
@@ -80,6 +81,7 @@ struct VerifyCommand: AsyncParsableCommand {
       let parts = [
         (summary.sound, "sound"), (summary.changed, "changed and sound"),
         (summary.damaged, "damaged"), (summary.missing, "missing"), (summary.inUse, "in use"),
+        (summary.outside, "outside of the roots"),
       ].filter { $0.0 > 0 }.map { "\(grouped(Int64($0.0))) \($0.1)" }
       let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
       Output.result("\(job.pipeline.name): " + ([stores] + parts).joined(separator: ", "))

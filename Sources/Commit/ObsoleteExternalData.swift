@@ -45,15 +45,8 @@ struct ObsoleteExternalData {
     var column: String
   }
 
-  /// What stands in a row is 0x02, the file's name, and a zero byte. Format reference §5.1.
   private func references(in schema: String, _ place: Place) -> String {
-    let column = quoted(place.column)
-    return """
-      SELECT CAST(substr(\(column), 2, 36) AS TEXT)
-        FROM \(schema).\(quoted(place.table))
-       WHERE typeof(\(column)) = 'blob' AND length(\(column)) = 38
-         AND substr(\(column), 1, 1) = x'02'
-      """
+    ExternalDataFolder.references(in: "\(schema).\(quoted(place.table))", column: place.column)
   }
 
   /// Where references of rows that do not move unread may be. A table that is carried keeps all it

@@ -55,11 +55,22 @@ extension StoreSwap {
       guard try ExternalDataFolder.areEqual(backup.store, assembled) else {
         throw CommitError.incompleteBackup(path: assembled)
       }
-      return try swap.restore(backup, assembled)
+      return try swap.restore(backup, assembled, obsolete: swap.obsoleteExternalData(backup))
     }
   }
 
-  private func restore(_ backup: StoreFiles, _ assembled: FilePath) throws -> CommitJournal {
+  /// External data that the store has and the backup has not: what the migration added, as far as rows
+  /// refer to it. Everything else in the folder is not this store's, or nobody knows whose it is.
+  private func obsoleteExternalData(_ backup: StoreFiles) throws -> [String] {
+    let kept = Set(try ExternalDataFolder.names(in: backup.externalDataFolder))
+    let names = try ExternalDataFolder.names(in: source.externalDataFolder)
+      .filter { !kept.contains($0) }
+    return try ExternalDataFolder.names(names, referredToBy: source.store)
+  }
+
+  private func restore(
+    _ backup: StoreFiles, _ assembled: FilePath, obsolete: [String]
+  ) throws -> CommitJournal {
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     do {
       var lock = try CommitSteps.lock(source.store)
@@ -67,11 +78,9 @@ extension StoreSwap {
       journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
       journal.restoredJournal = try waiting(backup.journal, "journal", assembled)
       let external = backup.externalDataFolder
-      let kept = Set(try ExternalDataFolder.names(in: external))
       if try FileKind(at: external) == .folder { journal.externalSources = [external.string] }
       journal.added = try newExternalData(from: [external], in: source)
-      journal.removed = try ExternalDataFolder.names(in: source.externalDataFolder)
-        .filter { !kept.contains($0) }
+      journal.removed = obsolete
       journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
       try journal.write(in: run)
       try steps.goForward(&journal, &lock)

@@ -23,6 +23,9 @@ package struct StoreReadLock: ~Copyable {
   /// Whether another process is in a write transaction of rollback mode. What it will commit is not
   /// in the main file yet, and its journal is not to be played back.
   package let hasWriter: Bool
+  /// Whether another process is in a write transaction of WAL mode. What it has written to the WAL so
+  /// far is not committed.
+  package let hasLogWriter: Bool
 
   /// Waits for a transaction that is being committed, as SQLite's busy handler does.
   ///
@@ -38,11 +41,12 @@ package struct StoreReadLock: ~Copyable {
     var pause: UInt32 = 1_000
     while true {
       switch try Self.attempt(path, sharedMemory) {
-      case .taken(let files, let isHeld, let hasSharedMemory, let hasWriter):
+      case .taken(let files, let isHeld, let hasSharedMemory, let hasWriter, let hasLogWriter):
         self.files = files
         self.isHeld = isHeld
         self.hasSharedMemory = hasSharedMemory
         self.hasWriter = hasWriter
+        self.hasLogWriter = hasLogWriter
         return
       case .busy:
         guard clock.now < end else { throw DurabilityError.locked(path) }
@@ -57,7 +61,8 @@ package struct StoreReadLock: ~Copyable {
 
 extension StoreReadLock {
   private enum Attempt {
-    case taken([FileDescriptor], isHeld: Bool, hasSharedMemory: Bool, hasWriter: Bool)
+    case taken(
+      [FileDescriptor], isHeld: Bool, hasSharedMemory: Bool, hasWriter: Bool, hasLogWriter: Bool)
     case busy
   }
 
@@ -74,9 +79,11 @@ extension StoreReadLock {
     if isHeld { unlock(main, pendingByte, 1) }
     let hasWriter = isHeld && isWriteLocked(main, reservedByte)
     var hasSharedMemory = true
+    var hasLogWriter = false
     do {
       let memory = try RegularFile.open(sharedMemory)
       files.append(memory)
+      hasLogWriter = isWriteLocked(memory, logWriterByte)
       for byte in [checkpointByte, lastReaderByte] {
         switch try read(memory, byte, 1, sharedMemory) {
         case .held: continue
@@ -91,7 +98,8 @@ extension StoreReadLock {
     }
     isTaken = true
     return .taken(
-      files, isHeld: isHeld, hasSharedMemory: hasSharedMemory, hasWriter: hasWriter)
+      files, isHeld: isHeld, hasSharedMemory: hasSharedMemory, hasWriter: hasWriter,
+      hasLogWriter: hasLogWriter)
   }
 
   private enum Outcome { case held, busy, unavailable }
@@ -126,7 +134,8 @@ private let pendingByte = 0x4000_0000
 private let reservedByte = 0x4000_0001
 private let sharedFirst = 0x4000_0002
 private let sharedSize = 510
-/// In the shared memory: `WAL_CKPT_LOCK`, and the last of `WAL_READ_LOCK`, without which a WAL is
+/// In the shared memory: `WAL_WRITE_LOCK`, `WAL_CKPT_LOCK`, and the last of `WAL_READ_LOCK`, without which a WAL is
 /// not begun again.
+private let logWriterByte = 120
 private let checkpointByte = 121
 private let lastReaderByte = 127

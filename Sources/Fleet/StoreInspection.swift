@@ -7,6 +7,16 @@ import SystemPackage
 
 /// What a store is: version, entities, rows, features, and whether it is sound.
 package struct StoreInspection: Codable, Sendable {
+  /// What is asked of the files of external data that rows refer to.
+  package enum ExternalData: Sendable {
+    /// Nothing, unless rows are read.
+    case unasked
+    /// They are there where the store has a folder for them.
+    case inFolder
+    /// They are there: the store is known to have had the folder.
+    case required
+  }
+
   package struct Entity: Codable, Sendable {
     package var name: String
     /// `Z_ENT`.
@@ -43,14 +53,16 @@ package struct StoreInspection: Codable, Sendable {
   ///   - models: Versions among which the store's own is looked for, before its cached model.
   ///   - snapshotFolder: For the private clone of a store with a WAL.
   ///   - readsRows: Whether every row is looked at, not only control tables and schema.
+  ///   - externalData: What is asked of files that rows refer to.
   /// Where another process writes to the store meanwhile, a clone of it is read.
   package init(
-    _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool
+    _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool,
+    externalData: ExternalData = .unasked
   ) throws {
     func inspection(ofClone isClone: Bool) throws -> StoreInspection {
       try StoreInspection(
         reading: path, isClone, models: models, snapshotFolder: snapshotFolder,
-        readsRows: readsRows)
+        readsRows: readsRows, externalData)
     }
     let watch = SourceWatch(path)
     let first = Swift.Result { try inspection(ofClone: false) }
@@ -60,7 +72,7 @@ package struct StoreInspection: Codable, Sendable {
 
   private init(
     reading path: FilePath, _ isClone: Bool, models: [ModelVersion], snapshotFolder: FilePath,
-    readsRows: Bool
+    readsRows: Bool, _ externalData: ExternalData
   ) throws {
     let source = try SourceStore(
       path: path, snapshotFolder: snapshotFolder, alwaysClones: isClone)
@@ -88,7 +100,7 @@ package struct StoreInspection: Codable, Sendable {
       return
     }
     do {
-      try judge(StoreBinding(source, hierarchy), readsRows: readsRows)
+      try judge(StoreBinding(source, hierarchy), readsRows: readsRows, externalData)
     } catch let error as SQLiteError where error.isCorruption {
       // What can be said of the rest is worth more than the error alone.
       findings += try StoreSoundness.file(of: source)
@@ -100,14 +112,23 @@ package struct StoreInspection: Codable, Sendable {
     }
   }
 
-  private mutating func judge(_ binding: StoreBinding, readsRows: Bool) throws {
+  private mutating func judge(
+    _ binding: StoreBinding, readsRows: Bool, _ externalData: ExternalData
+  ) throws {
     let census = try StoreCensus(binding)
     for place in entities.indices {
       entities[place].rows = census.entities[EntityName(entities[place].name)]?.count
     }
     rows = census.tables.values.reduce(0) { $0 + $1.rows }
-    findings =
-      try readsRows ? StoreSoundness.check(binding) : StoreSoundness.structure(of: binding)
+    let needsFolder = externalData == .required
+    if readsRows {
+      findings = try StoreSoundness.check(binding, needsExternalFolder: needsFolder)
+    } else {
+      findings = try StoreSoundness.structure(of: binding)
+      if externalData != .unasked {
+        findings += try StoreSoundness.externalFiles(of: binding, needsFolder: needsFolder)
+      }
+    }
     isSound = !findings.contains(where: \.kind.isFailure)
   }
 

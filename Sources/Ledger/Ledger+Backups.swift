@@ -57,13 +57,13 @@ extension Ledger {
       FROM backups AS b
       JOIN stores ON stores.id = b.store
       JOIN runs ON runs.id = b.run
-      WHERE b.state <> 'pruned' AND (?1 IS NULL OR runs.name = ?1)
+      WHERE b.state <> 'pruned' AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
       ORDER BY b.made, b.id
       """, [.optional(run)]
     ) { if let backup = Self.backup($0) { try body(backup) } }
   }
 
-  /// All backups of a store, the newest first, pruned ones included.
+  /// All backups of a store, the newest first, pruned ones included, whichever pipeline's.
   package func backups(of store: String) throws -> [LedgerBackup] {
     guard let key = try knownKey(ofStore: store) else { return [] }
     var backups: [LedgerBackup] = []
@@ -100,11 +100,23 @@ extension Ledger {
     return state
   }
 
+  /// Whether a store had files of external data before or after one of its backups was made.
+  package func hadExternalData(_ store: String) throws -> Bool {
+    try backups(of: store).contains {
+      $0.marks.externalFiles > 0 || $0.marks.isExternalInStore == true
+    }
+  }
+
   /// How many backups there are, and their bytes.
   package func backupTotals() throws -> (count: Int, bytes: Int64) {
     var totals = (count: 0, bytes: Int64(0))
     try forEach(
-      "SELECT count(*), coalesce(sum(bytes), 0) FROM backups WHERE state <> 'pruned'"
+      """
+      SELECT count(*), coalesce(sum(b.bytes), 0)
+      FROM backups AS b
+      JOIN runs ON runs.id = b.run
+      WHERE b.state <> 'pruned' AND \(ownRuns)
+      """
     ) { totals = (Int($0.int64(0)), $0.int64(1)) }
     return totals
   }
@@ -134,7 +146,14 @@ extension Ledger {
       SELECT \(Self.quarantineColumns)
       FROM quarantine AS q
       JOIN stores ON stores.id = q.store
-      WHERE ?1 OR q.since IS NOT NULL
+      WHERE (?1 OR q.since IS NOT NULL)
+        AND (
+          NOT EXISTS (SELECT 1 FROM attempts WHERE store = q.store)
+          OR EXISTS (
+            SELECT 1
+            FROM attempts AS a
+            JOIN runs ON runs.id = a.run
+            WHERE a.store = q.store AND \(ownRuns)))
       ORDER BY stores.path
       """, [.integer(all ? 1 : 0)]
     ) { stores.append(Self.quarantine($0)) }

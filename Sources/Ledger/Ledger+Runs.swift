@@ -144,7 +144,8 @@ extension Ledger {
   package func runs(limit: Int = .max) throws -> [LedgerRun] {
     var runs: [LedgerRun] = []
     try forEach(
-      "SELECT \(Self.runColumns) FROM runs ORDER BY id DESC LIMIT ?1", [.integer(Int64(limit))]
+      "SELECT \(Self.runColumns) FROM runs WHERE \(ownRuns) ORDER BY id DESC LIMIT ?1",
+      [.integer(Int64(limit))]
     ) { runs.append(Self.run($0)) }
     return runs
   }
@@ -152,9 +153,9 @@ extension Ledger {
   /// - Throws: ``LedgerError/noRun(path:name:)``.
   package func run(named name: String) throws -> LedgerRun {
     var run: LedgerRun?
-    try forEach("SELECT \(Self.runColumns) FROM runs WHERE name = ?1", [.text(name)]) {
-      run = Self.run($0)
-    }
+    try forEach(
+      "SELECT \(Self.runColumns) FROM runs WHERE name = ?1 AND \(ownRuns)", [.text(name)]
+    ) { run = Self.run($0) }
     guard let run else { throw LedgerError.noRun(path: path, name: name) }
     return run
   }
@@ -163,8 +164,13 @@ extension Ledger {
   package func lastRun(_ kind: LedgerRun.Kind = .run) throws -> LedgerRun? {
     var run: LedgerRun?
     try forEach(
-      "SELECT \(Self.runColumns) FROM runs WHERE kind = ?1 ORDER BY id DESC LIMIT 1",
-      [.text(kind.rawValue)]
+      """
+      SELECT \(Self.runColumns)
+      FROM runs
+      WHERE kind = ?1 AND \(ownRuns)
+      ORDER BY id DESC
+      LIMIT 1
+      """, [.text(kind.rawValue)]
     ) { run = Self.run($0) }
     return run
   }
@@ -248,24 +254,45 @@ extension Ledger {
       JOIN attempts AS a ON a.id = last.id
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
-      WHERE a.verdict = 'migrated'
+      WHERE a.verdict = 'migrated' AND \(ownRuns)
       ORDER BY stores.path
       """
     ) { try body(Self.attempt($0)) }
   }
 
-  /// The last run that migrated a store; nil where none did.
-  package func lastRunThatMigrated() throws -> LedgerRun? {
+  /// The runs that replaced a store which no rollback has put back since, the newest first.
+  package func runsToRollBack() throws -> [LedgerRun] {
+    var runs: [LedgerRun] = []
+    try forEach(
+      """
+      SELECT \(Self.runColumns)
+      FROM runs
+      WHERE kind = 'run' AND \(ownRuns)
+        AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state IN ('kept', 'pruning'))
+      ORDER BY id DESC
+      """
+    ) { runs.append(Self.run($0)) }
+    return runs
+  }
+
+  /// The last rollback where it was cut off, and the run that it was undoing; nil where it ended, where
+  /// it restored nothing, and where a run has begun since.
+  package func interruptedRollback() throws -> (rollback: LedgerRun, undone: LedgerRun)? {
+    guard let last = try runs(limit: 1).first, last.kind == .rollback, last.ended == nil else {
+      return nil
+    }
     var name: String?
     try forEach(
       """
-      SELECT name FROM runs
-      WHERE kind = 'run' AND id IN (SELECT run FROM backups WHERE kind = 'source')
-      ORDER BY id DESC
+      SELECT runs.name
+      FROM backups AS b
+      JOIN runs ON runs.id = b.run
+      WHERE b.state = 'restored' AND b.kind = 'source' AND b.changed >= ?1 AND \(ownRuns)
+      ORDER BY b.changed DESC, b.id DESC
       LIMIT 1
-      """
+      """, [.real(last.started)]
     ) { name = $0.value(0).text }
-    return try name.map { try run(named: $0) }
+    return try name.map { (last, try run(named: $0)) }
   }
 
   /// How many stores were put back by rollbacks after a run.
@@ -278,7 +305,8 @@ extension Ledger {
       WHERE verdict = 'restored'
         AND run IN (
           SELECT id FROM runs
-          WHERE kind = 'rollback' AND id > (SELECT id FROM runs WHERE name = ?1))
+          WHERE kind = 'rollback' AND \(ownRuns)
+            AND id > (SELECT id FROM runs WHERE name = ?1))
       """, [.text(run)]
     ) { count = Int($0.int64(0)) }
     return count

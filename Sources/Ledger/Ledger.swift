@@ -15,6 +15,8 @@ package final class Ledger {
   package let isNew: Bool
   let connection: Connection
   private var statements: [String: Statement] = [:]
+  /// A condition in SQL on `runs`: which of them are listed, see ``narrow(to:)``.
+  var ownRuns = "TRUE"
 
   package static let fileName = "ledger.sqlite"
 

@@ -110,11 +110,25 @@ package struct BackupMark: Codable, Sendable, Equatable {
   /// How many files of external data it has, and the SHA-256 of their names and sizes; nil for none.
   package var externalFiles = 0
   package var externalDigest: String?
+  /// The same of their names, inodes, sizes and modification times; nil, too, in earlier ledgers. A file
+  /// that a store shares may be written to under its other name.
+  package var externalMarks: String?
+  /// Whether the store that took the backup's place had a folder of external data: a migration may make
+  /// one. Nil where that was not asked.
+  package var isExternalInStore: Bool?
 
   package init(main: File, wal: File? = nil, journal: File? = nil) {
     self.main = main
     self.wal = wal
     self.journal = journal
+  }
+
+  /// Whether these are the files that were recorded, as they were then.
+  package func matches(_ recorded: BackupMark) -> Bool {
+    var found = self
+    if recorded.externalMarks == nil { found.externalMarks = nil }
+    found.isExternalInStore = recorded.isExternalInStore
+    return found == recorded
   }
 }
 

@@ -233,6 +233,8 @@ final class SwapFixture {
       SELECT 'new' FROM n;
       \(SwapFixture.reference(to: SwapFixture.kept, row: 1)
         .replacing("ZDATA", with: "ZPICTURE"))
+      \(SwapFixture.reference(to: SwapFixture.added, row: 3)
+        .replacing("ZDATA", with: "ZPICTURE"))
       PRAGMA journal_mode = WAL;
       """)
     try connection.close()

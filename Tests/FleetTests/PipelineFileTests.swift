@@ -1,4 +1,5 @@
 import Foundation
+import GodwitLedger
 import GodwitObjectModel
 import GodwitPlanning
 import SystemPackage
@@ -380,9 +381,11 @@ import Testing
       finalIdentity: final, backup: backup)
   }
 
-  private func open(_ scratch: borrowing Scratch, now: Double) throws -> PipelineLedger {
+  private func open(
+    _ scratch: borrowing Scratch, now: Double, of pipeline: String = "/p/pipeline.yaml"
+  ) throws -> PipelineLedger {
     try PipelineLedger(
-      folder: scratch.path, now: now,
+      folder: scratch.path, now: now, owner: RunOwner(pipeline: pipeline, file: pipeline),
       history: try RunHistory(
         at: scratch.path.appending("ledger.sqlite"), now: now, quarantineLimit: 3))
   }
@@ -398,6 +401,16 @@ import Testing
     try second.end(isFinished: true, isInHistory: true)
     let third = try open(scratch, now: 1_900_000_000)
     #expect(!third.isResumed && third.run != first.run)
+  }
+
+  @Test func `goes on with no run of another pipeline that shares the folder`() throws {
+    let scratch = try Scratch()
+    let (one, two) = (scratch.path.appending("one.yaml"), scratch.path.appending("two.yaml"))
+    for file in [one, two] { try Data().write(to: URL(fileURLWithPath: file.string)) }
+    let first = try open(scratch, now: 1_800_000_000, of: one.string)
+    let second = try open(scratch, now: 1_900_000_000, of: two.string)
+    #expect(!second.isResumed && second.run != first.run)
+    #expect(try open(scratch, now: 1_950_000_000, of: two.string).run == second.run)
   }
 
   @Test func `keeps for the next run what that need not look at again`() async throws {

@@ -70,7 +70,36 @@ import Testing
     #expect(
       try ledger.backups(of: LedgerSample.backup.store).map(\.run) == ["run-3", "run-2", "run-1"])
     #expect(try ledger.runs().map(\.name) == ["run-3", "run-2", "run-1"])
-    #expect(try ledger.lastRunThatMigrated()?.name == "run-3")
+    #expect(try ledger.runsToRollBack().first?.name == "run-3")
+  }
+
+  @Test func `lists the runs of one pipeline file, wherever that was moved`() throws {
+    let folder = try LedgerFolder()
+    let files = ["a.yaml", "b.yaml"].map { folder.path.appending($0) }
+    for file in files { try DurableFile.write([], to: file) }
+    let ledger = try folder.open()
+    // The last two are of earlier versions, and of a ledger that was lost.
+    let owners = [
+      ("a", files[0].string), ("b", files[1].string), ("a", "/gone/a.yaml"), ("b", "/gone/b.yaml"),
+      ("a", "a.yaml"), ("", ""),
+    ]
+    try ledger.writing {
+      for (number, owner) in owners.enumerated() {
+        var (run, backup) = (LedgerSample.run, LedgerSample.backup)
+        (run.name, run.pipeline, run.file) = ("run-\(number)", owner.0, owner.1)
+        (backup.run, backup.path) = (run.name, "\(backup.store).godwit-backup-\(number).sqlite")
+        try ledger.begin(run)
+        try ledger.add(backup)
+      }
+    }
+    #expect(try ledger.backupTotals().count == 6)
+    try ledger.narrow(to: RunOwner(pipeline: "a", file: files[0].string))
+    #expect(try ledger.runs().map(\.name) == ["run-5", "run-4", "run-2", "run-0"])
+    #expect(try ledger.runsToRollBack().map(\.name) == ["run-5", "run-4", "run-2", "run-0"])
+    #expect(try ledger.backupTotals().count == 4)
+    #expect(throws: LedgerError.noRun(path: ledger.path, name: "run-1")) {
+      try ledger.run(named: "run-1")
+    }
   }
 
   @Test func `knows a resumed run by its name, and counts its starts`() throws {

@@ -10,10 +10,13 @@ import SystemPackage
 /// A backup goes only where it is not needed and certain to be ours:
 ///
 /// - its files are those that the ledger names, by inode, size and modification time;
-/// - its store lies at its path, and is as godwit left it; or an application wrote to it since, its
-///   metadata name the same store, and its structure is sound. What is missing, damaged, in use or
-///   another store keeps its backup;
+/// - its store lies at its path in a root of the pipeline, and is as godwit left it; or an application
+///   wrote to it since, its metadata name the same store, and its structure is sound. Every file of
+///   external data that its rows refer to is there. What is missing, damaged, being written to or another
+///   store keeps its backup;
 /// - no rollback of its store is under way.
+///
+/// What cannot be looked at is neither removed nor forgotten.
 package struct BackupPruning: Sendable {
   /// What became of a backup that was to go: a line of `--json`.
   package struct Item: Codable, Sendable, Equatable {
@@ -26,8 +29,9 @@ package struct BackupPruning: Sendable {
     package var made: Double
     /// Whether it was removed, or would be.
     package var pruned: Bool
-    /// Why it was kept: `backup-changed`, `store-missing`, `store-damaged`, `store-in-use`,
-    /// `other-store`, `rollback`.
+    /// Why it was kept: `backup-changed`, `backup-unreachable`, `store-missing`, `store-damaged`,
+    /// `store-in-use`, `other-store`, `outside-roots`, `link`, `rollback`; or `backup-missing`: somebody
+    /// removed it, and it is no longer listed.
     package var reason: String?
     package var message: String?
   }
@@ -39,6 +43,8 @@ package struct BackupPruning: Sendable {
     package var prunedBytes: Int64 = 0
     /// To go by their age or size, and kept.
     package var kept = 0
+    /// That somebody else removed, and that are no longer listed.
+    package var missing = 0
     /// That are left, those included.
     package var left = 0
     package var leftBytes: Int64 = 0
@@ -48,15 +54,20 @@ package struct BackupPruning: Sendable {
 
   let retention: BackupRetention
   let places: PipelinePlaces
+  let reach: StoreReach
   let now: Double
   let isDry: Bool
 
-  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  /// - Parameters:
+  ///   - pipeline: Whose stores may be looked at.
+  ///   - now: Seconds since 1970-01-01 UTC.
   package init(
-    _ retention: BackupRetention, places: PipelinePlaces, now: Double, isDry: Bool = false
+    _ retention: BackupRetention, _ pipeline: Pipeline, places: PipelinePlaces, now: Double,
+    isDry: Bool = false
   ) {
     self.retention = retention
     self.places = places
+    reach = StoreReach(pipeline)
     self.now = now
     self.isDry = isDry
   }
@@ -88,40 +99,103 @@ package struct BackupPruning: Sendable {
   /// 256: what is written to the ledger at once.
   private static let groupSize = 256
 
+  /// What becomes of a backup that is to go.
+  enum Decision {
+    case remove
+    /// It stays.
+    case keep(reason: String, message: String)
+    /// Nothing of it is there.
+    case forget(message: String)
+  }
+
   private func prune(
     _ group: ArraySlice<LedgerBackup>, _ ledger: Ledger, _ summary: inout Summary,
     _ observe: (Item) -> Void
   ) throws {
-    var removed: [LedgerBackup] = []
-    for backup in group {
+    var decisions = try group.map { backup in
+      do {
+        return (backup, try decide(backup, ledger))
+      } catch let error as DurabilityError {
+        return (
+          backup,
+          .keep(
+            reason: "backup-unreachable", message: "\(backup.path) cannot be looked at: \(error)")
+        )
+      }
+    }
+    if !isDry { try carryOut(&decisions, ledger) }
+    for (backup, decision) in decisions {
       var item = Item(
         path: backup.path, store: backup.store, run: backup.run, bytes: backup.bytes,
-        made: backup.made, pruned: true)
-      if let (reason, message) = try reasonToKeep(backup, ledger) {
-        (item.pruned, item.reason, item.message) = (false, reason, message)
-        summary.kept += 1
-      } else {
-        removed.append(backup)
+        made: backup.made, pruned: false)
+      switch decision {
+      case .remove:
+        item.pruned = true
         summary.pruned += 1
         summary.prunedBytes += backup.bytes
+      case .keep(let reason, let message):
+        (item.reason, item.message) = (reason, message)
+        summary.kept += 1
+      case .forget(let message):
+        (item.reason, item.message) = ("backup-missing", message)
+        summary.missing += 1
+      }
+      if case .keep = decision {
+      } else {
         summary.left -= 1
         summary.leftBytes -= backup.bytes
       }
       observe(item)
     }
-    guard !isDry, !removed.isEmpty else { return }
+  }
+
+  private func carryOut(
+    _ decisions: inout [(LedgerBackup, Decision)], _ ledger: Ledger
+  ) throws {
+    let going = decisions.indices.filter {
+      if case .remove = decisions[$0].1 { true } else { false }
+    }
     // A crash from here on leaves backups of which a part is gone: the next call removes the rest.
-    try ledger.writing {
-      for backup in removed { try ledger.set(.pruning, ofBackup: backup.path, at: now) }
+    if !going.isEmpty {
+      try ledger.writing {
+        for place in going { try ledger.set(.pruning, ofBackup: decisions[place].0.path, at: now) }
+      }
     }
-    for backup in removed { try Self.remove(backup) }
-    try ledger.writing {
-      for backup in removed { try ledger.set(.pruned, ofBackup: backup.path, at: now) }
+    for place in going {
+      let backup = decisions[place].0
+      do {
+        try Self.remove(backup)
+      } catch {
+        decisions[place].1 = .keep(
+          reason: "backup-unreachable",
+          message: "\(backup.path) could not be removed: \(error) Remove it again later.")
+      }
     }
+    try ledger.writing {
+      for (backup, decision) in decisions {
+        if case .keep = decision {
+          // Where nothing of it is gone, it can still be put back.
+          if backup.state != .pruning, try Self.isWhole(backup) {
+            try ledger.set(backup.state, ofBackup: backup.path, at: backup.changed)
+          }
+        } else {
+          try ledger.set(.pruned, ofBackup: backup.path, at: now)
+        }
+      }
+    }
+  }
+
+  private static func isWhole(_ backup: LedgerBackup) throws -> Bool {
+    try StoreFiles(FilePath(backup.path)).backupMark()?.mark.matches(backup.marks) ?? false
   }
 
   static func remove(_ backup: LedgerBackup) throws {
     let files = StoreFiles(FilePath(backup.path))
+    for path in [files.supportFolder, files.externalDataFolder] {
+      if case .unreachable(let error) = FilePresence(of: path) {
+        throw DurabilityError.failed(call: "lstat", path: path, error)
+      }
+    }
     if try FileKind(at: files.externalDataFolder) == .folder {
       for name in try DurableFile.names(in: files.externalDataFolder) {
         let path = files.externalDataFolder.appending(name)
@@ -141,110 +215,27 @@ package struct BackupPruning: Sendable {
   }
 }
 
-// What may go.
-extension BackupPruning {
-  /// Why a backup stays; nil for one that may go.
-  private func reasonToKeep(
-    _ backup: LedgerBackup, _ ledger: Ledger
-  ) throws -> (reason: String, message: String)? {
-    guard backup.hasOwnName else {
-      return ("backup-changed", "\(backup.path) is not the name of a backup of \(backup.store).")
-    }
-    let files = StoreFiles(FilePath(backup.path))
-    if backup.state != .pruning {
-      guard let found = try files.backupMark() else {
-        // One that somebody removed only has to be written down.
-        let rest = [files.wal, files.journal, files.externalDataFolder]
-        guard try rest.contains(where: { try FileKind(at: $0) != .none }) else { return nil }
-        return (
-          "backup-changed",
-          "\(backup.path) is missing, and other files of it are there. Remove them by hand."
-        )
-      }
-      guard found.mark == backup.marks else {
-        return ("backup-changed", "\(backup.path) is not as the run left it. Remove it by hand.")
-      }
-    } else if let found = try files.backupMark(), found.mark.main != backup.marks.main {
-      return ("backup-changed", "\(backup.path) is not as the run left it. Remove it by hand.")
-    }
-    let rollback = Rollback.directory(of: FilePath(backup.store), in: places.state)
-    if try rollback.exists {
-      return (
-        "rollback", "A rollback of \(backup.store) is under way. Run `godwit rollback` again."
-      )
-    }
-    return try Self.reasonToDistrust(FilePath(backup.store), try ledger.lastState(of: backup.store))
-  }
-
-  /// Why a store is not a good copy by itself; nil for one that is.
-  static func reasonToDistrust(
-    _ store: FilePath, _ last: (identity: String?, digest: String?, uuid: String?)?
-  ) throws -> (reason: String, message: String)? {
-    let files = StoreFiles(store)
-    guard try FileMark(store) != nil else {
-      return ("store-missing", "\(store) is missing: this backup may be the only copy.")
-    }
-    do {
-      if let identity = last?.identity, try files.identity().name == identity { return nil }
-      // An application's later writing: the same store, and whole.
-      let inspection = try TemporaryPlace.with { folder in
-        try StoreInspection(store, models: [], snapshotFolder: folder, readsRows: false)
-      }
-      guard inspection.isSound else {
-        return ("store-damaged", "\(store) is not sound: this backup may be the only good copy.")
-      }
-      guard let uuid = last?.uuid, inspection.uuid == uuid else {
-        return ("other-store", "\(store) is another store than the one that was backed up.")
-      }
-      return nil
-    } catch let error as StoreError {
-      if case .inUse = error {
-        return ("store-in-use", "\(store) is being written to. Run again later.")
-      }
-      return ("store-damaged", "\(store) cannot be read: \(error)")
-    } catch let error as SQLiteError {
-      return ("store-damaged", "\(store) cannot be read: \(error)")
-    }
-  }
-}
-
-extension LedgerBackup {
-  /// Whether the path is one that a commit, or a rollback, gives to a backup of the store: nothing else
-  /// is ever removed or put back.
-  var hasOwnName: Bool {
-    let prefixes = [".godwit-backup-", ".godwit-rolled-back-"].map { store + $0 }
-    guard let prefix = prefixes.first(where: path.hasPrefix), path.hasSuffix(".sqlite") else {
-      return false
-    }
-    return !path.dropFirst(prefix.count).utf8.contains(UInt8(ascii: "/"))
-  }
-}
-
-/// A private folder for the length of a look.
-enum TemporaryPlace {
-  static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let folder = (place.resolved ?? place).appending("godwit-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(
-      atPath: folder.string, withIntermediateDirectories: false,
-      attributes: [.posixPermissions: 0o700])
-    defer { try? FileManager.default.removeItem(atPath: folder.string) }
-    return try body(folder)
-  }
-}
-
 extension PipelineRun {
   /// Removes what the pipeline's file says may go. A run does not fail because of it.
   func keepRetention(_ history: RunHistory, _ summary: inout PipelineSummary) throws {
     guard backupRetention.isLimited else { return }
     do {
       let pruned = try history.using { ledger in
-        try BackupPruning(backupRetention, places: places, now: Date().timeIntervalSince1970)
-          .run(ledger) { item in
-            if let message = item.message { observe(.note("A backup was kept. \(message)")) }
-          }
+        try ledger.narrow(to: places.owner)
+        return try BackupPruning(
+          backupRetention, pipeline, places: places, now: Date().timeIntervalSince1970
+        ).run(ledger) { item in
+          guard let message = item.message else { return }
+          observe(
+            .note(item.reason == "backup-missing" ? message : "A backup was kept. \(message)"))
+        }
       }
       summary.prunedBackups = pruned?.pruned
+      if let pruned, pruned.pruned > 0 {
+        let backups = pruned.pruned == 1 ? "1 backup was" : "\(pruned.pruned) backups were"
+        observe(
+          .note("\(backups) removed (\(ByteSize.text(pruned.prunedBytes))), \(pruned.left) left."))
+      }
     } catch {
       observe(.note("Backups could not be pruned: \(error)"))
     }

@@ -62,6 +62,34 @@ extension StoreFiles {
       main: BackupMark.File(main), wal: try mark(wal), journal: try mark(journal))
     guard try FileKind(at: externalDataFolder) == .folder else { return (result, bytes) }
     var digest = SHA256()
+    var marks = SHA256()
+    try forEachExternalFile { name, status in
+      let size = "\(name)\n\(status.st_size)\n"
+      digest.update(Array(size.utf8))
+      let time = status.st_mtim
+      marks.update(Array("\(size)\(status.st_ino) \(time.tv_sec).\(time.tv_nsec)\n".utf8))
+      result.externalFiles += 1
+      if status.st_nlink == 1 { bytes += Int64(status.st_size) }
+    }
+    result.externalDigest = Hexadecimal.text(of: digest.finish())
+    result.externalMarks = Hexadecimal.text(of: marks.finish())
+    return (result, bytes)
+  }
+
+  /// External data files that were written to after a moment, in seconds since 1970-01-01 UTC: in a
+  /// backup none ever is.
+  func externalFiles(writtenAfter time: Double) throws -> [FilePath] {
+    var paths: [FilePath] = []
+    guard try FileKind(at: externalDataFolder) == .folder else { return [] }
+    try forEachExternalFile { name, status in
+      let written = Double(status.st_mtim.tv_sec) + Double(status.st_mtim.tv_nsec) / 1e9
+      if written > time { paths.append(externalDataFolder.appending(name)) }
+    }
+    return paths
+  }
+
+  /// In byte order, with lstat(2) of each. The folder must be there.
+  private func forEachExternalFile(_ body: (String, stat) throws -> Void) throws {
     for name in try DurableFile.names(in: externalDataFolder) {
       var status = stat()
       let path = externalDataFolder.appending(name)
@@ -69,12 +97,8 @@ extension StoreFiles {
         if errno == ENOENT { continue }  // gone since
         throw DurabilityError.failed(call: "lstat", path: path, Errno(rawValue: errno))
       }
-      digest.update(Array("\(name)\n\(status.st_size)\n".utf8))
-      result.externalFiles += 1
-      if status.st_nlink == 1 { bytes += Int64(status.st_size) }
+      try body(name, status)
     }
-    result.externalDigest = Hexadecimal.text(of: digest.finish())
-    return (result, bytes)
   }
 }
 

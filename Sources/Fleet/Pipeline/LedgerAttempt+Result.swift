@@ -48,9 +48,12 @@ extension LedgerBackup {
     let files = StoreFiles(FilePath(path))
     guard let found = try files.backupMark() else { return nil }
     let hasFolder = try FileKind(at: files.supportFolder) == .folder
+    var marks = found.mark
+    marks.isExternalInStore =
+      try FileKind(at: StoreFiles(store.path).externalDataFolder) == .folder
     self.init(
       path: path, folder: hasFolder ? files.supportFolder.string : nil, store: store.path.string,
-      run: run, bytes: found.ownBytes, made: time, marks: found.mark,
+      run: run, bytes: found.ownBytes, made: time, marks: marks,
       identity: result.finalIdentity, digest: result.digest)
   }
 }

@@ -69,6 +69,12 @@ package struct Pipeline: Sendable, Equatable {
     return folder.isEmpty ? "." : folder
   }
 
+  /// The whole path of the file, without a link among its folders: what names the pipeline.
+  package var wholeFile: FilePath {
+    guard let name = file.lastComponent, let folder = folder.resolved else { return file }
+    return folder.appending(name)
+  }
+
   /// A path as the file has it, from where the process stands.
   package func resolve(_ path: String) -> String {
     let path = FilePath(path)

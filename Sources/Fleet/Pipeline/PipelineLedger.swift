@@ -57,8 +57,22 @@ final class PipelineLedger: Sendable {
   private struct RunName: Codable {
     var run: String
     var isFinished: Bool
+    /// Whose run it is; nil from earlier versions.
+    var pipeline: String?
+    var file: String?
     /// True when every line is in the ledger.
     var isInHistory: Bool?
+
+    init(_ run: String, of owner: RunOwner, isFinished: Bool, isInHistory: Bool? = nil) {
+      (self.run, self.isFinished, self.isInHistory) = (run, isFinished, isInHistory)
+      (pipeline, file) = (owner.pipeline, owner.file)
+    }
+
+    /// Whether the next start goes on with it: it has not finished, and is not another pipeline's that
+    /// shares the folder.
+    func isResumed(by owner: RunOwner) -> Bool {
+      !isFinished && owner.owns(pipeline: pipeline ?? "", file: file ?? "")
+    }
   }
 
   /// The run's name: when it began.
@@ -66,6 +80,7 @@ final class PipelineLedger: Sendable {
   /// Whether an earlier start of this run was interrupted.
   let isResumed: Bool
   private let folder: FilePath
+  private let owner: RunOwner
   private let log: GroupedLog
   /// The last line of each store.
   private let entries: Mutex<[String: Entry]>
@@ -80,28 +95,30 @@ final class PipelineLedger: Sendable {
   ///
   /// - Parameters:
   ///   - now: Seconds since 1970-01-01 UTC.
+  ///   - owner: Whose run begins. One of another pipeline is not resumed.
   ///   - history: Gets what it may lack after a crash, before a line goes.
-  init(folder: FilePath, now: Double, history: RunHistory) throws {
+  init(folder: FilePath, now: Double, owner: RunOwner, history: RunHistory) throws {
     self.folder = folder
+    self.owner = owner
     let file = Self.logFile(folder)
     let known = try Self.runName(folder)
-    isResumed = known.map { !$0.isFinished } ?? false
+    isResumed = known?.isResumed(by: owner) ?? false
     let isInHistory =
       try (known?.isInHistory == true && !history.isNew)
       || history.catchUp { add in try Self.forEachAttempt(in: file, add) }
     var lines: [String: Entry] = [:]
     try Self.forEachEntry(in: file) { lines[$0.store] = isInHistory ? $0.withoutHistory : $0 }
-    if let known, !known.isFinished {
+    if let known, isResumed {
       run = known.run
       if known.isInHistory != nil {
-        try Self.write(RunName(run: run, isFinished: false), in: folder)
+        try Self.write(RunName(run, of: owner, isFinished: false), in: folder)
       }
     } else {
       run = RunFolder.timestamp(now)
       // What is not asked for again goes, so that the file does not grow for ever.
       lines = try lines.filter { try $0.value.isAskedForAgain || $0.value.attempt != nil }
       try Self.write(lines, to: file)
-      try Self.write(RunName(run: run, isFinished: false), in: folder)
+      try Self.write(RunName(run, of: owner, isFinished: false), in: folder)
     }
     log = try GroupedLog(at: file)
     entries = Mutex(isInHistory ? lines : lines.mapValues(\.withoutHistory))
@@ -189,7 +206,7 @@ final class PipelineLedger: Sendable {
   ///   - isInHistory: Every line is in the ledger.
   func end(isFinished: Bool, isInHistory: Bool) throws {
     try Self.write(
-      RunName(run: run, isFinished: isFinished, isInHistory: isInHistory), in: folder)
+      RunName(run, of: owner, isFinished: isFinished, isInHistory: isInHistory), in: folder)
   }
 }
 

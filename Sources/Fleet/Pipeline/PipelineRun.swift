@@ -93,15 +93,17 @@ package struct PipelineRun: Sendable {
     try RunControl.remove(in: state)
     let now = Date().timeIntervalSince1970
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
-    if restored > 0 {
-      let rollbacks = restored == 1 ? "rollback was" : "rollbacks were"
-      observe(.note("\(restored) interrupted \(rollbacks) finished first."))
+    if restored.finished > 0 {
+      let rollbacks = restored.finished == 1 ? "rollback was" : "rollbacks were"
+      observe(.note("\(restored.finished) interrupted \(rollbacks) finished first."))
     }
+    for message in restored.problems { observe(.note(message)) }
     try checkCluster()
     let findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
-    let ledger = try PipelineLedger(folder: state, now: now, history: history)
+    let ledger = try PipelineLedger(
+      folder: state, now: now, owner: places.owner, history: history)
     let settings = try settingsDigest()
     do {
       try checkPlan(findings, ledger, settings)
@@ -112,8 +114,8 @@ package struct PipelineRun: Sendable {
     }
     try history.begin(
       LedgerRun(
-        name: ledger.run, pipeline: pipeline.name, file: pipeline.file.resolvingFolders.string,
-        started: now, host: MachineName.text, workers: pool.workerCount,
+        name: ledger.run, pipeline: places.owner.pipeline, file: places.owner.file, started: now,
+        host: MachineName.text, workers: pool.workerCount,
         options: context.options))
     defer { history.close() }
     history.setFound(findings.stores.count, in: ledger.run)

@@ -16,11 +16,13 @@ package struct PipelineVerification: Sendable {
       case sound
       /// An application wrote to it since, and it is sound.
       case changed
-      /// It is not sound, its bytes are others although nobody wrote, or it cannot be read.
+      /// It is not sound, its bytes are others although nobody wrote, or it cannot be read or looked at.
       case damaged
       case missing
       /// Somebody writes to it just now.
       case inUse = "in-use"
+      /// It lies in none of the pipeline's present roots, and was not opened.
+      case outside
     }
 
     package private(set) var event = "result"
@@ -40,11 +42,13 @@ package struct PipelineVerification: Sendable {
     package var damaged = 0
     package var missing = 0
     package var inUse = 0
+    /// Not looked at, and no fault.
+    package var outside = 0
 
     package init() {}
 
     private enum CodingKeys: String, CodingKey {
-      case event, found, sound, changed, damaged, missing, inUse = "in-use"
+      case event, found, sound, changed, damaged, missing, inUse = "in-use", outside
     }
 
     mutating func count(_ verdict: Item.Verdict) {
@@ -55,17 +59,22 @@ package struct PipelineVerification: Sendable {
       case .damaged: damaged += 1
       case .missing: missing += 1
       case .inUse: inUse += 1
+      case .outside: outside += 1
       }
     }
 
     package var isGood: Bool { damaged + missing + inUse == 0 }
   }
 
+  let reach: StoreReach
   let models: [ModelVersion]
   let workers: Int
 
-  /// - Parameter models: Versions among which that of a store is found.
-  package init(models: [ModelVersion], workers: Int) {
+  /// - Parameters:
+  ///   - pipeline: Whose stores may be opened.
+  ///   - models: Versions among which that of a store is found.
+  package init(_ pipeline: Pipeline, models: [ModelVersion], workers: Int) {
+    reach = StoreReach(pipeline)
     self.models = models
     self.workers = workers
   }
@@ -79,6 +88,7 @@ package struct PipelineVerification: Sendable {
       (attempt.reasons, attempt.losses, attempt.stages) = ([], [], [])
       attempts.append(attempt)
     }
+    let hadExternalData = try attempts.map { try ledger.hadExternalData($0.store) }
     var results: [Item?] = Array(repeating: nil, count: attempts.count)
     var told = 0
     await withTaskGroup(of: (Int, Item).self) { group in
@@ -86,10 +96,11 @@ package struct PipelineVerification: Sendable {
       func begin() {
         guard begun < attempts.count, !Task.isCancelled else { return }
         let (place, attempt) = (begun, attempts[begun])
+        let hadExternalData = hadExternalData[begun]
         begun += 1
         group.addTask {
           do {
-            return (place, try await onOwnThread { self.judge(attempt) })
+            return (place, try await onOwnThread { self.judge(attempt, hadExternalData) })
           } catch {
             return (place, Self.failure(attempt, error))
           }
@@ -119,10 +130,19 @@ package struct PipelineVerification: Sendable {
       reasons: [RunReport.Reason(reason: reason, message: message)])
   }
 
-  private func judge(_ attempt: LedgerAttempt) -> Item {
+  private func judge(_ attempt: LedgerAttempt, _ hadExternalData: Bool) -> Item {
     let path = FilePath(attempt.output ?? attempt.store)
     var item = Item(store: path.string, verdict: .sound, run: attempt.run)
+    if let refusal = reach.refusal(of: path) {
+      // A link where the store was is no sound store.
+      item.verdict = refusal.reason == "link" ? .damaged : .outside
+      item.reasons = [refusal]
+      return item
+    }
     do {
+      if case .unreachable(let error) = FilePresence(of: path) {
+        throw StoreError.cannotRead(path, errno: error.rawValue)
+      }
       guard try FileMark(path) != nil else {
         item.verdict = .missing
         item.reasons = [
@@ -149,7 +169,9 @@ package struct PipelineVerification: Sendable {
       }
       if isAsLeft == false || hasDigest == false { item.verdict = .changed }
       let inspection = try TemporaryPlace.with { folder in
-        try StoreInspection(path, models: models, snapshotFolder: folder, readsRows: true)
+        try StoreInspection(
+          path, models: models, snapshotFolder: folder, readsRows: true,
+          externalData: try hadExternalData || hasSourceFolder(attempt) ? .required : .inFolder)
       }
       item.findings = inspection.findings.filter(\.kind.isFailure)
       if !inspection.isSound {
@@ -168,5 +190,12 @@ package struct PipelineVerification: Sendable {
     } catch {
       return Self.failure(attempt, error)
     }
+  }
+
+  /// Of an output beside its source: whether the source has a folder of external data.
+  private func hasSourceFolder(_ attempt: LedgerAttempt) throws -> Bool {
+    guard attempt.output != nil, attempt.output != attempt.store else { return false }
+    let folder = StoreFiles(FilePath(attempt.store)).externalDataFolder
+    return try FileKind(at: folder) == .folder
   }
 }

@@ -27,6 +27,10 @@ extension Rollback {
         continue
       }
       let start = Date().timeIntervalSince1970
+      if let reason = reach.refusal(of: FilePath(task.store)) {
+        ends.append(End(item: Self.refusal(of: backup, reason.reason, reason.message)))
+        continue
+      }
       do {
         let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
         let found = try await onOwnThread {
@@ -53,15 +57,19 @@ extension Rollback {
 
   /// Finishes what an earlier rollback left, before a run looks at stores.
   ///
-  /// - Returns: How many stores it was.
+  /// - Returns: How many stores were put back, and what keeps others from it.
   static func finishInterrupted(
     _ pipeline: Pipeline, _ places: PipelinePlaces, _ lease: HeldLease
-  ) async throws -> Int {
+  ) async throws -> (finished: Int, problems: [String]) {
     guard try FileKind(at: folder(in: places.state)) == .folder,
       try !DurableFile.names(in: folder(in: places.state)).isEmpty
-    else { return 0 }
+    else { return (0, []) }
     let none = Selection(stores: [], version: "")
     let rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
-    return try await rollback.run { _ in }.found
+    var problems: [String] = []
+    let summary = try await rollback.run { item in
+      problems += item.reasons.map(\.message)
+    }
+    return (summary.restored, problems)
   }
 }

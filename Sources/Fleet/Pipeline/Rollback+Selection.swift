@@ -4,39 +4,26 @@ import SystemPackage
 
 // Which backups.
 extension Rollback {
+  /// - Parameter undone: The run that an interrupted rollback was undoing. Unless something is asked for by
+  ///   name, that is brought to its end, and no earlier run is undone as well.
   func selected(
-    _ ledger: Ledger, _ summary: inout Summary
+    _ ledger: Ledger, undoing undone: String?, _ summary: inout Summary
   ) throws -> (backups: [LedgerBackup], missing: [End]) {
-    var backups: [LedgerBackup] = []
-    if !selection.stores.isEmpty, selection.run == nil {
-      for store in selection.stores {
-        let path = store.resolvingFolders.string
-        if let backup = try ledger.backups(of: path).first(where: { $0.kind == .source }) {
-          backups.append(backup)
-        }
-      }
+    let wanted = selection.stores.map(\.string)
+    let backups: [LedgerBackup]
+    if let name = selection.run {
+      summary.run = try ledger.run(named: name).name
+      backups = try self.backups(of: name, wanted, ledger)
+    } else if !wanted.isEmpty {
+      backups = try wanted.compactMap { try newestBackup(of: $0, ledger) }
     } else {
-      let run = try selection.run.map { try ledger.run(named: $0) } ?? ledger.lastRunThatMigrated()
-      guard let run else { return ([], []) }
-      summary.run = run.name
-      let wanted = Set(selection.stores.map(\.resolvingFolders.string))
-      try ledger.forEachBackup(ofRun: run.name) { backup in
-        // One that was put back before needs nothing more, unless it is asked for by name.
-        guard backup.kind == .source,
-          wanted.isEmpty ? backup.state == .kept : wanted.contains(backup.store)
-        else { return }
-        backups.append(backup)
-      }
-    }
-    if let version = selection.version {
-      let versions = try versions(of: Set(backups.map(\.run)), ledger)
-      backups.removeAll { versions[$0.run + "\n" + $0.store] != version }
+      (summary.run, backups) = try lastBackups(undone, ledger)
     }
     let found = Set(backups.map(\.store))
-    let missing = selection.version == nil ? selection.stores.map(\.resolvingFolders.string) : []
+    let missing = selection.version == nil ? wanted.filter { !found.contains($0) } : []
     return (
       backups,
-      missing.filter { !found.contains($0) }.map { store in
+      missing.map { store in
         End(
           item: Item(
             store: store, verdict: .refused,
@@ -46,6 +33,50 @@ extension Rollback {
             ]))
       }
     )
+  }
+
+  /// The last run that has something to put back, and what.
+  private func lastBackups(
+    _ undone: String?, _ ledger: Ledger
+  ) throws -> (run: String?, [LedgerBackup]) {
+    let runs = try undone.map { [$0] } ?? ledger.runsToRollBack().map(\.name)
+    for run in runs {
+      let backups = try backups(of: run, [], ledger)
+      if !backups.isEmpty { return (run, backups) }
+    }
+    return (undone, [])
+  }
+
+  /// What a run put aside and nobody has put back, or of these stores, whatever became of it.
+  private func backups(
+    of run: String, _ wanted: [String], _ ledger: Ledger
+  ) throws -> [LedgerBackup] {
+    let stores = Set(wanted)
+    var backups: [LedgerBackup] = []
+    try ledger.forEachBackup(ofRun: run) { backup in
+      guard backup.kind == .source,
+        stores.isEmpty ? backup.state != .restored : stores.contains(backup.store)
+      else { return }
+      backups.append(backup)
+    }
+    return try ofVersion(backups, ledger)
+  }
+
+  /// The newest backup of a store that was not put back yet; else the newest, which says what became of
+  /// it.
+  private func newestBackup(of store: String, _ ledger: Ledger) throws -> LedgerBackup? {
+    let names = Set(try ledger.runs().map(\.name))
+    let backups = try ledger.backups(of: store)
+      .filter { $0.kind == .source && names.contains($0.run) }
+    let newest = backups.first { $0.state != .restored } ?? backups.first
+    return try ofVersion(newest.map { [$0] } ?? [], ledger).first
+  }
+
+  /// Of these backups, those of stores that were of the selection's version before.
+  private func ofVersion(_ backups: [LedgerBackup], _ ledger: Ledger) throws -> [LedgerBackup] {
+    guard let version = selection.version else { return backups }
+    let versions = try versions(of: Set(backups.map(\.run)), ledger)
+    return backups.filter { versions[$0.run + "\n" + $0.store] == version }
   }
 
   /// The versions that stores were of before, by run and store.

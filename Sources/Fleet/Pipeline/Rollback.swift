@@ -16,7 +16,7 @@ import SystemPackage
 package struct Rollback: Sendable {
   /// What is rolled back.
   package struct Selection: Sendable {
-    /// Nil: the last run that replaced a store; with ``stores``, the last one that replaced each.
+    /// Nil: the last run of which a store is still to be put back; with ``stores``, of each.
     package var run: String?
     /// None: every store of the run.
     package var stores: [FilePath]
@@ -65,6 +65,7 @@ package struct Rollback: Sendable {
   let places: PipelinePlaces
   let selection: Selection
   let isDry: Bool
+  let reach: StoreReach
   var options: [String]
   let leases: [LeaseToken]
 
@@ -84,6 +85,7 @@ package struct Rollback: Sendable {
     self.places = places
     self.selection = selection
     self.isDry = isDry
+    reach = StoreReach(pipeline)
     self.options = options
   }
 
@@ -102,6 +104,7 @@ package struct Rollback: Sendable {
     let now = Date().timeIntervalSince1970
     let ledger =
       try PipelineHistory.writing(places) ?? Ledger(writingAt: places.ledger, now: now)
+    let interrupted = try ledger.interruptedRollback()
     var summary = Summary(rollback: RunFolder.timestamp(now))
     var isBegun = false
     func begin() throws {
@@ -110,9 +113,8 @@ package struct Rollback: Sendable {
       try ledger.writing {
         try ledger.begin(
           LedgerRun(
-            name: summary.rollback, kind: .rollback, pipeline: pipeline.name,
-            file: pipeline.file.resolvingFolders.string, started: now, host: MachineName.text,
-            options: options))
+            name: summary.rollback, kind: .rollback, pipeline: places.owner.pipeline,
+            file: places.owner.file, started: now, host: MachineName.text, options: options))
       }
     }
     func take(_ ends: [End]) throws {
@@ -127,18 +129,28 @@ package struct Rollback: Sendable {
       }
     }
     var finished: Set<String> = []
+    var undone = interrupted?.undone.name
     if !isDry {
       let ends = try await finishInterrupted(ledger)
       finished = Set(ends.map(\.item.store))
+      undone = undone ?? ends.first?.item.run
       try take(ends)
     }
-    let (backups, missing) = try selected(ledger, &summary)
+    let (backups, missing) = try selected(ledger, undoing: undone, &summary)
     try take(missing.filter { !finished.contains($0.item.store) })
     var rest = backups.filter { !finished.contains($0.store) }[...]
     while !rest.isEmpty, !Task.isCancelled {
       let group = rest.prefix(Self.groupSize)
       rest = rest.dropFirst(Self.groupSize)
       try take(try await putBack(Array(group), name: summary.rollback))
+    }
+    if let interrupted, !isDry, !Task.isCancelled {
+      let rollback = interrupted.rollback
+      try ledger.writing {
+        try ledger.end(
+          rollback.name, at: Date().timeIntervalSince1970, exitCode: 75,
+          ledger.counts(of: rollback))
+      }
     }
     if isBegun {
       try ledger.writing {
@@ -216,8 +228,7 @@ extension Rollback {
       + "Nothing was replaced. Decide which of the two to keep."
   }
 
-  private static func refusal(of backup: LedgerBackup, _ reason: String, _ message: String) -> Item
-  {
+  static func refusal(of backup: LedgerBackup, _ reason: String, _ message: String) -> Item {
     Item(
       store: backup.store, verdict: .refused,
       reasons: [RunReport.Reason(reason: reason, message: message)])
@@ -228,21 +239,33 @@ extension Rollback {
       End(item: Self.refusal(of: backup, reason, message))
     }
     let (store, files) = (StoreFiles(FilePath(backup.store)), StoreFiles(FilePath(backup.path)))
-    guard backup.state == .kept else {
+    if let reason = reach.refusal(of: store.store) { return refused(reason.reason, reason.message) }
+    // Of one that a removal was killed in, the mark says whether it is whole.
+    guard backup.state == .kept || backup.state == .pruning else {
       return refused(
         "no-backup", "The backup of \(store.store) was \(backup.state.rawValue) already.")
     }
-    guard backup.hasOwnName, let found = try files.backupMark(), found.mark == backup.marks else {
+    for path in [files.store, store.store] {
+      guard let obstacle = FilePresence(of: path).obstacle else { continue }
+      return refused(
+        "unreachable", "\(path) cannot be looked at: \(obstacle). Nothing was replaced.")
+    }
+    guard backup.hasOwnName, let found = try files.backupMark(), found.mark.matches(backup.marks)
+    else {
+      let written = try files.externalFiles(writtenAfter: backup.made).prefix(3)
       return refused(
         "backup-changed",
-        "\(files.store) is missing, or is not as the run left it. Check it, and restore by hand.")
+        "\(files.store) is missing, or is not as the run left it. "
+          + (written.isEmpty
+            ? "" : "Written to since: \(written.map(\.string).joined(separator: ", ")). ")
+          + "Check it, and restore by hand.")
     }
     guard try FileMark(store.store) != nil else {
       return refused(
         "store", "There is no file at \(store.store). Copy \(files.store) there by hand.")
     }
     let identity = try store.identity()
-    guard let left = backup.identity, identity.name == left else {
+    guard try isAsLeft(store, identity, by: backup) else {
       return refused("changed-since", Self.changedMessage(store.store.string))
     }
     if isDry { return End(item: Item(store: backup.store, verdict: .restored)) }
@@ -262,6 +285,16 @@ extension Rollback {
       if try !DurableFile.exists(directory.journal) { try directory.remove() }
       throw error
     }
+  }
+
+  /// Whether a store is in the state in which the commit left it: by its files, or byte for byte, as it
+  /// is after a later run was rolled back.
+  private func isAsLeft(
+    _ store: StoreFiles, _ identity: StoreIdentity, by backup: LedgerBackup
+  ) throws -> Bool {
+    if identity.name == backup.identity { return true }
+    guard let left = backup.digest, !identity.hasPendingChanges else { return false }
+    return try store.digest(inState: identity.name) == left
   }
 
   func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {

@@ -13,9 +13,12 @@ import SystemPackage
 package struct PipelinePlaces: Sendable {
   package let state: FilePath
   package let ledger: FilePath
+  /// Whose runs are meant where several pipelines keep both in one folder.
+  package let owner: RunOwner
 
   /// - Parameter state: What `--state` says; nil for beside the pipeline.
   package init(_ pipeline: Pipeline, state: FilePath? = nil) {
+    owner = RunOwner(pipeline: pipeline.name, file: pipeline.wholeFile.string)
     // A folder that a person names may be a link; the one beside the pipeline may not.
     self.state =
       state.map { $0.resolved ?? $0.resolvingFolders }
@@ -154,7 +157,7 @@ extension MigrationResult {
 
 /// The ledger of a pipeline, for a command that is not a run.
 package enum PipelineHistory {
-  /// Opens the ledger for reading; nil where there is none. What a run that crashed has left in its
+  /// Opens the ledger for reading, narrowed to the pipeline's own runs; nil where there is none. What a run that crashed has left in its
   /// progress file is added first, where nobody else is at work.
   ///
   /// - Throws: ``LedgerError``.
@@ -169,15 +172,19 @@ package enum PipelineHistory {
         // A run is under way, or this user may only read: what is there is told.
       }
     }
-    return try Ledger(readingAt: places.ledger)
+    let ledger = try Ledger(readingAt: places.ledger)
+    try ledger?.narrow(to: places.owner)
+    return ledger
   }
 
-  /// Opens the ledger for the holder of the state folder's lock; nil where there is none.
+  /// Opens the ledger for the holder of the state folder's lock, narrowed to the pipeline's own runs; nil
+  /// where there is none.
   ///
   /// - Throws: ``LedgerError``.
   package static func writing(_ places: PipelinePlaces) throws -> Ledger? {
     guard try Ledger(readingAt: places.ledger) != nil else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
+    try ledger.narrow(to: places.owner)
     try ledger.writing {
       try PipelineLedger.forEachAttempt(inState: places.state) { attempt, backup in
         try ledger.add(attempt)

@@ -8,9 +8,11 @@ extension StoreSoundness {
   /// Where the store has no such folder at all it is a note: such stores are found.
   /// Source: `core-data-sqlite-format.md` §5.1.
   ///
-  /// - Parameter folders: Where the files may lie; nil for the store's own folder.
+  /// - Parameters:
+  ///   - folders: Where the files may lie; nil for the store's own folder.
+  ///   - needsFolder: The store is known to have had the folder: that it is missing is no note.
   package static func externalFiles(
-    of binding: StoreBinding, in folders: [FilePath]? = nil
+    of binding: StoreBinding, in folders: [FilePath]? = nil, needsFolder: Bool = false
   ) throws -> [StoreFinding] {
     let folders = try (folders ?? [binding.store.files.externalDataFolder])
       .filter { try StoreFiles.kind(at: $0) == .folder }
@@ -45,7 +47,8 @@ extension StoreSoundness {
         guard missing > 0 else { continue }
         findings.append(
           StoreFinding(
-            kind: isThere ? .external : .note, entity: entity.rawValue, property: ruled.property,
+            kind: isThere || needsFolder ? .external : .note, entity: entity.rawValue,
+            property: ruled.property,
             message: "refers to an external data file that is missing"
               + (isThere ? "" : "; there is no such folder"),
             count: missing, examples: examples))

@@ -16,15 +16,17 @@ package enum StoreSoundness {
 
   /// Everything, in the order of aspects.
   ///
-  /// - Parameter pattern: The engine for regular expressions of validation rules.
-  package static func check(_ binding: StoreBinding, pattern: PatternCompiler? = nil) throws
-    -> [StoreFinding]
-  {
+  /// - Parameters:
+  ///   - pattern: The engine for regular expressions of validation rules.
+  ///   - needsExternalFolder: As in ``externalFiles(of:in:needsFolder:)``.
+  package static func check(
+    _ binding: StoreBinding, pattern: PatternCompiler? = nil, needsExternalFolder: Bool = false
+  ) throws -> [StoreFinding] {
     var findings = try structure(of: binding)
     for job in jobs(binding, aspects: Set(StoreFinding.Kind.allCases)) {
       findings += try run(job, on: binding.store.connection)
     }
-    findings += try externalFiles(of: binding)
+    findings += try externalFiles(of: binding, needsFolder: needsExternalFolder)
     findings += try validation(of: binding, pattern: pattern)
     let places = Dictionary(
       uniqueKeysWithValues: StoreFinding.Kind.allCases.enumerated().map { ($1, $0) })

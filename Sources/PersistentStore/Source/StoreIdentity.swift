@@ -47,6 +47,14 @@ extension StoreFiles {
     return try identity(hasWriter: lock.hasWriter)
   }
 
+  /// The same, and whether another process is in a write transaction just now.
+  ///
+  /// - Throws: As ``identity()``.
+  package func identityAndWriter() throws -> (identity: StoreIdentity, isBeingWritten: Bool) {
+    let lock = try readLock()
+    return (try identity(hasWriter: lock.hasWriter), lock.hasWriter || lock.hasLogWriter)
+  }
+
   /// Keeps the store as it is while it is copied or looked at.
   func readLock() throws -> StoreReadLock {
     try checkKinds()

@@ -1,0 +1,46 @@
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+extension ExternalDataFolder {
+  /// A query for the names of files that a column refers to. What stands in a row is 0x02, the file's
+  /// name, and a zero byte. Format reference §5.1.
+  ///
+  /// - Parameter table: Quoted, with its schema.
+  static func references(in table: String, column: String) -> String {
+    let column = quoted(column)
+    return """
+      SELECT CAST(substr(\(column), 2, 36) AS TEXT)
+        FROM \(table)
+       WHERE typeof(\(column)) = 'blob' AND length(\(column)) = 38
+         AND substr(\(column), 1, 1) = x'02'
+      """
+  }
+
+  /// Which of these files a store's rows refer to, whatever its model: stores whose names differ only in
+  /// their extension share a folder.
+  ///
+  /// - Parameter store: Without a WAL or a hot journal, and written to by nobody.
+  /// - Returns: None where the store is damaged: it says of no file that it is its own.
+  /// - Throws: `SQLiteError` where the store cannot be read for another reason.
+  /// - Complexity: O(*n*) in the rows of tables with binary values.
+  static func names(_ names: [String], referredToBy store: FilePath) throws -> [String] {
+    guard !names.isEmpty else { return [] }
+    return try SQLiteError.nilByContent {
+      let connection = try Connection(path: store.string, mode: .immutable)
+      var rest = Set(names)
+      for table in try connection.schemaRows().map(\.name)
+      where SchemaObject.isApplicationTable(table) {
+        for column in try connection.shape(of: table)?.columns ?? []
+        where !column.isHidden && column.declaredType.uppercased() == "BLOB" {
+          let statement = try connection.prepare(
+            references(in: quoted(table), column: column.name))
+          while !rest.isEmpty, try statement.step() {
+            if let name = statement.value(0).text { rest.remove(name) }
+          }
+        }
+      }
+      return names.filter { !rest.contains($0) }
+    } ?? []
+  }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+// What may go.
+extension BackupPruning {
+  func decide(_ backup: LedgerBackup, _ ledger: Ledger) throws -> Decision {
+    func changed(_ how: String) -> Decision {
+      .keep(reason: "backup-changed", message: "\(backup.path) \(how) Remove it by hand.")
+    }
+    guard backup.hasOwnName else {
+      return changed("is not the name of a backup of \(backup.store).")
+    }
+    let store = FilePath(backup.store)
+    if let refusal = reach.refusal(of: store) {
+      return .keep(reason: refusal.reason, message: refusal.message)
+    }
+    let files = StoreFiles(FilePath(backup.path))
+    let presence = FilePresence(of: files.store)
+    if let obstacle = presence.obstacle {
+      return .keep(
+        reason: "backup-unreachable",
+        message:
+          "\(files.store) cannot be looked at: \(obstacle). It stays listed. Bring its volume or "
+          + "folder back, and prune again.")
+    }
+    let isMissing = presence == .absent && backup.state != .pruning
+    if isMissing {
+      let rest = [files.wal, files.journal, files.externalDataFolder]
+      if try rest.contains(where: { try FileKind(at: $0) != .none }) {
+        return changed("is missing, and other files of it are there.")
+      }
+    } else if presence == .there {
+      let found = try files.backupMark()?.mark
+      // Of one that a removal was killed in, the main file goes last.
+      let isOurs =
+        backup.state == .pruning
+        ? found?.main == backup.marks.main : found?.matches(backup.marks) == true
+      guard isOurs else { return changed("is not as the run left it.") }
+    }
+    if try Rollback.directory(of: store, in: places.state).exists {
+      return .keep(
+        reason: "rollback",
+        message: "A rollback of \(store) is under way. Run `godwit rollback` again.")
+    }
+    if let (reason, message) = try Self.reasonToDistrust(
+      store, try ledger.lastState(of: backup.store),
+      hadExternalData: try ledger.hadExternalData(backup.store))
+    {
+      return .keep(reason: reason, message: message)
+    }
+    return isMissing
+      ? .forget(message: "\(files.store) was not found, and is no longer listed.") : .remove
+  }
+
+  /// Why a store is not a good copy by itself; nil for one that is.
+  ///
+  /// - Parameter hadExternalData: The store had files of external data once.
+  static func reasonToDistrust(
+    _ store: FilePath, _ last: (identity: String?, digest: String?, uuid: String?)?,
+    hadExternalData: Bool
+  ) throws -> (reason: String, message: String)? {
+    func damaged(_ how: String) -> (reason: String, message: String) {
+      ("store-damaged", "\(store) \(how): this backup may be the only good copy.")
+    }
+    let files = StoreFiles(store)
+    let presence = FilePresence(of: store)
+    if let obstacle = presence.obstacle { return damaged("cannot be looked at (\(obstacle))") }
+    guard presence == .there, try FileMark(store) != nil else {
+      return ("store-missing", "\(store) is missing: this backup may be the only copy.")
+    }
+    do {
+      let (identity, isBeingWritten) = try files.identityAndWriter()
+      if isBeingWritten { throw StoreError.inUse(store) }
+      var isAsLeft = last?.identity == identity.name
+      if isAsLeft, let digest = last?.digest {
+        let found = try files.digest(inState: identity.name)
+        if let found, found != digest {
+          return damaged("holds other bytes than godwit left, although nobody wrote to it")
+        }
+        isAsLeft = found != nil
+      }
+      let inspection = try TemporaryPlace.with { folder in
+        try StoreInspection(
+          store, models: [], snapshotFolder: folder, readsRows: false,
+          externalData: hadExternalData ? .required : .inFolder)
+      }
+      if inspection.findings.contains(where: { $0.kind == .external }) {
+        return damaged("lacks external data files that its rows refer to")
+      }
+      if isAsLeft {
+        // A store without a model of its own was so before; its files cannot be asked for.
+        guard hadExternalData, !inspection.unchecked.isEmpty else { return nil }
+        return damaged("has no model by which its external data could be looked for")
+      }
+      // An application's later writing: the same store, and whole.
+      guard inspection.isSound else { return damaged("is not sound") }
+      guard let uuid = last?.uuid, inspection.uuid == uuid else {
+        return ("other-store", "\(store) is another store than the one that was backed up.")
+      }
+      return nil
+    } catch StoreError.inUse {
+      return ("store-in-use", "\(store) is being written to. Run again later.")
+    } catch let error as StoreError {
+      return ("store-damaged", "\(store) cannot be read: \(error)")
+    } catch let error as SQLiteError {
+      return ("store-damaged", "\(store) cannot be read: \(error)")
+    }
+  }
+}
+
+extension LedgerBackup {
+  /// Whether the path is one that a commit, or a rollback, gives to a backup of the store: nothing else
+  /// is ever removed or put back.
+  var hasOwnName: Bool {
+    let prefixes = [".godwit-backup-", ".godwit-rolled-back-"].map { store + $0 }
+    guard let prefix = prefixes.first(where: path.hasPrefix), path.hasSuffix(".sqlite") else {
+      return false
+    }
+    return !path.dropFirst(prefix.count).utf8.contains(UInt8(ascii: "/"))
+  }
+}
+
+/// A private folder for the length of a look.
+enum TemporaryPlace {
+  static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
+    let place = FilePath(FileManager.default.temporaryDirectory.path)
+    let folder = (place.resolved ?? place).appending("godwit-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+    defer { try? FileManager.default.removeItem(atPath: folder.string) }
+    return try body(folder)
+  }
+}

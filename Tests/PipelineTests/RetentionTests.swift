@@ -1,0 +1,146 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@Suite struct `Backups that may be the last copy` {
+  /// Stores with external data, migrated; and those that have some.
+  private func recipes() throws -> (PipelineFolder, external: [String]) {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 10, rows: 400, seed: 17)
+    fleet.external = true
+    try fleet.write(to: folder.path("stores"))
+    #expect(try Godwit.run(folder).status == 0)
+    let external = try folder.names(in: "stores").filter { !files(of: $0, folder).isEmpty }
+    return (folder, external)
+  }
+
+  /// The external data of a user's store.
+  private func files(of user: String, _ folder: PipelineFolder) -> [String] {
+    let path = folder.path("stores/\(user)/.Recipes_SUPPORT/_EXTERNAL_DATA")
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []
+    return names.sorted().map { path + "/" + $0 }
+  }
+
+  private func prune(_ folder: PipelineFolder) throws -> Godwit.Run {
+    try folder.godwit(["backups", "prune"], ["--keep", "0s"])
+  }
+
+  private func kept(_ run: Godwit.Run, _ reason: String) -> [String] {
+    run.lines("backup").filter { $0["reason"] as? String == reason }
+      .compactMap { $0["store"] as? String }.sorted()
+  }
+
+  @Test func `stay where external data of the store is lost, a file or the whole folder`() throws {
+    let (folder, external) = try recipes()
+    try #require(external.count >= 2)
+    try FileManager.default.removeItem(
+      atPath: folder.path("stores/\(external[0])/.Recipes_SUPPORT"))
+    try FileManager.default.removeItem(atPath: try #require(files(of: external[1], folder).first))
+    let verify = try folder.godwit(["verify"])
+    #expect(verify.status == 3 && verify.summary["damaged"] as? Int == 2, "\(verify.output)")
+    let result = try prune(folder)
+    let lost = external.prefix(2).map { folder.path("stores/\($0)/Recipes.sqlite") }
+    #expect(kept(result, "store-damaged") == lost.sorted())
+    #expect(result.summary["pruned"] as? Int == 8)
+    #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 2)
+  }
+
+  @Test func `stay where the bytes of the store changed, although nobody wrote`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    let path = folder.path("stores/a.sqlite")
+    var status = stat()
+    #expect(stat(path, &status) == 0)
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    try file.seek(toOffset: UInt64(status.st_size) - 3)
+    try file.write(contentsOf: Data([0x5A]))
+    try file.close()
+    var times = [status.st_atim, status.st_mtim]
+    #expect(utimensat(AT_FDCWD, path, &times, 0) == 0)
+    #expect(kept(try prune(folder), "store-damaged") == [path])
+  }
+
+  @Test func `stay, and stay listed, while their volume is away`() throws {
+    let (folder, _) = try recipes()
+    let before = try folder.godwit(["backups", "list"]).summary["backups"] as? Int
+    let (stores, away) = (folder.path("stores"), folder.path("away"))
+    try FileManager.default.moveItem(atPath: stores, toPath: away)
+    for isRootThere in [false, true] {
+      if isRootThere {
+        try FileManager.default.createDirectory(
+          atPath: stores, withIntermediateDirectories: false)
+      }
+      let result = try prune(folder)
+      #expect(result.status == 0 && result.summary["pruned"] as? Int == 0)
+      #expect(kept(result, "backup-unreachable").count == 10)
+    }
+    try FileManager.default.removeItem(atPath: stores)
+    try FileManager.default.moveItem(atPath: away, toPath: stores)
+    #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == before)
+    #expect(try folder.godwit(["rollback"]).summary["restored"] as? Int == 10)
+  }
+
+  @Test func `stay, and stay listed, on an empty root`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    try FileManager.default.moveItem(atPath: folder.path("stores"), toPath: folder.path("away"))
+    try FileManager.default.createDirectory(
+      atPath: folder.path("stores"), withIntermediateDirectories: false)
+    #expect(kept(try prune(folder), "store-missing").count == 2)
+    #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 2)
+  }
+
+  @Test func `are not said to be removed where somebody else did`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let backups = folder.storeFiles().filter { $0.contains(".godwit-backup-") }
+    try FileManager.default.removeItem(
+      atPath: folder.path("stores/" + (try #require(backups.first))))
+    let result = try prune(folder)
+    #expect(result.summary["pruned"] as? Int == 1 && result.summary["missing"] as? Int == 1)
+    #expect(
+      result.lines("backup").first { $0["pruned"] as? Bool == false }?["reason"] as? String
+        == "backup-missing")
+    #expect(result.summary["left"] as? Int == 0)
+    #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 0)
+  }
+
+  @Test func `stay as they were where they cannot be removed`() throws {
+    let folder = try PipelineFolder.orders()
+    let before = try folder.storeContents()
+    #expect(try Godwit.run(folder).status == 0)
+    let backups = folder.storeFiles().filter { $0.contains(".godwit-backup-") }
+    let obstacle = folder.path("stores/" + (try #require(backups.first)) + "-shm")
+    try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
+    let result = try prune(folder)
+    #expect(result.status == 0 && result.summary["pruned"] as? Int == 1, "that of the other")
+    #expect(kept(result, "backup-unreachable") == [folder.path("stores/a.sqlite")])
+    let list = try folder.godwit(["backups", "list"])
+    #expect(list.lines("backup").map { $0["state"] as? String } == ["kept"])
+    try FileManager.default.removeItem(atPath: obstacle)
+    #expect(try folder.godwit(["rollback"]).summary["restored"] as? Int == 1)
+    #expect(try folder.bytes("stores/a.sqlite") == before["a.sqlite"])
+  }
+
+  @Test(arguments: ["DELETE", "WAL"])
+  func `stay while another process is in a write transaction`(mode: String) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    let store = folder.path("stores/a.sqlite")
+    let writer = try Connection(path: store, mode: .readWrite)
+    _ = try writer.rows("PRAGMA journal_mode = \(mode)")
+    try writer.execute("BEGIN IMMEDIATE")
+    #expect(kept(try prune(folder), "store-in-use") == [store])
+    try writer.execute("COMMIT")
+    try writer.close()
+    #expect(try prune(folder).summary["pruned"] as? Int == 1)
+  }
+
+  @Test func `that a run removes are counted in its text, too`() throws {
+    let folder = try PipelineFolder.orders()
+    try folder.addToPipeline("backups: { keep: 0s }")
+    let run = try Godwit.run(["run", folder.url.path])
+    #expect(run.status == 0 && run.messages.contains("2 backups were removed ("), "\(run.messages)")
+  }
+}

@@ -1,0 +1,108 @@
+import Foundation
+import StoreFixtures
+import Testing
+
+@Suite struct `Two pipelines in one folder` {
+  /// `p1.yaml` with the stores of `one`, `p2.yaml` with those of `two`; both have run.
+  private func pair() throws -> PipelineFolder {
+    let folder = try PipelineFolder("total-cost")
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+      .split(separator: "\n").filter { !$0.hasPrefix("name:") }
+    try FileManager.default.removeItem(atPath: folder.path("pipeline.yaml"))
+    for (file, root) in [("p1", "one"), ("p2", "two")] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path("stores/" + root), withIntermediateDirectories: true)
+      try folder.write(
+        "stores/\(root)/a.sqlite", "Orders.xcdatamodeld/Orders",
+        "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+      try (["name: \(file)"] + text).joined(separator: "\n")
+        .replacing("stores: stores", with: "stores: stores/\(root)")
+        .replacing("roots: stores", with: "roots: stores/\(root)")
+        .write(toFile: folder.path("\(file).yaml"), atomically: true, encoding: .utf8)
+      let run = try godwit(folder, "run", file)
+      try #require(run.status == 0 && run.summary["found"] as? Int == 1, "\(run.messages)")
+    }
+    return folder
+  }
+
+  private func godwit(
+    _ folder: PipelineFolder, _ command: String, _ file: String, _ options: [String] = [],
+    killAfter step: Int? = nil
+  ) throws -> Godwit.Run {
+    try Godwit.run(
+      command.split(separator: " ").map(String.init) + [folder.path("\(file).yaml")] + options
+        + ["--json"], killAfter: step)
+  }
+
+  @Test func `each have their own runs, backups and stores`() throws {
+    let folder = try pair()
+    let stores = ["one", "two"].map { folder.path("stores/\($0)/a.sqlite") }
+    for (file, store) in zip(["p1", "p2"], stores) {
+      let status = try godwit(folder, "status", file).summary
+      let run = try #require(status["run"] as? [String: Any])["name"] as? String
+      #expect(status["pipeline"] as? String == file && status["backups"] as? Int == 1)
+      #expect(
+        try godwit(folder, "history", file).lines.map { $0["name"] as? String } == [run])
+      #expect(
+        try godwit(folder, "backups list", file).lines("backup").map { $0["store"] as? String }
+          == [store])
+      #expect(try godwit(folder, "verify", file).results.keys.sorted() == [store])
+      let report = try Godwit.run(["report", folder.path("\(file).yaml"), "--format", "json"])
+      #expect(report.output.contains(store))
+    }
+  }
+
+  @Test func `are rolled back and pruned apart`() throws {
+    let folder = try pair()
+    let stores = ["one", "two"].map { folder.path("stores/\($0)/a.sqlite") }
+    let second = try folder.bytes("stores/two/a.sqlite")
+    let rollback = try godwit(folder, "rollback", "p1")
+    #expect(rollback.status == 0 && rollback.results.keys.sorted() == [stores[0]])
+    #expect(try folder.bytes("stores/two/a.sqlite") == second)
+    #expect(try godwit(folder, "status", "p2").summary["rolledBack"] as? Int == 0)
+    let none = try godwit(folder, "rollback", "p1", ["--store", stores[1]])
+    #expect(none.status == 3 && none.reason(of: "two/a") == "no-backup")
+    let pruned = try godwit(folder, "backups prune", "p1", ["--keep", "0s"])
+    #expect(pruned.lines("backup").allSatisfy { $0["store"] as? String == stores[0] })
+    #expect(try godwit(folder, "backups list", "p2").summary["backups"] as? Int == 1)
+  }
+
+  @Test func `resume no run of each other`() throws {
+    let folder = try pair()
+    for name in ["b", "c"] {
+      try folder.write(
+        "stores/one/\(name).sqlite", "Orders.xcdatamodeld/Orders",
+        "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+    }
+    let killed = try godwit(folder, "run", "p1", killAfter: 20)
+    try #require(killed.status == -SIGKILL)
+    let other = try godwit(folder, "run", "p2")
+    #expect(other.status == 0 && other.summary["resumed"] as? Bool == false)
+    #expect(try godwit(folder, "run", "p1").status == 0)
+    #expect(try godwit(folder, "verify", "p1").summary["found"] as? Int == 3)
+    #expect(try godwit(folder, "verify", "p2").summary["found"] as? Int == 1)
+  }
+
+  @Test func `that was renamed keeps its runs`() throws {
+    let folder = try pair()
+    try FileManager.default.moveItem(
+      atPath: folder.path("p1.yaml"), toPath: folder.path("p3.yaml"))
+    #expect(try godwit(folder, "rollback", "p3").summary["restored"] as? Int == 1)
+  }
+
+  @Test func `act on no store outside of the present roots`() throws {
+    let folder = try pair()
+    let file = folder.path("p1.yaml")
+    try String(decoding: folder.bytes("p1.yaml"), as: UTF8.self)
+      .replacing("stores/one", with: "stores/two")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let before = try folder.storeContents()
+    let verify = try godwit(folder, "verify", "p1")
+    #expect(verify.status == 0 && verify.summary["outside"] as? Int == 1)
+    let rollback = try godwit(folder, "rollback", "p1")
+    #expect(rollback.status == 3 && rollback.reason(of: "one/a") == "outside-roots")
+    let pruned = try godwit(folder, "backups prune", "p1", ["--keep", "0s"])
+    #expect(pruned.lines("backup").map { $0["reason"] as? String } == ["outside-roots"])
+    #expect(try folder.storeContents() == before)
+  }
+}
