@@ -26,7 +26,7 @@ import Testing
 
   @Test(arguments: [
     "s.sqlite-wal", "s.sqlite-shm", "s.sqlite-journal", "./s.sqlite-wal", "d.sqlite-wal",
-    ".s_SUPPORT", ".d_SUPPORT", ".s_SUPPORT/x", ".s_SUPPORT/_EXTERNAL_DATA/x", "",
+    ".s_SUPPORT", ".d_SUPPORT", ".s_SUPPORT/x", ".s_SUPPORT/_EXTERNAL_DATA/x",
   ])
   func `is no part of a store`(name: String) {
     let place = place(name, beside: [folder.path.appending("d.sqlite")])

@@ -1,5 +1,8 @@
 import Foundation
+import GodwitPersistentStore
 import GodwitRepair
+import GodwitSQLite
+import SystemPackage
 import Testing
 
 /// Damage of bytes: whatever is hit, the output is sound, and what it lacks is in the account.
