@@ -47,6 +47,7 @@ extension PipelineRun {
       limits: pipeline.limits, inUse: pipeline.stores.inUse)
     var inFlight: Set<FoundStore> = []
     var wave = -1
+    var knowsLoad = true
     await withTaskGroup(of: Step.self) { group in
       func tick() {
         group.addTask {
@@ -66,7 +67,13 @@ extension PipelineRun {
           }
         }
         let now = Date().timeIntervalSince1970
-        let held = flow.held(load: flow.load == nil ? nil : SystemLoad.now)
+        let load = flow.load == nil ? nil : SystemLoad.now
+        if knowsLoad, flow.load != nil, load == nil {
+          knowsLoad = false
+          observe(
+            .note("The system does not tell its load average. The limit of load is not kept."))
+        }
+        let held = flow.held(load: load)
         while held == nil, let (store, workers) = flow.next(at: now) {
           inFlight.insert(store)
           group.addTask { .outcome(await migrate(store, workers: workers, setting)) }
@@ -117,9 +124,14 @@ extension PipelineRun {
   func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
     flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
     guard flow.stop != .leaseLost else { return }
-    guard flow.take(RunControl.read(in: state)) || isFirst else { return }
+    let control = (try? RunControl.read(in: state)) ?? flow.control
+    guard flow.take(control) || isFirst else { return }
     setting.isPaused.isSet = flow.control.isPaused
-    try? Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
+    do {
+      try Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
+    } catch {
+      observe(.note("The limit of I/O stays as it was: \(paceFile) cannot be written: \(error)"))
+    }
   }
 
   func tell(

@@ -147,7 +147,7 @@ package struct PipelineRun: Sendable {
     }
     await setting.hosts.close()
     ledger.close()
-    history.close()
+    history.close(countsFailures: summary.stopped != RunFlow.Stop.budgetWord)
     summary.seconds = (ContinuousClock.now - begin).inSeconds
     guard try lease.isCurrent else { return summary }
     if summary.detached == true {
