@@ -74,6 +74,9 @@ package struct Pipeline: Sendable, Equatable {
     return path.isAbsolute ? path.string : folder.pushing(path).string
   }
 
+  /// The file's path without a link among its folders: what the ledger knows the pipeline by.
+  package var filePath: String { file.resolvingFolders.string }
+
   /// Where a run keeps its state, unless stated otherwise.
   package var stateFolder: FilePath { folder.appending("state") }
 }

@@ -149,6 +149,33 @@ final class RunHistory: Sendable {
     _ = writing { try $0.setFound(stores, in: run) }
   }
 
+  /// A start of a run has found its stores.
+  ///
+  /// - Parameter pipeline: The path of its file.
+  func beginFleet(of pipeline: String, run: String, _ findings: StoreSearch.Findings) {
+    _ = writing { ledger in
+      try ledger.beginFleet(
+        of: pipeline, run: run, found: findings.all.map(\.path.string),
+        taken: findings.stores.map(\.path.string),
+        unseen: findings.unreadable.map(\.path.string))
+    }
+  }
+
+  /// What became of stores, whether they were tried or not.
+  func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) {
+    _ = writing { try $0.settle(stores, of: pipeline, run: run) }
+  }
+
+  /// How many stores of a pipeline are known below a folder.
+  func knownStores(of pipeline: String, below folder: String) -> Int {
+    writing { try $0.knownStores(of: pipeline, below: folder) } ?? 0
+  }
+
+  /// The stores that a run was the last to take up, by what is known of them.
+  func fleet(of pipeline: String, run: String) -> RunReport.Counts? {
+    writing { try $0.fleet(of: pipeline, run: run) } ?? nil
+  }
+
   /// The stores that are quarantined.
   func quarantined() -> [String: LedgerQuarantine] {
     Self.quarantined(writing { try $0.quarantine() } ?? [])
