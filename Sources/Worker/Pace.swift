@@ -2,7 +2,8 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// How much the processes of a run may read and write together.
+/// How much the processes of a run may read and write together, whether the volume or the page cache
+/// answers.
 ///
 /// They share a small file, written by the coordinator when the limit changes:
 ///

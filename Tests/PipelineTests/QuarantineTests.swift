@@ -27,7 +27,9 @@ import Testing
     #expect(result?["verdict"] as? String == "quarantined")
     #expect(result?["attempts"] as? Int == 3)
     let list = try folder.godwit(["quarantine", "list"])
-    #expect(list.lines.map { $0["store"] as? String } == [bad])
+    #expect(list.lines("quarantine").map { $0["store"] as? String } == [bad])
+    #expect(
+      list.summary["event"] as? String == "summary" && list.summary["quarantined"] as? Int == 1)
     #expect(list.lines.first?["attempts"] as? Int == 3)
     let plan = try folder.godwit(["plan"], ["--samples", "0", "--verbose"])
     #expect(plan.results[bad]?["verdict"] as? String == "quarantined", "what a run would do")
