@@ -55,21 +55,28 @@ package enum CommandLineTool {
     }
   }
 
+  /// The exit code that an error leads to.
+  static func status(of error: any Error) -> ExitStatus {
+    switch Root.exitCode(for: error) {
+    case .success: .success
+    case .validationFailure: .usage
+    default: ExitStatus(GodwitCommands.ending(of: error).ending)
+    }
+  }
+
   private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
     let parserStatus = Root.exitCode(for: error)
+    let status = status(of: error)
     if parserStatus == .success {
       Output.result(text: Root.fullMessage(for: error))  // --help, --version
       return .success
     }
-    let status: ExitStatus
     let reason: String
     let message: String
     if parserStatus == .validationFailure {
-      (status, reason, message) = (.usage, "usage", Root.fullMessage(for: error))
+      (reason, message) = ("usage", Root.fullMessage(for: error))
     } else {
-      let ending: MigrationResult.Ending
-      (ending, reason, message) = GodwitCommands.ending(of: error)
-      status = ExitStatus(ending)
+      (_, reason, message) = GodwitCommands.ending(of: error)
     }
     Output.say(text: reason == "usage" ? message : "godwit: \(message)")
     if asJSON {

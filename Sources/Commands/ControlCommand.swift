@@ -63,7 +63,7 @@ struct ControlCommand: ParsableCommand {
         .engineUnavailable, "no-run",
         "No run of \(pipeline.name) is going on in \(place). Nothing was changed.")
     }
-    var control = RunControl.read(in: state)
+    var control = try RunControl.read(in: state)
     switch action {
     case .pause: control.isPaused = true
     case .resume: control.isPaused = false

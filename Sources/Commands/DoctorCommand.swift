@@ -68,7 +68,8 @@ struct DoctorCommand: AsyncParsableCommand {
       folder.removeLastComponent()
     }
     return Doctor(folder: folder.isEmpty ? "." : folder).findings()
-      + PipelineDoctor(job.pipeline, places).findings() + Self.programs(job.pipeline.report)
+      + PipelineDoctor(job.pipeline, places, workerCount: job.workerCount).findings()
+      + Self.programs(job.pipeline.report)
   }
 
   /// Programs that are only needed for what the pipeline asks for.

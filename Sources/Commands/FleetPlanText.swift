@@ -7,8 +7,23 @@ enum FleetPlanText {
     lines += plan.cohorts.flatMap(cohort)
     lines += PipelineReport.lines(plan.reasons)
     lines += self.lines(plan.losses)
-    if let forecast = plan.forecast { lines += self.lines(forecast) }
+    if let trial = plan.trial { lines += self.lines(trial) }
+    if let forecast = plan.forecast {
+      lines += self.lines(forecast)
+      if let free = plan.freeBytes, free < forecast.peakBytes {
+        lines.append("  WARNING: only \(ByteSize.text(free)) are free")
+      }
+    }
     return lines
+  }
+
+  /// What only a migration finds out.
+  private static func lines(_ trial: FleetPlan.Trial) -> [String] {
+    let failed = trial.reasons.reduce(0) { $0 + $1.count }
+    guard failed > 0 || !trial.losses.isEmpty else { return [] }
+    var lines = ["Of a sample of \(stores(trial.stores)), migrated privately:"]
+    lines += PipelineReport.lines(trial.reasons).map { "  " + $0 }
+    return lines + trial.losses.map(loss)
   }
 
   /// What the destination has no place for.

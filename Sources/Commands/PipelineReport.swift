@@ -120,6 +120,13 @@ final class PipelineReport: Sendable {
         "\(first)\(more) of the list \(unknown.count > 1 ? "are" : "is") not among the pipeline's "
           + "stores, and left out.")
     }
+    if found.stores == 0 {
+      messages.append(
+        found.all.map {
+          "warning: --only and --files-from mean none of the pipeline's \(grouped(Int64($0))) "
+            + ($0 == 1 ? "store." : "stores.") + " Nothing is done."
+        } ?? "warning: no store was found. Check the keys stores.roots and stores.include.")
+    }
     if found.resumed == true { messages.append("Resuming an interrupted run.") }
     return messages
   }
@@ -205,7 +212,9 @@ final class PipelineReport: Sendable {
     if asJSON {
       Output.result(json: outcome.plan)
       Output.result(json: outcome.summary)
-    } else if !isQuiet || outcome.summary.done != outcome.summary.found {
+    } else if !isQuiet || outcome.summary.done != outcome.summary.found
+      || outcome.plan.trial?.reasons.isEmpty == false
+    {
       for line in FleetPlanText.lines(outcome.plan, outcome.summary) { Output.result(line) }
     }
   }

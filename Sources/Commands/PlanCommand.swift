@@ -81,6 +81,8 @@ struct PlanCommand: AsyncParsableCommand {
     report.end(found)
     let status = ExitStatus(planned: found.summary)
     if status != .success { throw status.exit }
+    // The plan of a store looks at no value; a sample that fails shows that a run would.
+    if found.plan.trial?.fails == true { throw ExitStatus.someFailed.exit }
   }
 }
 

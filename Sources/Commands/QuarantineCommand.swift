@@ -41,9 +41,9 @@ struct QuarantineListCommand: ParsableCommand {
         ])
       }
     }
-    guard !arguments.json else { return }
-    if !stores.isEmpty { for line in table.lines(numbers: [1]) { Output.result(line) } }
     let count = stores.count { $0.since != nil }
+    guard !arguments.json else { return Output.result(json: QuarantineTotals(quarantined: count)) }
+    if !stores.isEmpty { for line in table.lines(numbers: [1]) { Output.result(line) } }
     Output.result("\(grouped(Int64(count))) \(count == 1 ? "store" : "stores") quarantined")
   }
 }
@@ -163,6 +163,11 @@ private struct QuarantineRecord: Encodable {
     since = store.since
     released = store.released
   }
+}
+
+private struct QuarantineTotals: Encodable {
+  var event = "summary"
+  var quarantined: Int
 }
 
 private struct ReleaseRecord: Encodable {

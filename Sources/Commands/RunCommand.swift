@@ -95,30 +95,46 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let job = try PipelineJob(path: pipeline, losses: losses)
-    let engine = engine ?? job.pipeline.engine
+    let pipeline = try Pipeline(file: Pipeline.requiredFile(at: pipeline))
+    let engine = engine ?? pipeline.engine
     guard engine != .local || !detach else {
       throw ValidationError("--detach needs --engine slurm or array.")
     }
+    let places = PipelinePlaces(pipeline, state: state.map { FilePath($0) })
+    // From here on whoever waits for the run hears of it, however it ends.
+    let outputs = try RunOutputs(pipeline, places)
+    for note in outputs.begin() { Output.say("warning: \(note)") }
+    let status: ExitStatus
+    do {
+      status = try await run(pipeline, places, engine, outputs)
+    } catch {
+      let status = CommandLineTool.status(of: error)
+      for note in outputs.fail(status) { Output.say("warning: \(note)") }
+      throw error
+    }
+    if status != .success { throw status.exit }
+  }
+
+  private func run(
+    _ pipeline: Pipeline, _ places: PipelinePlaces, _ engine: Engine, _ outputs: RunOutputs
+  ) async throws -> ExitStatus {
+    let job = try PipelineJob(pipeline, losses: losses)
     // On a cluster the workers are those of one task.
-    let workerCount =
-      workers ?? (engine == .local ? job.workerCount : job.pipeline.workers ?? 1)
+    let workerCount = workers ?? (engine == .local ? job.workerCount : pipeline.workers ?? 1)
     try ProcessLimits.prepare(workers: workerCount)
     var request = job.request
     if storeIsOffline { request.isStoreOffline = true }
     let report = PipelineReport(
-      name: job.pipeline.name, asJSON: json, isQuiet: quiet, isVerbose: verbose,
+      name: pipeline.name, asJSON: json, isQuiet: quiet, isVerbose: verbose,
       losses: job.request.losses)
     var options = PipelineRun.Options()
     options.selection = try selection.selection()
     options.isFresh = fresh
     (options.engine, options.isDetached) = (engine, detach)
     options.plan = try plan.map { try PlannedStores(file: FilePath($0)) }
-    let places = PipelinePlaces(job.pipeline, state: state.map { FilePath($0) })
-    let outputs = try RunOutputs(job, places)
-    let log = try log.map { try RunLog(path: $0, form: logFormat, pipeline: job.pipeline.name) }
+    let log = try log.map { try RunLog(path: $0, form: logFormat, pipeline: pipeline.name) }
     var run = PipelineRun(
-      job.pipeline, request,
+      pipeline, request,
       pool: WorkerPool.Settings(
         executable: Executable.path, workerCount: workerCount),
       state: state.map { FilePath($0) }, options: options,
@@ -131,8 +147,7 @@ struct RunCommand: AsyncParsableCommand {
       options: Array(CommandLine.arguments.dropFirst()),
       exitCode: { Int(ExitStatus($0).rawValue) })
     run.context.follower = try follower(engine)
-    TemporaryFiles.useFolder((state.map { FilePath($0) } ?? job.pipeline.stateFolder).string)
-    for note in outputs.begin() { Output.say("warning: \(note)") }
+    TemporaryFiles.useFolder((state.map { FilePath($0) } ?? pipeline.stateFolder).string)
     let task = Task { [run] in try await run.run() }
     StopSignals.install(
       stop: {
@@ -147,20 +162,14 @@ struct RunCommand: AsyncParsableCommand {
     let ticks = Task { await report.tick() }
     let outcome = await task.result
     ticks.cancel()
-    let summary: PipelineSummary
-    do {
-      summary = try outcome.get()
-    } catch {
-      for note in outputs.fail() { Output.say("warning: \(note)") }
-      throw error
-    }
+    let summary = try outcome.get()
     report.end(summary)
     let status = ExitStatus(summary)
-    if summary.detached == true { return log?.end(summary, exitCode: status.rawValue) ?? () }
     log?.end(summary, exitCode: status.rawValue)
-    let notes = outputs.end(run: summary.run, isSuccess: status == .success)
+    guard summary.detached != true else { return status }
+    let notes = outputs.end(run: summary.run, isSuccess: status == .success, job)
     for note in notes + [log?.failure].compactMap({ $0 }) { Output.say("warning: \(note)") }
-    if status != .success { throw status.exit }
+    return status
   }
 }
 
@@ -196,8 +205,12 @@ struct PipelineJob {
   /// - Throws: ``PipelineError``, ``ModelError``, `MappingError`; `CommandError` for a version that
   ///   none of the models has.
   init(path: String, losses: LossPolicy? = nil) throws {
-    let file = try Pipeline.requiredFile(at: path)
-    pipeline = try Pipeline(file: file)
+    try self.init(Pipeline(file: Pipeline.requiredFile(at: path)), losses: losses)
+  }
+
+  /// - Throws: Likewise, but for what is wrong with the file.
+  init(_ pipeline: Pipeline, losses: LossPolicy? = nil) throws {
+    self.pipeline = pipeline
     let catalog = try ModelCatalog(pipeline.models)
     let destination: ModelVersion?
     if let name = pipeline.destination {
@@ -210,7 +223,7 @@ struct PipelineJob {
     guard destination != nil else {
       throw CommandError(
         .badInput, "model",
-        "\(file) does not say which version is the destination, and its models have no current "
+        "\(pipeline.file) does not say which version is the destination, and its models have no current "
           + "one. Add the key destination.")
     }
     var request = MigrationRequest(

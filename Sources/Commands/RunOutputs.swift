@@ -7,19 +7,21 @@ import SystemPackage
 /// What a run leaves for others at its end, as the pipeline's key `report` says: a page, metrics, and the
 /// call of a dead man's switch. Nothing that goes wrong here changes how the run ends.
 struct RunOutputs {
-  private let job: PipelineJob
+  private let pipeline: Pipeline
   private let places: PipelinePlaces
   private let deadManSwitch: DeadManSwitch?
+  /// Seconds since 1970-01-01 UTC.
+  private let started = Date().timeIntervalSince1970
 
   /// - Throws: `CommandError` for an address that is none.
-  init(_ job: PipelineJob, _ places: PipelinePlaces) throws {
-    self.job = job
+  init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
+    self.pipeline = pipeline
     self.places = places
-    deadManSwitch = try job.pipeline.report.ping.map { address in
+    deadManSwitch = try pipeline.report.ping.map { address in
       guard let found = DeadManSwitch(address: address) else {
         throw CommandError(
           .configuration, "pipeline",
-          "\(job.pipeline.file): report.ping is not an address of the web. Write it as in "
+          "\(pipeline.file): report.ping is not an address of the web. Write it as in "
             + "https://hc-ping.com/UUID.")
       }
       return found
@@ -40,16 +42,33 @@ struct RunOutputs {
     return notes + (deadManSwitch?.send(.start).map { [$0] } ?? [])
   }
 
-  /// The run failed before it had a result.
-  func fail() -> [String] { deadManSwitch?.send(.failure).map { [$0] } ?? [] }
+  /// The run failed before it had a result: the ledger and the metrics say so, too. Where another run is
+  /// going on, they are that one's.
+  ///
+  /// - Returns: What could not be done, and why.
+  func fail(_ status: ExitStatus) -> [String] {
+    var notes: [String] = []
+    if status != .locked {
+      var run: String?
+      do {
+        run = try PipelineHistory.addFailedStart(
+          of: pipeline, places, at: started, exitCode: Int(status.rawValue),
+          options: Array(CommandLine.arguments.dropFirst()))
+      } catch {
+        notes.append("The ledger does not know of this start: \(error)")
+      }
+      if let path = pipeline.report.metrics { notes += metrics(of: run, status, to: path) }
+    }
+    return notes + (deadManSwitch?.send(.failure).map { [$0] } ?? [])
+  }
 
   /// The run has ended.
   ///
   /// - Parameter run: Its name; nil leaves only the call.
   /// - Returns: What could not be done, and why.
-  func end(run: String?, isSuccess: Bool) -> [String] {
+  func end(run: String?, isSuccess: Bool, _ job: PipelineJob) -> [String] {
     var notes: [String] = []
-    let settings = job.pipeline.report
+    let settings = pipeline.report
     if let run, settings.html != nil || settings.metrics != nil {
       do {
         guard let report = try PipelineHistory.reading(places)?.report(ofRun: run) else {
@@ -67,6 +86,20 @@ struct RunOutputs {
       }
     }
     return notes + (deadManSwitch?.send(isSuccess ? .success : .failure).map { [$0] } ?? [])
+  }
+
+  /// Writes the metrics of a start that failed: with what the ledger knows of the stores, where it is there.
+  private func metrics(of run: String?, _ status: ExitStatus, to path: FilePath) -> [String] {
+    let now = Date().timeIntervalSince1970
+    let start = RunReport.Run(
+      kind: "run", name: "", started: started, ended: now, seconds: now - started,
+      exitCode: Int(status.rawValue), starts: 1, host: "")
+    let report = run.flatMap { name in
+      try? PipelineHistory.reading(places)?.report(ofRun: name)
+    }
+    return Self.write(
+      report.map { Metrics.text(of: $0, now: now) }
+        ?? Metrics.text(ofStart: start, pipeline: pipeline.name, now: now), to: path, .metrics)
   }
 
   private static func write(_ text: String, to path: FilePath, _ kind: OutputFile.Kind) -> [String]

@@ -8,8 +8,9 @@ struct StatusCommand: ParsableCommand {
     commandName: "status",
     abstract: "Shows where a pipeline stands: its last run, and what is not migrated.",
     discussion: """
-      Times are UTC. Exits with 3 where stores are not migrated, as far as the last run knows, or \
-      where that was interrupted, and with 0 otherwise.
+      Every store of the pipeline counts, as the last run that took it up left it: a run over some of the \
+      stores changes nothing of the others. Times are UTC. Exits with 3 where stores are not migrated, \
+      or where the last run was interrupted or ended with another exit code than 0, and with 0 otherwise.
       """)
 
   @OptionGroup var arguments: PipelineArguments
@@ -22,7 +23,7 @@ struct StatusCommand: ParsableCommand {
     } else {
       for line in Self.lines(status) { Output.result(line) }
     }
-    if status.notMigrated > 0 || status.state == .interrupted { throw ExitStatus.someFailed.exit }
+    if status.needsAttention { throw ExitStatus.someFailed.exit }
   }
 
   static func lines(_ status: PipelineStatus) -> [String] {
@@ -37,7 +38,16 @@ struct StatusCommand: ParsableCommand {
       line += "last run ended at \(Clock.text(run.ended ?? run.started))"
       line += " with exit code \(run.exitCode ?? 0)"
     }
-    var lines = [line + " (run \(run.name))"]
+    line += " (run \(run.name))"
+    switch status.held {
+    case "load": line += ", held by the load"
+    case let held?: line += ", \(held)"
+    case nil: break
+    }
+    if let own = status.runCounts, own.found < status.counts.found {
+      line += ", over \(grouped(Int64(own.found))) of the stores"
+    }
+    var lines = [line]
     let counts = status.counts
     let parts = [
       (counts.migrated, "migrated"), (counts.sameModel, "same model"),
@@ -53,6 +63,12 @@ struct StatusCommand: ParsableCommand {
       lines.append("  \(grouped(Int64(status.rolledBack))) rolled back since")
     }
     for failure in status.failures { lines += failureLines(failure) }
+    if status.quarantined > counts.quarantined {
+      let more = status.quarantined - counts.quarantined
+      lines.append(
+        "  \(grouped(Int64(more))) of those that failed \(more == 1 ? "is" : "are") quarantined: not "
+          + "tried again until \(more == 1 ? "it changes or is" : "they change or are") released")
+    }
     if status.backups > 0 {
       lines.append(
         "  \(grouped(Int64(status.backups))) \(status.backups == 1 ? "backup" : "backups"), "

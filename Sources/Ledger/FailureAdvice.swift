@@ -80,6 +80,7 @@ package enum FailureAdvice {
     "link": "Put the file or folder itself there, or exclude the store.",
     "unusual-file": "Put a regular file there, or exclude the store.",
     "unreadable-folder": "Let this user read the folder, rename what is not UTF-8, or exclude it.",
+    "empty-root": "Mount the volume, or correct stores.roots and stores.include.",
     "output": "Let this user write there, or move away the file that is in the way.",
     "io": "Check the volume and the kernel's log, then run again.",
     "commit": "Check the volume and the kernel's log, then run again.",

@@ -25,9 +25,16 @@ extension Ledger {
   }
 
   /// A start of a run ends.
+  ///
+  /// - Parameter counts: Nil where it ended before it had any; those of earlier starts stay then.
   package func end(
-    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts
+    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts?
   ) throws {
+    guard let counts else {
+      return try perform(
+        "UPDATE runs SET ended = ?2, exit = ?3 WHERE name = ?1",
+        [.text(run), .real(time), .integer(Int64(exitCode))])
+    }
     let numbers = [
       counts.found, counts.migrated, counts.sameModel, counts.refused, counts.needsMapping,
       counts.quarantined, counts.failed, counts.pending, counts.earlier,
@@ -101,6 +108,7 @@ extension Ledger {
         .optional(attempt.digest), .optional(attempt.identity), .optional(attempt.output),
         .optional(attempt.lane), .optional(attempt.host),
       ])
+    if connection.changes > 0 { try settle(attempt, store: store, run: run) }
     let version = attempt.verdict == "migrated" ? attempt.destination : attempt.source
     try perform(
       """

@@ -62,6 +62,7 @@ package final class Ledger {
         }
       }
       try Self.check(connection, path)
+      if !isEmpty { try connection.execute(LedgerFormat.fleet) }
       return isEmpty
     }
   }

@@ -21,7 +21,7 @@
 ///       workers       of the last start
 ///       options       of the last start: a JSON array of the command line's arguments
 ///       found … earlier  stores by verdict, as in the summary; NULL before stores were counted
-///     stores        one row for each store that a run tried, or that has a backup
+///     stores        one row for each store that a run found, or that has a backup
 ///       id            integer key
 ///       path          unique
 ///       uuid          of its metadata; NULL where it could not be read
@@ -66,6 +66,15 @@
 ///       first, last   of those
 ///       since         when it was quarantined; NULL where it was not
 ///       released      when a person released it; NULL where nobody did
+///     fleet         one row for each store of a pipeline that the last search found
+///       pipeline      the path of its file
+///       store         key
+///       verdict       of the last start that took it up; pending while that has not come to it; restored
+///                     after a rollback
+///       code, reason, message   of a store that did not end well
+///       run           key of the run that took it up last; NULL where none did
+///
+/// A ledger that has no table `fleet` gets one when it is next written to.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
 enum LedgerFormat {
@@ -100,5 +109,11 @@ enum LedgerFormat {
       store INTEGER PRIMARY KEY, reason TEXT NOT NULL, mark TEXT NOT NULL, settings TEXT NOT NULL,
       attempts INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL, since REAL,
       released REAL);
+    """ + fleet
+
+  static let fleet = """
+    CREATE TABLE IF NOT EXISTS fleet (
+      pipeline TEXT NOT NULL, store INTEGER NOT NULL, verdict TEXT NOT NULL, code INTEGER,
+      reason TEXT, message TEXT, run INTEGER, PRIMARY KEY (pipeline, store)) WITHOUT ROWID;
     """
 }

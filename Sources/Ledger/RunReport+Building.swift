@@ -24,9 +24,19 @@ extension Ledger {
     var report = RunReport(
       pipeline: found.pipeline, pipelineFile: found.file, run: RunReport.Run(found),
       counts: try counts(of: found))
-    report.summarise(stores, lanes: lanes)
-    report.failures += RunReport.notBegun(report.counts, report.failures)
-    if report.counts.quarantined > 0 { report.failures += RunReport.failures(try quarantine()) }
+    report.fleet = try fleet(of: found.file)
+    let tried = Set(stores.map(\.path))
+    try forEachNotMigrated(of: found.file, run: found.name) { standing in
+      guard !tried.contains(standing.store) else { return }
+      stores.append(RunReport.Store(notTried: standing, at: found.ended ?? found.started))
+      lanes.append(0)
+    }
+    let order = stores.indices.sorted {
+      stores[$0].path.utf8.lexicographicallyPrecedes(stores[$1].path.utf8)
+    }
+    report.summarise(order.map { stores[$0] }, lanes: order.map { lanes[$0] })
+    report.failures = RunReport.joined(
+      report.failures, RunReport.notBegun(report.counts, report.failures))
     (report.totals.backups, report.totals.backupBytes) = (backups.count, backupBytes)
     return report
   }
@@ -38,7 +48,17 @@ extension Ledger {
       stores.append(RunReport.Store(attempt, attempts: tries))
     }
     let failures = RunReport.failures(stores)
-    return try failures + RunReport.notBegun(counts(of: self.run(named: run)), failures)
+    return try RunReport.joined(
+      failures, RunReport.notBegun(counts(of: self.run(named: run)), failures))
+  }
+
+  /// The stores of a pipeline that are not migrated, by reason.
+  package func failures(ofFleet pipeline: String) throws -> [RunReport.Failure] {
+    var stores: [RunReport.Store] = []
+    try forEachNotMigrated(of: pipeline) {
+      stores.append(RunReport.Store(notTried: $0, at: 0))
+    }
+    return RunReport.failures(stores)
   }
 
   /// The counts of a run, as far as it has come where it has not ended.
@@ -77,6 +97,16 @@ extension RunReport.Store {
       output: attempt.output, backup: backup, reasons: attempt.reasons, losses: attempt.losses,
       stages: attempt.stages, attempts: attempts)
   }
+
+  /// A store that a run found and did not try.
+  init(notTried standing: LedgerStanding, at time: Double) {
+    self.init(
+      path: standing.store, verdict: standing.verdict, code: standing.code, started: time,
+      seconds: 0, sourceBytes: 0,
+      reasons: standing.reason.map {
+        [RunReport.Reason(reason: $0, message: standing.message ?? "")]
+      } ?? [], attempts: 0)
+  }
 }
 
 extension RunReport {
@@ -96,14 +126,15 @@ extension RunReport {
     failures = Self.failures(stores)
     losses = Self.losses(stores)
     stages = Self.stages(stores)
-    spans = stores.indices.map { place in
+    let tried = stores.indices.filter { stores[$0].attempts > 0 }
+    spans = tried.map { place in
       Span(
         lane: lanes[place], store: place, start: stores[place].started,
         end: stores[place].started + stores[place].seconds, verdict: stores[place].verdict)
     }
     spans.sort { ($0.lane, $0.start) < ($1.lane, $1.start) }
     func first(_ isBefore: (Store, Store) -> Bool) -> [Int] {
-      Array(stores.indices.sorted { isBefore(stores[$0], stores[$1]) }.prefix(Self.mostExamples))
+      Array(tried.sorted { isBefore(stores[$0], stores[$1]) }.prefix(Self.mostExamples))
     }
     slowest = first { $0.seconds > $1.seconds }
     largest = first { $0.sourceBytes > $1.sourceBytes }
@@ -136,7 +167,9 @@ extension RunReport {
       if groups[key] == nil {
         groups[key] = Failure(
           verdict: key.verdict, reason: key.reason, code: key.code, count: 0,
-          message: first?.message ?? "", advice: FailureAdvice.text(for: key.reason))
+          message: first?.message ?? "",
+          advice: FailureAdvice.text(
+            for: key.verdict == "quarantined" ? key.verdict : key.reason))
       }
       groups[key]?.count += 1
       if groups[key]?.examples.count ?? 3 < 3 { groups[key]?.examples.append(store.path) }
@@ -154,22 +187,19 @@ extension RunReport {
     return [
       Failure(
         verdict: "pending", reason: "stopped", count: counts.pending - known,
-        message: "The run ended before it came to them.", advice: FailureAdvice.text(for: "stopped")
-      )
+        message: LedgerStanding.notBegunMessage, advice: FailureAdvice.text(for: "stopped"))
     ]
   }
 
-  /// Stores that were not tried, by the reason for which they are quarantined.
-  package static func failures(_ quarantine: [LedgerQuarantine]) -> [Failure] {
-    Dictionary(grouping: quarantine, by: \.reason).map { reason, stores in
-      Failure(
-        verdict: "quarantined", reason: reason, count: stores.count,
-        examples: stores.prefix(3).map(\.store),
-        message:
-          "They failed \(stores[0].attempts) times for the same reason and have not changed.",
-        advice: FailureAdvice.text(for: "quarantined"))
+  /// One list, in which what failed for the same reason is together.
+  static func joined(_ failures: [Failure], _ more: [Failure]) -> [Failure] {
+    more.reduce(into: failures) { all, failure in
+      let place = all.firstIndex {
+        ($0.verdict, $0.reason, $0.code) == (failure.verdict, failure.reason, failure.code)
+      }
+      guard let place else { return all.append(failure) }
+      all[place].count += failure.count
     }
-    .sorted { ($1.count, $0.reason) < ($0.count, $1.reason) }
   }
 
   private static func losses(_ stores: [Store]) -> [Loss] {

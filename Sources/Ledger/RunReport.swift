@@ -13,13 +13,17 @@ package struct RunReport: Codable, Sendable, Equatable {
   package var pipelineFile: String
   package var run: Run
   package var counts: Counts
+  /// Every store of the pipeline, each as the last start that took it up left it: others than the run's
+  /// where that was over some of the stores, or where runs came after it. Nil where it is not known.
+  package var fleet: Counts?
   package var totals: Totals
   /// The versions that stores were found in, the most frequent first. Only stores that were planned have
   /// one.
   package var sourceVersions: [Version]
   /// The version that stores were migrated to; nil where none was.
   package var destinationVersion: String?
-  /// Every store that the run worked on, in the byte order of their paths. Stores that the run found
+  /// Every store that the run worked on, in the byte order of their paths; of the last run also those
+  /// that it did not try, since they are quarantined or since it ended before. Stores that the run found
   /// as an earlier one had left them are only counted.
   package var stores: [Store]
   /// What stores failed for, the most frequent first.
@@ -167,7 +171,7 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var reasons: [Reason]
     package var losses: [Loss]
     package var stages: [Stage]
-    /// How often the run tried it.
+    /// How often the run tried it: 0 for one that it did not try.
     package var attempts: Int
 
     package init(
@@ -222,7 +226,7 @@ package struct RunReport: Codable, Sendable, Equatable {
 
   /// Rows, values or references without a successor.
   package struct Loss: Codable, Sendable, Equatable {
-    /// `entity`, `attribute`, `relationship`, `reference`, `shared-target`, `narrowing`, `table`, `column`,
+    /// `entity`, `attribute`, `relationship`, `reference`, `left-out`, `order`, `shared-target`, `narrowing`, `table`, `column`,
     /// `history`, `set-aside`, `defaulted`.
     package var kind: String
     package var entity: String?

@@ -9,21 +9,12 @@ package enum Metrics {
   /// - Parameter now: Seconds since 1970 in UTC.
   package static func text(of report: RunReport, now: Double) -> String {
     var text = Writer(pipeline: report.pipeline)
+    text.add(report.run)
+    // A run over some of the stores says nothing of the others.
+    let counts = report.fleet ?? report.counts
     text.add(
-      "godwit_run_start_timestamp_seconds", "When the last run started.",
-      [([], report.run.started)])
-    if let ended = report.run.ended {
-      text.add("godwit_run_end_timestamp_seconds", "When the last run ended.", [([], ended)])
-    }
-    if let seconds = report.run.seconds {
-      text.add("godwit_run_duration_seconds", "How long the last run took.", [([], seconds)])
-    }
-    if let code = report.run.exitCode {
-      text.add("godwit_run_exit_code", "The exit code of the last run.", [([], Double(code))])
-    }
-    let counts = report.counts
-    text.add(
-      "godwit_stores", "Stores of the last run by verdict.",
+      "godwit_stores",
+      "Stores of the pipeline by verdict, as the last run that took each up left it.",
       [
         ("migrated", counts.migrated), ("same-model", counts.sameModel),
         ("refused", counts.refused), ("needs-mapping", counts.needsMapping),
@@ -43,7 +34,17 @@ package enum Metrics {
     text.add(
       "godwit_stage_seconds", "Time in a stage, of all stores together.",
       report.stages.map { ([("stage", $0.stage)], $0.seconds) })
-    text.add("godwit_metrics_timestamp_seconds", "When these figures were written.", [([], now)])
+    text.addTime(now)
+    return text.text
+  }
+
+  /// Of a start that failed before it had a result, where the ledger is not there to tell more.
+  ///
+  /// - Parameter now: Seconds since 1970 in UTC.
+  package static func text(ofStart run: RunReport.Run, pipeline: String, now: Double) -> String {
+    var text = Writer(pipeline: pipeline)
+    text.add(run)
+    text.addTime(now)
     return text.text
   }
 
@@ -52,6 +53,23 @@ package enum Metrics {
     private(set) var text = ""
 
     init(pipeline: String) { self.pipeline = pipeline }
+
+    mutating func add(_ run: RunReport.Run) {
+      add("godwit_run_start_timestamp_seconds", "When the last run started.", [([], run.started)])
+      if let ended = run.ended {
+        add("godwit_run_end_timestamp_seconds", "When the last run ended.", [([], ended)])
+      }
+      if let seconds = run.seconds {
+        add("godwit_run_duration_seconds", "How long the last run took.", [([], seconds)])
+      }
+      if let code = run.exitCode {
+        add("godwit_run_exit_code", "The exit code of the last run.", [([], Double(code))])
+      }
+    }
+
+    mutating func addTime(_ now: Double) {
+      add("godwit_metrics_timestamp_seconds", "When these figures were written.", [([], now)])
+    }
 
     mutating func add(
       _ name: String, _ help: String, _ values: [(labels: [(String, String)], value: Double)]

@@ -2,7 +2,8 @@ import Glibc
 import Synchronization
 import SystemPackage
 
-/// How much the processes of a run may read and write together.
+/// How much the processes of a run may read and write together, whether the volume or the page cache
+/// answers.
 ///
 /// They share a small file, written by the coordinator when the limit changes:
 ///
@@ -49,9 +50,10 @@ extension Pace {
     let file = try FileDescriptor.open(
       path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: .ownerReadWrite)
     defer { try? file.close() }
-    withUnsafeBytes(of: ((bytesPerSecond ?? noLimit).littleEndian, Int64(0))) {
-      _ = pwrite(file.rawValue, $0.baseAddress, 16, 0)
+    let count = withUnsafeBytes(of: ((bytesPerSecond ?? noLimit).littleEndian, Int64(0))) {
+      pwrite(file.rawValue, $0.baseAddress, 16, 0)
     }
+    guard count == 16 else { throw count < 0 ? Errno(rawValue: errno) : Errno.ioError }
   }
 
   /// Keeps to the limit of a file from here on; without one where it cannot be opened.

@@ -27,7 +27,8 @@ import Testing
     "stopped", "in-use", "changed", "disk-full", "locked", "lease", "timeout", "workers-lost",
     "coordination-lost", "limits", "foreign-store", "version-hash", "plan", "unsupported", "model",
     "mapping", "mapping-mismatch", "missing-mapping", "store", "link", "unusual-file",
-    "unreadable-folder", "output", "io", "commit", "checkpoint", "run-directory", "ledger",
+    "unreadable-folder", "empty-root", "output", "io", "commit", "checkpoint", "run-directory",
+    "ledger",
     "quarantined", "internal", "changed-since", "no-backup", "backup-changed",
   ])
   func `is there for everything that may go wrong with a run`(reason: String) {

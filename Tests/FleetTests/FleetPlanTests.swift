@@ -118,3 +118,33 @@ import Testing
     #expect(throws: PlanDrift.self) { try PlannedStores(file: file) }
   }
 }
+
+@Suite struct `What a user may do to stores` {
+  // To root everything is open.
+  @Test(.enabled(if: geteuid() != 0)) func `is found out before a run`() throws {
+    let place = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+      .appendingPathComponent("godwit-rights-\(UUID().uuidString)")
+    let root = FilePath(place.path)
+    defer {
+      for name in ["b", "c"] { chmod(place.path + "/" + name, 0o755) }
+      try? FileManager.default.removeItem(at: place)
+    }
+    var stores: [FoundStore] = []
+    for (name, store, folder) in [("a", 0o644, 0o755), ("b", 0o000, 0o755), ("c", 0o444, 0o555)] {
+      let path = root.appending(name)
+      try FileManager.default.createDirectory(
+        atPath: path.string, withIntermediateDirectories: true)
+      let file = path.appending("s.sqlite")
+      try Data([1]).write(to: URL(fileURLWithPath: file.string))
+      #expect(chmod(file.string, mode_t(store)) == 0 && chmod(path.string, mode_t(folder)) == 0)
+      stores.append(FoundStore(path: file, root: root, bytes: 1))
+    }
+    func values(_ isReplaced: Bool) -> [String] {
+      StoreRights(stores, isReplaced: isReplaced).findings(in: root).map(\.value)
+    }
+    let (b, c) = (root.appending("b/s.sqlite").string, root.appending("c/s.sqlite").string)
+    #expect(values(true) == [b, c, root.appending("c").string])
+    #expect(values(false) == [b, root.appending("c").string], "a source is only read")
+    #expect(StoreRights([stores[0]], isReplaced: true).findings(in: root).isEmpty)
+  }
+}

@@ -1,3 +1,4 @@
+import Foundation
 import SystemPackage
 import Testing
 
@@ -90,6 +91,14 @@ import Testing
     _ = flow.take(control)
     #expect(flow.held(load: 4.1) == "load")
     #expect(flow.held(load: 4) == nil)
+  }
+
+  @Test func `knows the load that the system has`() throws {
+    let text = try String(contentsOfFile: "/proc/loadavg", encoding: .utf8)
+    let told = try #require(text.split(separator: " ").first.flatMap { Double($0) })
+    let load = try #require(SystemLoad.now)
+    // Read a moment later: the system works it out every five seconds.
+    #expect(abs(load - told) < max(1, told))
   }
 
   @Test func `ends a wave within the budget before the next one begins`() {

@@ -109,6 +109,21 @@ import Testing
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }
 
+  @Test(arguments: ["fail", "set-aside"])
+  func `show when a plan tries a sample`(invalid: String) throws {
+    let folder = try folder(invalid)
+    let plan = try Godwit.run(["plan", folder.url.path])
+    #expect(plan.status == (invalid == "fail" ? 3 : 0), "\(plan.output)")
+    #expect(plan.output.contains("Of a sample of 1 store"))
+    #expect(plan.output.contains("refused: validation") == (invalid == "fail"))
+    #expect(plan.output.contains("objects set aside") == (invalid == "set-aside"))
+    let json = try folder.godwit(["plan"]).lines("fleet-plan").first?["trial"] as? [String: Any]
+    #expect(json?["stores"] as? Int == 1)
+    #expect((json?["reasons"] as? [Any])?.count == (invalid == "fail" ? 1 : 0))
+    let blind = try Godwit.run(["plan", folder.url.path, "--samples", "0"])
+    #expect(blind.status == 0 && !blind.output.contains("sample"))
+  }
+
   @Test func `get the default value where there is one`() throws {
     let folder = try folder("default")
     let refused = try Godwit.run(folder)

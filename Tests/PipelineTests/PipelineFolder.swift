@@ -151,11 +151,13 @@ enum Godwit {
   ///   - signals: How often.
   ///   - moment: As soon as the output has these words, `action` is called.
   ///   - temporaryFolder: The tool's TMPDIR.
+  ///   - programs: A folder in which programs are looked for first.
   ///   - workingFolder: Where relative paths begin.
   static func run(
     _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
     signals: Int = 1, at moment: String? = nil, temporaryFolder: String? = nil,
-    workingFolder: String? = nil, _ action: (pid_t) throws -> Void = { _ in }
+    programs: String? = nil, workingFolder: String? = nil,
+    _ action: (pid_t) throws -> Void = { _ in }
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
@@ -169,6 +171,9 @@ enum Godwit {
     environment["SWIFT_BACKTRACE"] = "enable=no"
     environment["GODWIT_KILL_AFTER_STEP"] = step.map(String.init)
     if let temporaryFolder { environment["TMPDIR"] = temporaryFolder }
+    if let programs {
+      environment["PATH"] = "\(programs):\(environment["PATH"] ?? "/usr/bin:/bin")"
+    }
     process.environment = environment
     let output = Pipe()
     process.standardInput = FileHandle.nullDevice

@@ -27,7 +27,9 @@ import Testing
     #expect(result?["verdict"] as? String == "quarantined")
     #expect(result?["attempts"] as? Int == 3)
     let list = try folder.godwit(["quarantine", "list"])
-    #expect(list.lines.map { $0["store"] as? String } == [bad])
+    #expect(list.lines("quarantine").map { $0["store"] as? String } == [bad])
+    #expect(
+      list.summary["event"] as? String == "summary" && list.summary["quarantined"] as? Int == 1)
     #expect(list.lines.first?["attempts"] as? Int == 3)
     let plan = try folder.godwit(["plan"], ["--samples", "0", "--verbose"])
     #expect(plan.results[bad]?["verdict"] as? String == "quarantined", "what a run would do")
@@ -64,6 +66,24 @@ import Testing
     for _ in 0..<5 {
       #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
     }
+  }
+
+  @Test func `is not quarantined by starts that the failure budget stopped`() throws {
+    let names = (1...10).map { "s\($0)" }
+    let keys = "limits: { failure-budget: 1 }\ncanary: [5, 100%]\nworkers: 1"
+    let folder = try PipelineFolder.orders(names, keys)
+    for name in ["b1", "b2", "b3"] { try folder.writeBad(name) }
+    // Every wave of the pipeline has two bad stores or a place for one: it never gets past them.
+    for start in 1...5 {
+      let run = try Godwit.run(folder)
+      #expect(run.status == 4, "start \(start): \(run.counts)")
+      #expect(run.summary["quarantined"] as? Int == 0)
+    }
+    #expect(try folder.godwit(["quarantine", "list", "--all"]).lines("quarantine").isEmpty)
+    // The operator's decision lets it go on, and from then on failures count.
+    try folder.set("limits: { failure-budget: 3 }\ncanary: [5, 100%]\nworkers: 1")
+    for _ in 1...3 { #expect(try Godwit.run(folder).status == 3) }
+    #expect(try Godwit.run(folder).counts == "13 found, 10 same-model, 3 quarantined")
   }
 
   @Test func `can be exported as the smallest store that fails likewise, without its values`()

@@ -93,4 +93,24 @@ func shellScript(_ text: String) throws -> String {
     #expect(!text.contains("/s"))
     #expect(text.contains("godwit_stores{pipeline=\"a\\\"b\\\\c\",verdict=\"failed\"} 1\n"))
   }
+
+  @Test func `count every store of the pipeline, whatever the last run took up`() {
+    var report = RunReport(
+      pipeline: "p", pipelineFile: "/p",
+      run: .init(kind: "run", name: "r", started: 1, starts: 1, host: "h"),
+      counts: .init(found: 1, sameModel: 1))
+    report.fleet = .init(found: 3, migrated: 1, sameModel: 1, failed: 1)
+    #expect(
+      Metrics.text(of: report, now: 10).contains(
+        "godwit_stores{pipeline=\"p\",verdict=\"failed\"} 1\n"))
+  }
+
+  @Test func `of a start that failed early are its times and its exit code`() {
+    let run = RunReport.Run(
+      kind: "run", name: "", started: 1, ended: 3, seconds: 2, exitCode: 78, starts: 1, host: "")
+    let text = Metrics.text(ofStart: run, pipeline: "p", now: 10)
+    #expect(text.contains("godwit_run_exit_code{pipeline=\"p\"} 78\n"))
+    #expect(text.contains("godwit_run_end_timestamp_seconds{pipeline=\"p\"} 3\n"))
+    #expect(!text.contains("godwit_stores"))
+  }
 }

@@ -90,6 +90,15 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
     #expect(page.contains("And 3 stores more"))
   }
 
+  @Test func `tells of the stores that a run over some of them was not about`() throws {
+    var part = report(count: 4)
+    #expect(try !page(part).contains("The pipeline has"))
+    part.fleet = .init(found: 9, migrated: 6, failed: 3)
+    #expect(
+      try page(part).contains(
+        "The pipeline has 9 stores, of which 3 are not migrated as far as is known."))
+  }
+
   @Test func `has no address of the network but namespaces`() throws {
     let svg = try Graphviz.svg(of: EntityDiagram())
     #expect(svg.contains("DTD"))

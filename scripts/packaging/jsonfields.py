@@ -33,6 +33,7 @@ LINES = [
     ("summary", "BackupTotals", "Commands/BackupsCommand.swift", "backups list: the last line"),
     ("summary", "BackupPruning.Summary", "Fleet/Pipeline/BackupPruning.swift", "backups prune: the last line"),
     ("quarantine", "QuarantineRecord", "Commands/QuarantineCommand.swift", "quarantine list"),
+    ("summary", "QuarantineTotals", "Commands/QuarantineCommand.swift", "quarantine list: the last line"),
     ("released", "ReleaseRecord", "Commands/QuarantineCommand.swift", "quarantine release"),
     ("export", "FailureReduction.Outcome", "Fleet/Pipeline/FailureReduction.swift", "quarantine export"),
     ("progress", "RunProgress", "Fleet/Pipeline/RunControl.swift", "control"),

@@ -197,7 +197,7 @@ extension BundleWork {
     _ flow: inout RunFlow, _ run: PipelineRun, _ setting: PipelineRun.Setting
   ) {
     flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
-    var control = RunControl.read(in: run.state)
+    var control = (try? RunControl.read(in: run.state)) ?? flow.control
     // That is the number of the whole run's.
     control.workers = nil
     guard flow.take(control) else { return }

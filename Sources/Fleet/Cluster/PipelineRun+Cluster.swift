@@ -141,8 +141,10 @@ extension PipelineRun {
       try await stop(&work, &flow, &follow, setting, &summary)
     }
     if setting.isLost { flow.look(at: 0, holdsLease: false) }
-    summary.pending = 0
-    summary.countTheRest()
+    // Of stores that another start began: they are done, whatever this one has come to.
+    for outcome in follow.early.values where !setting.outcomes.hasResult(of: outcome.store) {
+      end(outcome, setting, &summary)
+    }
     (summary.resubmitted, summary.neverStarted) = (
       work.report.resubmitted, work.report.neverStarted
     )
@@ -196,7 +198,7 @@ extension PipelineRun {
     var left: [FoundStore] = []
     for (store, outcome) in zip(stores, outcomes) {
       if let outcome = outcome ?? follow.early.removeValue(forKey: store.path) {
-        take(outcome, &flow, &summary)
+        take(outcome, &flow, setting, &summary)
       } else {
         follow.inFlight.insert(store.path)
         if !work.owns(store) { left.append(store) }
@@ -260,7 +262,7 @@ extension PipelineRun {
         follow.early[outcome.store.path] = outcome
         continue
       }
-      take(outcome, &flow, &summary)
+      take(outcome, &flow, setting, &summary)
     }
     for var array in try work.takeFinished() { try await takeLast(&array, [:], setting) }
     return news.results.isEmpty

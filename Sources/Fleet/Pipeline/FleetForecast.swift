@@ -60,9 +60,18 @@ package struct FleetForecast: Codable, Sendable, Equatable {
     let written = samples.reduce(0) { $0 + $1.destinationBytes }
     bytes = Int64(Double(all) * Double(written) / Double(max(1, sampledBytes)))
     keptBytes = isInPlace ? max(all, bytes) : bytes
-    let underWay = stores.map(\.bytes).sorted(by: >).prefix(2 * workerCount).reduce(0, +)
-    peakBytes =
-      keptBytes
+    peakBytes = Self.peakBytes(
+      of: stores.map(\.bytes), keptBytes: keptBytes, workerCount: workerCount,
+      isInPlace: isInPlace)
+  }
+
+  /// What the volumes hold more at most: what is kept, and the work on the largest of the stores, as many
+  /// as are under way at a time.
+  static func peakBytes(
+    of stores: [Int64], keptBytes: Int64, workerCount: Int, isInPlace: Bool
+  ) -> Int64 {
+    let underWay = stores.sorted(by: >).prefix(2 * workerCount).reduce(0, +)
+    return keptBytes
       + DiskSpace.needed(sourceBytes: underWay, externalBytes: 0, isInPlace: isInPlace)
   }
 

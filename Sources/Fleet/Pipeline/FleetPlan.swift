@@ -31,6 +31,20 @@ package struct FleetPlan: Codable, Sendable, Equatable {
     package var stores: Int
   }
 
+  /// What became of the stores that were migrated privately for the forecast.
+  package struct Trial: Codable, Sendable, Equatable {
+    package var stores: Int
+    /// Those that were not migrated, by reason: the plan itself looks at no row's values.
+    package var reasons: [ReasonGroups.Group] = []
+    /// Of the others: what was set aside, and what got its default.
+    package var losses: [LossTotal] = []
+
+    package init(stores: Int) { self.stores = stores }
+
+    /// Whether one of them failed for a reason that does not pass.
+    package var fails: Bool { reasons.contains { $0.verdict != .pending } }
+  }
+
   package private(set) var event = "fleet-plan"
   package var pipeline: String
   package var cohorts: [Cohort] = []
@@ -39,6 +53,10 @@ package struct FleetPlan: Codable, Sendable, Equatable {
   package var losses: [LossTotal] = []
   /// Nil where nothing would be migrated, or no forecast was asked for.
   package var forecast: FleetForecast?
+  /// Nil where no store was migrated for a forecast.
+  package var trial: Trial?
+  /// What is free on the volume of the stores that has the least.
+  package var freeBytes: Int64?
 
   package init(pipeline: String) { self.pipeline = pipeline }
 }

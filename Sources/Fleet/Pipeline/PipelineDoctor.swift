@@ -9,10 +9,13 @@ import SystemPackage
 package struct PipelineDoctor: Sendable {
   private let pipeline: Pipeline
   private let places: PipelinePlaces
+  private let workerCount: Int
 
-  package init(_ pipeline: Pipeline, _ places: PipelinePlaces) {
+  /// - Parameter workerCount: Of the run to come.
+  package init(_ pipeline: Pipeline, _ places: PipelinePlaces, workerCount: Int) {
     self.pipeline = pipeline
     self.places = places
+    self.workerCount = workerCount
   }
 
   package func findings() -> [Doctor.Finding] {
@@ -45,7 +48,6 @@ package struct PipelineDoctor: Sendable {
     do {
       let found = try StoreSearch(some, state: nil).run()
       let bytes = found.stores.reduce(Int64(0)) { $0 + $1.bytes }
-      let largest = found.stores.map(\.bytes).max() ?? 0
       var findings = [
         Doctor.Finding(
           name: name, value: "\(found.stores.count) with \(ByteSize.text(bytes))",
@@ -55,8 +57,10 @@ package struct PipelineDoctor: Sendable {
           }
             ?? (found.stores.isEmpty ? "Check the keys include and exclude." : nil))
       ]
-      findings.append(space(for: largest, in: root))
+      findings.append(space(for: found.stores, in: root))
       findings.append(leases(in: root))
+      findings += StoreRights(found.stores, isReplaced: pipeline.commit == .replace)
+        .findings(in: root)
       return findings
     } catch {
       return [
@@ -66,17 +70,37 @@ package struct PipelineDoctor: Sendable {
     }
   }
 
-  /// Several stores are under way at a time; the largest of them needs the most.
-  private func space(for largest: Int64, in root: FilePath) -> Doctor.Finding {
+  /// Every store that is not migrated leaves a backup or an output, and the largest have to be worked on. Any
+  /// store may have to be migrated again.
+  private func space(for stores: [FoundStore], in root: FilePath) -> Doctor.Finding {
     let free = DiskSpace.free(at: root) ?? 0
-    // A migration in place needs the new store, the backup and a clone; see ``DiskSpace``.
-    let needed = Int64(Double(largest) * 3.2)
+    let done = (try? doneStores) ?? []
+    let waiting = stores.filter { !done.contains($0.path.string) }
+    let isInPlace = pipeline.commit == .replace
+    let needed = max(
+      FleetForecast.peakBytes(
+        of: waiting.map(\.bytes), keptBytes: waiting.reduce(0) { $0 + $1.bytes },
+        workerCount: workerCount, isInPlace: isInPlace),
+      DiskSpace.needed(
+        sourceBytes: stores.map(\.bytes).max() ?? 0, externalBytes: 0, isInPlace: isInPlace))
     return Doctor.Finding(
       name: "free space in \(root)", value: ByteSize.text(free), isGood: free > needed,
       advice: free > needed
         ? nil
-        : "The largest store needs about \(ByteSize.text(needed)). Free space, or set backups.max."
-    )
+        : "A run needs up to about \(ByteSize.text(needed)): \(waiting.count) "
+          + "\(waiting.count == 1 ? "store is" : "stores are") not migrated. Free space, or migrate some of "
+          + "them at a time with --only.")
+  }
+
+  /// Stores of which the ledger knows that they are migrated.
+  private var doneStores: Set<String> {
+    get throws {
+      var stores: Set<String> = []
+      try Ledger(readingAt: places.ledger)?.forEachMigratedStore(of: pipeline.filePath) {
+        stores.insert($0)
+      }
+      return stores
+    }
   }
 
   /// Whether nobody else's having a store open can be found out.

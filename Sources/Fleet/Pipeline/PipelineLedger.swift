@@ -174,6 +174,11 @@ final class PipelineLedger: Sendable {
     }
   }
 
+  /// The name of the run that the next start resumes; nil where it begins another.
+  static func interruptedRun(_ folder: FilePath, of owner: RunOwner) throws -> String? {
+    try runName(folder).flatMap { $0.isResumed(by: owner) ? $0.run : nil }
+  }
+
   /// Whether the ledger may lack what the state folder of a run has.
   static func isAheadOfHistory(_ folder: FilePath) throws -> Bool {
     try runName(folder).map { $0.isInHistory != true } ?? false

@@ -17,6 +17,8 @@ extension PipelineRun {
     var permit: LeaseToken?
     /// Set while the operator has the run stand still.
     let isPaused = PauseFlag()
+    /// What became of stores in this start.
+    let outcomes = StoreOutcomes()
 
     /// Whether somebody is known to have taken the work over. Every commit asks again, and refuses
     /// where that cannot be told.
@@ -47,6 +49,7 @@ extension PipelineRun {
       limits: pipeline.limits, inUse: pipeline.stores.inUse)
     var inFlight: Set<FoundStore> = []
     var wave = -1
+    var knowsLoad = true
     await withTaskGroup(of: Step.self) { group in
       func tick() {
         group.addTask {
@@ -66,7 +69,13 @@ extension PipelineRun {
           }
         }
         let now = Date().timeIntervalSince1970
-        let held = flow.held(load: flow.load == nil ? nil : SystemLoad.now)
+        let load = flow.load == nil ? nil : SystemLoad.now
+        if knowsLoad, flow.load != nil, load == nil {
+          knowsLoad = false
+          observe(
+            .note("The system does not tell its load average. The limit of load is not kept."))
+        }
+        let held = flow.held(load: load)
         while held == nil, let (store, workers) = flow.next(at: now) {
           inFlight.insert(store)
           group.addTask { .outcome(await migrate(store, workers: workers, setting)) }
@@ -74,7 +83,7 @@ extension PipelineRun {
         switch await group.next() {
         case .outcome(let outcome):
           inFlight.remove(outcome.store)
-          take(outcome, &flow, &summary)
+          take(outcome, &flow, setting, &summary)
         case .tick:
           look(&flow, setting, isFirst: false)
           tell(flow, inFlight, held: held, summary, setting)
@@ -85,41 +94,55 @@ extension PipelineRun {
       group.cancelAll()
       for await step in group {
         guard case .outcome(let outcome) = step else { continue }
-        take(outcome, &flow, &summary)
+        take(outcome, &flow, setting, &summary)
       }
     }
     // Its last stores may have come to their end before it looked again.
     if setting.isLost { flow.look(at: 0, holdsLease: false) }
-    summary.pending += flow.queue.left.count
     summary.take(flow)
   }
 
   /// - Returns: False where the store is tried again.
   @discardableResult
   func take(
-    _ outcome: Outcome, _ flow: inout RunFlow, _ summary: inout PipelineSummary
+    _ outcome: Outcome, _ flow: inout RunFlow, _ setting: Setting,
+    _ summary: inout PipelineSummary
   ) -> Bool {
     guard flow.take(outcome.store, outcome.result, at: Date().timeIntervalSince1970) else {
+      setting.outcomes.addLater(outcome.store, outcome.result)
       observe(.later(outcome.store, outcome.result))
       return false
     }
-    take(outcome, &summary)
+    end(outcome, setting, &summary)
     return true
   }
 
-  private func take(_ outcome: Outcome, _ summary: inout PipelineSummary) {
+  func end(_ outcome: Outcome, _ setting: Setting, _ summary: inout PipelineSummary) {
+    setting.outcomes.add(outcome.store, outcome.result)
     summary.count(outcome.result)
     if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
     observe(.result(outcome.store, outcome.result))
+  }
+
+  /// Gives the stores that the run has not come to a result, too.
+  func takeRest(_ stores: [FoundStore], _ setting: Setting, _ summary: inout PipelineSummary) {
+    for (store, result) in setting.outcomes.results(ofRest: stores) {
+      end(Outcome(store: store, result: result), setting, &summary)
+    }
   }
 
   /// Looks at the clock, and at what the operator asks for.
   func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
     flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
     guard flow.stop != .leaseLost else { return }
-    guard flow.take(RunControl.read(in: state)) || isFirst else { return }
+    let control = (try? RunControl.read(in: state)) ?? flow.control
+    guard flow.take(control) || isFirst else { return }
     setting.isPaused.isSet = flow.control.isPaused
-    try? Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
+    do {
+      try Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
+    } catch {
+      observe(.note("The limit of I/O stays as it was: \(paceFile) cannot be written: \(error)"))
+    }
   }
 
   func tell(
@@ -147,9 +170,10 @@ extension PipelineRun {
         store: place.path.string, verdict: .failed, ending: .inputOutput,
         reasons: [
           Reason(
-            reason: "unreadable-folder",
-            message: "\(place.path) cannot be searched for stores: \(place.reason). \(place.advice)"
-          )
+            reason: place.isEmpty ? "empty-root" : "unreadable-folder",
+            message: place.path.string
+              + (place.isEmpty ? " has lost its stores: " : " cannot be searched for stores: ")
+              + "\(place.reason). \(place.advice)")
         ])
       summary.found += 1
       summary.count(result)

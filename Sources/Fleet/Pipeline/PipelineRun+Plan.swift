@@ -68,7 +68,9 @@ extension PipelineRun {
       summary.pending += findings.stores.count - begun
     }
     var plan = maker.plan(pipeline.name)
-    plan.forecast = try await forecast(of: maker.migrated, samples: samples, settings, hosts)
+    (plan.forecast, plan.trial) = try await forecast(
+      of: maker.migrated, samples: samples, settings, hosts)
+    plan.freeBytes = pipeline.stores.roots.compactMap { DiskSpace.free(at: $0) }.min()
     await hosts.close()
     summary.seconds = (ContinuousClock.now - start).inSeconds
     return PlanOutcome(
@@ -80,15 +82,17 @@ extension PipelineRun {
   /// Migrates a few stores to private files, side by side as a run would.
   private func forecast(
     of stores: [FoundStore], samples count: Int, _ settings: String, _ hosts: StoreHosts
-  ) async throws -> FleetForecast? {
+  ) async throws -> (FleetForecast?, FleetPlan.Trial?) {
     let chosen = FleetForecast.sample(of: stores, count: count)
-    guard !chosen.isEmpty else { return nil }
+    guard !chosen.isEmpty else { return (nil, nil) }
     let place = FilePath(FileManager.default.temporaryDirectory.path)
     let folder = (place.resolved ?? place).appending("godwit-plan-\(UUID().uuidString)")
     try DurableFile.makeFolder(folder, surviving: .processCrash)
     defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
     var queue = StoreQueue(waves: [chosen], workerCount: pool.workerCount, need: workers(for:))
     var samples: [FleetForecast.Sample] = []
+    var trial = FleetPlan.Trial(stores: 0)
+    var (reasons, losses) = (ReasonGroups(), LossTotals())
     await withTaskGroup(of: (FoundStore, Int, MigrationResult).self) { group in
       var number = 0
       func begin() {
@@ -102,6 +106,9 @@ extension PipelineRun {
       begin()
       for await (store, workers, result) in group {
         queue.end(store)
+        trial.stores += 1
+        reasons.add(result)
+        losses.add(result)
         if result.verdict == .migrated, let seconds = result.seconds {
           let written = result.stages?.last { $0.stage == "assemble" }?.bytes ?? store.bytes
           samples.append(
@@ -111,8 +118,12 @@ extension PipelineRun {
         begin()
       }
     }
-    return FleetForecast(
+    trial.reasons = reasons.all
+    // The rest of what they lose is in the plan.
+    trial.losses = losses.all.filter { $0.kind == .setAside || $0.kind == .defaulted }
+    let forecast = FleetForecast(
       of: stores.map { ($0.bytes, workers(for: $0)) }, samples: samples,
       workerCount: pool.workerCount, isInPlace: pipeline.commit == .replace)
+    return (forecast, trial)
   }
 }

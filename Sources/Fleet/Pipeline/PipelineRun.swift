@@ -99,9 +99,10 @@ package struct PipelineRun: Sendable {
     }
     for message in restored.problems { observe(.note(message)) }
     try checkCluster()
-    let findings = try await search(state: state)
+    var findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
+    if !options.isFresh { findings.unreadable += emptied(findings, history) }
     let ledger = try PipelineLedger(
       folder: state, now: now, owner: places.owner, history: history)
     let settings = try settingsDigest()
@@ -118,7 +119,12 @@ package struct PipelineRun: Sendable {
         host: MachineName.text, workers: pool.workerCount,
         options: context.options))
     defer { history.close() }
-    history.setFound(findings.stores.count, in: ledger.run)
+    history.beginFleet(of: places.owner.file, run: ledger.run, findings)
+    // A run over some of its stores does not end one over all of them, and is told of together with it.
+    let isPartOfRun = ledger.isResumed && !options.selection.isAll
+    history.setFound(
+      (isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run)?.found : nil)
+        ?? findings.stores.count, in: ledger.run)
     for note in history.takeNotes() { observe(.note(note)) }
     observe(.found(start(findings, ledger)))
     var summary = PipelineSummary(pipeline: pipeline.name)
@@ -150,23 +156,30 @@ package struct PipelineRun: Sendable {
     }
     await setting.hosts.close()
     ledger.close()
-    history.close()
+    history.close(countsFailures: summary.stopped != RunFlow.Stop.budgetWord)
     summary.seconds = (ContinuousClock.now - begin).inSeconds
-    guard try lease.isCurrent else { return summary }
+    guard try lease.isCurrent else {
+      takeRest(findings.stores, setting, &summary)
+      return summary
+    }
     if summary.detached == true {
+      summary.countTheRest()
+      history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
       for note in history.takeNotes() { observe(.note(note)) }
       return summary
     }
-    // A run over some of its stores does not end one over all of them.
-    let isFinished = summary.pending == 0 && (options.selection.isAll || !ledger.isResumed)
+    takeRest(findings.stores, setting, &summary)
+    history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
+    let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
     }
     try ledger.end(isFinished: isFinished, isInHistory: history.isWhole)
+    let counts = isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run) : nil
     history.end(
       ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
-      RunReport.Counts(summary))
+      counts ?? RunReport.Counts(summary))
     try keepRetention(history, &summary)
     for note in history.takeNotes() { observe(.note(note)) }
     try RunProgress.remove(in: state)
@@ -190,6 +203,26 @@ extension PipelineRun {
     }
   }
 
+  /// Roots without a store below which stores are known: more likely a volume that is not mounted, or a
+  /// pattern that is wrong, than a fleet that is gone.
+  private func emptied(
+    _ findings: StoreSearch.Findings, _ history: RunHistory
+  ) -> [StoreSearch.Unreadable] {
+    pipeline.stores.roots.compactMap(\.resolved).compactMap { root in
+      guard !findings.all.contains(where: { $0.root == root }),
+        !findings.unreadable.contains(where: { $0.path.starts(with: root) })
+      else { return nil }
+      let known = history.knownStores(of: places.owner.file, below: root.string)
+      guard known > 0 else { return nil }
+      return StoreSearch.Unreadable(
+        path: root,
+        reason: "no store is in it, and an earlier run knows of \(known)",
+        advice:
+          "Mount its volume, or correct stores.roots and stores.include. Where the stores are "
+          + "gone for good, run with --fresh once.", isEmpty: true)
+    }
+  }
+
   /// - Throws: ``PlanDrift``.
   private func checkPlan(
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
@@ -206,7 +239,8 @@ extension PipelineRun {
     PipelineStart(
       pipeline: pipeline.name, run: ledger?.run, resumed: ledger?.isResumed,
       stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
-      links: findings.links, unknown: findings.unknown.isEmpty ? nil : findings.unknown)
+      links: findings.links, unknown: findings.unknown.isEmpty ? nil : findings.unknown,
+      all: options.selection.isAll ? nil : findings.all.count)
   }
 
   /// So many stores are looked at for their versions: of a cohort that is one in a few hundred, some

@@ -19,12 +19,16 @@ package struct PipelineStatus: Codable, Sendable {
   package var pipeline: String
   package var state: State
   package var run: RunReport.Run?
-  /// Of that run, as far as it has come.
+  /// Of that run, as far as it has come: some of the stores, where it was over some.
+  package var runCounts: RunReport.Counts?
+  /// Every store of the pipeline, each as the last start that took it up left it.
   package var counts = RunReport.Counts()
   /// What was not migrated, by reason, the most frequent first.
   package var failures: [RunReport.Failure] = []
   package var quarantined = 0
-  /// Stores that were put back since that run.
+  /// Why a run that is going on begins nothing: `paused` or `load`; nil where nothing holds it.
+  package var held: String?
+  /// Of those migrated, how many were put back since.
   package var rolledBack = 0
   /// Backups of all runs that are there, and their bytes.
   package var backups = 0
@@ -34,6 +38,11 @@ package struct PipelineStatus: Codable, Sendable {
 
   /// Stores that were found and not migrated.
   package var notMigrated: Int { counts.found - counts.migrated - counts.sameModel + rolledBack }
+  /// Whether somebody should look: stores are not migrated, or the last run did not end as one does that
+  /// has nothing left to do.
+  package var needsAttention: Bool {
+    notMigrated > 0 || state == .interrupted || (run?.exitCode ?? 0) != 0
+  }
 
   /// - Throws: ``LedgerError``.
   package init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
@@ -42,16 +51,30 @@ package struct PipelineStatus: Codable, Sendable {
     guard let ledger = try PipelineHistory.reading(places) else { return }
     let totals = try ledger.backupTotals()
     (backups, backupBytes) = (totals.count, totals.bytes)
-    let quarantine = try ledger.quarantine()
-    quarantined = quarantine.count
+    quarantined = try ledger.quarantine().count
     guard let last = try ledger.lastRun() else { return }
     run = RunReport.Run(last)
-    counts = try ledger.counts(of: last)
+    let lastCounts = try ledger.counts(of: last)
+    runCounts = lastCounts
     cluster = try ClusterStatus(in: places.state)
     state =
       try last.ended != nil && cluster == nil
       ? .ended : places.isInUse ? .running : cluster != nil ? .detached : .interrupted
-    rolledBack = try ledger.storesRestored(since: last.name)
-    failures = try ledger.failures(of: last.name) + RunReport.failures(quarantine)
+    if let fleet = try ledger.fleet(of: places.owner.file) {
+      counts = fleet
+      rolledBack = try ledger.restoredStores(of: places.owner.file)
+      failures = try ledger.failures(ofFleet: places.owner.file)
+    } else {
+      // Of a ledger that no run has written to since it knows the fleet.
+      counts = lastCounts
+      rolledBack = try ledger.storesRestored(since: last.name)
+      failures = try ledger.failures(of: last.name)
+    }
+    guard state == .running || state == .detached else { return }
+    // Those are still to come.
+    failures.removeAll { $0.verdict == "pending" && $0.reason == LedgerStanding.notBegunReason }
+    if let progress = RunProgress.read(in: places.state), progress.run == last.name {
+      held = progress.isPaused ? "paused" : progress.held
+    }
   }
 }

@@ -122,13 +122,15 @@ package struct PipelineStart: Codable, Sendable {
   package var links: Int
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
   package var unknown: [String]?
+  /// How many stores the pipeline has, where the run takes up only some; nil where it takes up all.
+  package var all: Int?
 
   package init(
     pipeline: String, run: String? = nil, resumed: Bool? = nil, stores: Int, bytes: Int64,
-    links: Int, unknown: [String]? = nil
+    links: Int, unknown: [String]? = nil, all: Int? = nil
   ) {
     (self.pipeline, self.run, self.resumed) = (pipeline, run, resumed)
     (self.stores, self.bytes, self.links) = (stores, bytes, links)
-    self.unknown = unknown
+    (self.unknown, self.all) = (unknown, all)
   }
 }

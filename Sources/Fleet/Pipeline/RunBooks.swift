@@ -194,6 +194,33 @@ package enum PipelineHistory {
     return ledger
   }
 
+  /// Writes down that a start of a run failed before it had a result: of the run that is interrupted, if
+  /// one is, else of a run of its own.
+  ///
+  /// - Parameter start: Seconds since 1970-01-01 UTC.
+  /// - Returns: The run's name; nil where somebody else is at work, or the state folder cannot be used.
+  /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to.
+  package static func addFailedStart(
+    of pipeline: Pipeline, _ places: PipelinePlaces, at start: Double, exitCode: Int,
+    options: [String]
+  ) throws -> String? {
+    guard let lock = try? lock(places) else { return nil }
+    let now = Date().timeIntervalSince1970
+    let ledger = try Ledger(writingAt: places.ledger, now: now)
+    let run = LedgerRun(
+      name: try PipelineLedger.interruptedRun(places.state, of: places.owner) ?? RunFolder.timestamp(start),
+      pipeline: places.owner.pipeline, file: places.owner.file, started: start, host: MachineName.text,
+      options: options)
+    try ledger.writing {
+      // A start that came as far as to have a row has it already.
+      let known = try ledger.runs(limit: 1).first
+      if known?.name != run.name || known?.ended != nil { try ledger.begin(run) }
+      try ledger.end(run.name, at: now, exitCode: exitCode, nil)
+    }
+    _ = consume lock
+    return run.name
+  }
+
   /// Takes the right to work in the state folder that a run holds, for a command that changes what a
   /// run would.
   ///

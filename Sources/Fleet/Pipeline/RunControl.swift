@@ -22,9 +22,11 @@ package struct RunControl: Codable, Sendable, Equatable {
   private static func path(_ state: FilePath) -> FilePath { state.appending("control.json") }
   private static let byteLimit = 64 << 10
 
-  /// What is asked now; nothing where nobody asked for anything, or what is there cannot be read.
-  package static func read(in state: FilePath) -> RunControl {
-    let bytes = try? RegularFile.bytesIfPresent(
+  /// What is asked now; nothing where nobody asked for anything, or where the file holds something else.
+  ///
+  /// - Throws: `DurabilityError` where it cannot be read: what was asked before still holds then.
+  package static func read(in state: FilePath) throws -> RunControl {
+    let bytes = try RegularFile.bytesIfPresent(
       of: path(state), limit: byteLimit, isPrivate: true)
     return bytes.flatMap { try? JSONDecoder().decode(RunControl.self, from: Data($0)) }
       ?? RunControl()

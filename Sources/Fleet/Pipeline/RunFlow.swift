@@ -1,5 +1,4 @@
 import Foundation
-import GodwitDurableFiles
 import SystemPackage
 
 /// Decides what a run does next: what begins, what is tried again, and when it stops. Time is given
@@ -139,10 +138,12 @@ extension MigrationResult {
 }
 
 extension RunFlow.Stop {
+  static let budgetWord = "failure-budget"
+
   var word: String {
     switch self {
     case .window: "window"
-    case .failureBudget: "failure-budget"
+    case .failureBudget: Self.budgetWord
     case .noWorkers: "no-workers"
     case .leaseLost: "lease"
     }
@@ -169,11 +170,9 @@ extension RunFlow.Stop {
 
 /// The system's load average of one minute.
 enum SystemLoad {
-  /// Nil where nobody says.
+  /// Nil where the system does not tell it.
   static var now: Double? {
-    let bytes = try? RegularFile.bytes(of: "/proc/loadavg", limit: 4096)
-    return bytes.flatMap {
-      Double(String(decoding: $0.prefix { $0 != UInt8(ascii: " ") }, as: UTF8.self))
-    }
+    var load = 0.0
+    return getloadavg(&load, 1) == 1 ? load : nil
   }
 }

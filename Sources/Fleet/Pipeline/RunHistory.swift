@@ -13,6 +13,10 @@ import SystemPackage
 /// lines there which the ledger lacks adds them. Results are written in groups, a second's worth
 /// together, so that a store costs no flush of its own. A ledger that cannot be written costs the
 /// history of the run, and a note says so; no store fails because of it.
+///
+/// Failures are counted for the quarantine when a start ends, and not where its failure budget stopped it:
+/// a store that stands in the way of a wave would otherwise be quarantined after a few starts, count against
+/// the budget no more, and let the next wave begin though nobody decided so.
 final class RunHistory: Sendable {
   /// What an attempt says of the store's failures.
   enum Outcome: Sendable {
@@ -30,8 +34,17 @@ final class RunHistory: Sendable {
     var outcome: Outcome
   }
 
+  private struct Failure: Sendable {
+    var reason: String
+    var mark: String
+    var settings: String
+    var time: Double
+  }
+
   private struct State {
     var waiting: [Item] = []
+    /// The last failure of each store in this start.
+    var failures: [String: Failure] = [:]
     var notes: [String] = []
     var isClosed = false
     var hasEnded = false
@@ -136,6 +149,33 @@ final class RunHistory: Sendable {
     _ = writing { try $0.setFound(stores, in: run) }
   }
 
+  /// A start of a run has found its stores.
+  ///
+  /// - Parameter pipeline: The path of its file.
+  func beginFleet(of pipeline: String, run: String, _ findings: StoreSearch.Findings) {
+    _ = writing { ledger in
+      try ledger.beginFleet(
+        of: pipeline, run: run, found: findings.all.map(\.path.string),
+        taken: findings.stores.map(\.path.string),
+        unseen: findings.unreadable.map(\.path.string))
+    }
+  }
+
+  /// What became of stores, whether they were tried or not.
+  func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) {
+    _ = writing { try $0.settle(stores, of: pipeline, run: run) }
+  }
+
+  /// How many stores of a pipeline are known below a folder.
+  func knownStores(of pipeline: String, below folder: String) -> Int {
+    writing { try $0.knownStores(of: pipeline, below: folder) } ?? 0
+  }
+
+  /// The stores that a run was the last to take up, by what is known of them.
+  func fleet(of pipeline: String, run: String) -> RunReport.Counts? {
+    writing { try $0.fleet(of: pipeline, run: run) } ?? nil
+  }
+
   /// The stores that are quarantined.
   func quarantined() -> [String: LedgerQuarantine] {
     Self.quarantined(writing { try $0.quarantine() } ?? [])
@@ -178,18 +218,22 @@ final class RunHistory: Sendable {
       try ledger.add(item.attempt)
       if let backup = item.backup { try ledger.add(backup) }
       switch item.outcome {
-      case .well: try ledger.forgetFailures(of: item.attempt.store)
+      case .well:
+        state.withLock { $0.failures[item.attempt.store] = nil }
+        try ledger.forgetFailures(of: item.attempt.store)
       case .failed(let reason, let mark, let settings):
-        try ledger.countFailure(
-          of: item.attempt.store, reason: reason, mark: mark, settings: settings,
-          at: item.attempt.ended, limit: quarantineLimit)
+        let failure = Failure(
+          reason: reason, mark: mark, settings: settings, time: item.attempt.ended)
+        state.withLock { $0.failures[item.attempt.store] = failure }
       case .passing: break
       }
     }
   }
 
   /// Writes what waits. Nothing is added any more.
-  func close() {
+  ///
+  /// - Parameter countsFailures: Whether stores that failed are nearer to their quarantine.
+  func close(countsFailures: Bool = true) {
     let isOpen = state.withLock { state in
       defer { state.isClosed = true }
       return !state.isClosed
@@ -198,6 +242,15 @@ final class RunHistory: Sendable {
     work.signal()
     urgent.signal()
     ended.wait()
+    let failures = state.withLock { $0.failures }
+    guard countsFailures, !failures.isEmpty else { return }
+    _ = writing { ledger in
+      for (store, failure) in failures {
+        try ledger.countFailure(
+          of: store, reason: failure.reason, mark: failure.mark, settings: failure.settings,
+          at: failure.time, limit: quarantineLimit)
+      }
+    }
   }
 
   /// A start of the run ends.

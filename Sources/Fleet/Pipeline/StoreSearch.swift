@@ -24,8 +24,10 @@ package struct FoundStore: Sendable, Hashable {
 struct StoreSearch {
   /// What was found.
   struct Findings: Sendable {
-    /// In the byte order of their paths.
+    /// Those that are taken up, in the byte order of their paths.
     var stores: [FoundStore] = []
+    /// All of the pipeline's, likewise.
+    var all: [FoundStore] = []
     /// Folders that could not be read, and what in them could not be looked at: there may be stores.
     var unreadable: [Unreadable] = []
     /// Symbolic links that a pattern means, or that may lead to something that it means.
@@ -39,6 +41,8 @@ struct StoreSearch {
     var reason: String
     /// What to do about it.
     var advice = "Let this user read it, or exclude it."
+    /// A root that could be searched, and has lost its stores.
+    var isEmpty = false
   }
 
   private let pipeline: Pipeline
@@ -70,6 +74,7 @@ struct StoreSearch {
       let outputs = Set(findings.stores.compactMap { pipeline.output(of: $0.path) })
       findings.stores.removeAll { outputs.contains($0.path) }
     }
+    findings.all = findings.stores
     return findings
   }
 

@@ -113,6 +113,7 @@ struct View {
   let verdicts: [Verdict]
   let shareText: String
   let earlier: String?
+  let rest: String?
   let hasFailures: Bool
   let failures: [Failure]
   let versions: [Version]
@@ -159,6 +160,7 @@ struct View {
     earlier =
       report.counts.earlier > 0
       ? "\(Figures.stores(report.counts.earlier)) of them by an earlier start of this run." : nil
+    rest = Self.rest(report)
     failures = report.failures.prefix(Self.mostGroups).map(Self.failure)
     hasFailures = !failures.isEmpty
     versions = report.sourceVersions.map {

@@ -39,6 +39,15 @@ extension View {
     return "\(words) Exit code \(code)."
   }
 
+  /// The stores of the pipeline that the run was not about, as it left them or as later runs did; nil where
+  /// there are none.
+  static func rest(_ report: RunReport) -> String? {
+    guard let fleet = report.fleet, fleet.found > report.counts.found else { return nil }
+    let bad = fleet.found - fleet.migrated - fleet.sameModel
+    return "The pipeline has \(Figures.stores(fleet.found)), of which \(Figures.count(bad)) "
+      + "\(bad == 1 ? "is" : "are") not migrated as far as is known."
+  }
+
   static func tiles(_ report: RunReport) -> [Tile] {
     let counts = report.counts
     let bad = counts.found - counts.migrated - counts.sameModel

@@ -1,0 +1,62 @@
+import Glibc
+import SystemPackage
+
+/// What this user may not do to the stores that a run will migrate: one finding for each kind, with an
+/// example.
+struct StoreRights {
+  private var unreadable: [FilePath] = []
+  private var unwritable: [FilePath] = []
+  private var closed: Set<FilePath> = []
+  private var foreign: [(store: FilePath, user: UInt32)] = []
+
+  /// - Parameter isReplaced: Whether stores are replaced; else outputs are written beside them.
+  init(_ stores: [FoundStore], isReplaced: Bool) {
+    let user = geteuid()
+    var folders: Set<FilePath> = []
+    for store in stores {
+      if !Self.may(R_OK, store.path) {
+        unreadable.append(store.path)
+      } else if isReplaced, !Self.may(W_OK, store.path) {
+        unwritable.append(store.path)
+      }
+      let folder = store.path.removingLastComponent()
+      if folders.insert(folder).inserted, !Self.may(W_OK | X_OK, folder) { closed.insert(folder) }
+      var status = stat()
+      if user != 0, isReplaced, store.path.withPlatformString({ lstat($0, &status) }) == 0,
+        status.st_uid != user
+      {
+        foreign.append((store.path, status.st_uid))
+      }
+    }
+  }
+
+  /// As the user that writes, whatever started the program.
+  private static func may(_ what: Int32, _ path: FilePath) -> Bool {
+    path.withPlatformString { faccessat(AT_FDCWD, $0, what, AT_EACCESS) } == 0
+  }
+
+  func findings(in root: FilePath) -> [Doctor.Finding] {
+    var findings: [Doctor.Finding] = []
+    func add(_ count: Int, _ example: FilePath?, _ what: String, _ advice: String) {
+      guard let example else { return }
+      let more = count > 1 ? " and \(count - 1) more" : ""
+      findings.append(
+        Doctor.Finding(
+          name: "\(what) in \(root)", value: "\(example)\(more)", isGood: false, advice: advice))
+    }
+    add(
+      unreadable.count, unreadable.first, "stores that this user may not read",
+      "They would fail. Let this user read them, or exclude them.")
+    add(
+      unwritable.count, unwritable.first, "stores that this user may not write to",
+      "They would not be replaced. Let this user write to them, or exclude them.")
+    add(
+      closed.count, closed.min { $0.string < $1.string },
+      "folders that this user may not write to",
+      "A migrated store is written beside the old one. Let this user write there.")
+    add(
+      foreign.count, foreign.first?.store, "stores of other users",
+      "What takes their place would belong to user \(geteuid()). Run as their owner, or as root.")
+    return findings
+  }
+}

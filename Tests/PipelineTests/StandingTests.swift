@@ -1,0 +1,237 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+@Suite struct `What is known of a fleet` {
+  private func counts(_ folder: PipelineFolder) throws -> (status: Int32, [String: Int]) {
+    let status = try folder.godwit(["status"])
+    let counts = status.summary["counts"] as? [String: Any] ?? [:]
+    return (status.status, counts.compactMapValues { $0 as? Int }.filter { $0.value > 0 })
+  }
+
+  private func failedMetric(_ folder: PipelineFolder) throws -> Bool {
+    String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
+      .contains(#"godwit_stores{pipeline="total-cost",verdict="failed"} 1"#)
+  }
+
+  private static let metrics = "report: { metrics: m.prom }"
+
+  @Test(arguments: [["--only", "a.sqlite"], ["--only", "nobody.sqlite"]])
+  func `is not what a run over some of it finds`(selection: [String]) throws {
+    let folder = try PipelineFolder.orders(["a", "b"], Self.metrics)
+    try folder.writeBad("c")
+    #expect(try Godwit.run(folder).status == 3)
+    #expect(try failedMetric(folder))
+    let run = try folder.godwit(["run"], selection)
+    #expect(run.status == 0)
+    #expect(
+      run.messages.contains("mean none of the pipeline's 3 stores") == (selection[1] != "a.sqlite"))
+    let (status, known) = try counts(folder)
+    #expect(status == 3)
+    #expect(known["found"] == 3 && known["failed"] == 1)
+    #expect(try failedMetric(folder))
+    #expect(try folder.godwit(["status"]).output.contains("c.sqlite"))
+    // What such a run mends is mended.
+    try FileManager.default.removeItem(atPath: folder.path("stores/c.sqlite"))
+    try folder.writeOrder("c")
+    #expect(try folder.godwit(["run"], ["--only", "c.sqlite"]).status == 0)
+    let (after, all) = try counts(folder)
+    #expect(after == 0 && all["found"] == 3 && all["failed"] == nil, "\(all)")
+  }
+
+  @Test func `is not what a list of paths that are gone finds`() throws {
+    let folder = try PipelineFolder.orders(["a"], Self.metrics)
+    try folder.writeBad("b")
+    #expect(try Godwit.run(folder).status == 3)
+    let list = folder.path("list")
+    try folder.path("stores/gone.sqlite").write(toFile: list, atomically: true, encoding: .utf8)
+    let run = try folder.godwit(["run"], ["--files-from", list])
+    #expect(run.status == 0 && run.messages.contains("mean none of the pipeline's 2 stores"))
+    #expect(try counts(folder).status == 3)
+  }
+
+  @Test func `counts a run that is resumed over some of its stores as a whole`() throws {
+    let names = (1...6).map { "s\($0)" }
+    let folder = try PipelineFolder.orders(names, "workers: 1\nlimits: { failure-budget: 0 }")
+    for name in names.prefix(5) { try folder.writeBad(name) }
+    #expect(try Godwit.run(folder).status == 4)
+    #expect(try folder.godwit(["run"], ["--only", "s6.sqlite"]).counts == "1 found, 1 migrated")
+    let (status, known) = try counts(folder)
+    #expect(status == 3 && known["found"] == 6 && known["migrated"] == 1)
+    let report = try #require(
+      try Godwit.run(["report", folder.url.path, "--format", "json"]).lines.first)
+    #expect((report["counts"] as? [String: Any])?["found"] as? Int == 6)
+    #expect((report["stores"] as? [Any])?.count == 6)
+  }
+
+  @Test func `forgets stores that are gone, and no store that cannot be seen`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    #expect(try Godwit.run(folder).status == 0)
+    try FileManager.default.removeItem(atPath: folder.path("stores/b.sqlite"))
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try counts(folder).1["found"] == 1)
+    let stores = folder.path("stores")
+    try FileManager.default.moveItem(atPath: stores, toPath: folder.path("elsewhere"))
+    try FileManager.default.createDirectory(
+      atPath: stores, withIntermediateDirectories: false)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.counts == "1 found, 1 failed")
+    #expect(run.messages.contains("an earlier run knows of 1"), "\(run.messages)")
+    #expect("\(run.results)".contains("empty-root"))
+    #expect(try counts(folder).1["found"] == 2)
+    #expect(try Godwit.run(folder).status == 3, "until somebody looks")
+    let fresh = try folder.godwit(["run"], ["--fresh"])
+    #expect(fresh.status == 0 && fresh.counts.isEmpty)
+    #expect(try counts(folder).status == 0)
+  }
+
+  @Test func `takes a rollback and what comes after it into account`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try folder.godwit(["rollback"]).status == 0)
+    let status = try folder.godwit(["status"])
+    #expect(status.status == 3 && status.summary["rolledBack"] as? Int == 2)
+    #expect(try folder.godwit(["run"], ["--only", "a.sqlite"]).status == 0)
+    let later = try folder.godwit(["status"])
+    #expect(later.status == 3 && later.summary["rolledBack"] as? Int == 1)
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try folder.godwit(["status"]).status == 0)
+  }
+
+  @Test func `names a store once, when its third failure quarantines it`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try folder.writeBad("b")
+    for _ in 0..<3 { #expect(try Godwit.run(folder).status == 3) }
+    let failed = try folder.godwit(["status"])
+    let groups = failed.summary["failures"] as? [[String: Any]]
+    #expect(groups?.map { $0["verdict"] as? String } == ["failed"])
+    #expect(failed.summary["quarantined"] as? Int == 1)
+    #expect(
+      try Godwit.run(["status", folder.url.path]).output.contains(
+        "1 of those that failed is quarantined"))
+    #expect(try Godwit.run(folder).counts == "2 found, 1 same-model, 1 quarantined")
+    let after = try folder.godwit(["status"]).summary["failures"] as? [[String: Any]]
+    #expect(after?.map { $0["verdict"] as? String } == ["quarantined"])
+    #expect(after?.first?["count"] as? Int == 1)
+  }
+
+  @Test func `has one result for each store of a run that stopped, everywhere`() throws {
+    let names = (1...7).map { "s\($0)" }
+    let folder = try PipelineFolder.orders(names, "workers: 1\nlimits: { failure-budget: 10% }")
+    for name in ["b1", "b2", "b3"] { try folder.writeBad(name) }
+    let run = try Godwit.run(folder)
+    #expect(run.status == 4)
+    #expect(run.results.count == 10 && run.lines("result").count == 10)
+    let pending = run.results.values.filter { $0["verdict"] as? String == "pending" }
+    #expect(pending.count == run.summary["pending"] as? Int && !pending.isEmpty)
+    let reasons = try #require(run.summary["reasons"] as? [[String: Any]])
+    let stopped = reasons.filter { $0["reason"] as? String == "stopped" }
+    #expect(stopped.map { $0["count"] as? Int } == [pending.count])
+    let groups = try #require(
+      try folder.godwit(["status"]).summary["failures"] as? [[String: Any]])
+    let waiting = groups.filter { $0["verdict"] as? String == "pending" }
+    #expect(waiting.map { $0["count"] as? Int } == [pending.count])
+    #expect((waiting.first?["examples"] as? [String])?.count == min(3, pending.count))
+    let report = try #require(
+      try Godwit.run(["report", folder.url.path, "--format", "json"]).lines.first)
+    #expect((report["stores"] as? [Any])?.count == 10)
+    let junit = try Godwit.run(["report", folder.url.path, "--format", "junit"]).output
+    #expect(junit.contains("tests=\"10\"") && junit.contains("skipped=\"\(pending.count)\""))
+  }
+
+  @Test func `of a run that goes on tells that it does, or why not`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"], "limits: { io: 1KiB/s }\nworkers: 1")
+    var status: [Godwit.Run] = []
+    let run = try Godwit.run(["run", folder.url.path, "--json"], at: #""event":"plan""#) { _ in
+      status.append(try Godwit.run(["status", folder.url.path]))
+      _ = try Godwit.run(["control", folder.url.path, "pause"])
+      for _ in 0..<200 where status.last?.output.contains("paused") != true {
+        status.append(try Godwit.run(["status", folder.url.path]))
+      }
+      _ = try Godwit.run(["control", folder.url.path, "limit", "io=none"])
+      _ = try Godwit.run(["control", folder.url.path, "resume"])
+    }
+    #expect(run.status == 0)
+    #expect(status.count > 1 && status.allSatisfy { $0.output.contains("running since") })
+    #expect(status.allSatisfy { !$0.output.contains("same command") }, "\(status[0].output)")
+    #expect(status.last?.output.contains("paused") == true)
+  }
+}
+
+@Suite struct `A start that fails before it has a result` {
+  /// A program of the name of `curl` that notes what it is to call.
+  private func calls(_ folder: PipelineFolder) throws -> String {
+    let bin = folder.path("bin")
+    try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
+    try "#!/bin/sh\ngrep ^url >>'\(folder.path("calls"))'\n"
+      .write(toFile: bin + "/curl", atomically: true, encoding: .utf8)
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o755], ofItemAtPath: bin + "/curl")
+    return bin
+  }
+
+  enum Fault: String, CaseIterable { case model, root, state, plan, selection }
+
+  private static let keys = "report: { metrics: m.prom, ping: \"https://ping.invalid/x\" }"
+
+  @Test(arguments: Fault.allCases) func `is told like any other`(fault: Fault) throws {
+    let folder = try PipelineFolder.orders(["a"], Self.keys)
+    let bin = try calls(folder)
+    func run(_ words: [String] = []) throws -> Godwit.Run {
+      try Godwit.run(["run", folder.url.path] + words, programs: bin)
+    }
+    if fault != .root {
+      #expect(try run().status == 0)
+      #expect(try folder.godwit(["status"]).status == 0)
+    }
+    try? FileManager.default.removeItem(atPath: folder.path("calls"))
+    var words: [String] = []
+    var code: Int32 = 65
+    switch fault {
+    case .model: try folder.set(Self.keys + "\ndestination: Nope")
+    case .root:
+      try folder.set(Self.keys, stores: "{ roots: nowhere }")
+      code = 78
+    case .state:
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o777], ofItemAtPath: folder.path("state"))
+      code = 78
+    case .plan:
+      words = ["--plan", folder.path("fleet.plan")]
+      #expect(try folder.godwit(["plan"], ["--samples", "0", "--out", words[1]]).status == 0)
+      try folder.writeOrder("b")
+    case .selection: words = ["--files-from", folder.path("nothing")]
+    }
+    #expect(try run(words).status == code)
+    let calls = String(decoding: try folder.bytes("calls"), as: UTF8.self)
+    #expect(
+      calls.split(separator: "\n") == [
+        "url = \"https://ping.invalid/x/start\"", "url = \"https://ping.invalid/x/fail\"",
+      ])
+    let metrics = String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
+    #expect(metrics.contains("godwit_run_exit_code{pipeline=\"total-cost\"} \(code)"))
+    guard fault != .state else { return }
+    let status = try folder.godwit(["status"])
+    #expect(status.status == 3)
+    #expect((status.summary["run"] as? [String: Any])?["exitCode"] as? Int == Int(code))
+    let found = (status.summary["counts"] as? [String: Any])?["found"] as? Int
+    #expect(found == (fault == .root ? 0 : 1), "what is known of the stores stays")
+    #expect(
+      try folder.godwit(["history"]).lines.map { $0["exitCode"] as? Int }
+        == [Int(code)] + (fault == .root ? [] : [0]))
+  }
+
+  @Test func `belongs to the run that the next start resumes`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"], "limits: { failure-budget: 0 }\nworkers: 1")
+    try folder.writeBad("a")
+    #expect(try Godwit.run(folder).status == 4)
+    try folder.set("destination: Nope")
+    #expect(try Godwit.run(folder).status == 65)
+    let run = try #require(try folder.godwit(["history"]).lines.first)
+    #expect(run["exitCode"] as? Int == 65 && run["starts"] as? Int == 2)
+    #expect((run["counts"] as? [String: Any])?["found"] as? Int == 2)
+    try folder.set("")
+    #expect(try Godwit.run(folder).status == 3)
+    #expect(try folder.godwit(["history"]).lines.map { $0["starts"] as? Int } == [3])
+  }
+}
