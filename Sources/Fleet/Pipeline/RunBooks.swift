@@ -208,8 +208,10 @@ package enum PipelineHistory {
     let now = Date().timeIntervalSince1970
     let ledger = try Ledger(writingAt: places.ledger, now: now)
     let run = LedgerRun(
-      name: try PipelineLedger.interruptedRun(places.state, of: places.owner) ?? RunFolder.timestamp(start),
-      pipeline: places.owner.pipeline, file: places.owner.file, started: start, host: MachineName.text,
+      name: try PipelineLedger.interruptedRun(places.state, of: places.owner)
+        ?? RunFolder.timestamp(start),
+      pipeline: places.owner.pipeline, file: places.owner.file, started: start,
+      host: MachineName.text,
       options: options)
     try ledger.writing {
       // A start that came as far as to have a row has it already.
