@@ -141,7 +141,7 @@ struct PlanMaker {
       )
       return named.compactMap { row -> String? in
         guard let name = row.first?.text,
-          let model = context.source.tables.first(where: { $0.name.isSameName(as: name) })
+          let model = context.source.tables.first(where: { $0.name.columnKey == name.columnKey })
         else { return nil }
         let begin = "The table \(table.name) refers to \(model.name)"
         if isMapped { return "\(begin) by keys of the source, which are carried as they are." }
