@@ -29,6 +29,7 @@ import Testing
     "mapping", "mapping-mismatch", "missing-mapping", "store", "link", "unusual-file",
     "unreadable-folder", "output", "io", "commit", "checkpoint", "run-directory", "ledger",
     "quarantined", "internal", "changed-since", "no-backup", "backup-changed",
+    "unreachable", "outside-roots",
   ])
   func `is there for everything that may go wrong with a run`(reason: String) {
     #expect(FailureAdvice.text(for: reason) != Self.general)
