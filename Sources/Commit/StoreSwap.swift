@@ -275,6 +275,7 @@ extension StoreSwap {
     let steps = CommitSteps(
       run: run, isStoreOffline: isStoreOffline, isResumed: true, leases: leases)
     try steps.requireLeases(journal.storePath)
+    try requireReachable(journal.storePath)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)
@@ -299,6 +300,19 @@ extension StoreSwap {
       }
       return .takenBack
     }
+  }
+}
+
+/// While its volume is away, or its folder closed, nothing says how far a commit has come.
+///
+/// - Throws: `DurabilityError`; nothing is changed then, and the journal stays.
+private func requireReachable(_ store: FilePath) throws {
+  switch FilePresence(of: store) {
+  case .there, .absent: return
+  case .noFolder(let folder):
+    throw DurabilityError.failed(call: "lstat", path: folder, .noSuchFileOrDirectory)
+  case .unreachable(let error):
+    throw DurabilityError.failed(call: "lstat", path: store, error)
   }
 }
 

@@ -95,9 +95,13 @@ package enum FailureAdvice {
     "digest":
       "The store is not what the run wrote. Find out who changed it before it is used again.",
     "changed-since":
-      "An application wrote to the stores after the migration. Decide which of the two to keep.",
+      "An application wrote to the stores after the migration, or a later run migrated them again: roll "
+      + "that back first. Else decide which of the two to keep.",
     "no-backup": "The ledger names no backup that could be restored.",
     "backup-changed":
       "The backup is not the file that the run made. Check it, and restore by hand.",
+    "unreachable": "Bring the volume or the folder back, or let this user read it, then run again.",
+    "outside-roots":
+      "The stores lie in no root of the pipeline. Add it to stores.roots to act on them.",
   ]
 }

@@ -188,6 +188,16 @@ private final class Crash: Sendable {
       "and the store that was replaced is kept")
   }
 
+  @Test func `is not forgotten while the volume of its store is away`() throws {
+    let fixture = try RestorationFixture(.settled)
+    let journal = try fixture.restore()
+    let (folder, away) = (fixture.swap.folder.string, fixture.swap.folder.string + "-away")
+    try FileManager.default.moveItem(atPath: folder, toPath: away)
+    #expect(throws: DurabilityError.self) { try fixture.recover() }
+    try FileManager.default.moveItem(atPath: away, toPath: folder)
+    #expect(try fixture.recover() == .committed(journal))
+  }
+
   @Test func `is not taken from a journal of a migration, nor the other way round`() throws {
     let fixture = try RestorationFixture(.settled)
     try fixture.restore()

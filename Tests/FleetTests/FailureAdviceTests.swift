@@ -30,6 +30,7 @@ import Testing
     "unreadable-folder", "empty-root", "output", "io", "commit", "checkpoint", "run-directory",
     "ledger",
     "quarantined", "internal", "changed-since", "no-backup", "backup-changed",
+    "unreachable", "outside-roots",
   ])
   func `is there for everything that may go wrong with a run`(reason: String) {
     #expect(FailureAdvice.text(for: reason) != Self.general)

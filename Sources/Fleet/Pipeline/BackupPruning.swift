@@ -168,7 +168,7 @@ package struct BackupPruning: Sendable {
       } catch {
         decisions[place].1 = .keep(
           reason: "backup-unreachable",
-          message: "\(backup.path) could not be removed: \(error) Remove it again later.")
+          message: "\(backup.path) could not be removed: \(error)")
       }
     }
     try ledger.writing {

@@ -1,5 +1,6 @@
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitPersistentStore
 import SystemPackage
 
 // Which backups.
@@ -88,5 +89,15 @@ extension Rollback {
       }
     }
     return versions
+  }
+
+  /// Whether a store is in the state in which the commit left it: by its files, or byte for byte, as it
+  /// is after a later run was rolled back.
+  func isAsLeft(
+    _ store: StoreFiles, _ identity: StoreIdentity, by backup: LedgerBackup
+  ) throws -> Bool {
+    if identity.name == backup.identity { return true }
+    guard let left = backup.digest, !identity.hasPendingChanges else { return false }
+    return try store.digest(inState: identity.name) == left
   }
 }

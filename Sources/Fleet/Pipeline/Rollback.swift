@@ -225,7 +225,8 @@ extension Rollback {
 
   private static func changedMessage(_ store: String) -> String {
     "\(store) was changed after the migration, so putting the backup back would lose the change. "
-      + "Nothing was replaced. Decide which of the two to keep."
+      + "Nothing was replaced. If a later run migrated it again, roll that back first; else decide which "
+      + "of the two to keep."
   }
 
   static func refusal(of backup: LedgerBackup, _ reason: String, _ message: String) -> Item {
@@ -285,16 +286,6 @@ extension Rollback {
       if try !DurableFile.exists(directory.journal) { try directory.remove() }
       throw error
     }
-  }
-
-  /// Whether a store is in the state in which the commit left it: by its files, or byte for byte, as it
-  /// is after a later run was rolled back.
-  private func isAsLeft(
-    _ store: StoreFiles, _ identity: StoreIdentity, by backup: LedgerBackup
-  ) throws -> Bool {
-    if identity.name == backup.identity { return true }
-    guard let left = backup.digest, !identity.hasPendingChanges else { return false }
-    return try store.digest(inState: identity.name) == left
   }
 
   func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {
