@@ -157,6 +157,15 @@ import Testing
   }
 }
 
+@Suite struct `A file of the kernel` {
+  @Test func `is read to its end, in however many pieces it comes`() throws {
+    // Some hundred lines, of which one read gives a page's worth; the stack is among the last.
+    let text = try KernelFile.text(of: "/proc/self/maps")
+    #expect(text.utf8.count > 8_192)
+    #expect(text.contains("[stack]") && text.hasSuffix("\n"))
+  }
+}
+
 @Suite struct `What machines say of a shared file system` {
   private func answer(_ node: String) -> ClusterProbe.Answer {
     ClusterProbe.Answer(

@@ -12,11 +12,11 @@ struct SharedVolume: Sendable, Equatable {
 
   /// Nil where nothing is known.
   init?(of folder: FilePath) {
-    guard let data = FileManager.default.contents(atPath: "/proc/self/mountinfo"),
+    guard let table = try? KernelFile.text(of: "/proc/self/mountinfo"),
       let resolved = folder.withPlatformString({ realpath($0, nil) })
     else { return nil }
     defer { free(resolved) }
-    self.init(of: String(cString: resolved), mounts: String(decoding: data, as: UTF8.self))
+    self.init(of: String(cString: resolved), mounts: table)
   }
 
   init?(of path: String, mounts: String) {
@@ -58,6 +58,25 @@ struct SharedVolume: Sendable, Equatable {
     case "cifs", "smb3", "9p", "fuse.sshfs":
       return "\(type) does not keep locks between machines as stores need them"
     default: return nil
+    }
+  }
+}
+
+/// A file that the kernel makes up while it is read, in `/proc` or `/sys`.
+///
+/// It tells no size, and one read may give less than there is without being the last: Foundation ends there.
+enum KernelFile {
+  static func text(of path: FilePath) throws -> String {
+    let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+    return try file.closeAfter {
+      var bytes: [UInt8] = []
+      while true {
+        let more = try [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, count in
+          count = try file.read(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+        if more.isEmpty { return String(decoding: bytes, as: UTF8.self) }
+        bytes += more
+      }
     }
   }
 }
