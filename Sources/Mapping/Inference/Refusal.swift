@@ -76,7 +76,7 @@ extension Refusal {
   }
 
   /// Whole sentences: what forbids it, and what to do.
-  public var text: String { "\(message). \(advice)" }
+  package var text: String { "\(message). \(advice)" }
 
   /// Core Data's error code: 134190 (inference refused) where the models decide, 134110
   /// (migration failed) or 134111 (constraint violated) where the rows do.
