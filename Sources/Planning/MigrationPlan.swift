@@ -81,18 +81,28 @@ package struct ControlRows: Codable, Sendable, Equatable {
   /// True when the file's header is to say WAL, as the source's does.
   package var isWAL: Bool
   /// `PRAGMA user_version` and `application_id`, which are the application's; Core Data leaves them 0.
-  package var userVersion: Int64
-  package var applicationID: Int64
+  package var userVersion: Int64 = 0
+  package var applicationID: Int64 = 0
 
   init(
     primaryKeys: [PrimaryKeyRow], storeUUID: String, metadata: [UInt8], modelCache: [UInt8],
-    store: SourceStore
-  ) throws {
+    isWAL: Bool
+  ) {
     self.primaryKeys = primaryKeys
     self.storeUUID = storeUUID
     self.metadata = metadata
     self.modelCache = modelCache
-    isWAL = store.header.isWAL
+    self.isWAL = isWAL
+  }
+
+  /// With what the header of the source's file says.
+  init(
+    primaryKeys: [PrimaryKeyRow], storeUUID: String, metadata: [UInt8], modelCache: [UInt8],
+    of store: SourceStore
+  ) throws {
+    self.init(
+      primaryKeys: primaryKeys, storeUUID: storeUUID, metadata: metadata, modelCache: modelCache,
+      isWAL: store.header.isWAL)
     userVersion = try store.connection.rows("PRAGMA user_version").first?.first?.integer ?? 0
     applicationID = try store.connection.rows("PRAGMA application_id").first?.first?.integer ?? 0
   }
