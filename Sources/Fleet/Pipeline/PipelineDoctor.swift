@@ -96,7 +96,7 @@ package struct PipelineDoctor: Sendable {
   private var doneStores: Set<String> {
     get throws {
       var stores: Set<String> = []
-      try Ledger(readingAt: places.ledger)?.forEachMigratedStore(of: pipeline.filePath) {
+      try Ledger(readingAt: places.ledger)?.forEachMigratedStore(of: pipeline.wholeFile.string) {
         stores.insert($0)
       }
       return stores
