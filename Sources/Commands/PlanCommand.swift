@@ -1,5 +1,6 @@
 import ArgumentParser
 import GodwitFleet
+import SystemPackage
 
 struct PlanCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(

@@ -34,7 +34,7 @@ struct RunOutputs {
   func begin() -> [String] {
     var notes: [String] = []
     for (path, kind) in [
-      (job.pipeline.report.html, OutputFile.Kind.html), (job.pipeline.report.metrics, .metrics),
+      (pipeline.report.html, OutputFile.Kind.html), (pipeline.report.metrics, .metrics),
     ] {
       guard let path else { continue }
       do { _ = try OutputFile(path, kind) } catch { notes.append("\(error)") }
