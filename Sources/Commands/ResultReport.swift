@@ -69,7 +69,7 @@ final class ResultReport: Sendable {
     {
       Output.say(
         "\(result.store): Restore it from a backup, save what can be saved with `godwit repair`, or carry "
-          + "on with --accept-damage, which takes what can be rebuilt.")
+          + "on with --accept-damage, which takes some of it.")
     }
   }
 

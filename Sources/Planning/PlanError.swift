@@ -70,8 +70,10 @@ extension PlanError: CustomStringConvertible {
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")
-        + ". The source is unchanged. Restore it from a backup, save what can be "
-        + "saved with `godwit repair`, or carry on with --accept-damage."
+        + ". The source is unchanged. Restore it from a backup, "
+        + (findings.allSatisfy(Damage.isAcceptable)
+          ? "save what can be saved with `godwit repair`, or carry on with --accept-damage."
+          : "or save what can be saved with `godwit repair`.")
     case .unsupported(let store, let what):
       "\(store): \(what). The source is unchanged."
     }

@@ -140,10 +140,8 @@ extension StageStore {
     for relationship in try relationships(of: object.entity) {
       let inverse = relationship.inverse?.description
       for member in try members(of: relationship, object) {
-        // A column of the row itself goes with the row.
+        // A column of the row itself goes with the row; below, the member is met as the owner.
         guard relationship.storage.isJoinTable || relationship.description.isToMany else {
-          // An inverse that is a to-one has a column of its own, and is met below.
-          if let inverse, inverse.isToMany, member != object { cleared(member, inverse.name) }
           if inverse != nil { try note(member) }
           continue
         }
