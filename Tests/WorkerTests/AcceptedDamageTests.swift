@@ -24,7 +24,7 @@ import Testing
     } throws: { error in
       guard case PlanError.damaged(_, let findings) = error else { return false }
       return findings.map(\.kind) == [.rows] && findings.first?.count == 2
-        && findings.first?.examples == [3, 4] && !"\(error)".contains("accept-damage")
+        && findings.first?.examples.sorted() == [3, 4] && !"\(error)".contains("accept-damage")
     }
   }
 }
