@@ -42,7 +42,7 @@ package struct PipelineVerification: Sendable {
     package var damaged = 0
     package var missing = 0
     package var inUse = 0
-    /// Not looked at, and no fault.
+    /// How many lie in none of the pipeline's present roots: not looked at, and no fault.
     package var outside = 0
 
     package init() {}
