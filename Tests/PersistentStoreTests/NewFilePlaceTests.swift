@@ -43,11 +43,19 @@ import Testing
   // Both stores would keep their external data in .s_SUPPORT.
   @Test(arguments: ["s", "s.db", "s.sqlite3"])
   func `for a store has a folder of external data of its own`(name: String) throws {
+    try place(name).checkForStore()
+    try FileManager.default.createDirectory(
+      atPath: folder.path.appending(".s_SUPPORT").string, withIntermediateDirectories: false)
     #expect(throws: PlaceError.self) { try place(name).checkForStore() }
     try place(name).check()
   }
 
   @Test func `for a store shares its stem with what is no database, and with itself`() throws {
+    for name in ["notes", "plan", "s"] {
+      try FileManager.default.createDirectory(
+        atPath: folder.path.appending(".\(name)_SUPPORT").string, withIntermediateDirectories: false
+      )
+    }
     for name in ["notes.sqlite", "plan.sqlite", "s.sqlite"] {
       try place(name, beside: [store]).checkForStore()
     }

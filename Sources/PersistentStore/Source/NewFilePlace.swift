@@ -37,12 +37,14 @@ package struct NewFilePlace: Sendable {
     }
   }
 
-  /// The same of a path for a store, whose external data would have a folder of its own.
+  /// The same of a path for a store, whose external data has a folder of its own. Where there is no such
+  /// folder yet, no other store keeps anything in it.
   ///
   /// - Throws: As ``check()``.
   package func checkForStore() throws {
     try check()
     let files = StoreFiles(path)
+    if try FileKind(at: files.supportFolder) == .none { return }
     let known = stores.filter {
       !$0.isSamePlace(as: path) && StoreFiles($0).supportFolder.isSamePlace(as: files.supportFolder)
     }
