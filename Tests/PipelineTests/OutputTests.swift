@@ -74,6 +74,11 @@ import Testing
   func `and its like put nothing where a store has its own files`(words: [String]) throws {
     let folder = try folder()
     let (store, model) = (folder.path("stores/a.sqlite"), folder.path("Orders.xcdatamodeld"))
+    if words[2].first == "a" {
+      // What the store keeps outside of its file.
+      try FileManager.default.createDirectory(
+        atPath: folder.path("stores/.a_SUPPORT/_EXTERNAL_DATA"), withIntermediateDirectories: true)
+    }
     let files = folder.storeFiles()
     let option = [words[1], folder.path("stores/" + words[2])]
     let run =
