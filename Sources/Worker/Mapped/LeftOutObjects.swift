@@ -62,7 +62,10 @@ struct LeftOutObjects {
 /// The source keys that one entity mapping has copied, asked for in ascending order.
 private final class TakenKeys {
   private let mapping: EntityMappingPlan
-  private var readers: ArraySlice<CheckpointReader>
+  private let fingerprint: [UInt8]
+  private let run: RunDirectory
+  /// Opened one after the other: there may be more than files that may be open.
+  private var units: ArraySlice<Int>
   private var keys: UnitKeys?
   private var next: Int64?
 
@@ -70,9 +73,9 @@ private final class TakenKeys {
     of index: Int, _ mapping: EntityMappingPlan, _ plan: MigrationPlan, _ run: RunDirectory
   ) throws {
     self.mapping = mapping
-    let fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
-    readers = try plan.units.indices.filter { plan.units[$0].subject == .mapping(index) }
-      .map { try run.reader(.copy, $0, fingerprint: fingerprint) }[...]
+    self.run = run
+    fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
+    units = plan.units.indices.filter { plan.units[$0].subject == .mapping(index) }[...]
     try advance()
   }
 
@@ -88,11 +91,11 @@ private final class TakenKeys {
         next = found.source
         return
       }
-      guard let reader = readers.popFirst() else {
+      guard let unit = units.popFirst() else {
         next = nil
         return
       }
-      keys = UnitKeys(reader, mapping)
+      keys = UnitKeys(try run.reader(.copy, unit, fingerprint: fingerprint), mapping)
     }
   }
 }
