@@ -51,23 +51,22 @@ extension StoreAttempt {
       if let all = result.counts?[entity] { result.counts?[entity] = all - count }
       result.rows = result.rows.map { $0 - count }
     }
-    for (name, count) in outcome.cleared.sorted(by: { $0.key < $1.key }) {
-      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
-      result.losses.append(
-        Loss(
-          .reference, entity: parts[0], property: parts.last, count: count,
-          primaryKeys: outcome.examples[name] ?? [],
-          message: "\(name) points to objects that are set aside: \(count) "
-            + "\(count == 1 ? "reference is" : "references are") dropped."))
+    func add(_ kind: Loss.Kind, _ counts: [String: Int64], _ message: (String, Int64) -> String) {
+      for (name, count) in counts.sorted(by: { $0.key < $1.key }) {
+        let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
+        result.losses.append(
+          Loss(
+            kind, entity: parts[0], property: parts.last, count: count,
+            primaryKeys: outcome.examples[name] ?? [], message: message(name, count)))
+      }
     }
-    for (name, count) in outcome.defaulted.sorted(by: { $0.key < $1.key }) {
-      let parts = name.split(separator: ".", maxSplits: 1).map(String.init)
-      result.losses.append(
-        Loss(
-          .defaulted, entity: parts[0], property: parts.last, count: count,
-          primaryKeys: outcome.examples[name] ?? [],
-          message: "\(name): \(count) \(count == 1 ? "value breaks" : "values break") the "
-            + "destination's rules, and \(count == 1 ? "has" : "have") the default value now."))
+    add(.reference, outcome.cleared) { name, count in
+      "\(name) points to objects that are set aside: \(count) "
+        + "\(count == 1 ? "reference is" : "references are") dropped."
+    }
+    add(.defaulted, outcome.defaulted) { name, count in
+      "\(name): \(count) \(count == 1 ? "value breaks" : "values break") the "
+        + "destination's rules, and \(count == 1 ? "has" : "have") the default value now."
     }
     if !outcome.setAside.isEmpty {
       result.setAside = outcome.setAside.values.reduce(0, +)

@@ -32,6 +32,17 @@ import Testing
     return try schema + sound + names.flatMap { try file.drawn("SELECT * FROM \(quoted($0))") }
   }
 
+  private func make(
+    _ output: String, of store: String, _ way: [String], _ folder: PipelineFolder
+  ) throws {
+    var words = [way[0], folder.path(store), "--output", folder.path(output)]
+    words += ["--models", folder.path("Orders.xcdatamodeld")]
+    if way.last == "mapped" { words += ["--mapping", folder.path("orders.mapping.yaml")] }
+    if way.last == "inferred" { words += ["--losses", "allow"] }
+    let run = try Godwit.run(words)
+    #expect(run.status == 0, "\(run.messages)")
+  }
+
   @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])
   func `are carried with their indexes, whatever their names`(way: [String]) throws {
     let folder = try PipelineFolder("total-cost")
@@ -39,13 +50,7 @@ import Testing
       "stores/a.sqlite", "Orders.xcdatamodeld/Orders",
       "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5);"
         + Self.added)
-    var words = [way[0], folder.path("stores/a.sqlite")]
-    words += ["--output", folder.path("stores/b.sqlite")]
-    words += ["--models", folder.path("Orders.xcdatamodeld")]
-    if way.last == "mapped" { words += ["--mapping", folder.path("orders.mapping.yaml")] }
-    if way.last == "inferred" { words += ["--losses", "allow"] }
-    let run = try Godwit.run(words)
-    #expect(run.status == 0, "\(run.messages)")
+    try make("stores/b.sqlite", of: "stores/a.sqlite", way, folder)
     let before = try added(folder, "stores/a.sqlite")
     #expect(before.count == 13)
     #expect(try added(folder, "stores/b.sqlite") == before)
@@ -65,13 +70,7 @@ import Testing
       INSERT INTO hidden VALUES ('x', 1), ('y', 2), ('z', 3); DELETE FROM hidden WHERE a = 1;
       INSERT INTO own VALUES (3, 'x'), (7, 'y')
       """)
-    var words = [way[0], folder.path("stores/a.sqlite")]
-    words += ["--output", folder.path("stores/b.sqlite")]
-    words += ["--models", folder.path("Orders.xcdatamodeld")]
-    if way.last == "mapped" { words += ["--mapping", folder.path("orders.mapping.yaml")] }
-    if way.last == "inferred" { words += ["--losses", "allow"] }
-    let run = try Godwit.run(words)
-    #expect(run.status == 0, "\(run.messages)")
+    try make("stores/b.sqlite", of: "stores/a.sqlite", way, folder)
     for (query, expected) in [
       ("SELECT rowid, a FROM foo", ["2 2", "4 4"]),
       ("SELECT rowid, name FROM byName ORDER BY 1", ["1 c", "3 b"]),

@@ -128,12 +128,17 @@ import Testing
     #expect(try folder.contentsOfStoresAlone() == before)
   }
 
-  @Test func `refuses a backup of which an external data file was written to`() throws {
+  private func migratedWithExternalData() throws -> PipelineFolder {
     let folder = try PipelineFolder("recipes-2.0")
     var fleet = RecipesFleet(stores: 3, rows: 400, seed: 17)
     fleet.external = true
     try fleet.write(to: folder.path("stores"))
     #expect(try Godwit.run(folder).status == 0)
+    return folder
+  }
+
+  @Test func `refuses a backup of which an external data file was written to`() throws {
+    let folder = try migratedWithExternalData()
     // In place, so that the backup's own name of the file has the byte as well.
     let file = try #require(
       folder.storeFiles().first { $0.contains("/.Recipes_SUPPORT/_EXTERNAL_DATA/") })
@@ -148,11 +153,7 @@ import Testing
   }
 
   @Test func `leaves external data that no row refers to`() throws {
-    let folder = try PipelineFolder("recipes-2.0")
-    var fleet = RecipesFleet(stores: 3, rows: 400, seed: 17)
-    fleet.external = true
-    try fleet.write(to: folder.path("stores"))
-    #expect(try Godwit.run(folder).status == 0)
+    let folder = try migratedWithExternalData()
     let user = try #require(
       folder.storeFiles().first { $0.contains("/.Recipes_SUPPORT/_EXTERNAL_DATA/") }?
         .split(separator: "/").first)

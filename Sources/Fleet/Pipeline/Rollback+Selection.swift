@@ -16,7 +16,8 @@ extension Rollback {
       summary.run = try ledger.run(named: name).name
       backups = try self.backups(of: name, wanted, ledger)
     } else if !wanted.isEmpty {
-      backups = try wanted.compactMap { try newestBackup(of: $0, ledger) }
+      let runs = Set(try ledger.runs().map(\.name))
+      backups = try wanted.compactMap { try newestBackup(of: $0, by: runs, ledger) }
     } else {
       (summary.run, backups) = try lastBackups(undone, ledger)
     }
@@ -65,10 +66,11 @@ extension Rollback {
 
   /// The newest backup of a store that was not put back yet; else the newest, which says what became of
   /// it.
-  private func newestBackup(of store: String, _ ledger: Ledger) throws -> LedgerBackup? {
-    let names = Set(try ledger.runs().map(\.name))
+  private func newestBackup(
+    of store: String, by runs: Set<String>, _ ledger: Ledger
+  ) throws -> LedgerBackup? {
     let backups = try ledger.backups(of: store)
-      .filter { $0.kind == .source && names.contains($0.run) }
+      .filter { $0.kind == .source && runs.contains($0.run) }
     let newest = backups.first { $0.state != .restored } ?? backups.first
     return try ofVersion(newest.map { [$0] } ?? [], ledger).first
   }
