@@ -15,6 +15,7 @@ extension StoreSwap {
   package func commit(chain finished: StoreFiles, obsolete: [String]) throws -> CommitJournal {
     let path = try assemblyPath()
     try DurableFile.removeIfPresent(path)
+    try DurableFile.removeUnfinished([path])
     // The link is the file itself on one volume, and a copy elsewhere.
     try DurableFile.link(finished.store, to: path)
     // The names come from a file of the run directory.

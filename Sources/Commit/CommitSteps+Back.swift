@@ -48,11 +48,10 @@ extension CommitSteps {
     try DurableFile.removeIfPresent(journal.clonePath)
     for (log, _) in journal.restoredLogs { try DurableFile.removeIfPresent(FilePath(log.path)) }
     guard isResumed else { return }
-    let beside = [
-      journal.clonePath, journal.backup.store, journal.backup.wal, journal.backup.journal,
-    ].compactMap { $0.lastComponent?.string }
-    try ExternalDataFolder.removePartial(beside, from: journal.storePath.parent)
-    try ExternalDataFolder.removePartial(journal.added, from: journal.files.externalDataFolder)
+    let (backup, external) = (journal.backup, journal.files.externalDataFolder)
+    try DurableFile.removeUnfinished(
+      [journal.clonePath, backup.store, backup.wal, backup.journal]
+        + journal.added.map { external.appending($0) })
   }
 
   func removeIfEmpty(_ folder: FilePath) throws {

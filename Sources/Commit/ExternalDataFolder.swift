@@ -64,20 +64,6 @@ enum ExternalDataFolder {
     }
   }
 
-  /// Removes what a crash left of copies that were on their way to these names.
-  static func removePartial(_ names: [String], from folder: FilePath) throws {
-    guard !names.isEmpty, try FileKind(at: folder) == .folder else { return }
-    let prefixes = Set(names)
-    for name in try DurableFile.names(in: folder) {
-      guard name.hasPrefix("."), let dot = name.lastIndex(of: "."), dot > name.startIndex,
-        name[dot...].hasPrefix(".partial-")
-      else { continue }
-      if prefixes.contains(String(name[name.index(after: name.startIndex)..<dot])) {
-        try DurableFile.remove(folder.appending(name))
-      }
-    }
-  }
-
   /// Whether two files hold the same bytes.
   static func areEqual(_ a: FilePath, _ b: FilePath) throws -> Bool {
     guard let first = try FileMark(a), let second = try FileMark(b), first.size == second.size

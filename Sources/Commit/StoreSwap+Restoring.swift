@@ -47,10 +47,9 @@ extension StoreSwap {
       var swap = StoreSwap(chain: ends, run: run, name: name, isStoreOffline: isStoreOffline)
       swap.leases = leases
       let assembled = try swap.assemblyPath()
-      for path in [
-        assembled, CommitJournal.waitingLog("wal", of: assembled),
-        CommitJournal.waitingLog("journal", of: assembled),
-      ] { try DurableFile.removeIfPresent(path) }
+      let waiting = ["wal", "journal"].map { CommitJournal.waitingLog($0, of: assembled) }
+      for path in [assembled] + waiting { try DurableFile.removeIfPresent(path) }
+      try DurableFile.removeUnfinished([assembled] + waiting)
       try DurableFile.copy(backup.store, to: assembled)
       guard try ExternalDataFolder.areEqual(backup.store, assembled) else {
         throw CommitError.incompleteBackup(path: assembled)

@@ -89,6 +89,18 @@ package enum DurableFile {
     }
   }
 
+  /// Removes what crashed processes left of files that were to get these names. For whoever alone
+  /// writes files of these names: their temporary names are then taken one after the other.
+  package static func removeUnfinished(_ paths: [FilePath]) throws {
+    for path in paths {
+      for number in 0... {
+        guard let name = PendingFile.temporaryPath(of: path, number),
+          try removeIfPresent(name)
+        else { break }
+      }
+    }
+  }
+
   private static func syncFolders(_ first: FilePath, _ second: FilePath) throws {
     try syncFolder(first.folder)
     if second.folder != first.folder { try syncFolder(second.folder) }

@@ -17,13 +17,12 @@ package struct PendingFile: ~Copyable {
 
   /// - Parameter permissions: The mode of the file, less the process's umask.
   package init(for destination: FilePath, permissions: FilePermissions = .ownerReadWrite) throws {
-    guard let name = destination.lastComponent?.string else {
-      throw DurabilityError.failed(call: "open", path: destination, .isDirectory)
-    }
     // Names are tried until one is free: another process may be writing the same file, and one
     // that crashed may have left its own.
     for number in 0..<10_000 {
-      let path = destination.folder.appending(".\(name).partial-\(number)")
+      guard let path = Self.temporaryPath(of: destination, number) else {
+        throw DurabilityError.failed(call: "open", path: destination, .isDirectory)
+      }
       do {
         descriptor = try RegularFile.open(
           path, .readWrite, options: [.create, .exclusiveCreate], permissions: permissions)
@@ -50,6 +49,12 @@ extension PendingFile {
     guard name.hasPrefix("."), let dot = name.lastIndex(of: ".") else { return false }
     let parts = name[dot...].split(separator: "-", maxSplits: 1)
     return parts.count == 2 && parts[0] == ".partial" && Int(parts[1]) != nil
+  }
+
+  static func temporaryPath(of destination: FilePath, _ number: Int) -> FilePath? {
+    destination.lastComponent.map {
+      destination.folder.appending(".\($0.string).partial-\(number)")
+    }
   }
 
   /// Appends the bytes.

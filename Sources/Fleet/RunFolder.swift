@@ -59,6 +59,8 @@ struct RunFolder {
     if try earlierName() != name { try DurableFile.write(Array(name.utf8), to: nameFile) }
   }
 
+  func forgetName() throws { try DurableFile.removeIfPresent(nameFile) }
+
   /// The name that an earlier run of this work has kept; nil where there is none that can be used.
   func earlierName() throws -> String? {
     do {
@@ -117,7 +119,7 @@ struct RunFolder {
   func discardPlan() throws {
     try DurableFile.removeIfPresent(directory.plan)
     try DurableFile.removeIfPresent(directory.journal)
-    try DurableFile.removeIfPresent(nameFile)
+    try forgetName()
     for stage in Stage.allCases { try discard(stage) }
   }
 }

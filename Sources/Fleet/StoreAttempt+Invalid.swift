@@ -76,15 +76,13 @@ extension StoreAttempt {
   /// Puts the store of rejects beside the output, before the commit: whoever finds the new store finds
   /// what is missing in it.
   ///
-  /// The name is kept first: a run that is killed before its commit leaves a file that the next one
-  /// replaces, or removes.
+  /// The name is kept first: what a run leaves that is killed before its commit, the next one removes.
   ///
   /// - Returns: Nil where nothing was set aside.
   func publishRejects(name: String) throws -> FilePath? {
     guard result.setAside != nil else { return nil }
     try RunFolder(directory: directory).keep(name: name)
     let target = rejectsPath(name)
-    try DurableFile.removeIfPresent(target)
     try DurableFile.copy(rejects, to: target)
     return target
   }
@@ -95,23 +93,21 @@ extension StoreAttempt {
       "\(output.lastComponent?.stem ?? "store").godwit-rejects-\(name).sqlite")
   }
 
-  /// What a run left that was killed after its commit, or before it.
-  private func leftRejects() throws -> FilePath? {
-    guard request.invalid == .setAside,
-      let name = try RunFolder(directory: directory).earlierName()
-    else { return nil }
-    let path = rejectsPath(name)
-    return try FileKind(at: path) == .regular ? path : nil
-  }
-
   /// Names the rejects of a commit that an earlier run began.
   mutating func findRejects() throws {
-    result.rejects = try result.rejects ?? leftRejects()?.string
+    guard result.rejects == nil, let name = try RunFolder(directory: directory).earlierName() else {
+      return
+    }
+    let path = rejectsPath(name)
+    if try FileKind(at: path) == .regular { result.rejects = path.string }
   }
 
-  /// Removes what a killed run has left beside a store that was not migrated after all.
+  /// Removes what an earlier run has put beside the store, whole or in part, for a commit that was
+  /// never begun, or was taken back.
   func removeLeftRejects() throws {
-    guard result.verdict != .migrated, let left = try leftRejects() else { return }
-    try DurableFile.remove(left)
+    guard let name = try RunFolder(directory: directory).earlierName() else { return }
+    let path = rejectsPath(name)
+    if try FileKind(at: path) == .regular { try DurableFile.remove(path) }
+    try DurableFile.removeUnfinished([path])
   }
 }

@@ -129,7 +129,9 @@ struct StoreAttempt {
   /// next run in it is a new one.
   private mutating func clear() {
     do {
-      try removeLeftRejects()
+      let folder = RunFolder(directory: directory)
+      // Without the name nobody takes the rejects of a finished commit for those of a lost one.
+      if result.verdict == .migrated { try folder.forgetName() } else { try removeLeftRejects() }
       if run.settings.keepsState, result.plan != nil {
         try DurableFile.removeIfPresent(directory.journal)
       } else {
@@ -196,8 +198,10 @@ struct StoreAttempt {
   private mutating func finishEarlierCommit(_ folder: RunFolder) async throws -> Bool {
     switch try await run.recoverCommit(leases) {
     case .nothing:
+      try removeLeftRejects()
       return false
     case .takenBack:
+      try removeLeftRejects()
       note("The commit of an earlier run was taken back; it is made again.")
       return false
     case .committed(let journal):

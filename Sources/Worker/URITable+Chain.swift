@@ -76,7 +76,7 @@ extension URITable {
 
   /// Puts a finished table somewhere else, durably, in the place of an earlier one there.
   package static func copy(_ table: FilePath, to destination: FilePath) throws {
-    try removeLeftovers(of: destination)
+    try DurableFile.removeUnfinished([destination])
     var file = try PendingFile(
       for: destination, permissions: [.ownerReadWrite, .groupRead, .otherRead])
     try forEachPiece(of: table) { try file.write($0) }

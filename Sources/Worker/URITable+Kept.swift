@@ -21,7 +21,7 @@ extension URITable {
   ) throws -> Int64 {
     let source = try SourceStore(path: store, snapshotFolder: store.removingLastComponent())
     let layout = StoreBinding(source, model).layout
-    try removeLeftovers(of: path)
+    try DurableFile.removeUnfinished([path])
     var file = try PendingFile(for: path, permissions: [.ownerReadWrite, .groupRead, .otherRead])
     var lines = Array((header + "\n").utf8)
     var count: Int64 = 0

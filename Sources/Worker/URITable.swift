@@ -43,7 +43,7 @@ package struct URITable: Sendable {
   package func write(to path: FilePath) throws -> Int64 {
     let destination = plan.control.storeUUID
     let source = plan.mapped?.sourceUUID ?? destination
-    try Self.removeLeftovers(of: path)
+    try DurableFile.removeUnfinished([path])
     var file = try PendingFile(for: path, permissions: [.ownerReadWrite, .groupRead, .otherRead])
     var lines = RawBuffer(capacity: Self.bufferBytes + 4096)
     lines.append(text: Self.header + "\n")
@@ -93,17 +93,6 @@ package struct URITable: Sendable {
       }
     }
     return field
-  }
-
-  /// Removes what a crash left of a table half written. The run's lock keeps others away.
-  static func removeLeftovers(of path: FilePath) throws {
-    guard let name = path.lastComponent?.string else { return }
-    let folder = path.removingLastComponent()
-    let place = folder.isEmpty ? FilePath(".") : folder
-    for found in try DurableFile.names(in: place)
-    where found.hasPrefix(".\(name).partial-") && PendingFile.isTemporaryName(found) {
-      try DurableFile.removeIfPresent(place.appending(found))
-    }
   }
 }
 

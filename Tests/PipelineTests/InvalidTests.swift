@@ -153,6 +153,32 @@ import Testing
     }
     #expect(kills > 0)
     #expect(try stormy.content("stores/a.sqlite") == calm.content("stores/a.sqlite"))
-    #expect(stormy.storeFiles().count { $0.contains(".godwit-rejects-") } >= 1)
+    #expect(stormy.storeFiles().count { $0.contains(".godwit-rejects-") } == 1)
+  }
+
+  @Test(arguments: [false, true])
+  func `leave one file beside the store, wherever the run was killed`(isMended: Bool) throws {
+    var step = 1
+    while true {
+      let folder = try folder("set-aside")
+      let wasKilled = try Godwit.run(folder, killAfter: step).status == -SIGKILL
+      let isMigrated =
+        try folder.table(
+          "stores/a.sqlite", "SELECT 1 FROM pragma_table_info('ZORDER') WHERE name = 'ZREMARK'")
+        == ["1"]
+      if isMended, !isMigrated {
+        let connection = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+        try connection.execute("UPDATE ZORDER SET ZNUMBER = 'B', ZAMOUNT = abs(ZAMOUNT)")
+        try connection.close()
+      }
+      #expect(try Godwit.run(folder).status == 0, "killed at step \(step)")
+      let rest = folder.storeFiles().filter { !$0.contains(".godwit-backup-") }
+      let rejects = rest.count { $0.contains(".godwit-rejects-") }
+      #expect(rest.count == 1 + rejects, "killed at step \(step): \(rest)")
+      #expect(rejects == (isMended && !isMigrated ? 0 : 1), "killed at step \(step)")
+      if !wasKilled { break }
+      step += 1
+    }
+    #expect(step > 20)
   }
 }
