@@ -79,7 +79,7 @@ package enum RetryPolicy {
     var code: Int?
     var reasons: [Reason]
     var findings: [StoreFinding] = []
-    /// Follows from ``ending``, but where the rows or the models are to blame.
+    /// Follows from ``ending``, but where the rows, the store or the models are to blame.
     var verdict: MigrationResult.Verdict
 
     init(
@@ -89,8 +89,12 @@ package enum RetryPolicy {
       self.ending = ending
       self.code = code
       reasons = [Reason(reason: reason, entity: entity, message: message)]
-      verdict = ending.passes ? .pending : .failed
+      verdict =
+        ending.passes ? .pending : Self.storesOwn.contains(reason) ? .refused : .failed
     }
+
+    /// Reasons that lie in the store.
+    private static let storesOwn: Set = ["damaged", "store", "unusual-file"]
   }
 
   static func judgement(of error: any Error) -> Judgement {

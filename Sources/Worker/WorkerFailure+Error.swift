@@ -63,7 +63,7 @@ extension WorkerFailure {
       if error.isOutOfSpace {
         self.init(kind: .outOfSpace, code: 134_180, message: "\(error)")
       } else if error.isCorruption {
-        self.init(kind: .damaged, code: 134_180, message: "\(error)")
+        self.init(kind: .damaged, code: 134_150, message: "\(error)")
       } else {
         self.init(kind: .io, code: 134_180, message: "\(error)")
       }

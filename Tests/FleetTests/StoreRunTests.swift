@@ -47,7 +47,7 @@ struct Scratch: ~Copyable {
     let scratch = try Scratch()
     let store = scratch.file("a.sqlite", "no store at all")
     let result = await run(store, state: scratch.path.appending("a.sqlite.godwit"))
-    #expect(result.verdict == .failed)
+    #expect(result.verdict == .refused)
     #expect(result.ending == .badInput)
     #expect(result.reasons.count == 1)
     #expect(scratch.names == ["a.sqlite"])

@@ -189,7 +189,7 @@ import Testing
     try doAll(folder)
     let run = try folder.godwit(["run"])
     #expect(run.status == 3)
-    #expect(run.counts == "4 found, 3 migrated, 1 failed")
+    #expect(run.counts == "4 found, 3 migrated, 1 refused")
   }
 
   @Test func `of a wave wait for the wave before`() throws {

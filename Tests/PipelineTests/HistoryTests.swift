@@ -49,7 +49,7 @@ import Testing
     for _ in 0..<2 { #expect(try Godwit.run(folder).status == 3) }
     let bad = try folder.godwit(["history"], [folder.path("stores/b.sqlite")])
     let attempts = bad.lines.compactMap { $0["attempt"] as? [String: Any] }
-    #expect(attempts.map { $0["verdict"] as? String } == ["failed", "failed"])
+    #expect(attempts.map { $0["verdict"] as? String } == ["refused", "refused"])
     #expect(attempts.first?["code"] as? Int == 134_080)
     let reasons = attempts.first?["reasons"] as? [[String: Any]]
     #expect(reasons?.first?["reason"] as? String == "store", "and not a word of the run directory")
@@ -139,7 +139,7 @@ import Testing
     #expect(written.status == 0 && written.output.isEmpty)
     #expect(
       String(decoding: try folder.bytes("report.xml"), as: UTF8.self)
-        .contains("tests=\"3\" failures=\"0\" errors=\"1\""))
+        .contains("tests=\"3\" failures=\"1\" errors=\"0\""))
     #expect(
       try Godwit.run(["report", folder.url.path, "--format", "json", "--run", "x"]).status == 64)
   }
@@ -168,7 +168,7 @@ import Testing
     #expect(status.summary["backups"] as? Int == 2)
     let text = try Godwit.run(["status", folder.url.path])
     #expect(text.status == 3)
-    #expect(text.output.contains("7 stores, 2 migrated, 5 failed"), "\(text.output)")
+    #expect(text.output.contains("7 stores, 2 migrated, 5 refused"), "\(text.output)")
     for number in 0..<5 {
       try FileManager.default.removeItem(atPath: folder.path("stores/bad-\(number).sqlite"))
     }

@@ -10,21 +10,21 @@ import Testing
     let run = try Godwit.run(folder)
     #expect(run.status == 4)
     #expect(run.summary["stopped"] as? String == "failure-budget")
-    #expect((run.summary["failed"] as? Int ?? 0) >= 2)
+    #expect((run.summary["refused"] as? Int ?? 0) >= 2)
     #expect((run.summary["pending"] as? Int ?? 0) > 0, "\(run.counts)")
     #expect(run.messages.contains("failure budget allows 1"))
     // The next run has its own budget, and the rest to do.
     try folder.set("workers: 1\nlimits: { failure-budget: 60% }")
     let again = try Godwit.run(folder)
     #expect(again.status == 3)
-    #expect(again.counts == "20 found, 8 migrated, 12 failed")
+    #expect(again.counts == "20 found, 8 migrated, 12 refused")
   }
 
   @Test func `does not stop within the budget`() throws {
     let folder = try PipelineFolder.orders(Self.names, "limits: { failure-budget: 5% }")
     try folder.writeBad("s3")
     let run = try Godwit.run(folder)
-    #expect(run.status == 3 && run.counts == "20 found, 19 migrated, 1 failed")
+    #expect(run.status == 3 && run.counts == "20 found, 19 migrated, 1 refused")
     #expect(run.summary["stopped"] == nil)
   }
 

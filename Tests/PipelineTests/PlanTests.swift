@@ -13,7 +13,7 @@ import Testing
     #expect(run.status == 3)
     #expect(run.output.contains("Orders → Orders 2: 9 stores"))
     #expect(run.output.contains("by ") && run.output.contains("orders.mapping.yaml"))
-    #expect(run.output.contains("4 stores failed: store"))
+    #expect(run.output.contains("4 stores refused: store"))
     #expect(run.output.contains("  and 1 more"))
     #expect(run.output.contains("Forecast, from 6 stores migrated privately"))
     #expect(!run.output.contains("s5.sqlite") && !run.messages.contains("b4.sqlite"))

@@ -9,9 +9,9 @@ import Testing
     return (status.status, counts.compactMapValues { $0 as? Int }.filter { $0.value > 0 })
   }
 
-  private func failedMetric(_ folder: PipelineFolder) throws -> Bool {
+  private func refusedMetric(_ folder: PipelineFolder) throws -> Bool {
     String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
-      .contains(#"godwit_stores{pipeline="total-cost",verdict="failed"} 1"#)
+      .contains(#"godwit_stores{pipeline="total-cost",verdict="refused"} 1"#)
   }
 
   private static let metrics = "report: { metrics: m.prom }"
@@ -21,22 +21,22 @@ import Testing
     let folder = try PipelineFolder.orders(["a", "b"], Self.metrics)
     try folder.writeBad("c")
     #expect(try Godwit.run(folder).status == 3)
-    #expect(try failedMetric(folder))
+    #expect(try refusedMetric(folder))
     let run = try folder.godwit(["run"], selection)
     #expect(run.status == 0)
     #expect(
       run.messages.contains("mean none of the pipeline's 3 stores") == (selection[1] != "a.sqlite"))
     let (status, known) = try counts(folder)
     #expect(status == 3)
-    #expect(known["found"] == 3 && known["failed"] == 1)
-    #expect(try failedMetric(folder))
+    #expect(known["found"] == 3 && known["refused"] == 1)
+    #expect(try refusedMetric(folder))
     #expect(try folder.godwit(["status"]).output.contains("c.sqlite"))
     // What such a run mends is mended.
     try FileManager.default.removeItem(atPath: folder.path("stores/c.sqlite"))
     try folder.writeOrder("c")
     #expect(try folder.godwit(["run"], ["--only", "c.sqlite"]).status == 0)
     let (after, all) = try counts(folder)
-    #expect(after == 0 && all["found"] == 3 && all["failed"] == nil, "\(all)")
+    #expect(after == 0 && all["found"] == 3 && all["refused"] == nil, "\(all)")
   }
 
   @Test func `is not what a list of paths that are gone finds`() throws {
@@ -104,7 +104,7 @@ import Testing
     for _ in 0..<3 { #expect(try Godwit.run(folder).status == 3) }
     let failed = try folder.godwit(["status"])
     let groups = failed.summary["failures"] as? [[String: Any]]
-    #expect(groups?.map { $0["verdict"] as? String } == ["failed"])
+    #expect(groups?.map { $0["verdict"] as? String } == ["refused"])
     #expect(failed.summary["quarantined"] as? Int == 1)
     #expect(
       try Godwit.run(["status", folder.url.path]).output.contains(

@@ -178,7 +178,7 @@ extension PipelineRun {
   static func refusal(of store: FoundStore) -> MigrationResult? {
     guard let link = store.escapingSymlink else { return nil }
     return MigrationResult(
-      store: store.path.string, verdict: .failed, ending: .badInput,
+      store: store.path.string, verdict: .refused, ending: .badInput,
       reasons: [
         Reason(
           reason: "link",
