@@ -67,7 +67,7 @@ import Testing
   }
 
   /// Takes the rows of the only table with objects, whose number of rows another place still tells.
-  private static func losePages(of path: String) throws {
+  static func losePages(of path: String) throws {
     let store = try Connection(path: path, mode: .readWrite)
     guard
       case .integer(let root)? = try store.rows(

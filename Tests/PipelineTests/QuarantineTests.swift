@@ -125,6 +125,18 @@ import Testing
   }
 }
 
+@Suite struct `A store with damaged pages` {
+  @Test func `is not exported, and who wants an account of it is told where to get it`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let store = folder.path("stores/a.sqlite")
+    try `An error of a command itself`.losePages(of: store)
+    let output = folder.path("small.sqlite")
+    let export = try folder.godwit(["quarantine", "export"], [store, "--output", output])
+    #expect(export.status == 65 && export.messages.contains("`godwit repair --json`"))
+    #expect(!FileManager.default.fileExists(atPath: output))
+  }
+}
+
 @Suite struct `Verifying a pipeline` {
   @Test func `finds every store as it was left`() throws {
     let folder = try PipelineFolder.orders()

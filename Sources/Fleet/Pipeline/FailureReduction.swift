@@ -57,7 +57,14 @@ package struct FailureReduction: Sendable {
   ///   - keepsValues: Whether columns may keep values, where without them nothing fails.
   /// - Throws: ``FailureReductionError``; `DurabilityError`, `StoreError`.
   package func run(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
-    let output = output.resolvingFolders
+    do {
+      return try await reduce(to: output.resolvingFolders, keepsValues: keepsValues)
+    } catch let error as SQLiteError where error.isCorruption {
+      throw FailureReductionError.isDamaged(store: request.store)
+    }
+  }
+
+  private func reduce(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
     guard try FileKind(at: output) == .none else { throw DurabilityError.alreadyExists(output) }
     try NewFilePlace(output, beside: [request.store]).checkForStore()
     let place = FilePath(FileManager.default.temporaryDirectory.path)
@@ -144,6 +151,7 @@ package struct FailureReduction: Sendable {
 /// Why no smaller store can be made. Nothing was written.
 package enum FailureReductionError: Error, Sendable, Equatable {
   case doesNotFail(store: FilePath)
+  case isDamaged(store: FilePath)
   case needsValues(store: FilePath, columns: [String])
 }
 
@@ -153,6 +161,9 @@ extension FailureReductionError: CustomStringConvertible {
     case .doesNotFail(let store):
       "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Release "
         + "it with `godwit quarantine release` and run again."
+    case .isDamaged(let store):
+      "Pages of \(store) are damaged, so that its rows can be neither changed nor left out. Nothing "
+        + "was written. `godwit repair --json` accounts for the damage without values."
     case .needsValues(let store, let columns):
       "\(store) fails because of values in \(columns.joined(separator: ", ")), which filler does "
         + "not show. Nothing was written. Give --keep-values to write them as they are."
