@@ -76,6 +76,10 @@ struct RunCommand: AsyncParsableCommand {
       """)
   var detach = false
 
+  /// What names a start by a cluster: one that was replaced does nothing.
+  @Option(help: .hidden)
+  var followerToken: String?
+
   @Flag(help: "Reports the stores that end well, too.")
   var verbose = false
 
@@ -101,12 +105,19 @@ struct RunCommand: AsyncParsableCommand {
       throw ValidationError("--detach needs --engine slurm or array.")
     }
     let places = PipelinePlaces(pipeline, state: state.map { FilePath($0) })
+    if let followerToken,
+      try !ClusterFollower.isWanted(followerToken, in: places.state)
+    {
+      return Self.sayDismissed()
+    }
     // From here on whoever waits for the run hears of it, however it ends.
     let outputs = try RunOutputs(pipeline, places)
     for note in outputs.begin() { Output.say("warning: \(note)") }
     let status: ExitStatus
     do {
       status = try await run(pipeline, places, engine, outputs)
+    } catch is FollowerDismissed {
+      return Self.sayDismissed()
     } catch {
       let status = CommandLineTool.status(of: error)
       for note in outputs.fail(status) { Output.say("warning: \(note)") }
@@ -146,7 +157,7 @@ struct RunCommand: AsyncParsableCommand {
     run.context = RunContext(
       options: Array(CommandLine.arguments.dropFirst()),
       exitCode: { Int(ExitStatus($0).rawValue) })
-    run.context.follower = try follower(engine)
+    (run.context.follower, run.context.followerToken) = (try follower(engine), followerToken)
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? pipeline.stateFolder).string)
     let task = Task { [run] in try await run.run() }
     StopSignals.install(
@@ -174,6 +185,10 @@ struct RunCommand: AsyncParsableCommand {
 }
 
 extension RunCommand {
+  private static func sayDismissed() {
+    Output.say("Nothing is to be done: somebody else has taken the run up since.")
+  }
+
   /// The command by which a cluster resumes the run; none where that would be another one.
   ///
   /// Options that hold for one start, such as --fresh, are left out.

@@ -269,7 +269,8 @@ package enum RetryPolicy {
     switch error {
     case .badManifest: Judgement(.configuration, "manifest", "\(error)")
     case .unsafeVolume: Judgement(.configuration, "volume", "\(error)")
-    case .scheduler, .bundleLost: Judgement(.engineUnavailable, "scheduler", "\(error)")
+    case .scheduler, .unanswered, .bundleLost:
+      Judgement(.engineUnavailable, "scheduler", "\(error)")
     case .underWay: Judgement(.locked, "on-cluster", "\(error)")
     }
   }

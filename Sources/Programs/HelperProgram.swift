@@ -28,9 +28,13 @@ package struct HelperProgram: Sendable {
 
   /// Runs it to its end.
   ///
-  /// - Parameter input: What it reads from its standard input.
+  /// - Parameters:
+  ///   - input: What it reads from its standard input.
+  ///   - stop: Ends it before its time.
   /// - Throws: What Foundation gives where it cannot be started.
-  package func run(_ arguments: [String], input: String, timeoutSeconds: Int) throws -> Ending {
+  package func run(
+    _ arguments: [String], input: String, timeoutSeconds: Int, stop: Stop? = nil
+  ) throws -> Ending {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
@@ -50,12 +54,41 @@ package struct HelperProgram: Sendable {
     let watch = Watch(process, seconds: timeoutSeconds)
     warnings.start()
     watch.start()
+    stop?.set(process)
     let data = output.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
+    stop?.set(nil)
     watch.end()
     return Ending(
       status: process.terminationReason == .exit ? process.terminationStatus : nil,
       tookTooLong: watch.hasEnded, output: data, message: warnings.firstLine())
+  }
+
+  /// By which another thread ends a program that nobody waits for any more.
+  package final class Stop: Sendable {
+    private struct State {
+      var process: Int32?
+      var isSet = false
+    }
+
+    private let state = Mutex(State())
+
+    package init() {}
+
+    /// Ends the program, at once or as soon as it is started.
+    package func end() {
+      state.withLock { state in
+        state.isSet = true
+        if let process = state.process { kill(process, SIGKILL) }
+      }
+    }
+
+    fileprivate func set(_ process: Process?) {
+      state.withLock { state in
+        state.process = process?.processIdentifier
+        if state.isSet, let process { kill(process.processIdentifier, SIGKILL) }
+      }
+    }
   }
 
   /// Reads a pipe to its end on a thread.

@@ -16,7 +16,8 @@ protocol ArrayScheduler: Sendable {
   ///   - isOfLargeStore: Whether others should give way to it: the steps of a store take their time
   ///     one after the other.
   /// - Returns: The scheduler's name for it.
-  /// - Throws: ``ClusterError/scheduler(message:)``. The tasks may have been submitted all the same.
+  /// - Throws: ``ClusterError/scheduler(message:)``; ``ClusterError/unanswered(message:)``, and the
+  ///   tasks may have been submitted all the same.
   func submit(
     _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
   ) async throws -> String
@@ -32,8 +33,11 @@ protocol ArrayScheduler: Sendable {
   func cancel(tasks: [String]) async
 
   /// Submits the next start of the run itself, after arrays have ended.
-  func submitFollower(_ command: [String], name: String, in folder: FilePath, after: [String])
-    async throws -> String?
+  ///
+  /// - Parameter isLater: Whether it waits some minutes, too.
+  func submitFollower(
+    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+  ) async throws -> String?
 }
 
 /// What a scheduler allows.
@@ -78,7 +82,7 @@ struct ManualScheduler: ArrayScheduler {
   func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]? { nil }
   func cancel(_ arrays: [String]) async {}
   func cancel(tasks: [String]) async {}
-  func submitFollower(_ command: [String], name: String, in folder: FilePath, after: [String])
-    async throws -> String?
-  { nil }
+  func submitFollower(
+    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+  ) async throws -> String? { nil }
 }

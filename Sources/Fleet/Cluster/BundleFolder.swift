@@ -55,8 +55,42 @@ struct BundleFolder: Sendable, Equatable {
     let all = all(in: state)
     guard try FileKind(at: all) == .folder else { return [] }
     return try DurableFile.names(in: all)
-      .filter { try FileKind(at: all.appending($0)) == .folder }
+      .filter { try !$0.hasPrefix(removedPrefix) && FileKind(at: all.appending($0)) == .folder }
       .map { BundleFolder(all.appending($0)) }
+  }
+
+  /// Those whose bundles may be worked on.
+  static func permitted(in state: FilePath) throws -> [BundleFolder] {
+    try folders(in: state).filter { try $0.isPermitted }
+  }
+
+  private static let removedPrefix = ".removed-"
+
+  /// Removes the folder, whose results are written down. It loses its name first, by which tasks that
+  /// begin at this moment find it. What they put into it all the same stays until
+  /// ``removeRest(in:)``: it is nothing that anybody reads.
+  ///
+  /// - Throws: `DurabilityError` where it keeps its name.
+  func remove() throws {
+    let removed = path.removingLastComponent().appending(Self.removedPrefix + name)
+    try DurableFile.rename(path, to: removed)
+    Self.removeTree(removed)
+  }
+
+  /// Removes what is left of folders that were removed.
+  static func removeRest(in state: FilePath) throws {
+    let all = all(in: state)
+    guard try FileKind(at: all) == .folder else { return }
+    for name in try DurableFile.names(in: all) where name.hasPrefix(removedPrefix) {
+      removeTree(all.appending(name))
+    }
+  }
+
+  /// 3 times: a file may come while others go.
+  private static func removeTree(_ path: FilePath) {
+    for _ in 0..<3 {
+      do { return try DurableFile.removeTree(path) } catch { continue }
+    }
   }
 
   /// What the folder says of its bundles.

@@ -42,6 +42,8 @@ struct BundleManifest: Sendable {
     /// True where the stages of the store are handed out in bundles of units.
     var handsOut: Bool
     var bundles: [Range]
+    /// ``PipelineRun/requestDigest(_:)`` of the coordinator.
+    var request: String?
 
     static let version = 1
   }
@@ -206,8 +208,10 @@ struct BundleManifest: Sendable {
 /// Why work could not be done beyond this machine. No store was changed because of it.
 package enum ClusterError: Error, Sendable, Equatable {
   case badManifest(path: String, reason: String)
-  /// The scheduler does not answer, or refuses.
+  /// The scheduler refuses.
   case scheduler(message: String)
+  /// The scheduler does not answer now.
+  case unanswered(message: String)
   /// Work of an earlier run is still on the cluster.
   case underWay(state: String, arrays: [String])
   /// Machines could work on one store at the same time.
@@ -221,7 +225,7 @@ extension ClusterError: CustomStringConvertible {
     switch self {
     case .badManifest(let path, let reason):
       "\(path) is not a manifest that can be used: \(reason). Let `godwit run` write a new one."
-    case .scheduler(let message): message
+    case .scheduler(let message), .unanswered(let message): message
     case .underWay(let state, let arrays):
       "Bundles of this pipeline are on a cluster (\(arrays.joined(separator: ", ")) in \(state)). "
         + "Attach with `godwit run PIPELINE` and the same engine, and stop that run with Ctrl-C to "

@@ -9,7 +9,10 @@ import SystemPackage
 /// its arrays, submitted again where it got lost. Belongs to the coordinator's loop.
 struct ClusterWork {
   let run: PipelineRun
-  let scheduler: any ArrayScheduler
+  private let questions: SchedulerQuestions
+  /// What got lost, until it is submitted again.
+  private var waitingAgain: [TaskSubmission] = []
+  private let lease: HeldLease
   let cutter: BundleCutter
   let limits: SchedulerLimits
   /// What the headers of new manifests have in common.
@@ -29,18 +32,28 @@ struct ClusterWork {
 
   init(
     _ run: PipelineRun, _ scheduler: any ArrayScheduler, _ limits: SchedulerLimits,
-    books: any StoreBooks
-  ) {
+    _ setting: PipelineRun.Setting
+  ) throws {
+    let (books, lease) = (setting.books, setting.lease)
     self.run = run
-    self.scheduler = scheduler
+    self.lease = lease
     self.limits = limits
+    questions = SchedulerQuestions(
+      scheduler, lease: { try lease.requireCurrent() }, observe: run.observe)
     cutter = BundleCutter(run.pipeline.cluster, slots: limits.slots)
     template = BundleManifest.Header(
       name: "", pipeline: run.pipeline.file.absolute.string, state: run.clusterState.string,
       run: books.run, settings: books.settings, losses: run.template.losses,
       isStoreOffline: run.template.isStoreOffline, wave: 0, workers: run.clusterWorkers,
       slots: limits.slots, isFresh: run.options.isFresh, tellsEvents: run.tellsEvents, units: nil,
-      handsOut: false, bundles: [])
+      handsOut: false, bundles: [], request: try run.requestDigest(books.settings))
+  }
+
+  /// Whether tasks of an array do what this start would have done: the operator may have changed the
+  /// pipeline's file or the options since.
+  func isSame(_ header: BundleManifest.Header) -> Bool {
+    header.run == template.run && header.settings == template.settings
+      && header.request == template.request && !template.isFresh
   }
 
   /// Whether the store is in an array that is not over.
@@ -48,7 +61,6 @@ struct ClusterWork {
   var isEmpty: Bool { arrays.isEmpty }
   /// Tasks that the scheduler itself started again.
   var restarted: Int { arrays.reduce(restartsOfFinished) { $0 + $1.progress.restarts } }
-  var names: [String] { arrays.map(\.name) }
 
   /// Takes up an array of an earlier start. Its tasks may be at work.
   ///
@@ -82,6 +94,7 @@ struct ClusterWork {
     _ change: (inout BundleManifest.Header) -> Void = { _ in }
   ) throws {
     for start in stride(from: 0, to: bundles.count, by: limits.arrayTasks) {
+      try lease.requireCurrent()
       var header = template
       header.wave = wave
       header.name = newName()
@@ -102,35 +115,63 @@ struct ClusterWork {
 
 // What is submitted.
 extension ClusterWork {
-  /// Submits what waits, as far as the scheduler's limits go.
-  mutating func submitWaiting() async throws -> [ClusterSubmission] {
+  /// Submits what waits, as far as the scheduler's limits go. One that does not answer soon is not waited
+  /// for.
+  ///
+  /// - Parameter isHeld: Whether nothing may be submitted for the first time.
+  /// - Returns: What was submitted.
+  mutating func submitWaiting(isHeld: Bool) async throws -> [ClusterSubmission] {
+    let end = ContinuousClock.now + .seconds(Self.submitSeconds)
     var submissions: [ClusterSubmission] = []
-    for place in arrays.indices where arrays[place].progress.waiting > 0 {
-      let waiting = arrays[place].progress.bundles.indices.filter {
-        arrays[place].progress.bundles[$0].submissions == 0
+    repeat {
+      await questions.wait(seconds: Self.submitSeconds)
+      if let (submission, job) = try questions.takeSubmitted(),
+        let place = arrays.firstIndex(where: { $0.folder == submission.array })
+      {
+        submissions.append(take(submission, job, at: place))
       }
-      let under = arrays.reduce(0) { $0 + $1.progress.open.count - $1.progress.waiting }
-      guard under == 0 || under + waiting.count <= limits.tasks else { break }
-      submissions.append(try await submit(waiting, of: place, neverStarted: nil))
-    }
+      guard !questions.isSubmitting, !Task.isCancelled,
+        let next = waitingAgain.popLast() ?? (isHeld ? nil : nextWaiting())
+      else { break }
+      try lease.requireCurrent()
+      questions.submit(next)
+    } while ContinuousClock.now < end
     return submissions
   }
 
-  private mutating func submit(
-    _ indices: [Int], of place: Int, neverStarted: Int?
-  ) async throws -> ClusterSubmission {
+  /// 2 s, and then it is time to look at results.
+  private static let submitSeconds = 2.0
+
+  private func nextWaiting() -> TaskSubmission? {
+    guard let place = arrays.firstIndex(where: { $0.progress.waiting > 0 }) else { return nil }
     let array = arrays[place]
+    let waiting = array.progress.bundles.indices.filter {
+      array.progress.bundles[$0].submissions == 0
+    }
+    let under = arrays.reduce(0) { $0 + $1.progress.open.count - $1.progress.waiting }
+    guard under == 0 || under + waiting.count <= limits.tasks else { return nil }
     // With a number of machines, arrays follow one another.
     let before =
-      run.pipeline.cluster.nodes == nil || neverStarted != nil
+      run.pipeline.cluster.nodes == nil
       ? [] : arrays[..<place].filter { $0.progress.waiting == 0 }.suffix(1).map(\.name)
-    let job = try await scheduler.submit(
-      array.folder, indices, after: Array(before), isOfLargeStore: array.isOfLargeStore)
-    array.note(job: job, indices: indices, at: Date().timeIntervalSince1970)
-    arrays[place].progress.submitted(indices)
+    return TaskSubmission(
+      array: array.folder, indices: waiting, after: Array(before),
+      isOfLargeStore: array.isOfLargeStore)
+  }
+
+  private mutating func take(
+    _ submission: TaskSubmission, _ job: String, at place: Int
+  ) -> ClusterSubmission {
+    let (array, count) = (arrays[place], submission.indices.count)
+    array.note(job: job, indices: submission.indices, at: Date().timeIntervalSince1970)
+    arrays[place].progress.submitted(submission.indices)
+    if let neverStarted = submission.neverStarted {
+      report.resubmitted += count
+      report.neverStarted += neverStarted
+    }
     return ClusterSubmission(
-      array: array.name, job: job, tasks: indices.count, again: neverStarted != nil,
-      neverStarted: neverStarted)
+      array: array.name, job: job, tasks: count, again: submission.neverStarted != nil,
+      neverStarted: submission.neverStarted)
   }
 }
 
@@ -205,19 +246,25 @@ extension ClusterWork {
     try write(bundles.map { .units($0) }, wave: wave) { $0.units = handedOut.work }
   }
 
-  /// Asks the scheduler, and submits what got lost.
+  /// Asks the scheduler, and by what it answered finds what got lost: ``submitWaiting(isHeld:)`` submits
+  /// it again.
   ///
   /// - Throws: ``ClusterError/bundleLost(array:index:attempts:)``.
-  mutating func look(at time: Double) async throws -> [ClusterSubmission] {
+  mutating func look(at time: Double) throws {
     // Commands of the scheduler's cost it something, and folders say what is finished.
-    guard time - lastLook >= (arrays.count > 5 ? 10 : 2) else { return [] }
-    lastLook = time
-    let tasks = await scheduler.tasks(of: names)
-    var submissions: [ClusterSubmission] = []
+    if time - lastLook >= (arrays.count > 5 ? 10 : 2) {
+      lastLook = time
+      questions.ask(arrays.map(\.name))
+    }
+    defer { takeReport() }
+    // What is submitted now no answer knows.
+    guard waitingAgain.isEmpty, !questions.isSubmitting, let tasks = questions.takeAnswer() else {
+      return
+    }
     for place in arrays.indices {
       let array = arrays[place]
       let actions = arrays[place].progress.actions(
-        at: time, tasks: tasks.map { $0[array.name] ?? [:] }, isHeld: array.isHeld)
+        at: time, tasks: tasks[array.name] ?? [:], isHeld: array.isHeld)
       var (again, neverStarted, lost) = ([Int](), 0, [String]())
       for action in actions {
         switch action {
@@ -227,19 +274,17 @@ extension ClusterWork {
         case .replace(let index):
           again.append(index)
           neverStarted += 1
-          lost += (tasks?[array.name]?[index]?.name).map { [$0] } ?? []
+          lost += (tasks[array.name]?[index]?.name).map { [$0] } ?? []
         case .giveUp(let index, let count):
           throw ClusterError.bundleLost(array: array.name, index: index, attempts: count)
         }
       }
       guard !again.isEmpty else { continue }
-      await scheduler.cancel(tasks: lost)
-      submissions.append(try await submit(again, of: place, neverStarted: neverStarted))
-      report.resubmitted += again.count
-      report.neverStarted += neverStarted
+      waitingAgain.append(
+        TaskSubmission(
+          array: array.folder, indices: again, isOfLargeStore: array.isOfLargeStore,
+          neverStarted: neverStarted, lost: lost))
     }
-    takeReport()
-    return submissions
   }
 
   private mutating func takeReport() {
@@ -248,7 +293,9 @@ extension ClusterWork {
     report.finished = arrays.reduce(0) { $0 + $1.progress.doneCount }
     report.restarted = restarted
     report.held = arrays.reduce(0) { $0 + $1.progress.waiting }
-    let states = arrays.flatMap { array in array.progress.bundles.compactMap(\.state) }
+    let states = arrays.flatMap { array in
+      array.progress.open.compactMap { array.progress.bundles[$0].state }
+    }
     report.running = states.count { $0.phase == .running }
     report.stuck = Set(states.filter(\.isStuck).map(\.reason)).sorted()
   }
@@ -256,19 +303,15 @@ extension ClusterWork {
 
 // The end.
 extension ClusterWork {
-  /// Takes back what is under way: from here on nothing of it is committed.
-  func revokeAll() async throws {
-    for array in arrays { try array.folder.revoke() }
-    await scheduler.cancel(names)
-  }
+  /// Asks the scheduler for nothing further.
+  func endQuestions() { questions.end() }
+}
 
-  /// Waits for the attempts that are alive to end.
-  func waitForEnds(seconds: Double) async {
-    let end = ContinuousClock.now + .seconds(seconds)
-    while ContinuousClock.now < end, arrays.contains(where: { $0.isAlive() }) {
-      // Not to be cut short by the cancellation that led here.
-      _ = try? await onOwnThread { usleep(100_000) }
-    }
+extension HeldLease {
+  /// - Throws: `DurabilityError.locked` where somebody else has the work in hand by now: nothing of it
+  ///   may be changed then.
+  func requireCurrent() throws {
+    guard try isCurrent else { throw DurabilityError.locked(FilePath(token.path)) }
   }
 }
 

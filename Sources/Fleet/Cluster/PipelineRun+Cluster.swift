@@ -27,7 +27,7 @@ extension PipelineRun {
   }
 
   /// The scheduler of the engine.
-  private func scheduler() -> any ArrayScheduler {
+  func scheduler() -> any ArrayScheduler {
     options.engine == .slurm
       ? SlurmScheduler(
         settings: pipeline.cluster, executable: pool.executable.string, workers: clusterWorkers)
@@ -39,6 +39,8 @@ extension PipelineRun {
 
   /// Takes over the results of arrays that were taken back: what their tasks had committed by then.
   func takeLeftovers(_ stores: [FoundStore], _ setting: Setting) async throws {
+    try setting.lease.requireCurrent()
+    try BundleFolder.removeRest(in: clusterState)
     let folders = try BundleFolder.folders(in: clusterState)
     guard !folders.isEmpty else { return }
     let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
@@ -47,7 +49,8 @@ extension PipelineRun {
       do {
         array = try ClusterArray(at: folder)
       } catch is ClusterError {  // any other is of the machine, and the results are still there
-        try DurableFile.removeTree(folder.path)
+        try setting.lease.requireCurrent()
+        try folder.remove()
         continue
       }
       try await takeLast(&array, found, setting)
@@ -59,6 +62,7 @@ extension PipelineRun {
   private func takeLast(
     _ array: inout ClusterArray, _ found: [FilePath: FoundStore], _ setting: Setting
   ) async throws {
+    try setting.lease.requireCurrent()
     try array.folder.revoke()
     let isAlive = array.isAlive()
     let known = Dictionary(
@@ -71,8 +75,9 @@ extension PipelineRun {
     }
     // One that is alive may have committed a store and not said so yet.
     guard !isAlive, !array.isAlive() else { return }
+    try setting.lease.requireCurrent()
     for store in array.stores.joined() { try clear(store, setting) }
-    try DurableFile.removeTree(array.folder.path)
+    try array.folder.remove()
   }
 
   /// Writes down what became of a store on the cluster.
@@ -93,6 +98,8 @@ extension PipelineRun {
     // A start that was killed may have written it down.
     let isKnown = known?.run == books.run && known?.time == line.ended
     if !isKnown {
+      // Whoever has taken the run over has its own progress file.
+      try setting.lease.requireCurrent()
       if line.isFinal { try await books.record(result, facts) } else { books.add(result, facts) }
     }
     return Outcome(store: store, result: result)
@@ -105,73 +112,154 @@ extension PipelineRun {
     _ waves: [[FoundStore]], _ setting: Setting, _ summary: inout PipelineSummary
   ) async throws {
     try checkVolumes()
-    let scheduler = scheduler()
-    var work = ClusterWork(
-      self, scheduler, try await scheduler.limits(), books: setting.books)
     let found = Dictionary(
       waves.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    try await adopt(&work, found, setting)
     var flow = RunFlow(
       queue: StoreQueue(waves: waves, workerCount: Int.max / 4, need: { _ in 0 }),
       limits: pipeline.limits, inUse: pipeline.stores.inUse)
-    var follow = ClusterFollowing()
-    look(&flow, setting, isFirst: true)
-    // Tasks clear up after their last store.
-    while !Task.isCancelled, flow.advance() || (flow.stop == nil && !work.isEmpty) {
-      announceWave(&follow, flow)
-      let held = flow.held(load: nil)
-      if held == nil {
-        try await begin(&work, &flow, &follow, setting, &summary)
-        for submission in try await work.submitWaiting() { observe(.submitted(submission)) }
+    var follow = ClusterFollowing(found: found)
+    let scheduler = scheduler()
+    do {
+      try await revokingWhenCancelled(setting) {
+        var work = try ClusterWork(self, scheduler, try await limits(scheduler), setting)
+        defer { work.endQuestions() }
+        try await adopt(&work, scheduler, found, setting)
+        try await self.follow(&work, &flow, &follow, setting, &summary)
+        if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
+          summary.detached = true
+        } else if !work.isEmpty || Task.isCancelled {
+          work.endQuestions()
+          try await stop(&work, scheduler, &flow, &follow, setting, &summary)
+        }
+        (summary.resubmitted, summary.neverStarted) = (
+          work.report.resubmitted, work.report.neverStarted
+        )
+        summary.restarted = work.restarted
       }
-      let isIdle = try await takeNews(&work, &flow, &follow, setting, &summary)
-      for submission in try await work.look(at: Date().timeIntervalSince1970) {
-        observe(.submitted(submission))
-      }
-      follow.tellStuck(work.report) { observe(.note($0)) }
-      look(&flow, setting, isFirst: false)
-      tell(flow, follow.running, held: held, summary, setting, work.report)
-      if options.isDetached, held == nil, !work.isEmpty, work.isSubmitted { break }
-      if isIdle { try? await Task.sleep(for: follow.pause) }
-    }
-    if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
-      try await detach(work, scheduler)
-      summary.detached = true
-    } else if !work.isEmpty {
-      try await stop(&work, &flow, &follow, setting, &summary)
+    } catch DurabilityError.locked where setting.isLost {
+      // Another start has the run in hand. What this one has come to is told.
     }
     if setting.isLost { flow.look(at: 0, holdsLease: false) }
     // Of stores that another start began: they are done, whatever this one has come to.
     for outcome in follow.early.values where !setting.outcomes.hasResult(of: outcome.store) {
       end(outcome, setting, &summary)
     }
-    (summary.resubmitted, summary.neverStarted) = (
-      work.report.resubmitted, work.report.neverStarted
-    )
-    summary.restarted = work.restarted
     summary.take(flow)
+  }
+
+  /// Does something during which the run may be stopped. The permits of its arrays are gone before the
+  /// stop is heard of anywhere else: a scheduler that does not answer keeps no task from hearing of it.
+  func revokingWhenCancelled(_ setting: Setting, _ work: () async throws -> Void) async throws {
+    try await withTaskCancellationHandler {
+      try await work()
+    } onCancel: { [clusterState, lease = setting.lease] in
+      try? Self.revokeAll(in: clusterState, lease)
+    }
+  }
+
+  /// From here on nothing of what is on the cluster begins or is committed.
+  private static func revokeAll(in state: FilePath, _ lease: HeldLease) throws {
+    for folder in try BundleFolder.permitted(in: state) {
+      try lease.requireCurrent()
+      try folder.revoke()
+    }
+  }
+
+  private func limits(_ scheduler: any ArrayScheduler) async throws -> SchedulerLimits {
+    do {
+      return try await SchedulerPatience().asking(observe) { try await scheduler.limits() }
+    } catch  where Task.isCancelled {
+      return SchedulerLimits(slots: 1)  // nothing is submitted any more
+    }
+  }
+
+  /// Begins, submits and follows, until nothing is left or the run stops or is detached.
+  private func follow(
+    _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
+    _ setting: Setting, _ summary: inout PipelineSummary
+  ) async throws {
+    look(&flow, setting, isFirst: true)
+    // Tasks clear up after their last store.
+    while !Task.isCancelled, flow.advance() || (flow.stop == nil && !work.isEmpty) {
+      announceWave(&follow, flow)
+      let held = flow.held(load: nil)
+      if held == nil { try await begin(&work, &flow, &follow, setting, &summary) }
+      for submission in try await work.submitWaiting(isHeld: held != nil) {
+        observe(.submitted(submission))
+      }
+      let isIdle = try await takeNews(&work, &flow, &follow, setting, &summary)
+      try work.look(at: Date().timeIntervalSince1970)
+      follow.tellStuck(work.report) { observe(.note($0)) }
+      look(&flow, setting, isFirst: false)
+      tell(flow, follow.running, held: held, summary, setting, work.report)
+      if options.isDetached, held == nil, !work.isEmpty, work.isSubmitted { break }
+      if isIdle { try? await Task.sleep(for: follow.pause) }
+      // What comes next changes what a successor may have in hand.
+      if setting.isLost { flow.look(at: 0, holdsLease: false) }
+    }
   }
 
   /// Takes up what earlier starts of the same run have submitted, and takes back the rest.
   private func adopt(
-    _ work: inout ClusterWork, _ found: [FilePath: FoundStore], _ setting: Setting
+    _ work: inout ClusterWork, _ scheduler: any ArrayScheduler, _ found: [FilePath: FoundStore],
+    _ setting: Setting
   ) async throws {
-    for folder in try BundleFolder.folders(in: clusterState) where try folder.isPermitted {
-      var array = try ClusterArray(at: folder)
-      let isOurs =
-        array.header.run == setting.books.run && array.header.settings == setting.books.settings
-        && !options.isFresh
+    var others: [ClusterArray] = []
+    for folder in try BundleFolder.permitted(in: clusterState) {
+      let array = try ClusterArray(at: folder)
       let store = array.header.units.flatMap { found[FilePath($0.store)] }
-      if isOurs, !array.isOfUnits || store != nil {
+      if work.isSame(array.header), try isTakenUp(array, found), !array.isOfUnits || store != nil {
         work.adopt(array, store: store)
         observe(.note("Attached to \(array.name), \(array.header.bundles.count) bundles."))
       } else {
+        try setting.lease.requireCurrent()
         try folder.revoke()
-        await work.scheduler.cancel([array.name])
-        try await takeLast(&array, found, setting)
-        observe(.note("\(array.name) is of another run or other settings, and was cancelled."))
+        others.append(array)
       }
     }
+    guard !others.isEmpty else { return }
+    await takeBack(others, scheduler, meanwhile: {})
+    for var array in others {
+      try await takeLast(&array, found, setting)
+      observe(
+        .note(
+          "\(array.name) is of another run, other settings or other stores, and was cancelled."))
+    }
+  }
+
+  /// Whether every store of an array that has no result yet is one that this start takes up.
+  private func isTakenUp(_ array: ClusterArray, _ found: [FilePath: FoundStore]) throws -> Bool {
+    var copy = array
+    let known = Set(
+      try copy.read(changing: false).compactMap { line in
+        line.result.flatMap { $0.isFinal ? FilePath($0.store) : nil }
+      })
+    return array.stores.joined().allSatisfy { found[$0.path] != nil || known.contains($0.path) }
+  }
+
+  /// Waits for tasks that are revoked to end, which their scheduler is asked for, too. Whether it answers
+  /// makes no difference to what is read.
+  private func takeBack(
+    _ arrays: [ClusterArray], _ scheduler: any ArrayScheduler,
+    meanwhile look: () async throws -> Void
+  ) async rethrows {
+    let names = arrays.map(\.name)
+    // Of its own: the cancellation that led here would end the scheduler's commands.
+    let cancelling = Task.detached { await scheduler.cancel(names) }
+    let waiting = arrays
+    defer { cancelling.cancel() }
+    let end = ContinuousClock.now + .seconds(Self.stopSeconds)
+    while ContinuousClock.now < end, waiting.contains(where: { $0.isAlive() }) {
+      // Not to be cut short by the cancellation that led here.
+      _ = try? await onOwnThread { usleep(100_000) }
+    }
+    try await look()
+    let late = Task.detached {
+      try? await Task.sleep(for: .seconds(Self.cancelSeconds))
+      cancelling.cancel()
+    }
+    await cancelling.value
+    late.cancel()
   }
 
   private func announceWave(_ follow: inout ClusterFollowing, _ flow: RunFlow) {
@@ -243,7 +331,7 @@ extension PipelineRun {
       return (work, news)
     }
     work = next
-    for (path, event) in news.events {
+    for (path, event) in news.events where follow.found[path] != nil {
       observe(.store(FoundStore(path: path, root: path, bytes: 0), event))
     }
     let outcomes = try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
@@ -256,7 +344,8 @@ extension PipelineRun {
       return outcomes
     }
     for place in news.results.indices {
-      guard let outcome = outcomes[place] else { continue }
+      // Of a store that this start was told to leave out, the books are told alone.
+      guard let outcome = outcomes[place], follow.found[outcome.store.path] != nil else { continue }
       guard follow.inFlight.remove(outcome.store.path) != nil else {
         // Of a store that is settled, or whose wave has not begun in this start.
         follow.early[outcome.store.path] = outcome
@@ -270,31 +359,33 @@ extension PipelineRun {
 
   /// Takes everything back, and what became of stores until then.
   private func stop(
-    _ work: inout ClusterWork, _ flow: inout RunFlow, _ follow: inout ClusterFollowing,
-    _ setting: Setting, _ summary: inout PipelineSummary
+    _ work: inout ClusterWork, _ scheduler: any ArrayScheduler, _ flow: inout RunFlow,
+    _ follow: inout ClusterFollowing, _ setting: Setting, _ summary: inout PipelineSummary
   ) async throws {
-    guard try setting.lease.isCurrent else { return }
-    try await work.revokeAll()
-    await work.waitForEnds(seconds: Self.stopSeconds)
+    try setting.lease.requireCurrent()
+    try Self.revokeAll(in: clusterState, setting.lease)
     try await takeNews(&work, &flow, &follow, setting, &summary)
-    for var array in work.arrays { try await takeLast(&array, [:], setting) }
+    let arrays = work.arrays
+    try await takeBack(arrays, scheduler) {
+      try await takeNews(&work, &flow, &follow, setting, &summary)
+      for var array in work.arrays { try await takeLast(&array, [:], setting) }
+      // Of arrays that were revoked before they could be adopted.
+      try await takeLeftovers(Array(follow.found.values), setting)
+    }
   }
 
   /// 4 s, of the 8 that a stop may take.
   private static let stopSeconds = 4.0
-
-  /// Leaves the work to the cluster. Where it can, it starts this command again when the work is over.
-  private func detach(_ work: ClusterWork, _ scheduler: any ArrayScheduler) async throws {
-    let name = "next-" + (work.names.last ?? "")
-    guard !context.follower.isEmpty else { return }
-    let job = try await scheduler.submitFollower(
-      context.follower, name: name, in: BundleFolder.all(in: clusterState), after: work.names)
-    if let job { observe(.note("Job \(job) runs this command again when the bundles are over.")) }
-  }
+  /// 1 s more: without their permit tasks end by themselves.
+  private static let cancelSeconds = 1.0
 }
 
 /// What the coordinator remembers of stores that others have in hand.
 struct ClusterFollowing {
+  init(found: [FilePath: FoundStore]) { self.found = found }
+
+  /// The stores of this start.
+  let found: [FilePath: FoundStore]
   var wave = -1
   /// Stores that have begun and have no result.
   var inFlight: Set<FilePath> = []
@@ -334,8 +425,7 @@ extension ClusterWork {
 
   /// - Throws: ``ClusterError/underWay(state:arrays:)`` where work of the state folder is on a cluster.
   static func requireNone(in state: FilePath) throws {
-    let names = try BundleFolder.folders(in: state.absolute).filter { try $0.isPermitted }.map(
-      \.name)
+    let names = try BundleFolder.permitted(in: state.absolute).map(\.name)
     guard names.isEmpty else {
       throw ClusterError.underWay(state: BundleFolder.all(in: state).string, arrays: names)
     }

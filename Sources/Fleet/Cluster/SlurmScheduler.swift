@@ -129,10 +129,11 @@ struct SlurmScheduler: ArrayScheduler {
   }
 
   func submitFollower(
-    _ command: [String], name: String, in folder: FilePath, after: [String]
+    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
   ) async throws -> String? {
     let arguments =
-      common(name: name, log: folder.appending("follower.log"), folder: folder)
+      (isLater ? ["--begin=now+300"] : [])
+      + common(name: name, log: folder.appending("follower.log"), folder: folder)
       + (try await dependency(on: after))
     return try await submit(arguments, command)
   }
@@ -191,7 +192,7 @@ struct SlurmScheduler: ArrayScheduler {
 
   func cancel(_ arrays: [String]) async {
     // scancel(1) takes one name: of several the last would count.
-    for array in arrays {
+    for array in arrays where !Task.isCancelled {
       _ = try? await output("scancel", ["--quiet", "--jobname=" + Self.jobName(of: array)])
     }
   }
@@ -205,8 +206,9 @@ struct SlurmScheduler: ArrayScheduler {
 
   /// Runs a command of Slurm's to its end.
   ///
-  /// - Throws: ``ClusterError/scheduler(message:)``: a command that fails and says nothing says nothing
-  ///   of any job either.
+  /// - Throws: ``ClusterError/scheduler(message:)``, ``ClusterError/unanswered(message:)``: a command
+  ///   that fails and says nothing says nothing of any job either. `CancellationError`; the command was
+  ///   ended then.
   private func output(_ name: String, _ arguments: [String], input: String = "") async throws
     -> String
   {
@@ -217,19 +219,38 @@ struct SlurmScheduler: ArrayScheduler {
           + "Debian), or use --engine local.")
     }
     let ending: HelperProgram.Ending
+    let stop = HelperProgram.Stop()
     do {
-      ending = try await onOwnThread {
-        try program.run(arguments, input: input, timeoutSeconds: Self.timeoutSeconds)
+      ending = try await withTaskCancellationHandler {
+        try await onOwnThread {
+          try program.run(
+            arguments, input: input, timeoutSeconds: Self.timeoutSeconds, stop: stop)
+        }
+      } onCancel: {
+        stop.end()
       }
     } catch {
       throw ClusterError.scheduler(message: "\(name) could not be started: \(error)")
     }
     guard ending.status == 0 else {
-      throw ClusterError.scheduler(
-        message: "\(name) failed: \(ending.tookTooLong ? "no answer" : ending.message). Check the "
-          + "cluster with sinfo, and the keys of engine: slurm.")
+      try Task.checkCancellation()
+      let message =
+        "\(name) failed: \(ending.tookTooLong ? "no answer" : ending.message). Check the cluster "
+        + "with sinfo, and the keys of engine: slurm."
+      throw ending.tookTooLong || Self.isSilence(ending.message)
+        ? ClusterError.unanswered(message: message) : .scheduler(message: message)
     }
     return String(decoding: ending.output, as: UTF8.self)
+  }
+
+  /// Whether a command failed because the controller could not be reached: slurm_strerror(3).
+  static func isSilence(_ message: String) -> Bool {
+    let lower = message.lowercased()
+    return [
+      "unable to contact slurm controller", "connect failure", "connection refused", "timed out",
+      "zero bytes were transmitted", "communication connection", "in standby mode",
+      "temporarily unable to accept", "connection reset",
+    ].contains { lower.contains($0) }
   }
 
   /// `0-3,7`: as sbatch reads it.

@@ -86,11 +86,9 @@ package struct PipelineRun: Sendable {
     try NewFilePlace(state).check()
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
-    // Somebody who only looks whether a run is going on holds it for a moment.
-    let lease = try HeldLease(
-      acquiring: state.appending("lock"),
-      patienceSeconds: PipelineHistory.lockPatienceSeconds)
-    try RunControl.remove(in: state)
+    let lease = try await takeLease()
+    // What is asked of a run whose tasks go on still holds.
+    if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }
     let now = Date().timeIntervalSince1970
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
     if restored.finished > 0 {
@@ -142,6 +140,7 @@ package struct PipelineRun: Sendable {
     let setting = Setting(books: books, hosts: hosts(pace: paceFile), lease: lease)
     let waves = try await waves(findings.stores, setting)
     do {
+      try await dismissFollower()
       try await takeLeftovers(findings.stores, setting)
       if options.engine == .local {
         await migrate(waves, setting, &summary)
@@ -152,6 +151,7 @@ package struct PipelineRun: Sendable {
       await setting.hosts.close()
       ledger.close()
       history.close()
+      await submitAgain(after: error)
       throw error
     }
     await setting.hosts.close()
@@ -166,8 +166,11 @@ package struct PipelineRun: Sendable {
       summary.countTheRest()
       history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
       for note in history.takeNotes() { observe(.note(note)) }
+      // The last thing: it may begin at once.
+      try await revokingWhenCancelled(setting) { try await submitFollower() }
       return summary
     }
+    try ClusterFollower.remove(in: clusterState)
     takeRest(findings.stores, setting, &summary)
     history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
     let isFinished = summary.pending == 0 && !isPartOfRun
@@ -308,6 +311,20 @@ extension PipelineRun {
   func planSettings(_ settings: String) -> String {
     "\(settings) \(template.losses) \(template.guardsUnknownVersions) \(pipeline.commit) "
       + "\(pipeline.stores.inUse)"
+  }
+
+  /// SHA-256 in hexadecimal over what tasks of others do with a store, beside the store: all that the
+  /// operator may change between two starts of a run.
+  func requestDigest(_ settings: String) throws -> String {
+    var digest = SHA256()
+    for text in [
+      planSettings(settings), "\(template.isStoreOffline)", "\(pool.workerCount)",
+    ] {
+      digest.update(Array(text.utf8))
+      digest.update([0])
+    }
+    digest.update(Array(try Data(contentsOf: URL(fileURLWithPath: pipeline.file.string))))
+    return Hexadecimal.text(of: digest.finish())
   }
 
   /// SHA-256 in hexadecimal over everything but the store that its destination depends on.

@@ -45,6 +45,8 @@ package struct RunContext: Sendable {
 
   /// The command that resumes the run, for a cluster to start; none where nothing is to be started.
   package var follower: [String] = []
+  /// Of a start by a cluster: what names it, see ``ClusterFollower``.
+  package var followerToken: String?
 
   package init(
     options: [String] = [], exitCode: @escaping @Sendable (PipelineSummary) -> Int = { _ in 0 }
@@ -204,7 +206,7 @@ package enum PipelineHistory {
     of pipeline: Pipeline, _ places: PipelinePlaces, at start: Double, exitCode: Int,
     options: [String]
   ) throws -> String? {
-    guard let lock = try? lock(places) else { return nil }
+    guard let lock = try? lock(places, dismissesFollower: false) else { return nil }
     let now = Date().timeIntervalSince1970
     let ledger = try Ledger(writingAt: places.ledger, now: now)
     let run = LedgerRun(
@@ -227,13 +229,17 @@ package enum PipelineHistory {
   /// run would.
   ///
   /// - Throws: `DurabilityError.locked` while a run is under way.
-  package static func lock(_ places: PipelinePlaces) throws -> PipelineLock {
+  package static func lock(
+    _ places: PipelinePlaces, dismissesFollower: Bool = true
+  ) throws -> PipelineLock {
     try NewFilePlace(places.state).check()
     try DurableFile.makeFolder(places.state)
     try Folder(places.state).checkPrivate()
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
     try ClusterWork.requireNone(in: places.state)
+    // A start that waits in a queue would undo what the command does.
+    if dismissesFollower { try ClusterFollower.dismiss(in: places.state.absolute) }
     return PipelineLock(lease: lease)
   }
 

@@ -1,0 +1,137 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPlanning
+import GodwitPrograms
+import SystemPackage
+
+/// The start of a detached run that waits in the scheduler's queue for the arrays to end:
+/// `state/cluster/follower.json`.
+///
+/// A job that was submitted may begin at any time, also after somebody has attached, stopped the run or
+/// rolled it back. So it counts only while the file names its token.
+package struct ClusterFollower: Codable, Sendable, Equatable {
+  /// As arrays have them: a part of the name of its job.
+  var name: String
+  package private(set) var token: String
+
+  init(name: String) {
+    self.name = name
+    token = UUID().uuidString
+  }
+
+  private static func path(_ state: FilePath) -> FilePath {
+    BundleFolder.all(in: state).appending("follower.json")
+  }
+
+  /// The one that is to come; nil where none is.
+  static func read(in state: FilePath) throws -> ClusterFollower? {
+    let bytes = try RegularFile.bytesIfPresent(of: path(state), limit: 64 << 10, isPrivate: true)
+    return bytes.flatMap { try? JSONDecoder().decode(ClusterFollower.self, from: Data($0)) }
+  }
+
+  /// Whether the start with that token is still to go on with the run.
+  package static func isWanted(_ token: String, in state: FilePath) throws -> Bool {
+    try read(in: state.absolute)?.token == token
+  }
+
+  /// Makes it the one that counts.
+  func write(in state: FilePath) throws {
+    try DurableFile.write(Array(JSONLine.text(of: self).utf8), to: Self.path(state))
+  }
+
+  /// From here on none that was submitted does anything.
+  static func remove(in state: FilePath) throws { try DurableFile.removeIfPresent(path(state)) }
+
+  /// Likewise, and takes its job out of the queue, where that can be done at once.
+  static func dismiss(in state: FilePath) throws {
+    let known = try read(in: state)
+    try remove(in: state)
+    guard let known, let program = HelperProgram(named: "scancel") else { return }
+    _ = try? program.run(
+      ["--quiet", "--jobname=" + SlurmScheduler.jobName(of: known.name)], input: "",
+      timeoutSeconds: cancelSeconds)
+  }
+
+  /// 3. Without its token the job ends by itself.
+  private static let cancelSeconds = 3
+}
+
+/// The start was the follower of another one, and is not wanted any more. Nothing was changed.
+package struct FollowerDismissed: Error {}
+
+extension PipelineRun {
+  /// The right to work in the state folder.
+  ///
+  /// A follower waits for whoever has it: the start that submitted it may be about to end, and nobody
+  /// else starts the run again.
+  ///
+  /// - Throws: `DurabilityError.locked`, ``FollowerDismissed``.
+  func takeLease() async throws -> HeldLease {
+    let path = state.appending("lock")
+    let end = ContinuousClock.now + .seconds(Self.followerPatienceSeconds)
+    while true {
+      try checkFollower()
+      do {
+        // Somebody who only looks whether a run is going on holds it for a moment.
+        let lease = try await onOwnThread {
+          try HeldLease(
+            acquiring: path, patienceSeconds: PipelineHistory.lockPatienceSeconds)
+        }
+        try checkFollower()
+        return lease
+      } catch DurabilityError.locked
+        where context.followerToken != nil && ContinuousClock.now < end && !Task.isCancelled
+      {
+        continue
+      }
+    }
+  }
+
+  /// 15 minutes.
+  private static let followerPatienceSeconds = 900
+
+  private func checkFollower() throws {
+    if let token = context.followerToken,
+      try !ClusterFollower.isWanted(token, in: clusterState)
+    {
+      throw FollowerDismissed()
+    }
+  }
+
+  /// The run is in our hands now. A start that is the follower itself stays the one that counts until it
+  /// ends or has a follower of its own: the cluster may begin it again.
+  func dismissFollower() async throws {
+    guard context.followerToken == nil else { return }
+    let state = clusterState
+    try await onOwnThread { try ClusterFollower.dismiss(in: state) }
+  }
+
+  /// Leaves the work to the cluster. Where it can, it starts this command again when the work is over.
+  ///
+  /// - Parameter isLater: Whether it is to wait some minutes, too.
+  func submitFollower(isLater: Bool = false) async throws {
+    guard !context.follower.isEmpty else { return }
+    let arrays = try BundleFolder.permitted(in: clusterState).map(\.name)
+    let chance = String(UInt32.random(in: 0x1000_0000 ... .max), radix: 16)
+    let follower = ClusterFollower(name: "next-" + (arrays.last ?? "") + "-" + chance)
+    try follower.write(in: clusterState)
+    let (scheduler, command) = (scheduler(), context.follower)
+    let job = try await SchedulerPatience().asking(observe) {
+      try await scheduler.submitFollower(
+        command + ["--follower-token", follower.token], name: follower.name,
+        in: BundleFolder.all(in: clusterState), after: arrays, isLater: isLater)
+    }
+    if let job { observe(.note("Job \(job) runs this command again when the bundles are over.")) }
+  }
+
+  /// Submits the follower's own follower where it could not reach its scheduler: nobody else would start
+  /// the run again.
+  func submitAgain(after error: any Error) async {
+    guard context.followerToken != nil else { return }
+    switch error {
+    case ClusterError.scheduler, ClusterError.unanswered:
+      try? await submitFollower(isLater: true)
+    default: return
+    }
+  }
+}

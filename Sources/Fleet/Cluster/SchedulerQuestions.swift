@@ -1,0 +1,166 @@
+import GodwitDurableFiles
+import Synchronization
+
+/// How long a scheduler that does not answer is asked again. One that refuses is not.
+struct SchedulerPatience: Sendable {
+  /// 5 minutes: a controller is restarted within that.
+  var total = Duration.seconds(300)
+  var pause = Duration.seconds(5)
+
+  /// Does something that may be done twice.
+  ///
+  /// - Throws: ``ClusterError/unanswered(message:)`` after all that time, and whatever else at once.
+  func asking<Answer: Sendable>(
+    _ observe: @Sendable (PipelineEvent) -> Void, _ work: () async throws -> Answer
+  ) async throws -> Answer {
+    let end = ContinuousClock.now + total
+    var isSaid = false
+    while true {
+      do {
+        return try await work()
+      } catch ClusterError.unanswered(let message) where ContinuousClock.now < end {
+        if !isSaid { observe(Self.note(message)) }
+        isSaid = true
+        try await Task.sleep(for: pause)
+      }
+    }
+  }
+
+  static func note(_ message: String) -> PipelineEvent {
+    .note("The scheduler does not answer, and is asked again for some minutes: \(message)")
+  }
+}
+
+/// Tasks that are to be submitted.
+struct TaskSubmission: Sendable {
+  var array: BundleFolder
+  var indices: [Int]
+  /// Names of arrays that must have ended before.
+  var after: [String] = []
+  var isOfLargeStore = false
+  /// Nil where they were never submitted.
+  var neverStarted: Int?
+  /// The scheduler's names of tasks that are cancelled first.
+  var lost: [String] = []
+}
+
+/// What the scheduler is asked for, in tasks of their own: while it does not answer, the coordinator
+/// looks at results, limits and requests as ever.
+final class SchedulerQuestions: Sendable {
+  typealias Tasks = [String: [Int: TaskState]]
+
+  private struct State {
+    var asking: Task<Void, Never>?
+    var answer: Tasks?
+    /// An answer to a question from before a submission knows nothing of what was submitted.
+    var submissions = 0
+    var submitting: Task<Void, Never>?
+    var submitted: Result<(TaskSubmission, job: String), any Error>?
+  }
+
+  private let scheduler: any ArrayScheduler
+  private let patience: SchedulerPatience
+  private let lease: @Sendable () throws -> Void
+  private let observe: @Sendable (PipelineEvent) -> Void
+  private let state = Mutex(State())
+
+  /// - Parameter lease: Throws where the work is somebody else's by now.
+  init(
+    _ scheduler: any ArrayScheduler, patience: SchedulerPatience = SchedulerPatience(),
+    lease: @escaping @Sendable () throws -> Void,
+    observe: @escaping @Sendable (PipelineEvent) -> Void
+  ) {
+    (self.scheduler, self.patience, self.lease, self.observe) = (
+      scheduler, patience, lease, observe
+    )
+  }
+
+  /// Asks for the tasks of arrays, unless an earlier question is open.
+  func ask(_ names: [String]) {
+    state.withLock { state in
+      guard state.asking == nil, state.submitting == nil else { return }
+      let submissions = state.submissions
+      state.asking = Task {
+        let answer = await scheduler.tasks(of: names)
+        self.state.withLock { state in
+          state.asking = nil
+          if state.submissions == submissions { state.answer = answer }
+        }
+      }
+    }
+  }
+
+  /// What it answered; nil where nothing has come since the last answer.
+  func takeAnswer() -> Tasks? { state.withLock { $0.answer.take() } }
+
+  var isSubmitting: Bool { state.withLock { $0.submitting != nil || $0.submitted != nil } }
+
+  /// Submits tasks; what became of it says ``takeSubmitted()``. One submission at a time.
+  func submit(_ submission: TaskSubmission) {
+    state.withLock { state in
+      state.submissions += 1
+      state.answer = nil
+      state.submitting = Task {
+        let result: Result<(TaskSubmission, job: String), any Error>
+        do {
+          result = .success((submission, job: try await perform(submission)))
+        } catch {
+          result = .failure(error)
+        }
+        self.state.withLock { ($0.submitting, $0.submitted) = (nil, result) }
+      }
+    }
+  }
+
+  /// What was submitted since the last call, with the scheduler's name for it.
+  func takeSubmitted() throws -> (TaskSubmission, job: String)? {
+    try state.withLock { $0.submitted.take() }?.get()
+  }
+
+  /// Waits for the submission under way, but not for long.
+  func wait(seconds: Double) async {
+    let end = ContinuousClock.now + .seconds(seconds)
+    while ContinuousClock.now < end, state.withLock({ $0.submitting != nil }) {
+      do { try await Task.sleep(for: .milliseconds(10)) } catch { return }
+    }
+  }
+
+  /// Ends what is under way.
+  func end() {
+    let (asking, submitting) = state.withLock { ($0.asking, $0.submitting) }
+    asking?.cancel()
+    submitting?.cancel()
+  }
+
+  private func perform(_ submission: TaskSubmission) async throws -> String {
+    if !submission.lost.isEmpty { await scheduler.cancel(tasks: submission.lost) }
+    let end = ContinuousClock.now + patience.total
+    var isSaid = false
+    while true {
+      do {
+        try lease()
+        return try await scheduler.submit(
+          submission.array, submission.indices, after: submission.after,
+          isOfLargeStore: submission.isOfLargeStore)
+      } catch let error as ClusterError {
+        guard case .unanswered(let message) = error else { throw error }
+        if !isSaid { observe(SchedulerPatience.note(message)) }
+        isSaid = true
+        if let job = try await known(submission, until: end, or: error) { return job }
+      }
+    }
+  }
+
+  /// Whether a submission without an answer came through: names are used once, so the scheduler tells.
+  private func known(
+    _ submission: TaskSubmission, until end: ContinuousClock.Instant, or error: ClusterError
+  ) async throws -> String? {
+    while ContinuousClock.now < end {
+      try await Task.sleep(for: patience.pause)
+      guard let tasks = await scheduler.tasks(of: [submission.array.name]) else { continue }
+      let states = submission.indices.compactMap { tasks[submission.array.name]?[$0] }
+      return states.first { !$0.isLost }.map { String($0.name.prefix { $0 != "_" }) }
+    }
+    throw error
+  }
+}
