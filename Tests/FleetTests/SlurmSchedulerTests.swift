@@ -89,7 +89,7 @@ import Testing
 
   @Test func `name no job as a dependency that Slurm has forgotten`() async throws {
     _ = try await scheduler().submitFollower(
-      ["godwit", "run"], name: "next", in: "/p", after: ["000001-ab"])
+      ["godwit", "run"], name: "next", in: "/p", after: ["000001-ab"], isLater: false)
     #expect(try !arguments(of: "sbatch").contains { $0.hasPrefix("--dependency") })
   }
 
@@ -114,6 +114,32 @@ import Testing
     #expect(await scheduler().tasks(of: ["000001-ab"]) == nil)
     try say("squeue", "true")
     #expect(await scheduler().tasks(of: ["000001-ab"]) == [:])
+  }
+
+  @Test(arguments: [
+    ("Unable to contact slurm controller (connect failure)", true),
+    ("Batch job submission failed: Socket timed out on send/recv operation", true),
+    ("Batch job submission failed: Invalid account specified", false),
+  ])
+  func `that reach nobody are not refused`(message: String, isSilent: Bool) async throws {
+    try say("sbatch", "echo 'sbatch: error: \(message)' >&2; exit 1")
+    do {
+      _ = try await scheduler().submit(array, [0], after: [], isOfLargeStore: false)
+      Issue.record("it was submitted")
+    } catch ClusterError.unanswered {
+      #expect(isSilent)
+    } catch ClusterError.scheduler {
+      #expect(!isSilent)
+    }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func `are ended with whoever waits for them`() async throws {
+    try say("squeue", "exec sleep 1000")
+    let scheduler = scheduler()
+    let task = Task { await scheduler.tasks(of: ["000001-ab"]) }
+    try await Task.sleep(for: .milliseconds(300))
+    task.cancel()
+    #expect(await task.value == nil)
   }
 
   @Test func `that refuse say why`() async throws {

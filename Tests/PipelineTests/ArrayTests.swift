@@ -182,6 +182,49 @@ import Testing
     #expect(run.counts == "4 found, 4 migrated")
   }
 
+  @Test func `are taken back where the operator has left out their stores since`() throws {
+    let folder = try orders(4)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let old = try manifests(folder)
+    let run = try folder.godwit(["run"], ["--detach", "--only", "s1.sqlite"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(try Set(manifests(folder)).isDisjoint(with: old))
+    try doAll(folder)
+    let end = try folder.godwit(["run"], ["--only", "s1.sqlite"])
+    #expect(end.counts == "1 found, 1 migrated")
+    #expect(folder.storeFiles().filter { $0.contains(".godwit-backup-") }.count == 1)
+  }
+
+  @Test func `are taken back where what may be lost has changed since`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach", "--losses", "allow"]).status == 0)
+    let old = try manifests(folder)
+    #expect(try folder.godwit(["run"], ["--detach", "--losses", "refuse"]).status == 0)
+    #expect(try Set(manifests(folder)).isDisjoint(with: old))
+    let same = try manifests(folder)
+    #expect(try folder.godwit(["run"], ["--detach", "--losses", "refuse"]).status == 0)
+    #expect(try manifests(folder) == same)
+  }
+
+  @Test func `are limited by control while nobody follows them, and stay so`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let control = try Godwit.run(
+      ["control", folder.url.path, "limit", "io=20MiB/s"])
+    #expect(control.status == 0, "\(control.messages)")
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let asked = try String(contentsOfFile: folder.path("state/control.json"), encoding: .utf8)
+    #expect(asked.contains("20971520"))
+  }
+
+  @Test func `are not begun again by a start that is no longer wanted`() throws {
+    let folder = try orders(2)
+    let contents = try folder.storeContents()
+    let run = try folder.godwit(["run"], ["--engine", "local", "--follower-token", "old"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(try folder.storeContents() == contents)
+  }
+
   @Test func `say which stores failed, and go on with the others`() throws {
     let folder = try orders(4)
     try Data("no store".utf8).write(to: URL(fileURLWithPath: folder.path("stores/s1.sqlite")))

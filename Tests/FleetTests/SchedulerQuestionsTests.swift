@@ -1,0 +1,152 @@
+import Foundation
+import GodwitDurableFiles
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import GodwitFleet
+
+/// A scheduler that fails as it is told to, and counts how often it was asked.
+private final class FailingScheduler: ArrayScheduler {
+  struct State {
+    var failures: [ClusterError] = []
+    var known: [Int: TaskState] = [:]
+    var submissions = 0
+    var isSilent = false
+  }
+
+  let state: Mutex<State>
+
+  init(_ failures: [ClusterError] = [], known: [Int: TaskState] = [:], isSilent: Bool = false) {
+    state = Mutex(State(failures: failures, known: known, isSilent: isSilent))
+  }
+
+  var submissions: Int { state.withLock { $0.submissions } }
+
+  func limits() async throws -> SchedulerLimits { SchedulerLimits(slots: 1) }
+
+  func submit(
+    _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
+  ) async throws -> String {
+    try state.withLock { state in
+      state.submissions += 1
+      if !state.failures.isEmpty { throw state.failures.removeFirst() }
+      return "17"
+    }
+  }
+
+  func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]? {
+    while state.withLock({ $0.isSilent }) {
+      do { try await Task.sleep(for: .milliseconds(5)) } catch { return nil }
+    }
+    return state.withLock { [arrays[0]: $0.known] }
+  }
+
+  func cancel(_ arrays: [String]) async {}
+  func cancel(tasks: [String]) async {}
+  func submitFollower(
+    _ command: [String], name: String, in folder: FilePath, after: [String], isLater: Bool
+  ) async throws -> String? { nil }
+}
+
+@Suite struct `A scheduler that is asked` {
+  private let array = BundleFolder("/p/state/cluster/000001-ab")
+  private let silence = ClusterError.unanswered(message: "no answer")
+
+  private func questions(
+    _ scheduler: FailingScheduler, lease: @escaping @Sendable () throws -> Void = {}
+  ) -> SchedulerQuestions {
+    SchedulerQuestions(
+      scheduler,
+      patience: SchedulerPatience(total: .seconds(20), pause: .milliseconds(5)),
+      lease: lease, observe: { _ in })
+  }
+
+  private func submit(_ questions: SchedulerQuestions) async throws -> String? {
+    questions.submit(TaskSubmission(array: array, indices: [0, 1]))
+    await questions.wait(seconds: 10)
+    return try questions.takeSubmitted()?.job
+  }
+
+  @Test func `is asked again where it does not answer`() async throws {
+    let scheduler = FailingScheduler([silence, silence])
+    #expect(try await submit(questions(scheduler)) == "17")
+    #expect(scheduler.submissions == 3)
+  }
+
+  @Test func `is not asked again for what it has taken without saying so`() async throws {
+    let task = TaskState(state: "PENDING", reason: "Resources", node: "", name: "12_0")
+    let scheduler = FailingScheduler([silence], known: [0: task])
+    #expect(try await submit(questions(scheduler)) == "12")
+    #expect(scheduler.submissions == 1)
+  }
+
+  @Test func `is not asked again where it refuses`() async throws {
+    let scheduler = FailingScheduler([.scheduler(message: "invalid partition")])
+    await #expect(throws: ClusterError.scheduler(message: "invalid partition")) {
+      try await submit(questions(scheduler))
+    }
+    #expect(scheduler.submissions == 1)
+  }
+
+  @Test func `gets nothing from who has lost the run`() async throws {
+    let scheduler = FailingScheduler()
+    await #expect(throws: DurabilityError.self) {
+      try await submit(questions(scheduler) { throw DurabilityError.locked("/p/state/lock") })
+    }
+    #expect(scheduler.submissions == 0)
+  }
+
+  @Test(.timeLimit(.minutes(1))) func `keeps nobody waiting`() async throws {
+    let questions = questions(FailingScheduler(isSilent: true))
+    questions.ask([array.name])
+    #expect(questions.takeAnswer() == nil)
+    questions.end()
+  }
+
+  @Test func `says nothing of what was submitted after the question`() async throws {
+    let scheduler = FailingScheduler(isSilent: true)
+    let questions = questions(scheduler)
+    questions.ask([array.name])
+    #expect(try await submit(questions) == "17")
+    scheduler.state.withLock { $0.isSilent = false }
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(questions.takeAnswer() == nil)
+    questions.ask([array.name])
+    try await Task.sleep(for: .milliseconds(200))
+    #expect(questions.takeAnswer() == [array.name: [:]])
+  }
+}
+
+@Suite final class `A follower` {
+  private let state = FilePath(
+    FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString).path)
+
+  init() throws { try DurableFile.makeFolder(state.appending("cluster")) }
+
+  deinit { try? FileManager.default.removeItem(atPath: state.string) }
+
+  @Test func `counts until another takes its place or the run is taken up`() throws {
+    let (first, second) = (ClusterFollower(name: "next-1"), ClusterFollower(name: "next-2"))
+    #expect(try !ClusterFollower.isWanted(first.token, in: state))
+    try first.write(in: state)
+    #expect(try ClusterFollower.isWanted(first.token, in: state))
+    try second.write(in: state)
+    #expect(try !ClusterFollower.isWanted(first.token, in: state))
+    try ClusterFollower.remove(in: state)
+    #expect(try !ClusterFollower.isWanted(second.token, in: state))
+  }
+
+  @Test func `folder that is removed is not an array any more, whatever comes into it`() throws {
+    let folder = BundleFolder("000001-ab", in: state)
+    try DurableFile.makeFolder(folder.path)
+    try DurableFile.write([], to: folder.permit)
+    #expect(try BundleFolder.permitted(in: state) == [folder])
+    try DurableFile.makeFolder(BundleFolder.all(in: state).appending(".removed-000002-cd"))
+    #expect(try BundleFolder.folders(in: state) == [folder])
+    try folder.remove()
+    #expect(try BundleFolder.folders(in: state).isEmpty)
+    try BundleFolder.removeRest(in: state)
+    #expect(try DurableFile.names(in: BundleFolder.all(in: state)).isEmpty)
+  }
+}
