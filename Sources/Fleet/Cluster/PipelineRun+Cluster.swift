@@ -64,10 +64,13 @@ extension PipelineRun {
   ) async throws {
     try setting.lease.requireCurrent()
     try array.folder.revoke()
+    // Who has begun is known once the folder has been read; what those write until they end comes after.
+    var lines = try array.read()
     let isAlive = array.isAlive()
+    lines += try array.read()
     let known = Dictionary(
       array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    for line in try array.read() {
+    for line in lines {
       guard let result = line.result, result.isFinal,
         let store = found[FilePath(result.store)] ?? known[FilePath(result.store)]
       else { continue }
@@ -246,7 +249,9 @@ extension PipelineRun {
     let names = arrays.map(\.name)
     // Of its own: the cancellation that led here would end the scheduler's commands.
     let cancelling = Task.detached { await scheduler.cancel(names) }
-    let waiting = arrays
+    var waiting = arrays
+    // Who has begun is known once a folder has been read.
+    for place in waiting.indices { _ = try? waiting[place].read(changing: false) }
     defer { cancelling.cancel() }
     let end = ContinuousClock.now + .seconds(Self.stopSeconds)
     while ContinuousClock.now < end, waiting.contains(where: { $0.isAlive() }) {
