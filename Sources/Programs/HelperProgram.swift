@@ -28,10 +28,16 @@ package struct HelperProgram: Sendable {
 
   /// Runs it to its end.
   ///
-  /// - Parameter input: What it reads from its standard input.
+  /// - Parameters:
+  ///   - input: What it reads from its standard input.
+  ///   - environment: Nil for that of this process.
   /// - Throws: What Foundation gives where it cannot be started.
-  package func run(_ arguments: [String], input: String, timeoutSeconds: Int) throws -> Ending {
+  package func run(
+    _ arguments: [String], input: String, environment: [String: String]? = nil,
+    timeoutSeconds: Int
+  ) throws -> Ending {
     let process = Process()
+    if let environment { process.environment = environment }
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
     // A file: a program that ends before it has read all would end a writer to a pipe, too.
