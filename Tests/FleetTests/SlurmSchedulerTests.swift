@@ -112,12 +112,21 @@ import Testing
     }
   }
 
-  @Test func `write where the array is, whatever its folder's name has in it`() async throws {
+  /// As Slurm 22.05 was seen to take them.
+  @Test(arguments: [
+    ("/p/a b", "/p/a b"),
+    ("/p/50%j", "/p/50%%j"),  // else the number of the job
+    ("/p/a\\b", "/p/a\\\\b"),  // else none
+    ("/p/50%j\\b", "/p/50%j\\\\b"),  // no symbol where there is a backslash
+  ])
+  func `write where the array is, whatever its folder's name has in it`(
+    folder: String, pattern: String
+  ) async throws {
     _ = try await scheduler().submit(
-      BundleFolder("/p/50%j/state/cluster/000001-ab"), [0], after: [], isOfLargeStore: false)
+      BundleFolder(FilePath(folder)), [0], after: [], isOfLargeStore: false)
     let found = try arguments(of: "sbatch")
-    #expect(found.contains("--output=tasks.log"))
-    #expect(found.contains("--chdir=/p/50%j/state/cluster/000001-ab"))
+    #expect(found.contains("--output=\(pattern)/tasks.log"))
+    #expect(found.contains("--chdir=\(folder)"))
   }
 
   @Test func `throttle arrays where the machines are counted`() async throws {

@@ -33,7 +33,7 @@ struct BundleFolder: Sendable, Equatable {
   var manifest: FilePath { path.appending("manifest.jsonl") }
   var permit: FilePath { path.appending("permit") }
   var jobs: FilePath { path.appending("jobs.jsonl") }
-  static let logName = "tasks.log"
+  var log: FilePath { path.appending("tasks.log") }
   func lock(_ index: Int) -> FilePath { path.appending("\(index).lock") }
   func pace(_ index: Int) -> FilePath { path.appending("\(index).pace") }
   func done(_ index: Int) -> FilePath { path.appending("\(index).done") }

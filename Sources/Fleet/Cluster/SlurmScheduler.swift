@@ -79,7 +79,7 @@ struct SlurmScheduler: ArrayScheduler {
     _ folder: FilePath, _ roots: [FilePath], node: String, name: String
   ) async throws {
     let arguments =
-      common(name: name, log: node + ".log", folder: folder)
+      common(name: name, log: folder.appending(node + ".log"), folder: folder)
       + ["--nodelist=\(node)", "--time=2"]
     let options = roots.flatMap { ["--root", $0.string] }
     _ = try await submit(
@@ -93,7 +93,7 @@ struct SlurmScheduler: ArrayScheduler {
   ) async throws -> String {
     // What `sbatch` in the pipeline says comes later, and counts.
     var arguments = isOfLargeStore ? [] : ["--nice"]
-    arguments += common(name: array.name, log: BundleFolder.logName, folder: array.path)
+    arguments += common(name: array.name, log: array.log, folder: array.path)
     var list = "--array=" + Self.text(of: indices)
     if settings.nodes != nil {
       // Arrays follow one another then: together they would use more.
@@ -108,13 +108,12 @@ struct SlurmScheduler: ArrayScheduler {
     return try await submit(arguments, command)
   }
 
-  private func common(name: String, log: String, folder: FilePath) -> [String] {
+  private func common(name: String, log: FilePath, folder: FilePath) -> [String] {
     var arguments = [
       "--parsable", "--job-name=" + Self.jobName(of: name), "--requeue", "--nodes=1",
       "--ntasks=1",
       // Truncated otherwise when a task is started again; one file, since each costs an inode.
-      // Its name alone, since Slurm takes percent signs and backslashes in it for its own.
-      "--output=" + log, "--open-mode=append", "--chdir=" + folder.string, export,
+      "--output=" + Self.pattern(of: log), "--open-mode=append", "--chdir=" + folder.string, export,
     ]
     arguments += partition
     if let account = settings.account { arguments.append("--account=\(account)") }
@@ -122,6 +121,14 @@ struct SlurmScheduler: ArrayScheduler {
       arguments.append("--time=\(max(1, Int((seconds / 60).rounded(.up))))")
     }
     return arguments + settings.sbatch
+  }
+
+  /// A path as sbatch(1) reads file names: a percent sign begins a symbol, and none is one in a name with a
+  /// backslash.
+  static func pattern(of path: FilePath) -> String {
+    path.string.contains("\\")
+      ? path.string.replacingOccurrences(of: "\\", with: "\\\\")
+      : path.string.replacingOccurrences(of: "%", with: "%%")
   }
 
   /// A fixed environment: that of whoever submits would go along otherwise.
@@ -144,7 +151,7 @@ struct SlurmScheduler: ArrayScheduler {
     _ command: [String], name: String, in folder: FilePath, after: [String]
   ) async throws -> String? {
     let arguments =
-      common(name: name, log: "follower.log", folder: folder)
+      common(name: name, log: folder.appending("follower.log"), folder: folder)
       + (try await dependency(on: after))
     return try await submit(arguments, command)
   }
