@@ -52,7 +52,14 @@ struct DoctorCommand: AsyncParsableCommand {
     let pipeline = try Pipeline(file: file)
     guard (engine ?? pipeline.engine) == .slurm else { return [] }
     let places = PipelinePlaces(pipeline, state: state.map { FilePath($0) })
-    return await ClusterDoctor(pipeline, places, executable: Executable.path).findings()
+    let doctor = ClusterDoctor(pipeline, places, executable: Executable.path)
+    let task = Task { await doctor.findings() }
+    // Its jobs and its folder go first.
+    StopSignals.install(
+      stop: { task.cancel() }, end: { Foundation.exit(ExitStatus.resumable.rawValue) })
+    let findings = await task.value
+    if task.isCancelled { throw ExitStatus.resumable.exit }
+    return findings
   }
 
   private func findings() throws -> [Doctor.Finding] {

@@ -47,6 +47,21 @@ package final class Lease: Sendable {
   /// Lets it last for its length again, from now on.
   package func renew() { _ = futimens(file.rawValue, nil) }
 
+  /// Whether somebody holds the lease of a file and renews it: until it has run out nobody can take it
+  /// over.
+  ///
+  /// - Throws: ``DurabilityError`` where that cannot be told.
+  package static func isHeld(at path: FilePath, seconds: Double) throws -> Bool {
+    guard try FileLock.isHeld(at: path) else { return false }
+    do {
+      let file = try RegularFile.open(path)
+      defer { try? file.close() }
+      return !hasRunOut(file, seconds)
+    } catch let error as DurabilityError where error.isNotFound {
+      return false
+    }
+  }
+
   /// Whether nobody has taken it over.
   ///
   /// - Throws: ``DurabilityError`` where that cannot be told.

@@ -30,12 +30,15 @@ package struct HelperProgram: Sendable {
   ///
   /// - Parameters:
   ///   - input: What it reads from its standard input.
+  ///   - environment: Nil for that of this process.
   ///   - stop: Ends it before its time.
   /// - Throws: What Foundation gives where it cannot be started.
   package func run(
-    _ arguments: [String], input: String, timeoutSeconds: Int, stop: Stop? = nil
+    _ arguments: [String], input: String, environment: [String: String]? = nil,
+    timeoutSeconds: Int, stop: Stop? = nil
   ) throws -> Ending {
     let process = Process()
+    if let environment { process.environment = environment }
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
     // A file: a program that ends before it has read all would end a writer to a pipe, too.

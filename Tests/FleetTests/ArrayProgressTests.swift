@@ -23,7 +23,7 @@ import Testing
   ) -> [ArrayProgress.Action] {
     let early = progress.actions(at: time, tasks: tasks, isHeld: held.contains)
     #expect(early.isEmpty, "nothing is missed at the first look")
-    return progress.actions(at: time + 10, tasks: tasks, isHeld: held.contains)
+    return progress.actions(at: time + 70, tasks: tasks, isHeld: held.contains)
   }
 
   @Test func `is what the scheduler does not know, and nobody works on`() {
@@ -98,6 +98,29 @@ import Testing
     #expect(
       actions(&progress, [:], from: time)
         == [.giveUp(0, submissions: ArrayProgress.mostFruitless)])
+  }
+
+  @Test func `waits longer each time that nothing comes of it`() {
+    var progress = ArrayProgress(count: 1)
+    progress.submitted([0])
+    var pauses: [Int] = []
+    var time = 0
+    for _ in 1..<7 {
+      let begin = time
+      while progress.actions(at: Double(time), tasks: [:], isHeld: { _ in false }).isEmpty {
+        time += 1
+      }
+      pauses.append(time - begin)
+      progress.submitted([0])
+    }
+    #expect(pauses == [3, 3, 6, 12, 24, 48] || pauses == [3, 6, 12, 24, 48, 60])
+  }
+
+  @Test func `is named where an attempt holds it that the scheduler does not know`() {
+    var progress = progress()
+    #expect(actions(&progress, [0: running], held: [1]).isEmpty)
+    #expect(progress.bundles.map(\.isHeldByUnknown) == [false, true])
+    #expect(progress.actions(at: 80, tasks: [0: running], isHeld: { _ in false }).count == 1)
   }
 
   @Test func `goes on while something comes of it`() {

@@ -68,7 +68,8 @@ import Testing
 
   private var header: BundleManifest.Header {
     BundleManifest.Header(
-      name: "000001-abc", pipeline: "/p/pipeline.yaml", state: "/p/state", run: "r", settings: "s",
+      name: "000001-abc", pipeline: "/p/pipeline.yaml", state: "/p/state", pipelineDigest: "d",
+      run: "r", settings: "s",
       losses: .warn, isStoreOffline: false, wave: 0, workers: 1, slots: 6, isFresh: false,
       tellsEvents: true, units: nil, handsOut: false, bundles: [])
   }
@@ -102,7 +103,7 @@ import Testing
     "",  // empty
     "{}",  // no line feed
     "{}\n",  // no header
-    "{\"manifest\":2}\n",  // of a later version
+    "{\"manifest\":3}\n",  // of a later version
     String(repeating: "x", count: 5 << 20),  // no end of a line
   ])
   func `is refused where it is none`(text: String) throws {
@@ -116,6 +117,46 @@ import Testing
     try BundleManifest.write([.stores([store("a"), store("b")])], header, to: path)
     let bytes = try RegularFile.bytes(of: path, limit: 1 << 20)
     try DurableFile.write(Array(bytes.dropLast(10)), to: path)
+    #expect(throws: ClusterError.self) { try BundleManifest(at: path) }
+    var other = bytes
+    other[other.count - 3] = UInt8(ascii: "\n")
+    try DurableFile.write(other, to: path)
+    let read = try BundleManifest(at: path)
+    #expect(throws: ClusterError.self) { try read.bundle(0) }
+  }
+
+  @Test(arguments: [
+    (#""workers":1"#, #""workers":0"#),  // nobody would do anything
+    (#""workers":1"#, #""workers":-5"#),
+    (#""workers":1"#, #""workers":1000000000"#),  // more than a machine has
+    (#""slots":6"#, #""slots":-3"#),
+    (#""wave":0"#, #""wave":-1"#),
+    (#""offset":0"#, #""offset":9223372036854775807"#),  // the sum is none
+    (#""offset":0"#, #""offset":-1"#),
+    (#""offset":0"#, #""offset":1"#),  // beyond the end
+    (#""lines":2"#, #""lines":9223372036854775807"#),
+    (#""lines":2"#, #""lines":-1"#),
+  ])
+  func `is refused where its numbers cannot be`(number: String, other: String) throws {
+    let path = folder.appending("manifest.jsonl")
+    try BundleManifest.write([.stores([store("a"), store("b")])], header, to: path)
+    let text = try String(contentsOfFile: path.string, encoding: .utf8)
+    try #require(text.contains(number))
+    try DurableFile.write(Array(text.replacing(number, with: other).utf8), to: path)
+    #expect(throws: ClusterError.self) { try BundleManifest(at: path) }
+  }
+
+  @Test(arguments: ["-1", "9223372036854775807"])
+  func `is refused where a store's size cannot be`(size: String) throws {
+    let path = folder.appending("manifest.jsonl")
+    // Of the same length, so that the bundle's place stays true.
+    let stores = [
+      FoundStore(path: "/s/a", root: "/s", bytes: Int64(size.count == 2 ? 10 : 1 << 59))
+    ]
+    try BundleManifest.write([.stores(stores)], header, to: path)
+    let text = try String(contentsOfFile: path.string, encoding: .utf8)
+      .replacing(#""bytes":10,"#, with: #""bytes":-1,"#)
+    try DurableFile.write(Array(text.utf8), to: path)
     let read = try BundleManifest(at: path)
     #expect(throws: ClusterError.self) { try read.bundle(0) }
   }

@@ -51,6 +51,11 @@ import Testing
     #expect(settings == expected)
   }
 
+  @Test(arguments: ["--qos=low", "-plong", "--exclusive", "--exclusive=user", "--nice=5", "-wn1"])
+  func `may give options of sbatch that say where tasks run`(option: String) throws {
+    #expect(try read("engine: { slurm: { sbatch: [\(option)] } }").cluster.sbatch == [option])
+  }
+
   @Test(arguments: [
     ("engine: slrum", "slrum"),  // misspelt
     ("engine: { slurm: {}, array: {} }", "one of the last two"),  // both
@@ -62,8 +67,18 @@ import Testing
     ("engine: { slurm: { partition: 'a b' } }", "not a name"),  // would be two arguments
     ("engine: { slurm: { sbatch: --qos=low } }", "list"),  // not a list
     ("engine: { slurm: { sbatch: [hello] } }", "not an option"),  // a script's name
-    ("engine: { slurm: { sbatch: [--array=1-5] } }", "set by godwit"),  // ours
-    ("engine: { slurm: { sbatch: [-a1-5] } }", "set by godwit"),  // ours, in its short form
+    ("engine: { slurm: { sbatch: [--array=1-5] } }", "--qos="),  // ours; those that may be are named
+    ("engine: { slurm: { sbatch: [-a1-5] } }", "may give"),  // ours, in its short form
+    ("engine: { slurm: { sbatch: [--arr=1-5] } }", "may give"),  // shortened
+    ("engine: { slurm: { sbatch: [--test-only] } }", "may give"),  // nothing would be submitted
+    ("engine: { slurm: { sbatch: [--version] } }", "may give"),
+    ("engine: { slurm: { sbatch: [--hold] } }", "may give"),  // nothing would begin
+    ("engine: { slurm: { sbatch: [-Hd1] } }", "may give"),  // several in one
+    ("engine: { slurm: { sbatch: [--output=/x] } }", "may give"),  // the log would be elsewhere
+    ("engine: { slurm: { sbatch: [-D/x] } }", "may give"),
+    ("engine: { slurm: { sbatch: [--qos] } }", "may give"),  // would take the next option's place
+    ("engine: { slurm: { sbatch: [-p] } }", "may give"),
+    ("engine: { slurm: { sbatch: ['--qos='] } }", "may give"),
   ])
   func `is refused where it cannot be meant`(text: String, said: String) throws {
     let error = #expect(throws: PipelineError.self) { try read(text) }

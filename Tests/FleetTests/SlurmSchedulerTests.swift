@@ -12,7 +12,10 @@ import Testing
 
   init() throws {
     try DurableFile.makeFolder(folder)
-    try say("sinfo", "echo '4 idle'; echo '4 mixed'; echo '4 down*'; echo '2 drained'")
+    try say(
+      "sinfo",
+      "echo 'n1|4|idle|main*'; echo 'n2|4|mixed|main*'; echo 'n3|4|down*|main*'"
+        + "; echo 'n4|2|drained|main*'")
     try say("scontrol", "echo 'MaxArraySize = 1001'; echo 'MaxJobCount = 10000'")
     try say("sbatch", "cat > \"$0.script\"; echo '17;cluster'")
     try say("squeue", "true")
@@ -47,7 +50,8 @@ import Testing
     (101, 10_000, 1_000, 100, 5_000),  // a cluster with short arrays
     (100_000, 10_000, 1_000, 1_000, 5_000),  // one with long ones: no more than we are tried with
     (1_001, 10_000, 50, 50, 5_000),  // what the pipeline says
-    (1_001, 200, 1_000, 1_000, 1_000),  // a cluster with room for few jobs gets one array at a time
+    (1_001, 200, 1_000, 100, 100),  // a cluster with room for few jobs, half of it
+    (1_001, 1, 1_000, 1, 1),  // or for one
   ])
   func `tell the limits`(size: Int, jobs: Int, most: Int, tasks: Int, pending: Int) async throws {
     try say("scontrol", "echo 'MaxArraySize = \(size)'; echo 'MaxJobCount = \(jobs)'")
@@ -74,6 +78,55 @@ import Testing
       contentsOfFile: folder.appending("sbatch.script").string, encoding: .utf8)
     #expect(script.contains("exec '/opt/it'\\''s/godwit' 'worker' '--manifest'"))
     #expect(script.contains("SLURM_ARRAY_TASK_ID"))
+  }
+
+  @Test func `are told of the machines of the default partition, each once`() async throws {
+    try say(
+      "sinfo",
+      "echo 'n1|4|idle|main*'; echo 'n1|4|idle|gpu'; echo 'n2|4|idle|gpu'; echo 'n3|2|down*|main*'")
+    let machines = try await scheduler().machines()
+    #expect(machines.map(\.name) == ["n1", "n3"])
+    #expect(machines.map(\.isUsable) == [true, false])
+    #expect(try await scheduler().limits().slots == 2)
+    try say("sinfo", "echo 'n1|4|idle|gpu'; echo 'n2|4|idle|gpu'; echo 'n2|4|idle|all'")
+    #expect(
+      try await scheduler { $0.partition = "gpu,all" }.machines().map(\.name) == ["n1", "n2"])
+  }
+
+  @Test func `get no options from the surroundings of whoever starts them`() async throws {
+    let names = ["SQUEUE_STATES", "SBATCH_WAIT", "SINFO_FORMAT", "SCANCEL_STATE"]
+    for name in names { setenv(name, "x", 1) }
+    defer { for name in names { unsetenv(name) } }
+    for command in ["squeue", "sbatch", "sinfo", "scancel"] {
+      try say(command, "env > \"$0.environment\"")
+    }
+    _ = await scheduler().tasks(of: ["000001-ab"])
+    _ = try? await scheduler().submit(array, [0], after: [], isOfLargeStore: false)
+    _ = try? await scheduler().machines()
+    await scheduler().cancel(["000001-ab"])
+    for command in ["squeue", "sbatch", "sinfo", "scancel"] {
+      let text = try String(
+        contentsOfFile: folder.appending("\(command).environment").string, encoding: .utf8)
+      #expect(text.contains("PATH="))
+      for name in names { #expect(!text.contains(name + "="), "\(command)") }
+    }
+  }
+
+  /// As Slurm 22.05 was seen to take them.
+  @Test(arguments: [
+    ("/p/a b", "/p/a b"),
+    ("/p/50%j", "/p/50%%j"),  // else the number of the job
+    ("/p/a\\b", "/p/a\\\\b"),  // else none
+    ("/p/50%j\\b", "/p/50%j\\\\b"),  // no symbol where there is a backslash
+  ])
+  func `write where the array is, whatever its folder's name has in it`(
+    folder: String, pattern: String
+  ) async throws {
+    _ = try await scheduler().submit(
+      BundleFolder(FilePath(folder)), [0], after: [], isOfLargeStore: false)
+    let found = try arguments(of: "sbatch")
+    #expect(found.contains("--output=\(pattern)/tasks.log"))
+    #expect(found.contains("--chdir=\(folder)"))
   }
 
   @Test func `throttle arrays where the machines are counted`() async throws {

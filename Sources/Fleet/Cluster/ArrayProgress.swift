@@ -19,6 +19,8 @@ struct ArrayProgress: Sendable {
     /// Submissions in a row that led to no further result.
     fileprivate var fruitless = 0
     fileprivate var missingSince: Double?
+    /// Whether an attempt holds it that the scheduler has not known for a while.
+    fileprivate(set) var isHeldByUnknown = false
     var state: TaskState?
   }
 
@@ -36,6 +38,10 @@ struct ArrayProgress: Sendable {
 
   /// 3 s: a task is on its way between two lists of the scheduler.
   private static let graceSeconds = 3.0
+  /// 60 s, for a bundle that got nowhere at several submissions: twice as long after each.
+  private static let longestGraceSeconds = 60.0
+  /// 60 s, after which it is said who holds a bundle that the scheduler does not know.
+  private static let quietSeconds = 60.0
   /// 10. A bundle that is lost by chance is lost once or twice; machines that crash often may take more.
   static let mostFruitless = 10
 
@@ -85,12 +91,17 @@ struct ArrayProgress: Sendable {
       let isLost = tasks[index]?.isLost == true
       guard tasks[index] == nil || isLost else {
         bundles[index].missingSince = nil
+        bundles[index].isHeldByUnknown = false
         continue
       }
       let since = bundles[index].missingSince ?? time
       bundles[index].missingSince = since
       // One that the scheduler does not know may be at work all the same.
-      guard time - since >= Self.graceSeconds, !isHeld(index) else { continue }
+      let pause = Self.graceSeconds * Double(1 << min(10, bundles[index].fruitless))
+      guard time - since >= min(pause, Self.longestGraceSeconds) else { continue }
+      let isHeld = isHeld(index)
+      bundles[index].isHeldByUnknown = isHeld && time - since >= Self.quietSeconds
+      guard !isHeld else { continue }
       if bundles[index].fruitless + 1 >= Self.mostFruitless {
         actions.append(.giveUp(index, submissions: bundles[index].submissions))
       } else if isLost {

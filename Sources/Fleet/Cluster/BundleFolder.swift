@@ -53,9 +53,9 @@ struct BundleFolder: Sendable, Equatable {
   /// The folders in a state folder, in the order in which they were made.
   static func folders(in state: FilePath) throws -> [BundleFolder] {
     let all = all(in: state)
-    guard try FileKind(at: all) == .folder else { return [] }
+    guard try isFolder(all) else { return [] }
     return try DurableFile.names(in: all)
-      .filter { try !$0.hasPrefix(removedPrefix) && FileKind(at: all.appending($0)) == .folder }
+      .filter { try !$0.hasPrefix(removedPrefix) && isFolder(all.appending($0)) }
       .map { BundleFolder(all.appending($0)) }
   }
 
@@ -80,7 +80,7 @@ struct BundleFolder: Sendable, Equatable {
   /// Removes what is left of folders that were removed.
   static func removeRest(in state: FilePath) throws {
     let all = all(in: state)
-    guard try FileKind(at: all) == .folder else { return }
+    guard try isFolder(all) else { return }
     for name in try DurableFile.names(in: all) where name.hasPrefix(removedPrefix) {
       removeTree(all.appending(name))
     }
@@ -93,8 +93,40 @@ struct BundleFolder: Sendable, Equatable {
     }
   }
 
+  /// - Throws: `DurabilityError.symbolicLink`: what it leads to may be at work, and nobody would see it.
+  ///   Likewise where the folder of all arrays is no folder.
+  private static func isFolder(_ path: FilePath) throws -> Bool {
+    switch try FileKind(at: path) {
+    case .folder: return true
+    case .symbolicLink: throw DurabilityError.symbolicLink(path)
+    case .regular, .special:
+      // The tasks of followers write beside the arrays.
+      guard path.lastComponent == "cluster" else { return false }
+      throw DurabilityError.failed(call: "open", path: path, .notDirectory)
+    case .none: return false
+    }
+  }
+
   /// What the folder says of its bundles.
   func markers() throws -> BundleMarkers { BundleMarkers(names: try DurableFile.names(in: path)) }
+
+  /// Whether an attempt holds the lease of a bundle, and renews it. What cannot be looked at is held.
+  func isHeld(_ index: Int) -> Bool {
+    (try? Lease.isHeld(at: lock(index), seconds: LeaseTime.seconds)) ?? true
+  }
+
+  /// Nil where it cannot be read: whoever wrote it died.
+  func readStart(_ index: Int, _ attempt: String) -> AttemptStart? {
+    let bytes = try? RegularFile.bytes(of: start(index, attempt), limit: 1 << 16, isPrivate: true)
+    return bytes.flatMap { try? JSONDecoder().decode(AttemptStart.self, from: Data($0)) }
+  }
+
+  /// Attempts at a bundle, by the time of their start: their names say nothing of it.
+  func inOrder(_ attempts: [String], of index: Int) -> [String] {
+    guard attempts.count > 1 else { return attempts }
+    return attempts.map { (time: readStart(index, $0)?.time ?? 0, name: $0) }.sorted { $0 < $1 }
+      .map(\.name)
+  }
 }
 
 /// What the names in an array's folder say.

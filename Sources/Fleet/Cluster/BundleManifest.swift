@@ -11,7 +11,7 @@ import SystemPackage
 ///     line 2 …   one store or unit each, JSON; those of a bundle one after the other
 ///
 /// The header's `bundles` has for each its place, in bytes after the header's line feed, its length in
-/// bytes and its number of lines. A task reads the header and its own lines, and nothing else. Version 1.
+/// bytes and its number of lines. A task reads the header and its own lines, and nothing else. Version 2.
 struct BundleManifest: Sendable {
   struct Header: Codable, Sendable, Equatable {
     var manifest = Self.version
@@ -21,6 +21,8 @@ struct BundleManifest: Sendable {
     var pipeline: String
     /// The state folder.
     var state: String
+    /// ``Pipeline/digest`` of the pipeline's file: a task does nothing by another.
+    var pipelineDigest: String
     /// The run that the results belong to.
     var run: String
     /// ``PipelineRun/settingsDigest()`` of the coordinator.
@@ -45,7 +47,22 @@ struct BundleManifest: Sendable {
     /// ``PipelineRun/requestDigest(_:)`` of the coordinator.
     var request: String?
 
-    static let version = 1
+    /// 2: 1 did not say which content of the pipeline's file it is of.
+    static let version = 2
+
+    /// What is out of its range, where the lines have so many bytes.
+    fileprivate func damage(lineBytes: Int64) -> String? {
+      guard (1...256).contains(workers), (1...Int(Int32.max)).contains(slots),
+        (0...Int(Int32.max)).contains(wave)
+      else { return "its numbers of workers, slots and wave are not those of a run" }
+      for (index, range) in bundles.enumerated() {
+        let end = Int64(range.offset).addingReportingOverflow(Int64(range.bytes))
+        guard range.offset >= 0, (0...BundleManifest.largestBundle).contains(range.bytes),
+          (0...range.bytes).contains(range.lines), !end.overflow, end.partialValue <= lineBytes
+        else { return "bundle \(index) is not in it" }
+      }
+      return nil
+    }
   }
 
   /// The stage of one store that an array performs.
@@ -107,7 +124,10 @@ struct BundleManifest: Sendable {
   /// 4 MiB: a thousand bundles have some 50 KiB.
   private static let longestHeader = 4 << 20
   /// 1 GiB for one bundle.
-  private static let largestBundle = 1 << 30
+  fileprivate static let largestBundle = 1 << 30
+
+  /// 1 PiB.
+  private static let largestStore: Int64 = 1 << 50
 
   /// Writes a manifest. Its bundles are those given.
   static func write(_ bundles: [Bundle], _ header: Header, to path: FilePath) throws {
@@ -159,6 +179,10 @@ struct BundleManifest: Sendable {
       throw ClusterError.badManifest(
         path: path.string, reason: "it has version \(header.manifest) of the format")
     }
+    let size = try file.seek(offset: 0, from: .end)
+    if let damage = header.damage(lineBytes: size - Int64(start)) {
+      throw ClusterError.badManifest(path: path.string, reason: damage)
+    }
   }
 
   /// The lines of a bundle, by its index from 0.
@@ -171,9 +195,6 @@ struct BundleManifest: Sendable {
         reason: "it has no bundle \(index); there are \(header.bundles.count), counted from 0")
     }
     let range = header.bundles[index]
-    guard (0...Self.largestBundle).contains(range.bytes), range.offset >= 0 else {
-      throw ClusterError.badManifest(path: path.string, reason: "bundle \(index) is damaged")
-    }
     let file = try RegularFile.open(path, isPrivate: true)
     defer { try? file.close() }
     var bytes: [UInt8] = []
@@ -196,9 +217,18 @@ struct BundleManifest: Sendable {
         throw ClusterError.badManifest(path: path.string, reason: "")
       }
       if header.units != nil {
-        return .units(try lines.map { try decoder.decode(Unit.self, from: $0).unit })
+        let units = try lines.map { try decoder.decode(Unit.self, from: $0).unit }
+        guard units.allSatisfy((0...Int(Int32.max)).contains) else {
+          throw ClusterError.badManifest(path: path.string, reason: "")
+        }
+        return .units(units)
       }
-      return .stores(try lines.map { try decoder.decode(Store.self, from: $0).found })
+      let stores = try lines.map { try decoder.decode(Store.self, from: $0).found }
+      // Sizes are added up.
+      guard stores.allSatisfy({ (0...Self.largestStore).contains($0.bytes) }) else {
+        throw ClusterError.badManifest(path: path.string, reason: "")
+      }
+      return .stores(stores)
     } catch {
       throw ClusterError.badManifest(path: path.string, reason: "bundle \(index) is damaged")
     }
@@ -218,6 +248,15 @@ package enum ClusterError: Error, Sendable, Equatable {
   case unsafeVolume(folder: String, reason: String)
   /// A bundle ends again and again before it gets anywhere.
   case bundleLost(array: String, index: Int, attempts: Int)
+}
+
+extension ClusterError {
+  /// A manifest with a store that is none of the pipeline's.
+  static func badManifest(path: String, foreign store: FilePath) -> ClusterError {
+    .badManifest(
+      path: path,
+      reason: "\(store) is none of the stores that the pipeline means, and was not opened")
+  }
 }
 
 extension ClusterError: CustomStringConvertible {

@@ -92,11 +92,19 @@ package struct BundleWork: Sendable {
     // It may have been finished while we waited.
     if try FileKind(at: folder.done(index)) != .none { return .done }
     let isWhole: Bool
-    switch try manifest.bundle(index) {
+    let bundle = try manifest.bundle(index)
+    let run = try unchanged(run)
+    switch bundle {
     case .stores(let stores):
-      isWhole = try await migrate(stores, try run(), lease, permit)
+      if let run { try check(stores, StoreReach(run.pipeline)) }
+      isWhole = try await migrate(stores, run, lease, permit)
     case .units(let units):
-      isWhole = try await perform(units, try run())
+      // Where the pipeline has changed, the store's own process finds that out, too.
+      guard let run else {
+        isWhole = true
+        break
+      }
+      isWhole = try await perform(units, run)
     }
     _ = try? DurableFile.removeIfPresent(paceFile, surviving: .processCrash)
     guard try lease.isCurrent else { return .elsewhere }
@@ -107,15 +115,30 @@ package struct BundleWork: Sendable {
     return .done
   }
 
+  /// Nil where the pipeline's file is no longer what the manifest was made of, whatever it is now.
+  private func unchanged(_ run: () throws -> PipelineRun) throws -> PipelineRun? {
+    let digest = manifest.header.pipelineDigest
+    guard try Pipeline.digest(ofFile: FilePath(pipeline)) == digest else { return nil }
+    let run = try run()
+    // It may have been changed since.
+    return run.pipeline.digest == digest ? run : nil
+  }
+
+  private func check(_ stores: [FoundStore], _ reach: StoreReach) throws {
+    guard let foreign = stores.first(where: { !reach.means($0) }) else { return }
+    throw ClusterError.badManifest(path: manifest.path.string, foreign: foreign.path)
+  }
+
   /// 3. The process before ours may be about to end.
   private static let patienceSeconds = 3.0
 }
 
 // Stores.
 extension BundleWork {
+  /// - Parameter run: Nil where the stores are left as they are, since the pipeline's file changed.
   /// - Returns: Whether every store has a result.
   private func migrate(
-    _ stores: [FoundStore], _ run: PipelineRun, _ lease: HeldLease, _ permit: LeaseToken
+    _ stores: [FoundStore], _ run: PipelineRun?, _ lease: HeldLease, _ permit: LeaseToken
   ) async throws -> Bool {
     var known: Set<FilePath> = []
     for earlier in try folder.markers().results[index] ?? [] {
@@ -133,6 +156,15 @@ extension BundleWork {
     if left.isEmpty { return true }
     let books = try BundleBooks(manifest.header, results: folder.results(index, attempt))
     sink.set(books)
+    guard let run else {
+      let now = Date().timeIntervalSince1970
+      for store in left {
+        books.add(
+          MigrationResult(changingUnder: store.path.string),
+          StoreFacts(store: store, started: now, mark: ""))
+      }
+      return known.union(await books.close()).isSuperset(of: stores.map(\.path))
+    }
     try Pace.set(share(run.pipeline.limits.ioBytesPerSecond), in: paceFile)
     let setting = PipelineRun.Setting(
       books: books, hosts: run.hosts(pace: paceFile), lease: lease, permit: permit)
@@ -214,7 +246,13 @@ extension BundleWork {
   ///   store's own process finds out again.
   private func perform(_ units: [Int], _ run: PipelineRun) async throws -> Bool {
     guard let work = manifest.header.units else { return true }
+    let store = FoundStore(path: FilePath(work.store), root: "/", bytes: 0)
     let directory = RunDirectory(FilePath(work.runDirectory))
+    guard directory.path.lexicallyNormalized().starts(with: run.directory(of: store).path) else {
+      throw ClusterError.badManifest(
+        path: manifest.path.string,
+        reason: "\(directory.path) is not the run directory of \(work.store)")
+    }
     let finished = try directory.finished(work.stage)
     let tasks = units.filter { !finished.contains($0) }
       .map { WorkerTask(stage: work.stage, unit: $0) }

@@ -13,6 +13,10 @@ struct ClusterArray: Sendable {
   private var offsets: [String: Int64] = [:]
   /// Stores that have a result, by bundle.
   private var known: [Int: Set<FilePath>] = [:]
+  /// Those of them whose result is final.
+  private var final: [Int: Set<FilePath>] = [:]
+  /// The results of the others: another attempt may take the store up while the bundle is not done.
+  private var pending: [Int: [FilePath: BundleLine]] = [:]
   private var unitCounts: [Int: Int] = [:]
 
   var name: String { folder.name }
@@ -51,6 +55,14 @@ struct ClusterArray: Sendable {
     progress = ArrayProgress(count: bundles.count)
   }
 
+  /// - Throws: ``ClusterError/badManifest(path:reason:)`` for one with stores that are none of the
+  ///   pipeline's.
+  func check(_ reach: StoreReach) throws {
+    for store in stores.joined() where !reach.means(store) {
+      throw ClusterError.badManifest(path: folder.manifest.string, foreign: store.path)
+    }
+  }
+
   /// Reads what is new in the folder.
   ///
   /// - Parameter changing: False for whoever only looks.
@@ -59,7 +71,7 @@ struct ClusterArray: Sendable {
     let markers = try folder.markers()
     var lines: [BundleLine] = []
     for index in header.bundles.indices where !progress.bundles[index].sight.isDone {
-      for attempt in markers.results[index] ?? [] {
+      for attempt in folder.inOrder(markers.results[index] ?? [], of: index) {
         let name = "\(index) \(attempt)"
         while true {
           let offset = offsets[name] ?? 0
@@ -67,11 +79,7 @@ struct ClusterArray: Sendable {
           offsets[name] = end
           for line in new {
             if let result = line.result {
-              // What another attempt has written, too, is the same.
-              guard
-                known[index, default: []].insert(FilePath(result.store)).inserted
-                  || !result.isFinal
-              else { continue }
+              guard isNews(line, result, of: index) else { continue }
             } else if line.unit != nil {
               unitCounts[index, default: 0] += 1
             }
@@ -86,6 +94,7 @@ struct ClusterArray: Sendable {
       sight.starts = markers.started[index]?.count ?? 0
       sight.results = isOfUnits ? unitCounts[index] ?? 0 : known[index]?.count ?? 0
       progress.see(index, sight)
+      if sight.isDone { lines += pending.removeValue(forKey: index)?.values.map { $0 } ?? [] }
       if changing, markers.done.contains(index), !sight.isDone {
         // Nobody would look at its stores again.
         try DurableFile.removeIfPresent(folder.done(index))
@@ -94,13 +103,33 @@ struct ClusterArray: Sendable {
     return lines
   }
 
+  /// A result that is final counts once, and more than any other. One that is not is told when no other
+  /// attempt can have another: when the bundle is done.
+  private mutating func isNews(_ line: BundleLine, _ result: BundleResult, of index: Int) -> Bool {
+    let store = FilePath(result.store)
+    known[index, default: []].insert(store)
+    if result.isFinal {
+      pending[index]?[store] = nil
+      return final[index, default: []].insert(store).inserted
+    }
+    guard final[index]?.contains(store) != true else { return false }
+    if result.end.handedOut != nil { return true }
+    pending[index, default: [:]][store] = line
+    return false
+  }
+
   private func isComplete(_ index: Int) -> Bool {
     isOfUnits || known[index, default: []].isSuperset(of: stores[index].map(\.path))
   }
 
-  /// Whether an attempt holds the lease of a bundle.
-  func isHeld(_ index: Int) -> Bool {
-    (try? FileLock.isHeld(at: folder.lock(index))) ?? true
+  /// Whether an attempt holds the lease of a bundle, and renews it.
+  func isHeld(_ index: Int) -> Bool { folder.isHeld(index) }
+
+  /// Which machine and process began the last attempt at a bundle, for people.
+  func holder(of index: Int) -> String {
+    let attempts = (try? folder.markers().started[index]) ?? []
+    let last = folder.inOrder(attempts, of: index).last.flatMap { folder.readStart(index, $0) }
+    return last.map { "process \($0.process) on \($0.host)" } ?? "an unknown process"
   }
 
   /// Whether an attempt is alive, as far as leases tell.

@@ -41,31 +41,74 @@ package struct ClusterDoctor: Sendable {
   }
 
   private func machines() async throws -> [Doctor.Finding] {
-    let nodes = try await scheduler.nodes()
+    let machines = try await scheduler.machines()
+    let nodes = machines.filter(\.isUsable).map(\.name)
+    let away = machines.filter { !$0.isUsable }.map { "\($0.name) (\($0.state))" }
     guard !nodes.isEmpty else {
       return [
         Doctor.Finding(
-          name: "nodes", value: "none that can be used", isGood: false, advice: "See `sinfo -R`.")
+          name: "nodes", value: (["none that can be used"] + away).joined(separator: ", "),
+          isGood: false, advice: "See `sinfo -R`.")
       ]
     }
     try DurableFile.makeFolder(places.state.absolute)
     let folder = places.state.absolute.appending("doctor-\(getpid())")
     try DurableFile.makeFolder(folder)
-    defer { try? DurableFile.removeTree(folder) }
+    let name = "doctor-\(String(UInt32.random(in: .min ... .max), radix: 16))"
+    var findings: [Doctor.Finding] = []
+    do {
+      findings = try await look(at: nodes, name, in: folder)
+    } catch {
+      await end(name, folder)
+      throw error
+    }
+    await end(name, folder)
+    if !away.isEmpty {
+      // A run does without them.
+      findings.append(
+        Doctor.Finding(
+          name: "nodes that cannot be used", value: away.joined(separator: ", "), isGood: true,
+          advice: "They were not looked at, and a run does without them. See `sinfo -R`"))
+    }
+    return findings
+  }
+
+  /// Leaves nothing, however it ended: jobs that are cancelled may still be writing for a moment.
+  private func end(_ name: String, _ folder: FilePath) async {
+    await scheduler.cancel([name])
+    for _ in 0..<30 {
+      if (try? DurableFile.removeTree(folder)) != nil { return }
+      _ = try? await onOwnThread { usleep(100_000) }
+    }
+  }
+
+  private func look(
+    at nodes: [String], _ name: String, in folder: FilePath
+  ) async throws -> [Doctor.Finding] {
     let lock = try FileLock(acquiring: ClusterProbe.lock(folder))
     let roots = pipeline.stores.roots.compactMap(\.resolved)
-    let name = "doctor-\(String(UInt32.random(in: .min ... .max), radix: 16))"
-    for node in nodes {
-      try await scheduler.submitProbe(folder, roots, node: node, name: name)
+    var asked: [String] = []
+    var refused: [Doctor.Finding] = []
+    for node in nodes where !Task.isCancelled {
+      do {
+        try await scheduler.submitProbe(folder, roots, node: node, name: name)
+        asked.append(node)
+      } catch let error as ClusterError {
+        refused.append(
+          Doctor.Finding(
+            name: "node \(node)", value: "\(error)", isGood: false,
+            advice: "No task can be sent to it. See `scontrol show node \(node)`."))
+      }
     }
-    let (answers, torn) = try await answers(from: nodes, in: folder)
-    await scheduler.cancel([name])
+    guard !asked.isEmpty else { return refused }
+    let (answers, torn) = try await answers(from: asked, in: folder)
     withExtendedLifetime(lock) {}
     let own = try FileMark(ClusterProbe.lock(folder))?.device
-    return Self.findings(
-      answers, missing: nodes.filter { node in !answers.contains { $0.node == node } },
-      torn: torn, device: own, isOffline: pipeline.stores.inUse == .offline,
-      isReplacing: pipeline.commit == .replace, leaseSeconds: LeaseTime.seconds)
+    return refused
+      + Self.findings(
+        answers, missing: asked.filter { node in !answers.contains { $0.node == node } },
+        torn: torn, device: own, isOffline: pipeline.stores.inUse == .offline,
+        isReplacing: pipeline.commit == .replace, leaseSeconds: LeaseTime.seconds)
   }
 
   /// Waits for the machines' answers, and reads meanwhile what they replace.

@@ -25,6 +25,8 @@ struct ClusterWork {
   /// How often the units of a stage of a store were handed out.
   private var handOuts: [String: Int] = [:]
   private(set) var report = ClusterProgress()
+  /// What nobody but their holders can go on with, for people.
+  private(set) var heldByUnknown: [String] = []
   private var lastLook = 0.0
   private var restartsOfFinished = 0
   /// Of the arrays' names.
@@ -43,7 +45,8 @@ struct ClusterWork {
     cutter = BundleCutter(run.pipeline.cluster, slots: limits.slots)
     template = BundleManifest.Header(
       name: "", pipeline: run.pipeline.file.absolute.string, state: run.clusterState.string,
-      run: books.run, settings: books.settings, losses: run.template.losses,
+      pipelineDigest: run.pipeline.digest, run: books.run, settings: books.settings,
+      losses: run.template.losses,
       isStoreOffline: run.template.isStoreOffline, wave: 0, workers: run.clusterWorkers,
       slots: limits.slots, isFresh: run.options.isFresh, tellsEvents: run.tellsEvents, units: nil,
       handsOut: false, bundles: [], request: try run.requestDigest(books.settings))
@@ -297,6 +300,10 @@ extension ClusterWork {
       array.progress.open.compactMap { array.progress.bundles[$0].state }
     }
     report.running = states.count { $0.phase == .running }
+    heldByUnknown = arrays.flatMap { array in
+      array.progress.bundles.indices.filter { array.progress.bundles[$0].isHeldByUnknown }
+        .map { "Bundle \($0) of \(array.name) is held by \(array.holder(of: $0))" }
+    }
     report.stuck = Set(states.filter(\.isStuck).map(\.reason)).sorted()
   }
 }

@@ -115,11 +115,34 @@ extension ClusterSettings {
     return text
   }
 
-  /// What these say is ours to say.
-  private static let ownOptions = [
-    "--array", "-a", "--job-name", "-J", "--parsable", "--requeue", "--no-requeue", "--export",
-    "--open-mode", "--wrap", "--wait", "-W", "--dependency", "-d",
+  /// Options of sbatch that say where and how well a task runs, with a value. Others may keep tasks from
+  /// being submitted, begun or found again; a shortened name or short options together could be any.
+  ///
+  /// Source: sbatch(1).
+  private static let valued: Set<String> = [
+    "account", "acctg-freq", "begin", "cluster-constraint", "comment", "constraint",
+    "core-spec", "cores-per-socket", "deadline", "exclude", "gpu-bind", "gpu-freq", "gpus",
+    "gpus-per-node", "gpus-per-task", "gres", "gres-flags", "hint", "licenses", "mail-type",
+    "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus",
+    "network", "nodelist", "partition", "power", "prefer", "priority", "profile", "qos",
+    "reservation", "sockets-per-node", "switches", "thread-spec", "threads-per-core", "time",
+    "time-min", "tmp", "wckey",
   ]
+  /// Those that need none.
+  private static let bare: Set<String> = ["contiguous", "exclusive", "nice", "oversubscribe"]
+  /// Short forms, whose value follows at once.
+  private static let short: Set<Character> = ["A", "C", "G", "L", "b", "p", "q", "t", "w", "x"]
+
+  private static func isAllowed(_ option: String) -> Bool {
+    guard option.hasPrefix("--") else {
+      return option.count > 2 && short.contains(option.dropFirst().first ?? "-")
+    }
+    let parts = option.dropFirst(2).split(
+      separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts[0])
+    if bare.contains(name) { return parts.count == 1 || !parts[1].isEmpty }
+    return valued.contains(name) && parts.count == 2 && !parts[1].isEmpty
+  }
 
   private static func arguments(_ value: YAMLValue) throws -> [String] {
     guard let list = value.list else {
@@ -130,10 +153,12 @@ extension ClusterSettings {
       guard text.hasPrefix("-"), !text.utf8.contains(0) else {
         throw item.problem("\(text) is not an option. Write it as in --qos=low")
       }
-      let name =
-        text.hasPrefix("--") ? String(text.prefix { $0 != "=" }) : String(text.prefix(2))
-      guard !ownOptions.contains(name) else {
-        throw item.problem("\(name) is set by godwit")
+      guard isAllowed(text) else {
+        let long = valued.map { "--\($0)=" } + bare.map { "--\($0)" }
+        throw item.problem(
+          "\(text) is not an option of sbatch that a pipeline may give. These are, by their full names "
+            + "and with their values: \(long.sorted().joined(separator: " ")) "
+            + short.sorted().map { "-\($0)" }.joined(separator: " "))
       }
       return text
     }

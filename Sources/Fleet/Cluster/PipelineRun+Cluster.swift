@@ -45,15 +45,12 @@ extension PipelineRun {
     guard !folders.isEmpty else { return }
     let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     for folder in folders where try !folder.isPermitted {
-      var array: ClusterArray
       do {
-        array = try ClusterArray(at: folder)
-      } catch is ClusterError {  // any other is of the machine, and the results are still there
-        try setting.lease.requireCurrent()
-        try folder.remove()
-        continue
+        var array = try ClusterArray(at: folder)
+        try await takeLast(&array, found, setting)
+      } catch let error as ClusterError {  // any other is of the machine
+        try await takeLast(of: folder, without: error, found, setting)
       }
-      try await takeLast(&array, found, setting)
     }
   }
 
@@ -84,7 +81,7 @@ extension PipelineRun {
   }
 
   /// Writes down what became of a store on the cluster.
-  private func outcome(
+  func outcome(
     _ line: BundleResult, of store: FoundStore, lane: Int?, _ setting: Setting
   ) async throws -> Outcome {
     let books = setting.books
@@ -192,7 +189,7 @@ extension PipelineRun {
       }
       let isIdle = try await takeNews(&work, &flow, &follow, setting, &summary)
       try work.look(at: Date().timeIntervalSince1970)
-      follow.tellStuck(work.report) { observe(.note($0)) }
+      follow.tellStuck(work.report, held: work.heldByUnknown) { observe(.note($0)) }
       look(&flow, setting, isFirst: false)
       tell(flow, follow.running, held: held, summary, setting, work.report)
       if options.isDetached, held == nil, !work.isEmpty, work.isSubmitted { break }
@@ -209,9 +206,19 @@ extension PipelineRun {
   ) async throws {
     var others: [ClusterArray] = []
     for folder in try BundleFolder.permitted(in: clusterState) {
-      let array = try ClusterArray(at: folder)
+      let array: ClusterArray
+      let isOurs: Bool
+      do {
+        array = try ClusterArray(at: folder)
+        isOurs = work.isSame(array.header)
+        if isOurs { try array.check(StoreReach(pipeline)) }
+      } catch let error as ClusterError {
+        await scheduler.cancel([folder.name])
+        try await takeLast(of: folder, without: error, found, setting)
+        continue
+      }
       let store = array.header.units.flatMap { found[FilePath($0.store)] }
-      if work.isSame(array.header), try isTakenUp(array, found), !array.isOfUnits || store != nil {
+      if isOurs, try isTakenUp(array, found), !array.isOfUnits || store != nil {
         work.adopt(array, store: store)
         observe(.note("Attached to \(array.name), \(array.header.bundles.count) bundles."))
       } else {
@@ -415,7 +422,12 @@ struct ClusterFollowing {
   }
 
   /// Says once why tasks do not begin.
-  mutating func tellStuck(_ report: ClusterProgress, _ say: (String) -> Void) {
+  mutating func tellStuck(_ report: ClusterProgress, held: [String], _ say: (String) -> Void) {
+    for bundle in held where said.insert(bundle).inserted {
+      say(
+        "\(bundle), which the scheduler does not know. It is submitted again when that one ends, or "
+          + "has stood still for \(Int(LeaseTime.seconds)) s.")
+    }
     for reason in report.stuck where said.insert(reason).inserted {
       say(
         "Tasks do not begin: \(reason). This does not pass by itself; see `sinfo -R` and "

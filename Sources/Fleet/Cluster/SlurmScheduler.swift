@@ -33,29 +33,45 @@ struct SlurmScheduler: ArrayScheduler {
     let most = (values["MaxArraySize"] ?? 1_001) - 1
     limits.arrayTasks = max(1, min(settings.arrayMax, ClusterSettings.mostTasks, most))
     // Others use the cluster, too.
-    limits.tasks = max(limits.arrayTasks, (values["MaxJobCount"] ?? 10_000) / 2)
+    limits.tasks = max(1, (values["MaxJobCount"] ?? 10_000) / 2)
+    limits.arrayTasks = min(limits.arrayTasks, limits.tasks)
     return limits
   }
 
   /// Of the machines that may be used.
   private func processors() async throws -> Int {
-    let text = try await output("sinfo", ["-h", "-N", "-o", "%c %T"] + partition)
-    let machines = text.split(separator: "\n").compactMap { line -> Int? in
-      let fields = line.split(separator: " ")
-      guard fields.count == 2, let count = Int(fields[0]) else { return nil }
-      return Self.isUsable(fields[1]) ? count : nil
-    }.sorted(by: >)
+    let machines = try await machines().filter(\.isUsable).map(\.processors).sorted(by: >)
     return machines.prefix(settings.nodes ?? machines.count).reduce(0, +)
   }
 
-  /// The machines that may be used.
-  func nodes() async throws -> [String] {
-    let text = try await output("sinfo", ["-h", "-N", "-o", "%N %T"] + partition)
-    let names = text.split(separator: "\n").compactMap { line -> String? in
-      let fields = line.split(separator: " ")
-      return fields.count == 2 && Self.isUsable(fields[1]) ? String(fields[0]) : nil
+  /// A machine that tasks could be sent to.
+  struct Machine: Sendable, Equatable {
+    var name: String
+    var processors: Int
+    /// Slurm's word, such as `idle` or `down*`.
+    var state: String
+
+    /// Whether it is there, and takes tasks now or later.
+    var isUsable: Bool {
+      ["idle", "mixed", "allocated", "completing"].contains { state.hasPrefix($0) }
+        && !state.hasSuffix("*")
     }
-    return Set(names).sorted()
+  }
+
+  /// The machines of the partition, each once.
+  func machines() async throws -> [Machine] {
+    // A line for each machine and partition; the default one has an asterisk.
+    let text = try await output("sinfo", ["-h", "-N", "-o", "%N|%c|%T|%P"] + partition)
+    let lines = text.split(separator: "\n").map {
+      $0.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+    }.filter { $0.count == 4 }
+    let isNamed = settings.partition != nil || !lines.contains { $0[3].hasSuffix("*") }
+    var machines: [String: Machine] = [:]
+    for line in lines where isNamed || line[3].hasSuffix("*") {
+      guard let count = Int(line[1]) else { continue }
+      machines[line[0]] = Machine(name: line[0], processors: count, state: line[2])
+    }
+    return machines.values.sorted { $0.name < $1.name }
   }
 
   /// Has one machine look at the shared file system.
@@ -68,11 +84,6 @@ struct SlurmScheduler: ArrayScheduler {
     let options = roots.flatMap { ["--root", $0.string] }
     _ = try await submit(
       arguments, [executable, "worker", "--probe", folder.string] + options)
-  }
-
-  private static func isUsable(_ state: Substring) -> Bool {
-    ["idle", "mixed", "allocated", "completing"].contains { state.hasPrefix($0) }
-      && !state.hasSuffix("*")
   }
 
   private var partition: [String] { settings.partition.map { ["--partition=\($0)"] } ?? [] }
@@ -102,7 +113,7 @@ struct SlurmScheduler: ArrayScheduler {
       "--parsable", "--job-name=" + Self.jobName(of: name), "--requeue", "--nodes=1",
       "--ntasks=1",
       // Truncated otherwise when a task is started again; one file, since each costs an inode.
-      "--output=" + log.string, "--open-mode=append", "--chdir=" + folder.string, export,
+      "--output=" + Self.pattern(of: log), "--open-mode=append", "--chdir=" + folder.string, export,
     ]
     arguments += partition
     if let account = settings.account { arguments.append("--account=\(account)") }
@@ -110,6 +121,14 @@ struct SlurmScheduler: ArrayScheduler {
       arguments.append("--time=\(max(1, Int((seconds / 60).rounded(.up))))")
     }
     return arguments + settings.sbatch
+  }
+
+  /// A path as sbatch(1) reads file names: a percent sign begins a symbol, and none is one in a name with a
+  /// backslash.
+  static func pattern(of path: FilePath) -> String {
+    path.string.contains("\\")
+      ? path.string.replacingOccurrences(of: "\\", with: "\\\\")
+      : path.string.replacingOccurrences(of: "%", with: "%%")
   }
 
   /// A fixed environment: that of whoever submits would go along otherwise.
@@ -204,6 +223,19 @@ struct SlurmScheduler: ArrayScheduler {
     }
   }
 
+  /// Variables in which whoever starts us may keep options for Slurm's commands: states that are left out
+  /// of a list, a submission that waits. What these commands do is ours to say.
+  ///
+  /// Source: the sections "INPUT ENVIRONMENT VARIABLES" of sbatch(1), squeue(1), sinfo(1), scancel(1) and
+  /// scontrol(1).
+  private static let optionVariables = ["SBATCH_", "SQUEUE_", "SINFO_", "SCANCEL_", "SCONTROL_"]
+
+  private static var environment: [String: String] {
+    ProcessInfo.processInfo.environment.filter { variable in
+      variable.key != "SLURM_CLUSTERS" && !optionVariables.contains(where: variable.key.hasPrefix)
+    }
+  }
+
   /// Runs a command of Slurm's to its end.
   ///
   /// - Throws: ``ClusterError/scheduler(message:)``, ``ClusterError/unanswered(message:)``: a command
@@ -224,7 +256,8 @@ struct SlurmScheduler: ArrayScheduler {
       ending = try await withTaskCancellationHandler {
         try await onOwnThread {
           try program.run(
-            arguments, input: input, timeoutSeconds: Self.timeoutSeconds, stop: stop)
+            arguments, input: input, environment: Self.environment,
+            timeoutSeconds: Self.timeoutSeconds, stop: stop)
         }
       } onCancel: {
         stop.end()

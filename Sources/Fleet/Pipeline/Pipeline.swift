@@ -26,6 +26,8 @@ package struct Pipeline: Sendable, Equatable {
   }
 
   package var file: FilePath
+  /// SHA-256 of the file's content, in hexadecimal.
+  package var digest = ""
   package var name: String
   package var stores: Stores
   /// Each is a MODEL.

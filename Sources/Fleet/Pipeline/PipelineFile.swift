@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitMapping
 import GodwitPlanning
@@ -95,6 +96,22 @@ extension Pipeline {
     try self.init(bytes: bytes, file: file)
   }
 
+  private static func digest(of bytes: [UInt8]) -> String {
+    Hexadecimal.text(of: SHA256.digest(of: bytes))
+  }
+
+  /// ``digest`` of a file, which need not be one of a pipeline; nil where there is none that could be.
+  ///
+  /// - Throws: `DurabilityError` where the file system fails.
+  static func digest(ofFile file: FilePath) throws -> String? {
+    do {
+      return digest(
+        of: try RegularFile.bytes(of: file, limit: PipelineFile.byteLimit, links: .followed))
+    } catch let error as DurabilityError where !error.isOfMachine {
+      return nil
+    }
+  }
+
   private static func reason(_ error: DurabilityError) -> String {
     switch error {
     case .notRegular(_, let kind): "it is \(kind), not a regular file"
@@ -109,6 +126,7 @@ extension Pipeline {
     do {
       let root = try YAMLValue(bytes: bytes, byteLimit: PipelineFile.byteLimit)
       try self.init(root, file: file)
+      digest = Self.digest(of: bytes)
     } catch let problem as YAMLProblem {
       guard let line = problem.line else {
         throw PipelineError.unreadable(file: file.string, reason: problem.problem)

@@ -136,6 +136,19 @@ struct StoreClone: Sendable {
 extension MigrationResult {
   /// Whether another process kept the store from being migrated.
   var isInUse: Bool {
-    verdict == .pending && reasons.contains { $0.reason == "in-use" || $0.reason == "changed" }
+    verdict == .pending
+      && reasons.contains {
+        $0.reason == "in-use" || ($0.reason == "changed" && $0.message != Self.changedMessage)
+      }
+  }
+
+  private static let changedMessage =
+    "The pipeline's file, a model or a mapping model changed during the run. Run again."
+
+  /// What a run reads is no longer what it began with.
+  init(changingUnder store: String) {
+    self.init(
+      store: store, verdict: .pending, ending: .resumable,
+      reasons: [Reason(reason: "changed", message: Self.changedMessage)])
   }
 }

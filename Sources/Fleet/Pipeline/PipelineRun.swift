@@ -291,7 +291,8 @@ extension PipelineRun {
   ) -> StoreTask {
     StoreTask(
       store: store.path.string, root: store.root.string, bytes: store.bytes, workers: workers,
-      work: work, settings: settings, isFresh: options.isFresh && work == .migrate,
+      work: work, settings: settings, pipeline: pipeline.digest,
+      isFresh: options.isFresh && work == .migrate,
       handsOut: options.handsOut && work == .migrate)
   }
 

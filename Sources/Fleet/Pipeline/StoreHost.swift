@@ -105,15 +105,8 @@ package final class StoreHost: Sendable {
   }
 
   private func result(of task: StoreTask) async -> MigrationResult {
-    guard task.settings == settings else {
-      return MigrationResult(
-        store: task.store, verdict: .pending, ending: .resumable,
-        reasons: [
-          Reason(
-            reason: "changed",
-            message: "The pipeline's file, a model or a mapping model changed during the run. "
-              + "Run again.")
-        ])
+    guard task.settings == settings, task.pipeline == run.pipeline.digest else {
+      return MigrationResult(changingUnder: task.store)
     }
     let store = FoundStore(
       path: FilePath(task.store), root: FilePath(task.root), bytes: task.bytes)

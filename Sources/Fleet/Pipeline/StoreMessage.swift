@@ -63,6 +63,8 @@ struct StoreTask: Codable, Sendable {
   var work = Work.migrate
   /// ``PipelineRun/settingsDigest()`` of the coordinator: both must have read the same files.
   var settings: String
+  /// ``Pipeline/digest`` likewise: it says more than what destinations are made of.
+  var pipeline: String
   /// Where the destination of a snapshot or a sample goes.
   var output: String?
   /// Whether the progress of earlier runs is forgotten.

@@ -7,14 +7,31 @@ import SystemPackage
 /// The ledger remembers stores of roots that the pipeline no longer has.
 struct StoreReach: Sendable {
   private let roots: [FilePath]
+  private let include: [PathPattern]
+  private let exclude: [PathPattern]
 
   /// A root that is away counts under its name.
   init(_ pipeline: Pipeline) {
+    (include, exclude) = (pipeline.stores.include, pipeline.stores.exclude)
     roots = pipeline.stores.roots.map { root in
       if let resolved = root.resolved { return resolved }
       let here = FilePath(FileManager.default.currentDirectoryPath)
       let whole = root.isAbsolute ? root : here.pushing(root)
       return whole.lexicallyNormalized().resolvingFolders
+    }
+  }
+
+  /// Whether a search of the pipeline could have found a store, as far as names tell.
+  func means(_ store: FoundStore) -> Bool {
+    let names = store.path.components.dropFirst(store.root.components.count).map(\.string)
+    guard roots.contains(store.root), store.path.starts(with: store.root),
+      store.path.lexicallyNormalized() == store.path,
+      include.contains(where: { $0.matches(names.joined(separator: "/")) })
+    else { return false }
+    // One of a folder excludes what is in it.
+    return !names.indices.contains { last in
+      let path = names[...last].joined(separator: "/")
+      return exclude.contains { $0.matches(path, meetsHidden: true) }
     }
   }
 
