@@ -70,6 +70,14 @@ import Testing
     ),
     ("{ book: $source.amount }", "unknown-property: Trade.book is a relationship"),
     (
+      "{ totalCost: 'FUNCTION($source, \"valueForKey:\", \"a b.c😀\")' }",
+      "unknown-key: the source entity Trade has no property a b.c😀"
+    ),
+    (
+      "{ totalCost: 'FUNCTION($source, \"valueForKey:\", $source.note)' }",
+      "unknown-key: valueForKey: needs a key that the expression spells, which says what is read"
+    ),
+    (
       "{ totalCost: $sorce.amount }",
       "unknown-variable: there is no variable $sorce. Did you mean $source?"
     ),

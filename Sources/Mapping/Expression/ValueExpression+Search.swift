@@ -86,7 +86,7 @@ extension ValueExpression {
       for argument in arguments {
         argument.collectKeys(&keys)
         if selector.hasPrefix("valueForKey"), case .constant(.string(let path)) = argument {
-          keys.formUnion(path.keyPathParts)
+          keys.formUnion(path.keyPathParts + [path])
         }
       }
     case .call(_, let arguments), .aggregate(let arguments):
