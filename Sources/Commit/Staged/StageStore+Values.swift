@@ -35,7 +35,7 @@ extension StageStore {
     case .attribute(let column):
       return try value(of: column, object, key)
     case .composite(_, let leaves):
-      var tree = StageElements()
+      var tree = CompositeElements()
       for (path, column) in leaves {
         tree.set(path[...], to: try value(of: column, object, key))
       }
@@ -201,25 +201,6 @@ extension StageStore {
     }
     guard connection.changes > 0 else { throw missing(object, key) }
     try note(object)
-  }
-}
-
-/// Elements of a composite attribute on their way into dictionaries.
-private struct StageElements {
-  private var values: [String: ExpressionValue] = [:]
-  private var inner: [String: StageElements] = [:]
-
-  mutating func set(_ path: ArraySlice<String>, to value: ExpressionValue) {
-    guard let name = path.first else { return }
-    if path.count == 1 {
-      values[name] = value
-    } else {
-      inner[name, default: StageElements()].set(path.dropFirst(), to: value)
-    }
-  }
-
-  var dictionary: ExpressionValue {
-    .dictionary(values.merging(inner.mapValues(\.dictionary)) { value, _ in value })
   }
 }
 

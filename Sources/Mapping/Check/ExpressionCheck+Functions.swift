@@ -175,6 +175,10 @@ extension ExpressionCheck {
   /// Source: `core-data-migration.md` §4.4.
   mutating func call(_ name: String, _ arguments: [ValueExpression]) -> ExpressionType {
     let types = arguments.map { type(of: $0) }
+    if name != "noindex:", types.contains(where: \.isComposite) {
+      find(.typeMismatch, .error, "\(name) takes no composite. Give it one of its elements")
+      return .unknown
+    }
     switch name {
     case "now", "godwit.date": return .value(.date)
     case "uppercase:", "lowercase:", "canonical:", "godwit.string", "godwit.dateString",

@@ -209,12 +209,6 @@ struct MappedAttributes {
       copyColumns.append(attribute.column)
       copyAttributes.append(attribute)
     }
-    for declared in context.source.hierarchy.properties(of: source) {
-      guard let composite = declared.property.attribute, composite.type == .composite else {
-        continue
-      }
-      copyColumns += context.source.leafColumns(of: composite.name, in: source).map(\.column)
-    }
   }
 
   mutating func build(_ table: EntityTable) {
@@ -253,18 +247,39 @@ struct MappedAttributes {
           expression: expression.description,
           order: mapping.properties.attributes.firstIndex { $0.name == name } ?? 0))
       return .null
-    case .leaf(_, let composite, let path):
-      guard let key = expression(of: composite)?.plainSourceKey else { return .null }
-      let type = context.destination.leafColumns(of: composite, in: destination)
-        .first { $0.path == path }?.type
-      guard
-        let leaf = context.source.leafColumns(of: key, in: source)
-          .first(where: { $0.path == path && $0.type == type }),
-        let found = copyColumns.firstIndex(of: leaf.column)
-      else { return .null }
-      return .source(found)
+    case .leaf(_, let composite, let path): return element(path, of: composite, place)
     case .toOne, .targetEntity, .order, .owner: return .null
     }
+  }
+
+  /// An element of a composite attribute has what the same element of the expression's value has.
+  private mutating func element(_ path: [String], of composite: String, _ place: Int)
+    -> AttributeProgram
+  {
+    guard let expression = expression(of: composite), expression != .constant(.null),
+      let type = context.destination.leafColumns(of: composite, in: destination)
+        .first(where: { $0.path == path })?.type
+    else { return .null }
+    var keys = path.map(KeyPathElement.key)
+    var base = expression
+    if let key = expression.plainSourceKey {
+      // What becomes of elements that have no successor is counted as a loss.
+      guard
+        let old = context.source.leafColumns(of: key, in: source).first(where: { $0.path == path }),
+        let found = copyColumns.firstIndex(of: old.column)
+      else { return .null }
+      if old.type.keepsValues(as: type) { return .source(found) }
+      guard old.type.convertsElement(to: type) else { return .null }
+      (base, keys) = (.variable("source"), [.key(key)] + keys)
+    } else if case .keyPath(let start, let first) = expression {
+      (base, keys) = (start, first + keys)
+    }
+    expressions.append(
+      AttributeExpression(
+        property: ([composite] + path).joined(separator: "."), place: place, type: type,
+        isExternal: false, expression: ValueExpression.keyPath(base: base, keys: keys).description,
+        order: mapping.properties.attributes.firstIndex { $0.name == composite } ?? 0))
+    return .null
   }
 
   private func expression(of property: String) -> ValueExpression? {
@@ -291,19 +306,43 @@ struct MappedAttributes {
 }
 
 extension PlanContext {
-  /// The stored attributes of a source entity, without composites, that its table really has.
+  /// The stored attributes of a source entity that its table really has. Elements of composite
+  /// attributes stand here by their key paths.
   func attributes(ofSource entity: EntityName) -> [SourceAttribute] {
     let present =
       isOfStore
       ? source.table(of: entity).map { Set(store.columns(of: $0.name).map(\.name)) } ?? [] : nil
-    return source.hierarchy.properties(of: entity).compactMap { declared in
-      guard declared.property.isStored, let attribute = declared.property.attribute,
-        attribute.type != .composite, let column = source.column(of: attribute.name, in: entity),
-        present?.contains(column) ?? true
-      else { return nil }
-      return SourceAttribute(
-        name: attribute.name, type: attribute.type, column: column,
-        isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage)
+    var found: [SourceAttribute] = []
+    for declared in source.hierarchy.properties(of: entity) {
+      guard declared.property.isStored, let attribute = declared.property.attribute else {
+        continue
+      }
+      if attribute.type == .composite {
+        found += source.leafColumns(of: attribute.name, in: entity).map { leaf in
+          SourceAttribute(
+            name: ([attribute.name] + leaf.path).joined(separator: "."), type: leaf.type,
+            column: leaf.column, isExternal: false)
+        }
+      } else if let column = source.column(of: attribute.name, in: entity) {
+        found.append(
+          SourceAttribute(
+            name: attribute.name, type: attribute.type, column: column,
+            isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage))
+      }
+    }
+    return found.filter { present?.contains($0.column) ?? true }
+  }
+}
+
+extension AttributeType {
+  /// True when an element of a composite that has another type in the destination gets the number, as an
+  /// attribute would. Anything else has no successor.
+  func convertsElement(to other: AttributeType) -> Bool { isNumeric && other.isNumeric }
+
+  private var isNumeric: Bool {
+    switch self {
+    case .integer16, .integer32, .integer64, .decimal, .double, .float, .boolean: true
+    default: false
     }
   }
 }

@@ -79,7 +79,8 @@ package struct EntityMappingPlan: Codable, Sendable, Equatable {
   package var fills: [RelationshipFill]
 }
 
-/// An attribute of the source as it lies in a row that is read.
+/// An attribute of the source as it lies in a row that is read. An element of a composite attribute has
+/// its key path for a name.
 package struct SourceAttribute: Codable, Sendable, Equatable {
   package var name: String
   package var type: AttributeType
@@ -213,7 +214,7 @@ package struct SourceEntityAccess: Codable, Sendable, Equatable {
   package var number: Int64
   package var table: String
   package var attributes: [SourceAttribute]
-  /// Properties that the model has and the store does not hold: their value is nil.
+  /// Attributes and relationships that the model has and the store does not hold: their value is nil.
   package var unstored: [String]
   package var relationships: [SourceRelationship]
 }

@@ -139,7 +139,11 @@ final class PolicyLinkEngine: PolicyEngine {
       let attribute = kind.plan.attributes[number]
       return try copied.value(of: object, kind, attribute, stored)
     }
-    guard kind.relationships[key] != nil else { return nil }
+    guard kind.relationships[key] != nil else {
+      return try kind.composites.value(of: key) {
+        try copied.value(of: object, kind, kind.plan.attributes[$0], stored)
+      }
+    }
     throw PolicyError.notNow(
       "relationships of objects that other shards made are known in performCustomValidation only")
   }
