@@ -48,6 +48,7 @@ struct MappedBuilder {
     var links = MappedLinks(context: context, members: members, tables: tables)
     links.build(&mapped.mappings)
     mapped.groups = links.groups
+    notes += links.notes
     joinTables = links.joinTables
     if hasPolicies {
       mapped.destinationEntities = links.destinationEntities()

@@ -172,6 +172,13 @@ package struct RelationshipGroup: Codable, Sendable, Equatable {
   package var isMirror = false
   /// True when its pairs are counted: then all of them must be here, and what is set to nil.
   package var isCounted = false
+  /// True when both sides of a relationship that is not one-to-one are set, and not to the same:
+  /// the pairs are then set one after the other, too. Nil else, so that such plans keep their
+  /// fingerprint.
+  package var isSequential: Bool?
+
+  /// True when all pairs must be here, as what is set to nil or to nothing, and nobody else speaks.
+  package var isDecisive: Bool { isOneToOne || isSequential == true }
 }
 
 /// A column that a ``RelationshipGroup`` sets, as the objects of one mapping have it. Places are

@@ -134,8 +134,8 @@ extension MappedLinks {
           RelationshipFill(
             group: group, keyPlace: key, entityPlace: description.entityPlace,
             orderPlace: place(context.destination.orderColumn(of: name, in: plan.entity)),
-            keepsOwn: false, yieldsToOwn: !groups[group].isOneToOne,
-            isDecided: groups[group].isOneToOne))
+            keepsOwn: false, yieldsToOwn: !groups[group].isDecisive,
+            isDecided: groups[group].isDecisive))
       }
     }
     plan.relationships.append(description)

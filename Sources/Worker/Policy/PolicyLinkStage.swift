@@ -194,7 +194,7 @@ final class PolicyLinkEngine: PolicyEngine {
   ) throws {
     try Edge.emit(
       targets, relationship.emissions, isToMany: relationship.isToMany, key: object.primaryKey,
-      number: kind.plan.number, context.plan.mapped?.groups ?? []
+      number: kind.plan.number, context.plan.mapped?.groups ?? [], isAdded: true
     ) { group, edge in foreign.append((group, edge)) }
   }
 
