@@ -141,7 +141,7 @@ extension LossCounter {
 
   /// What is to be asked about a column, if the models leave it open that something is lost.
   private func question(
-    about value: StoreLayout.ValueColumn, of attribute: AttributeDescription,
+    about value: ValueColumn, of attribute: AttributeDescription,
     _ path: [AttributeDescription]?
   ) -> (LossScan.Question, Loss.Kind, (Int64) -> String)? {
     guard let path else {
@@ -154,7 +154,7 @@ extension LossCounter {
     }
     if !value.path.isEmpty {
       let isKept = path.allSatisfy { step in
-        step.leaves.contains { $0.path == value.path && $0.type == value.type }
+        step.leaves.contains { $0.path == value.path && $0.element.type == value.type }
       }
       guard !isKept else { return nil }
       return (
@@ -338,26 +338,6 @@ extension Loss {
   static func list(_ items: [String]) -> String {
     guard items.count > 1, let last = items.last else { return items.first ?? "" }
     return items.dropLast().joined(separator: ", ") + " and " + last
-  }
-}
-
-extension StoreLayout {
-  /// A column that holds a value of an attribute; `path` is empty but for composites.
-  struct ValueColumn {
-    var path: [String]
-    var type: AttributeType
-    var column: String
-  }
-
-  func valueColumns(of attribute: AttributeDescription, in entity: EntityName) -> [ValueColumn] {
-    guard attribute.type != .composite else {
-      return leafColumns(of: attribute.name, in: entity).map {
-        ValueColumn(path: $0.path, type: $0.type, column: $0.column)
-      }
-    }
-    return column(of: attribute.name, in: entity).map {
-      [ValueColumn(path: [], type: attribute.type, column: $0)]
-    } ?? []
   }
 }
 

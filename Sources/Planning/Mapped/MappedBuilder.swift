@@ -164,21 +164,26 @@ struct MappedBuilder {
 }
 
 extension MappedBuilder {
-  /// Source attributes whose external files an earlier mapping may give to its own objects.
+  /// Source columns whose external files an earlier mapping may give to its own objects.
   private func files(takenBefore index: Int, from source: EntityName) -> Set<String> {
-    var keys: Set<String> = []
+    var columns: Set<String> = []
     for member in members[..<index] where member.mapping.sourceEntity == source {
       guard let destination = member.mapping.destinationEntity else { continue }
       for row in member.mapping.properties.attributes {
-        if let key = row.expression?.plainSourceKey,
-          context.destination.hierarchy.property(row.name, of: destination)?.property.attribute?
-            .allowsExternalBinaryDataStorage == true
-        {
-          keys.insert(key)
+        guard let key = row.expression?.plainSourceKey,
+          let was = context.source.hierarchy.property(key, of: source)?.property.attribute,
+          let new = context.destination.hierarchy.property(row.name, of: destination)?
+            .property.attribute
+        else { continue }
+        let outside = context.destination.valueColumns(of: new, in: destination)
+          .filter(\.attribute.isExternal).map(\.path)
+        for value in context.source.valueColumns(of: was, in: source)
+        where value.attribute.isExternal && outside.contains(value.path) {
+          columns.insert(value.column)
         }
       }
     }
-    return keys
+    return columns
   }
 }
 
@@ -191,7 +196,7 @@ struct MappedAttributes {
   let mapping: EntityMapping
   let source: EntityName
   let destination: EntityName
-  /// Source attributes whose files belong to another value already.
+  /// Source columns whose files belong to another value already.
   var takenOver: Set<String> = []
   private(set) var copyColumns: [String] = []
   private(set) var copyAttributes: [SourceAttribute] = []
@@ -243,26 +248,25 @@ struct MappedAttributes {
       }
       guard let expression = expression(of: name) else {
         return new.derivationExpression == nil
-          ? new.defaultValue.map(AttributeProgram.constant) ?? .null : .null
+          ? new.storedDefault.map(AttributeProgram.constant) ?? .null : .null
       }
       if let moved = moved(expression, to: new) { return moved }
       expressions.append(
         AttributeExpression(
           property: name, place: place, type: new.type,
-          isExternal: new.type == .binary && new.allowsExternalBinaryDataStorage,
+          isExternal: new.isExternal,
           expression: expression.description,
           order: mapping.properties.attributes.firstIndex { $0.name == name } ?? 0))
       return .null
     case .leaf(_, let composite, let path):
       guard let key = expression(of: composite)?.plainSourceKey else { return .null }
-      let type = context.destination.leafColumns(of: composite, in: destination)
-        .first { $0.path == path }?.type
       guard
+        let new = context.destination.leafColumns(of: composite, in: destination)
+          .first(where: { $0.path == path })?.attribute,
         let leaf = context.source.leafColumns(of: key, in: source)
-          .first(where: { $0.path == path && $0.type == type }),
-        let found = copyColumns.firstIndex(of: leaf.column)
+          .first(where: { $0.path == path && $0.type == new.type })
       else { return .null }
-      return .source(found)
+      return moved(leaf, to: new) ?? .null
     case .toOne, .targetEntity, .order, .owner: return .null
     }
   }
@@ -272,21 +276,24 @@ struct MappedAttributes {
   }
 
   /// The value of a source attribute as it is, where the destination's type holds it unchanged.
+  /// A composite's elements have columns of their own.
   private mutating func moved(_ expression: ValueExpression, to new: AttributeDescription)
     -> AttributeProgram?
   {
     guard let key = expression.plainSourceKey,
       let was = context.source.hierarchy.property(key, of: source)?.property.attribute,
-      let column = context.source.column(of: key, in: source),
-      let place = copyColumns.firstIndex(of: column), was.type.keepsValues(as: new.type)
+      was.type != .composite, was.type.keepsValues(as: new.type)
     else { return nil }
-    guard new.type == .binary,
-      was.allowsExternalBinaryDataStorage || new.allowsExternalBinaryDataStorage
-    else { return .source(place) }
-    if was.allowsExternalBinaryDataStorage == new.allowsExternalBinaryDataStorage {
-      return takenOver.insert(key).inserted ? .source(place) : .refiled(place)
-    }
-    return new.allowsExternalBinaryDataStorage ? .markedInline(place) : .unmarked(place)
+    return context.source.valueColumns(of: was, in: source).first.flatMap { moved($0, to: new) }
+  }
+
+  private mutating func moved(_ was: ValueColumn, to new: AttributeDescription)
+    -> AttributeProgram?
+  {
+    guard let place = copyColumns.firstIndex(of: was.column) else { return nil }
+    if let changed = was.attribute.changedStorage(as: new, at: place) { return changed }
+    let isTaken = was.attribute.isExternal && !takenOver.insert(was.column).inserted
+    return isTaken ? .refiled(place) : .source(place)
   }
 }
 
@@ -303,7 +310,7 @@ extension PlanContext {
       else { return nil }
       return SourceAttribute(
         name: attribute.name, type: attribute.type, column: column,
-        isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage)
+        isExternal: attribute.isExternal)
     }
   }
 }
