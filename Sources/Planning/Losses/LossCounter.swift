@@ -142,7 +142,7 @@ extension LossCounter {
 
   /// What is to be asked about a column, if the models leave it open that something is lost.
   private func question(
-    about value: StoreLayout.ValueColumn, of attribute: AttributeDescription,
+    about value: ValueColumn, of attribute: AttributeDescription,
     in entity: EntityName, _ path: [AttributeDescription]?
   ) -> (LossScan.Question, Loss.Kind, (Int64) -> String)? {
     let isRead =
@@ -159,7 +159,7 @@ extension LossCounter {
     var types = path.map(\.type)
     if !value.path.isEmpty {
       if successors.names(element: value.path) { return nil }
-      types = path.compactMap { step in step.leaves.first { $0.path == value.path }?.type }
+      types = path.compactMap { step in step.leaves.first { $0.path == value.path }?.element.type }
     }
     let isKept = types.allSatisfy { type in
       value.path.isEmpty || type == value.type
@@ -347,26 +347,6 @@ extension Loss {
   static func list(_ items: [String]) -> String {
     guard items.count > 1, let last = items.last else { return items.first ?? "" }
     return items.dropLast().joined(separator: ", ") + " and " + last
-  }
-}
-
-extension StoreLayout {
-  /// A column that holds a value of an attribute; `path` is empty but for composites.
-  struct ValueColumn {
-    var path: [String]
-    var type: AttributeType
-    var column: String
-  }
-
-  func valueColumns(of attribute: AttributeDescription, in entity: EntityName) -> [ValueColumn] {
-    guard attribute.type != .composite else {
-      return leafColumns(of: attribute.name, in: entity).map {
-        ValueColumn(path: $0.path, type: $0.type, column: $0.column)
-      }
-    }
-    return column(of: attribute.name, in: entity).map {
-      [ValueColumn(path: [], type: attribute.type, column: $0)]
-    } ?? []
   }
 }
 

@@ -52,7 +52,7 @@ struct DestinationAccessPlanner {
           DestinationAccess.Attribute(
             name: attribute.name, type: attribute.type,
             place: column.flatMap(columns.firstIndex(of:)),
-            isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage,
+            isExternal: attribute.isExternal,
             initial: attribute.defaultValue, order: set.firstIndex(of: attribute.name)))
       case .relationship(let relationship):
         access.relationships[relationship.name] = relationship.isToMany
