@@ -166,7 +166,7 @@ private final class PlacePolicy: EntityMigrationPolicy {
     let plan = try Self.fixture(place("spot"), attribute("text")).plan(
       Self.visits("attributes: \(rows == "{ text: none }" ? "{}" : rows)"))
     #expect(
-      plan.losses?.filter { $0.entity == "Visit" }
+      plan.losses.filter { $0.entity == "Visit" }
         .map { "\($0.property ?? "-") \($0.count)" }.sorted() == expected)
   }
 
