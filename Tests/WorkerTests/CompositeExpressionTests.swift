@@ -157,17 +157,17 @@ private final class PlacePolicy: EntityMigrationPolicy {
   /// Rows of the mapping, and the losses of visits.
   @Test(arguments: [
     ("{ text: $source.place.street }", ["place.number 2", "place.point.x 1"]),
-    ("{ text: godwit.string($source.place.point.x) }", ["place.street 2", "place.number 2"]),
+    ("{ text: godwit.string($source.place.point.x) }", ["place.number 2", "place.street 2"]),
     ("{ text: $source.place.street, spot: $source.place }", []),
     ("{ spot: 'TERNARY(1 == 1, $source.place, nil)' }", []),
-    ("{ text: none }", ["place.street 2", "place.number 2", "place.point.x 1"]),
+    ("{ text: none }", ["place.number 2", "place.point.x 1", "place.street 2"]),
   ])
   func `lose the elements that no expression reads`(rows: String, expected: [String]) throws {
     let plan = try Self.fixture(place("spot"), attribute("text")).plan(
       Self.visits("attributes: \(rows == "{ text: none }" ? "{}" : rows)"))
     #expect(
-      plan.losses?.filter { $0.entity == "Visit" }
-        .map { "\($0.property ?? "-") \($0.count)" } == expected)
+      plan.losses.filter { $0.entity == "Visit" }
+        .map { "\($0.property ?? "-") \($0.count)" }.sorted() == expected)
   }
 
   @Test func `are read by policies`() throws {
