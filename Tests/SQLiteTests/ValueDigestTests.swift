@@ -16,7 +16,7 @@ import Testing
     let store = try Connection(path: ":memory:", mode: .create)
     try store.execute("CREATE TABLE t (f FLOAT)")
     let insert = try store.prepare("INSERT INTO t VALUES (?1)")
-    try insert.bind(1, .real(real))
+    try insert.bind(1, SQLiteValue.real(real))
     try insert.run()
     let found: RawValue =
       switch try store.rows("SELECT f FROM t").first?.first {
