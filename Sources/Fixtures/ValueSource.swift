@@ -56,7 +56,7 @@ struct ValueSource: Sendable {
     bytes =
       attribute.type == .binary
       ? options.binaryBytes : shortest...max(shortest, min(longest, 1 << 16))
-    allowsExternal = attribute.allowsExternalBinaryDataStorage
+    allowsExternal = attribute.isExternal
     externalThreshold = allowsExternal ? threshold(options.externalFraction) : 0
     externalBytes = options.externalBytes
     // A rule that is not understood is kept by leaving the value out, or by the default.

@@ -138,6 +138,7 @@ package enum RetryPolicy {
     case let error as PlanError:
       var judgement = Judgement(.badInput, "plan", "\(error)", code: error.code)
       if !error.reasons.isEmpty { judgement.reasons = error.reasons }
+      if error.liesInTheStore { judgement.verdict = .refused }
       return judgement
     case let error as StoreError:
       return judgement(of: error)
@@ -146,8 +147,10 @@ package enum RetryPolicy {
     case let error as StagedMigrationError: return judgement(of: error)
     case let error as StageHandlerError: return judgement(of: error)
     case let error as MappingError:
-      var judgement = Judgement(.badInput, "mapping", "\(error)", code: error.code)
+      var judgement = Judgement(.badInput, "mapping", "\(error)", code: error.code ?? 134_110)
+      judgement.verdict = .refused
       if case .noneMatches(let mismatches) = error {
+        judgement.verdict = .failed
         judgement.reasons = mismatches.map {
           Reason(
             reason: "mapping-mismatch", entity: $0.entity.rawValue, property: $0.property,

@@ -109,7 +109,8 @@ enum PropertyAspects {
   private static func text(of elements: [AttributeDescription]?) -> String? {
     elements?.map { element in
       let inner = text(of: element.compositeElements).map { "(\($0))" } ?? ""
-      return "\(element.name): \(element.type.xmlName)\(inner)"
+      let storage = element.isExternal ? " (external storage)" : ""
+      return "\(element.name): \(element.type.xmlName)\(storage)\(inner)"
     }.joined(separator: ", ")
   }
 

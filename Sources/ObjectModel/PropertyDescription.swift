@@ -210,6 +210,19 @@ public struct AttributeDescription: Sendable, Equatable {
   public var name: String { traits.name }
 }
 
+extension AttributeDescription {
+  /// True when values begin with a storage marker: binary data that may lie in files beside the store.
+  ///
+  /// Of other types the permission says nothing. Source: `core-data-sqlite-format.md` §5.1.
+  package var isExternal: Bool { type == .binary && allowsExternalBinaryDataStorage }
+
+  /// The default value as a row holds it: with the marker that says that the bytes are in the row.
+  package var storedDefault: StoredDefault? {
+    guard isExternal, case .blob(let bytes)? = defaultValue else { return defaultValue }
+    return .blob([1] + bytes)
+  }
+}
+
 /// A rule of the model editor's validation pane. Not part of schema or version hash.
 /// Source: `core-data-models.md` §2 (attributes) and §4 ("Validation from the editor").
 public enum ValidationRule: Sendable, Equatable {

@@ -68,7 +68,7 @@ struct DefaultCheck {
         var found: (String, String)?
         program.destinationRules.check(row, key: 0) { number, failure, _ in
           let rule = program.destinationRules.rules[number]
-          guard Int(rule.place) == place, rule.check != .external else { return }
+          guard Int(rule.place) == place else { return }
           found = (rule.property, rule.describe(failure).1)
         }
         if let found { return found }

@@ -29,6 +29,14 @@ extension PlanError {
     }
   }
 
+  /// Whether it is the store that forbids a migration, and not what the command was given.
+  package var liesInTheStore: Bool {
+    switch self {
+    case .missingSourceModel, .noDestination, .ambiguousMapping: false
+    case .ambiguousConfiguration, .damaged, .unsupported: true
+    }
+  }
+
   package var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing

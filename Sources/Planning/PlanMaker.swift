@@ -173,7 +173,10 @@ struct PlanMaker {
     }
     return try context.store.foreignTables().map { table in
       if table.isVirtual {
-        throw unsupported("the virtual table \(table.name) cannot be carried faithfully")
+        throw unsupported(
+          "the virtual table \(table.name) cannot be carried faithfully: what its rows are only its "
+            + "module knows. Drop it in a copy of the store, migrate that, and have the application "
+            + "make it again")
       }
       let own = context.store.schemaObjects.first { object in
         (object.kind == .table || object.kind == .index && object.sql != nil)
@@ -187,27 +190,39 @@ struct PlanMaker {
       }
       let plan = ForeignTablePlan(
         name: table.name, sql: table.sql, columns: table.columns,
-        expressions: table.columns.map { expression($0, in: table.name) },
+        expressions: try table.columns.map { try expression($0, in: table.name) },
         rowIDName: table.rowIDName)
       return (plan, table.indexes)
     }
   }
 
   /// Entity numbers in history and CloudKit tables follow the destination's numbering. The number
-  /// of an entity without successor becomes 0, which no entity has.
+  /// of an entity without successor becomes 0, which no entity has; in CloudKit tables, where number
+  /// and key together may have to be unique, one below 0 that the table does not have either.
   /// Source: `core-data-sqlite-format.md` §10, §11.
-  private func expression(_ column: String, in table: String) -> String {
+  private func expression(_ column: String, in table: String) throws -> String {
     let isHistory = table == "ACHANGE" && column == "ZENTITY"
     let isCloudKit =
       table.hasPrefix("ANSCK") && ["ZENTITY", "ZENTITYID"].contains(column)
     guard isHistory || isCloudKit else { return quoted(column) }
+    let lowest = isCloudKit ? try lowestNumber(column, in: table) : 0
     let numbers = context.source.hierarchy.order.compactMap { name -> String? in
-      let next = context.successor[name].map(context.destinationNumber) ?? 0
       let number = context.sourceNumber(name)
+      let next =
+        context.successor[name].map(context.destinationNumber)
+        ?? (isCloudKit ? lowest - number : 0)
       return next == number ? nil : "WHEN \(number) THEN \(next)"
     }
     guard !numbers.isEmpty else { return quoted(column) }
     return "CASE \(quoted(column)) \(numbers.joined(separator: " ")) ELSE \(quoted(column)) END"
+  }
+
+  private func lowestNumber(_ column: String, in table: String) throws -> Int64 {
+    let found = try context.store.connection.rows(
+      "SELECT min(\(quoted(column))) FROM \(quoted(table)) WHERE \(quoted(column)) < 0")
+    // So low a number is nobody's work: there it is 0, and the rest as it would be.
+    guard case .integer(let low)? = found.first?.first, low > -1 << 62 else { return 0 }
+    return low
   }
 
   func extent(ofForeign table: ForeignTablePlan) throws -> (

@@ -113,19 +113,20 @@ struct TableBuilder {
       guard let was, let match,
         let column = context.source.column(of: match.property.name, in: source),
         let place = copyColumns.firstIndex(of: column)
-      else { return new.defaultValue.map(AttributeProgram.constant) ?? .null }
+      else { return new.storedDefault.map(AttributeProgram.constant) ?? .null }
       return matched(new, was, place)
     case .leaf(_, let composite, let path):
       guard let match = context.inference.correspondence(of: composite, in: destination) else {
         return .null
       }
       let leaves = context.source.leafColumns(of: match.property.name, in: source)
-      let type = context.destination.leafColumns(of: composite, in: destination)
-        .first { $0.path == path }?.type
-      guard let leaf = leaves.first(where: { $0.path == path && $0.type == type }),
+      guard
+        let new = context.destination.leafColumns(of: composite, in: destination)
+          .first(where: { $0.path == path })?.attribute,
+        let leaf = leaves.first(where: { $0.path == path && $0.type == new.type }),
         let place = copyColumns.firstIndex(of: leaf.column)
       else { return .null }
-      return .source(place)
+      return leaf.attribute.changedStorage(as: new, at: place) ?? .source(place)
     case .toOne, .targetEntity, .order, .owner:
       return .null
     }
@@ -135,12 +136,8 @@ struct TableBuilder {
   private func matched(_ new: AttributeDescription, _ was: AttributeDescription, _ place: Int)
     -> AttributeProgram
   {
-    let fill = !new.traits.isOptional && was.traits.isOptional ? new.defaultValue : nil
-    if new.type == .binary, was.type == .binary,
-      new.allowsExternalBinaryDataStorage != was.allowsExternalBinaryDataStorage
-    {
-      return new.allowsExternalBinaryDataStorage ? .markedInline(place) : .unmarked(place)
-    }
+    let fill = !new.traits.isOptional && was.traits.isOptional ? new.storedDefault : nil
+    if let changed = was.changedStorage(as: new, at: place) { return changed }
     if new.type != was.type, !was.type.keepsValues(as: new.type) {
       return .converted(place, new.type, fill)
     }
@@ -286,6 +283,14 @@ struct TableBuilder {
           ? nil
           : "SELECT count(*) FROM (\(pairs.kept { "\($0.target) = ?1 AND \($0.owner) < ?2" }))"))
     return pairQueries.count - 1
+  }
+}
+
+extension AttributeDescription {
+  /// What becomes of binary data where only one of two versions keeps it in files beside the store.
+  func changedStorage(as new: AttributeDescription, at place: Int) -> AttributeProgram? {
+    guard type == .binary, new.type == .binary, isExternal != new.isExternal else { return nil }
+    return new.isExternal ? .markedInline(place) : .unmarked(place)
   }
 }
 

@@ -26,11 +26,8 @@ struct ExternalFiles {
     var used: Set<String> = []
     for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
       guard let table = binding.table(of: entity) else { continue }
-      for declared in binding.hierarchy.properties(of: entity) {
-        guard let attribute = declared.property.attribute, declared.property.isStored,
-          attribute.type == .binary, attribute.allowsExternalBinaryDataStorage,
-          let column = binding.column(of: attribute.name, in: entity)
-        else { continue }
+      for (property, column) in binding.layout.externalColumns(of: entity)
+      where binding.has(column, in: table.name) {
         var missing: [Int64] = []
         let statement = try connection.prepare(
           """
@@ -51,7 +48,7 @@ struct ExternalFiles {
         }
         guard !missing.isEmpty else { continue }
         try clear(
-          KeyRanges(missing), entity, attribute.name, names == nil ? nil : (table.name, column),
+          KeyRanges(missing), entity, property, names == nil ? nil : (table.name, column),
           connection, mender)
       }
     }

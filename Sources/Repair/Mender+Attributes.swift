@@ -12,7 +12,7 @@ extension Mender {
       if rule.kind != .required { try restore(rule, found, table) }
       let keys = try keys(rule)
       guard !keys.isEmpty else { continue }
-      let (value, words) = replacement(of: found.attribute, entity, isLeaf: found.isLeaf)
+      let (value, words) = replacement(of: found, entity)
       try connection.execute(
         "UPDATE \(quoted(table.name)) SET \(quoted(found.column)) = \(value) "
           + "WHERE Z_PK IN (\(selection(rule)))")
@@ -28,7 +28,7 @@ extension Mender {
     of property: String, _ entity: EntityName, _ keys: KeyRanges, _ table: String, _ column: String
   ) throws {
     guard let found = self.column(property, of: entity) else { return }
-    let (value, words) = replacement(of: found.attribute, entity, isLeaf: false)
+    let (value, words) = replacement(of: found, entity)
     let statement = try connection.prepare(
       "UPDATE \(quoted(table)) SET \(quoted(column)) = \(value) WHERE Z_PK = ?1")
     for range in keys.ranges {
@@ -43,29 +43,17 @@ extension Mender {
         "refers to an external data file that is missing; now it is \(words)"))
   }
 
-  private struct Found {
-    var column: String
-    var attribute: AttributeDescription
-    var isLeaf = false
-  }
-
   /// The column of an attribute, or of an element of a composite, `composite.element`.
-  private func column(_ property: String, of entity: EntityName) -> Found? {
-    if let attribute = hierarchy.property(property, of: entity)?.property.attribute,
-      let column = binding.column(of: property, in: entity)
-    {
-      return Found(column: column, attribute: attribute)
-    }
+  private func column(_ property: String, of entity: EntityName) -> ValueColumn? {
     for declared in hierarchy.properties(of: entity) {
-      guard let attribute = declared.property.attribute, attribute.type == .composite else {
-        continue
+      guard let attribute = declared.property.attribute else { continue }
+      let found = binding.layout.valueColumns(of: attribute, in: entity).first {
+        ([attribute.name] + $0.path).joined(separator: ".") == property
       }
-      for leaf in binding.layout.leafColumns(of: attribute.name, in: entity)
-      where ([attribute.name] + leaf.path).joined(separator: ".") == property {
-        return Found(
-          column: leaf.column,
-          attribute: AttributeDescription(traits: PropertyTraits(name: property), type: leaf.type),
-          isLeaf: true)
+      if let found,
+        binding.table(of: entity).map({ binding.has(found.column, in: $0.name) }) == true
+      {
+        return found
       }
     }
     return nil
@@ -75,7 +63,7 @@ extension Mender {
 
   /// Takes values back whose record says another type by a single wrong bit: texts that say blob,
   /// blobs that say text, and a wrong marker of external storage.
-  private func restore(_ rule: RowRule, _ found: Found, _ table: EntityTable) throws {
+  private func restore(_ rule: RowRule, _ found: ValueColumn, _ table: EntityTable) throws {
     let (name, column) = (quoted(table.name), quoted(found.column))
     var keys: [Int64] = []
     if rule.kind == .external {
@@ -134,12 +122,14 @@ extension Mender {
 
   /// What takes the place of a lost value, as SQL and in words.
   private func replacement(
-    of attribute: AttributeDescription, _ entity: EntityName, isLeaf: Bool
+    of found: ValueColumn, _ entity: EntityName
   ) -> (sql: String, words: String) {
-    if isLeaf || attribute.traits.isOptional || attribute.derivationExpression != nil {
+    let attribute = found.attribute
+    // A composite may be absent, and its elements with it.
+    if !found.path.isEmpty || attribute.traits.isOptional || attribute.derivationExpression != nil {
       return ("NULL", "absent")
     }
-    if let value = attribute.defaultValue, let sql = Self.literal(value, attribute) {
+    if let value = attribute.storedDefault, let sql = Self.literal(value) {
       return (sql, "the default value")
     }
     // Distinct where they have to be.
@@ -155,15 +145,13 @@ extension Mender {
       case .string: isUnique ? "'repaired ' || Z_PK" : "''"
       case .uri: isUnique ? "'x-repaired:' || Z_PK" : "''"
       case .uuid: "CAST(substr(printf('%016d', Z_PK), -16) AS BLOB)"
-      case .binary: attribute.allowsExternalBinaryDataStorage ? "x'01'" : "x''"
+      case .binary: attribute.isExternal ? "x'01'" : "x''"
       case .transformable, .objectID, .undefined, .composite: "x''"
       }
     return (sql, "a placeholder, since it is required and has no default value")
   }
 
-  private static func literal(
-    _ value: StoredDefault, _ attribute: AttributeDescription
-  ) -> String? {
+  private static func literal(_ value: StoredDefault) -> String? {
     switch value {
     case .integer(let number): return String(number)
     case .real(let number): return number.isFinite ? "\(number)" : nil
@@ -172,8 +160,7 @@ extension Mender {
         + text.split(separator: "'", omittingEmptySubsequences: false)
         .joined(separator: "''") + "'"
     case .blob(let bytes):
-      let isExternal = attribute.type == .binary && attribute.allowsExternalBinaryDataStorage
-      let digits = ((isExternal ? [1] : []) + bytes).map { byte in
+      let digits = bytes.map { byte in
         (byte < 16 ? "0" : "") + String(byte, radix: 16)
       }
       return "x'\(digits.joined())'"

@@ -13,13 +13,18 @@ extension RowHash {
 }
 
 extension RowSetDigest {
-  /// Takes in one row by its values. A real that is not a number counts as NULL, as SQLite keeps it.
+  /// Takes in one row by its values, as SQLite keeps them: a real that is not a number as NULL, and
+  /// a zero without a sign.
   @inlinable
   public mutating func add(_ values: UnsafePointer<RawValue>, count: Int) {
     var hash = RowHash(length: count)
     for place in 0..<count {
       let value = values[place]
-      hash.add(value.kind == .real && value.real.isNaN ? .null : value)
+      if value.kind == .real, !(value.real < 0 || value.real > 0) {
+        hash.add(value.real.isNaN ? .null : .real(0))
+      } else {
+        hash.add(value)
+      }
     }
     add(hash)
   }

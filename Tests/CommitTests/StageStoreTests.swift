@@ -23,6 +23,9 @@ private func shop() throws -> StageFixture {
         elements: [
           AttributeDescription(traits: PropertyTraits(name: "city"), type: .string),
           AttributeDescription(traits: PropertyTraits(name: "height"), type: .double),
+          AttributeDescription(
+            traits: PropertyTraits(name: "view"), type: .binary,
+            allowsExternalBinaryDataStorage: true),
         ]),
     ], uniquenessConstraints: [["name"]])
   let special = EntityDescription(
@@ -111,7 +114,7 @@ extension StageContext {
       try store.first.setValue(540, forKey: "place.height")
       #expect(
         try store.first.value(forKey: "place")
-          == .dictionary(["city": .string("Bern"), "height": .real(540)]))
+          == .dictionary(["city": .string("Bern"), "height": .real(540), "view": .null]))
       try store.first.setValue(.dictionary(["city": .string("Thun")]), forKey: "place")
       #expect(try store.first.value(String.self, forKey: "place.city") == "Thun")
       #expect(try store.first.value(forKey: "place.height") == .null)
@@ -125,24 +128,31 @@ extension StageContext {
     }
   }
 
-  @Test func `keeps a large value in a file, and lets one go that nothing refers to`() throws {
+  @Test(arguments: [("photo", "ZPHOTO"), ("place.view", "ZVIEW")])
+  func `keeps a large value in a file, and lets one go that nothing refers to`(
+    key: String, column: String
+  ) throws {
     let shop = try shop()
     let large = [UInt8](repeating: 7, count: 100_001)
     try shop.run { store in
-      try store.first.setValue(.data(large), forKey: "photo")
-      #expect(try store.first.value(forKey: "photo") == .data(large))
+      try store.first.setValue(.data(large), forKey: key)
+      #expect(try store.first.value(forKey: key) == .data(large))
     }
     let folder = StoreFiles(shop.path).externalDataFolder
     let names = files(below: folder)
     #expect(names.count == 1)
     #expect(
-      try shop.rows("SELECT ZPHOTO FROM ZITEM WHERE Z_PK = 1")
+      try shop.rows("SELECT \(column) FROM ZITEM WHERE Z_PK = 1")
         == [[.blob([2] + Array((names.first ?? "").utf8) + [0])]])
     // The same again changes nothing; a small value lets the file go.
     #expect(
-      try shop.run { try $0.first.setValue(.data(large), forKey: "photo") }.obsolete == [])
+      try shop.run { try $0.first.setValue(.data(large), forKey: key) }.obsolete == [])
     #expect(files(below: folder) == names)
-    #expect(try shop.run { try $0.first.setValue(.null, forKey: "photo") }.obsolete == names)
+    #expect(try shop.run { try $0.first.setValue(.null, forKey: key) }.obsolete == names)
+    #expect(files(below: folder) == [])
+    // So does its object.
+    try shop.run { try $0.first.setValue(.data(large), forKey: key) }
+    #expect(try shop.run { try $0.delete($0.first) }.obsolete == names)
     #expect(files(below: folder) == [])
   }
 

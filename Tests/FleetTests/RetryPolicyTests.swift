@@ -104,6 +104,30 @@ import Testing
     #expect(judgement.ending == ending)
   }
 
+  /// As the table of verdicts has it: what lies in the rows, the store or the mapping model is refused.
+  @Test(arguments: [
+    (StoreDamage(findings: []) as any Error, MigrationResult.Verdict.refused, 134_150),
+    (PlanError.damaged(store: "/a", []), .refused, 134_150),
+    (PlanError.unsupported(store: "/a", what: "a virtual table"), .refused, 134_110),
+    (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
+    (SQLiteError.failed(code: 11, message: "malformed", statement: ""), .refused, 134_150),
+    (failed(.damaged), .refused, nil), (failed(.refused), .refused, nil),
+    (DurabilityError.symbolicLink("/a"), .refused, nil),
+    (MappingError.unreadable(file: "/a", reason: "it is empty"), .refused, 134_110),
+    (MappingError.severalMatch(["/a", "/b"]), .refused, 134_110),
+    (MappingError.noneMatches([]), .failed, 134_140),
+    (PlanError.noDestination(models: []), .failed, nil),
+    (ModelError.duplicateEntity("Recipe"), .failed, nil),
+    (DurabilityError.failed(call: "fsync", path: "/a", .ioError), .failed, nil),
+  ])
+  func `tells what lies in the store from what does not`(
+    error: any Error, verdict: MigrationResult.Verdict, code: Int?
+  ) {
+    let judgement = RetryPolicy.judgement(of: error)
+    #expect(judgement.verdict == verdict)
+    #expect(judgement.code == code)
+  }
+
   @Test func `names the relationship that a value does not fit`() {
     let error = StageError.wrongTarget(
       entity: "Recipe", primaryKey: 4, relationship: "type", found: "an Ingredient")

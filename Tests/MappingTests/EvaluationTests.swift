@@ -141,6 +141,12 @@ private func holds(_ text: String) throws -> Bool {
     ("$source.name + 1", .wrongKind(found: "a text", needed: "a number")),
     ("$source.born + 1", .wrongKind(found: "a date", needed: "a number")),
     ("$source.name.@count", .wrongKind(found: "a text", needed: "a collection")),
+    (
+      "FUNCTION($source, 'valueForKey:', $source.name)",
+      .unknownKey(
+        owner: "the source entity Person", key: "Anna")
+    ),
+    (ask(ManagerSelector.instancesForMapping, "$source.name, $source"), .unknownMapping("Anna")),
     ("$source.pets[7]", .badIndex), ("$destination.x", .unknownVariable("destination")),
     ("CAST($source.age, 'NSFoo')", .unknownCast("NSFoo")),
     ("FUNCTION($source.name, 'explode')", .unknownSelector(owner: "a text", selector: "explode")),

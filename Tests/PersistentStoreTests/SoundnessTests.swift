@@ -104,7 +104,7 @@ import Testing
 
 @Suite struct `Row rules` {
   private func failures(
-    _ property: PropertyDescription, _ value: SQLiteValue
+    _ property: PropertyDescription, _ value: SQLiteValue, named name: String = "x"
   ) throws -> [StoreFinding.Kind] {
     let hierarchy = try EntityHierarchy(EntityDescription(name: "A", properties: [property]))
     let rules = RowRules(of: "A", in: StoreLayout(hierarchy), columns: ["ZOTHER", "ZX"])
@@ -120,7 +120,7 @@ import Testing
       rules.check(start, key: 42, into: &failures)
     }
     let findings = failures.findings(rules)
-    #expect(findings.allSatisfy { $0.examples == [42] && $0.property == "x" })
+    #expect(findings.allSatisfy { $0.examples == [42] && $0.property == name })
     return findings.map(\.kind)
   }
 
@@ -171,6 +171,27 @@ import Testing
     #expect(try failures(required, value) == expected)
     let optional = PropertyDescription.attribute("x", type, isExternal: type == .binary)
     #expect(try failures(optional, value) == expected.filter { $0 != .required })
+  }
+
+  // Elements are never required: the composite may be absent.
+  @Test(
+    arguments: [
+      (.null, []), (.blob([1, 9]), []), (.blob([9]), [.external]), (.blob([]), [.external]),
+      (.blob([2] + fileName + [0]), []), (.blob([2] + fileName), [.external]),
+      (.text("x"), [.type]),
+    ] as [(SQLiteValue, [StoreFinding.Kind])])
+  func `judge an element of a composite like an attribute`(
+    value: SQLiteValue, expected: [StoreFinding.Kind]
+  ) throws {
+    var element = AttributeDescription(
+      traits: PropertyTraits(name: "x", isOptional: false), type: .binary,
+      allowsExternalBinaryDataStorage: true)
+    for name in ["inner", "outer"] {
+      element = AttributeDescription(
+        traits: PropertyTraits(name: name, isOptional: false), type: .composite,
+        compositeElements: [element])
+    }
+    #expect(try failures(.attribute(element), value, named: "outer.inner.x") == expected)
   }
 
   @Test func `let a derived attribute be NULL`() throws {

@@ -253,6 +253,32 @@ import Testing
     #expect(report.lost.contains { $0.subject == .externalData && $0.names == [orphan] })
   }
 
+  @Test func `keeps the files of composites' elements, and loses one that is missing`() throws {
+    var form = AttributeDescription(
+      traits: PropertyTraits(name: "data"), type: .binary, allowsExternalBinaryDataStorage: true)
+    for name in ["inner", "form"] {
+      form = AttributeDescription(
+        traits: PropertyTraits(name: name), type: .composite, compositeElements: [form])
+    }
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(name: "Photo", properties: [.attribute(form)])
+    ])
+    let patient = try Patient(of: model, rows: 5) {
+      $0.externalFraction = 1
+      $0.nullFraction = 0
+    }
+    let names = try FileManager.default.contentsOfDirectory(atPath: patient.externalFolder).sorted()
+    #expect(names.count == 5)
+    try FileManager.default.removeItem(atPath: patient.externalFolder + "/" + names[0])
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.keptExternalFiles == 4)
+    #expect(report.lost.map(\.subject) == [.value])
+    #expect(report.lost.first?.property == "form.inner.data" && report.lost.first?.count == 1)
+    #expect(
+      try patient.read("SELECT count(ZDATA) FROM ZPHOTO", of: patient.output) == [[.integer(4)]])
+  }
+
   @Test func `is never written over another file`() throws {
     let patient = try Patient(rows: 3)
     let bytes = patient.bytes

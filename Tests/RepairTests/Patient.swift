@@ -22,14 +22,22 @@ final class Patient {
     "ZAUTHOR", "ZCATEGORY", "ZCOOKBOOK", "ZIMAGE", "ZINGREDIENT", "ZRECIPE", "ZSTEP", "ZTAG",
   ]
 
-  init(
+  convenience init(
     rows: Int = 40, seed: UInt64 = 7, version: FixtureModels.Recipes = .two,
     _ change: (inout StoreOptions) -> Void = { _ in }
+  ) throws {
+    try self.init(of: try version.model(), rows: rows, seed: seed, change)
+  }
+
+  /// A store of another model.
+  init(
+    of model: ManagedObjectModel, rows: Int, seed: UInt64 = 7,
+    _ change: (inout StoreOptions) -> Void
   ) throws {
     folder = FileManager.default.temporaryDirectory
       .appendingPathComponent("godwit-repair-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    model = try version.model()
+    self.model = model
     var options = StoreOptions(seed: seed, rows: rows)
     change(&options)
     try StoreGenerator(model, options: options).write(to: store)

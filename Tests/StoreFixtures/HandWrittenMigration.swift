@@ -86,7 +86,12 @@ package struct HandWrittenMigration {
     case .leaf(let declaring, let composite, let path):
       guard after.isKind(entity, of: declaring) else { return "NULL" }
       let leaves = source.leafColumns(of: composite, in: old)
-      return leaves.first { $0.path == path }.map { name($0.column) } ?? "NULL"
+      guard let leaf = leaves.first(where: { $0.path == path }) else { return "NULL" }
+      let new = destination.leafColumns(of: composite, in: entity).first { $0.path == path }
+      guard leaf.attribute.isExternal == new?.attribute.isExternal else {
+        throw FixtureError.notExpressible("\(entity).\(composite) changes its storage")
+      }
+      return name(leaf.column)
     case .toOne(let declaring, let property):
       guard after.isKind(entity, of: declaring) else { return "NULL" }
       return try toOne(property, of: entity, old)?.column ?? "NULL"

@@ -217,4 +217,35 @@ import Testing
     #expect(reasons.map(\.reason) == ["required-without-default"])
     #expect(reasons.first?.property == "b")
   }
+
+  @Test func `tells CloudKit's rows apart, also where their entities have no successor`() throws {
+    let thing = { (name: EntityName) in entity(name, attribute("a")) }
+    let fixture = try MigrationFixture(
+      from: [thing("A"), thing("B"), thing("C")], to: [thing("C")],
+      rows: """
+        CREATE TABLE ANSCKTHING (Z_PK INTEGER PRIMARY KEY, ZENTITYID INTEGER, ZENTITYPK INTEGER);
+        CREATE UNIQUE INDEX ANSCKTHING_U ON ANSCKTHING (ZENTITYID, ZENTITYPK);
+        INSERT INTO ANSCKTHING VALUES (1, 1, 1), (2, 2, 1), (3, 3, 1), (4, -2, 1), (5, NULL, 1);
+        CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY INTEGER);
+        INSERT INTO ACHANGE VALUES (1, 1), (2, 2), (3, 3);
+        """)
+    let store = try fixture.migrate()
+    #expect(
+      try store.table("SELECT * FROM ANSCKTHING") == [
+        "1 -3 1", "2 -4 1", "3 1 1", "4 -2 1", "5 - 1",
+      ])
+    #expect(try store.table("SELECT ZENTITY FROM ACHANGE") == ["0", "0", "1"])
+  }
+
+  @Test func `says what to do about a virtual table of an application`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))],
+      rows: "CREATE VIRTUAL TABLE places USING rtree(id, low, high)")
+    #expect {
+      _ = try fixture.outcome()
+    } throws: {
+      let message = "\($0)"
+      return message.contains("virtual table places") && message.contains("Drop it in a copy")
+    }
+  }
 }

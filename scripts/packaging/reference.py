@@ -178,6 +178,10 @@ def mapping_file(schema, shown):
                 "`attributes` and `relationships` name destination properties. What stands for one is an expression,",
                 "or a map:", "")
     yield from key_table(schema["$defs"]["rows"]["additionalProperties"]["anyOf"][1], schema, shown)
+    yield from ("", "A relationship has two sides, and an assignment to one sets the other one, too. Where both have an",
+                "expression, which `automatic` is as well, they are set one entity mapping after the other, and the",
+                "last one stands: write `default` for the side that is to follow. References that are taken away are",
+                "counted in `losses`, and the plan notes which sides contradict each other.")
 
 
 def field_table(name, path, meanings):

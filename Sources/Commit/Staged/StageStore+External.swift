@@ -87,16 +87,11 @@ extension StageStore {
       .compactMap { $0[0].text }.filter(ExternalDataFolder.isSound)
   }
 
-  /// Every column of an attribute that allows external storage.
+  /// Every column whose values begin with a storage marker.
   private var externalColumns: [(table: String, column: String)] {
     layout.tables.flatMap { table in
-      table.columns.compactMap { column -> (table: String, column: String)? in
-        guard case .attribute(let entity, let name) = column.role,
-          model.property(name, of: entity)?.property.attribute?.allowsExternalBinaryDataStorage
-            == true
-        else { return nil }
-        return (table.name, column.name)
-      }
+      Set(table.entities.flatMap { layout.externalColumns(of: $0).map(\.column) }).sorted()
+        .map { (table.name, $0) }
     }
   }
 }

@@ -60,27 +60,17 @@ extension StageStore {
   /// Columns that do not begin with NULL, in the order of their names.
   func defaults(of entity: EntityName) -> [(column: String, value: SQLiteValue)] {
     var found: [(column: String, value: SQLiteValue)] = []
-    func add(_ attribute: AttributeDescription, _ column: String) {
-      switch attribute.defaultValue {
-      case .integer(let value): found.append((column, .integer(value)))
-      case .real(let value): found.append((column, .real(value)))
-      case .text(let value): found.append((column, .text(value)))
-      case .blob(let bytes):
-        // 0x01 says that the bytes are in the row. §5.1.
-        let marker: [UInt8] = attribute.allowsExternalBinaryDataStorage ? [1] : []
-        found.append((column, .blob(marker + bytes)))
-      case nil: break
-      }
-    }
     for declared in model.properties(of: entity) where declared.property.isStored {
       guard let attribute = declared.property.attribute, attribute.derivationExpression == nil
       else { continue }
-      if attribute.type == .composite {
-        for leaf in layout.leafColumns(of: attribute.name, in: entity) {
-          if let element = attribute.element(at: leaf.path[...]) { add(element, leaf.column) }
+      for value in layout.valueColumns(of: attribute, in: entity) {
+        switch value.attribute.storedDefault {
+        case .integer(let number): found.append((value.column, .integer(number)))
+        case .real(let number): found.append((value.column, .real(number)))
+        case .text(let text): found.append((value.column, .text(text)))
+        case .blob(let bytes): found.append((value.column, .blob(bytes)))
+        case nil: break
         }
-      } else if let column = layout.column(of: attribute.name, in: entity) {
-        add(attribute, column)
       }
     }
     return found
@@ -173,11 +163,15 @@ extension StageStore {
   }
 
   func dropFiles(of object: ObjectReference) throws {
-    for declared in model.properties(of: object.entity) where declared.property.isStored {
-      guard declared.property.attribute?.allowsExternalBinaryDataStorage == true,
-        case .attribute(let column) = try place(of: declared.property.name, in: object.entity)
-      else { continue }
-      try drop(try stored(column, object, declared.property.name))
+    let properties =
+      externalProperties[object.entity]
+      ?? layout.externalColumns(of: object.entity).map(\.property)
+    externalProperties[object.entity] = properties
+    for property in properties {
+      guard case .attribute(let column) = try place(of: property, in: object.entity) else {
+        continue
+      }
+      try drop(try stored(column, object, property))
     }
   }
 }

@@ -35,7 +35,7 @@ extension StageStore {
     case .attribute(let column):
       return try value(of: column, object, key)
     case .composite(_, let leaves):
-      var tree = StageElements()
+      var tree = CompositeElements()
       for (path, column) in leaves {
         tree.set(path[...], to: try value(of: column, object, key))
       }
@@ -91,10 +91,8 @@ extension StageStore {
       throw refused(entity, key, "there is no such stored property")
     }
     if attribute.type == .composite {
-      let leaves = layout.leafColumns(of: attribute.name, in: entity).compactMap { leaf in
-        attribute.element(at: leaf.path[...]).map {
-          (path: leaf.path, column: StageColumn($0, table: table, column: leaf.column))
-        }
+      let leaves = layout.leafColumns(of: attribute.name, in: entity).map {
+        (path: $0.path, column: StageColumn($0.attribute, table: table, column: $0.column))
       }
       if path.count == 1 { return .composite(attribute, leaves) }
       let below = Array(path.dropFirst())
@@ -133,7 +131,7 @@ extension StageStore {
     of place: StageColumn, _ object: ObjectReference, _ key: String
   ) throws -> ExpressionValue {
     var stored = try self.stored(place, object, key)
-    if place.description.allowsExternalBinaryDataStorage, let bytes = stored.blob {
+    if place.description.isExternal, let bytes = stored.blob {
       stored = .blob(try content(bytes, object, key))
     }
     do {
@@ -177,7 +175,7 @@ extension StageStore {
     guard var column = assigned.stored(as: attribute.type), column.number?.isFinite != false else {
       throw refused(object.entity, key, "the value is not one of \(attribute.type.xmlName)")
     }
-    if attribute.allowsExternalBinaryDataStorage {
+    if attribute.isExternal {
       try drop(try stored(place, object, key))
       if let bytes = column.blob { column = .blob(try externalForm(bytes, object, key)) }
     }
@@ -201,25 +199,6 @@ extension StageStore {
     }
     guard connection.changes > 0 else { throw missing(object, key) }
     try note(object)
-  }
-}
-
-/// Elements of a composite attribute on their way into dictionaries.
-private struct StageElements {
-  private var values: [String: ExpressionValue] = [:]
-  private var inner: [String: StageElements] = [:]
-
-  mutating func set(_ path: ArraySlice<String>, to value: ExpressionValue) {
-    guard let name = path.first else { return }
-    if path.count == 1 {
-      values[name] = value
-    } else {
-      inner[name, default: StageElements()].set(path.dropFirst(), to: value)
-    }
-  }
-
-  var dictionary: ExpressionValue {
-    .dictionary(values.merging(inner.mapValues(\.dictionary)) { value, _ in value })
   }
 }
 

@@ -37,6 +37,8 @@ package final class StageStore: StageStoreAccess {
   let settings: Settings
   /// How properties are reached, each found once.
   var places: [EntityName: [String: StagePlace]] = [:]
+  /// The properties of each entity whose values may lie in files, elements of composites too.
+  var externalProperties: [EntityName: [String]] = [:]
   /// Root entity → the highest key given out.
   var highestKeys: [EntityName: Int64] = [:]
   /// Table → the first of them.

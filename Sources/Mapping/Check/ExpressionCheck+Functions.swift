@@ -19,11 +19,16 @@ extension ExpressionCheck {
       missingSelector(key.keyPathParts.first { !$0.isEmpty } ?? key)
       return .unknown
     }
-    if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:",
-      case .constant(.string(let path))? = arguments.first,
-      let keyed = try? ValueExpression(parsing: "$source." + path),
-      case .keyPath(_, let keys) = keyed
-    {
+    if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:" {
+      guard case .constant(.string(let text))? = arguments.first else {
+        if case .object = type {
+          find(
+            .unknownKey, .error,
+            "\(selector) needs a key that the expression spells, which says what is read")
+        }
+        return .unknown
+      }
+      let keys = selector == ManagerSelector.valueForKey ? [.key(text)] : text.keyPathElements
       return follow(keys[...], from: type)
     }
     switch type {
@@ -170,6 +175,10 @@ extension ExpressionCheck {
   /// Source: `core-data-migration.md` §4.4.
   mutating func call(_ name: String, _ arguments: [ValueExpression]) -> ExpressionType {
     let types = arguments.map { type(of: $0) }
+    if name != "noindex:", types.contains(where: \.isComposite) {
+      find(.typeMismatch, .error, "\(name) takes no composite. Give it one of its elements")
+      return .unknown
+    }
     switch name {
     case "now", "godwit.date": return .value(.date)
     case "uppercase:", "lowercase:", "canonical:", "godwit.string", "godwit.dateString",

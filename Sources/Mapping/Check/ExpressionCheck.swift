@@ -13,9 +13,11 @@ struct ExpressionCheck {
   let property: String?
   private(set) var findings: [MappingFinding] = []
   /// The text of the whole expression, to say where in it something stands.
-  private(set) var text = ""
+  var text = ""
   /// Whether the expression is what an automatic row comes to: the property of the same name.
-  private var isAutomatic = false
+  var isAutomatic = false
+  /// Whether a row may be evaluated at all: a destination property that is not stored never is.
+  var isEvaluated = true
   /// `SELF`, where there is one.
   private var evaluated: ExpressionType?
   private var variables: [String: ExpressionType] = [:]
@@ -100,89 +102,6 @@ extension ExpressionCheck {
       (evaluated, variables) = outer
     } catch {
       find(.badPredicate, .error, "the fetch's predicate cannot be read: \(error)")
-    }
-  }
-}
-
-// MARK: - Assignment
-
-extension ExpressionCheck {
-  mutating func checkAssignment(of value: ValueExpression, to property: PropertyDescription) {
-    text = value.description
-    let found = type(of: value)
-    isAutomatic = value == .sourceKeyPath(property.name)
-    switch property {
-    case .attribute(let attribute): checkAttribute(attribute, found)
-    case .relationship(let relationship): checkRelationship(relationship, found)
-    case .fetchedProperty:
-      find(.typeMismatch, .error, "a fetched property cannot be set")
-    }
-  }
-
-  /// No text becomes a number by itself, no number a date.
-  /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
-  private mutating func checkAttribute(
-    _ attribute: AttributeDescription, _ found: ExpressionType
-  ) {
-    switch found {
-    case .value(let kind):
-      // What is not stored is not evaluated.
-      guard kind != .unknown, !attribute.traits.isTransient, attribute.type != .objectID,
-        !kind.isAssignable(to: attribute.type)
-      else { return }
-      let wanted = ValueKind(attribute)
-      // Without a value in any row it does no harm, and what is automatic nobody has written.
-      find(
-        .typeMismatch, isAutomatic ? .warning : .error,
-        "\(kind.description) is not converted to \(wanted.description) automatically. Convert it, for "
-          + "instance with \(converter(from: kind, to: wanted))")
-    case .object, .someDestinationObjects:
-      find(.typeMismatch, .error, "an object cannot be the value of an attribute")
-    case .collection:
-      find(.typeMismatch, .error, "a collection cannot be the value of an attribute")
-    case .helper(let name):
-      find(.typeMismatch, .error, "$\(name) cannot be the value of an attribute")
-    case .null:
-      if !attribute.traits.isOptional {
-        find(.typeMismatch, .error, "NULL cannot be the value of a required attribute")
-      }
-    case .unknown: break
-    }
-  }
-
-  private func converter(from old: ValueKind, to new: ValueKind) -> String {
-    switch (old, new) {
-    case (_, .string): "godwit.string(…) or godwit.dateString(…, format)"
-    case (.string, .number): "godwit.integer(…) or godwit.double(…)"
-    case (.date, .number): "godwit.seconds(…)"
-    case (_, .date): "godwit.date(…)"
-    case (_, .uuid): "godwit.uuid(…)"
-    case (_, .url): "godwit.url(…)"
-    case (_, .data): "godwit.data(…, encoding)"
-    default: "CAST"
-    }
-  }
-
-  private mutating func checkRelationship(
-    _ relationship: RelationshipDescription, _ found: ExpressionType
-  ) {
-    var object = found
-    while case .collection(let member) = object { object = member }
-    switch object {
-    case .object(.source, _):
-      find(
-        .typeMismatch, .error,
-        "source objects cannot be put into the destination. Use FUNCTION($manager, "
-          + "\"\(ManagerSelector.instancesForMapping)\", mapping, objects)")
-    case .object(.destination, let entity):
-      let wanted = relationship.destinationEntity
-      guard !destination.isKind(entity, of: wanted), !destination.isKind(wanted, of: entity) else {
-        return
-      }
-      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
-    case .value, .helper:
-      find(.typeMismatch, .error, "a relationship takes objects, and this is a value")
-    case .someDestinationObjects, .null, .unknown, .collection: break
     }
   }
 }
@@ -295,8 +214,14 @@ extension ExpressionCheck {
     switch predicate {
     case .constant: break
     case .comparison(let comparison):
-      _ = type(of: comparison.left)
-      _ = type(of: comparison.right)
+      let sides = [type(of: comparison.left), type(of: comparison.right)]
+      guard sides.contains(where: \.isComposite) else { return }
+      for case .value(let kind) in sides
+      where kind != .unknown && !ExpressionType.value(kind).isComposite {
+        find(
+          .typeMismatch, .error,
+          "a composite is never equal to \(kind.description). Compare one of its elements")
+      }
     case .and(let parts), .or(let parts): for part in parts { check(part) }
     case .not(let inner): check(inner)
     }
@@ -359,11 +284,24 @@ extension ExpressionCheck {
       hierarchy.property(name, of: entity)
       ?? hierarchy.subtree(of: entity).lazy.compactMap { hierarchy.property(name, of: $0) }.first
     switch found?.property {
-    case .attribute(let attribute)?: return .value(ValueKind(attribute))
+    case .attribute(let attribute)?:
+      if attribute.traits.isTransient, side == .source, isEvaluated {
+        find(
+          .notStored, .warning,
+          "\(entity).\(name) is transient: no store holds it, and its value is nil")
+      }
+      return .value(ValueKind(attribute))
     case .relationship(let relationship)?:
       let object = ExpressionType.object(side, relationship.destinationEntity)
       return relationship.isToMany ? .collection(of: object) : object
-    case .fetchedProperty?: return .unknown
+    case .fetchedProperty?:
+      if isEvaluated {
+        find(
+          .notStored, .error,
+          "\(entity).\(name) is a fetched property: no store holds it. Use FETCH(…) with its predicate"
+        )
+      }
+      return .unknown
     case nil:
       if name == "self" { return .object(side, entity) }
       if ["objectID", "entity", "description"].contains(name) { return .unknown }

@@ -16,10 +16,13 @@ indirect enum ExpressionType: Sendable, Equatable {
   case unknown
 
   enum Side: String, Sendable { case source, destination }
+
+  /// True for the dictionary of a composite attribute's elements.
+  var isComposite: Bool { if case .value(.composite) = self { true } else { false } }
 }
 
 /// What a single value is, for the question whether it can be assigned.
-indirect enum ValueKind: Sendable, Equatable {
+indirect enum ValueKind: Sendable, Hashable {
   case number, string, date, data, uuid, url
   /// The bytes of a transformable attribute, which are read and written as they are.
   case transformed
@@ -99,6 +102,11 @@ indirect enum ValueKind: Sendable, Equatable {
 /// Source: `core-data-migration.md` §4.3.
 enum ValueSelectors {
   static func result(of selector: String, on kind: ValueKind) -> ExpressionType? {
+    // A dictionary answers to its own keys and to nothing else.
+    if case .composite(let elements) = kind {
+      return elements[selector].map { .value($0) }
+        ?? (selector == "isEqual:" ? .value(.number) : nil)
+    }
     if selector == "description" { return .value(.string) }
     if selector == "isEqual:" { return .value(.number) }
     let table: [String: ExpressionType]
@@ -109,8 +117,7 @@ enum ValueSelectors {
     case .data: table = ["length": .value(.number)]
     case .uuid: table = ["UUIDString": .value(.string)]
     case .url: table = url
-    case .composite(let elements): return elements[selector].map { .value($0) }
-    case .transformed, .unknown: return .unknown
+    case .composite, .transformed, .unknown: return .unknown
     }
     return table[selector]
   }

@@ -32,6 +32,9 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     case requiredWithoutValue = "required-without-value"
     /// A key in an expression that the object or value does not have.
     case unknownKey = "unknown-key"
+    /// An expression reads a property that no store holds: a fetched one, which is an error, or a
+    /// transient attribute, which is nil.
+    case notStored = "not-stored"
     /// A variable in an expression that has no meaning there.
     case unknownVariable = "unknown-variable"
     /// A selector in an expression that the receiver does not have.

@@ -7,7 +7,8 @@ public import GodwitSQLite
 /// included. A text that is not UTF-8 and is only copied keeps its bytes here, and is an error there.
 /// One thread at a time: the registers belong to the instance.
 ///
-/// It takes constants, `$source.attribute`, `$source.toOne.attribute`, arithmetic, `CAST` between
+/// It takes constants, `$source.attribute`, `$source.toOne.attribute`, elements of composite attributes
+/// in their place, arithmetic, `CAST` between
 /// numbers and dates, `TERNARY` with comparisons of those, and the case and length of texts;
 /// attributes of other types are copied or compared with nil. Decimals are reckoned with, and neither
 /// compared nor cast.

@@ -89,8 +89,12 @@ struct CompiledExpressionBuilder {
     case .keyPath(let base, let keys):
       guard isSource(base), case .key(let name) = keys.first else { return nil }
       if keys.count == 1 { return name == "self" ? nil : load(column(name)) }
-      guard keys.count == 2, case .key(let attribute) = keys[1] else { return nil }
-      return load(related(name, attribute))
+      var rest: [String] = []
+      for case .key(let key) in keys.dropFirst() { rest.append(key) }
+      guard rest.count == keys.count - 1 else { return nil }
+      // An element of a composite attribute goes by its key path.
+      let attribute = rest.joined(separator: ".")
+      return load(column(name + "." + attribute) ?? related(name, attribute))
     case .function(let receiver, ManagerSelector.valueForKey, let arguments):
       guard isSource(receiver), arguments.count == 1,
         case .constant(.string(let name)) = arguments[0]

@@ -21,11 +21,7 @@ extension Evaluation {
     switch selector {
     case ManagerSelector.valueForKey: return try key(try text(arguments[0]), of: receiver)
     case "valueForKeyPath:":
-      let keys = try text(arguments[0]).keyPathParts.filter { !$0.isEmpty }.map { part in
-        part.unicodeScalars.first == "@"
-          ? KeyPathElement.collectionOperator(String(part.unicodeScalars.dropFirst())) : .key(part)
-      }
-      return try follow(keys[...], from: receiver)
+      return try follow(try text(arguments[0]).keyPathElements[...], from: receiver)
     case "self": return receiver
     case "isEqual:": return .boolean(receiver == arguments[0])
     default: break

@@ -12,11 +12,30 @@ extension Evaluation {
     while let key = rest.popFirst() {
       if current.isNull { return .null }
       switch key {
-      case .key(let name): current = try self.key(name, of: current)
+      case .key(let name):
+        current = try element(name, &rest, of: current) ?? self.key(name, of: current)
       case .collectionOperator(let name): return try collect(name, rest, over: current)
       }
     }
     return current
+  }
+
+  /// What a path leads to through a composite attribute, without a look at its other elements; nil for
+  /// any other key.
+  private mutating func element(
+    _ name: String, _ rest: inout ArraySlice<KeyPathElement>, of value: ExpressionValue
+  ) throws -> ExpressionValue? {
+    guard case .key? = rest.first, case .object(let object) = value,
+      access.isComposite(name, of: object)
+    else { return nil }
+    var path = name
+    while access.isComposite(path, of: object), case .key(let key)? = rest.first {
+      try step()
+      path += "." + key
+      rest.removeFirst()
+    }
+    // As of a dictionary: what it has no key for is nil.
+    return try access.value(forKey: path, of: object) ?? .null
   }
 
   mutating func key(_ name: String, of value: ExpressionValue) throws -> ExpressionValue {

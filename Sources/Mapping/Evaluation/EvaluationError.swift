@@ -111,8 +111,32 @@ extension EvaluationError: CustomStringConvertible {
     let object = entity.map { "\($0)" + (primaryKey.map { " with Z_PK \($0)" } ?? "") }
     let place = [object, property.map { "property \($0)" }].compactMap { $0 }
     let shown = expression.cut(to: 200)
+    // What the expression does not spell, a row's value gave.
+    let isWritten = problem.name.map { expression.contains($0) } ?? true
+    let said = isWritten ? problem.description : problem.descriptionWithoutName
     return (place.isEmpty ? "" : place.joined(separator: ", ") + ": ")
-      + "\(problem.description.cut(to: 300)), in: \(shown)"
+      + "\(said.cut(to: 300)), in: \(shown)"
+  }
+}
+
+extension EvaluationProblem {
+  /// The text that the problem is about, where a value may have given it.
+  fileprivate var name: String? {
+    switch self {
+    case .unknownKey(_, let name), .unknownMapping(let name), .unknownEntity(let name): name
+    case .badPredicate(let error): error.text
+    default: nil
+    }
+  }
+
+  fileprivate var descriptionWithoutName: String {
+    switch self {
+    case .unknownKey(let owner, _): "\(owner) has no key of the name that a value gives"
+    case .unknownMapping: "there is no entity mapping of the name that a value gives"
+    case .unknownEntity: "there is no entity of the name that a value gives"
+    case .badPredicate: "the fetch's predicate, which a value gives, cannot be read"
+    default: description
+    }
   }
 }
 
@@ -136,7 +160,7 @@ extension EvaluationProblem: CustomStringConvertible {
     case .divisionByZero: "division by zero. Guard it with TERNARY"
     case .overflow: "the result is outside the range of numbers"
     case .notConvertible(let kind): "the text does not spell \(kind)"
-    case .badIndex: "the index is outside the collection or text"
+    case .badIndex: "the index is outside the collection or text, or within a character"
     case .badPattern(let what): "this is no \(what)"
     case .badPredicate(let error): "the fetch's predicate cannot be read: \(error)"
     case .damagedPropertyList(let reason): "the data is not a property-list dictionary: \(reason)"

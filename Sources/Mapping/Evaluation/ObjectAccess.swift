@@ -7,10 +7,15 @@ public import GodwitObjectModel
 /// ``EvaluationError``, every other error is passed on as it is.
 public protocol ObjectAccess {
   /// An attribute's value, or a relationship's objects: `.object` or `.null` for a to-one, `.set`
-  /// or `.orderedSet` for a to-many.
+  /// or `.orderedSet` for a to-many. A composite attribute is a `.dictionary` of its elements that have a
+  /// value, `.null` where none has, and each of its elements answers to its key path, as `place.street`.
   ///
   /// - Returns: nil when the entity has no such property, own or inherited.
   func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue?
+
+  /// True for the key path of a composite attribute, or of a composite in one: its elements are then
+  /// asked for by their own key paths, so that no other is read.
+  func isComposite(_ key: String, of object: ObjectReference) -> Bool
 
   /// Where the object lives, as `-[NSManagedObjectID URIRepresentation]` spells it.
   func uri(of object: ObjectReference) throws -> String
@@ -59,6 +64,9 @@ public protocol ObjectAccess {
 }
 
 extension ObjectAccess {
+  /// False: there are no composite attributes.
+  public func isComposite(_ key: String, of object: ObjectReference) -> Bool { false }
+
   /// Empty.
   public var managerUserInfo: [String: ExpressionValue] { [:] }
 

@@ -56,6 +56,16 @@ public enum KeyPathElement: Sendable, Hashable {
   case collectionOperator(String)
 }
 
+extension String {
+  /// The elements of a key path that is given as a text, as `valueForKeyPath:` takes it.
+  var keyPathElements: [KeyPathElement] {
+    keyPathParts.filter { !$0.isEmpty }.map { part in
+      part.unicodeScalars.first == "@"
+        ? .collectionOperator(String(part.unicodeScalars.dropFirst())) : .key(part)
+    }
+  }
+}
+
 /// What stands between the brackets of `collection[…]`.
 public enum ElementPlace: Sendable, Hashable {
   /// `[FIRST]`: the first member; nil for an empty collection.

@@ -49,7 +49,14 @@ extension MappingDocument {
     switch error {
     case .notRegular(_, let kind): "it is \(kind), not a regular file"
     case .tooLarge: "it is larger than \(XcodeMappingFile.byteLimit) bytes"
-    default: error.isNotFound ? "it cannot be found" : "it cannot be read: \(error)"
+    default:
+      if !error.isNotFound {
+        "it cannot be read: \(error)"
+      } else if error.path.lastComponent == "xcmapping.xml" {
+        "it is a folder without the xcmapping.xml of a mapping model"
+      } else {
+        "it cannot be found"
+      }
     }
   }
 

@@ -44,12 +44,15 @@ package enum Role: Sendable, Hashable {
   case owner(EntityName, relationship: String)
 }
 
-/// An element of a composite attribute that has a column.
-package struct LeafColumn: Sendable, Equatable {
-  /// Names of elements, from the composite's own elements down.
+/// A column that holds values of an attribute, or of an element of a composite one.
+package struct ValueColumn: Sendable, Equatable {
+  /// Names of elements, from the composite's own elements down; none where there is no composite.
   package let path: [String]
-  package let type: AttributeType
+  /// The attribute or the element.
+  package let attribute: AttributeDescription
   package let column: String
+
+  package var type: AttributeType { attribute.type }
 }
 
 /// The table of a many-to-many relationship.

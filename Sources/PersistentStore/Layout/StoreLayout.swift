@@ -129,8 +129,18 @@ extension StoreLayout {
   }
 
   /// The columns of a composite attribute's elements, in declared order. Source: §4.5.
-  package func leafColumns(of composite: String, in entity: EntityName) -> [LeafColumn] {
+  package func leafColumns(of composite: String, in entity: EntityName) -> [ValueColumn] {
     declaring(composite, entity).flatMap { columnNames.leaves[$0] } ?? []
+  }
+
+  /// The columns of an attribute: its own, or those of a composite's elements.
+  package func valueColumns(
+    of attribute: AttributeDescription, in entity: EntityName
+  ) -> [ValueColumn] {
+    guard attribute.type != .composite else { return leafColumns(of: attribute.name, in: entity) }
+    return column(of: attribute.name, in: entity).map {
+      [ValueColumn(path: [], attribute: attribute, column: $0)]
+    } ?? []
   }
 
   /// The column, in the table of the destination, of a to-many relationship without inverse.
@@ -235,6 +245,6 @@ struct ColumnNames: Sendable {
   var columns: [PropertyKey: String] = [:]
   var entityColumns: [PropertyKey: String] = [:]
   var orderColumns: [PropertyKey: String] = [:]
-  var leaves: [PropertyKey: [LeafColumn]] = [:]
+  var leaves: [PropertyKey: [ValueColumn]] = [:]
   var ownerColumns: [PropertyKey: String] = [:]
 }

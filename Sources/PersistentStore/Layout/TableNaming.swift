@@ -55,12 +55,12 @@ struct TableNaming {
       for entry in entries(of: name) {
         let key = PropertyKey(name, entry.property.name)
         switch entry.content {
-        case .leaf(let path, let type):
+        case .leaf(let path, let element):
           let column = pool.take("Z" + (path.last ?? "").uppercased())
           names.leaves[key, default: []].append(
-            LeafColumn(path: path, type: type, column: column))
+            ValueColumn(path: path, attribute: element, column: column))
           place(
-            column, type.columnType ?? "BLOB",
+            column, element.type.columnType ?? "BLOB",
             .leaf(name, composite: key.property, path: path), entry.group, index, 0)
         case .attribute(let type):
           let column = pool.take("Z" + key.property.uppercased())
@@ -110,7 +110,7 @@ struct TableNaming {
   private struct Entry {
     enum Content {
       case attribute(AttributeType)
-      case leaf([String], AttributeType)
+      case leaf([String], AttributeDescription)
       case toOne(RelationshipDescription)
     }
     let property: PropertyDescription
@@ -128,11 +128,12 @@ struct TableNaming {
     for property in hierarchy[name]?.properties ?? [] where property.isStored {
       switch property {
       case .attribute(let attribute) where attribute.type == .composite:
-        for (place, leaf) in attribute.leaves.enumerated() where leaf.type.columnType != nil {
+        for (place, leaf) in attribute.leaves.enumerated() where leaf.element.type.columnType != nil
+        {
           entries.append(
             Entry(
-              property: property, content: .leaf(leaf.path, leaf.type),
-              group: leaf.type.columnGroup, sub: 0, place: place))
+              property: property, content: .leaf(leaf.path, leaf.element),
+              group: leaf.element.type.columnGroup, sub: 0, place: place))
         }
       case .attribute(let attribute) where attribute.type.columnType != nil:
         entries.append(
@@ -246,8 +247,8 @@ extension AttributeType {
 
 extension AttributeDescription {
   /// The elements of a composite that are not composites themselves, with the path to each.
-  package var leaves: [(path: [String], type: AttributeType)] {
-    var result: [(path: [String], type: AttributeType)] = []
+  package var leaves: [(path: [String], element: AttributeDescription)] {
+    var result: [(path: [String], element: AttributeDescription)] = []
     // An explicit stack: composites of a hostile model may nest as deep as they like.
     var stack = (compositeElements ?? []).reversed().map { (path: [String](), element: $0) }
     while let (path, element) = stack.popLast() {
@@ -255,7 +256,7 @@ extension AttributeDescription {
       if element.type == .composite {
         stack += (element.compositeElements ?? []).reversed().map { (path: own, element: $0) }
       } else {
-        result.append((own, element.type))
+        result.append((own, element))
       }
     }
     return result

@@ -20,9 +20,9 @@ extension StoreSoundness {
     var findings: [StoreFinding] = []
     for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
       guard let table = binding.table(of: entity) else { continue }
-      for ruled in binding.layout.ruledColumns(of: entity)
-      where ruled.isExternal && binding.has(ruled.column, in: table.name) {
-        let column = quoted(ruled.column)
+      for external in binding.layout.externalColumns(of: entity)
+      where binding.has(external.column, in: table.name) {
+        let column = quoted(external.column)
         let statement = try binding.store.connection.prepare(
           """
           SELECT Z_PK, CAST(substr(\(column), 2, 36) AS TEXT)
@@ -48,7 +48,7 @@ extension StoreSoundness {
         findings.append(
           StoreFinding(
             kind: isThere || needsFolder ? .external : .note, entity: entity.rawValue,
-            property: ruled.property,
+            property: external.property,
             message: "refers to an external data file that is missing"
               + (isThere ? "" : "; there is no such folder"),
             count: missing, examples: examples))

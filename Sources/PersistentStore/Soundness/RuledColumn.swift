@@ -50,22 +50,17 @@ extension StoreLayout {
     hierarchy.properties(of: entity).flatMap { declared -> [RuledColumn] in
       guard declared.property.isStored else { return [] }
       switch declared.property {
-      case .attribute(let attribute) where attribute.type == .composite:
-        return leafColumns(of: attribute.name, in: entity).filter { $0.type != .objectID }.map {
+      case .attribute(let attribute):
+        // A composite may be absent, and its elements with it. Core Data fills a derived attribute
+        // when the object is saved, not before.
+        let isRequired =
+          attribute.type != .composite && !attribute.traits.isOptional
+          && attribute.derivationExpression == nil
+        return valueColumns(of: attribute, in: entity).filter { $0.type != .objectID }.map {
           RuledColumn(
             column: $0.column, property: ([attribute.name] + $0.path).joined(separator: "."),
-            type: $0.type, isRequired: false, isExternal: false)
+            type: $0.type, isRequired: isRequired, isExternal: $0.attribute.isExternal)
         }
-      case .attribute(let attribute):
-        guard attribute.type != .objectID, let column = column(of: attribute.name, in: entity)
-        else { return [] }
-        // Core Data fills a derived attribute when the object is saved, not before.
-        return [
-          RuledColumn(
-            column: column, property: attribute.name, type: attribute.type,
-            isRequired: !attribute.traits.isOptional && attribute.derivationExpression == nil,
-            isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage)
-        ]
       case .relationship(let relationship):
         guard let column = column(of: relationship.name, in: entity) else { return [] }
         // That a required to-one is set is a matter of validation.
@@ -78,5 +73,11 @@ extension StoreLayout {
         return []
       }
     }
+  }
+
+  /// The columns of an entity whose values begin with a storage marker: of attributes, inherited ones
+  /// included, and of elements of composites, `composite.element`.
+  package func externalColumns(of entity: EntityName) -> [(property: String, column: String)] {
+    ruledColumns(of: entity).filter(\.isExternal).map { ($0.property, $0.column) }
   }
 }

@@ -150,10 +150,10 @@ package final class ValidationJudge {
     if value.kind == .null { return true }
     switch check {
     case .required: return true
-    case .atLeast(let bound): return Self.number(value).map { $0 >= bound } ?? true
-    case .atMost(let bound): return Self.number(value).map { $0 <= bound } ?? true
-    case .above(let bound): return Self.number(value).map { $0 > bound } ?? true
-    case .below(let bound): return Self.number(value).map { $0 < bound } ?? true
+    case .atLeast(let bound): return Self.compare(value, bound).map { $0 >= 0 } ?? true
+    case .atMost(let bound): return Self.compare(value, bound).map { $0 <= 0 } ?? true
+    case .above(let bound): return Self.compare(value, bound).map { $0 > 0 } ?? true
+    case .below(let bound): return Self.compare(value, bound).map { $0 < 0 } ?? true
     case .shortest(let units):
       return value.kind != .text || Self.utf16Count(value.buffer) >= units
     case .longest(let units):
@@ -164,11 +164,18 @@ package final class ValidationJudge {
     }
   }
 
-  private static func number(_ value: RawValue) -> Double? {
+  /// Below 0, 0 or above 0; nil for what is no number, or not one that can be compared.
+  static func compare(_ value: RawValue, _ bound: Double) -> Int? {
     switch value.kind {
-    case .integer: Double(value.bits)
-    case .real: value.real
-    case .text, .blob, .null: nil
+    case .integer:
+      let rounded = Double(value.bits)
+      if rounded != bound { return rounded < bound ? -1 : rounded > bound ? 1 : nil }
+      // Above 2^53 several integers have one Double, and 2^63 is none of theirs.
+      guard let exact = Int64(exactly: bound) else { return -1 }
+      return value.bits < exact ? -1 : value.bits > exact ? 1 : 0
+    case .real:
+      return value.real < bound ? -1 : value.real > bound ? 1 : value.real == bound ? 0 : nil
+    case .text, .blob, .null: return nil
     }
   }
 

@@ -93,7 +93,7 @@ struct InferredTerms: Equatable {
     let attribute = property.attribute
     return .attribute(
       attribute?.type ?? .undefined,
-      isExternal: attribute?.allowsExternalBinaryDataStorage ?? false)
+      isExternal: attribute?.isExternal ?? false)
   }
 
   /// NULL becomes the default where the destination needs a value.

@@ -123,7 +123,8 @@ extension LossCounter {
       for value in layout.valueColumns(of: attribute, in: entity)
       where columns.contains(value.column) {
         let label = ([attribute.name] + value.path).joined(separator: ".")
-        guard let (question, kind, what) = question(about: value, of: attribute, path) else {
+        guard let (question, kind, what) = question(about: value, of: attribute, in: entity, path)
+        else {
           continue
         }
         let place = scan.ask(question, ofRowsOf: number(entity))
@@ -141,10 +142,13 @@ extension LossCounter {
 
   /// What is to be asked about a column, if the models leave it open that something is lost.
   private func question(
-    about value: StoreLayout.ValueColumn, of attribute: AttributeDescription,
-    _ path: [AttributeDescription]?
+    about value: ValueColumn, of attribute: AttributeDescription,
+    in entity: EntityName, _ path: [AttributeDescription]?
   ) -> (LossScan.Question, Loss.Kind, (Int64) -> String)? {
-    guard let path else {
+    let isRead =
+      value.path.isEmpty || successors.keepsWhole(attribute.name, in: entity)
+      || successors.names(element: value.path)
+    guard let path, isRead else {
       return (
         .value(of: [value.column]), .attribute,
         {
@@ -152,11 +156,16 @@ extension LossCounter {
         }
       )
     }
+    var types = path.map(\.type)
     if !value.path.isEmpty {
-      let isKept = path.allSatisfy { step in
-        step.leaves.contains { $0.path == value.path && $0.type == value.type }
-      }
-      guard !isKept else { return nil }
+      if successors.names(element: value.path) { return nil }
+      types = path.compactMap { step in step.leaves.first { $0.path == value.path }?.element.type }
+    }
+    let isKept = types.allSatisfy { type in
+      value.path.isEmpty || type == value.type
+        || (successors.convertsElements && value.type.convertsElement(to: type))
+    }
+    guard types.count == path.count, isKept else {
       return (
         .value(of: [value.column]), .attribute,
         { "has no element like it: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") dropped" }
@@ -175,10 +184,10 @@ extension LossCounter {
         { "becomes derived: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") \(end)" }
       )
     }
-    var (type, conversions) = (attribute.type, [AttributeType]())
-    for step in path where step.type != type {
-      if !type.keepsNumbers(as: step.type) { conversions.append(step.type) }
-      type = step.type
+    var (type, conversions) = (value.type, [AttributeType]())
+    for step in types where step != type {
+      if !type.keepsNumbers(as: step) { conversions.append(step) }
+      type = step
     }
     guard !conversions.isEmpty else { return nil }
     let onTheWay = conversions.map(\.xmlName).joined(separator: " or ")
@@ -338,26 +347,6 @@ extension Loss {
   static func list(_ items: [String]) -> String {
     guard items.count > 1, let last = items.last else { return items.first ?? "" }
     return items.dropLast().joined(separator: ", ") + " and " + last
-  }
-}
-
-extension StoreLayout {
-  /// A column that holds a value of an attribute; `path` is empty but for composites.
-  struct ValueColumn {
-    var path: [String]
-    var type: AttributeType
-    var column: String
-  }
-
-  func valueColumns(of attribute: AttributeDescription, in entity: EntityName) -> [ValueColumn] {
-    guard attribute.type != .composite else {
-      return leafColumns(of: attribute.name, in: entity).map {
-        ValueColumn(path: $0.path, type: $0.type, column: $0.column)
-      }
-    }
-    return column(of: attribute.name, in: entity).map {
-      [ValueColumn(path: [], type: attribute.type, column: $0)]
-    } ?? []
   }
 }
 

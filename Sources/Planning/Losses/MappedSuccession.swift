@@ -6,7 +6,8 @@ import GodwitSQLite
 ///
 /// An entity without an entity mapping is lost, and so is a property whose name no expression of
 /// the mapping models reads, of whatever object. What a policy reads nobody sees: properties of an
-/// entity that a policy takes count as kept.
+/// entity that a policy takes count as kept. Of a composite attribute the elements count: what reads one
+/// of them does not keep the others.
 struct MappedSuccession: Successors {
   let source: EntityHierarchy
   let entityWords = "is taken by no entity mapping"
@@ -17,6 +18,8 @@ struct MappedSuccession: Successors {
   private var open: Set<EntityName> = []
   /// Every name that a property is read by, and by how many expressions.
   private var readers: [String: Int] = [:]
+  /// The same for names that key paths end with: a composite attribute with all its elements.
+  private var wholes: [String: Int] = [:]
   /// What a source attribute is handed over to as it is.
   private var handedTo: [EntityName: [String: PropertyDescription]] = [:]
 
@@ -25,12 +28,13 @@ struct MappedSuccession: Successors {
     for mapping in models.flatMap(\.entityMappings) {
       switch mapping.sourceSelection {
       case .all: break
-      case .filter(let predicate): read(predicate.keys)
-      case .expression(let expression): read(expression.keys)
+      case .filter(let predicate): read(predicate.keys, wholes: predicate.lastKeys)
+      case .expression(let expression): read(expression.keys, wholes: expression.lastKeys)
       }
       let properties = mapping.properties
       for row in properties.attributes + properties.relationships {
-        if let expression = row.expression { read(expression.keys) }
+        guard let expression = row.expression else { continue }
+        read(expression.keys, wholes: expression.lastKeys)
       }
       guard let entity = mapping.sourceEntity else { continue }
       if mapping.policy != nil { open.insert(entity) }
@@ -45,8 +49,9 @@ struct MappedSuccession: Successors {
     }
   }
 
-  private mutating func read(_ keys: Set<String>) {
+  private mutating func read(_ keys: Set<String>, wholes last: Set<String>) {
     for key in keys { readers[key, default: 0] += 1 }
+    for key in last { wholes[key, default: 0] += 1 }
   }
 
   func keeps(_ entity: EntityName) -> Bool { taken.contains(entity) }
@@ -54,11 +59,21 @@ struct MappedSuccession: Successors {
   func path(of property: String, in entity: EntityName) -> [PropertyDescription]? {
     guard keeps(entity) else { return nil }
     if open.contains(entity) { return [] }
-    guard let count = readers[property] else { return nil }
+    guard readers[property] != nil else { return nil }
+    let isComposite = source.property(property, of: entity)?.property.attribute?.type == .composite
     // A second expression may save what the first one cuts.
-    guard count == 1, let next = handedTo[entity]?[property] else { return [] }
+    guard (isComposite ? wholes : readers)[property] == 1, let next = handedTo[entity]?[property]
+    else { return [] }
     return [next]
   }
+
+  func keepsWhole(_ composite: String, in entity: EntityName) -> Bool {
+    open.contains(entity) || wholes[composite] != nil
+  }
+
+  func names(element path: [String]) -> Bool { path.allSatisfy { readers[$0] != nil } }
+
+  var convertsElements: Bool { true }
 
   func fate(
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?

@@ -14,12 +14,24 @@ protocol Successors {
   /// What a property of an entity is, step by step; nil where its values are dropped. Empty where
   /// nothing more is known.
   func path(of property: String, in entity: EntityName) -> [PropertyDescription]?
+  /// Whether elements of the composite attribute that nothing names go where the whole goes.
+  func keepsWhole(_ composite: String, in entity: EntityName) -> Bool
+  /// Whether something names the element, from the composite's own elements down.
+  func names(element path: [String]) -> Bool
+  /// Whether the number in an element becomes one of another type.
+  var convertsElements: Bool { get }
   /// What becomes of the pair of two objects that a relationship connects.
   ///
   /// - Parameter inverse: Name of the inverse in the target's entity, where there is one.
   func fate(
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> PairFate
+}
+
+extension Successors {
+  func keepsWhole(_ composite: String, in entity: EntityName) -> Bool { true }
+  func names(element path: [String]) -> Bool { false }
+  var convertsElements: Bool { false }
 }
 
 /// What becomes of a pair of objects that a relationship connects.

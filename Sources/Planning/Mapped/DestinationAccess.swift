@@ -43,13 +43,16 @@ struct DestinationAccessPlanner {
     for declared in context.destination.hierarchy.properties(of: destination) {
       switch declared.property {
       case .attribute(let attribute):
-        guard attribute.type != .composite else { continue }
+        guard attribute.type != .composite else {
+          access.attributes += elements(of: attribute, columns, set)
+          continue
+        }
         let column = context.destination.column(of: attribute.name, in: destination)
         access.attributes.append(
           DestinationAccess.Attribute(
             name: attribute.name, type: attribute.type,
             place: column.flatMap(columns.firstIndex(of:)),
-            isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage,
+            isExternal: attribute.isExternal,
             initial: attribute.defaultValue, order: set.firstIndex(of: attribute.name)))
       case .relationship(let relationship):
         access.relationships[relationship.name] = relationship.isToMany
@@ -57,6 +60,18 @@ struct DestinationAccessPlanner {
       }
     }
     return access
+  }
+
+  /// They stand among the attributes by their key paths.
+  private func elements(
+    of composite: AttributeDescription, _ columns: [String], _ set: [String?]
+  ) -> [DestinationAccess.Attribute] {
+    context.destination.leafColumns(of: composite.name, in: destination).map { leaf in
+      DestinationAccess.Attribute(
+        name: ([composite.name] + leaf.path).joined(separator: "."), type: leaf.type,
+        place: columns.firstIndex(of: leaf.column), isExternal: false, initial: nil,
+        order: set.firstIndex(of: composite.name))
+    }
   }
 }
 

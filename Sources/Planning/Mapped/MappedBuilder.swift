@@ -48,6 +48,7 @@ struct MappedBuilder {
     var links = MappedLinks(context: context, members: members, tables: tables)
     links.build(&mapped.mappings)
     mapped.groups = links.groups
+    notes += links.notes
     joinTables = links.joinTables
     if hasPolicies {
       mapped.destinationEntities = links.destinationEntities()
@@ -164,21 +165,26 @@ struct MappedBuilder {
 }
 
 extension MappedBuilder {
-  /// Source attributes whose external files an earlier mapping may give to its own objects.
+  /// Source columns whose external files an earlier mapping may give to its own objects.
   private func files(takenBefore index: Int, from source: EntityName) -> Set<String> {
-    var keys: Set<String> = []
+    var columns: Set<String> = []
     for member in members[..<index] where member.mapping.sourceEntity == source {
       guard let destination = member.mapping.destinationEntity else { continue }
       for row in member.mapping.properties.attributes {
-        if let key = row.expression?.plainSourceKey,
-          context.destination.hierarchy.property(row.name, of: destination)?.property.attribute?
-            .allowsExternalBinaryDataStorage == true
-        {
-          keys.insert(key)
+        guard let key = row.expression?.plainSourceKey,
+          let was = context.source.hierarchy.property(key, of: source)?.property.attribute,
+          let new = context.destination.hierarchy.property(row.name, of: destination)?
+            .property.attribute
+        else { continue }
+        let outside = context.destination.valueColumns(of: new, in: destination)
+          .filter(\.attribute.isExternal).map(\.path)
+        for value in context.source.valueColumns(of: was, in: source)
+        where value.attribute.isExternal && outside.contains(value.path) {
+          columns.insert(value.column)
         }
       }
     }
-    return keys
+    return columns
   }
 }
 
@@ -191,7 +197,7 @@ struct MappedAttributes {
   let mapping: EntityMapping
   let source: EntityName
   let destination: EntityName
-  /// Source attributes whose files belong to another value already.
+  /// Source columns whose files belong to another value already.
   var takenOver: Set<String> = []
   private(set) var copyColumns: [String] = []
   private(set) var copyAttributes: [SourceAttribute] = []
@@ -208,12 +214,6 @@ struct MappedAttributes {
     for attribute in context.attributes(ofSource: source) {
       copyColumns.append(attribute.column)
       copyAttributes.append(attribute)
-    }
-    for declared in context.source.hierarchy.properties(of: source) {
-      guard let composite = declared.property.attribute, composite.type == .composite else {
-        continue
-      }
-      copyColumns += context.source.leafColumns(of: composite.name, in: source).map(\.column)
     }
   }
 
@@ -243,28 +243,49 @@ struct MappedAttributes {
       }
       guard let expression = expression(of: name) else {
         return new.derivationExpression == nil
-          ? new.defaultValue.map(AttributeProgram.constant) ?? .null : .null
+          ? new.storedDefault.map(AttributeProgram.constant) ?? .null : .null
       }
       if let moved = moved(expression, to: new) { return moved }
       expressions.append(
         AttributeExpression(
           property: name, place: place, type: new.type,
-          isExternal: new.type == .binary && new.allowsExternalBinaryDataStorage,
+          isExternal: new.isExternal,
           expression: expression.description,
           order: mapping.properties.attributes.firstIndex { $0.name == name } ?? 0))
       return .null
-    case .leaf(_, let composite, let path):
-      guard let key = expression(of: composite)?.plainSourceKey else { return .null }
-      let type = context.destination.leafColumns(of: composite, in: destination)
-        .first { $0.path == path }?.type
-      guard
-        let leaf = context.source.leafColumns(of: key, in: source)
-          .first(where: { $0.path == path && $0.type == type }),
-        let found = copyColumns.firstIndex(of: leaf.column)
-      else { return .null }
-      return .source(found)
+    case .leaf(_, let composite, let path): return element(path, of: composite, place)
     case .toOne, .targetEntity, .order, .owner: return .null
     }
+  }
+
+  /// An element of a composite attribute has what the same element of the expression's value has.
+  private mutating func element(_ path: [String], of composite: String, _ place: Int)
+    -> AttributeProgram
+  {
+    guard let expression = expression(of: composite), expression != .constant(.null),
+      let new = context.destination.leafColumns(of: composite, in: destination)
+        .first(where: { $0.path == path })?.attribute
+    else { return .null }
+    var keys = path.map(KeyPathElement.key)
+    var base = expression
+    if let key = expression.plainSourceKey {
+      // What becomes of elements that have no successor is counted as a loss.
+      guard
+        let old = context.source.leafColumns(of: key, in: source).first(where: { $0.path == path })
+      else { return .null }
+      if old.type.keepsValues(as: new.type) { return moved(old, to: new) ?? .null }
+      guard old.type.convertsElement(to: new.type) else { return .null }
+      (base, keys) = (.variable("source"), [.key(key)] + keys)
+    } else if case .keyPath(let start, let first) = expression {
+      (base, keys) = (start, first + keys)
+    }
+    expressions.append(
+      AttributeExpression(
+        property: ([composite] + path).joined(separator: "."), place: place, type: new.type,
+        isExternal: new.isExternal,
+        expression: ValueExpression.keyPath(base: base, keys: keys).description,
+        order: mapping.properties.attributes.firstIndex { $0.name == composite } ?? 0))
+    return .null
   }
 
   private func expression(of property: String) -> ValueExpression? {
@@ -272,38 +293,65 @@ struct MappedAttributes {
   }
 
   /// The value of a source attribute as it is, where the destination's type holds it unchanged.
+  /// A composite's elements have columns of their own.
   private mutating func moved(_ expression: ValueExpression, to new: AttributeDescription)
     -> AttributeProgram?
   {
     guard let key = expression.plainSourceKey,
       let was = context.source.hierarchy.property(key, of: source)?.property.attribute,
-      let column = context.source.column(of: key, in: source),
-      let place = copyColumns.firstIndex(of: column), was.type.keepsValues(as: new.type)
+      was.type != .composite, was.type.keepsValues(as: new.type)
     else { return nil }
-    guard new.type == .binary,
-      was.allowsExternalBinaryDataStorage || new.allowsExternalBinaryDataStorage
-    else { return .source(place) }
-    if was.allowsExternalBinaryDataStorage == new.allowsExternalBinaryDataStorage {
-      return takenOver.insert(key).inserted ? .source(place) : .refiled(place)
-    }
-    return new.allowsExternalBinaryDataStorage ? .markedInline(place) : .unmarked(place)
+    return context.source.valueColumns(of: was, in: source).first.flatMap { moved($0, to: new) }
+  }
+
+  private mutating func moved(_ was: ValueColumn, to new: AttributeDescription)
+    -> AttributeProgram?
+  {
+    guard let place = copyColumns.firstIndex(of: was.column) else { return nil }
+    if let changed = was.attribute.changedStorage(as: new, at: place) { return changed }
+    let isTaken = was.attribute.isExternal && !takenOver.insert(was.column).inserted
+    return isTaken ? .refiled(place) : .source(place)
   }
 }
 
 extension PlanContext {
-  /// The stored attributes of a source entity, without composites, that its table really has.
+  /// The stored attributes of a source entity that its table really has. Elements of composite
+  /// attributes stand here by their key paths.
   func attributes(ofSource entity: EntityName) -> [SourceAttribute] {
     let present =
       isOfStore
       ? source.table(of: entity).map { Set(store.columns(of: $0.name).map(\.name)) } ?? [] : nil
-    return source.hierarchy.properties(of: entity).compactMap { declared in
-      guard declared.property.isStored, let attribute = declared.property.attribute,
-        attribute.type != .composite, let column = source.column(of: attribute.name, in: entity),
-        present?.contains(column) ?? true
-      else { return nil }
-      return SourceAttribute(
-        name: attribute.name, type: attribute.type, column: column,
-        isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage)
+    var found: [SourceAttribute] = []
+    for declared in source.hierarchy.properties(of: entity) {
+      guard declared.property.isStored, let attribute = declared.property.attribute else {
+        continue
+      }
+      if attribute.type == .composite {
+        found += source.leafColumns(of: attribute.name, in: entity).map { leaf in
+          SourceAttribute(
+            name: ([attribute.name] + leaf.path).joined(separator: "."), type: leaf.type,
+            column: leaf.column, isExternal: leaf.attribute.isExternal)
+        }
+      } else if let column = source.column(of: attribute.name, in: entity) {
+        found.append(
+          SourceAttribute(
+            name: attribute.name, type: attribute.type, column: column,
+            isExternal: attribute.isExternal))
+      }
+    }
+    return found.filter { present?.contains($0.column) ?? true }
+  }
+}
+
+extension AttributeType {
+  /// True when an element of a composite that has another type in the destination gets the number, as an
+  /// attribute would. Anything else has no successor.
+  func convertsElement(to other: AttributeType) -> Bool { isNumeric && other.isNumeric }
+
+  private var isNumeric: Bool {
+    switch self {
+    case .integer16, .integer32, .integer64, .decimal, .double, .float, .boolean: true
+    default: false
     }
   }
 }

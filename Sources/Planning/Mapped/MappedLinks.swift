@@ -7,9 +7,10 @@ import GodwitSQLite
 /// join tables the pairs go to.
 ///
 /// Core Data keeps inverses: whichever side is set, the other follows. A store has one place for
-/// both, so the planner decides which side speaks: a to-one side with an expression of its own,
-/// else the pairs of the other side, gathered and sorted. Ordered relationships take their order
-/// from the side that is ordered.
+/// both. Where both sides say the same (see ``LinkRoutes``), the planner decides which one speaks:
+/// a to-one side with an expression of its own, else the pairs of the other side, gathered and
+/// sorted. Where they do not, pairs are set one after the other, and the last one stands. Ordered
+/// relationships take their order from the side that is ordered.
 struct MappedLinks {
   private struct Key: Hashable {
     var entity: EntityName
@@ -24,6 +25,7 @@ struct MappedLinks {
   private let hasPolicies: Bool
   private(set) var groups: [RelationshipGroup] = []
   private(set) var joinTables: [JoinTablePlan] = []
+  private(set) var notes: [String] = []
   private var groupNumbers: [Key: Int] = [:]
 
   private var hierarchy: EntityHierarchy { context.destination.hierarchy }
@@ -101,8 +103,10 @@ struct MappedLinks {
           let isSet = own.contains { expression(of: name, in: $0) != nil }
           let lacks = own.contains { expression(of: name, in: $0) == nil }
           let isOneToOne = !inverse.relationship.isToMany
+          let isSequential =
+            !isOneToOne && contradict((entity, name), (inverse.entity, inverse.relationship.name))
           let isCounted = context.isCounted(name, declaredBy: entity)
-          let isAlways = isOrdered || isOneToOne || isCounted
+          let isAlways = isOrdered || isOneToOne || isCounted || isSequential
           guard hasPolicies || (others && lacks) || (isAlways && (others || isSet)) else {
             continue
           }
@@ -113,6 +117,9 @@ struct MappedLinks {
           groups[groups.count - 1].isOneToOne = isOneToOne
           groups[groups.count - 1].isMirror = isOneToOne && isMirror
           groups[groups.count - 1].isCounted = isCounted
+          if isSequential {
+            setOneByOne((entity, name), (inverse.entity, inverse.relationship.name))
+          }
         case .owner(let owner, let name):
           guard
             hasPolicies
@@ -123,6 +130,42 @@ struct MappedLinks {
         }
       }
     }
+  }
+
+  /// True when entity mappings set both sides of a relationship, and not to the same.
+  private func contradict(
+    _ one: (entity: EntityName, name: String), _ other: (entity: EntityName, name: String)
+  ) -> Bool {
+    let routes = LinkRoutes(context: context, members: members)
+    func setters(_ side: (entity: EntityName, name: String)) -> [LinkRoutes.Setter] {
+      makers(of: side.entity).compactMap { member in
+        expression(of: side.name, in: member).map { routes.setter(member, $0) }
+      }
+    }
+    let others = setters(other)
+    return setters(one).contains { setter in
+      others.contains { !routes.agree(setter, $0, isReflexive: one == other) }
+    }
+  }
+
+  /// Makes the group at hand one whose pairs are set one after the other.
+  private mutating func setOneByOne(
+    _ one: (entity: EntityName, name: String), _ other: (entity: EntityName, name: String)
+  ) {
+    groups[groups.count - 1].isSequential = true
+    let sides =
+      one == other
+      ? ["\(one.entity).\(one.name)"]
+      : [
+        "\(one.entity).\(one.name)", "\(other.entity).\(other.name)",
+      ]
+    notes.append(
+      sides.count == 1
+        ? "\(sides[0]) is its own inverse, and objects say different things of it: it is set object "
+          + "by object, and the last word stands."
+        : "\(sides[0]) and \(sides[1]) are two sides of one relationship, and the mapping model "
+          + "sets them to different things: they are set one entity mapping after the other, and "
+          + "the last word stands. Where one is meant to follow the other, write default for it.")
   }
 
   private mutating func add(_ key: Key, _ target: RelationshipGroup.Target) {
@@ -151,6 +194,8 @@ struct MappedLinks {
           .join(
             number, firstIsOrdered: join.firstOrderColumn != nil,
             secondIsOrdered: join.secondOrderColumn != nil, isReflexive: join.isReflexive))
+        let (one, other) = ((join.entity, join.relationship), (join.inverseEntity, join.inverse))
+        if contradict(one, other) { setOneByOne(one, other) }
       }
     }
   }
@@ -220,13 +265,14 @@ struct MappedLinks {
             group: group, keyPlace: key,
             entityPlace: place(context.destination.entityColumn(of: name, in: destination)),
             orderPlace: place(context.destination.orderColumn(of: name, in: destination)),
-            keepsOwn: value != nil && !groups[group].isOneToOne,
-            isDecided: groups[group].isOneToOne))
+            keepsOwn: value != nil && !groups[group].isDecisive,
+            isDecided: groups[group].isDecisive))
       }
       guard let value else { continue }
       let link = LinkProgram(
         property: name, expression: value.description,
-        way: way(of: value, source: source, pass: member.pass, &plan.linkColumns),
+        way: LinkRoutes(context: context, members: members)
+          .way(of: value, source: source, pass: member.pass, &plan.linkColumns),
         isToMany: relationship.isToMany,
         allowed: allowedTargets(of: relationship),
         keyPlace: relationship.isToMany
@@ -236,7 +282,19 @@ struct MappedLinks {
         emissions: emissions(of: relationship, declaredBy: declared.entity))
       plan.links.append(link)
     }
+    putInOrder(&plan, as: member.mapping.properties.relationships.map(\.name))
     plan.fills += ownerFills(of: destination, number) + countFills(of: destination, number)
+  }
+
+  /// Where an object sets both sides of one relationship, the later row has the last word.
+  private func putInOrder(_ plan: inout EntityMappingPlan, as rows: [String]) {
+    let named = plan.links.flatMap { link in
+      Set(link.emissions.map(\.group)).filter { groups[$0].isDecisive }
+    }
+    guard Set(named).count < named.count else { return }
+    plan.links.sort {
+      rows.firstIndex(of: $0.property) ?? 0 < rows.firstIndex(of: $1.property) ?? 0
+    }
   }
 
   /// `Z_ENT` in the destination of everything that a relationship may point to.
@@ -294,88 +352,5 @@ struct MappedLinks {
       found.append(.init(group: group, side: 1))
     }
     return found
-  }
-
-  // MARK: Known ways to objects
-
-  /// The forms that mapping models are made of: what a mapping made of the object itself, or of
-  /// the objects of one of its relationships.
-  private func way(
-    of value: ValueExpression, source: EntityName, pass: Int, _ linkColumns: inout [String]
-  ) -> LinkProgram.Way {
-    guard case .function(.variable("manager"), let selector, let arguments) = value,
-      arguments.count == 2, case .constant(.string(let name)) = arguments[0]
-    else { return .evaluated }
-    let own = context.source.hierarchy
-    var candidateMappings: [MappedBuilder.Member]
-    switch selector {
-    case ManagerSelector.instancesForMapping:
-      candidateMappings = members.filter { $0.pass == pass && $0.mapping.name == name }
-      // A later pass finds again what an earlier one has made.
-      if candidateMappings.isEmpty {
-        candidateMappings = members.filter { $0.pass < pass && $0.mapping.name == name }
-      }
-      if candidateMappings.isEmpty { return .evaluated }
-    case ManagerSelector.instancesForRelationship:
-      guard let relationship = own.property(name, of: source)?.property.relationship else {
-        return .evaluated
-      }
-      candidateMappings = members.filter { member in
-        member.pass == pass
-          && member.mapping.sourceEntity.map {
-            own.isKind($0, of: relationship.destinationEntity)
-          } ?? false
-      }
-    default: return .evaluated
-    }
-    candidateMappings = candidateMappings.filter {
-      $0.mapping.sourceEntity != nil && $0.mapping.destinationEntity != nil
-    }
-    func mappings(below entity: EntityName) -> [Int] {
-      candidateMappings.filter {
-        own.root(of: $0.mapping.sourceEntity ?? entity) == own.root(of: entity)
-      }
-      .map(\.index)
-    }
-    if case .variable("source") = arguments[1] {
-      let own = candidateMappings.filter { $0.mapping.sourceEntity == source }
-      return .ownObject(mappings: own.map(\.index))
-    }
-    guard let key = arguments[1].plainSourceKey,
-      let declared = own.property(key, of: source),
-      let relationship = declared.property.relationship, declared.property.isStored,
-      let storage = context.storage(of: relationship, declaredBy: declared.entity),
-      let table = context.source.table(of: relationship.destinationEntity)
-    else { return .evaluated }
-    let found = mappings(below: relationship.destinationEntity)
-    let followed = SourceReference(
-      relationship: key, table: table.name,
-      allowed: context.allowed(relationship.destinationEntity))
-    if !relationship.isToMany {
-      guard let column = context.source.column(of: key, in: source) else { return .evaluated }
-      let place = linkColumns.firstIndex(of: column) ?? linkColumns.count
-      if place == linkColumns.count { linkColumns.append(column) }
-      return .toOne(column: place, mappings: found, followed)
-    }
-    let sql = context.pairSQL(storage, isOrdered: relationship.isOrdered)
-    return .toMany(sql: sql, mappings: found, followed)
-  }
-}
-
-extension PlanContext {
-  /// Owner and target keys of a to-many relationship, in the order of the relationship, of the
-  /// owners between `?1` and `?2`.
-  fileprivate func pairSQL(_ storage: PairStorage, isOrdered: Bool) -> String {
-    let owner = quoted(storage.ownerColumn)
-    let target = quoted(storage.targetColumn)
-    var order = [owner]
-    if isOrdered, let column = storage.orderColumn { order.append(quoted(column)) }
-    order.append(target)
-    return """
-      SELECT \(owner), \(target)
-        FROM \(quoted(storage.table))
-       WHERE \(owner) BETWEEN ?1 AND ?2 AND \(target) IS NOT NULL
-       ORDER BY \(order.joined(separator: ", "))
-      """
   }
 }

@@ -79,7 +79,8 @@ package struct EntityMappingPlan: Codable, Sendable, Equatable {
   package var fills: [RelationshipFill]
 }
 
-/// An attribute of the source as it lies in a row that is read.
+/// An attribute of the source as it lies in a row that is read. An element of a composite attribute has
+/// its key path for a name.
 package struct SourceAttribute: Codable, Sendable, Equatable {
   package var name: String
   package var type: AttributeType
@@ -171,6 +172,13 @@ package struct RelationshipGroup: Codable, Sendable, Equatable {
   package var isMirror = false
   /// True when its pairs are counted: then all of them must be here, and what is set to nil.
   package var isCounted = false
+  /// True when both sides of a relationship that is not one-to-one are set, and not to the same:
+  /// the pairs are then set one after the other, too. Nil else, so that such plans keep their
+  /// fingerprint.
+  package var isSequential: Bool?
+
+  /// True when all pairs must be here, as what is set to nil or to nothing, and nobody else speaks.
+  package var isDecisive: Bool { isOneToOne || isSequential == true }
 }
 
 /// A column that a ``RelationshipGroup`` sets, as the objects of one mapping have it. Places are
@@ -213,7 +221,7 @@ package struct SourceEntityAccess: Codable, Sendable, Equatable {
   package var number: Int64
   package var table: String
   package var attributes: [SourceAttribute]
-  /// Properties that the model has and the store does not hold: their value is nil.
+  /// Attributes and relationships that the model has and the store does not hold: their value is nil.
   package var unstored: [String]
   package var relationships: [SourceRelationship]
 }

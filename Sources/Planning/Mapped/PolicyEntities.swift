@@ -84,9 +84,9 @@ extension MappedLinks {
         plan.attributes.append(
           DestinationAttribute(
             name: name, type: attribute.type, place: place,
-            isExternal: attribute.type == .binary && attribute.allowsExternalBinaryDataStorage))
+            isExternal: attribute.isExternal))
         if attribute.derivationExpression == nil {
-          value = attribute.defaultValue.map(AttributeProgram.constant) ?? .null
+          value = attribute.storedDefault.map(AttributeProgram.constant) ?? .null
         }
       case .leaf(_, let composite, let path):
         let leaf = context.destination.leafColumns(of: composite, in: plan.entity)
@@ -95,7 +95,7 @@ extension MappedLinks {
         plan.attributes.append(
           DestinationAttribute(
             name: composite + "." + path.joined(separator: "."), type: leaf.type, place: place,
-            isExternal: false))
+            isExternal: leaf.attribute.isExternal))
       case .toOne, .targetEntity, .order, .owner: continue
       }
     }
@@ -134,8 +134,8 @@ extension MappedLinks {
           RelationshipFill(
             group: group, keyPlace: key, entityPlace: description.entityPlace,
             orderPlace: place(context.destination.orderColumn(of: name, in: plan.entity)),
-            keepsOwn: false, yieldsToOwn: !groups[group].isOneToOne,
-            isDecided: groups[group].isOneToOne))
+            keepsOwn: false, yieldsToOwn: !groups[group].isDecisive,
+            isDecided: groups[group].isDecisive))
       }
     }
     plan.relationships.append(description)

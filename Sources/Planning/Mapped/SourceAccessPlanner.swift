@@ -12,14 +12,17 @@ struct SourceAccessPlanner {
       var access = SourceEntityAccess(
         entity: entity, number: context.sourceNumber(entity), table: table.name,
         attributes: context.attributes(ofSource: entity), unstored: [], relationships: [])
-      let attributes = Set(access.attributes.map(\.name))
+      let attributes = Set(access.attributes.map { $0.name.prefix { $0 != "." } })
       for declared in context.source.hierarchy.properties(of: entity) {
         let property = declared.property
         if let relationship = property.relationship, property.isStored,
           let found = self.relationship(relationship, declaredBy: declared.entity)
         {
           access.relationships.append(found)
-        } else if !attributes.contains(property.name) {
+        } else if property.attribute != nil || property.relationship != nil,
+          !attributes.contains(property.name[...])
+        {
+          // A fetched property is not among them: nil would be a wrong answer.
           access.unstored.append(property.name)
         }
       }

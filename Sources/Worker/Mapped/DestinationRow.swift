@@ -33,6 +33,7 @@ final class DestinationRow {
 
   private let access: DestinationAccess
   private let names: [String: Int]
+  private let composites: CompositeIndex
   private let defaults: AttributeProgramCode
   private let external: ExternalData
   private let newFiles: FilePath
@@ -49,6 +50,7 @@ final class DestinationRow {
     self.stage = stage
     names = Dictionary(
       access.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    composites = CompositeIndex(access.attributes.map(\.name))
     defaults = AttributeProgramCode(
       access.attributes.map { $0.initial.map(AttributeProgram.constant) ?? .null })
     external = ExternalData(folder: context.plan.externalDataPath)
@@ -83,7 +85,16 @@ final class DestinationRow {
       }
       return isToMany ? .set([]) : .null
     }
-    guard let number = names[key], let values else { return nil }
+    guard let values else { return nil }
+    guard let number = names[key] else {
+      return try composites.value(of: key) { try self.attribute($0, values) }
+    }
+    return try attribute(number, values)
+  }
+
+  func isComposite(_ key: String) -> Bool { composites.contains(key) }
+
+  private func attribute(_ number: Int, _ values: Values) throws -> ExpressionValue {
     let attribute = access.attributes[number]
     guard let place = attribute.place, let order = attribute.order, order < values.order else {
       return try ExpressionValue(stored: defaults.operations[number].value, as: attribute.type)

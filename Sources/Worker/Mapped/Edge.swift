@@ -7,7 +7,8 @@ import GodwitSQLite
 struct Edge {
   static let channel: UInt8 = 2
   static let byteCount = 40
-  /// Stands for the other object where a one-to-one relationship is set to nil. No row's key.
+  /// Stands for the other object where a relationship is set to nil, and, where pairs are set one
+  /// after the other, before the objects that a to-many is set to. No row's key.
   static let nobody = Int64.min
   /// The ``side`` of a pair that is only counted: of several objects for one side of a one-to-one
   /// relationship, all but the first.
@@ -56,17 +57,20 @@ struct Edge {
   ///   - number: Its `Z_ENT`.
   ///   - isOwnWord: True when the object's row has the column of a to-one relationship already;
   ///     the pair is then needed for the place in an ordered list only.
+  ///   - isAdded: True when a to-many keeps what it has beside the targets.
   @inline(__always)
   static func emit(
     _ targets: [LinkTargets.Target], _ emissions: [LinkProgram.Emission], isToMany: Bool,
     key: Int64, number: Int64, _ groups: [RelationshipGroup], isOwnWord: Bool = false,
-    _ body: (_ group: Int, Edge) throws -> Void
+    isAdded: Bool = false, _ body: (_ group: Int, Edge) throws -> Void
   ) throws {
-    if targets.isEmpty, !isToMany { try emitNil(emissions, key: key, groups, body) }
+    if isToMany ? !isAdded : targets.isEmpty {
+      try emitNil(emissions, isToMany: isToMany, key: key, groups, body)
+    }
     for (position, target) in targets.enumerated() {
       for emission in emissions {
         let group = groups[emission.group]
-        if isOwnWord, !isToMany, !group.isOneToOne, !group.isCounted, emission.side == 0,
+        if isOwnWord, !isToMany, !group.isDecisive, !group.isCounted, emission.side == 0,
           case .columns(_, false) = group.target
         {
           continue
@@ -102,14 +106,17 @@ struct Edge {
   }
 
   /// Nil takes an object from its partner, where the relationship is one-to-one, and is a word of
-  /// its own, where it is counted.
+  /// its own, where it is counted. Where pairs are set one after the other, an object leaves its
+  /// partners before it gets others.
   private static func emitNil(
-    _ emissions: [LinkProgram.Emission], key: Int64, _ groups: [RelationshipGroup],
+    _ emissions: [LinkProgram.Emission], isToMany: Bool, key: Int64, _ groups: [RelationshipGroup],
     _ body: (_ group: Int, Edge) throws -> Void
   ) throws {
     for emission in emissions {
       let group = groups[emission.group]
-      guard group.isOneToOne || (group.isCounted && emission.side == 0) else { continue }
+      guard group.isDecisive || (!isToMany && group.isCounted && emission.side == 0) else {
+        continue
+      }
       try body(
         emission.group,
         Edge(

@@ -7,8 +7,8 @@ import SystemPackage
 /// For columns: one owner for each row; the row's own word counts before the other side's, and
 /// of several owners the last one, who took the object from the others. Places go by the
 /// position in the owner's collection, members that it does not list at the end by key.
-/// For join tables: each pair once. For one-to-one relationships see ``match(_:)``. For derived
-/// attributes that count: how often each object stands in the finished pairs of another group.
+/// For join tables: each pair once. For one-to-one relationships see ``match(_:)``, for those whose
+/// sides contradict each other ``AssignedPairs``. For derived attributes that count: how often each object stands in the finished pairs of another group.
 final class EdgeGathering {
   /// Bytes for the pairs of all groups together.
   static let memoryBudget = 48 << 20
@@ -29,6 +29,8 @@ final class EdgeGathering {
   private let clear: Statement?
   /// Keeps every pair of a one-to-one relationship, to find those that lose their objects.
   private let given: Statement?
+  /// Where the sides contradict each other.
+  private let assigned: AssignedPairs?
 
   /// - Parameters:
   ///   - number: The group's, for the table's name.
@@ -52,6 +54,8 @@ final class EdgeGathering {
     }
     let isJoin = if case .join = group.target { true } else { false }
     try file.execute("CREATE TABLE edges\(number) (\(columns))\(isJoin ? " WITHOUT ROWID" : "")")
+    assigned =
+      group.isSequential == true ? try AssignedPairs(group, number: number, in: file) : nil
     set = try file.prepare("INSERT OR REPLACE INTO edges\(number) VALUES (?1, ?2, ?3, ?4)")
     clear =
       group.isOneToOne
@@ -68,6 +72,11 @@ final class EdgeGathering {
   /// Takes a pair; they come in the order of Core Data's assignments.
   func take(_ edge: Edge) throws {
     if group.isOneToOne { return try match(edge) }
+    if let assigned { return try assigned.take(edge) }
+    try sort(edge)
+  }
+
+  private func sort(_ edge: Edge) throws {
     switch group.target {
     case .columns:
       arrived += 1
@@ -85,6 +94,8 @@ final class EdgeGathering {
   /// Writes the table. The groups before it must have been finished: pairs are counted last.
   func finish() throws {
     if group.isOneToOne { return try finishMatches() }
+    try assigned?.finish { try sort($0) }
+    try assigned?.forEachLost { dropped.add($0) }
     switch group.target {
     case .columns(_, let isOrdered): try finishColumns(isOrdered: isOrdered)
     case .join(_, let first, let second, _): try finishJoin(first, second)

@@ -11,6 +11,7 @@ final class SourceObjects: ObjectAccess {
   private final class Entity {
     let access: SourceEntityAccess
     let attributes: [String: Int]
+    let composites: CompositeIndex
     let relationships: [String: Int]
     let unstored: Set<String>
     var row: Statement?
@@ -20,6 +21,7 @@ final class SourceObjects: ObjectAccess {
       self.access = access
       attributes = Dictionary(
         access.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+      composites = CompositeIndex(access.attributes.map(\.name))
       relationships = Dictionary(
         access.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
       unstored = Set(access.unstored)
@@ -128,7 +130,15 @@ final class SourceObjects: ObjectAccess {
     if let place = entity.relationships[key] {
       return try objects(place, of: object, entity)
     }
-    return entity.unstored.contains(key) ? .null : nil
+    if entity.unstored.contains(key) { return .null }
+    return try entity.composites.value(of: key) { try attribute($0, of: object, entity) }
+  }
+
+  func isComposite(_ key: String, of object: ObjectReference) -> Bool {
+    guard object.store == home else {
+      return destinationRow?.object == object && destinationRow?.isComposite(key) == true
+    }
+    return entity(object.entity)?.composites.contains(key) == true
   }
 
   /// Most questions are about the same entity as the one before.

@@ -8,6 +8,7 @@ final class DestinationKind {
   let plan: DestinationEntityPlan
   let table: TablePlan
   let attributes: [String: Int]
+  let composites: CompositeIndex
   let relationships: [String: Int]
   /// The record of a new object: `Z_ENT`, `Z_OPT` and the model's defaults.
   let template: [UInt8]
@@ -19,6 +20,7 @@ final class DestinationKind {
     self.table = table
     attributes = Dictionary(
       plan.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    composites = CompositeIndex(plan.attributes.map(\.name))
     relationships = Dictionary(
       plan.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
     let code = AttributeProgramCode(plan.defaults)

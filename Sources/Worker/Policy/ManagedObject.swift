@@ -57,7 +57,8 @@ public struct ManagedObject {
 
   /// An attribute's value as `Bool`, `Int`, `Double`, `Decimal`, `String`, `Date`, `Data`, `UUID`
   /// or `URL`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
-  /// them. Nil for nil.
+  /// them; a composite attribute's as a dictionary of the elements that have a value, nil where none has.
+  /// Its elements are keys of their own, as `place.street`. Nil for nil.
   public func value(forKey key: String) -> Any? { engine.value(key, reference)?.native(in: engine) }
 
   /// The value at the end of a path of to-one relationships; nil where one of them leads nowhere.

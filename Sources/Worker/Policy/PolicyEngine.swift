@@ -235,18 +235,25 @@ extension PolicyEngine {
     -> ExpressionValue?
   {
     let kind = working.kind
-    if let number = kind.attributes[key] {
-      let attribute = kind.plan.attributes[number]
-      switch try objects.value(working, attribute, number) {
-      case .value(let value): return value
-      case .raw(let raw):
-        return try stored.value(
-          raw, type: attribute.type, isExternal: attribute.isExternal,
-          ObjectReference(kind.plan.entity, working.ordinal, in: .destination))
-      }
+    if let number = kind.attributes[key] { return try attribute(number, working, objects) }
+    guard let number = kind.relationships[key] else {
+      return try kind.composites.value(of: key) { try attribute($0, working, objects) }
     }
-    guard let number = kind.relationships[key] else { return nil }
     return value(objects.targets(working, number) ?? [], kind.plan.relationships[number])
+  }
+
+  private func attribute(
+    _ number: Int, _ working: WorkingObject, _ objects: DestinationObjects
+  ) throws -> ExpressionValue {
+    let plan = working.kind.plan
+    let attribute = plan.attributes[number]
+    return switch try objects.value(working, attribute, number) {
+    case .value(let value): value
+    case .raw(let raw):
+      try stored.value(
+        raw, type: attribute.type, isExternal: attribute.isExternal,
+        ObjectReference(plan.entity, working.ordinal, in: .destination))
+    }
   }
 
   final func set(

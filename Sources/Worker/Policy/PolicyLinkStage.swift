@@ -139,7 +139,11 @@ final class PolicyLinkEngine: PolicyEngine {
       let attribute = kind.plan.attributes[number]
       return try copied.value(of: object, kind, attribute, stored)
     }
-    guard kind.relationships[key] != nil else { return nil }
+    guard kind.relationships[key] != nil else {
+      return try kind.composites.value(of: key) {
+        try copied.value(of: object, kind, kind.plan.attributes[$0], stored)
+      }
+    }
     throw PolicyError.notNow(
       "relationships of objects that other shards made are known in performCustomValidation only")
   }
@@ -190,7 +194,7 @@ final class PolicyLinkEngine: PolicyEngine {
   ) throws {
     try Edge.emit(
       targets, relationship.emissions, isToMany: relationship.isToMany, key: object.primaryKey,
-      number: kind.plan.number, context.plan.mapped?.groups ?? []
+      number: kind.plan.number, context.plan.mapped?.groups ?? [], isAdded: true
     ) { group, edge in foreign.append((group, edge)) }
   }
 

@@ -1,0 +1,69 @@
+/// Elements of a composite attribute on their way into a dictionary.
+package struct CompositeElements {
+  private var values: [String: ExpressionValue] = [:]
+  private var inner: [String: CompositeElements] = [:]
+
+  /// Makes one without elements.
+  package init() {}
+
+  /// Sets an element.
+  ///
+  /// - Parameter path: Names of elements, from the composite's own elements down.
+  package mutating func set(_ path: ArraySlice<String>, to value: ExpressionValue) {
+    guard let name = path.first else { return }
+    if path.count == 1 {
+      values[name] = value
+    } else {
+      inner[name, default: CompositeElements()].set(path.dropFirst(), to: value)
+    }
+  }
+
+  /// All elements, those without a value as nil.
+  package var dictionary: ExpressionValue {
+    .dictionary(values.merging(inner.mapValues(\.dictionary)) { value, _ in value })
+  }
+
+  /// The elements that have a value; nil where none has.
+  package var valueOrNull: ExpressionValue {
+    var pairs = inner.mapValues(\.valueOrNull)
+    pairs.merge(values) { _, value in value }
+    pairs = pairs.filter { !$0.value.isNull }
+    return pairs.isEmpty ? .null : .dictionary(pairs)
+  }
+}
+
+/// The composite attributes of an entity whose attributes are listed by name, their elements by key path:
+/// `place.street`, `place.point.x`.
+package struct CompositeIndex {
+  /// By the key path of the composite: for each of its elements the path below it, and its number in the
+  /// list.
+  private var elements: [String: [(path: [String], number: Int)]] = [:]
+
+  /// - Parameter names: Of all attributes; those without a dot are no elements.
+  package init(_ names: [String]) {
+    for (number, name) in names.enumerated() where name.utf8.contains(UInt8(ascii: ".")) {
+      let path = name.split(separator: ".").map(String.init)
+      for length in 1..<max(path.count, 1) {
+        elements[path[..<length].joined(separator: "."), default: []]
+          .append((Array(path[length...]), number))
+      }
+    }
+  }
+
+  /// True for the key path of a composite, which may be an element of another.
+  package func contains(_ key: String) -> Bool { elements[key] != nil }
+
+  /// The composite's elements that have a value as a dictionary, nil where none has: a store holds
+  /// nothing else of it.
+  ///
+  /// - Parameter element: Reads the attribute of a number.
+  /// - Returns: Swift's nil where there is no such composite.
+  package func value(
+    of key: String, element: (Int) throws -> ExpressionValue
+  ) rethrows -> ExpressionValue? {
+    guard let found = elements[key] else { return nil }
+    var tree = CompositeElements()
+    for (path, number) in found { tree.set(path[...], to: try element(number)) }
+    return tree.valueOrNull
+  }
+}

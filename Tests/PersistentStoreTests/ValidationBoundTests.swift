@@ -1,0 +1,28 @@
+import GodwitSQLite
+import Testing
+
+@testable import GodwitPersistentStore
+
+@Suite struct `A bound of a number` {
+  @Test(
+    arguments: [
+      (9_007_199_254_740_993, 9_007_199_254_740_992, 1),
+      (9_007_199_254_740_992, 9_007_199_254_740_992, 0),
+      (9_007_199_254_740_991, 9_007_199_254_740_992, -1),
+      (.max, 9_223_372_036_854_775_808, -1), (.min, -9_223_372_036_854_775_808, 0),
+      (.max, .infinity, -1), (3, 3.5, -1), (4, 3.5, 1),
+    ] as [(Int64, Double, Int)])
+  func `is compared exactly with an integer`(value: Int64, bound: Double, order: Int) {
+    #expect(ValidationJudge.compare(.integer(value), bound) == order)
+  }
+
+  @Test(arguments: [(3.5, 3.5, 0), (-0.0, 0, 0), (.infinity, 1, 1)] as [(Double, Double, Int)])
+  func `is compared with a real`(value: Double, bound: Double, order: Int) {
+    #expect(ValidationJudge.compare(.real(value), bound) == order)
+  }
+
+  @Test func `says nothing of what is no number`() {
+    #expect(ValidationJudge.compare(.null, 0) == nil)
+    #expect(ValidationJudge.compare(.real(.nan), 0) == nil)
+  }
+}
