@@ -142,7 +142,7 @@ import Testing
 
   @Test func `has its marker when a policy sets it`() throws {
     let fixture = try Self.fixture(
-      external: true, to: [entity("Photo", Self.form(external: true))])
+      external: true, to: [entity("Photo", Self.form(external: true), attribute("more"))])
     fixture.policies = PolicyRegistry(["FormPolicy": FormPolicy.self])
     let store = try fixture.migrate(
       """

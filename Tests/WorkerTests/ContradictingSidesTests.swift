@@ -49,13 +49,17 @@ private struct Links {
   enum Rule: CaseIterable {
     case automatic, other, some, none
 
-    func row(_ property: String, _ other: String) -> String {
-      switch self {
+    func row(_ property: String, _ other: String, isToOne: Bool = false) -> String {
+      let objects =
+        isToOne
+        ? "TERNARY($source.\(property).flag == 1, $source.\(property), nil)"
+        : "SUBQUERY($source.\(property), $x, $x.flag == 1)"
+      return switch self {
       case .automatic: "automatic"
       case .other: "{ along: \(other) }"
       case .some:
         #"'FUNCTION($manager, "destinationInstancesForSourceRelationshipNamed:sourceInstances:", "#
-          + #""\#(property)", SUBQUERY($source.\#(property), $x, $x.flag == 1))'"#
+          + #""\#(property)", \#(objects))'"#
       case .none: "'nil'"
       }
     }
@@ -148,7 +152,7 @@ private struct Links {
           source: A
           destination: A
           filter: \(parts.count == 2 ? "flag == \(part)" : "TRUEPREDICATE")
-          relationships: { b: \(rules[part].row("b", "ob")), ob: { value: default } }
+          relationships: { b: \(rules[part].row("b", "ob", isToOne: shape.isToOne)), ob: { value: default } }
 
       """
     }.joined()
