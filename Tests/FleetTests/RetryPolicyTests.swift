@@ -105,21 +105,22 @@ import Testing
   }
 
   /// As the table of verdicts has it: what lies in the rows, the store or the mapping model is refused.
-  @Test(arguments: [
-    (StoreDamage(findings: []) as any Error, MigrationResult.Verdict.refused, 134_150),
-    (PlanError.damaged(store: "/a", []), .refused, 134_150),
-    (PlanError.unsupported(store: "/a", what: "a virtual table"), .refused, 134_110),
-    (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
-    (SQLiteError.failed(code: 11, message: "malformed", statement: ""), .refused, 134_150),
-    (failed(.damaged), .refused, nil), (failed(.refused), .refused, nil),
-    (DurabilityError.symbolicLink("/a"), .refused, nil),
-    (MappingError.unreadable(file: "/a", reason: "it is empty"), .refused, 134_110),
-    (MappingError.severalMatch(["/a", "/b"]), .refused, 134_110),
-    (MappingError.noneMatches([]), .failed, 134_140),
-    (PlanError.noDestination(models: []), .failed, nil),
-    (ModelError.duplicateEntity("Recipe"), .failed, nil),
-    (DurabilityError.failed(call: "fsync", path: "/a", .ioError), .failed, nil),
-  ])
+  @Test(
+    arguments: [
+      (StoreDamage(findings: []), .refused, 134_150),
+      (PlanError.damaged(store: "/a", []), .refused, 134_150),
+      (PlanError.unsupported(store: "/a", what: "a virtual table"), .refused, 134_110),
+      (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
+      (SQLiteError.failed(code: 11, message: "malformed", statement: ""), .refused, 134_150),
+      (failed(.damaged), .refused, nil), (failed(.refused), .refused, nil),
+      (DurabilityError.symbolicLink("/a"), .refused, nil),
+      (MappingError.unreadable(file: "/a", reason: "it is empty"), .refused, 134_110),
+      (MappingError.severalMatch(["/a", "/b"]), .refused, 134_110),
+      (MappingError.noneMatches([]), .failed, 134_140),
+      (PlanError.noDestination(models: []), .failed, nil),
+      (ModelError.duplicateEntity("Recipe"), .failed, nil),
+      (DurabilityError.failed(call: "fsync", path: "/a", .ioError), .failed, nil),
+    ] as [(any Error, MigrationResult.Verdict, Int?)])
   func `tells what lies in the store from what does not`(
     error: any Error, verdict: MigrationResult.Verdict, code: Int?
   ) {
