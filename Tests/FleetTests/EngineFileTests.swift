@@ -67,7 +67,7 @@ import Testing
     ("engine: { slurm: { partition: 'a b' } }", "not a name"),  // would be two arguments
     ("engine: { slurm: { sbatch: --qos=low } }", "list"),  // not a list
     ("engine: { slurm: { sbatch: [hello] } }", "not an option"),  // a script's name
-    ("engine: { slurm: { sbatch: [--array=1-5] } }", "--qos="),  // ours; those that may be are named
+    ("engine: { slurm: { sbatch: [--array=1-5] } }", "--qos="),
     ("engine: { slurm: { sbatch: [-a1-5] } }", "may give"),  // ours, in its short form
     ("engine: { slurm: { sbatch: [--arr=1-5] } }", "may give"),  // shortened
     ("engine: { slurm: { sbatch: [--test-only] } }", "may give"),  // nothing would be submitted

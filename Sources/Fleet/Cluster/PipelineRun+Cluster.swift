@@ -37,49 +37,6 @@ extension PipelineRun {
   /// 16: nobody says how many tasks will run at a time.
   private static let manualSlots = 16
 
-  /// Takes over the results of arrays that were taken back: what their tasks had committed by then.
-  func takeLeftovers(_ stores: [FoundStore], _ setting: Setting) async throws {
-    try setting.lease.requireCurrent()
-    try BundleFolder.removeRest(in: clusterState)
-    let folders = try BundleFolder.folders(in: clusterState)
-    guard !folders.isEmpty else { return }
-    let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    for folder in folders where try !folder.isPermitted {
-      do {
-        var array = try ClusterArray(at: folder)
-        try await takeLast(&array, found, setting)
-      } catch let error as ClusterError {  // any other is of the machine
-        try await takeLast(of: folder, without: error, found, setting)
-      }
-    }
-  }
-
-  /// Writes down the results of an array that is over, and removes its folder unless somebody is still
-  /// at work in it.
-  private func takeLast(
-    _ array: inout ClusterArray, _ found: [FilePath: FoundStore], _ setting: Setting
-  ) async throws {
-    try setting.lease.requireCurrent()
-    try array.folder.revoke()
-    // Who has begun is known once the folder has been read; what those write until they end comes after.
-    var lines = try array.read()
-    let isAlive = array.isAlive()
-    lines += try array.read()
-    let known = Dictionary(
-      array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    for line in lines {
-      guard let result = line.result, result.isFinal,
-        let store = found[FilePath(result.store)] ?? known[FilePath(result.store)]
-      else { continue }
-      _ = try await outcome(result, of: store, lane: nil, setting)
-    }
-    // One that is alive may have committed a store and not said so yet.
-    guard !isAlive, !array.isAlive() else { return }
-    try setting.lease.requireCurrent()
-    for store in array.stores.joined() { try clear(store, setting) }
-    try array.folder.remove()
-  }
-
   /// Writes down what became of a store on the cluster.
   func outcome(
     _ line: BundleResult, of store: FoundStore, lane: Int?, _ setting: Setting
@@ -199,81 +156,6 @@ extension PipelineRun {
     }
   }
 
-  /// Takes up what earlier starts of the same run have submitted, and takes back the rest.
-  private func adopt(
-    _ work: inout ClusterWork, _ scheduler: any ArrayScheduler, _ found: [FilePath: FoundStore],
-    _ setting: Setting
-  ) async throws {
-    var others: [ClusterArray] = []
-    for folder in try BundleFolder.permitted(in: clusterState) {
-      let array: ClusterArray
-      let isOurs: Bool
-      do {
-        array = try ClusterArray(at: folder)
-        isOurs = work.isSame(array.header)
-        if isOurs { try array.check(StoreReach(pipeline)) }
-      } catch let error as ClusterError {
-        await scheduler.cancel([folder.name])
-        try await takeLast(of: folder, without: error, found, setting)
-        continue
-      }
-      let store = array.header.units.flatMap { found[FilePath($0.store)] }
-      if isOurs, try isTakenUp(array, found), !array.isOfUnits || store != nil {
-        work.adopt(array, store: store)
-        observe(.note("Attached to \(array.name), \(array.header.bundles.count) bundles."))
-      } else {
-        try setting.lease.requireCurrent()
-        try folder.revoke()
-        others.append(array)
-      }
-    }
-    guard !others.isEmpty else { return }
-    await takeBack(others, scheduler, meanwhile: {})
-    for var array in others {
-      try await takeLast(&array, found, setting)
-      observe(
-        .note(
-          "\(array.name) is of another run, other settings or other stores, and was cancelled."))
-    }
-  }
-
-  /// Whether every store of an array that has no result yet is one that this start takes up.
-  private func isTakenUp(_ array: ClusterArray, _ found: [FilePath: FoundStore]) throws -> Bool {
-    var copy = array
-    let known = Set(
-      try copy.read(changing: false).compactMap { line in
-        line.result.flatMap { $0.isFinal ? FilePath($0.store) : nil }
-      })
-    return array.stores.joined().allSatisfy { found[$0.path] != nil || known.contains($0.path) }
-  }
-
-  /// Waits for tasks that are revoked to end, which their scheduler is asked for, too. Whether it answers
-  /// makes no difference to what is read.
-  private func takeBack(
-    _ arrays: [ClusterArray], _ scheduler: any ArrayScheduler,
-    meanwhile look: () async throws -> Void
-  ) async rethrows {
-    let names = arrays.map(\.name)
-    // Of its own: the cancellation that led here would end the scheduler's commands.
-    let cancelling = Task.detached { await scheduler.cancel(names) }
-    var waiting = arrays
-    // Who has begun is known once a folder has been read.
-    for place in waiting.indices { _ = try? waiting[place].read(changing: false) }
-    defer { cancelling.cancel() }
-    let end = ContinuousClock.now + .seconds(Self.stopSeconds)
-    while ContinuousClock.now < end, waiting.contains(where: { $0.isAlive() }) {
-      // Not to be cut short by the cancellation that led here.
-      _ = try? await onOwnThread { usleep(100_000) }
-    }
-    try await look()
-    let late = Task.detached {
-      try? await Task.sleep(for: .seconds(Self.cancelSeconds))
-      cancelling.cancel()
-    }
-    await cancelling.value
-    late.cancel()
-  }
-
   private func announceWave(_ follow: inout ClusterFollowing, _ flow: RunFlow) {
     guard follow.wave != flow.queue.wave else { return }
     follow.wave = flow.queue.wave
@@ -385,11 +267,6 @@ extension PipelineRun {
       try await takeLeftovers(Array(follow.found.values), setting)
     }
   }
-
-  /// 4 s, of the 8 that a stop may take.
-  private static let stopSeconds = 4.0
-  /// 1 s more: without their permit tasks end by themselves.
-  private static let cancelSeconds = 1.0
 }
 
 /// What the coordinator remembers of stores that others have in hand.
