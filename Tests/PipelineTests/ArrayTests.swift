@@ -116,7 +116,7 @@ import Testing
     let manifest = try #require(try manifests(folder).first)
     let lock = open(
       URL(fileURLWithPath: manifest).deletingLastPathComponent().path + "/0.lock",
-      O_RDWR | O_CREAT, 0o600)
+      O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
     let run = try task(manifest, 0)
     #expect(run.status == 75)
