@@ -353,7 +353,7 @@ import Testing
     let folder = open(parent, O_RDONLY | O_DIRECTORY)
     defer { close(folder) }
     if latin.hasSuffix(".sqlite") {
-      close(openat(folder, name, O_CREAT | O_WRONLY, 0o600))
+      close(openat(folder, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0o600))
     } else {
       try #require(mkdirat(folder, name, 0o700) == 0)
     }

@@ -152,7 +152,7 @@ import Testing
   @Test func `waits for no other run`() throws {
     let folder = try PipelineFolder.orders()
     #expect(try Godwit.run(folder).status == 0)
-    let lock = open(folder.path("state/lock"), O_RDWR)
+    let lock = open(folder.path("state/lock"), O_RDWR | O_CLOEXEC)
     #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
     #expect(try folder.godwit(["rollback"]).status == 11)
     #expect(try folder.godwit(["backups", "prune"], ["--keep", "1d"]).status == 11)

@@ -229,7 +229,7 @@ import Testing
   @Test func `gives way to a run in the same state folder`() throws {
     let folder = try orders()
     #expect(try Godwit.run(folder).status == 0)
-    let lock = open(folder.path("state/lock"), O_RDWR)
+    let lock = open(folder.path("state/lock"), O_RDWR | O_CLOEXEC)
     try #require(lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
     defer { close(lock) }
     let run = try Godwit.run(folder)
