@@ -93,20 +93,23 @@ extension StoreAttempt {
       "\(output.lastComponent?.stem ?? "store").godwit-rejects-\(name).sqlite")
   }
 
+  /// Where an earlier run has put its rejects, if it set any aside.
+  private func earlierRejects() throws -> FilePath? {
+    try RunFolder(directory: directory).earlierName().map(rejectsPath)
+  }
+
   /// Names the rejects of a commit that an earlier run began.
   mutating func findRejects() throws {
-    guard result.rejects == nil, let name = try RunFolder(directory: directory).earlierName() else {
-      return
-    }
-    let path = rejectsPath(name)
-    if try FileKind(at: path) == .regular { result.rejects = path.string }
+    guard result.rejects == nil, let path = try earlierRejects(),
+      try FileKind(at: path) == .regular
+    else { return }
+    result.rejects = path.string
   }
 
   /// Removes what an earlier run has put beside the store, whole or in part, for a commit that was
   /// never begun, or was taken back.
   func removeLeftRejects() throws {
-    guard let name = try RunFolder(directory: directory).earlierName() else { return }
-    let path = rejectsPath(name)
+    guard let path = try earlierRejects() else { return }
     if try FileKind(at: path) == .regular { try DurableFile.remove(path) }
     try DurableFile.removeUnfinished([path])
   }

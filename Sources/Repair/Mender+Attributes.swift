@@ -48,7 +48,7 @@ extension Mender {
     for declared in hierarchy.properties(of: entity) {
       guard let attribute = declared.property.attribute else { continue }
       let found = binding.layout.valueColumns(of: attribute, in: entity).first {
-        ([attribute.name] + $0.path).joined(separator: ".") == property
+        $0.keyPath(below: attribute.name) == property
       }
       if let found,
         binding.table(of: entity).map({ binding.has(found.column, in: $0.name) }) == true

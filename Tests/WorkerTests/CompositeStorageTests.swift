@@ -45,10 +45,7 @@ import Testing
         INSERT INTO ZPHOTO (Z_PK, Z_ENT, Z_OPT, ZDATA)
         VALUES (1, 1, 1, x'\(values[0])'), (2, 1, 1, x'\(values[1])'), (3, 1, 1, NULL)
         """)
-    let folder = fixture.folder.appending(".source_SUPPORT/_EXTERNAL_DATA")
-    try FileManager.default.createDirectory(
-      atPath: folder.string, withIntermediateDirectories: true)
-    try Data(content.utf8).write(to: URL(filePath: folder.appending(file).string))
+    try fixture.putExternalData(content, inFile: file)
     return fixture
   }
 

@@ -231,10 +231,7 @@ import Testing
         INSERT INTO ZPHOTO (Z_PK, Z_ENT, Z_OPT, ZBYTES)
         VALUES (1, 1, 1, x'\(reference)'), (2, 1, 1, x'01AABB'), (3, 1, 1, NULL)
         """)
-    let folder = fixture.folder.appending(".source_SUPPORT/_EXTERNAL_DATA")
-    try FileManager.default.createDirectory(
-      atPath: folder.string, withIntermediateDirectories: true)
-    try Data("the photo".utf8).write(to: URL(filePath: folder.appending(file).string))
+    try fixture.putExternalData("the photo", inFile: file)
     return fixture
   }
 

@@ -49,6 +49,14 @@ final class MigrationFixture {
 
   deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
+  /// Puts a file of external data beside the source.
+  func putExternalData(_ content: String, inFile name: String) throws {
+    let external = folder.appending(".source_SUPPORT/_EXTERNAL_DATA")
+    try FileManager.default.createDirectory(
+      atPath: external.string, withIntermediateDirectories: true)
+    try Data(content.utf8).write(to: URL(filePath: external.appending(name).string))
+  }
+
   /// - Parameter mapping: A mapping model as text; nil to have it inferred.
   func plan(_ mapping: String? = nil, renumbers: Bool = false, shardBytes: Int64 = 1 << 24) throws
     -> MigrationPlan

@@ -53,7 +53,7 @@ struct BundleFolder: Sendable, Equatable {
   /// The folders in a state folder, in the order in which they were made.
   static func folders(in state: FilePath) throws -> [BundleFolder] {
     let all = all(in: state)
-    guard try isFolder(all) else { return [] }
+    guard try isFolder(all, orNothing: true) else { return [] }
     return try DurableFile.names(in: all)
       .filter { try !$0.hasPrefix(removedPrefix) && isFolder(all.appending($0)) }
       .map { BundleFolder(all.appending($0)) }
@@ -80,7 +80,7 @@ struct BundleFolder: Sendable, Equatable {
   /// Removes what is left of folders that were removed.
   static func removeRest(in state: FilePath) throws {
     let all = all(in: state)
-    guard try isFolder(all) else { return }
+    guard try isFolder(all, orNothing: true) else { return }
     for name in try DurableFile.names(in: all) where name.hasPrefix(removedPrefix) {
       removeTree(all.appending(name))
     }
@@ -93,15 +93,15 @@ struct BundleFolder: Sendable, Equatable {
     }
   }
 
+  /// - Parameter orNothing: Whether nothing else may be there. Beside the arrays the tasks of followers
+  ///   write files.
   /// - Throws: `DurabilityError.symbolicLink`: what it leads to may be at work, and nobody would see it.
-  ///   Likewise where the folder of all arrays is no folder.
-  private static func isFolder(_ path: FilePath) throws -> Bool {
+  private static func isFolder(_ path: FilePath, orNothing: Bool = false) throws -> Bool {
     switch try FileKind(at: path) {
     case .folder: return true
     case .symbolicLink: throw DurabilityError.symbolicLink(path)
     case .regular, .special:
-      // The tasks of followers write beside the arrays.
-      guard path.lastComponent == "cluster" else { return false }
+      guard orNothing else { return false }
       throw DurabilityError.failed(call: "open", path: path, .notDirectory)
     case .none: return false
     }
@@ -109,6 +109,21 @@ struct BundleFolder: Sendable, Equatable {
 
   /// What the folder says of its bundles.
   func markers() throws -> BundleMarkers { BundleMarkers(names: try DurableFile.names(in: path)) }
+
+  /// The results of attempts at a bundle that are final.
+  func finalResults(of index: Int, _ attempts: [String]) throws -> [BundleResult] {
+    var results: [BundleResult] = []
+    for attempt in attempts {
+      var offset: Int64 = 0
+      while true {
+        let (lines, end) = try BundleLine.read(self.results(index, attempt), from: offset)
+        results += lines.compactMap(\.result).filter(\.isFinal)
+        if end == offset { break }
+        offset = end
+      }
+    }
+    return results
+  }
 
   /// Whether an attempt holds the lease of a bundle, and renews it. What cannot be looked at is held.
   func isHeld(_ index: Int) -> Bool {

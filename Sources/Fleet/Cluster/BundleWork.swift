@@ -140,18 +140,8 @@ extension BundleWork {
   private func migrate(
     _ stores: [FoundStore], _ run: PipelineRun?, _ lease: HeldLease, _ permit: LeaseToken
   ) async throws -> Bool {
-    var known: Set<FilePath> = []
-    for earlier in try folder.markers().results[index] ?? [] {
-      var offset: Int64 = 0
-      while true {
-        let (lines, end) = try BundleLine.read(folder.results(index, earlier), from: offset)
-        for result in lines.compactMap(\.result) where result.isFinal {
-          known.insert(FilePath(result.store))
-        }
-        if end == offset { break }
-        offset = end
-      }
-    }
+    let earlier = try folder.markers().results[index] ?? []
+    let known = Set(try folder.finalResults(of: index, earlier).map { FilePath($0.store) })
     let left = stores.filter { !known.contains($0.path) }
     if left.isEmpty { return true }
     let books = try BundleBooks(manifest.header, results: folder.results(index, attempt))

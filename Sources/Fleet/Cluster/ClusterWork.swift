@@ -49,7 +49,7 @@ struct ClusterWork {
       losses: run.template.losses,
       isStoreOffline: run.template.isStoreOffline, wave: 0, workers: run.clusterWorkers,
       slots: limits.slots, isFresh: run.options.isFresh, tellsEvents: run.tellsEvents, units: nil,
-      handsOut: false, bundles: [], request: try run.requestDigest(books.settings))
+      handsOut: false, bundles: [], request: run.requestDigest(books.settings))
   }
 
   /// Whether tasks of an array do what this start would have done: the operator may have changed the

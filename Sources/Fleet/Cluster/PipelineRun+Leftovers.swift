@@ -128,7 +128,7 @@ extension PipelineRun {
   private static let cancelSeconds = 1.0
 
   /// Takes back an array whose manifest cannot be used: the results of its tasks are written down all the
-  /// same, and the rest is done anew. Its folder goes unless somebody is still at work in it.
+  /// same, and the other stores start again. Its folder goes unless somebody is still at work in it.
   ///
   /// - Throws: Where results cannot be read: they are still there then.
   func takeLast(
@@ -148,8 +148,8 @@ extension PipelineRun {
     }
     observe(
       .note(
-        "\(folder.name) was taken back: \(reason) Its \(stores.count) results were taken over, and "
-          + "the rest is done anew."))
+        "\(folder.name) was taken back: \(reason) Its \(stores.count) results are recorded, and the "
+          + "other stores start again."))
     // One that is alive may have committed a store and not said so yet.
     guard !isAlive, try !folder.isAlive() else { return }
     try setting.lease.requireCurrent()
@@ -172,18 +172,7 @@ extension BundleFolder {
 
   /// The results of all attempts that are final, whatever the manifest says.
   fileprivate func finalResults() throws -> [BundleResult] {
-    var results: [BundleResult] = []
-    for (index, attempts) in try markers().results {
-      for attempt in attempts {
-        var offset: Int64 = 0
-        while true {
-          let (lines, end) = try BundleLine.read(self.results(index, attempt), from: offset)
-          results += lines.compactMap(\.result).filter(\.isFinal)
-          if end == offset { break }
-          offset = end
-        }
-      }
-    }
-    return results.sorted { $0.ended < $1.ended }
+    try markers().results.flatMap { try finalResults(of: $0.key, $0.value) }
+      .sorted { $0.ended < $1.ended }
   }
 }

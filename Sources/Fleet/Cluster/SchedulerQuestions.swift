@@ -19,15 +19,15 @@ struct SchedulerPatience: Sendable {
       do {
         return try await work()
       } catch ClusterError.unanswered(let message) where ContinuousClock.now < end {
-        if !isSaid { observe(Self.note(message)) }
+        if !isSaid {
+          observe(
+            .note(
+              "The scheduler does not answer, and is asked again for some minutes: \(message)"))
+        }
         isSaid = true
         try await Task.sleep(for: pause)
       }
     }
-  }
-
-  static func note(_ message: String) -> PipelineEvent {
-    .note("The scheduler does not answer, and is asked again for some minutes: \(message)")
   }
 }
 
@@ -134,33 +134,25 @@ final class SchedulerQuestions: Sendable {
 
   private func perform(_ submission: TaskSubmission) async throws -> String {
     if !submission.lost.isEmpty { await scheduler.cancel(tasks: submission.lost) }
-    let end = ContinuousClock.now + patience.total
-    var isSaid = false
-    while true {
+    var unanswered: ClusterError?
+    return try await patience.asking(observe) {
+      if let error = unanswered, let job = try await known(submission, or: error) { return job }
+      try lease()
       do {
-        try lease()
         return try await scheduler.submit(
           submission.array, submission.indices, after: submission.after,
           isOfLargeStore: submission.isOfLargeStore)
       } catch let error as ClusterError {
-        guard case .unanswered(let message) = error else { throw error }
-        if !isSaid { observe(SchedulerPatience.note(message)) }
-        isSaid = true
-        if let job = try await known(submission, until: end, or: error) { return job }
+        unanswered = error
+        throw error
       }
     }
   }
 
   /// Whether a submission without an answer came through: names are used once, so the scheduler tells.
-  private func known(
-    _ submission: TaskSubmission, until end: ContinuousClock.Instant, or error: ClusterError
-  ) async throws -> String? {
-    while ContinuousClock.now < end {
-      try await Task.sleep(for: patience.pause)
-      guard let tasks = await scheduler.tasks(of: [submission.array.name]) else { continue }
-      let states = submission.indices.compactMap { tasks[submission.array.name]?[$0] }
-      return states.first { !$0.isLost }.map { String($0.name.prefix { $0 != "_" }) }
-    }
-    throw error
+  private func known(_ submission: TaskSubmission, or error: ClusterError) async throws -> String? {
+    guard let tasks = await scheduler.tasks(of: [submission.array.name]) else { throw error }
+    let states = submission.indices.compactMap { tasks[submission.array.name]?[$0] }
+    return states.first { !$0.isLost }.map { String($0.name.prefix { $0 != "_" }) }
   }
 }

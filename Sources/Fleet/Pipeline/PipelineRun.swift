@@ -316,16 +316,11 @@ extension PipelineRun {
 
   /// SHA-256 in hexadecimal over what tasks of others do with a store, beside the store: all that the
   /// operator may change between two starts of a run.
-  func requestDigest(_ settings: String) throws -> String {
-    var digest = SHA256()
-    for text in [
-      planSettings(settings), "\(template.isStoreOffline)", "\(pool.workerCount)",
-    ] {
-      digest.update(Array(text.utf8))
-      digest.update([0])
-    }
-    digest.update(Array(try Data(contentsOf: URL(fileURLWithPath: pipeline.file.string))))
-    return Hexadecimal.text(of: digest.finish())
+  func requestDigest(_ settings: String) -> String {
+    let parts = [
+      planSettings(settings), "\(template.isStoreOffline)", "\(pool.workerCount)", pipeline.digest,
+    ]
+    return Hexadecimal.text(of: SHA256.digest(of: Array(parts.joined(separator: "\0").utf8)))
   }
 
   /// SHA-256 in hexadecimal over everything but the store that its destination depends on.

@@ -89,7 +89,8 @@ package struct RunProgress: Codable, Sendable, Equatable {
 
 /// The state folder of a pipeline, for who looks at it from outside.
 package enum RunState {
-  /// Whether a run is going on, here or by tasks of others. Looks without getting in the way of one that begins.
+  /// Whether a run is going on, here or by tasks of others. Looks without getting in the way of one that
+  /// begins.
   package static func isUnderWay(in state: FilePath) throws -> Bool {
     try FileLock.isHeld(at: state.appending("lock"))
       || !BundleFolder.permitted(in: state.absolute).isEmpty

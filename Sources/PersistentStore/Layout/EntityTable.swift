@@ -53,6 +53,11 @@ package struct ValueColumn: Sendable, Equatable {
   package let column: String
 
   package var type: AttributeType { attribute.type }
+
+  /// The key path of the column's values, below the attribute of that name: `place.street`.
+  package func keyPath(below attribute: String) -> String {
+    ([attribute] + path).joined(separator: ".")
+  }
 }
 
 /// The table of a many-to-many relationship.

@@ -58,7 +58,7 @@ extension StoreLayout {
           && attribute.derivationExpression == nil
         return valueColumns(of: attribute, in: entity).filter { $0.type != .objectID }.map {
           RuledColumn(
-            column: $0.column, property: ([attribute.name] + $0.path).joined(separator: "."),
+            column: $0.column, property: $0.keyPath(below: attribute.name),
             type: $0.type, isRequired: isRequired, isExternal: $0.attribute.isExternal)
         }
       case .relationship(let relationship):

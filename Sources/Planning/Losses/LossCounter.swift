@@ -122,7 +122,7 @@ extension LossCounter {
       let path = successors.path(of: attribute.name, in: entity)?.compactMap(\.attribute)
       for value in layout.valueColumns(of: attribute, in: entity)
       where columns.contains(value.column) {
-        let label = ([attribute.name] + value.path).joined(separator: ".")
+        let label = value.keyPath(below: attribute.name)
         guard let (question, kind, what) = question(about: value, of: attribute, in: entity, path)
         else {
           continue

@@ -68,7 +68,7 @@ struct DestinationAccessPlanner {
   ) -> [DestinationAccess.Attribute] {
     context.destination.leafColumns(of: composite.name, in: destination).map { leaf in
       DestinationAccess.Attribute(
-        name: ([composite.name] + leaf.path).joined(separator: "."), type: leaf.type,
+        name: leaf.keyPath(below: composite.name), type: leaf.type,
         place: columns.firstIndex(of: leaf.column), isExternal: false, initial: nil,
         order: set.firstIndex(of: composite.name))
     }

@@ -321,22 +321,14 @@ extension PlanContext {
     let present =
       isOfStore
       ? source.table(of: entity).map { Set(store.columns(of: $0.name).map(\.name)) } ?? [] : nil
-    var found: [SourceAttribute] = []
-    for declared in source.hierarchy.properties(of: entity) {
+    let found = source.hierarchy.properties(of: entity).flatMap { declared -> [SourceAttribute] in
       guard declared.property.isStored, let attribute = declared.property.attribute else {
-        continue
+        return []
       }
-      if attribute.type == .composite {
-        found += source.leafColumns(of: attribute.name, in: entity).map { leaf in
-          SourceAttribute(
-            name: ([attribute.name] + leaf.path).joined(separator: "."), type: leaf.type,
-            column: leaf.column, isExternal: leaf.attribute.isExternal)
-        }
-      } else if let column = source.column(of: attribute.name, in: entity) {
-        found.append(
-          SourceAttribute(
-            name: attribute.name, type: attribute.type, column: column,
-            isExternal: attribute.isExternal))
+      return source.valueColumns(of: attribute, in: entity).map { value in
+        SourceAttribute(
+          name: value.keyPath(below: attribute.name), type: value.type, column: value.column,
+          isExternal: value.attribute.isExternal)
       }
     }
     return found.filter { present?.contains($0.column) ?? true }

@@ -8,7 +8,8 @@ import SystemPackage
 /// of several owners the last one, who took the object from the others. Places go by the
 /// position in the owner's collection, members that it does not list at the end by key.
 /// For join tables: each pair once. For one-to-one relationships see ``match(_:)``, for those whose
-/// sides contradict each other ``AssignedPairs``. For derived attributes that count: how often each object stands in the finished pairs of another group.
+/// sides contradict each other ``AssignedPairs``. For derived attributes that count: how often each
+/// object stands in the finished pairs of another group.
 final class EdgeGathering {
   /// Bytes for the pairs of all groups together.
   static let memoryBudget = 48 << 20
