@@ -14,6 +14,7 @@ import sys
 from . import defaults, ground, judge, modelfuzz, tool
 
 ROW = re.compile(r"^    (\S+): .*$", re.MULTILINE)
+NUMBERS = {100, 200, 300, 400, 500, 600}     # attribute types: the integers, Decimal, Double, Float
 TYPE = re.compile(r"^  type: (\w+)\n", re.MULTILINE)
 CONSTANTS = ["default", "nil", "1", "2.5", "'x'", "now()", "$entityMapping.name", 'FUNCTION($source, "objectID").absoluteString',
              "godwit.uuid('e621e1f8-c36c-495a-93fc-0c247a3e6e5f')"]
@@ -62,7 +63,8 @@ class Edits:
         return self.head + ("".join("- " + e.text for e in self.entries) or "  []\n")
 
     def change(self):
-        edits = [self.filter, self.filter, self.twice, self.drop, self.lead, self.relate, self.relate, self.give, self.shuffle]
+        edits = [self.filter, self.filter, self.twice, self.drop, self.lead, self.relate, self.relate, self.give, self.give,
+                 self.contradict, self.contradict, self.shuffle]
         for _ in range(self.rng.randint(0, 4)):
             if self.entries:
                 edit, entry = self.rng.choice(edits), self.rng.choice(self.entries)
@@ -72,9 +74,16 @@ class Edits:
                     self.log.append(f"{edit.__name__} {entry.value('name')}")
 
     def properties(self, entry, kind):
-        """Names that an expression can write as they are."""
+        """Names that an expression can write as they are; of composites also the key paths of the elements."""
         found = self.source.properties(entry.value("source")) if entry.value("source") else {}
-        return [name for name, (_, p) in found.items() if p.kind == kind and not p.transient and re.fullmatch(r"[A-Za-z]\w*", name)]
+        paths = [(name, *leaf) for name, (_, p) in found.items() if p.kind == kind and not p.transient
+                 for leaf in [(), *(path for path, _ in getattr(p, "elements", None) or [])]]
+        return [".#".join(path) for path in paths if all(re.fullmatch(r"[A-Za-z]\w*", name) for name in path)]
+
+    def numbers(self, entry):
+        """The attributes that arithmetic takes."""
+        found = self.source.properties(entry.value("source"))
+        return [n for n in self.properties(entry, "attribute") if n in found and found[n][1].type in NUMBERS]
 
     def filter(self, entry):
         if entry.kind not in ("copy", "transform") or entry.value("filter"):
@@ -98,14 +107,31 @@ class Edits:
     def relate(self, entry):
         rows = entry.rows("relationships")
         if rows and entry.value("source"):
-            along = ["{ along: " + quoted(r) + " }" for r in self.properties(entry, "relationship")]
+            along = ["{ along: " + quoted("#" + r) + " }" for r in self.properties(entry, "relationship")]
             entry.put(self.rng.choice(rows),
                       self.rng.choice(["default", INSTANCES.format(self.rng.choice(self.entries).value("name")), *along]))
 
     def give(self, entry):
         rows = entry.rows("attributes")
         if rows and entry.value("source"):
-            entry.put(self.rng.choice(rows), self.rng.choice(CONSTANTS + [f"$source.#{a}" for a in self.properties(entry, "attribute")]))
+            values = CONSTANTS + [f"$source.#{a}" for a in self.properties(entry, "attribute")]
+            values += [f"$source.#{a} * {by}" for a in self.numbers(entry) for by in ("-1", "-1e-60")]
+            entry.put(self.rng.choice(rows), self.rng.choice(values))
+
+    def contradict(self, entry):
+        """Both sides of a relationship are set, by expressions that know nothing of each other."""
+        sides = [(n, p) for n, (_, p) in self.destination.properties(entry.value("destination")).items()
+                 if p.kind == "relationship" and self.destination.inverse(p)] if entry.value("destination") else []
+        if not sides:
+            return
+        name, side = self.rng.choice(sides)
+        back = self.destination.inverse(side)[1].name
+        for other in [entry] + [e for e in self.entries if e.value("destination") in self.destination.subtree(side.destination)]:
+            along = ["{ along: " + quoted("#" + r) + " }" for r in self.properties(other, "relationship")]
+            for row in other.rows("relationships"):
+                if row[2].strip("\"'") == (name if other is entry else back) and other.value("source"):
+                    other.put(row, self.rng.choice(along + [INSTANCES.format(self.rng.choice(self.entries).value("name"))]))
+                    break
 
     def shuffle(self, _):
         self.rng.shuffle(self.entries)

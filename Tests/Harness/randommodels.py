@@ -161,7 +161,7 @@ def composite(rng, model):
     name = f"Form{len(model.composites)}"
     parts = {}
     for _ in range(rng.randint(1, 4)):
-        part = Attribute(property_name(rng, parts), rng.choice([t for t in TYPES if t != "Binary"]), rng.random() < .8)
+        part = Attribute(property_name(rng, parts), rng.choice(TYPES), rng.random() < .8)
         parts[part.name] = part
     if model.composites and rng.random() < .2:
         part = Attribute(property_name(rng, parts), "Composite", elements=rng.choice(sorted(model.composites)))
