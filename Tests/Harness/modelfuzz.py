@@ -171,7 +171,9 @@ class Trial:
         self.sound(out, b)
         # Of two new inverses the one takes what each side says, the other one side's word; of a relationship that
         # becomes its own inverse likewise. A reference to nothing is dropped by the one and carried by the other.
-        dropped = {loss["kind"] for loss in losses} & {"relationship", "shared-target"}
+        # Where two relationships of the source have changed inverses, the sides say different things: the one
+        # keeps the to-one's word, the other the last one, and counts what the first one loses.
+        dropped = {loss["kind"] for loss in [*losses, *run.result["losses"]]} & {"relationship", "shared-target"}
         if judge.has_own_inverse(b) or dropped or run.result.get("findings"):
             return
         self.counts["graphs compared"] += 1
