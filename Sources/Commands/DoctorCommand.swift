@@ -13,11 +13,12 @@ struct DoctorCommand: AsyncParsableCommand {
       run will need. Exits with 78 where something is amiss.
       """)
 
-  @Argument(help: "The folder that holds the stores, or a pipeline.")
+  @Argument(help: "The folder that holds the stores, or a pipeline.", completion: .file())
   var place = "."
 
   @Option(
-    help: ArgumentHelp("The folder that `run --state` will be given.", valueName: "dir"))
+    help: ArgumentHelp("The folder that `run --state` will be given.", valueName: "dir"),
+    completion: .directory)
   var state: String?
 
   @Option(
@@ -39,7 +40,8 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       let mark = finding.isGood ? "ok     " : "WARNING"
       Output.result(
-        "\(mark)  \(finding.name): \(finding.value)" + (finding.advice.map { ". \($0)" } ?? ""))
+        "\(mark)  \(finding.name): \(finding.value)"
+          + (finding.advice.map { (finding.value.hasSuffix(".") ? " " : ". ") + $0 } ?? ""))
     }
     if findings.contains(where: { !$0.isGood }) { throw ExitStatus.configuration.exit }
   }

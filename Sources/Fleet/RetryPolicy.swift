@@ -272,7 +272,7 @@ package enum RetryPolicy {
     switch error {
     case .badManifest: Judgement(.configuration, "manifest", "\(error)")
     case .unsafeVolume: Judgement(.configuration, "volume", "\(error)")
-    case .scheduler, .unanswered, .bundleLost:
+    case .scheduler, .unanswered, .full, .bundleLost:
       Judgement(.engineUnavailable, "scheduler", "\(error)")
     case .underWay: Judgement(.locked, "on-cluster", "\(error)")
     }

@@ -40,7 +40,9 @@ package enum FailureAdvice {
     "in-use":
       "Close the applications that have the stores open and run again, or use `stores.in-use: "
       + "{ wait: 10m }` or `snapshot`.",
-    "changed": "An application wrote to the stores during the run. Run again.",
+    "changed":
+      "An application wrote to the stores, or the pipeline's file, a model or a mapping model changed "
+      + "during the run. Run again.",
     "disk-full":
       "Free space on the volume, or set `backups.max`, then run again. Finished work is kept.",
     "locked": "Another run works on the stores. Wait for it to end, then run again.",

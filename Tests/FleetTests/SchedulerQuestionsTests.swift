@@ -54,11 +54,12 @@ private final class FailingScheduler: ArrayScheduler {
   private let silence = ClusterError.unanswered(message: "no answer")
 
   private func questions(
-    _ scheduler: FailingScheduler, lease: @escaping @Sendable () throws -> Void = {}
+    _ scheduler: FailingScheduler, patience: Duration = .seconds(600),
+    lease: @escaping @Sendable () throws -> Void = {}
   ) -> SchedulerQuestions {
     SchedulerQuestions(
       scheduler,
-      patience: SchedulerPatience(total: .seconds(600), pause: .milliseconds(5)),
+      patience: SchedulerPatience(total: patience, pause: .milliseconds(5)),
       lease: lease, observe: { _ in })
   }
 
@@ -73,6 +74,20 @@ private final class FailingScheduler: ArrayScheduler {
     let scheduler = FailingScheduler([silence, silence])
     #expect(try await submit(questions(scheduler)) == "17")
     #expect(scheduler.submissions == 3)
+  }
+
+  @Test func `is asked until it takes more, however long that lasts`() async throws {
+    let full = ClusterError.full(message: "MaxJobCount")
+    let scheduler = FailingScheduler(Array(repeating: full, count: 20))
+    #expect(try await submit(questions(scheduler, patience: .zero)) == "17")
+    #expect(scheduler.submissions == 21)
+  }
+
+  @Test func `is asked for some time only where it does not answer`() async throws {
+    let scheduler = FailingScheduler(Array(repeating: silence, count: 20))
+    await #expect(throws: silence) {
+      try await submit(questions(scheduler, patience: .zero))
+    }
   }
 
   @Test func `is not asked again for what it has taken without saying so`() async throws {

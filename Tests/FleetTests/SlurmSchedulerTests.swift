@@ -169,6 +169,19 @@ import Testing
     #expect(await scheduler().tasks(of: ["000001-ab"]) == [:])
   }
 
+  @Test func `that take no more now are not refused`() async throws {
+    try say(
+      "sbatch",
+      "echo 'sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying' >&2; exit 1"
+    )
+    do {
+      _ = try await scheduler().submit(array, [0], after: [], isOfLargeStore: false)
+      Issue.record("it was submitted")
+    } catch ClusterError.full(let message) {
+      #expect(message.contains("MaxJobCount"))
+    }
+  }
+
   @Test(arguments: [
     ("Unable to contact slurm controller (connect failure)", true),
     ("Batch job submission failed: Socket timed out on send/recv operation", true),

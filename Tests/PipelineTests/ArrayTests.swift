@@ -82,6 +82,25 @@ import Testing
     #expect(try manifests(folder).isEmpty, "what is over goes")
   }
 
+  @Test func `are not copied again while they are in use and nothing changes`() throws {
+    let folder = try orders(2)
+    try folder.set(
+      "engine: { array: { bundle: { stores: 2 } } }",
+      stores: "{ roots: stores, in-use: snapshot }")
+    let reader = try folder.reader(of: "s0")
+    for night in 1...3 {
+      #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+      try doAll(folder)
+      let run = try folder.godwit(["run"])
+      #expect(run.status == 0, "night \(night): \(run.messages)")
+      #expect(run.counts.hasPrefix("2 found"))
+      #expect(folder.storeFiles().count { $0.hasPrefix("s0.godwit-snapshot-") } == 1)
+      let result = try #require(run.results[folder.path("stores/s0.sqlite")])
+      #expect((result["output"] as? String)?.contains(".godwit-snapshot-") == true)
+    }
+    try reader.close()
+  }
+
   @Test func `may be done twice`() throws {
     let folder = try orders(2)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)

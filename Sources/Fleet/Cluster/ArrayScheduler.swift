@@ -16,8 +16,8 @@ protocol ArrayScheduler: Sendable {
   ///   - isOfLargeStore: Whether others should give way to it: the steps of a store take their time
   ///     one after the other.
   /// - Returns: The scheduler's name for it.
-  /// - Throws: ``ClusterError/scheduler(message:)``; ``ClusterError/unanswered(message:)``, and the
-  ///   tasks may have been submitted all the same.
+  /// - Throws: ``ClusterError/scheduler(message:)``; ``ClusterError/unanswered(message:)`` and
+  ///   ``ClusterError/full(message:)``, and the tasks may have been submitted all the same.
   func submit(
     _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
   ) async throws -> String

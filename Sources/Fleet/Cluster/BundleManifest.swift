@@ -83,13 +83,18 @@ struct BundleManifest: Sendable {
     var store: String
     var root: String
     var bytes: Int64
+    /// ``FoundStore/snapshotIdentity``.
+    var snapshot: String?
 
     init(_ found: FoundStore) {
       (store, root, bytes) = (found.path.string, found.root.string, found.bytes)
+      snapshot = found.snapshotIdentity
     }
 
     var found: FoundStore {
-      FoundStore(path: FilePath(store), root: FilePath(root), bytes: bytes)
+      var found = FoundStore(path: FilePath(store), root: FilePath(root), bytes: bytes)
+      found.snapshotIdentity = snapshot
+      return found
     }
   }
 
@@ -242,6 +247,8 @@ package enum ClusterError: Error, Sendable, Equatable {
   case scheduler(message: String)
   /// The scheduler does not answer now.
   case unanswered(message: String)
+  /// The scheduler takes no more now, and will again.
+  case full(message: String)
   /// Work of an earlier run is still on the cluster.
   case underWay(state: String, arrays: [String])
   /// Machines could work on one store at the same time.
@@ -264,11 +271,11 @@ extension ClusterError: CustomStringConvertible {
     switch self {
     case .badManifest(let path, let reason):
       "\(path) is not a manifest that can be used: \(reason). Let `godwit run` write a new one."
-    case .scheduler(let message), .unanswered(let message): message
+    case .scheduler(let message), .unanswered(let message), .full(let message): message
     case .underWay(let state, let arrays):
       "Bundles of this pipeline are on a cluster (\(arrays.joined(separator: ", ")) in \(state)). "
         + "Attach with `godwit run PIPELINE` and the same engine, and stop that run with Ctrl-C to "
-        + "cancel them."
+        + "cancel them. Where the scheduler does not come back, do so with `--engine array`."
     case .unsafeVolume(let folder, let reason):
       "\(folder) cannot be shared by machines: \(reason). Mount it otherwise, or use --engine local. "
         + "`godwit doctor` looks at it from every machine."

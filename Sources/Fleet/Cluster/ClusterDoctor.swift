@@ -75,7 +75,9 @@ package struct ClusterDoctor: Sendable {
 
   /// Leaves nothing, however it ended: jobs that are cancelled may still be writing for a moment.
   private func end(_ name: String, _ folder: FilePath) async {
-    await scheduler.cancel([name])
+    let scheduler = scheduler
+    // Also where somebody has interrupted us, which would end the commands of a task of ours.
+    await Task.detached { await scheduler.cancel([name]) }.value
     for _ in 0..<30 {
       if (try? DurableFile.removeTree(folder)) != nil { return }
       _ = try? await onOwnThread { usleep(100_000) }

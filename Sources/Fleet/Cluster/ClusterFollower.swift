@@ -129,7 +129,7 @@ extension PipelineRun {
   func submitAgain(after error: any Error) async {
     guard context.followerToken != nil else { return }
     switch error {
-    case ClusterError.scheduler, ClusterError.unanswered:
+    case ClusterError.scheduler, ClusterError.unanswered, ClusterError.full:
       try? await submitFollower(isLater: true)
     default: return
     }

@@ -12,6 +12,7 @@ struct ClusterWork {
   private let questions: SchedulerQuestions
   /// What got lost, until it is submitted again.
   private var waitingAgain: [TaskSubmission] = []
+  private let books: any StoreBooks
   private let lease: HeldLease
   let cutter: BundleCutter
   let limits: SchedulerLimits
@@ -38,6 +39,7 @@ struct ClusterWork {
   ) throws {
     let (books, lease) = (setting.books, setting.lease)
     self.run = run
+    self.books = books
     self.lease = lease
     self.limits = limits
     questions = SchedulerQuestions(
@@ -84,6 +86,7 @@ struct ClusterWork {
   /// Cuts stores into bundles. What they become others begin with, once ``submitWaiting()`` has
   /// submitted it.
   mutating func add(_ stores: [FoundStore], wave: Int) throws {
+    let stores = stores.map { run.namingSnapshot($0, books) }
     let large = stores.filter(cutter.isCut)
     let small = stores.filter { !cutter.isCut($0) }
     owned.formUnion(stores.map(\.path))

@@ -49,6 +49,11 @@ extension PipelineRun {
     {
       return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
     }
+    if result.isInUse, pipeline.stores.inUse == .snapshot,
+      let earlier = try? sameSnapshot(store, known, books.settings)
+    {
+      return earlier
+    }
     let facts = StoreFacts(
       store: store, started: line.started, ended: line.ended, lane: lane, mark: line.mark,
       host: line.host)

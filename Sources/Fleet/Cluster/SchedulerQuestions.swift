@@ -1,7 +1,8 @@
 import GodwitDurableFiles
 import Synchronization
 
-/// How long a scheduler that does not answer is asked again. One that refuses is not.
+/// How long a scheduler that does not answer is asked again. One that refuses is not, and one that has
+/// enough to do is asked until it has not.
 struct SchedulerPatience: Sendable {
   /// 5 minutes: a controller is restarted within that.
   var total = Duration.seconds(300)
@@ -13,20 +14,28 @@ struct SchedulerPatience: Sendable {
   func asking<Answer: Sendable>(
     _ observe: @Sendable (PipelineEvent) -> Void, _ work: () async throws -> Answer
   ) async throws -> Answer {
-    let end = ContinuousClock.now + total
-    var isSaid = false
+    var end: ContinuousClock.Instant?
+    var isFullSaid = false
     while true {
       do {
         return try await work()
-      } catch ClusterError.unanswered(let message) where ContinuousClock.now < end {
-        if !isSaid {
+      } catch ClusterError.unanswered(let message)
+        where end.map({ ContinuousClock.now < $0 }) ?? true
+      {
+        if end == nil {
+          end = ContinuousClock.now + total
           observe(
             .note(
               "The scheduler does not answer, and is asked again for some minutes: \(message)"))
         }
-        isSaid = true
-        try await Task.sleep(for: pause)
+      } catch ClusterError.full(let message) {
+        end = nil
+        if !isFullSaid {
+          observe(.note("The scheduler takes no more jobs now, and is asked again: \(message)"))
+        }
+        isFullSaid = true
       }
+      try await Task.sleep(for: pause)
     }
   }
 }

@@ -239,8 +239,8 @@ struct SlurmScheduler: ArrayScheduler {
   /// Runs a command of Slurm's to its end.
   ///
   /// - Throws: ``ClusterError/scheduler(message:)``, ``ClusterError/unanswered(message:)``: a command
-  ///   that fails and says nothing says nothing of any job either. `CancellationError`; the command was
-  ///   ended then.
+  ///   that fails and says nothing says nothing of any job either. ``ClusterError/full(message:)``;
+  ///   `CancellationError`; the command was ended then.
   private func output(_ name: String, _ arguments: [String], input: String = "") async throws
     -> String
   {
@@ -267,6 +267,12 @@ struct SlurmScheduler: ArrayScheduler {
     }
     guard ending.status == 0 else {
       try Task.checkCancellation()
+      if Self.isFullness(ending.message) {
+        throw ClusterError.full(
+          message:
+            "\(name): \(ending.message). Jobs that have ended count for some minutes, too: see "
+            + "MaxJobCount and MinJobAge in `scontrol show config`.")
+      }
       let message =
         "\(name) failed: \(ending.tookTooLong ? "no answer" : ending.message). Check the cluster "
         + "with sinfo, and the keys of engine: slurm."
@@ -282,8 +288,16 @@ struct SlurmScheduler: ArrayScheduler {
     return [
       "unable to contact slurm controller", "connect failure", "connection refused", "timed out",
       "zero bytes were transmitted", "communication connection", "in standby mode",
-      "temporarily unable to accept", "connection reset",
+      "connection reset",
     ].contains { lower.contains($0) }
+  }
+
+  /// Whether there are as many jobs as the controller keeps. sbatch tries again by itself for longer than
+  /// we wait for it.
+  ///
+  /// Source: seen with Slurm 22.05 and MaxJobCount=4.
+  static func isFullness(_ message: String) -> Bool {
+    message.lowercased().contains("temporarily unable to accept")
   }
 
   /// `0-3,7`: as sbatch reads it.

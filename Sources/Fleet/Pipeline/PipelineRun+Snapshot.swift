@@ -33,14 +33,31 @@ extension PipelineRun {
     }
   }
 
-  /// The snapshot that was made of a store as it is now; nil where there is none.
-  func sameSnapshot(
+  /// The store with the state of which a snapshot was migrated and is still there.
+  func namingSnapshot(_ store: FoundStore, _ books: any StoreBooks) -> FoundStore {
+    var store = store
+    if pipeline.stores.inUse == .snapshot, let known = books.entry(of: store.path) {
+      store.snapshotIdentity = try? snapshotIdentity(store, known, books.settings)
+    }
+    return store
+  }
+
+  private func snapshotIdentity(
     _ store: FoundStore, _ known: PipelineLedger.Entry, _ settings: String
-  ) throws -> Outcome? {
+  ) throws -> String? {
     guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
       let output = known.output, output != store.path.string,
-      try FileKind(at: FilePath(output)) == .regular,
-      known.identity == (try StoreFiles(store.path).identity().name)
+      try FileKind(at: FilePath(output)) == .regular
+    else { return nil }
+    return known.identity
+  }
+
+  /// The snapshot that was made of a store as it is now; nil where there is none.
+  func sameSnapshot(
+    _ store: FoundStore, _ known: PipelineLedger.Entry?, _ settings: String
+  ) throws -> Outcome? {
+    guard let known, let identity = try snapshotIdentity(store, known, settings),
+      identity == (try StoreFiles(store.path).identity().name)
     else { return nil }
     return Outcome(
       store: store,

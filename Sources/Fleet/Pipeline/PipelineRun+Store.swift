@@ -39,10 +39,12 @@ extension PipelineRun {
       return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot, !Task.isCancelled {
-      if let known, let earlier = try? sameSnapshot(store, known, books.settings) {
-        return earlier
+      if let earlier = try? sameSnapshot(store, known, books.settings) { return earlier }
+      let identity = store.snapshotIdentity
+      // Who knows the snapshot looks again, and says what became of the store.
+      if identity == nil || identity != (try? StoreFiles(store.path).identity().name) {
+        result = await migrateSnapshot(task, of: store, setting)
       }
-      result = await migrateSnapshot(task, of: store, setting)
     }
     if !isRecorded.isSet { books.add(result, facts) }
     // A directory that stayed would be taken for a migration of the next run.

@@ -10,6 +10,9 @@ package struct FoundStore: Sendable, Hashable {
   package var root: FilePath
   /// Of the main file and its WAL.
   package var bytes: Int64
+  /// The name of the state of which a snapshot was migrated before, where the books say so to tasks that
+  /// have others.
+  var snapshotIdentity: String?
 
   package init(path: FilePath, root: FilePath, bytes: Int64) {
     (self.path, self.root, self.bytes) = (path, root, bytes)
