@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import GodwitDurableFiles
 import GodwitFleet
+import GodwitMapping
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
 package enum CommandLineTool {
@@ -40,6 +41,7 @@ package enum CommandLineTool {
   /// Runs a command and says what went wrong with it, in text or as the last line of `--json`.
   static func run(_ arguments: [String]) async -> ExitStatus {
     do {
+      try Root.checkName(in: arguments)
       var command = try Root.parseAsRoot(arguments)
       installKillSwitch(for: command)
       if var asynchronous = command as? any AsyncParsableCommand {
@@ -121,4 +123,16 @@ struct Root: AsyncParsableCommand {
       RepairCommand.self, DoctorCommand.self,
       WorkerCommand.self, StoreHostCommand.self,
     ])
+
+  /// The parser would blame an option of the command that was meant, or show the help of all.
+  ///
+  /// - Throws: `ValidationError` for a command that is not there.
+  static func checkName(in arguments: [String]) throws {
+    let name = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
+    let known = configuration.subcommands.map(\._commandName)
+    guard let name, !name.hasPrefix("-"), name != "help", !known.contains(name) else { return }
+    throw ValidationError(
+      "There is no command '\(name)'."
+        + (Spelling.closest(to: name, among: known).map { " Did you mean '\($0)'?" } ?? ""))
+  }
 }

@@ -22,7 +22,7 @@ struct ControlCommand: ParsableCommand {
 
   enum Action: String, CaseIterable, ExpressibleByArgument { case pause, resume, limit, status }
 
-  @Argument(help: "The pipeline's file, or its folder.")
+  @Argument(help: "The pipeline's file, or its folder.", completion: .file())
   var pipeline: String
 
   @Argument(help: "pause, resume, limit or status.")
@@ -37,7 +37,8 @@ struct ControlCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "The folder of the run's state. Default: state/ beside it.", valueName: "dir"))
+      "The folder of the run's state. Default: state/ beside it.", valueName: "dir"),
+    completion: .directory)
   var state: String?
 
   @Flag(help: "JSON Lines on standard output.")

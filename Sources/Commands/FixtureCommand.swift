@@ -14,12 +14,15 @@ struct FixtureCommand: ParsableCommand {
       code 73.
       """)
 
-  @Argument(help: ArgumentHelp("The MODEL; of a bundle, its current version.", valueName: "model"))
+  @Argument(
+    help: ArgumentHelp("The MODEL; of a bundle, its current version.", valueName: "model"),
+    completion: .file())
   var model: String
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("The store to write; it must be new.", valueName: "store"))
+    help: ArgumentHelp("The store to write; it must be new.", valueName: "store"),
+    completion: .file())
   var output: String
 
   @Option(help: "Objects of each concrete entity.")
@@ -42,7 +45,7 @@ struct FixtureCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       "A second MODEL whose validation rules the values keep, too: a migration's destination.",
-      valueName: "model"))
+      valueName: "model"), completion: .file())
   var validFor: String?
 
   @Flag(help: "ASCII text only.")

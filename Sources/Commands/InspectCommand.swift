@@ -9,12 +9,13 @@ struct InspectCommand: ParsableCommand {
     commandName: "inspect",
     abstract: "Describes stores: version, entities, rows, features, and whether they are sound.")
 
-  @Argument(help: "Stores: their main SQLite files.")
+  @Argument(help: "Stores: their main SQLite files.", completion: .file())
   var stores: [String]
 
   @Option(
     help: ArgumentHelp(
-      "Versions among which the store's own is found; may repeat.", valueName: "model"))
+      "Versions among which the store's own is found; may repeat.", valueName: "model"),
+    completion: .file())
   var models: [String] = []
 
   @Flag(help: "JSON Lines: one object a store.")

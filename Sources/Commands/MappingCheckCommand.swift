@@ -12,10 +12,12 @@ extension MappingCommand {
         that is called. Without the two models, only what the file itself says.
         """)
 
-    @Argument(help: "A mapping model: .xcmappingmodel, .cdm or text.")
+    @Argument(help: "A mapping model: .xcmappingmodel, .cdm or text.", completion: .file())
     var file: String
 
-    @Argument(help: ArgumentHelp("The source's MODEL, then the destination's.", valueName: "a b"))
+    @Argument(
+      help: ArgumentHelp("The source's MODEL, then the destination's.", valueName: "a b"),
+      completion: .file())
     var models: [String] = []
 
     @Option(

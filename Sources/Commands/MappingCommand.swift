@@ -15,15 +15,15 @@ struct MappingCommand: ParsableCommand {
       commandName: "infer",
       abstract: "The inferred mapping model, or why there is none (exit code 65).")
 
-    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
+    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())
     var source: String
 
-    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
+    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"), completion: .file())
     var destination: String
 
     @Option(
       name: [.short, .customLong("output")],
-      help: "Writes the mapping model to a new file, as YAML.")
+      help: "Writes the mapping model to a new file, as YAML.", completion: .file())
     var output: String?
 
     @Flag(help: "JSON Lines; the last one is the result.")

@@ -14,14 +14,15 @@ extension MappingCommand {
         value.
         """)
 
-    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
+    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())
     var source: String
 
-    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
+    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"), completion: .file())
     var destination: String
 
     @Option(
-      name: [.short, .customLong("output")], help: "The file to write, as YAML; it must be new.")
+      name: [.short, .customLong("output")], help: "The file to write, as YAML; it must be new.",
+      completion: .file())
     var output: String
 
     @Flag(help: "One JSON object.")
@@ -58,14 +59,17 @@ extension MappingCommand {
         Nothing is lost. With the two models, rows that say what would happen anyway are left out.
         """)
 
-    @Argument(help: "A mapping model.")
+    @Argument(help: "A mapping model.", completion: .file())
     var file: String
 
-    @Argument(help: ArgumentHelp("The source's MODEL, then the destination's.", valueName: "a b"))
+    @Argument(
+      help: ArgumentHelp("The source's MODEL, then the destination's.", valueName: "a b"),
+      completion: .file())
     var models: [String] = []
 
     @Option(
-      name: [.short, .customLong("output")], help: "The file to write, as YAML; it must be new.")
+      name: [.short, .customLong("output")], help: "The file to write, as YAML; it must be new.",
+      completion: .file())
     var output: String
 
     @Flag(help: "One JSON object.")

@@ -21,13 +21,13 @@ extension LossPolicy {
 
 /// What `plan` and `migrate` are told: the same words, so that one rehearses the other.
 struct MigrationArguments: ParsableArguments {
-  @Argument(help: "The store's main SQLite file.")
+  @Argument(help: "The store's main SQLite file.", completion: .file())
   var store: String
 
   @Option(
     help: ArgumentHelp(
       "Versions among which the store's own and the destination are found; may repeat.",
-      valueName: "model"))
+      valueName: "model"), completion: .file())
   var models: [String] = []
 
   @Option(
@@ -40,7 +40,7 @@ struct MigrationArguments: ParsableArguments {
     help: ArgumentHelp(
       "A mapping model; may repeat. Those that are for the two versions win over inference, and "
         + "several are run one after the other.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var mapping: [String] = []
 
   @Flag(help: "With a mapping model: gives new keys everywhere, as Core Data does.")
@@ -66,19 +66,20 @@ struct MigrationArguments: ParsableArguments {
   var invalid: InvalidPolicy = .fail
 
   @Option(
-    help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"))
+    help: ArgumentHelp("Writes the destination here and leaves the source.", valueName: "file"),
+    completion: .file())
   var output: String?
 
   @Option(
     help: ArgumentHelp(
       "The run directory. Default: OUTPUT.godwit with --output, else STORE.godwit.",
-      valueName: "dir"))
+      valueName: "dir"), completion: .directory)
   var state: String?
 
   @Option(
     help: ArgumentHelp(
       "Writes what every source object became: tab-separated, one line a pair of object URIs.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var uriTable: String?
 
   @Option(help: "Worker processes. Default: one a processor, at most 8.")

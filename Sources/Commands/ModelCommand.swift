@@ -18,7 +18,7 @@ extension ModelCommand {
     static let configuration = CommandConfiguration(
       commandName: "list", abstract: "The versions of an .xcdatamodeld or .momd.")
 
-    @Argument(help: "Bundles of versions, or any MODEL.")
+    @Argument(help: "Bundles of versions, or any MODEL.", completion: .file())
     var models: [String]
 
     @Flag(help: "JSON Lines: one object a version.")
@@ -36,7 +36,8 @@ extension ModelCommand {
         if !record.identifiers.isEmpty {
           Output.result("    identifiers \(record.identifiers.joined(separator: ", "))")
         }
-        Output.result("    \(record.entities.count) entities")
+        Output.result(
+          "    \(record.entities.count) \(record.entities.count == 1 ? "entity" : "entities")")
         for name in record.disagreements ?? [] {
           Output.result("    the recorded version hash of \(name) is not the computed one")
         }
@@ -51,7 +52,7 @@ extension ModelCommand {
     static let configuration = CommandConfiguration(
       commandName: "hash", abstract: "Entity version hashes and version checksum, computed.")
 
-    @Argument(help: "A MODEL.")
+    @Argument(help: "A MODEL.", completion: .file())
     var model: String
 
     @Flag(help: "One JSON object.")
@@ -78,7 +79,7 @@ extension ModelCommand {
     static let configuration = CommandConfiguration(
       commandName: "show", abstract: "One version: its entities and properties, or a diagram.")
 
-    @Argument(help: "A MODEL.")
+    @Argument(help: "A MODEL.", completion: .file())
     var model: String
 
     @Option(help: "text, json, dot or svg. svg needs Graphviz.")
@@ -120,10 +121,10 @@ extension ModelCommand {
         lost; else 0. Only the two models are judged.
         """)
 
-    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"))
+    @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())
     var source: String
 
-    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"))
+    @Argument(help: ArgumentHelp("The destination's MODEL.", valueName: "b"), completion: .file())
     var destination: String
 
     @Option(help: "text, json, dot or svg: a diagram of what changes. svg needs Graphviz.")

@@ -12,7 +12,8 @@ extension ModelCommand {
         """)
 
     @Argument(
-      help: ArgumentHelp("An .xcdatamodeld folder, or a plain .xcdatamodel.", valueName: "models"))
+      help: ArgumentHelp("An .xcdatamodeld folder, or a plain .xcdatamodel.", valueName: "models"),
+      completion: .file())
     var models: String
 
     @Argument(help: "The new version's name.")
@@ -40,7 +41,8 @@ extension ModelCommand {
     static let configuration = CommandConfiguration(
       commandName: "set-current", abstract: "Makes a version the one that new stores get.")
 
-    @Argument(help: ArgumentHelp("An .xcdatamodeld folder.", valueName: "models"))
+    @Argument(
+      help: ArgumentHelp("An .xcdatamodeld folder.", valueName: "models"), completion: .file())
     var models: String
 
     @Argument(help: "A version's name.")

@@ -6,11 +6,12 @@ import SystemPackage
 
 /// What the commands have in common that ask what a pipeline's runs have done.
 struct PipelineArguments: ParsableArguments {
-  @Argument(help: "The pipeline's file, or its folder.")
+  @Argument(help: "The pipeline's file, or its folder.", completion: .file())
   var pipeline: String
 
   @Option(
-    help: ArgumentHelp("The folder that was given to `run --state`, if one was.", valueName: "dir"))
+    help: ArgumentHelp("The folder that was given to `run --state`, if one was.", valueName: "dir"),
+    completion: .directory)
   var state: String?
 
   @Flag(help: "JSON Lines on standard output.")

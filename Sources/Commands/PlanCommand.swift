@@ -26,7 +26,7 @@ struct PlanCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "Of a pipeline: writes the stores and their states here, for `godwit run --plan`. Replaces "
         + "an earlier plan, and no other file.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var out: String?
 
   @Option(help: "Of a pipeline: how many stores are migrated privately for the forecast.")

@@ -54,7 +54,7 @@ struct QuarantineReleaseCommand: ParsableCommand {
 
   @OptionGroup var arguments: PipelineArguments
 
-  @Argument(help: "Stores: their main SQLite files.")
+  @Argument(help: "Stores: their main SQLite files.", completion: .file())
   var stores: [String] = []
 
   @Flag(help: "Every store that is quarantined.")
@@ -106,12 +106,13 @@ struct QuarantineExportCommand: AsyncParsableCommand {
 
   @OptionGroup var arguments: PipelineArguments
 
-  @Argument(help: "The store's main SQLite file.")
+  @Argument(help: "The store's main SQLite file.", completion: .file())
   var store: String
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Where to write the smaller store. Must not exist.", valueName: "file"))
+    help: ArgumentHelp("Where to write the smaller store. Must not exist.", valueName: "file"),
+    completion: .file())
   var output: String
 
   @Option(help: "How long rows are tried, such as 60s or 5m.")

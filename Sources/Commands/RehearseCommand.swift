@@ -23,11 +23,13 @@ struct RehearseCommand: AsyncParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Versions among which each store's own and the destination are found.", valueName: "models"))
+      "Versions among which each store's own and the destination are found.", valueName: "models"),
+    completion: .file())
   var models: [String]
 
   @Option(
-    help: ArgumentHelp("The folder with the stores, at any depth.", valueName: "dir"))
+    help: ArgumentHelp("The folder with the stores, at any depth.", valueName: "dir"),
+    completion: .directory)
   var stores: String
 
   @Option(
@@ -44,7 +46,8 @@ struct RehearseCommand: AsyncParsableCommand {
       valueName: "version"))
   var to: String?
 
-  @Option(help: ArgumentHelp("A mapping model; may repeat.", valueName: "file"))
+  @Option(
+    help: ArgumentHelp("A mapping model; may repeat.", valueName: "file"), completion: .file())
   var mapping: [String] = []
 
   @Option(
@@ -55,7 +58,8 @@ struct RehearseCommand: AsyncParsableCommand {
   var workers: Int?
 
   @Option(
-    help: ArgumentHelp("Writes the results as JUnit XML, a test case a store.", valueName: "file"))
+    help: ArgumentHelp("Writes the results as JUnit XML, a test case a store.", valueName: "file"),
+    completion: .file())
   var junit: String?
 
   @Flag(help: "JSON Lines: a result for each store, and a summary.")

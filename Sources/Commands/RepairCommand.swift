@@ -17,18 +17,19 @@ struct RepairCommand: ParsableCommand {
       saved. An existing file is never overwritten: exit code 73.
       """)
 
-  @Argument(help: "The store's main SQLite file.")
+  @Argument(help: "The store's main SQLite file.", completion: .file())
   var store: String
 
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("The store to write; it must be new.", valueName: "store"))
+    help: ArgumentHelp("The store to write; it must be new.", valueName: "store"),
+    completion: .file())
   var output: String
 
   @Option(
     help: ArgumentHelp(
       "Versions among which the store's own is found; may repeat. Needed where the store has lost its "
-        + "metadata or its model cache.", valueName: "model"))
+        + "metadata or its model cache.", valueName: "model"), completion: .file())
   var models: [String] = []
 
   @Flag(help: "One JSON object, which lists every key.")

@@ -38,7 +38,7 @@ struct ReportCommand: ParsableCommand {
     help: ArgumentHelp(
       "Where to write it. Replaces an earlier report of the same form, and no other file. Default: "
         + "standard output.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var output: String?
 
   func validate() throws {

@@ -31,7 +31,7 @@ struct RollbackCommand: AsyncParsableCommand {
   @Option(
     help: """
       Only this store; may repeat. Without --run, out of the newest backup that was not put back yet.
-      """)
+      """, completion: .file())
   var store: [String] = []
 
   @Option(

@@ -17,12 +17,13 @@ struct RunCommand: AsyncParsableCommand {
       end. `godwit control` pauses a run or changes its limits while it goes on.
       """)
 
-  @Argument(help: "The pipeline's file, or its folder.")
+  @Argument(help: "The pipeline's file, or its folder.", completion: .file())
   var pipeline: String
 
   @Option(
     help: ArgumentHelp(
-      "Where the run keeps its state. Default: state/ beside it.", valueName: "dir"))
+      "Where the run keeps its state. Default: state/ beside it.", valueName: "dir"),
+    completion: .directory)
   var state: String?
 
   @Option(
@@ -40,7 +41,7 @@ struct RunCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp(
       "Appends a log line for each store to a file; `journal` is systemd's journal.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var log: String?
 
   @Option(help: "The form of log lines in a file: logfmt or json.")
@@ -59,7 +60,7 @@ struct RunCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "A plan that `godwit plan --out` wrote. Where a store has changed or vanished since, or is new, "
         + "nothing is done (exit code 65).",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var plan: String?
 
   @Option(

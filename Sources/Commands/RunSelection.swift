@@ -17,7 +17,7 @@ struct RunSelection: ParsableArguments {
     help: ArgumentHelp(
       "Takes up only the stores listed in the file, one path a line; - is standard input. A path "
         + "outside of the roots is refused.",
-      valueName: "file"))
+      valueName: "file"), completion: .file())
   var filesFrom: String?
 
   @Flag(name: .customLong("null"), help: "The paths of --files-from are parted by zero bytes.")

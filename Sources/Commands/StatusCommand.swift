@@ -102,7 +102,8 @@ struct HistoryCommand: ParsableCommand {
 
   @OptionGroup var arguments: PipelineArguments
 
-  @Argument(help: "A store: its main SQLite file. Without one, the runs are listed.")
+  @Argument(
+    help: "A store: its main SQLite file. Without one, the runs are listed.", completion: .file())
   var store: String?
 
   func run() throws {

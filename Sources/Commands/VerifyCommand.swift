@@ -16,17 +16,20 @@ struct VerifyCommand: AsyncParsableCommand {
       pipeline's roots is named, and not opened. Exits with 3 where one is not as it must be.
       """)
 
-  @Argument(help: "The store's main SQLite file; or a pipeline's file, or its folder.")
+  @Argument(
+    help: "The store's main SQLite file; or a pipeline's file, or its folder.", completion: .file())
   var store: String
 
   @Option(
     help: ArgumentHelp(
-      "Versions among which the store's own is found; may repeat.", valueName: "model"))
+      "Versions among which the store's own is found; may repeat.", valueName: "model"),
+    completion: .file())
   var models: [String] = []
 
   @Option(
     help: ArgumentHelp(
-      "Of a pipeline: the folder that was given to `run --state`.", valueName: "dir"))
+      "Of a pipeline: the folder that was given to `run --state`.", valueName: "dir"),
+    completion: .directory)
   var state: String?
 
   @Flag(help: "JSON Lines; the last one is the result.")

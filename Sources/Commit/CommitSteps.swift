@@ -247,15 +247,21 @@ extension CommitSteps {
     }
     // What this commit added, before a crash, is no part of the source.
     try ExternalDataFolder.link(
-      from: files.externalDataFolder, to: backup.externalDataFolder, except: journal.added)
+      from: files.externalDataFolder, of: files.store, to: backup.externalDataFolder,
+      except: journal.added)
   }
 
   private func addExternalData(_ journal: CommitJournal) throws {
     guard !journal.added.isEmpty else { return }
     let folder = journal.files.externalDataFolder
-    try DurableFile.makeFolder(folder)
-    try ExternalDataFolder.copy(
-      journal.added, from: journal.externalSources.map { FilePath($0) }, to: folder)
+    let originals = journal.externalSources.map { FilePath($0) }
+    // The assembled file has the source's rights. A store that is written elsewhere takes files of the
+    // source's own folder, the last one.
+    let assembled = FilePath(journal.assembled)
+    try ExternalDataFolder.make(
+      folder, like: originals.dropFirst().last ?? folder,
+      of: try DurableFile.exists(assembled) ? assembled : journal.storePath)
+    try ExternalDataFolder.copy(journal.added, from: originals, to: folder)
   }
 
   private func makeClone(_ journal: inout CommitJournal) throws {

@@ -25,6 +25,23 @@ enum ExternalDataFolder {
       && !name.utf8.contains(UInt8(ascii: "/")) && !name.utf8.contains(0)
   }
 
+  /// Makes a folder of external data of a store, and the one above it, with the rights of an original
+  /// folder and the one above that.
+  ///
+  /// - Parameter store: The file of which the rights follow where there is no original.
+  static func make(_ folder: FilePath, like original: FilePath, of store: FilePath) throws {
+    var missing: [(FilePath, FilePath)] = []
+    var pair = (folder, original)
+    for _ in 0..<2 where try !DurableFile.isFolder(pair.0) {
+      missing.append(pair)
+      pair = (pair.0.removingLastComponent(), pair.1.removingLastComponent())
+    }
+    try DurableFile.makeFolder(folder)
+    for (made, original) in missing {
+      try DurableFile.copyRights(ofFolder: original, orFile: store, to: made)
+    }
+  }
+
   /// Copies files that are not there yet. A file under its name is whole, so one that a crashed
   /// attempt left needs no second copy.
   static func copy(_ names: [String], from folders: [FilePath], to destination: FilePath) throws {
@@ -38,13 +55,15 @@ enum ExternalDataFolder {
   }
 
   /// Gives all files of a folder but some a second name in another one.
+  ///
+  /// - Parameter store: The store that the folder belongs to.
   static func link(
-    from folder: FilePath, to destination: FilePath, except excluded: [String]
+    from folder: FilePath, of store: FilePath, to destination: FilePath, except excluded: [String]
   ) throws {
     let excluded = Set(excluded)
     let names = try names(in: folder).filter { !excluded.contains($0) }
     guard !names.isEmpty else { return }
-    try DurableFile.makeFolder(destination)
+    try make(destination, like: folder, of: store)
     for name in names {
       let target = destination.appending(name)
       let original = try FileMark(folder.appending(name))

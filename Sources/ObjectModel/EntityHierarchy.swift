@@ -91,7 +91,8 @@ public struct EntityHierarchy: Sendable {
       sizes[name] = 1 + (children[name] ?? []).reduce(0) { $0 + (sizes[$1] ?? 0) }
     }
     guard sizes.values.reduce(0, +) <= Self.sizeLimit else {
-      throw ModelError.tooLarge(what: "levels of inheritance", limit: Self.sizeLimit)
+      throw ModelError.tooLarge(
+        what: "entities with those they inherit from", limit: Self.sizeLimit)
     }
     for (index, name) in order.enumerated() {
       subtrees[name] = Array(order[index..<(index + (sizes[name] ?? 1))])

@@ -182,7 +182,8 @@ private struct PairCount: Sendable {
   }
 }
 
-/// Counts rows that come in the order of their keys, most of them behind others of their entity.
+/// Counts rows that come in the order of their keys, most of them behind others of their entity. In a
+/// damaged tree they may come in any order.
 private struct EntityCount: Sendable {
   private var found: [Int64?: StoreCensus.EntityRows] = [:]
   private var number: Int64?
@@ -199,6 +200,7 @@ private struct EntityCount: Sendable {
       number = found.count > 10_000 && found[next] == nil ? nil : next
     }
     rows.count += 1
-    rows.keys = (rows.keys?.lowerBound ?? row[0].bits)...row[0].bits
+    let key = row[0].bits
+    rows.keys = min(rows.keys?.lowerBound ?? key, key)...max(rows.keys?.upperBound ?? key, key)
   }
 }

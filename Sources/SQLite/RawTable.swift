@@ -1,3 +1,4 @@
+import CSQLite
 import Dispatch
 
 /// A table whose rows can be read from its pages, and which of their values are wanted where.
@@ -168,13 +169,20 @@ extension Connection {
   }
 
   /// The lowest and highest key of a table, each by one search; nil where it has no rows.
+  ///
+  /// - Throws: ``SQLiteError``, also for a damaged tree of which these are the first and the last row, and
+  ///   not in this order.
   public func extent(of table: String, key: String) throws -> ClosedRange<Int64>? {
-    let row = try rows(
-      """
+    let sql = """
       SELECT (SELECT min(\(key)) FROM \(quoted(table))), (SELECT max(\(key)) FROM \(quoted(table)))
       """
-    ).first
+    let row = try rows(sql).first
     guard let low = row?.first?.integer, let high = row?.last?.integer else { return nil }
+    guard low <= high else {
+      throw SQLiteError.failed(
+        code: SQLITE_CORRUPT, message: "the rows of \(table) are not in the order of their keys",
+        statement: sql, database: path)
+    }
     return low...high
   }
 }

@@ -304,32 +304,6 @@ struct Change: Sendable, CustomStringConvertible {
     #expect(InferredMapping(source: side, destination: side).rowConditions == [])
   }
 
-  @Test func `names entities, attributes and relationships without a successor`() throws {
-    let inferred = InferredMapping(
-      source: try model(
-        entity("A", attribute("gone"), attribute("kept"), attribute("old"), toOne("r", "A")),
-        entity("B", attribute("p")), entity("C", attribute("p"), isAbstract: true)),
-      destination: try model(entity("A", attribute("kept"), attribute("new", id: "old"))))
-    #expect(
-      inferred.losses.map { [$0.entity.rawValue, $0.property] } == [
-        ["A", "gone"], ["A", "r"], ["B", nil],
-      ])
-  }
-
-  @Test func `names a lost relationship and its inverse once, and none that one side keeps`() throws
-  {
-    let inferred = InferredMapping(
-      source: try model(
-        entity(
-          "A", toMany("both", "B", inverse: "ofBoth"), toMany("one", "B", inverse: "ofOne"),
-          toOne("dropped", "C")),
-        entity("B", toOne("ofBoth", "A", inverse: "both"), toOne("ofOne", "A", inverse: "one")),
-        entity("C")),
-      destination: try model(entity("A", toMany("one", "B")), entity("B")))
-    #expect(
-      inferred.losses.map { [$0.entity.rawValue, $0.property] } == [["B", "ofBoth"], ["C", nil]])
-  }
-
   @Test func `amounts to a mapping model with Core Data's names`() throws {
     let mapping = InferredMapping(
       source: try model(

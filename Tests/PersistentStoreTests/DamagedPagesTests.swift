@@ -89,4 +89,19 @@ import Testing
       .failed(code: 11, message: "malformed", statement: "SELECT"), path: store.path.string)
     #expect("\(error)".contains("page \(middle.page)"))
   }
+
+  @Test func `may lie in another's place, and its rows are counted all the same`() throws {
+    let leaves = try leaves(of: "ZREADER")
+    try #require(leaves.count > 4)
+    var bytes = try Data(contentsOf: URL(filePath: store.path.string))
+    func range(_ page: Int64) -> Range<Int> { Int(page - 1) * 4096..<Int(page) * 4096 }
+    let (one, other) = (range(leaves[1].page), range(leaves[3].page))
+    let first = bytes.subdata(in: one)
+    bytes.replaceSubrange(one, with: bytes.subdata(in: other))
+    bytes.replaceSubrange(other, with: first)
+    try bytes.write(to: URL(filePath: store.path.string))
+    let census = try StoreCensus(StoreBinding(try store.open(), try SmallStore.library()))
+    #expect(census.entities["Reader"]?.count == 3000)
+    #expect(census.entities["Reader"]?.keys == 1...3000)
+  }
 }

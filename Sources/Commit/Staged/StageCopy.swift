@@ -16,7 +16,8 @@ extension StageStore {
   package static func copy(
     _ store: FilePath, externalData: FilePath, to target: StoreFiles
   ) throws {
-    try ExternalDataFolder.link(from: externalData, to: target.externalDataFolder, except: [])
+    try ExternalDataFolder.link(
+      from: externalData, of: store, to: target.externalDataFolder, except: [])
     try DurableFile.copy(store, to: target.store)
     // The source may be read-only; the copy belongs to the run.
     try FileManager.default.setAttributes(

@@ -101,9 +101,9 @@ public struct BuiltInFunction: Sendable, Hashable {
 }
 
 /// "Did you mean …": the nearest of the known names.
-enum Spelling {
+package enum Spelling {
   /// The name with the fewest edits, at most a third of its length; none when all are farther.
-  static func closest(to word: String, among names: [String]) -> String? {
+  package static func closest(to word: String, among names: [String]) -> String? {
     let short = word.lowercased().prefix(200)
     var best: (name: String, distance: Int)?
     for name in names {

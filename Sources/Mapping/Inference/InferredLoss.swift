@@ -37,11 +37,11 @@ extension InferredMapping {
       }
       for attribute in source.properties(of: old).compactMap(\.property.attribute)
       where !attribute.traits.isTransient && attribute.derivationExpression == nil {
-        for path in Self.lost(attribute, kept[NameKey(attribute.name)]) {
+        for (path, why) in Self.lost(attribute, kept[NameKey(attribute.name)]) {
           losses.append(
             InferredLoss(
               entity: old, property: path,
-              message: "\(old).\(path) has no successor: its values would be dropped"))
+              message: "\(old).\(path) \(why): its values would be dropped"))
         }
       }
       losses += lostRelationships(of: old)
@@ -89,12 +89,16 @@ extension InferredMapping {
     }
   }
 
-  /// The paths from an attribute to what of it is not in the other: itself, or elements.
-  private static func lost(_ old: AttributeDescription, _ new: AttributeDescription?) -> [String] {
-    guard let new else { return [old.name] }
+  /// The paths from an attribute to what of it is not in the other, and why: itself, or elements. The types
+  /// of attributes decide whether there is a mapping at all; elements of another type are just left out.
+  private static func lost(
+    _ old: AttributeDescription, _ new: AttributeDescription?, isElement: Bool = false
+  ) -> [(path: String, why: String)] {
+    guard let new else { return [(old.name, "has no successor")] }
+    if isElement, old.type != new.type { return [(old.name, "becomes \(new.type.xmlName)")] }
     return (old.compositeElements ?? []).flatMap { element in
       let other = new.compositeElements?.first { $0.name.isSameName(as: element.name) }
-      return lost(element, other).map { "\(old.name).\($0)" }
+      return lost(element, other, isElement: true).map { ("\(old.name).\($0.path)", $0.why) }
     }
   }
 }

@@ -114,6 +114,15 @@ private struct MappingTextReader {
       destinationHash: try fields[.destinationHash].map(hash),
       others: try fields[.others]?.word(MappingDocument.Others.self) ?? .automatic,
       userInfo: try fields[.userInfo].map(userInfo) ?? [:])
+    if let type = fields[.type] {
+      // What compiled files say is taken as it is.
+      if entry.kind == .remove, entry.destination != nil {
+        throw type.problem("an entity mapping of the type remove has no destination")
+      }
+      if entry.kind == .add, entry.source != nil {
+        throw type.problem("an entity mapping of the type add has no source")
+      }
+    }
     let name = entry.effectiveName
     if let filter = fields[.filter] {
       guard fields[.sourceExpression] == nil else {

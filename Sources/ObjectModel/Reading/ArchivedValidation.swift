@@ -30,7 +30,7 @@ enum ArchivedValidation {
     else { return nil }
     if left.className == "NSSelfExpression" {
       if type == 6 { return constant.string.map(ValidationRule.matches) }
-      guard let bound = constant.date ?? constant.real else { return nil }
+      guard let bound = constant.date ?? constant.real, bound.isFinite else { return nil }
       switch type {
       case 0: return .below(bound)
       case 1: return .maximum(bound)

@@ -9,19 +9,25 @@ enum DefaultValue {
 
   /// A whole number where it is one: the columns of Decimal and Date have NUMERIC affinity.
   private static func numeric(_ value: Double) -> StoredDefault {
-    Int64(exactly: value).map(StoredDefault.integer) ?? .real(value)
+    Int64(exactly: value).map(StoredDefault.integer) ?? real(value, "\(value)")
   }
 
-  private static func stored(_ type: AttributeType, number: Double) -> StoredDefault? {
+  /// What no number of the type can hold stays a text: it is no default, but not the same as none, and
+  /// whoever would give it to an object finds that it does not fit.
+  private static func real(_ value: Double, _ text: String) -> StoredDefault {
+    value.isFinite ? .real(value) : .text(text)
+  }
+
+  private static func stored(
+    _ type: AttributeType, number: Double, text: String? = nil
+  ) -> StoredDefault? {
+    let text = text ?? "\(number)"
     switch type {
     case .integer16, .integer32, .integer64:
-      return Int64(exactly: number.rounded(.towardZero)).map(StoredDefault.integer)
+      return Int64(exactly: number.rounded(.towardZero)).map(StoredDefault.integer) ?? .text(text)
     case .boolean: return .integer(number != 0 ? 1 : 0)
-    case .double: return .real(number)
-    case .float:
-      let single = Float(number)
-      // Too large for a Float: no default, rather than an infinite one.
-      return single.isInfinite && number.isFinite ? nil : .real(Double(single))
+    case .double: return real(number, text)
+    case .float: return real(Double(Float(number)), text)
     case .decimal, .date: return numeric(number)
     default: return nil
     }
@@ -61,10 +67,12 @@ enum DefaultValue {
     case .integer16, .integer32, .integer64:
       // The model compiler reads the leading number; anything else, even "NO", is 0.
       guard let digits = leadingInteger(of: text) else { return .integer(0) }
-      return Int64(digits).map(StoredDefault.integer)
+      return Int64(digits).map(StoredDefault.integer) ?? .text(digits)
     case .double, .float, .decimal:
       guard let digits = leadingNumber(of: text) else { return stored(type, number: 0) }
-      return Double(digits).flatMap { stored(type, number: $0) }
+      // Beyond 2^53 not every whole number is a Double.
+      if type == .decimal, let whole = Int64(digits) { return .integer(whole) }
+      return Double(digits).flatMap { stored(type, number: $0, text: digits) }
     case .uuid: return hexadecimal(text).map(StoredDefault.blob)
     case .string, .uri: return .text(text)
     default: return nil

@@ -214,7 +214,10 @@ extension XMLModelReader {
 
   private static func validation(_ element: MarkupElement, type: AttributeType) -> [ValidationRule]
   {
-    func number(_ key: String) -> Double? { element[key].flatMap(Double.init) }
+    // No value is beyond an infinite bound, and none can be compared with what is no number.
+    func number(_ key: String) -> Double? {
+      element[key].flatMap(Double.init).flatMap { $0.isFinite ? $0 : nil }
+    }
     var rules: [ValidationRule] = []
     switch type {
     case .string:

@@ -37,10 +37,16 @@ extension StoreFiles {
   /// Whether every file of the store is a regular one and every folder a folder, not a link to one:
   /// SQLite would follow links that a backup or a copy leaves behind.
   ///
-  /// - Throws: ``StoreError/unusualFile(_:_:of:)``.
+  /// - Throws: ``StoreError/unusualFile(_:_:of:)``; ``StoreError/cannotRead(_:errno:)`` where this user may
+  ///   not look for external data: who took it for absent would leave it behind.
   package func checkKinds() throws {
     for path in [store, wal, shm, journal] { try check(path, is: .regular) }
     for path in [supportFolder, externalDataFolder] { try check(path, is: .folder) }
+    if case .unreachable(let error) = FilePresence(of: externalDataFolder),
+      try StoreFiles.kind(at: supportFolder) == .folder
+    {
+      throw StoreError.cannotRead(externalDataFolder, errno: error.rawValue)
+    }
   }
 
   /// Whether every file of external binary data is a regular one. A link would be left out of every
