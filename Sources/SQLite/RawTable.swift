@@ -1,4 +1,4 @@
-import CSQLite
+private import CSQLite
 import Dispatch
 
 /// A table whose rows can be read from its pages, and which of their values are wanted where.

@@ -50,6 +50,10 @@ import Testing
     ("Double", "3", .real(3)), ("Double", ".5e1x", .real(5)), ("Double", "abc", .real(0)),
     ("Double", "-", .real(0)), ("Decimal", "4.0", .integer(4)), ("Boolean", "true", .integer(1)),
     ("Boolean", "2", .integer(0)), ("String", "", .text("")),
+    ("Decimal", "9007199254740993", .integer(9_007_199_254_740_993)),
+    // What no number of the type holds is not the same as no default.
+    ("Integer 64", "9223372036854775808", .text("9223372036854775808")),
+    ("Float", "1e39", .text("1e39")), ("Double", "-1e400x", .text("-1e400")),
   ])
   func `reads odd defaults as the model compiler does`(
     type: String, text: String, value: StoredDefault

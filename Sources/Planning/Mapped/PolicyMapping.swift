@@ -11,6 +11,8 @@ public struct PolicyMapping: Codable, Sendable, Equatable {
     public var name: String
     /// As mapping models write it; nil where there is none.
     public var expression: String?
+    /// Key-value pairs of the mapping model for the property mapping.
+    public var userInfo: [String: String]
   }
 
   /// `NSEntityMappingType`.
@@ -47,7 +49,10 @@ public struct PolicyMapping: Codable, Sendable, Equatable {
       case .expression(let expression): expression.description
       }
     func properties(_ mappings: [PropertyMapping]) -> [Property] {
-      mappings.map { Property(name: $0.name, expression: $0.expression?.description) }
+      mappings.map {
+        Property(
+          name: $0.name, expression: $0.expression?.description, userInfo: $0.userInfo)
+      }
     }
     attributes = properties(mapping.properties.attributes)
     relationships = properties(mapping.properties.relationships)

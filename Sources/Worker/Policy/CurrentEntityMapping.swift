@@ -25,6 +25,8 @@ public struct CurrentEntityMapping: Sendable, Equatable {
     public let name: String
     /// As the mapping model writes it; nil leaves the property at its default, or empty.
     public let valueExpression: String?
+    /// Key-value pairs of the mapping model for the property mapping.
+    public let userInfo: [String: String]
   }
 
   /// The entity mapping's name, as expressions and look-ups spell it.
@@ -54,7 +56,9 @@ public struct CurrentEntityMapping: Sendable, Equatable {
   init(_ plan: EntityMappingPlan) {
     let mapping = plan.policyMapping
     func properties(_ mappings: [PolicyMapping.Property]?) -> [PropertyMapping] {
-      (mappings ?? []).map { PropertyMapping(name: $0.name, valueExpression: $0.expression) }
+      (mappings ?? []).map {
+        PropertyMapping(name: $0.name, valueExpression: $0.expression, userInfo: $0.userInfo)
+      }
     }
     name = plan.name
     mappingType = mapping.flatMap { MappingType(rawValue: $0.type) } ?? .custom
