@@ -65,8 +65,12 @@ extension DurabilityError: CustomStringConvertible {
     }
   }
 
+  /// The call of ``failed(call:path:_:)`` for a file that this user may not read.
+  package static let reading = "open for reading"
+
   private var advice: String {
     if isOutOfSpace { return "Free space on the volume and run again." }
+    if case .failed(Self.reading, _, _) = self { return "Let this user read it and run again." }
     switch errno {
     case .permissionDenied, .notPermitted, .readOnlyFileSystem:
       return "Let this user write there and run again."

@@ -115,6 +115,9 @@ package enum RegularFile {
       case .noSuchAddressOrDevice?, Errno(rawValue: ENODEV)?:
         throw DurabilityError.notRegular(path, .special)
       case .isDirectory?: throw DurabilityError.notRegular(path, .folder)
+      case .permissionDenied? where flags & (O_ACCMODE | O_CREAT) == O_RDONLY:
+        throw DurabilityError.failed(
+          call: DurabilityError.reading, path: path, .permissionDenied)
       default: throw error
       }
     }

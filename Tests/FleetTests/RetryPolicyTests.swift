@@ -43,6 +43,10 @@ import Testing
     (FleetError.outputExists(path: "/a"), .cannotCreateOutput),
     (CommitError.destinationExists(path: "/a"), .cannotCreateOutput),
     (DurabilityError.failed(call: "open", path: "/a", .permissionDenied), .cannotCreateOutput),
+    (
+      DurabilityError.failed(call: DurabilityError.reading, path: "/a", .permissionDenied),
+      .inputOutput
+    ),
     (failed(.io), .inputOutput),
     (DurabilityError.failed(call: "fsync", path: "/a", .ioError), .inputOutput),
     (FleetError.workersDie(executable: "/a", how: "ended"), .engineUnavailable),

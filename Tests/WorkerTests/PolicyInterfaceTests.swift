@@ -20,7 +20,8 @@ private final class CuriousPolicy: EntityMigrationPolicy {
     if notes.isEmpty {
       Self.said = [
         "\(mapping.mappingType) \(mapping.entityMigrationPolicyClassName ?? "-")",
-        mapping.attributeMappings.map { "\($0.name) = \($0.valueExpression ?? "-")" }
+        mapping.attributeMappings
+          .map { "\($0.name) = \($0.valueExpression ?? "-") \($0.userInfo["unit"] ?? "-")" }
           .joined(separator: ", "),
         mapping.relationshipMappings.map(\.name).joined(separator: ", "),
         mapping.sourceExpression ?? "-",
@@ -86,7 +87,11 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
     """
     mapping-model: 1
     entity-mappings:
-      - { source: Note, destination: Note, policy: \(policy), filter: title != 'c' }
+      - source: Note
+        destination: Note
+        policy: \(policy)
+        filter: title != 'c'
+        attributes: { title: { value: $source.title, user-info: { unit: kg } } }
     """
   }
 
@@ -95,7 +100,7 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
     let store = try fixture.migrate(mapping("CuriousPolicy"))
     #expect(
       CuriousPolicy.said == [
-        "custom CuriousPolicy", "title = $source.title", "tags", "title != \"c\"", "1 2", "title",
+        "custom CuriousPolicy", "title = $source.title kg", "tags", "title != \"c\"", "1 2", "title",
         "tags, title", "Note Note", "false true", "p3",
       ], "\(CuriousPolicy.said)")
     #expect(
