@@ -28,6 +28,9 @@ package enum CommandLineTool {
     } catch {
       exit(report(error, asJSON: arguments.contains("--json")).rawValue)
     }
+    if let error = Root.unknownCommand(in: arguments) {
+      exit(report(error, asJSON: arguments.contains("--json")).rawValue)
+    }
     exit(checked(await $code.withValue(code) { await run(arguments) }).rawValue)
   }
 
@@ -41,7 +44,6 @@ package enum CommandLineTool {
   /// Runs a command and says what went wrong with it, in text or as the last line of `--json`.
   static func run(_ arguments: [String]) async -> ExitStatus {
     do {
-      try Root.checkName(in: arguments)
       var command = try Root.parseAsRoot(arguments)
       installKillSwitch(for: command)
       if var asynchronous = command as? any AsyncParsableCommand {
@@ -124,14 +126,13 @@ struct Root: AsyncParsableCommand {
       WorkerCommand.self, StoreHostCommand.self,
     ])
 
-  /// The parser would blame an option of the command that was meant, or show the help of all.
-  ///
-  /// - Throws: `ValidationError` for a command that is not there.
-  static func checkName(in arguments: [String]) throws {
+  /// What is wrong with a command that is not there: the parser would blame an option of the command that
+  /// was meant, or show the help of all.
+  static func unknownCommand(in arguments: [String]) -> ValidationError? {
     let name = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
     let known = configuration.subcommands.map(\._commandName)
-    guard let name, !name.hasPrefix("-"), name != "help", !known.contains(name) else { return }
-    throw ValidationError(
+    guard let name, !name.hasPrefix("-"), name != "help", !known.contains(name) else { return nil }
+    return ValidationError(
       "There is no command '\(name)'."
         + (Spelling.closest(to: name, among: known).map { " Did you mean '\($0)'?" } ?? ""))
   }
