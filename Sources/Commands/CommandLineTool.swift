@@ -130,7 +130,7 @@ struct Root: AsyncParsableCommand {
   /// was meant, or show the help of all.
   static func unknownCommand(in arguments: [String]) -> ValidationError? {
     let name = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
-    let known = configuration.subcommands.map(\._commandName)
+    let known = configuration.subcommands.map { $0._commandName }
     guard let name, !name.hasPrefix("-"), name != "help", !known.contains(name) else { return nil }
     return ValidationError(
       "There is no command '\(name)'."
