@@ -115,6 +115,8 @@ import Testing
     ("workers: 0", "from 1 to 256"), ("workers: two", "from 1 to 256"),
     ("shard: { bytes: 16 parsecs }", "such as 16MiB"), ("shard: {}", "needs the key bytes"),
     ("backups: {}", "needs the key keep, or max"), ("backups: 14d", "keys with values"),
+    ("backups: { keep: 14 }", "Did you mean 14d?"),
+    ("limits: { store-timeout: 30 }", "Did you mean 30m?"),
     ("backups: { keep: 14 days }", "such as 14d"), ("backups: { max: lots }", "such as 200GiB"),
     ("backups: { kep: 14d }", "Did you mean keep?"),
     ("quarantine: { after: -1 }", "from 1 to 1000"), ("quarantine: {}", "needs the key after"),
