@@ -415,6 +415,30 @@ import Testing
     #expect(try open(scratch, now: 1_950_000_000, of: two.string).run == second.run)
   }
 
+  @Test func `takes a name that neither a run nor a rollback has`() throws {
+    let scratch = try Scratch()
+    let now = 1_800_000_000.0
+    func rollback(_ name: String) throws {
+      let ledger = try Ledger(writingAt: scratch.path.appending("ledger.sqlite"), now: now)
+      try ledger.writing {
+        try ledger.begin(
+          LedgerRun(
+            name: name, kind: .rollback, pipeline: "/p/pipeline.yaml", file: "/p/pipeline.yaml",
+            started: now, host: ""))
+      }
+    }
+    try rollback(RunFolder.timestamp(now))
+    let first = try open(scratch, now: now)
+    #expect(first.run != RunFolder.timestamp(now))
+    try first.end(isFinished: true, isInHistory: true)
+    let second = try open(scratch, now: now)
+    #expect(![first.run, RunFolder.timestamp(now)].contains(second.run))
+    // A run that an earlier version gave the name of a rollback.
+    try rollback(second.run)
+    let third = try open(scratch, now: now + 60)
+    #expect(!third.isResumed && third.run != second.run)
+  }
+
   @Test func `keeps for the next run what that need not look at again`() async throws {
     let scratch = try Scratch()
     let first = try open(scratch, now: 1)

@@ -105,7 +105,10 @@ package struct Rollback: Sendable {
     let ledger =
       try PipelineHistory.writing(places) ?? Ledger(writingAt: places.ledger, now: now)
     let interrupted = try ledger.interruptedRollback()
-    var summary = Summary(rollback: RunFolder.timestamp(now))
+    let name = try RunFolder.timestamp(now) { name in
+      try ledger.hasRun(named: name) || PipelineLedger.names(name, in: places.state)
+    }
+    var summary = Summary(rollback: name)
     var isBegun = false
     func begin() throws {
       guard !isBegun, !isDry else { return }
