@@ -99,7 +99,10 @@ package enum FailureAdvice {
       + "that back first. Else decide which of the two to keep.",
     "no-backup": "The ledger names no backup that could be restored.",
     "backup-changed":
-      "The backup is not the file that the run made. Check it, and restore by hand.",
+      "The backup is not the file that the run made. Check it, and restore by hand, all of its files as "
+      + "the message names them.",
+    "remains":
+      "Move away what is left of the stores that are gone, as the message names it, and roll back again.",
     "unreachable": "Bring the volume or the folder back, or let this user read it, then run again.",
     "outside-roots":
       "The stores lie in no root of the pipeline. Add it to stores.roots to act on them.",

@@ -143,7 +143,7 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
 
   package enum State: String, Codable, Sendable, CaseIterable {
     case kept
-    /// Its content is the store again.
+    /// Its content is the store again, or that of an older one of its run.
     case restored
     /// Its files are being removed.
     case pruning
