@@ -137,6 +137,31 @@ import Testing
     #expect(try prune(folder).summary["pruned"] as? Int == 1)
   }
 
+  @Test func `stay where they were copied, and nobody is told to remove the last copy`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    #expect(try Godwit.run(folder).status == 0)
+    // As a restore or a move to another volume leaves them: each is another file.
+    for backup in folder.storeFiles() where backup.contains(".godwit-backup-") {
+      let path = folder.path("stores/" + backup)
+      try FileManager.default.copyItem(atPath: path, toPath: path + ".new")
+      try FileManager.default.removeItem(atPath: path)
+      try FileManager.default.moveItem(atPath: path + ".new", toPath: path)
+    }
+    try FileManager.default.removeItem(atPath: folder.path("stores/a.sqlite"))
+    try Data("junk".utf8).write(to: folder.url.appendingPathComponent("stores/b.sqlite"))
+    let result = try prune(folder)
+    #expect(result.summary["pruned"] as? Int == 0)
+    #expect(kept(result, "store-missing") == [folder.path("stores/a.sqlite")])
+    #expect(kept(result, "store-damaged") == [folder.path("stores/b.sqlite")])
+    #expect(kept(result, "backup-changed") == [folder.path("stores/c.sqlite")])
+    for line in result.lines("backup") {
+      let isSound = line["store"] as? String == folder.path("stores/c.sqlite")
+      let message = line["message"] as? String ?? ""
+      #expect(message.contains("emove the backup by hand") == isSound, "\(message)")
+      #expect(message.contains("restore it by hand, copy") != isSound, "\(message)")
+    }
+  }
+
   @Test func `that a run removes are counted in its text, too`() throws {
     let folder = try PipelineFolder.orders()
     try folder.addToPipeline("backups: { keep: 0s }")
