@@ -42,7 +42,7 @@ package enum FailureAdvice {
       + "{ wait: 10m }` or `snapshot`.",
     "changed": "An application wrote to the stores during the run. Run again.",
     "disk-full":
-      "Free space on the volume, or set `backups.max`, then run again. Finished work is kept.",
+      "Free space on the volume, as with `godwit backups prune`, then run again. Finished work is kept.",
     "locked": "Another run works on the stores. Wait for it to end, then run again.",
     "lease": "Another run has taken the stores over. See its result.",
     "timeout": "Raise `limits.store-timeout`, or look for a volume that is slow.",

@@ -98,6 +98,39 @@ extension Ledger {
     ) { if let backup = Self.backup($0) { try body(backup) } }
   }
 
+  /// The same, of each no more than says whether it is to go.
+  package func forEachBackupPlace(_ body: (LedgerBackup.Place) throws -> Void) throws {
+    try forEach(
+      """
+      SELECT b.id, b.bytes, b.made, b.state = 'pruning'
+      FROM backups AS b
+      JOIN runs ON runs.id = b.run
+      WHERE b.state <> 'pruned' AND \(ownRuns)
+      ORDER BY b.made, b.id
+      """
+    ) { row in
+      try body(
+        LedgerBackup.Place(
+          key: row.int64(0), bytes: row.int64(1), made: row.value(2).number ?? 0,
+          isBeingRemoved: row.int64(3) != 0))
+    }
+  }
+
+  /// Nil for a key that is nobody's.
+  package func backup(_ key: Int64) throws -> LedgerBackup? {
+    var backup: LedgerBackup?
+    try forEach(
+      """
+      SELECT \(Self.backupColumns)
+      FROM backups AS b
+      JOIN stores ON stores.id = b.store
+      JOIN runs ON runs.id = b.run
+      WHERE b.id = ?1
+      """, [.integer(key)]
+    ) { backup = Self.backup($0) }
+    return backup
+  }
+
   /// All backups of a store, the newest first, pruned ones included, whichever pipeline's.
   package func backups(of store: String) throws -> [LedgerBackup] {
     guard let key = try knownKey(ofStore: store) else { return [] }

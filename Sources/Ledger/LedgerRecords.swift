@@ -187,6 +187,17 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
   }
 }
 
+extension LedgerBackup {
+  /// One of a great many.
+  package struct Place: Sendable, Equatable {
+    package var key: Int64
+    package var bytes: Int64
+    package var made: Double
+    /// Whether a removal was cut off.
+    package var isBeingRemoved: Bool
+  }
+}
+
 /// What is known of a store that failed since it last ended well.
 package struct LedgerQuarantine: Codable, Sendable, Equatable {
   package var store: String
