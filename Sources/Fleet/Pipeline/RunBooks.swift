@@ -244,6 +244,7 @@ package enum PipelineHistory {
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
     try ClusterWork.requireNone(in: places.state)
+    CommandMark.write(lease.token, in: places.state)
     // A start that waits in a queue would undo what the command does.
     if dismissesFollower { try ClusterFollower.dismiss(in: places.state.absolute) }
     return PipelineLock(lease: lease)
