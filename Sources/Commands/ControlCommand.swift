@@ -62,7 +62,8 @@ struct ControlCommand: ParsableCommand {
     guard let state = place.resolved, try RunState.isUnderWay(in: state) else {
       throw CommandError(
         .engineUnavailable, "no-run",
-        "No run of \(pipeline.name) is going on in \(place). Nothing was changed.")
+        "No run of \(pipeline.name) is going on in \(place). Nothing was changed. Only a run can be "
+          + "controlled, no rollback and no other command.")
     }
     var control = try RunControl.read(in: state)
     switch action {

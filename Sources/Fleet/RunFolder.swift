@@ -75,6 +75,21 @@ struct RunFolder {
     }
   }
 
+  /// A name that no other has: the moment, or the next thousandth of a second that is free.
+  ///
+  /// For the holder of the lock under which names are taken. Two names of one instant would be one, and
+  /// so would those of a clock that was set back.
+  static func timestamp(
+    _ seconds: Double, unless isTaken: (String) throws -> Bool
+  ) rethrows -> String {
+    var seconds = seconds
+    while true {
+      let name = timestamp(seconds)
+      if try !isTaken(name) { return name }
+      seconds += 0.001
+    }
+  }
+
   /// `20261121T010203`, in UTC, with thousandths.
   static func timestamp(_ seconds: Double) -> String {
     var whole = time_t(seconds)

@@ -44,7 +44,7 @@ package enum FailureAdvice {
       "An application wrote to the stores, or the pipeline's file, a model or a mapping model changed "
       + "during the run. Run again.",
     "disk-full":
-      "Free space on the volume, or set `backups.max`, then run again. Finished work is kept.",
+      "Free space on the volume, as with `godwit backups prune`, then run again. Finished work is kept.",
     "locked": "Another run works on the stores. Wait for it to end, then run again.",
     "lease": "Another run has taken the stores over. See its result.",
     "timeout": "Raise `limits.store-timeout`, or look for a volume that is slow.",
@@ -101,7 +101,10 @@ package enum FailureAdvice {
       + "that back first. Else decide which of the two to keep.",
     "no-backup": "The ledger names no backup that could be restored.",
     "backup-changed":
-      "The backup is not the file that the run made. Check it, and restore by hand.",
+      "The backup is not the file that the run made. Check it, and restore by hand, all of its files as "
+      + "the message names them.",
+    "remains":
+      "Move away what is left of the stores that are gone, as the message names it, and roll back again.",
     "unreachable": "Bring the volume or the folder back, or let this user read it, then run again.",
     "outside-roots":
       "The stores lie in no root of the pipeline. Add it to stores.roots to act on them.",

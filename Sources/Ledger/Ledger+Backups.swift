@@ -26,6 +26,41 @@ extension Ledger {
       [.text(path), .text(state.rawValue), .real(time)])
   }
 
+  /// A backup is the store again. Later ones of the same run and store are undone with it.
+  package func setRestored(_ path: String, at time: Double) throws {
+    try set(.restored, ofBackup: path, at: time)
+    var place: (store: Int64, run: Int64, key: Int64)?
+    try forEach(
+      "SELECT store, run, id FROM backups WHERE path = ?1 AND kind = 'source'", [.text(path)]
+    ) { place = ($0.int64(0), $0.int64(1), $0.int64(2)) }
+    guard let place else { return }
+    try perform(
+      """
+      UPDATE backups SET state = 'restored', changed = ?4
+      WHERE store = ?1 AND run = ?2 AND id > ?3 AND kind = 'source' AND state = 'kept'
+      """, [.integer(place.store), .integer(place.run), .integer(place.key), .real(time)])
+  }
+
+  /// The version that a store was of when a commit put a backup of it aside; nil where no attempt tells.
+  ///
+  /// A run that is resumed may migrate a store twice, so the attempt is the one that left the store as
+  /// the backup says.
+  package func sourceVersion(of backup: LedgerBackup) throws -> String? {
+    guard let key = try knownKey(ofStore: backup.store) else { return nil }
+    var version: String?
+    try forEach(
+      """
+      SELECT a.source
+      FROM attempts AS a
+      JOIN runs ON runs.id = a.run
+      WHERE a.store = ?1 AND a.verdict = 'migrated' AND (a.identity IS ?2 OR runs.name = ?3)
+      ORDER BY a.identity IS ?2 DESC, runs.name = ?3 DESC, a.id DESC
+      LIMIT 1
+      """, [.integer(key), .optional(backup.identity), .text(backup.run)]
+    ) { version = $0.value(0).text }
+    return version
+  }
+
   private static let backupColumns = """
     b.path, b.folder, stores.path, runs.name, b.kind, b.bytes, b.made, b.marks, b.identity,
     b.digest, b.state, b.changed
@@ -61,6 +96,39 @@ extension Ledger {
       ORDER BY b.made, b.id
       """, [.optional(run)]
     ) { if let backup = Self.backup($0) { try body(backup) } }
+  }
+
+  /// The same, of each no more than says whether it is to go.
+  package func forEachBackupPlace(_ body: (LedgerBackup.Place) throws -> Void) throws {
+    try forEach(
+      """
+      SELECT b.id, b.bytes, b.made, b.state = 'pruning'
+      FROM backups AS b
+      JOIN runs ON runs.id = b.run
+      WHERE b.state <> 'pruned' AND \(ownRuns)
+      ORDER BY b.made, b.id
+      """
+    ) { row in
+      try body(
+        LedgerBackup.Place(
+          key: row.int64(0), bytes: row.int64(1), made: row.value(2).number ?? 0,
+          isBeingRemoved: row.int64(3) != 0))
+    }
+  }
+
+  /// Nil for a key that is nobody's.
+  package func backup(_ key: Int64) throws -> LedgerBackup? {
+    var backup: LedgerBackup?
+    try forEach(
+      """
+      SELECT \(Self.backupColumns)
+      FROM backups AS b
+      JOIN stores ON stores.id = b.store
+      JOIN runs ON runs.id = b.run
+      WHERE b.id = ?1
+      """, [.integer(key)]
+    ) { backup = Self.backup($0) }
+    return backup
   }
 
   /// All backups of a store, the newest first, pruned ones included, whichever pipeline's.

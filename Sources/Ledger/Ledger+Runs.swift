@@ -2,8 +2,17 @@ import GodwitSQLite
 
 // Runs and attempts.
 extension Ledger {
-  /// A run begins, or is resumed under its name.
-  package func begin(_ run: LedgerRun) throws {
+  /// A run begins, or goes on under its name.
+  ///
+  /// - Parameter isResumed: A start of it may be known.
+  /// - Throws: ``LedgerError/nameTaken(path:name:)`` where the name is another's, and is left to that.
+  package func begin(_ run: LedgerRun, isResumed: Bool = false) throws {
+    let isFree =
+      try isResumed
+      ? canResume(
+        run.name, run.kind, by: RunOwner(pipeline: run.pipeline, file: run.file))
+      : !hasRun(named: run.name)
+    guard isFree else { throw LedgerError.nameTaken(path: path, name: run.name) }
     try perform(
       """
       INSERT INTO runs (name, kind, pipeline, file, started, starts, host, workers, options)
@@ -16,6 +25,23 @@ extension Ledger {
         .real(run.started), .text(run.host), .optional(run.workers),
         .text(LedgerJSON.text(run.options)),
       ])
+  }
+
+  /// Whether there is a run, or a rollback, of that name, whichever pipeline's.
+  package func hasRun(named name: String) throws -> Bool { try knownKey(ofRun: name) != nil }
+
+  /// Whether a run of that name may go on under it: nobody has the name, or an earlier start of the same
+  /// pipeline's.
+  package func canResume(
+    _ name: String, _ kind: LedgerRun.Kind = .run, by owner: RunOwner
+  ) throws -> Bool {
+    var isOwn = true
+    try forEach("SELECT kind, pipeline, file FROM runs WHERE name = ?1", [.text(name)]) { row in
+      isOwn =
+        row.value(0).text == kind.rawValue
+        && owner.owns(pipeline: row.value(1).text ?? "", file: row.value(2).text ?? "")
+    }
+    return isOwn
   }
 
   /// How many stores a run has found; the rest of its counts come with its end.

@@ -8,6 +8,8 @@ package enum LedgerError: Error, Sendable, Equatable {
   case damaged(path: FilePath, message: String)
   /// It names no run of that name.
   case noRun(path: FilePath, name: String)
+  /// A run that is to begin has the name of one that is there.
+  case nameTaken(path: FilePath, name: String)
 }
 
 extension LedgerError: CustomStringConvertible {
@@ -21,6 +23,9 @@ extension LedgerError: CustomStringConvertible {
         + "begins a new one; no store depends on it."
     case .noRun(let path, let name):
       "\(path) has no run \(name). List the runs with `godwit history`."
+    case .nameTaken(let path, let name):
+      "\(path) has another run of the name \(name), and that stays as it is. Run again: each start "
+        + "takes a name that is free."
     }
   }
 }

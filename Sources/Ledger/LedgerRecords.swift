@@ -143,7 +143,7 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
 
   package enum State: String, Codable, Sendable, CaseIterable {
     case kept
-    /// Its content is the store again.
+    /// Its content is the store again, or that of an older one of its run.
     case restored
     /// Its files are being removed.
     case pruning
@@ -184,6 +184,17 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
     self.digest = digest
     self.state = state
     changed = made
+  }
+}
+
+extension LedgerBackup {
+  /// One of a great many.
+  package struct Place: Sendable, Equatable {
+    package var key: Int64
+    package var bytes: Int64
+    package var made: Double
+    /// Whether a removal was cut off.
+    package var isBeingRemoved: Bool
   }
 }
 

@@ -11,9 +11,11 @@ extension Ledger {
     var stores: [RunReport.Store] = []
     var lanes: [Int] = []
     var backups: [String: String] = [:]
-    var backupBytes: Int64 = 0
+    // A run that was resumed with another destination has two of a store.
+    var (backupCount, backupBytes) = (0, Int64(0))
     try forEachBackup(ofRun: found.name) {
       backups[$0.store] = $0.path
+      backupCount += 1
       backupBytes += $0.bytes
     }
     try forEachStore(of: found.name) { attempt, tries in
@@ -37,7 +39,7 @@ extension Ledger {
     report.summarise(order.map { stores[$0] }, lanes: order.map { lanes[$0] })
     report.failures = RunReport.joined(
       report.failures, RunReport.notBegun(report.counts, report.failures))
-    (report.totals.backups, report.totals.backupBytes) = (backups.count, backupBytes)
+    (report.totals.backups, report.totals.backupBytes) = (backupCount, backupBytes)
     return report
   }
 

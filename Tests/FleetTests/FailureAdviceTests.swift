@@ -29,7 +29,7 @@ import Testing
     "mapping", "mapping-mismatch", "missing-mapping", "store", "link", "unusual-file",
     "unreadable-folder", "empty-root", "output", "io", "commit", "checkpoint", "run-directory",
     "ledger",
-    "quarantined", "internal", "changed-since", "no-backup", "backup-changed",
+    "quarantined", "internal", "changed-since", "no-backup", "backup-changed", "remains",
     "unreachable", "outside-roots",
   ])
   func `is there for everything that may go wrong with a run`(reason: String) {

@@ -115,6 +115,8 @@ import Testing
     ("workers: 0", "from 1 to 256"), ("workers: two", "from 1 to 256"),
     ("shard: { bytes: 16 parsecs }", "such as 16MiB"), ("shard: {}", "needs the key bytes"),
     ("backups: {}", "needs the key keep, or max"), ("backups: 14d", "keys with values"),
+    ("backups: { keep: 14 }", "Did you mean 14d?"),
+    ("limits: { store-timeout: 30 }", "Did you mean 30m?"),
     ("backups: { keep: 14 days }", "such as 14d"), ("backups: { max: lots }", "such as 200GiB"),
     ("backups: { kep: 14d }", "Did you mean keep?"),
     ("quarantine: { after: -1 }", "from 1 to 1000"), ("quarantine: {}", "needs the key after"),
@@ -411,6 +413,30 @@ import Testing
     let second = try open(scratch, now: 1_900_000_000, of: two.string)
     #expect(!second.isResumed && second.run != first.run)
     #expect(try open(scratch, now: 1_950_000_000, of: two.string).run == second.run)
+  }
+
+  @Test func `takes a name that neither a run nor a rollback has`() throws {
+    let scratch = try Scratch()
+    let now = 1_800_000_000.0
+    func rollback(_ name: String) throws {
+      let ledger = try Ledger(writingAt: scratch.path.appending("ledger.sqlite"), now: now)
+      try ledger.writing {
+        try ledger.begin(
+          LedgerRun(
+            name: name, kind: .rollback, pipeline: "/p/pipeline.yaml", file: "/p/pipeline.yaml",
+            started: now, host: ""))
+      }
+    }
+    try rollback(RunFolder.timestamp(now))
+    let first = try open(scratch, now: now)
+    #expect(first.run != RunFolder.timestamp(now))
+    try first.end(isFinished: true, isInHistory: true)
+    let second = try open(scratch, now: now)
+    #expect(![first.run, RunFolder.timestamp(now)].contains(second.run))
+    // A run that an earlier version gave the name of a rollback.
+    try rollback(second.run)
+    let third = try open(scratch, now: now + 60)
+    #expect(!third.isResumed && third.run != second.run)
   }
 
   @Test func `keeps for the next run what that need not look at again`() async throws {

@@ -106,13 +106,31 @@ import Testing
     let folder = try LedgerFolder()
     let ledger = try folder.open()
     try LedgerSample.write(to: ledger)
-    try ledger.writing { try ledger.begin(LedgerSample.run) }
+    try ledger.writing { try ledger.begin(LedgerSample.run, isResumed: true) }
     let run = try ledger.run(named: LedgerSample.run.name)
     #expect((run.starts, run.ended, run.exitCode) == (2, nil, nil))
     #expect(
       try ledger.counts(of: run)
         == RunReport.Counts(
           found: 4, migrated: 1, failed: 2, pending: 1), "as far as it has come")
+  }
+
+  @Test func `gives no run the name of another one`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try LedgerSample.write(to: ledger)
+    let taken = LedgerError.nameTaken(path: ledger.path, name: LedgerSample.run.name)
+    func refuses(_ change: (inout LedgerRun) -> Void, isResumed: Bool) {
+      var run = LedgerSample.run
+      change(&run)
+      #expect(throws: taken) { try ledger.writing { try ledger.begin(run, isResumed: isResumed) } }
+    }
+    refuses({ _ in }, isResumed: false)
+    refuses({ $0.kind = .rollback }, isResumed: false)
+    refuses({ $0.kind = .rollback }, isResumed: true)
+    refuses({ ($0.pipeline, $0.file) = ("another", "/srv/another.yaml") }, isResumed: true)
+    let run = try ledger.run(named: LedgerSample.run.name)
+    #expect((run.kind, run.starts, run.exitCode) == (.run, 1, 3), "it stays as it was")
   }
 
   @Test(arguments: ["hello", "", "SQLite format 3\u{0} and no more"])

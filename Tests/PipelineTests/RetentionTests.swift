@@ -137,6 +137,95 @@ import Testing
     #expect(try prune(folder).summary["pruned"] as? Int == 1)
   }
 
+  @Test func `stay where they were copied, and nobody is told to remove the last copy`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    #expect(try Godwit.run(folder).status == 0)
+    // As a restore or a move to another volume leaves them: each is another file.
+    for backup in folder.storeFiles() where backup.contains(".godwit-backup-") {
+      let path = folder.path("stores/" + backup)
+      try FileManager.default.copyItem(atPath: path, toPath: path + ".new")
+      try FileManager.default.removeItem(atPath: path)
+      try FileManager.default.moveItem(atPath: path + ".new", toPath: path)
+    }
+    try FileManager.default.removeItem(atPath: folder.path("stores/a.sqlite"))
+    try Data("junk".utf8).write(to: folder.url.appendingPathComponent("stores/b.sqlite"))
+    let result = try prune(folder)
+    #expect(result.summary["pruned"] as? Int == 0)
+    #expect(kept(result, "store-missing") == [folder.path("stores/a.sqlite")])
+    #expect(kept(result, "store-damaged") == [folder.path("stores/b.sqlite")])
+    #expect(kept(result, "backup-changed") == [folder.path("stores/c.sqlite")])
+    for line in result.lines("backup") {
+      let isSound = line["store"] as? String == folder.path("stores/c.sqlite")
+      let message = line["message"] as? String ?? ""
+      #expect(message.contains("emove the backup by hand") == isSound, "\(message)")
+      #expect(message.contains("restore it by hand, copy") != isSound, "\(message)")
+    }
+  }
+
+  @Test func `do not count as gone where they stay: others go until the rest is small enough`()
+    throws
+  {
+    let names = ["a", "b", "c", "d", "e", "f"]
+    let folder = try PipelineFolder.orders(names)
+    for name in names {
+      #expect(try folder.godwit(["run"], ["--only", "\(name).sqlite"]).status == 0)
+    }
+    let all = try folder.godwit(["backups", "list"]).summary["bytes"] as? Int ?? 0
+    for name in names.prefix(3) {
+      try FileManager.default.removeItem(atPath: folder.path("stores/\(name).sqlite"))
+    }
+    let options = ["--max", "\(all / 2)B"]
+    let dry = try folder.godwit(["backups", "prune"], options + ["--dry-run"])
+    let result = try folder.godwit(["backups", "prune"], options)
+    #expect(result.summary["pruned"] as? Int == 3 && result.summary["kept"] as? Int == 3)
+    #expect(dry.summary["leftBytes"] as? Int == result.summary["leftBytes"] as? Int)
+    #expect(result.summary["leftBytes"] as? Int ?? 0 <= all / 2, "\(result.output)")
+  }
+
+  /// Mounting needs a privileged user.
+  @Test(.enabled(if: geteuid() == 0))
+  func `make room on a full volume, although the ledger cannot be written there`() throws {
+    let folder = try PipelineFolder.orders([])
+    let small = folder.path("small")
+    try FileManager.default.createDirectory(atPath: small, withIntermediateDirectories: true)
+    func run(_ program: String, _ arguments: [String]) throws -> Int32 {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: program)
+      process.arguments = arguments
+      process.standardError = FileHandle.nullDevice
+      try process.run()
+      process.waitUntilExit()
+      return process.terminationStatus
+    }
+    // A container may forbid it.
+    guard try run("/bin/mount", ["-t", "tmpfs", "-o", "size=8m", "none", small]) == 0 else {
+      return
+    }
+    defer { _ = try? run("/bin/umount", [small]) }
+    try FileManager.default.createDirectory(
+      atPath: small + "/stores", withIntermediateDirectories: true)
+    for name in ["a", "b", "c"] {
+      try folder.write(
+        "small/stores/\(name).sqlite", "Orders.xcdatamodeld/Orders",
+        "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+    }
+    let file = folder.path("pipeline.yaml")
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try text.replacingOccurrences(of: "roots: stores", with: "roots: small/stores")
+      .write(toFile: file, atomically: true, encoding: .utf8)
+    let state = ["--state", small + "/state"]
+    #expect(try folder.godwit(["run"], state).status == 0)
+    let filler = open(small + "/filler", O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+    let zeros = [UInt8](repeating: 0, count: 4_096)
+    while write(filler, zeros, zeros.count) == zeros.count {}
+    close(filler)
+    let result = try folder.godwit(["backups", "prune"], state + ["--keep", "0s"])
+    #expect(result.status == 0, "\(result.messages)")
+    #expect(result.summary["pruned"] as? Int == 3 && result.summary["left"] as? Int == 0)
+    let list = try folder.godwit(["backups", "list"], state)
+    #expect(list.summary["backups"] as? Int == 0)
+  }
+
   @Test func `that a run removes are counted in its text, too`() throws {
     let folder = try PipelineFolder.orders()
     try folder.addToPipeline("backups: { keep: 0s }")

@@ -75,6 +75,61 @@ import Testing
     #expect(try folder.godwit(["verify"]).status == 0)
   }
 
+  @Test func `puts all of a backup where the store is gone, however often it is killed`() throws {
+    let folder = try recipes(stores: 6, seed: 21)
+    let before = try folder.storeContents()
+    #expect(before.keys.contains { $0.hasSuffix("-wal") })
+    let run = try Godwit.run(folder)
+    let migrated = run.results.filter { $0.value["verdict"] as? String == "migrated" }.keys
+    try #require(migrated.count > 2)
+    for store in migrated {
+      try FileManager.default.removeItem(atPath: store)
+      let folder = URL(fileURLWithPath: store).deletingLastPathComponent()
+      try? FileManager.default.removeItem(at: folder.appendingPathComponent(".Recipes_SUPPORT"))
+    }
+    let dry = try folder.godwit(["rollback"], ["--dry-run"])
+    #expect(dry.status == 0 && dry.summary["restored"] as? Int == migrated.count, "\(dry.messages)")
+    var (step, kills) = (2, 0)
+    while try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL {
+      kills += 1
+      step += 3 + step / 4
+    }
+    #expect(kills > 3)
+    #expect(try folder.godwit(["rollback"]).status == 0)
+    #expect(try folder.contentsOfStoresAlone() == before)
+    #expect(try folder.names(in: "state/rollbacks").isEmpty)
+    #expect(try folder.godwit(["verify"]).status == 0)
+    #expect(try Godwit.run(folder).summary["migrated"] as? Int == migrated.count)
+  }
+
+  @Test func `puts nothing beside what is left of a store that is gone, and names every file`()
+    throws
+  {
+    let folder = try recipes(stores: 6, seed: 21)
+    let before = try folder.storeContents()
+    let run = try Godwit.run(folder)
+    let store = try #require(
+      run.results.first {
+        $0.value["verdict"] as? String == "migrated"
+          && before.keys.contains(
+            String($0.key.dropFirst(folder.path("stores").count + 1)) + "-wal")
+      }?.key)
+    try FileManager.default.removeItem(atPath: store)
+    try Data("left".utf8).write(to: URL(fileURLWithPath: store + "-wal"))
+    let refused = try folder.godwit(["rollback"], ["--store", store])
+    #expect(refused.status == 3)
+    let reason = (refused.results[store]?["reasons"] as? [[String: Any]])?.first
+    #expect(reason?["reason"] as? String == "remains")
+    let message = reason?["message"] as? String ?? ""
+    #expect(message.contains("\(store)-wal. ") && message.contains(" to \(store)-wal"))
+    #expect(!FileManager.default.fileExists(atPath: store))
+    try FileManager.default.removeItem(atPath: store + "-wal")
+    #expect(try folder.godwit(["rollback"], ["--store", store]).status == 0)
+    let name = String(store.dropFirst(folder.path("stores").count + 1))
+    #expect(try folder.bytes("stores/" + name) == before[name])
+    #expect(try folder.bytes("stores/\(name)-wal") == before[name + "-wal"])
+  }
+
   @Test func `refuses a store of which there is no backup`() throws {
     let folder = try PipelineFolder.orders(["a"])
     #expect(try Godwit.run(folder).status == 0)

@@ -167,3 +167,89 @@ import Testing
     #expect(try folder.bytes("stores/" + other) == Data([1, 2, 3]))
   }
 }
+
+@Suite struct `Rolling a run back that migrated stores twice` {
+  /// Three stores of notes that one run found at Notes, took to Notes 3 and, when it was resumed after its
+  /// destination had changed, to Notes 5: `abc` was in use at first.
+  private func twice(
+    between action: (PipelineFolder) throws -> Void = { _ in }
+  ) throws -> (PipelineFolder, before: [String: Data]) {
+    let folder = try PipelineFolder("notes-progressive")
+    for name in ["a", "ab", "abc"] {
+      let made = try Godwit.run([
+        "fixture", folder.path("Notes.xcdatamodeld") + ":Notes", "--rows", "20", "--seed",
+        "\(name.utf8.count)", "-o", folder.path("stores/\(name).sqlite"),
+      ])
+      try #require(made.status == 0, "\(made.messages)")
+    }
+    let before = try folder.contentsOfStoresAlone()
+    let application = try FileHandle(
+      forReadingFrom: URL(fileURLWithPath: folder.path("stores/abc.sqlite")))
+    let first = try migrate(folder, to: "Notes 3")
+    #expect(first.status == 75 && first.counts == "3 found, 2 migrated, 1 pending")
+    try application.close()
+    try action(folder)
+    let second = try migrate(folder, to: "Notes 5")
+    #expect(second.status == 0 && second.summary["migrated"] as? Int == 3, "\(second.messages)")
+    #expect(second.summary["run"] as? String == first.summary["run"] as? String)
+    return (folder, before)
+  }
+
+  private func migrate(_ folder: PipelineFolder, to version: String) throws -> Godwit.Run {
+    let lines = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+      .split(separator: "\n").filter { !$0.hasPrefix("destination:") }
+    try (lines + ["destination: \(version)", ""]).joined(separator: "\n")
+      .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    return try Godwit.run(folder)
+  }
+
+  @Test func `leads back to what they were before the first time, one result a store`() throws {
+    let (folder, before) = try twice()
+    let report = try folder.godwit(["report"])
+    let totals = report.lines.last?["totals"] as? [String: Any]
+    #expect(totals?["backups"] as? Int == 5)
+    let dry = try folder.godwit(["rollback"], ["--dry-run"])
+    #expect(dry.status == 0 && dry.summary["restored"] as? Int == 3, "\(dry.messages)")
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 0, "\(rollback.messages)")
+    #expect(rollback.summary["found"] as? Int == 3 && rollback.summary["restored"] as? Int == 3)
+    #expect(try folder.contentsOfStoresAlone() == before)
+    let again = try folder.godwit(["rollback"])
+    #expect(again.status == 0 && again.summary["found"] as? Int == 0, "nothing is left to undo")
+  }
+
+  @Test func `knows of each backup which version it is of`() throws {
+    let (folder, before) = try twice()
+    let between = try folder.godwit(["rollback"], ["--cohort", "Notes 3"])
+    #expect(between.status == 0 && between.summary["found"] as? Int == 0, "no run began with it")
+    let rollback = try folder.godwit(["rollback"], ["--cohort", "Notes"])
+    #expect(rollback.status == 0 && rollback.summary["restored"] as? Int == 3)
+    #expect(try folder.contentsOfStoresAlone() == before)
+  }
+
+  @Test func `goes one step back for a store by its name`() throws {
+    let (folder, before) = try twice()
+    let store = ["--store", folder.path("stores/a.sqlite")]
+    #expect(try folder.godwit(["rollback"], store).status == 0)
+    #expect(try folder.bytes("stores/a.sqlite") != before["a.sqlite"])
+    #expect(try folder.godwit(["rollback"]).summary["restored"] as? Int == 3)
+    #expect(try folder.contentsOfStoresAlone() == before)
+  }
+
+  @Test func `refuses a store that an application wrote to in between`() throws {
+    var written = Data()
+    let (folder, before) = try twice { folder in
+      let connection = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+      try connection.execute("UPDATE Z_PRIMARYKEY SET Z_MAX = Z_MAX + 1")
+      try connection.close()
+      written = try folder.bytes("stores/a.sqlite")
+    }
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 3 && rollback.summary["restored"] as? Int == 2)
+    #expect(rollback.reason(of: "a") == "changed-since")
+    #expect(try folder.bytes("stores/ab.sqlite") == before["ab.sqlite"])
+    let store = ["--store", folder.path("stores/a.sqlite")]
+    #expect(try folder.godwit(["rollback"], store).status == 0)
+    #expect(try folder.bytes("stores/a.sqlite") == written)
+  }
+}

@@ -8,11 +8,11 @@ import SystemPackage
 // What may go.
 extension BackupPruning {
   func decide(_ backup: LedgerBackup, _ ledger: Ledger) throws -> Decision {
-    func changed(_ how: String) -> Decision {
-      .keep(reason: "backup-changed", message: "\(backup.path) \(how) Remove it by hand.")
-    }
     guard backup.hasOwnName else {
-      return changed("is not the name of a backup of \(backup.store).")
+      return .keep(
+        reason: "backup-changed",
+        message: "\(backup.path) is not the name of a backup of \(backup.store), and is left alone."
+      )
     }
     let store = FilePath(backup.store)
     if let refusal = reach.refusal(of: store) {
@@ -28,32 +28,52 @@ extension BackupPruning {
           + "folder back, and prune again.")
     }
     let isMissing = presence == .absent && backup.state != .pruning
-    if isMissing {
-      let rest = [files.wal, files.journal, files.externalDataFolder]
-      if try rest.contains(where: { try FileKind(at: $0) != .none }) {
-        return changed("is missing, and other files of it are there.")
-      }
-    } else if presence == .there {
-      let found = try files.backupMark()?.mark
-      // Of one that a removal was killed in, the main file goes last.
-      let isOurs =
-        backup.state == .pruning
-        ? found?.main == backup.marks.main : found?.matches(backup.marks) == true
-      guard isOurs else { return changed("is not as the run left it.") }
-    }
+    let change = try Self.change(of: backup, presence)
     if try Rollback.directory(of: store, in: places.state).exists {
       return .keep(
         reason: "rollback",
         message: "A rollback of \(store) is under way. Run `godwit rollback` again.")
     }
+    // What is left of a backup may be all that is left of its store.
     if let (reason, message) = try Self.reasonToDistrust(
       store, try ledger.lastState(of: backup.store),
       hadExternalData: try ledger.hadExternalData(backup.store))
     {
-      return .keep(reason: reason, message: message)
+      return .keep(
+        reason: reason,
+        message: change.map {
+          "\(backup.path) \($0), and is kept all the same. \(message) "
+            + files.handCopy(to: StoreFiles(store))
+        } ?? message)
+    }
+    if let change {
+      return .keep(
+        reason: "backup-changed",
+        message:
+          "\(backup.path) \(change). The store is as it should be: remove the backup by hand once nobody "
+          + "needs it.")
     }
     return isMissing
       ? .forget(message: "\(files.store) was not found, and is no longer listed.") : .remove
+  }
+
+  /// In what a backup is not what the run has left; nil where it is that, or all of it is gone.
+  private static func change(
+    of backup: LedgerBackup, _ presence: FilePresence
+  ) throws -> String? {
+    let files = StoreFiles(FilePath(backup.path))
+    if presence == .there {
+      let found = try files.backupMark()?.mark
+      // Of one that a removal was killed in, the main file goes last.
+      let isOurs =
+        backup.state == .pruning
+        ? found?.main == backup.marks.main : found?.matches(backup.marks) == true
+      return isOurs ? nil : "is not as the run left it"
+    }
+    guard backup.state != .pruning else { return nil }
+    let rest = [files.wal, files.journal, files.externalDataFolder]
+    return try rest.contains { try FileKind(at: $0) != .none }
+      ? "is missing, and other files of it are there" : nil
   }
 
   /// Why a store is not a good copy by itself; nil for one that is.

@@ -30,8 +30,8 @@ package struct BackupPruning: Sendable {
     /// Whether it was removed, or would be.
     package var pruned: Bool
     /// Why it was kept: `backup-changed`, `backup-unreachable`, `store-missing`, `store-damaged`,
-    /// `store-in-use`, `other-store`, `outside-roots`, `link`, `rollback`; or `backup-missing`: somebody
-    /// removed it, and it is no longer listed.
+    /// `store-in-use`, `other-store`, `outside-roots`, `link`, `rollback`, `disk-full`; or
+    /// `backup-missing`: somebody removed it, and it is no longer listed.
     package var reason: String?
     package var message: String?
   }
@@ -77,22 +77,30 @@ package struct BackupPruning: Sendable {
     var summary = Summary()
     let all = try ledger.backupTotals()
     (summary.left, summary.leftBytes) = (all.count, all.bytes)
-    // Only those that may go are kept in memory.
-    var candidates: [LedgerBackup] = []
-    var bytes = all.bytes
-    try ledger.forEachBackup { backup in
-      let isOld = retention.keepSeconds.map { backup.made < now - $0 } ?? false
-      let isTooMuch = retention.maxBytes.map { bytes > $0 } ?? false
-      guard isOld || isTooMuch || backup.state == .pruning else { return }
-      candidates.append(backup)
-      bytes -= backup.bytes
+    // There may be a great many, of which only those that may go are read.
+    var places: [LedgerBackup.Place] = []
+    try ledger.forEachBackupPlace { places.append($0) }
+    var group: [LedgerBackup] = []
+    // What is left where all of the group can go.
+    var expected = all.bytes
+    func decideGroup() throws {
+      try prune(group[...], ledger, &summary, observe)
+      group = []
+      expected = summary.leftBytes
     }
-    var start = 0
-    while start < candidates.count {
-      let group = candidates[start..<min(candidates.count, start + Self.groupSize)]
-      start += group.count
-      try prune(group, ledger, &summary, observe)
+    for place in places {
+      let isOld = retention.keepSeconds.map { place.made < now - $0 } ?? false
+      var isToGo: Bool {
+        isOld || place.isBeingRemoved || retention.maxBytes.map { expected > $0 } ?? false
+      }
+      // What was to go may have to stay, and others go for it.
+      if !isToGo, !group.isEmpty { try decideGroup() }
+      guard isToGo, let backup = try ledger.backup(place.key) else { continue }
+      group.append(backup)
+      expected -= backup.bytes
+      if group.count == Self.groupSize { try decideGroup() }
     }
+    if !group.isEmpty { try decideGroup() }
     return summary
   }
 
@@ -106,6 +114,10 @@ package struct BackupPruning: Sendable {
     case keep(reason: String, message: String)
     /// Nothing of it is there.
     case forget(message: String)
+
+    var isRemoval: Bool {
+      if case .remove = self { true } else { false }
+    }
   }
 
   private func prune(
@@ -123,7 +135,7 @@ package struct BackupPruning: Sendable {
         )
       }
     }
-    if !isDry { try carryOut(&decisions, ledger) }
+    let failure = try isDry ? nil : carryOut(&decisions, ledger)
     for (backup, decision) in decisions {
       var item = Item(
         path: backup.path, store: backup.store, run: backup.run, bytes: backup.bytes,
@@ -147,41 +159,80 @@ package struct BackupPruning: Sendable {
       }
       observe(item)
     }
+    if let failure { throw failure }
   }
 
+  /// - Returns: Why those that were to go and stay could not be removed; nil where nothing failed.
   private func carryOut(
     _ decisions: inout [(LedgerBackup, Decision)], _ ledger: Ledger
-  ) throws {
-    let going = decisions.indices.filter {
-      if case .remove = decisions[$0].1 { true } else { false }
-    }
+  ) throws -> (any Error)? {
+    let all = decisions.indices.filter { decisions[$0].1.isRemoval }
+    let full = DurabilityError.failed(call: "write", path: ledger.path, .noSpace)
+    var going = all[...]
     // A crash from here on leaves backups of which a part is gone: the next call removes the rest.
-    if !going.isEmpty {
-      try ledger.writing {
-        for place in going { try ledger.set(.pruning, ofBackup: decisions[place].0.path, at: now) }
-      }
-    }
-    for place in going {
-      let backup = decisions[place].0
+    var room = Self.mostUnnoted
+    while !going.isEmpty {
       do {
-        try Self.remove(backup)
-      } catch {
-        decisions[place].1 = .keep(
-          reason: "backup-unreachable",
-          message: "\(backup.path) could not be removed: \(error)")
+        try ledger.writing {
+          for place in going {
+            try ledger.set(.pruning, ofBackup: decisions[place].0.path, at: now)
+          }
+        }
+        break
+      } catch let error as SQLiteError where error.isOutOfSpace {
+        // The volume has no room for the note, and what goes makes some. A crash here leaves a backup that
+        // is not whole, and is neither put back nor removed by itself.
+        guard room > 0, let first = going.popFirst() else {
+          for place in going {
+            decisions[place].1 = .keep(
+              reason: "disk-full",
+              message:
+                "\(decisions[place].0.path) stays: \(ledger.path) cannot be written, since its volume is "
+                + "full.")
+          }
+          return full
+        }
+        room -= 1
+        remove(&decisions[first])
       }
     }
-    try ledger.writing {
-      for (backup, decision) in decisions {
-        if case .keep = decision {
-          // Where nothing of it is gone, it can still be put back.
-          if backup.state != .pruning, try Self.isWhole(backup) {
-            try ledger.set(backup.state, ofBackup: backup.path, at: backup.changed)
+    for place in going { remove(&decisions[place]) }
+    let tried = Set(all)
+    let noted = decisions.indices.filter { place in
+      if case .forget = decisions[place].1 { true } else { tried.contains(place) }
+    }
+    guard !noted.isEmpty else { return nil }
+    do {
+      try ledger.writing {
+        for (backup, decision) in noted.map({ decisions[$0] }) {
+          if case .keep = decision {
+            // Where nothing of it is gone, it can still be put back.
+            if backup.state != .pruning, try Self.isWhole(backup) {
+              try ledger.set(backup.state, ofBackup: backup.path, at: backup.changed)
+            }
+          } else {
+            try ledger.set(.pruned, ofBackup: backup.path, at: now)
           }
-        } else {
-          try ledger.set(.pruned, ofBackup: backup.path, at: now)
         }
       }
+    } catch let error as SQLiteError where error.isOutOfSpace {
+      // The next call finds them gone.
+      return full
+    }
+    return nil
+  }
+
+  /// 16: so many are removed without a note on a full volume, before it is taken for one of which nothing
+  /// that goes makes room.
+  private static let mostUnnoted = 16
+
+  private func remove(_ decision: inout (LedgerBackup, Decision)) {
+    do {
+      try Self.remove(decision.0)
+    } catch {
+      decision.1 = .keep(
+        reason: "backup-unreachable",
+        message: "\(decision.0.path) could not be removed: \(error)")
     }
   }
 

@@ -21,7 +21,7 @@ package struct BackupRetention: Sendable, Equatable {
     let fields = try value.fields(Key.self, of: "backups")
     guard !fields.isEmpty else { throw value.problem("backups needs the key keep, or max") }
     if let keep = fields[.keep] {
-      keepSeconds = try TimeSpan.seconds(keep, such: "14d or 36h", mayBeNone: true)
+      keepSeconds = try TimeSpan.seconds(keep, such: "14d or 36h", unit: "d", mayBeNone: true)
     }
     if let max = fields[.max] {
       guard let size = ByteSize(try max.text()) else {

@@ -40,14 +40,16 @@ extension RunLimits {
 }
 
 extension TimeSpan {
+  /// - Parameter unit: That which is meant where a number has none: the one to suggest.
   static func seconds(
-    _ value: YAMLValue, such examples: String = "90s, 30m or 1h30m", mayBeNone: Bool = false
+    _ value: YAMLValue, such examples: String = "90s, 30m or 1h30m", unit: String = "m",
+    mayBeNone: Bool = false
   ) throws -> Double {
     let text = try value.text()
     guard let span = TimeSpan(text), mayBeNone || span.seconds > 0 else {
       throw value.problem(
         "\(text) is not a length of time, such as \(examples)",
-        TimeSpan(text + "m") == nil ? nil : text + "m")
+        TimeSpan(text + unit) == nil ? nil : text + unit)
     }
     return span.seconds
   }

@@ -102,7 +102,8 @@ final class PipelineLedger: Sendable {
     self.owner = owner
     let file = Self.logFile(folder)
     let known = try Self.runName(folder)
-    isResumed = known?.isResumed(by: owner) ?? false
+    isResumed =
+      known.map { $0.isResumed(by: owner) && history.canResume($0.run, by: owner) } ?? false
     let isInHistory =
       try (known?.isInHistory == true && !history.isNew)
       || history.catchUp { add in try Self.forEachAttempt(in: file, add) }
@@ -114,7 +115,7 @@ final class PipelineLedger: Sendable {
         try Self.write(RunName(run, of: owner, isFinished: false), in: folder)
       }
     } else {
-      run = RunFolder.timestamp(now)
+      run = RunFolder.timestamp(now) { $0 == known?.run || history.hasRun(named: $0) }
       // What is not asked for again goes, so that the file does not grow for ever.
       lines = try lines.filter { try $0.value.isAskedForAgain || $0.value.attempt != nil }
       try Self.write(lines, to: file)
@@ -177,6 +178,11 @@ final class PipelineLedger: Sendable {
   /// The name of the run that the next start resumes; nil where it begins another.
   static func interruptedRun(_ folder: FilePath, of owner: RunOwner) throws -> String? {
     try runName(folder).flatMap { $0.isResumed(by: owner) ? $0.run : nil }
+  }
+
+  /// Whether the state folder is that of a run of that name, finished or not.
+  static func names(_ run: String, in folder: FilePath) throws -> Bool {
+    try runName(folder)?.run == run
   }
 
   /// Whether the ledger may lack what the state folder of a run has.

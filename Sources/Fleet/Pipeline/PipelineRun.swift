@@ -89,7 +89,6 @@ package struct PipelineRun: Sendable {
     let lease = try await takeLease()
     // What is asked of a run whose tasks go on still holds.
     if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }
-    let now = Date().timeIntervalSince1970
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
     if restored.finished > 0 {
       let rollbacks = restored.finished == 1 ? "rollback was" : "rollbacks were"
@@ -97,6 +96,7 @@ package struct PipelineRun: Sendable {
     }
     for message in restored.problems { observe(.note(message)) }
     try checkCluster()
+    let now = Date().timeIntervalSince1970
     var findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
@@ -115,7 +115,7 @@ package struct PipelineRun: Sendable {
       LedgerRun(
         name: ledger.run, pipeline: places.owner.pipeline, file: places.owner.file, started: now,
         host: MachineName.text, workers: pool.workerCount,
-        options: context.options))
+        options: context.options), isResumed: ledger.isResumed)
     defer { history.close() }
     history.beginFleet(of: places.owner.file, run: ledger.run, findings)
     // A run over some of its stores does not end one over all of them, and is told of together with it.

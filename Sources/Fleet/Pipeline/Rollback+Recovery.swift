@@ -32,6 +32,13 @@ extension Rollback {
         continue
       }
       do {
+        if task.isMissing == true {
+          var end = try await onOwnThread { try self.finishWhole(task, backup) }
+          end?.started = start
+          if end?.item.verdict != .restored { try directory.remove() }
+          if let end { ends.append(end) }
+          continue
+        }
         let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
         let found = try await onOwnThread {
           try StoreSwap.recoverRestoration(

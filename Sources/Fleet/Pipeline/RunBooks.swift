@@ -209,16 +209,22 @@ package enum PipelineHistory {
     guard let lock = try? lock(places, dismissesFollower: false) else { return nil }
     let now = Date().timeIntervalSince1970
     let ledger = try Ledger(writingAt: places.ledger, now: now)
+    let resumed = try PipelineLedger.interruptedRun(places.state, of: places.owner)
+      .flatMap { try ledger.canResume($0, by: places.owner) ? $0 : nil }
     let run = LedgerRun(
-      name: try PipelineLedger.interruptedRun(places.state, of: places.owner)
-        ?? RunFolder.timestamp(start),
+      name: try resumed
+        ?? RunFolder.timestamp(start) { name in
+          try ledger.hasRun(named: name) || PipelineLedger.names(name, in: places.state)
+        },
       pipeline: places.owner.pipeline, file: places.owner.file, started: start,
       host: MachineName.text,
       options: options)
     try ledger.writing {
       // A start that came as far as to have a row has it already.
       let known = try ledger.runs(limit: 1).first
-      if known?.name != run.name || known?.ended != nil { try ledger.begin(run) }
+      if known?.name != run.name || known?.ended != nil {
+        try ledger.begin(run, isResumed: resumed != nil)
+      }
       try ledger.end(run.name, at: now, exitCode: exitCode, nil)
     }
     _ = consume lock
@@ -238,6 +244,7 @@ package enum PipelineHistory {
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
     try ClusterWork.requireNone(in: places.state)
+    CommandMark.write(lease.token, in: places.state)
     // A start that waits in a queue would undo what the command does.
     if dismissesFollower { try ClusterFollower.dismiss(in: places.state.absolute) }
     return PipelineLock(lease: lease)

@@ -89,10 +89,34 @@ package struct RunProgress: Codable, Sendable, Equatable {
 
 /// The state folder of a pipeline, for who looks at it from outside.
 package enum RunState {
-  /// Whether a run is going on, here or by tasks of others. Looks without getting in the way of one that
-  /// begins.
+  /// Whether a run is going on, here or by tasks of others; not so while a rollback or another command
+  /// works in the folder, which nobody controls. Looks without getting in the way of one that begins.
   package static func isUnderWay(in state: FilePath) throws -> Bool {
-    try FileLock.isHeld(at: state.appending("lock"))
+    try (FileLock.isHeld(at: state.appending("lock")) && !CommandMark.isOfHolder(in: state))
       || !BundleFolder.permitted(in: state.absolute).isEmpty
+  }
+}
+
+/// `command` in the state folder: which holder of its lock is no run. It holds that one's epoch, so that
+/// nobody has to remove it.
+enum CommandMark {
+  private static func path(_ state: FilePath) -> FilePath { state.appending("command") }
+
+  /// For the holder. Who asks is told of a run where this cannot be written, as on a full volume.
+  static func write(_ token: LeaseToken, in state: FilePath) {
+    try? DurableFile.write(
+      Array(String(token.epoch).utf8), to: path(state), surviving: .processCrash)
+  }
+
+  static func isOfHolder(in state: FilePath) throws -> Bool {
+    let bytes = try RegularFile.bytesIfPresent(of: path(state), limit: 64, isPrivate: true)
+    guard let bytes, let epoch = UInt64(String(decoding: bytes, as: UTF8.self)) else {
+      return false
+    }
+    do {
+      return try LeaseToken(ofFileAt: state.appending("lock")).epoch == epoch
+    } catch let error as DurabilityError where error.isNotFound {
+      return false
+    }
   }
 }

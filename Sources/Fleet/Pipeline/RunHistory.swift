@@ -139,10 +139,28 @@ final class RunHistory: Sendable {
     return isDone != nil
   }
 
-  /// A run begins; from here on results are written as they come.
-  func begin(_ run: LedgerRun) throws {
-    _ = writing { try $0.begin(run) }
+  /// A run begins, or goes on; from here on results are written as they come.
+  ///
+  /// - Throws: ``LedgerError/nameTaken(path:name:)``.
+  func begin(_ run: LedgerRun, isResumed: Bool) throws {
+    var refusal: LedgerError?
+    _ = writing { ledger in
+      do {
+        try ledger.begin(run, isResumed: isResumed)
+      } catch let error as LedgerError {
+        refusal = error
+      }
+    }
+    if let refusal { throw refusal }
     try OwnThread.start { self.write() }
+  }
+
+  /// Whether a run, or a rollback, has that name.
+  func hasRun(named name: String) -> Bool { writing { try $0.hasRun(named: name) } ?? false }
+
+  /// Whether a run may go on under its name, see ``Ledger/canResume(_:_:by:)``.
+  func canResume(_ name: String, by owner: RunOwner) -> Bool {
+    writing { try $0.canResume(name, by: owner) } ?? true
   }
 
   func setFound(_ stores: Int, in run: String) {

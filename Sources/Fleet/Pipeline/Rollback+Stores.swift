@@ -1,0 +1,218 @@
+import Foundation
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPersistentStore
+import SystemPackage
+
+// Putting back.
+extension Rollback {
+  /// What became of a store, and what the ledger is to know of it.
+  struct End: Sendable {
+    var item: Item
+    /// The path of the backup that was tried; empty for none.
+    var attemptedBackup = ""
+    var started = 0.0
+    var sourceBytes: Int64 = 0
+    /// Of the store as it is now.
+    var identity: String?
+    var digest: String?
+    /// What was put aside.
+    var kept: LedgerBackup?
+  }
+
+  /// `restore.json`: which backup is put back.
+  struct RestoreTask: Codable, Sendable {
+    var store: String
+    var backup: String
+    var run: String
+    var name: String
+    /// True where there was no store: see ``putBackWhole(_:)``.
+    var isMissing: Bool?
+  }
+
+  func putBack(_ stores: [Undoing], name: String) async throws -> [End] {
+    await withTaskGroup(of: (Int, End).self) { group in
+      for (place, store) in stores.enumerated() {
+        group.addTask {
+          let start = Date().timeIntervalSince1970
+          let backup = store.oldest
+          var end: End
+          do {
+            end = try await onOwnThread { try self.putBack(store, name) }
+          } catch {
+            end = End(item: Self.refusal(of: backup, error))
+          }
+          end.attemptedBackup = backup.path
+          end.started = start
+          end.item.run = backup.run
+          end.item.backup = backup.path
+          end.item.seconds = Date().timeIntervalSince1970 - start
+          return (place, end)
+        }
+      }
+      var ends: [(Int, End)] = []
+      for await end in group { ends.append(end) }
+      return ends.sorted { $0.0 < $1.0 }.map(\.1)
+    }
+  }
+
+  static func refusal(of backup: LedgerBackup, _ error: any Error) -> Item {
+    if case CommitError.sourceChanged(let store) = error {
+      return refusal(of: backup, "changed-since", changedMessage(store.string))
+    }
+    let (_, reason, message) = RetryPolicy.ending(of: error)
+    return refusal(of: backup, reason, message)
+  }
+
+  private static func changedMessage(_ store: String) -> String {
+    "\(store) was changed after the migration, so putting the backup back would lose the change. "
+      + "Nothing was replaced. If a later run migrated it again, roll that back first; else decide which "
+      + "of the two to keep."
+  }
+
+  static func refusal(of backup: LedgerBackup, _ reason: String, _ message: String) -> Item {
+    Item(
+      store: backup.store, verdict: .refused,
+      reasons: [RunReport.Reason(reason: reason, message: message)])
+  }
+
+  private func putBack(_ undoing: Undoing, _ name: String) throws -> End {
+    let backup = undoing.oldest
+    func refused(_ reason: String, _ message: String) -> End {
+      End(item: Self.refusal(of: backup, reason, message))
+    }
+    let (store, files) = (StoreFiles(FilePath(backup.store)), StoreFiles(FilePath(backup.path)))
+    if let reason = reach.refusal(of: store.store) { return refused(reason.reason, reason.message) }
+    guard backup.isToPutBack else {
+      return refused(
+        "no-backup", "The backup of \(store.store) was \(backup.state.rawValue) already.")
+    }
+    for path in [files.store, store.store] {
+      guard let obstacle = FilePresence(of: path).obstacle else { continue }
+      return refused(
+        "unreachable", "\(path) cannot be looked at: \(obstacle). Nothing was replaced.")
+    }
+    guard backup.hasOwnName, let found = try files.backupMark(), found.mark.matches(backup.marks)
+    else {
+      let written = try files.externalFiles(writtenAfter: backup.made).prefix(3)
+      return refused(
+        "backup-changed",
+        "\(files.store) is missing, or is not as the run left it. "
+          + (written.isEmpty
+            ? "" : "Written to since: \(written.map(\.string).joined(separator: ", ")). ")
+          + "Check it. " + files.handCopy(to: store))
+    }
+    let isMissing = try FileMark(store.store) == nil
+    let identity = try isMissing ? nil : store.identity()
+    if let identity {
+      guard try isAsLeft(store, identity, by: undoing.newest) else {
+        return refused("changed-since", Self.changedMessage(store.store.string))
+      }
+    } else if !undoing.isLast {
+      return refused(
+        "changed-since",
+        "There is no file at \(store.store), and a later run put another backup of it aside. Nothing was "
+          + "put back. Roll that run back first.")
+    } else if let reason = try remains(files, store) {
+      return End(item: Item(store: backup.store, verdict: .refused, reasons: [reason]))
+    }
+    if let breach = try breach(undoing) {
+      return End(item: Item(store: backup.store, verdict: .refused, reasons: [breach]))
+    }
+    var restored = Item(store: backup.store, verdict: .restored)
+    if undoing.isCutShort {
+      restored.reasons = [
+        RunReport.Reason(
+          reason: "note",
+          message:
+            "Run \(backup.run) migrated \(store.store) more than once, and the backup of before the "
+            + "first time was removed: the store goes back to what it was in between.")
+      ]
+    }
+    if isDry { return End(item: restored) }
+    let directory = Self.directory(of: store.store, in: places.state)
+    try DurableFile.makeFolder(directory.snapshot)
+    try directory.checkPrivate()
+    var task = RestoreTask(store: backup.store, backup: backup.path, run: backup.run, name: name)
+    if isMissing { task.isMissing = true }
+    try DurableFile.write(
+      Array(JSONLine.text(of: task).utf8), to: directory.path.appending("restore.json"))
+    guard let identity else {
+      // What is cut off, or fails, is finished by the next call.
+      var end = try putBackWhole(task)
+      end.item.reasons += restored.reasons
+      return end
+    }
+    do {
+      let journal = try StoreSwap.restore(
+        files, to: store, identity: identity, run: directory, name: name,
+        isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
+      var end = try end(journal, task)
+      end.item.reasons = restored.reasons
+      return end
+    } catch {
+      // What a journal is left of is finished by the next call.
+      if try !DurableFile.exists(directory.journal) { try directory.remove() }
+      throw error
+    }
+  }
+
+  /// Of a store that is what its backup is.
+  func end(_ task: RestoreTask) throws -> End {
+    let store = StoreFiles(FilePath(task.store))
+    var end = End(item: Item(store: task.store, verdict: .restored))
+    end.item.backup = task.backup
+    end.item.run = task.run
+    end.attemptedBackup = task.backup
+    end.identity = try? store.identity().name
+    end.digest = try? store.digest(inState: end.identity)
+    end.sourceBytes = try FileMark(store.store)?.size ?? 0
+    return end
+  }
+
+  func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {
+    var end = try end(task)
+    end.item.kept = journal.backup.store.string
+    if let found = try journal.backup.backupMark() {
+      let hasFolder = try FileKind(at: journal.backup.supportFolder) == .folder
+      end.kept = LedgerBackup(
+        path: journal.backup.store.string,
+        folder: hasFolder ? journal.backup.supportFolder.string : nil, store: task.store,
+        run: task.name, kind: .replaced, bytes: found.ownBytes,
+        made: Date().timeIntervalSince1970, marks: found.mark, identity: end.identity,
+        digest: end.digest)
+    }
+    return end
+  }
+
+  /// Writes down what became of stores, and removes their run directories.
+  func record(_ ends: [End], in ledger: Ledger, rollback: String) throws {
+    let now = Date().timeIntervalSince1970
+    let tried = ends.filter { !$0.attemptedBackup.isEmpty }
+    guard !tried.isEmpty else { return }
+    try ledger.writing {
+      for end in tried {
+        var attempt = LedgerAttempt(
+          run: rollback, store: end.item.store, started: end.started > 0 ? end.started : now,
+          ended: now, verdict: end.item.verdict.rawValue, sourceBytes: end.sourceBytes,
+          reasons: end.item.reasons)
+        attempt.identity = end.identity
+        attempt.digest = end.digest
+        attempt.host = MachineName.text
+        try ledger.add(attempt)
+        guard end.item.verdict == .restored else { continue }
+        if var kept = end.kept {
+          kept.run = rollback
+          try ledger.add(kept)
+        }
+        try ledger.setRestored(end.attemptedBackup, at: now)
+      }
+    }
+    for end in tried where end.item.verdict == .restored {
+      let directory = Self.directory(of: FilePath(end.item.store), in: places.state)
+      if try directory.exists { try directory.remove() }
+    }
+  }
+}
