@@ -90,12 +90,23 @@ struct RepairAccount {
         .init(
           .index, count: Int64(damaged.count), names: damaged, "indexes that were damaged"))
     }
+    if !salvage.strayPages.isEmpty {
+      report.lost.append(
+        .init(
+          .file, count: Int64(salvage.strayPages.count), isCertain: false,
+          "pages with rows to which no table leads, and which are no table's for certain: "
+            + KeyRanges(salvage.strayPages.map { Int64($0) }).description))
+    }
     if !salvage.model.isProven {
+      let lacks = salvage.model.missing
       report.doubtful.append(
         .init(
           .metadata,
-          "version hashes do not tell the store's model; \(salvage.model.version) has "
-            + "its tables and columns"))
+          "version hashes do not tell the store's model; \(salvage.model.version) "
+            + (lacks.isEmpty
+              ? "has its tables and columns"
+              : "comes closest: the store lacks \(lacks.prefix(10).joined(separator: ", "))"
+                + (lacks.count > 10 ? " and \(lacks.count - 10) more" : ""))))
     }
     let metadata = salvage.binding.store.metadata
     if metadata.plist.isEmpty {
@@ -129,7 +140,7 @@ struct RepairAccount {
       report.keptPairs +=
         try store.connection.rows("SELECT count(*) FROM \(quoted(own.name))").first?.first?.integer
         ?? 0
-      addLostPairs(own, source.name)
+      try addLostPairs(own, source.name, in: store)
     }
   }
 
@@ -165,7 +176,8 @@ struct RepairAccount {
         }
       }
     }
-    lost = lost.subtracting(kept)
+    // Core Data gives keys from 1 on: another one is damage itself.
+    lost = lost.subtracting(kept).subtracting(KeyRanges(.min...0))
     let known = max(highest, lost.ranges.last?.upperBound ?? 0)
     highestKeys[root] = max(stored ?? 0, known)
     if let stored, stored < known {
@@ -175,6 +187,14 @@ struct RepairAccount {
           "had Z_MAX \(stored), lower than its highest Z_PK \(known)"))
     }
     addKnown(lost, of: table, evidence)
+    let named = (evidence?.possibleKeys ?? KeyRanges()).subtracting(kept).subtracting(lost)
+    if !named.isEmpty {
+      report.lost.append(
+        .init(
+          .object, entity: root.rawValue, keys: named, isCertain: false,
+          "objects with these keys are lost, if there were any: an index of \(name) names them, and "
+            + "no page of the table has them"))
+    }
     guard evidence?.isComplete != true else { return }
     var possible = KeyRanges()
     // A counter that is too low says nothing.
@@ -248,22 +268,69 @@ struct RepairAccount {
             .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
             "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
       }
+      let confirmed = salvage.evidence[source.name]?.confirmedKeys ?? KeyRanges()
+      let found = KeyRanges(union: [table.misplacedKeys, confirmed])
+      if !found.isEmpty {
+        report.rebuilt.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: found,
+            "rows were found on pages in another one's place, or to which no page leads"))
+      }
+      let strays = table.strayKeys.subtracting(confirmed)
+      if !strays.isEmpty {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: strays,
+            "rows on pages to which no page leads, and which no index names: they may have been "
+              + "deleted"))
+      }
+      if !table.repeatedKeys.isEmpty {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: table.repeatedKeys,
+            "had another row with the same Z_PK and other values, which is left out"))
+      }
     }
   }
 
-  private mutating func addLostPairs(_ join: JoinTable, _ name: String) {
-    guard let table = salvage.tables[NameKey(name)], !table.gaps.isEmpty || !table.lostKeys.isEmpty
-    else {
-      return
-    }
+  private mutating func addLostPairs(
+    _ join: JoinTable, _ name: String, in store: OutputStore
+  ) throws {
+    guard let table = salvage.tables[NameKey(name)] else { return }
     let evidence = salvage.evidence[name]
     if let evidence, !evidence.pairs.isEmpty {
-      report.rebuilt.append(
+      // Those whose objects are lost were left out again.
+      let kept = try store.connection.prepare(
+        "SELECT 1 FROM \(quoted(join.name)) WHERE \(quoted(join.firstColumn)) = ?1 "
+          + "AND \(quoted(join.secondColumn)) = ?2")
+      var found: [Int64] = []
+      for pair in evidence.pairs {
+        try kept.bind(1, pair.first)
+        try kept.bind(2, pair.second)
+        if try kept.step() { found.append(pair.first) }
+        kept.reset()
+      }
+      if !found.isEmpty {
+        report.rebuilt.append(
+          .init(
+            .pair, entity: join.entity.rawValue, property: join.relationship,
+            count: Int64(found.count), keys: KeyRanges(found), "has pairs taken from an index"))
+      }
+    }
+    if let evidence, !evidence.possibleKeys.isEmpty {
+      report.lost.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship, isCertain: false,
+          "pairs are lost, if there were more: an index of \(name) has more than the table"))
+    }
+    if !table.repeatedKeys.isEmpty {
+      report.doubtful.append(
         .init(
           .pair, entity: join.entity.rawValue, property: join.relationship,
-          count: Int64(evidence.pairs.count), keys: KeyRanges(evidence.pairs.map(\.first)),
-          "has pairs taken from an index"))
+          count: table.repeatedKeys.count,
+          "had other pairs in the same place of its table, which are left out"))
     }
+    guard !table.gaps.isEmpty || !table.lostKeys.isEmpty else { return }
     guard evidence?.isComplete != true else { return }
     report.lost.append(
       .init(
@@ -298,15 +365,16 @@ struct RepairAccount {
           .init(.table, isCertain: false, names: [entry.name], "rows on pages that cannot be read"))
       }
     }
-    if !salvage.unreadableTables.isEmpty {
+    for (name, rows) in salvage.unreadableTables {
       report.lost.append(
         .init(
-          .table, count: Int64(salvage.unreadableTables.count), names: salvage.unreadableTables,
-          "tables whose columns cannot be understood"))
+          .table, count: rows, names: [name],
+          "a table whose columns cannot be understood, with its rows"))
     }
     let left = salvage.schema.entries.filter { entry in
       switch entry.kind {
-      case .table: false
+      // A virtual table has no rows of its own.
+      case .table: entry.root == 0 && entry.sql?.hasPrefix("CREATE VIRTUAL") == true
       case .view: true
       case .trigger: !entry.name.hasPrefix("Z_DA_")
       case .index:
@@ -317,7 +385,8 @@ struct RepairAccount {
     if !left.isEmpty {
       report.lost.append(
         .init(
-          .table, count: Int64(left.count), names: left, "views, triggers and indexes, not carried")
+          .table, count: Int64(left.count), names: left,
+          "views, virtual tables, triggers and indexes, not carried")
       )
     }
   }
