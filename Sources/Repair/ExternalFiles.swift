@@ -23,7 +23,8 @@ struct ExternalFiles {
     to folder: FilePath, _ connection: Connection, _ binding: StoreBinding, _ mender: Mender
   ) throws {
     let names = try names()
-    var used: Set<String> = []
+    // Those that can be taken, and all that rows name.
+    var (used, named): (Set<String>, Set<String>) = ([], [])
     for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
       guard let table = binding.table(of: entity) else { continue }
       for (property, column) in binding.layout.externalColumns(of: entity)
@@ -38,7 +39,12 @@ struct ExternalFiles {
            ORDER BY Z_PK
           """)
         while try statement.step() {
-          guard let name = statement.value(1).text, names?.contains(name) == true,
+          guard let name = statement.value(1).text else {
+            missing.append(statement.int64(0))
+            continue
+          }
+          named.insert(name)
+          guard names?.contains(name) == true,
             try copy(name, to: folder, isNew: !used.contains(name))
           else {
             missing.append(statement.int64(0))
@@ -52,7 +58,7 @@ struct ExternalFiles {
           connection, mender)
       }
     }
-    let orphans = (names ?? []).subtracting(used).sorted()
+    let orphans = (names ?? []).subtracting(named).sorted()
     if !orphans.isEmpty {
       lost.append(
         .init(
@@ -64,11 +70,7 @@ struct ExternalFiles {
   /// The names of its files; nil without such a folder.
   private func names() throws -> Set<String>? {
     guard try FileKind(at: source) == .folder else { return nil }
-    return Set(
-      try DurableFile.names(in: source).filter { name in
-        var bytes = [0x02] + Array(name.utf8) + [0]
-        return bytes.withUnsafeMutableBytes { RowRules.isFileName(UnsafeRawBufferPointer($0)) }
-      })
+    return Set(try DurableFile.names(in: source))
   }
 
   /// - Returns: Whether the file is there now.

@@ -5,6 +5,7 @@ import GodwitSQLite
 extension Mender {
   /// Values that the rules of their attribute refuse.
   func mendAttributes() throws {
+    try doubtRows()
     for rule in rules where [.required, .type, .external].contains(rule.kind) {
       guard let entity = rule.entity, let property = rule.property,
         let found = column(property, of: entity), let table = binding.table(of: entity)
@@ -20,6 +21,28 @@ extension Mender {
         .init(
           .value, entity: entity.rawValue, property: property, keys: keys,
           "\(rule.message); now it is \(words)"))
+    }
+  }
+
+  /// Rows that have none of the values that their entity requires.
+  private func doubtRows() throws {
+    for entity in hierarchy.order where hierarchy[entity]?.isAbstract == false {
+      guard let table = binding.table(of: entity) else { continue }
+      let required = hierarchy.properties(of: entity).compactMap { declared -> String? in
+        guard declared.property.isStored, let attribute = declared.property.attribute,
+          !attribute.traits.isOptional, attribute.derivationExpression == nil
+        else { return nil }
+        return binding.column(of: attribute.name, in: entity)
+      }
+      guard required.count > 1 else { continue }
+      let keys = try keys(
+        "SELECT Z_PK FROM \(quoted(table.name)) WHERE Z_ENT = \(binding.number(of: entity)) AND "
+          + "coalesce(\(required.map(quoted).joined(separator: ", "))) IS NULL")
+      guard !keys.isEmpty else { continue }
+      doubtful.append(
+        .init(
+          .object, entity: entity.rawValue, keys: keys,
+          "have none of the values that are required: they may be no objects of it"))
     }
   }
 
@@ -40,7 +63,8 @@ extension Mender {
     lost.append(
       .init(
         .value, entity: entity.rawValue, property: property, keys: keys,
-        "refers to an external data file that is missing; now it is \(words)"))
+        "refers to an external data file that is missing, or no file that can be read; now it is "
+          + words))
   }
 
   /// The column of an attribute, or of an element of a composite, `composite.element`.
@@ -136,19 +160,23 @@ extension Mender {
     let isUnique = hierarchy.order.contains { name in
       (hierarchy[name]?.uniquenessConstraints ?? []).contains { $0.contains(attribute.name) }
     }
-    let sql =
-      switch attribute.type {
-      case .boolean: "0"
-      case .integer16, .integer32: isUnique ? "Z_PK % 32768" : "0"
-      case .integer64, .decimal, .date: isUnique ? "Z_PK" : "0"
-      case .double, .float: isUnique ? "CAST(Z_PK AS REAL)" : "0.0"
-      case .string: isUnique ? "'repaired ' || Z_PK" : "''"
-      case .uri: isUnique ? "'x-repaired:' || Z_PK" : "''"
-      case .uuid: "CAST(substr(printf('%016d', Z_PK), -16) AS BLOB)"
-      case .binary: attribute.isExternal ? "x'01'" : "x''"
-      case .transformable, .objectID, .undefined, .composite: "x''"
-      }
+    let sql = placeholder(attribute, isUnique: isUnique)
     return (sql, "a placeholder, since it is required and has no default value")
+  }
+
+  /// As SQL.
+  private func placeholder(_ attribute: AttributeDescription, isUnique: Bool) -> String {
+    switch attribute.type {
+    case .boolean: "0"
+    case .integer16, .integer32: isUnique ? "Z_PK % 32768" : "0"
+    case .integer64, .decimal, .date: isUnique ? "Z_PK" : "0"
+    case .double, .float: isUnique ? "CAST(Z_PK AS REAL)" : "0.0"
+    case .string: isUnique ? "'repaired ' || Z_PK" : "''"
+    case .uri: isUnique ? "'x-repaired:' || Z_PK" : "''"
+    case .uuid: "CAST(substr(printf('%016d', Z_PK), -16) AS BLOB)"
+    case .binary: attribute.isExternal ? "x'01'" : "x''"
+    case .transformable, .objectID, .undefined, .composite: "x''"
+    }
   }
 
   private static func literal(_ value: StoredDefault) -> String? {
@@ -186,7 +214,7 @@ extension Mender {
               FROM \(quoted(table.name)) WHERE \(present))
            WHERE n > 1
           """
-        let keys = try keys(repeated)
+        var keys = try keys(repeated)
         guard !keys.isEmpty else { continue }
         let optional = names.lastIndex { name in
           hierarchy.property(name, of: entity)?.property.traits.isOptional ?? false
@@ -200,6 +228,24 @@ extension Mender {
               .value, entity: entity.rawValue, property: names[optional], keys: keys,
               "breaks a uniqueness constraint; it is absent in all but the first object"))
         } else {
+          if let name = names.last, let column = columns.last,
+            let attribute = hierarchy.property(name, of: entity)?.property.attribute
+          {
+            let before = keys
+            try connection.execute(
+              "UPDATE \(quoted(table.name)) SET \(quoted(column)) = "
+                + "\(placeholder(attribute, isUnique: true)) WHERE Z_PK IN (\(repeated))")
+            keys = try self.keys(repeated)
+            let placed = before.subtracting(keys)
+            if !placed.isEmpty {
+              lost.append(
+                .init(
+                  .value, entity: entity.rawValue, property: name, keys: placed,
+                  "breaks a uniqueness constraint; it is a placeholder in all but the first object, "
+                    + "since it is required"))
+            }
+            if keys.isEmpty { continue }
+          }
           try connection.execute(
             "DELETE FROM \(quoted(table.name)) WHERE Z_PK IN (\(repeated))")
           lost.append(

@@ -10,38 +10,50 @@ struct ModelChoice {
   let version: String
   /// False where the store's version hashes do not tell, so that tables and columns decided.
   let isProven: Bool
+  /// Tables and columns of the model that the store does not have, where they decided.
+  let missing: [String]
 
   private static let cachedName = "cached model"
 
+  /// A choice, or entities that the store names and the closest model given lacks.
+  enum Outcome {
+    case found(ModelChoice)
+    case none(unknownEntities: [String])
+  }
+
   /// By version hash: a given version, else the store's own model. Where the hashes are lost, the
-  /// model whose tables and columns the store has.
-  ///
-  /// - Returns: nil where no model fits.
-  init?(_ store: SourceStore, _ models: [ModelVersion], store path: FilePath) throws {
+  /// model whose entities, tables and columns the store has.
+  static func among(_ models: [ModelVersion], for store: SourceStore) throws -> Outcome {
     let hashes = store.metadata.versionHashes
-    var candidates: [(hierarchy: EntityHierarchy, version: String)] = []
+    // A model without entities has no hashes either.
+    let isEmpty =
+      hashes.isEmpty && !store.metadata.plist.isEmpty && store.entityKeys.isEmpty
+      && !store.schemaObjects.contains { $0.kind == .table && isEntityTable($0.name) }
+    func isProven(_ hierarchy: EntityHierarchy) -> Bool {
+      hierarchy.versionHashes == hashes && (isEmpty || !hashes.isEmpty)
+    }
+    var candidates: [(hierarchy: EntityHierarchy, version: String, isCached: Bool)] = []
     for model in models {
       let hierarchy = StoreBinding.fitting(try model.hierarchy(), to: store)
-      if !hashes.isEmpty, hierarchy.versionHashes == hashes {
-        self.init(hierarchy: hierarchy, version: model.name, isProven: true)
-        return
+      if isProven(hierarchy) {
+        return .found(.init(hierarchy: hierarchy, version: model.name, isProven: true))
       }
-      candidates.append((hierarchy, model.name))
+      candidates.append((hierarchy, model.name, false))
     }
     var isCached = false
     if let cached = Self.cached(store) {
       isCached = true
       let hierarchy = StoreBinding.fitting(cached, to: store)
-      if !hashes.isEmpty, hierarchy.versionHashes == hashes {
-        self.init(hierarchy: hierarchy, version: Self.cachedName, isProven: true)
-        return
+      if isProven(hierarchy) {
+        return .found(.init(hierarchy: hierarchy, version: Self.cachedName, isProven: true))
       }
       // A given version of the same hashes tells more: an old cache lacks indexes.
       let same = candidates.firstIndex { $0.hierarchy.versionHashes == hierarchy.versionHashes }
       if let same {
         candidates.insert(candidates.remove(at: same), at: 0)
+        candidates[0].isCached = true
       } else {
-        candidates.insert((hierarchy, Self.cachedName), at: 0)
+        candidates.insert((hierarchy, Self.cachedName, true), at: 0)
       }
     }
     let judged = candidates.map { candidate in
@@ -52,16 +64,63 @@ struct ModelChoice {
       return (isCached && place == 0) || hashes.isEmpty || misfit.different == 0
         || misfit.hashes * 2 < hashes.count
     }.map { $0.element }
-    guard let best = judged.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
-      return nil
+    let fitting = judged.filter {
+      $0.0.isCached || unknownEntities(in: $0.0.hierarchy, store).isEmpty
     }
-    self.init(hierarchy: best.0.hierarchy, version: best.0.version, isProven: false)
+    guard let best = fitting.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
+      let nearest = judged.min { $0.1 < $1.1 }
+      return .none(
+        unknownEntities: nearest.map { unknownEntities(in: $0.0.hierarchy, store) } ?? [])
+    }
+    return .found(
+      .init(
+        hierarchy: best.0.hierarchy, version: best.0.version, isProven: false,
+        missing: StoreBinding(store, best.0.hierarchy).missing.sorted()))
   }
 
-  private init(hierarchy: EntityHierarchy, version: String, isProven: Bool) {
+  private static func isEntityTable(_ name: String) -> Bool {
+    name.first == "Z" && SchemaObject.isApplicationTable(name)
+      && !["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
+  }
+
+  /// Entities that `Z_PRIMARYKEY` names, and that the model does not have below the same parent and
+  /// under the same number. None where the table itself is plainly damaged.
+  private static func unknownEntities(
+    in hierarchy: EntityHierarchy, _ store: SourceStore
+  ) -> [String] {
+    let rows = store.entityKeys.filter { $0.number > 0 }
+    let names = Dictionary(rows.map { ($0.number, $0.name) }, uniquingKeysWith: { a, _ in a })
+    guard Set(rows.map(\.name)).count == rows.count, names.count == rows.count else { return [] }
+    // Numbers follow from the rules unless the store gives all of them itself.
+    let givesAll = Set(rows.map(\.name)) == Set(hierarchy.order.map(\.rawValue))
+    let numbers = StoreLayout(hierarchy).entityNumbers
+    let unknown = rows.filter { row in
+      let entity = EntityName(row.name)
+      guard hierarchy.contains(entity) else { return true }
+      let parent = hierarchy[entity]?.superentity?.rawValue
+      // A parent's number that no row has is damaged itself.
+      let isBelow =
+        row.superNumber == 0 ? parent == nil : names[row.superNumber] ?? parent == parent
+      return !isBelow || (!givesAll && numbers[entity].map { Int64($0) } != row.number)
+    }
+    // A single damaged name or parent of many is no other version's.
+    let isSlip =
+      unknown.count == 1 && rows.count > 3
+      && hierarchy.order.contains { entity in
+        guard Int64(numbers[entity] ?? 0) == unknown[0].number else { return false }
+        let (found, wanted) = (Array(unknown[0].name.utf8), Array(entity.rawValue.utf8))
+        return found.count == wanted.count && zip(found, wanted).count { $0 != $1 } <= 1
+      }
+    return isSlip ? [] : unknown.map(\.name)
+  }
+
+  private init(
+    hierarchy: EntityHierarchy, version: String, isProven: Bool, missing: [String] = []
+  ) {
     self.hierarchy = hierarchy
     self.version = version
     self.isProven = isProven
+    self.missing = missing
   }
 
   /// The model of `Z_MODELCACHE`, whole: metadata that are damaged may name fewer entities.

@@ -7,7 +7,7 @@ import SystemPackage
 
 /// Puts the report together out of what was found where.
 struct RepairAccount {
-  private let salvage: StoreSalvage
+  let salvage: StoreSalvage
   var report: RepairReport
   /// `Z_MAX` of each root entity.
   private(set) var highestKeys: [EntityName: Int64] = [:]
@@ -90,12 +90,23 @@ struct RepairAccount {
         .init(
           .index, count: Int64(damaged.count), names: damaged, "indexes that were damaged"))
     }
+    if !salvage.strayPages.isEmpty {
+      report.lost.append(
+        .init(
+          .file, count: Int64(salvage.strayPages.count), isCertain: false,
+          "pages with rows to which no table leads, and which are no table's for certain: "
+            + KeyRanges(salvage.strayPages.map { Int64($0) }).description))
+    }
     if !salvage.model.isProven {
+      let lacks = salvage.model.missing
       report.doubtful.append(
         .init(
           .metadata,
-          "version hashes do not tell the store's model; \(salvage.model.version) has "
-            + "its tables and columns"))
+          "version hashes do not tell the store's model; \(salvage.model.version) "
+            + (lacks.isEmpty
+              ? "has its tables and columns"
+              : "comes closest: the store lacks \(lacks.prefix(10).joined(separator: ", "))"
+                + (lacks.count > 10 ? " and \(lacks.count - 10) more" : ""))))
     }
     let metadata = salvage.binding.store.metadata
     if metadata.plist.isEmpty {
@@ -129,7 +140,7 @@ struct RepairAccount {
       report.keptPairs +=
         try store.connection.rows("SELECT count(*) FROM \(quoted(own.name))").first?.first?.integer
         ?? 0
-      addLostPairs(own, source.name)
+      try addLostPairs(own, source.name, in: store)
     }
   }
 
@@ -165,7 +176,8 @@ struct RepairAccount {
         }
       }
     }
-    lost = lost.subtracting(kept)
+    // Core Data gives keys from 1 on: another one is damage itself.
+    lost = lost.subtracting(kept).subtracting(KeyRanges(.min...0))
     let known = max(highest, lost.ranges.last?.upperBound ?? 0)
     highestKeys[root] = max(stored ?? 0, known)
     if let stored, stored < known {
@@ -175,6 +187,14 @@ struct RepairAccount {
           "had Z_MAX \(stored), lower than its highest Z_PK \(known)"))
     }
     addKnown(lost, of: table, evidence)
+    let named = (evidence?.possibleKeys ?? KeyRanges()).subtracting(kept).subtracting(lost)
+    if !named.isEmpty {
+      report.lost.append(
+        .init(
+          .object, entity: root.rawValue, keys: named, isCertain: false,
+          "objects with these keys are lost, if there were any: an index of \(name) names them, and "
+            + "no page of the table has them"))
+    }
     guard evidence?.isComplete != true else { return }
     var possible = KeyRanges()
     // A counter that is too low says nothing.
@@ -248,77 +268,28 @@ struct RepairAccount {
             .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
             "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
       }
-    }
-  }
-
-  private mutating func addLostPairs(_ join: JoinTable, _ name: String) {
-    guard let table = salvage.tables[NameKey(name)], !table.gaps.isEmpty || !table.lostKeys.isEmpty
-    else {
-      return
-    }
-    let evidence = salvage.evidence[name]
-    if let evidence, !evidence.pairs.isEmpty {
-      report.rebuilt.append(
-        .init(
-          .pair, entity: join.entity.rawValue, property: join.relationship,
-          count: Int64(evidence.pairs.count), keys: KeyRanges(evidence.pairs.map(\.first)),
-          "has pairs taken from an index"))
-    }
-    guard evidence?.isComplete != true else { return }
-    report.lost.append(
-      .init(
-        .pair, entity: join.entity.rawValue, property: join.relationship, isCertain: false,
-        "pairs are lost, if there were more: "
-          + (table.gaps.allSatisfy { $0.page == 0 }
-            ? "the table \(name) is missing" : "pages of \(name) cannot be read")))
-  }
-
-  // MARK: Tables that are not the model's
-
-  mutating func carryForeignTables(into store: OutputStore) throws {
-    for entry in salvage.foreignTables {
-      guard let table = salvage.tables[NameKey(entry.name)] else { continue }
-      let indexes = salvage.schema.entries.filter {
-        $0.kind == .index && $0.table.isSameName(as: entry.name) && $0.sql != nil
-      }
-      guard let found = try store.carry(entry, indexes: indexes, columns: table.columns) else {
-        report.lost.append(
-          .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
-        continue
-      }
-      report.keptForeignRows += found.rows
-      if found.refused > 0 {
-        report.lost.append(
+      let confirmed = salvage.evidence[source.name]?.confirmedKeys ?? KeyRanges()
+      let found = KeyRanges(union: [table.misplacedKeys, confirmed])
+      if !found.isEmpty {
+        report.rebuilt.append(
           .init(
-            .table, count: found.refused, names: [entry.name],
-            "rows that the constraints of their table refuse"))
+            .object, entity: source.root.rawValue, keys: found,
+            "rows were found on pages in another one's place, or to which no page leads"))
       }
-      if !table.gaps.isEmpty {
-        report.lost.append(
-          .init(.table, isCertain: false, names: [entry.name], "rows on pages that cannot be read"))
+      let strays = table.strayKeys.subtracting(confirmed)
+      if !strays.isEmpty {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: strays,
+            "rows on pages to which no page leads, and which no index names: they may have been "
+              + "deleted"))
       }
-    }
-    if !salvage.unreadableTables.isEmpty {
-      report.lost.append(
-        .init(
-          .table, count: Int64(salvage.unreadableTables.count), names: salvage.unreadableTables,
-          "tables whose columns cannot be understood"))
-    }
-    let left = salvage.schema.entries.filter { entry in
-      switch entry.kind {
-      case .table: false
-      case .view: true
-      case .trigger: !entry.name.hasPrefix("Z_DA_")
-      case .index:
-        entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
-          && !SchemaObject.isApplicationTable(entry.name)
+      if !table.repeatedKeys.isEmpty {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: table.repeatedKeys,
+            "had another row with the same Z_PK and other values, which is left out"))
       }
-    }.map(\.name)
-    if !left.isEmpty {
-      report.lost.append(
-        .init(
-          .table, count: Int64(left.count), names: left, "views, triggers and indexes, not carried")
-      )
     }
   }
 

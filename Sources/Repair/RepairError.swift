@@ -7,8 +7,9 @@ package enum RepairError: Error, Sendable {
   case notADatabase(FilePath)
   /// No table of Core Data's can be found in it.
   case notCoreData(FilePath)
-  /// Neither the store nor the models given tell what the rows mean.
-  case noModel(FilePath, givenModels: Bool)
+  /// Neither the store nor the models given tell what the rows mean. Entities that the store names
+  /// and the model that comes closest does not have as the store has them.
+  case noModel(FilePath, givenModels: Bool, unknownEntities: [String])
   /// The model is known, and not a single object can be read.
   case nothingLeft(FilePath, RepairReport)
   case outputExists(FilePath)
@@ -26,7 +27,11 @@ extension RepairError: CustomStringConvertible {
     case .notCoreData(let path):
       "\(path) holds none of Core Data's tables, so nothing can be saved. Give the path of a store, "
         + "or restore it from a backup."
-    case .noModel(let path, let givenModels):
+    case .noModel(let path, _, let unknown) where !unknown.isEmpty:
+      "The model of \(path) is lost, and none of the models given has its entities as the store numbers "
+        + "them: \(unknown.prefix(10).joined(separator: ", ")). Give the version that wrote it with "
+        + "--models."
+    case .noModel(let path, let givenModels, _):
       givenModels
         ? "The model of \(path) is lost, and none of the models given has its tables. Give the "
           + "version that wrote it with --models."

@@ -86,6 +86,13 @@ extension SchemaSalvage {
     entries.filter { $0.kind == .table && $0.root > 0 && !$0.name.hasPrefix("sqlite_") }
   }
 
+  /// Whether a table's rows lie in a tree of the form of an index.
+  func isWithoutRowID(_ table: String) -> Bool {
+    let facts = try? model.rows(
+      "SELECT wr FROM pragma_table_list(?1) WHERE schema = 'main'", [.text(table)])
+    return facts?.first?[0].integer == 1
+  }
+
   /// As they lie in a record; nil where the table's SQL cannot be read, or says what only SQLite can
   /// store: no row ids, strict or generated columns.
   func columns(of table: String) -> [Column]? {

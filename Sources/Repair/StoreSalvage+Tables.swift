@@ -94,7 +94,7 @@ extension StoreSalvage {
     {
       let entry = schema.table(name)
       guard let columns = layoutColumns[name] ?? renamed(schema.columns(of: name), of: name) else {
-        unreadableTables.append(name)
+        unreadableTables.append((name, try rowCount(of: entry)))
         continue
       }
       var table = try TableSalvage(
@@ -102,11 +102,15 @@ extension StoreSalvage {
       if let entry, entry.root > 0,
         !doubted.contains(name) || isOwn(entry.root, of: name, doubted, shapes)
       {
-        try table.fill(root: entry.root, orphans: [], of: file)
+        try table.fill(root: entry.root, orphans: [], of: file) { leaf in
+          !self.isForeign(leaf, to: name, shapes)
+        }
       } else {
         table.addGap(KeyGap(page: entry?.root ?? 0))
       }
-      if table.gaps.contains(where: { $0.after == nil && $0.upTo == nil }), shapes[name] != nil {
+      if table.gaps.contains(where: { ($0.after ?? 0) <= 0 && $0.upTo == nil }),
+        shapes[name] != nil
+      {
         homeless.insert(name)
       }
       // What Core Data leaves behind when it migrates in place goes where it is empty.
@@ -114,6 +118,11 @@ extension StoreSalvage {
         SchemaObject.isApplicationTable(name) && table.rowCount == 0 && table.gaps.isEmpty
       if shapes[name] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
       tables[NameKey(name)] = table
+    }
+    // SQLite's own, so that their pages are nobody else's.
+    for entry in schema.entries
+    where entry.kind == .table && entry.root > 0 && entry.name.hasPrefix("sqlite_") {
+      _ = try rowCount(of: entry)
     }
     try adoptOrphans(shapes, homeless)
     try readIndexes(shapes, in: salvage)
@@ -185,37 +194,107 @@ extension StoreSalvage {
     }
   }
 
+  /// Whether none of a leaf's rows can be the table's.
+  private func isForeign(
+    _ leaf: UInt32, to name: String, _ shapes: [String: TableShape]
+  ) -> Bool {
+    guard let shape = shapes[name] else { return false }
+    switch shape.ownership(of: leaf, file, values) {
+    case .own: return false
+    case .foreign: return true
+    case .odd: break
+    }
+    // Rows of another entity have values for its columns, too.
+    return shapes.contains { other, shape in
+      guard other != name, shape.entityNumbers != nil else { return false }
+      let (fitting, rows) = shape.share(below: leaf, file, values)
+      return rows > 0 && fitting == rows
+    }
+  }
+
+  /// The rows of a table whose columns cannot be understood.
+  private func rowCount(of entry: SchemaSalvage.Entry?) throws -> Int64 {
+    guard let entry, entry.root > 0 else { return 0 }
+    let kind: TreeScan.Kind = schema.isWithoutRowID(entry.name) ? .index : .table
+    var reader = DamagedTreeReader(file, kind, tree: Self.tree(of: entry, schema))
+    var count: Int64 = 0
+    try reader.read(root: entry.root) { _ in count += 1 }
+    return count
+  }
+
   /// Gives leaves that no page leads to any more to the tables whose they are: by the pointer maps,
-  /// or, where only one of the tables without a root has such rows, by what they look like.
+  /// or by what they look like, where only one of the tables without a root has such rows, or lost
+  /// rows of such keys.
   private func adoptOrphans(_ shapes: [String: TableShape], _ homeless: Set<String>) throws {
-    // Where every tree is whole, pages that none of them reads were never a table's.
-    guard !schema.isWhole || tables.values.contains(where: { !$0.gaps.isEmpty }) else { return }
     let reader = DamagedTreeReader(file, .table, tree: 0)
-    let names = Dictionary(
-      tables.map { ($0.value.tree, $0.key) }, uniquingKeysWith: { first, _ in first })
-    for group in file.orphanGroups(of: reader) {
+    let groups = file.orphanGroups(of: reader)
+    guard !groups.isEmpty else { return }
+    let owners = Dictionary(
+      tables.map { ($0.value.tree, $0.value.name) }, uniquingKeysWith: { first, _ in first })
+    let roots = Dictionary(
+      schema.tables.map { ($0.root, $0.name) }, uniquingKeysWith: { first, _ in first })
+    var left: [UInt32] = []
+    for group in groups {
       if group.owner != DamagedFile.unclaimed {
-        guard let name = names[group.owner], var table = tables[name] else { continue }
-        try table.fill(root: nil, orphans: group.leaves, of: file)
-        tables[name] = table
+        guard let name = owners[group.owner], let table = tables[NameKey(name)] else { continue }
+        let own = group.leaves.filter { leaf in
+          // Where no page of the table is damaged, both lists of free pages have to agree.
+          !(table.gaps.isEmpty && file.isListedFree(leaf)) && !isForeign(leaf, to: name, shapes)
+        }
+        try adopt(own, name)
+        left += group.leaves.filter { !own.contains($0) }
         continue
+      }
+      var leaves = group.leaves
+      if let name = roots[group.top], let shape = shapes[name], shape.entityNumbers != nil {
+        let own = leaves.filter { isOwn($0, shape) }
+        try adopt(own, name)
+        leaves.removeAll { own.contains($0) }
+        if leaves.isEmpty { continue }
       }
       let fitting = homeless.filter { name in
         guard let shape = shapes[name] else { return false }
         var (fitting, rows) = (0, 0)
-        for leaf in group.leaves.prefix(8) {
+        for leaf in leaves.prefix(8) {
           let share = shape.share(below: leaf, file, values)
           (fitting, rows) = (fitting + share.fitting, rows + share.rows)
         }
         return rows > 0 && fitting * 10 >= rows * 9
       }
-      guard fitting.count == 1, let name = fitting.first, var table = tables[NameKey(name)] else {
+      guard fitting.count == 1, let name = fitting.first else {
+        left += leaves
         continue
       }
-      try table.fill(root: nil, orphans: group.leaves, of: file)
-      tables[NameKey(name)] = table
+      try adopt(leaves, name)
       if !foundTables.contains(name) { foundTables.append(name) }
     }
+    for leaf in left {
+      // By the numbers of its entities, and keys all of which the table misses.
+      let fitting = shapes.filter { name, shape in
+        guard shape.entityNumbers != nil, let gaps = tables[NameKey(name)]?.gaps, !gaps.isEmpty
+        else { return false }
+        return isOwn(leaf, shape) { key in gaps.contains { $0.contains(key) } }
+      }
+      if fitting.count == 1, let name = fitting.first?.key {
+        try adopt([leaf], name)
+        if !foundTables.contains(name) { foundTables.append(name) }
+      } else if file.entry(of: leaf)?.role == .tree, !file.isListedFree(leaf) {
+        strayPages.append(leaf)
+      }
+    }
+  }
+
+  private func isOwn(
+    _ leaf: UInt32, _ shape: TableShape, keyed: (Int64) -> Bool = { _ in true }
+  ) -> Bool {
+    let (fitting, rows) = shape.share(below: leaf, file, values, keyed: keyed)
+    return rows > 0 && fitting * 10 >= rows * 9
+  }
+
+  private func adopt(_ leaves: [UInt32], _ name: String) throws {
+    guard !leaves.isEmpty, var table = tables[NameKey(name)] else { return }
+    try table.fill(root: nil, orphans: leaves, of: file)
+    tables[NameKey(name)] = table
   }
 
   /// Asks the indexes which rows are lost, and takes lost pairs of join tables from them.

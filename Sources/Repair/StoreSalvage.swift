@@ -25,7 +25,10 @@ final class StoreSalvage {
   var foundTables: [String] = []
   /// Tables that are not the model's, with those that cannot be read.
   var foreignTables: [SchemaSalvage.Entry] = []
-  var unreadableTables: [String] = []
+  /// With as many rows as lie there.
+  var unreadableTables: [(name: String, rows: Int64)] = []
+  /// Pages with rows that belong to no table for certain.
+  var strayPages: [UInt32] = []
 
   /// Columns of tables whose own SQL is lost, by the rules.
   var layoutColumns: [String: [SchemaSalvage.Column]] = [:]
@@ -43,7 +46,7 @@ final class StoreSalvage {
     self.folder = folder
     let files = StoreFiles(store)
     image = try StoreImage(of: files, in: folder)
-    guard let file = DamagedFile(privateCopy: image.path.string) else {
+    guard let file = DamagedFile(privateCopy: image.path.string, missing: image.missing) else {
       throw RepairError.notADatabase(store)
     }
     if let header = file.header { try FileHeader.requireNoUTF16(store, header, at: image.path) }
@@ -56,7 +59,9 @@ final class StoreSalvage {
     path = folder.appending("salvage.sqlite")
     let salvage = try Self.create(path)
     let names = try Self.makeTables(salvage, schema)
-    guard !names.isEmpty || !models.isEmpty else { throw RepairError.notCoreData(store) }
+    guard !names.isEmpty || !models.isEmpty, Self.mayBeCoreData(schema) else {
+      throw RepairError.notCoreData(store)
+    }
     for name in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] {
       let entry = schema.table(name)
       if entry == nil, name == "Z_MODELCACHE" { continue }
@@ -78,8 +83,11 @@ final class StoreSalvage {
     }
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
-    guard let found = try ModelChoice(source, models, store: store) else {
-      throw RepairError.noModel(store, givenModels: !models.isEmpty)
+    let found: ModelChoice
+    switch try ModelChoice.among(models, for: source) {
+    case .found(let choice): found = choice
+    case .none(let unknown):
+      throw RepairError.noModel(store, givenModels: !models.isEmpty, unknownEntities: unknown)
     }
     model = found
     binding = StoreBinding(source, found.hierarchy)
@@ -87,6 +95,12 @@ final class StoreSalvage {
     try bindAgain()
     structure += try judgeStructure()
     try fillTables()
+  }
+
+  /// False for a whole schema with tables none of which Core Data would make.
+  private static func mayBeCoreData(_ schema: SchemaSalvage) -> Bool {
+    guard schema.isWhole, !schema.entries.isEmpty else { return true }
+    return schema.entries.contains { $0.name.first == "Z" || $0.name.first == "z" }
   }
 
   /// Reads the salvaged file again.

@@ -16,11 +16,22 @@ struct TableSalvage {
   private(set) var doubtfulKeys = KeyRanges()
   /// Rows whose key may be another row's.
   private(set) var doubtfulOwnKeys = KeyRanges()
+  /// Keys of which there was another row, with other values, that is left out.
+  private(set) var repeatedKeys = KeyRanges()
+  /// Rows whose page stood in another one's place.
+  private(set) var misplacedKeys = KeyRanges()
+  /// Rows that were found on pages to which no page leads, though none of the table's is damaged.
+  private(set) var strayKeys = KeyRanges()
   /// By the number of the column: rows whose value is lost.
   private(set) var lostValues: [Int: KeyRanges] = [:]
   private(set) var rowCount: Int64 = 0
 
   private var statement: Statement?
+  /// Whether a row is there as it would be inserted.
+  private var comparison: Statement?
+  private let comparisonSQL: String
+  /// What no key is lower than, or equal to.
+  private let lowest: Int64?
   private let places: [Int32]
   /// Where the row id goes.
   private let keyPlace: Int32?
@@ -50,6 +61,10 @@ struct TableSalvage {
     let marks = (1...names.count).map { "?\($0)" }.joined(separator: ", ")
     statement = try file.prepare(
       "INSERT OR IGNORE INTO \(quoted(name)) (\(names.joined(separator: ", "))) VALUES (\(marks))")
+    comparisonSQL =
+      "SELECT 1 FROM \(quoted(name)) WHERE (\(names.joined(separator: ", "))) IS (\(marks))"
+    // Core Data gives keys from 1 on.
+    lowest = rowIDColumn.flatMap { columns[$0].name == "Z_PK" ? 0 : nil }
     places = columns.indices.map { Int32($0 + 1) }
     keyPlace = rowIDColumn.map { Int32($0 + 1) } ?? hidden.map { _ in Int32(names.count) }
   }
@@ -75,42 +90,69 @@ extension TableSalvage {
   /// Rows whose keys may be others': put there when all others are.
   struct Deferred {
     var key: Int64
+    var state: KeyState
     var record: [UInt8]
+    /// More than there are bytes where the record's end is lost.
+    var size: Int
   }
 
   /// Reads the tree below `root`, and the leaves that lead to it no more.
-  mutating func fill(root: UInt32?, orphans: [UInt32], of damaged: DamagedFile) throws {
+  ///
+  /// - Parameter isOwn: Whether what lies on a leaf of the tree can be the table's.
+  mutating func fill(
+    root: UInt32?, orphans: [UInt32], of damaged: DamagedFile,
+    isOwn: @escaping (UInt32) throws -> Bool = { _ in true }
+  ) throws {
     var reader = DamagedTreeReader(damaged, .table, tree: tree)
+    reader.isOwn = isOwn
     var waiting: [Deferred] = []
     var working = self
     if let root {
-      try reader.read(root: root) { try working.take($0, isInTree: true, &waiting) }
+      try reader.read(root: root, after: lowest) {
+        try working.take($0, isInTree: true, &waiting)
+      }
     }
     for page in orphans {
-      try reader.read(orphan: page) { try working.take($0, isInTree: false, &waiting) }
+      try reader.read(orphan: page, after: lowest) {
+        try working.take($0, isInTree: false, &waiting)
+      }
     }
     working.gaps += reader.gaps
-    for row in waiting {
-      try row.record.withUnsafeBytes { bytes in
-        let record = DamagedRecord(whole: bytes)
-        if try working.insert(record, key: row.key) { working.doubtfulOwnKeys.insert(row.key) }
+    // Whose key is more certain comes first: it stays where two rows have the same one.
+    for state in [KeyState.misplaced, .onlyPossible, .doubtful] {
+      for row in waiting where row.state == state {
+        try row.record.withUnsafeBytes { bytes in
+          let record = DamagedRecord(bytes: bytes, size: row.size)
+          let isNew = try working.insert(record, key: row.key)
+          guard isNew else { return }
+          if state == .misplaced {
+            working.misplacedKeys.insert(row.key)
+          } else {
+            working.doubtfulOwnKeys.insert(row.key)
+          }
+        }
       }
     }
     self = working
   }
 
   /// Lets the file be closed.
-  mutating func end() { statement = nil }
+  mutating func end() { (statement, comparison) = (nil, nil) }
 
   mutating func addGap(_ gap: KeyGap) { gaps.append(gap) }
 
   private mutating func take(
     _ cell: DamagedCell, isInTree: Bool, _ waiting: inout [Deferred]
   ) throws {
-    if cell.hasSoundKey {
+    if cell.keyState == .sound {
       _ = try insert(cell.record, key: cell.key, isInTree: isInTree)
-    } else if let bytes = cell.record.wholeBytes(columns: columns.count, values) {
-      waiting.append(Deferred(key: cell.key, record: bytes))
+    } else if cell.keyState != .doubtful
+      || cell.record.wholeBytes(columns: columns.count, values) != nil
+    {
+      waiting.append(
+        Deferred(
+          key: cell.key, state: cell.keyState, record: [UInt8](cell.record.bytes),
+          size: cell.record.size))
     }
   }
 
@@ -137,13 +179,32 @@ extension TableSalvage {
     }
     if let keyPlace { try statement.bind(keyPlace, key) }
     try statement.run()
-    guard file.changes > 0 else { return false }
+    guard file.changes > 0 else {
+      if try !isThere(key) { repeatedKeys.insert(key) }
+      return false
+    }
     rowCount += 1
+    if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
     if condition == .doubtful { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
       lostValues[place, default: KeyRanges()].insert(key)
     }
     return true
+  }
+
+  /// Whether the row that was not inserted, since its key is taken, is there already as it is.
+  private mutating func isThere(_ key: Int64) throws -> Bool {
+    guard let keyPlace else { return false }
+    if comparison == nil {
+      comparison = try file.prepare(comparisonSQL + " AND rowid = ?\(keyPlace)")
+    }
+    guard let comparison else { return false }
+    for place in columns.indices where place != rowIDColumn {
+      try comparison.bind(places[place], values[place])
+    }
+    try comparison.bind(keyPlace, key)
+    defer { comparison.reset() }
+    return try comparison.step()
   }
 }
 

@@ -34,6 +34,59 @@ struct TableShape {
     return true
   }
 
+  /// Whether a row can be one of this table at all, whatever its values; nil where its record does
+  /// not tell.
+  private func allows(
+    _ record: DamagedRecord, _ values: UnsafeMutablePointer<RawValue>, _ lost: inout [Int]
+  ) -> Bool? {
+    guard let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
+      condition != .doubtful
+    else { return nil }
+    guard let entityNumbers else { return count == columns.count }
+    for (place, column) in columns.enumerated() where !lost.contains(place) {
+      if column.isRowID, values[place].kind != .null { return false }
+      guard column.name == "Z_ENT", count != columns.count, values[place].kind != .null else {
+        continue
+      }
+      if values[place].kind != .integer || !entityNumbers.contains(values[place].bits) {
+        return false
+      }
+    }
+    return true
+  }
+
+  /// What the rows of a leaf say of whose they are.
+  enum Ownership {
+    /// One of them fits, or cannot be read.
+    case own
+    /// None fits, and some have as many values as this table's.
+    case odd
+    /// None can be of this table.
+    case foreign
+  }
+
+  func ownership(
+    of leaf: UInt32, _ file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>
+  ) -> Ownership {
+    struct Fits: Error {}
+    var (rows, foreign, odd) = (0, 0, 0)
+    var lost: [Int] = []
+    do {
+      try DamagedTreeReader(file, .table, tree: 0).sample(below: leaf) { cell in
+        if fits(cell.record, values, &lost) { throw Fits() }
+        rows += 1
+        switch allows(cell.record, values, &lost) {
+        case true?: odd += 1
+        case false?: foreign += 1
+        case nil: break
+        }
+      }
+    } catch { return .own }
+    // A single row may be a damaged one.
+    if odd > 0 { return odd > 1 ? .odd : .own }
+    return foreign > 0 && foreign * 2 >= rows ? .foreign : .own
+  }
+
   private static func allows(_ type: String, _ kind: RawValue.Kind) -> Bool {
     switch type {
     case "INTEGER": kind == .integer
@@ -47,12 +100,19 @@ struct TableShape {
   }
 
   /// How many rows of the leaf below a page fit, of how many; zeros without rows.
+  ///
+  /// - Parameter keyed: Whether a row with such a key may be the table's.
   func share(
-    below page: UInt32, _ file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>
+    below page: UInt32, _ file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>,
+    keyed: (Int64) -> Bool = { _ in true }
   ) -> (fitting: Int, rows: Int) {
     var (fitting, rows) = (0, 0)
     var lost: [Int] = []
     DamagedTreeReader(file, .table, tree: 0).sample(below: page) { cell in
+      guard keyed(cell.key) else {
+        rows += 1
+        return
+      }
       guard rows < Self.mostSamples else { return }
       rows += 1
       if fits(cell.record, values, &lost) { fitting += 1 }

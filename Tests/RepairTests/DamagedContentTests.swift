@@ -140,6 +140,73 @@ import Testing
     #expect(try patient.repair().lost.isEmpty)
   }
 
+  @Test func `is not read by another version's entities`() throws {
+    let patient = try Patient(version: .one)
+    try patient.sql("DELETE FROM Z_METADATA; DELETE FROM Z_MODELCACHE")
+    let two = try FixtureModels.Recipes.two.model()
+    let error = try #require(throws: RepairError.self) { try patient.repair(models: [two]) }
+    guard case .noModel(_, true, let unknown) = error else {
+      Issue.record("\(error)")
+      return
+    }
+    #expect(!unknown.isEmpty && error.description.contains(unknown[0]))
+    let entities = "SELECT Z_PK, Z_ENT FROM ZAUTHOR ORDER BY Z_PK"
+    let report = try patient.repair(models: [two, try FixtureModels.Recipes.one.model()])
+    #expect(report.keptObjects > 0)
+    #expect(try patient.read(entities) == patient.read(entities, of: patient.output))
+  }
+
+  @Test func `is repaired when its model has no entities`() throws {
+    let patient = try Patient(of: ManagedObjectModel(entities: []), rows: 0) { _ in }
+    for models in [[], [patient.model]] {
+      let report = try patient.repair(models: models)
+      #expect(report.lost.isEmpty && report.doubtful.isEmpty)
+    }
+  }
+
+  @Test func `is no store where no table is Core Data's`() throws {
+    let patient = try Patient(rows: 1)
+    try FileManager.default.removeItem(atPath: patient.store)
+    let connection = try Connection(path: patient.store, mode: .create)
+    try connection.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    try connection.close()
+    for models in [[], [patient.model]] {
+      let error = try #require(throws: RepairError.self) { try patient.repair(models: models) }
+      guard case .notCoreData = error else {
+        Issue.record("\(error)")
+        return
+      }
+    }
+  }
+
+  @Test func `has the rows of tables that cannot be read counted`() throws {
+    let patient = try Patient(rows: 3)
+    try patient.sql(
+      "CREATE TABLE own (a, b AS (a * 2) STORED); INSERT INTO own (a) VALUES (1), (2), (3); "
+        + "CREATE TABLE keyed (a PRIMARY KEY, b) WITHOUT ROWID; INSERT INTO keyed VALUES (1, 2)")
+    let report = try patient.repair()
+    #expect(report.lost.first { $0.names == ["own"] }?.count == 3)
+    #expect(report.lost.first { $0.names == ["keyed"] }?.count == 1)
+  }
+
+  @Test func `does not lose what was in its WAL before the last checkpoint`() throws {
+    let patient = try Patient()
+    let connection = try Connection(path: patient.store, mode: .readWrite)
+    try connection.execute(
+      "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; UPDATE ZRECIPE SET Z_OPT = 2")
+    _ = try connection.rows("PRAGMA wal_checkpoint(RESTART)")
+    try connection.execute("UPDATE ZTAG SET Z_OPT = 3 WHERE Z_PK = (SELECT min(Z_PK) FROM ZTAG)")
+    let log = try #require(FileManager.default.contents(atPath: patient.store + "-wal"))
+    #expect(try patient.repair().lost.isEmpty)
+    // A frame of the last transaction is a loss.
+    var torn = log
+    torn[32 + 24 + 100] ^= 1
+    try torn.write(to: URL(fileURLWithPath: patient.store + "-wal"))
+    #expect(try patient.repair().lost.contains { $0.subject == .file })
+    try log.write(to: URL(fileURLWithPath: patient.store + "-wal"))
+    try connection.close()
+  }
+
   @Test func `is not blamed where what was made of it is not sound`() {
     let error = RepairError.notSound("a.sqlite", [])
     #expect(error.description.contains("a mistake of Godwit's"))
@@ -222,7 +289,8 @@ import Testing
 
   @Test func `keeps one of several equal values of a constraint`() throws {
     let patient = try Patient()
-    let key = try #require(try patient.keys(of: "ZTAG").last)
+    let before = try patient.keys(of: "ZTAG")
+    let key = try #require(before.last)
     let index = try #require(
       try patient.read("SELECT name FROM sqlite_master WHERE name LIKE 'Z_Tag_UNIQUE%'")
         .first?[0].text)
@@ -231,9 +299,12 @@ import Testing
         + " WHERE Z_PK = \(key)")
     let report = try patient.repair()
     #expect(try patient.failures().isEmpty)
+    // The name is required: the object stays, with another one.
+    #expect(try patient.keys(of: "ZTAG", in: patient.output) == before)
     #expect(
       report.lost.contains { item in
-        item.subject == .object && item.entity == "Tag" && item.primaryKeys != nil
+        item.subject == .value && item.entity == "Tag" && item.property == "name"
+          && item.primaryKeys == KeyRanges([key])
       })
   }
 
@@ -251,6 +322,21 @@ import Testing
     #expect(report.keptExternalFiles == names.count - 1)
     #expect(report.lost.contains { $0.subject == .value && $0.property == "data" && $0.count == 1 })
     #expect(report.lost.contains { $0.subject == .externalData && $0.names == [orphan] })
+  }
+
+  @Test func `names whatever else lies among its external files, and no link that an object names`()
+    throws
+  {
+    let patient = try Patient { $0.externalFraction = 1 }
+    let names = try FileManager.default.contentsOfDirectory(atPath: patient.externalFolder).sorted()
+    let link = patient.externalFolder + "/" + names[0]
+    try FileManager.default.removeItem(atPath: link)
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/etc/hostname")
+    FileManager.default.createFile(
+      atPath: patient.externalFolder + "/ORPHAN", contents: Data([1]))
+    let report = try patient.repair()
+    #expect(report.lost.contains { $0.subject == .value && $0.property == "data" && $0.count == 1 })
+    #expect(report.lost.first { $0.subject == .externalData }?.names == ["ORPHAN"])
   }
 
   @Test func `keeps the files of composites' elements, and loses one that is missing`() throws {

@@ -7,28 +7,32 @@ import Testing
   @Test(
     arguments: [
       // As they are.
-      ([1, 2, 5], nil, nil, [1, 2, 5], [true, true, true]),
+      ([1, 2, 5], nil, nil, [1, 2, 5], [.sound, .sound, .sound]),
       ([], nil, nil, [], []),
       // One that only one key can have been.
-      ([1, 66, 3], nil, nil, [1, 2, 3], [true, true, true]),
-      ([1, 2, -5], 0, 3, [1, 2, 3], [true, true, true]),
-      ([9, 2, 3], 0, 3, [1, 2, 3], [true, true, true]),
+      ([1, 66, 3], nil, nil, [1, 2, 3], [.sound, .onlyPossible, .sound]),
+      ([1, 2, -5], 0, 3, [1, 2, 3], [.sound, .sound, .onlyPossible]),
+      ([9, 2, 3], 0, 3, [1, 2, 3], [.onlyPossible, .sound, .sound]),
       // One that may have been several.
-      ([1, 66, 5], nil, nil, [1, 66, 5], [true, false, true]),
-      ([1, 2, 66], nil, 9, [1, 2, 66], [true, true, false]),
-      // Two that follow each other.
-      ([1, 90, 80, 4], nil, nil, [1, 2, 3, 4], [true, true, true, true]),
+      ([1, 66, 5], nil, nil, [1, 66, 5], [.sound, .doubtful, .sound]),
+      ([1, 2, 66], nil, 9, [1, 2, 66], [.sound, .sound, .doubtful]),
+      // Two that follow each other: none has two sound neighbours.
+      ([1, 90, 80, 4], nil, nil, [1, 90, 80, 4], [.sound, .doubtful, .doubtful, .sound]),
       // One twice: which of the two is wrong, nobody knows.
-      ([1, 1, 3], nil, nil, [1, 1, 3], [false, true, true]),
-      ([.max, .min], nil, nil, [.max, .min], [false, true]),
-    ] as [([Int64], Int64?, Int64?, [Int64], [Bool])])
+      ([2, 1, 1, 3], nil, nil, [2, 1, 1, 3], [.doubtful, .doubtful, .sound, .sound]),
+      ([.max, .min], nil, nil, [.max, .min], [.doubtful, .sound]),
+      // A leaf that stands in another one's place, and a lone row, which cannot tell.
+      ([40, 41, 50], 7, 10, [40, 41, 50], [.misplaced, .misplaced, .misplaced]),
+      ([1, 2, 3], 7, 10, [1, 2, 3], [.misplaced, .misplaced, .misplaced]),
+      ([40], 7, 8, [40], [.doubtful]),
+    ] as [([Int64], Int64?, Int64?, [Int64], [KeyState])])
   func `are those of the longest ascending run, and what must lie between`(
-    found: [Int64], after: Int64?, upTo: Int64?, keys: [Int64], isSound: [Bool]
+    found: [Int64], after: Int64?, upTo: Int64?, keys: [Int64], states: [KeyState]
   ) {
     let sequence = KeySequence(found, after: after, upTo: upTo)
     #expect(sequence.keys == keys)
-    #expect(sequence.isSound.count { $0 } == isSound.count { $0 })
-    #expect(sequence.isAscending == (found == keys && !isSound.contains(false)))
+    #expect(sequence.states == states)
+    #expect(sequence.isAscending == states.allSatisfy { $0 == .sound })
   }
 }
 
@@ -105,6 +109,28 @@ import Testing
       #expect(found.gaps.count == 1)
       #expect(lost.allSatisfy { key in found.gaps.contains { $0.contains(key) } })
     }
+  }
+
+  @Test func `gives of a row across its end what there is, and nothing else`() throws {
+    let folder = try TemporaryFolder()
+    let (path, root) = try file(folder)
+    let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+    let leaf = try #require(leaves(whole).dropFirst(3).first)
+    try whole.prefix(leaf * 1024 + 1000).write(to: URL(fileURLWithPath: path))
+    let file = try #require(DamagedFile(privateCopy: path))
+    var reader = DamagedTreeReader(file, .table, tree: 1)
+    let values = UnsafeMutablePointer<RawValue>.allocate(capacity: 3)
+    defer { values.deallocate() }
+    var (lost, cut): ([Int], Int) = ([], 0)
+    try reader.read(root: root) { cell in
+      #expect(cell.key > 0)
+      let found = try #require(cell.record.decode(into: values, count: 3, lost: &lost))
+      if found.condition == .cut, cell.key % 100 != 0 { cut += 1 }
+      let text = SQLiteValue(values[1]).text
+      #expect(lost.contains(1) || text == "row \(cell.key)")
+    }
+    #expect(cut == 1)
+    #expect(!reader.gaps.isEmpty)
   }
 
   @Test(arguments: 1...40)

@@ -12,10 +12,13 @@ package struct StoreImage {
   package private(set) var bytes: Int64 = 0
   /// Pages taken from the WAL.
   package private(set) var logPages = 0
-  /// Bytes at the end of the WAL that no valid transaction covers.
+  /// Bytes at the end of the WAL that no valid transaction covers, frames of the time before its
+  /// last restart left out: what they say is in the main file.
   package private(set) var unusedLogBytes: Int64 = 0
   /// Bytes of the main file that could not be read.
   package private(set) var unreadableBytes: Int64 = 0
+  /// Bytes of the copy that neither the main file nor the WAL has, ascending.
+  package private(set) var missing: [Range<Int64>] = []
   /// Whether a rollback journal was played back; nil where there is none.
   package private(set) var isJournalPlayedBack: Bool?
 
@@ -30,6 +33,7 @@ package struct StoreImage {
       let lock = try files.readLock()
       let identity = try files.identity(hasWriter: lock.hasWriter)
       (bytes, logPages, unusedLogBytes, unreadableBytes) = (identity.size, 0, 0, 0)
+      missing = []
       if identity.journalSize > 0 { isJournalPlayedBack = try playBack(files, in: folder) }
       if isJournalPlayedBack != true {
         try copy(files.store, size: identity.size)
@@ -110,6 +114,8 @@ extension StoreImage {
           UnsafeMutableRawBufferPointer(rebasing: bytes[read...])
             .initializeMemory(as: UInt8.self, repeating: 0)
           unreadableBytes += Int64(sector - read)
+          let start = offset + Int64(filled)
+          missing.append(start + Int64(read)..<start + Int64(sector))
         }
         filled += sector
       }
@@ -122,11 +128,11 @@ extension StoreImage {
   /// Source: https://sqlite.org/fileformat2.html §4.
   private mutating func overlay(_ wal: FilePath, committedBytes: Int64) throws {
     guard let size = try StoreFiles.markIfThere(wal)?.size else { return }
-    unusedLogBytes = max(0, size - committedBytes)
-    guard committedBytes > Int64(CommittedLog.headerSize) else { return }
     do {
       let input = try RegularFile.open(wal)
       defer { try? input.close() }
+      unusedLogBytes = try Self.unusedBytes(of: input, from: committedBytes, size: size)
+      guard committedBytes > Int64(CommittedLog.headerSize) else { return }
       let output = try FileDescriptor.open(path, .writeOnly, options: [.closeOnExec, .noFollow])
       defer { try? output.close() }
       var head = [UInt8](repeating: 0, count: CommittedLog.headerSize)
@@ -134,6 +140,7 @@ extension StoreImage {
       let pageSize = Int(head[8...11].reduce(0) { $0 << 8 | UInt32($1) })
       var frame = [UInt8](repeating: 0, count: CommittedLog.frameHeaderSize + pageSize)
       var (offset, lastPage) = (Int64(CommittedLog.headerSize), UInt32(0))
+      var written: Set<UInt32> = []
       while offset + Int64(frame.count) <= committedBytes {
         let read = try frame.withUnsafeMutableBytes {
           try input.read(fromAbsoluteOffset: offset, into: $0)
@@ -147,12 +154,77 @@ extension StoreImage {
             toAbsoluteOffset: Int64(page - 1) * Int64(pageSize),
             UnsafeRawBufferPointer(rebasing: bytes[CommittedLog.frameHeaderSize...]))
         }
+        written.insert(page)
         logPages += 1
         offset += Int64(frame.count)
       }
-      if lastPage > 0 { try output.resize(to: Int64(lastPage) * Int64(pageSize)) }
+      if lastPage > 0 {
+        let end = Int64(lastPage) * Int64(pageSize)
+        try output.resize(to: end)
+        if bytes < end { missing.append(bytes..<end) }
+      }
+      missing = missing.flatMap { Self.pieces(of: $0, without: written, pageSize) }
     } catch let error as Errno {
       throw StoreError.cannotCopy(wal, to: path, errno: error.rawValue)
     }
+  }
+
+  /// What is left of a range without the pages that the WAL has.
+  private static func pieces(
+    of range: Range<Int64>, without written: Set<UInt32>, _ pageSize: Int
+  ) -> [Range<Int64>] {
+    var (pieces, offset): ([Range<Int64>], Int64) = ([], range.lowerBound)
+    while offset < range.upperBound {
+      let page = offset / Int64(pageSize)
+      let end = min(range.upperBound, (page + 1) * Int64(pageSize))
+      if !written.contains(UInt32(page + 1)) {
+        if pieces.last?.upperBound == offset {
+          pieces[pieces.count - 1] = pieces[pieces.count - 1].lowerBound..<end
+        } else {
+          pieces.append(offset..<end)
+        }
+      }
+      offset = end
+    }
+    return pieces
+  }
+
+  /// Bytes behind the committed frames that belong to the WAL's present use.
+  ///
+  /// When a WAL is restarted its first salt grows by one, and everything before it has been copied to
+  /// the main file. Frames of that time stay until others are written over them; a header of which
+  /// not every bit is right makes no frame one of these.
+  private static func unusedBytes(
+    of log: FileDescriptor, from committedBytes: Int64, size: Int64
+  ) throws -> Int64 {
+    let rest = max(0, size - committedBytes)
+    var head = [UInt8](repeating: 0, count: CommittedLog.headerSize)
+    guard rest > 0,
+      try head.withUnsafeMutableBytes({ try log.read(fromAbsoluteOffset: 0, into: $0) })
+        == head.count
+    else { return rest }
+    func number(_ bytes: [UInt8], _ offset: Int) -> UInt32 {
+      bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
+    }
+    let pageSize = number(head, 8)
+    guard (512...65_536).contains(pageSize) else { return rest }
+    let frameSize = Int64(CommittedLog.frameHeaderSize) + Int64(pageSize)
+    let (restarts, salts) = (number(head, 12), (number(head, 16), number(head, 20)))
+    var offset = max(committedBytes, Int64(CommittedLog.headerSize))
+    var unused: Int64 = 0
+    while offset < size {
+      let length = min(frameSize, size - offset)
+      var start = [UInt8](repeating: 0, count: CommittedLog.frameHeaderSize)
+      let read = try start.withUnsafeMutableBytes {
+        try log.read(fromAbsoluteOffset: offset, into: $0)
+      }
+      let age = salts.0 &- number(start, 8)
+      let isOld =
+        read == start.count && age >= 1 && age <= restarts && number(start, 12) != salts.1
+        && number(start, 0) > 0
+      if !isOld { unused += length }
+      offset += length
+    }
+    return unused
   }
 }

@@ -28,10 +28,14 @@ package final class DamagedFile {
   private let mapPages: PageReader
   private let descriptor: Int32
   private var listedFree: Set<UInt32> = []
+  /// Pages of which not every byte is known: how many come before the first one that is not.
+  private var partialPages: [UInt32: Int] = [:]
 
-  /// - Parameter path: Its length is rounded up to whole pages.
+  /// - Parameters:
+  ///   - path: Its length is rounded up to whole pages, whose further bytes are missing.
+  ///   - missing: Bytes of the file that nobody could read, whatever lies in their place.
   /// - Returns: nil when not a single page of a database is in it.
-  package init?(privateCopy path: String) {
+  package init?(privateCopy path: String, missing: [Range<Int64>] = []) {
     let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
     var status = stat()
@@ -66,7 +70,25 @@ package final class DamagedFile {
       guess.header.map { $0.largestRoot != 0 } ?? false
       || Self.looksLikePointerMap(mapPages, usable: usableBytes, pageCount: pageCount)
     listFreePages(from: guess.header?.firstFreePage ?? 0)
+    let end = count * Int64(guess.pageSize)
+    for range in missing + [size..<end] { note(missing: range.clamped(to: 0..<end)) }
   }
+
+  private func note(missing range: Range<Int64>) {
+    var offset = range.lowerBound
+    while offset < range.upperBound {
+      let place = Int(offset % Int64(pageSize))
+      let page = UInt32(offset / Int64(pageSize) + 1)
+      partialPages[page] = min(partialPages[page] ?? place, place)
+      offset += Int64(pageSize - place)
+    }
+  }
+
+  /// How many of a page's bytes are there, counted from its first one; all of them as a rule.
+  func knownBytes(of page: UInt32) -> Int { partialPages[page] ?? pageSize }
+
+  /// Whether the list of free pages names the page, whatever the pointer map says.
+  package func isListedFree(_ page: UInt32) -> Bool { listedFree.contains(page) }
 
   deinit { Glibc.close(descriptor) }
 

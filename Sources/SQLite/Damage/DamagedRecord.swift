@@ -10,11 +10,11 @@ package struct DamagedRecord {
     case doubtful
   }
 
-  let bytes: UnsafeRawBufferPointer
-  /// Bytes that the record had; more than there are where overflow pages are lost.
-  let size: Int
+  package let bytes: UnsafeRawBufferPointer
+  /// Bytes that the record had; more than there are where its end is lost.
+  package let size: Int
 
-  init(bytes: UnsafeRawBufferPointer, size: Int) { (self.bytes, self.size) = (bytes, size) }
+  package init(bytes: UnsafeRawBufferPointer, size: Int) { (self.bytes, self.size) = (bytes, size) }
 
   /// A record with all its bytes.
   package init(whole bytes: UnsafeRawBufferPointer) { self.init(bytes: bytes, size: bytes.count) }

@@ -1,30 +1,3 @@
-/// A range of keys of a table in which rows may be lost.
-package struct KeyGap: Sendable, Equatable {
-  /// Why: the page, for a message. 0 for a table without any page.
-  package var page: UInt32
-  /// Exclusive; nil from the lowest key on.
-  package var after: Int64?
-  /// Inclusive; nil up to the highest key.
-  package var upTo: Int64?
-
-  package init(page: UInt32, after: Int64? = nil, upTo: Int64? = nil) {
-    (self.page, self.after, self.upTo) = (page, after, upTo)
-  }
-
-  package func contains(_ key: Int64) -> Bool {
-    after.map { key > $0 } ?? true && upTo.map { key <= $0 } ?? true
-  }
-}
-
-/// A row or an index entry as it lies on a page, however damaged.
-package struct DamagedCell {
-  /// 0 for an index entry.
-  package var key: Int64
-  package var record: DamagedRecord
-  /// False where the key does not fit between its neighbours, so that it may be another row's.
-  package var hasSoundKey: Bool
-}
-
 /// A record that lies on several pages.
 private final class Chain {
   var bytes = RawBuffer(capacity: 64)
@@ -42,6 +15,8 @@ package struct DamagedTreeReader {
   let tree: Int32
   /// Where rows may be lost. Empty when every page proved whole.
   package private(set) var gaps: [KeyGap] = []
+  /// Whether a leaf's rows can be the tree's; one whose cannot is left to other trees.
+  package var isOwn: (UInt32) throws -> Bool = { _ in true }
   private let format: CellFormat
   private let extents: CellExtents
   private let chain = Chain()
@@ -55,17 +30,19 @@ package struct DamagedTreeReader {
   }
 
   /// Reads the tree below a root page.
-  package mutating func read(root: UInt32, _ body: Body) throws {
-    try visit(root, after: nil, upTo: nil, level: 0, body)
+  ///
+  /// - Parameter after: No key of the tree is as low as this.
+  package mutating func read(root: UInt32, after: Int64? = nil, _ body: Body) throws {
+    try visit(root, after: after, upTo: nil, level: 0, body)
   }
 
   /// Reads a leaf that no page leads to any more.
-  package mutating func read(orphan: UInt32, _ body: Body) throws {
+  package mutating func read(orphan: UInt32, after: Int64? = nil, _ body: Body) throws {
     guard file.isOpen(orphan), let page = try? file.pages.page(orphan),
       leafQuality(page, orphan) == 1
     else { return }
     file.claim(orphan, for: tree)
-    try readLeaf(page, orphan, after: nil, upTo: nil, body)
+    try readLeaf(page, orphan, after: after, upTo: nil, body)
   }
 
   /// Rows of one leaf below a page, of which nothing is claimed: for a look at what they are. The
@@ -87,9 +64,12 @@ package struct DamagedTreeReader {
             let entry = kind == .table
               ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
           else { continue }
-          let bytes = UnsafeRawBufferPointer(start: page + entry.start, count: entry.local)
+          let known = file.knownBytes(of: next) - entry.start
+          guard known > 0 else { continue }
+          let bytes = UnsafeRawBufferPointer(
+            start: page + entry.start, count: min(entry.local, known))
           let record = DamagedRecord(bytes: bytes, size: entry.count)
-          try body(DamagedCell(key: entry.key, record: record, hasSoundKey: true))
+          try body(DamagedCell(key: entry.key, record: record, keyState: .sound))
         }
         return
       }
@@ -106,13 +86,19 @@ package struct DamagedTreeReader {
   private mutating func visit(
     _ number: UInt32, after: Int64?, upTo: Int64?, level: Int, _ body: Body
   ) throws {
-    guard level < Self.mostLevels, file.isOpen(number), let page = try? file.pages.page(number)
+    guard level < Self.mostLevels, file.isOpen(number), file.knownBytes(of: number) > 0,
+      let page = try? file.pages.page(number)
     else {
       gaps.append(KeyGap(page: number, after: after, upTo: upTo))
       return
     }
+    let shape = shape(of: page, number)
+    if case .leaf = shape, try !isOwn(number) {
+      gaps.append(KeyGap(page: number, after: after, upTo: upTo))
+      return
+    }
     file.claim(number, for: tree)
-    switch shape(of: page, number) {
+    switch shape {
     case .leaf: try readLeaf(page, number, after: after, upTo: upTo, body)
     case .interior:
       try readInterior(page, number, after: after, upTo: upTo, level: level, body)
@@ -208,12 +194,14 @@ extension DamagedTreeReader {
   ) throws {
     let offsets = offsets(page, number, pointers: 12)
     let first = head(of: number) + 12
-    var isSound = offsets.count == count(page, number) && !offsets.isEmpty
+    let known = file.knownBytes(of: number)
+    var isSound =
+      offsets.count == count(page, number) && !offsets.isEmpty && known == file.pageSize
     var (children, entries): ([Child], [(offset: Int, entry: CellFormat.Entry)]) = ([], [])
     var last = after
     extents.begin()
     for offset in offsets {
-      guard offset >= first + 2 * offsets.count, offset + 5 <= format.usable else {
+      guard offset >= first + 2 * offsets.count, offset + 5 <= min(format.usable, known) else {
         isSound = false
         continue
       }
@@ -228,7 +216,8 @@ extension DamagedTreeReader {
         entries.append((offset, entry))
         continue
       }
-      guard let (key, size) = try? format.dividerKey(of: page, at: offset) else {
+      guard let (key, size) = try? format.dividerKey(of: page, at: offset), offset + size <= known
+      else {
         isSound = false
         continue
       }
@@ -245,8 +234,8 @@ extension DamagedTreeReader {
         != nil
     if !isSound { gaps.append(KeyGap(page: number, after: after, upTo: upTo)) }
     for (_, entry) in entries {
-      let record = record(of: entry, on: page)
-      try body(DamagedCell(key: 0, record: record, hasSoundKey: true))
+      let record = record(of: entry, on: page, number)
+      try body(DamagedCell(key: 0, record: record, keyState: .sound))
     }
     var low = after
     for child in children {
@@ -267,13 +256,15 @@ extension DamagedTreeReader {
   ) throws {
     let offsets = offsets(page, number, pointers: 8)
     let first = head(of: number) + 8
-    var isSound = offsets.count == count(page, number)
+    let known = file.knownBytes(of: number)
+    var isSound = offsets.count == count(page, number) && known == file.pageSize
     var entries: [CellFormat.Entry] = []
     extents.begin()
     for offset in offsets {
       guard offset >= first, offset < format.usable,
         let entry = kind == .table
-          ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
+          ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset),
+        entry.start < known
       else {
         isSound = false
         continue
@@ -290,8 +281,8 @@ extension DamagedTreeReader {
     guard kind == .table else {
       if !isTiled { gaps.append(KeyGap(page: number)) }
       for entry in entries {
-        let record = record(of: entry, on: page)
-        try body(DamagedCell(key: 0, record: record, hasSoundKey: true))
+        let record = record(of: entry, on: page, number)
+        try body(DamagedCell(key: 0, record: record, keyState: .sound))
       }
       return
     }
@@ -300,17 +291,24 @@ extension DamagedTreeReader {
       gaps.append(KeyGap(page: number, after: after, upTo: upTo))
     }
     for (place, entry) in entries.enumerated() {
-      let record = record(of: entry, on: page)
+      let record = record(of: entry, on: page, number)
       try body(
-        DamagedCell(key: keys.keys[place], record: record, hasSoundKey: keys.isSound[place]))
+        DamagedCell(key: keys.keys[place], record: record, keyState: keys.states[place]))
     }
   }
 
   /// The record of a cell, as much of it as there is. Valid until the next one.
   private mutating func record(
-    of entry: CellFormat.Entry, on page: UnsafeRawPointer
+    of entry: CellFormat.Entry, on page: UnsafeRawPointer, _ number: UInt32
   ) -> DamagedRecord {
     let start = page + entry.start
+    let known = file.knownBytes(of: number) - entry.start
+    // The rest of the cell is missing, and what it says of overflow pages with it.
+    if known < (entry.local < entry.count ? entry.local + 4 : entry.local) {
+      return DamagedRecord(
+        bytes: UnsafeRawBufferPointer(start: start, count: max(0, min(known, entry.local))),
+        size: entry.count)
+    }
     guard entry.local < entry.count else {
       return DamagedRecord(
         bytes: UnsafeRawBufferPointer(start: start, count: entry.count), size: entry.count)
@@ -323,7 +321,10 @@ extension DamagedTreeReader {
     {
       file.claim(next, for: tree)
       let part = min(entry.count - chain.bytes.count, format.usable - 4)
-      chain.bytes.append(UnsafeRawBufferPointer(start: bytes + 4, count: part))
+      let there = min(part, file.knownBytes(of: next) - 4)
+      guard there > 0 else { break }
+      chain.bytes.append(UnsafeRawBufferPointer(start: bytes + 4, count: there))
+      guard there == part else { break }
       next = be32(bytes, 0)
     }
     return DamagedRecord(

@@ -3,42 +3,36 @@
 struct KeySequence {
   /// As found; where only one key can have been there, that one.
   private(set) var keys: [Int64]
-  private(set) var isSound: [Bool]
+  private(set) var states: [KeyState]
   private(set) var isAscending = true
 
   init(_ found: [Int64], after: Int64?, upTo: Int64?) {
     keys = found
-    isSound = Array(repeating: true, count: found.count)
-    var last = after
-    for key in found {
-      if last.map({ key <= $0 }) ?? false || upTo.map({ key > $0 }) ?? false {
-        isAscending = false
-        break
-      }
-      last = key
+    states = Array(repeating: .sound, count: found.count)
+    func isInside(_ key: Int64) -> Bool {
+      after.map { key > $0 } ?? true && upTo.map { key <= $0 } ?? true
     }
+    let ascends = zip(found, found.dropFirst()).allSatisfy(<)
+    isAscending = ascends && found.allSatisfy(isInside)
     guard !isAscending else { return }
+    // A whole leaf in another one's place: its keys are right, and the bounds are not its own.
+    if ascends, found.count > 1, !found.contains(where: isInside) {
+      states = Array(repeating: .misplaced, count: found.count)
+      return
+    }
     let kept = Set(Self.longestRun(found, after: after, upTo: upTo))
-    for place in found.indices { isSound[place] = kept.contains(place) }
-    var place = 0
-    while place < found.count {
-      guard !isSound[place] else {
-        place += 1
-        continue
-      }
-      let end = found[place...].indices.first { isSound[$0] } ?? found.count
-      let low = place > 0 ? keys[place - 1] : after
-      let high = end < found.count ? keys[end] : upTo.flatMap { $0 == .max ? nil : $0 + 1 }
-      // As many places as there are keys: each is known.
-      if let low, let high, high > low,
-        high.subtractingReportingOverflow(low) == (Int64(end - place + 1), false)
-      {
-        for offset in place..<end {
-          keys[offset] = low + Int64(offset - place + 1)
-          isSound[offset] = true
-        }
-      }
-      place = end
+    for place in found.indices where !kept.contains(place) { states[place] = .doubtful }
+    for place in found.indices where !kept.contains(place) {
+      let (isFirst, isLast) = (place == 0, place == found.count - 1)
+      // At least one neighbour bears out that the leaf belongs here.
+      guard !(isFirst && isLast), isFirst || kept.contains(place - 1),
+        isLast || kept.contains(place + 1),
+        let low = isFirst ? after : found[place - 1],
+        let high = isLast ? upTo.flatMap({ $0 == .max ? nil : $0 + 1 }) : found[place + 1],
+        high.subtractingReportingOverflow(low) == (2, false)
+      else { continue }
+      keys[place] = low + 1
+      states[place] = .onlyPossible
     }
   }
 

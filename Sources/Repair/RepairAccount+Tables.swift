@@ -1,0 +1,103 @@
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+
+extension RepairAccount {
+  /// Carries tables that are not the model's, and names what is left of them.
+  mutating func carryForeignTables(into store: OutputStore) throws {
+    for entry in salvage.foreignTables {
+      guard let table = salvage.tables[NameKey(entry.name)] else { continue }
+      let indexes = salvage.schema.entries.filter {
+        $0.kind == .index && $0.table.isSameName(as: entry.name) && $0.sql != nil
+      }
+      guard let found = try store.carry(entry, indexes: indexes, columns: table.columns) else {
+        report.lost.append(
+          .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
+        continue
+      }
+      report.keptForeignRows += found.rows
+      if found.refused > 0 {
+        report.lost.append(
+          .init(
+            .table, count: found.refused, names: [entry.name],
+            "rows that the constraints of their table refuse"))
+      }
+      if !table.gaps.isEmpty {
+        report.lost.append(
+          .init(.table, isCertain: false, names: [entry.name], "rows on pages that cannot be read"))
+      }
+    }
+    for (name, rows) in salvage.unreadableTables {
+      report.lost.append(
+        .init(
+          .table, count: rows, names: [name],
+          "a table whose columns cannot be understood, with its rows"))
+    }
+    let left = salvage.schema.entries.filter { entry in
+      switch entry.kind {
+      // A virtual table has no rows of its own.
+      case .table: entry.root == 0 && entry.sql?.hasPrefix("CREATE VIRTUAL") == true
+      case .view: true
+      case .trigger: !entry.name.hasPrefix("Z_DA_")
+      case .index:
+        entry.sql != nil && SchemaObject.isApplicationTable(entry.table)
+          && !SchemaObject.isApplicationTable(entry.name)
+      }
+    }.map(\.name)
+    if !left.isEmpty {
+      report.lost.append(
+        .init(
+          .table, count: Int64(left.count), names: left,
+          "views, virtual tables, triggers and indexes, not carried")
+      )
+    }
+  }
+
+  /// Pairs that an index gave back, and those that may be lost.
+  mutating func addLostPairs(
+    _ join: JoinTable, _ name: String, in store: OutputStore
+  ) throws {
+    guard let table = salvage.tables[NameKey(name)] else { return }
+    let evidence = salvage.evidence[name]
+    if let evidence, !evidence.pairs.isEmpty {
+      // Those whose objects are lost were left out again.
+      let kept = try store.connection.prepare(
+        "SELECT 1 FROM \(quoted(join.name)) WHERE \(quoted(join.firstColumn)) = ?1 "
+          + "AND \(quoted(join.secondColumn)) = ?2")
+      var found: [Int64] = []
+      for pair in evidence.pairs {
+        try kept.bind(1, pair.first)
+        try kept.bind(2, pair.second)
+        if try kept.step() { found.append(pair.first) }
+        kept.reset()
+      }
+      if !found.isEmpty {
+        report.rebuilt.append(
+          .init(
+            .pair, entity: join.entity.rawValue, property: join.relationship,
+            count: Int64(found.count), keys: KeyRanges(found), "has pairs taken from an index"))
+      }
+    }
+    if let evidence, !evidence.possibleKeys.isEmpty {
+      report.lost.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship, isCertain: false,
+          "pairs are lost, if there were more: an index of \(name) has more than the table"))
+    }
+    if !table.repeatedKeys.isEmpty {
+      report.doubtful.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship,
+          count: table.repeatedKeys.count,
+          "had other pairs in the same place of its table, which are left out"))
+    }
+    guard !table.gaps.isEmpty || !table.lostKeys.isEmpty else { return }
+    guard evidence?.isComplete != true else { return }
+    report.lost.append(
+      .init(
+        .pair, entity: join.entity.rawValue, property: join.relationship, isCertain: false,
+        "pairs are lost, if there were more: "
+          + (table.gaps.allSatisfy { $0.page == 0 }
+            ? "the table \(name) is missing" : "pages of \(name) cannot be read")))
+  }
+}
