@@ -24,7 +24,7 @@ package enum CommandLineTool {
       let isChild = ["worker", "store-host"].contains(arguments.first)
       try ProcessLimits.prepare(workers: isChild ? nil : 1)
       // Until a command has handlers of its own, nothing is under way that could be harmed.
-      if !isChild { for number in [SIGTERM, SIGINT] { signal(number) { _ in _exit(75) } } }
+      if !isChild { for number in StopSignals.signals { signal(number) { _ in _exit(75) } } }
     } catch {
       exit(report(error, asJSON: arguments.contains("--json")).rawValue)
     }

@@ -33,18 +33,11 @@ extension Customizations {
   /// - Parameters:
   ///   - wanted: What was asked for; nil for nothing.
   ///   - mappings: How many mapping models were given.
-  func chain(_ wanted: Chain?, mappings: Int) throws -> Chain {
+  func chain(_ wanted: Chain?, mappings: Int) throws(ChainObstacle) -> Chain {
     let chain = wanted ?? (stages == nil ? .direct : .staged)
     guard chain == .staged else { return chain }
-    guard stages != nil else {
-      throw ValidationError(
-        "--chain staged requires an executable that registers stages. Run that executable.")
-    }
-    guard mappings == 0 else {
-      throw ValidationError(
-        "A stage has no mapping model. Leave mapping models out, or take the chain direct or "
-          + "progressive.")
-    }
+    guard stages != nil else { throw .noStages }
+    guard mappings == 0 else { throw .mappings }
     return .staged
   }
 
@@ -71,4 +64,33 @@ extension Customizations {
     }
     return Hexadecimal.text(of: digest.finish())
   }()
+}
+
+/// Why a store cannot come over several versions by stages. Each is said where it was asked for: by options,
+/// or by the keys of a pipeline's file.
+enum ChainObstacle: Error {
+  case noStages, mappings
+
+  var ofOptions: ValidationError {
+    switch self {
+    case .noStages:
+      ValidationError(
+        "--chain staged requires an executable that registers stages. Run that executable.")
+    case .mappings:
+      ValidationError(
+        "A stage has no mapping model. Leave mapping models out, or take the chain direct or "
+          + "progressive.")
+    }
+  }
+
+  var ofPipeline: String {
+    switch self {
+    case .noStages:
+      "`chain: staged` requires an executable that registers stages. Run that executable, or correct "
+        + "the key chain."
+    case .mappings:
+      "A stage has no mapping model. Leave the key mappings out, or write `chain: direct` or "
+        + "`chain: progressive`."
+    }
+  }
 }

@@ -1,4 +1,5 @@
 import GodwitFleet
+import GodwitLedger
 
 /// A plan of a pipeline for people.
 enum FleetPlanText {
@@ -50,19 +51,7 @@ enum FleetPlanText {
 
   private static func loss(_ loss: FleetPlan.LossTotal) -> String {
     let place = [loss.entity, loss.property].compactMap { $0 }.joined(separator: ".")
-    let what =
-      switch loss.kind {
-      case .entity: "objects"
-      case .attribute, .column: "values"
-      case .relationship, .reference, .sharedTarget: "references"
-      case .leftOut: "objects that no entity mapping selects"
-      case .order: "places in a list"
-      case .narrowing: "values that a narrower type changes"
-      case .table: "rows"
-      case .setAside: "objects set aside"
-      case .defaulted: "values replaced by the default"
-      case .history: "transactions of the history"
-      }
+    let what = LossWords.what(loss.kind.rawValue, count: loss.count)
     let name = place.isEmpty ? "" : "\(place): "
     return "  \(name)\(grouped(loss.count)) \(what) in \(stores(loss.stores))"
   }

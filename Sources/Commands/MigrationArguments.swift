@@ -118,7 +118,7 @@ struct MigrationArguments: ParsableArguments {
     if let workers, !(1...256).contains(workers) {
       throw ValidationError("--workers is a number from 1 to 256.")
     }
-    _ = try CommandLineTool.code.chain(chain, mappings: mapping.count)
+    _ = try chosenChain()
     if store.isEmpty || store.utf8.contains(0) {
       throw ValidationError("STORE is the path of a file.")
     }
@@ -150,17 +150,28 @@ struct MigrationArguments: ParsableArguments {
     let catalog = try ModelCatalog(models)
     var request = MigrationRequest(
       store: FilePath(store), models: catalog.versions,
-      destination: try to.map(catalog.destination(named:)) ?? catalog.current,
+      destination: try to.map { try catalog.destination(named: $0) } ?? catalog.current,
       infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
       mappings: try mapping.map(MappingFile.init(path:)),
       renumbersKeys: renumber)
-    request.chain = try CommandLineTool.code.chain(chain, mappings: mapping.count)
+    request.chain = try chosenChain()
     request.losses = losses ?? .warn
     request.invalid = invalid
     request.isStoreOffline = storeIsOffline
     request.bundles = catalog.bundles
     CommandLineTool.code.bring(to: &request)
     return request
+  }
+}
+
+extension MigrationArguments {
+  /// - Throws: `ValidationError`.
+  fileprivate func chosenChain() throws -> Chain {
+    do throws(ChainObstacle) {
+      return try CommandLineTool.code.chain(chain, mappings: mapping.count)
+    } catch {
+      throw error.ofOptions
+    }
   }
 }

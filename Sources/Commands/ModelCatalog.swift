@@ -31,8 +31,11 @@ struct ModelCatalog {
 
   /// The version of that name among those given, else the MODEL of that path.
   ///
+  /// - Parameter advice: What to correct where there is neither.
   /// - Throws: `CommandError` when there is neither; ``ModelError``.
-  func destination(named name: String) throws -> ModelVersion {
+  func destination(
+    named name: String, advice: String = "Check --to and --models."
+  ) throws -> ModelVersion {
     // Given later wins, as with everything given twice.
     if let version = versions.last(where: { $0.name == name }) { return version }
     let path = name.split(separator: ":").first.map(String.init) ?? name
@@ -42,7 +45,7 @@ struct ModelCatalog {
         .badInput, "model",
         "There is no version \(name)"
           + (known.isEmpty ? "" : " in the models given, which have \(known)")
-          + ", nor a model at that path. Check --to and --models.")
+          + ", nor a model at that path. \(advice)")
     }
     return try Self.version(at: name)
   }

@@ -55,8 +55,10 @@ final class PipelineReport: Sendable {
         $0.summary.resumed = found.resumed
       }
       if asJSON { Output.result(json: found) }
-      Self.messages(found).forEach(say)
+      Self.warnings(found).forEach(warn)
+      Self.notes(found).forEach(say)
     case .note(let text): say(text)
+    case .warning(let text): warn(text)
     case .store(let store, var event):
       event.store = store.path.string
       if asJSON { Output.result(jsonLine: event.jsonLine()) }
@@ -108,27 +110,49 @@ final class PipelineReport: Sendable {
     var reason: String
   }
 
-  static func messages(_ found: PipelineStart) -> [String] {
-    var messages: [String] = []
+  /// What is said even to somebody who wants to hear of nothing that ends well: something was meant and is
+  /// left out.
+  static func warnings(_ found: PipelineStart) -> [String] {
+    /// The first, how many more there are, and a verb for all of them.
+    func several(_ names: [String], _ more: String) -> (text: String, verb: String) {
+      guard names.count > 1 else { return (names[0], "is") }
+      return ("\(names[0]) and \(grouped(Int64(names.count - 1))) more\(more)", "are")
+    }
+    var warnings: [String] = []
+    if let unknown = found.unknown, !unknown.isEmpty {
+      let (text, verb) = several(unknown, " paths")
+      warnings.append("\(text) of the list \(verb) not among the pipeline's stores, and left out.")
+    }
+    if let unmatched = found.unmatched, !unmatched.isEmpty {
+      let (text, _) = several(unmatched, " patterns")
+      let note = PathPattern.literalNote(unmatched).map { " \($0)" } ?? ""
+      warnings.append(
+        "--only \(text) \(unmatched.count > 1 ? "mean" : "means") none of the pipeline's stores.\(note)"
+      )
+    }
+    if let leftOut = found.leftOut, !leftOut.isEmpty {
+      let (text, verb) = several(leftOut, " files")
+      warnings.append(
+        "\(text) that stores.include names \(verb) left out: files of SQLite's or Godwit's beside a "
+          + "store have such names. Rename \(leftOut.count > 1 ? "them" : "it"), or correct the pattern."
+      )
+    }
+    return warnings
+  }
+
+  static func notes(_ found: PipelineStart) -> [String] {
+    var notes: [String] = []
     if found.links > 0 {
-      messages.append(
+      notes.append(
         "\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
     }
-    if let unknown = found.unknown, let first = unknown.first {
-      let more = unknown.count > 1 ? " and \(grouped(Int64(unknown.count - 1))) more paths" : ""
-      messages.append(
-        "\(first)\(more) of the list \(unknown.count > 1 ? "are" : "is") not among the pipeline's "
-          + "stores, and left out.")
+    if found.stores == 0, let all = found.all, all > 0 {
+      notes.append(
+        "--only and --files-from mean none of the pipeline's \(grouped(Int64(all))) "
+          + (all == 1 ? "store." : "stores.") + " Nothing is done.")
     }
-    if found.stores == 0 {
-      messages.append(
-        found.all.map {
-          "warning: --only and --files-from mean none of the pipeline's \(grouped(Int64($0))) "
-            + ($0 == 1 ? "store." : "stores.") + " Nothing is done."
-        } ?? "warning: no store was found. Check the keys stores.roots and stores.include.")
-    }
-    if found.resumed == true { messages.append("Resuming an interrupted run.") }
-    return messages
+    if found.resumed == true { notes.append("Resuming an interrupted run.") }
+    return notes
   }
 
   /// Draws now and then until the task is cancelled.
@@ -244,6 +268,11 @@ final class PipelineReport: Sendable {
     let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
     return "\(summary.pipeline): \(stores): \(text[0])\(earlier)"
       + text.dropFirst().map { ", " + $0 }.joined()
+  }
+
+  private func warn(_ text: String) {
+    clear()
+    Output.say("\(name): warning: \(text)")
   }
 
   private func say(_ text: String) {

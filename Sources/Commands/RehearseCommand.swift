@@ -118,7 +118,10 @@ struct RehearseCommand: AsyncParsableCommand {
         ended.withLock { $0 += store == nil ? 0 : 1 }
         if json { Output.result(jsonLine: result.jsonLine()) }
       case .note(let text): Output.say(text)
-      case .found(let found): for line in PipelineReport.messages(found) { Output.say(line) }
+      case .warning(let text): Output.say("warning: \(text)")
+      case .found(let found):
+        for line in PipelineReport.warnings(found) { Output.say("warning: \(line)") }
+        for line in PipelineReport.notes(found) { Output.say(line) }
       default: break
       }
     }

@@ -232,7 +232,9 @@ struct PipelineJob {
     if let name = pipeline.destination {
       destination =
         try catalog.versions.last { $0.name == name }
-        ?? catalog.destination(named: pipeline.resolve(name))
+        ?? catalog.destination(
+          named: pipeline.resolve(name),
+          advice: "Correct the key destination or models in \(pipeline.file).")
     } else {
       destination = catalog.current
     }
@@ -249,8 +251,12 @@ struct PipelineJob {
       mappings: try pipeline.mappings.map(MappingFile.init(path:)))
     request.sharesMappings = true
     request.bundles = catalog.bundles
-    request.chain = try CommandLineTool.code.chain(
-      pipeline.chain, mappings: pipeline.mappings.count)
+    do throws(ChainObstacle) {
+      request.chain = try CommandLineTool.code.chain(
+        pipeline.chain, mappings: pipeline.mappings.count)
+    } catch {
+      throw CommandError(.configuration, "pipeline", "\(pipeline.file): \(error.ofPipeline)")
+    }
     request.losses = losses ?? pipeline.losses ?? .warn
     request.guardsUnknownVersions = (losses ?? pipeline.losses) == nil
     request.invalid = pipeline.invalid
@@ -290,7 +296,7 @@ extension ExitStatus {
       } else if summary.pending > 0 {
         .resumable
       } else {
-        summary.notDone > 0 ? .someFailed : .success
+        summary.notDone > 0 || summary.unknown != nil ? .someFailed : .success
       }
   }
 }

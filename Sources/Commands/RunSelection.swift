@@ -15,8 +15,8 @@ struct RunSelection: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Takes up only the stores listed in the file, one path a line; - is standard input. A path "
-        + "outside of the roots is refused.",
+      "Takes up only the stores listed in the file, one path a line; a pipe may be given, and - is "
+        + "standard input. A path outside of the roots is refused.",
       valueName: "file"), completion: .file())
   var filesFrom: String?
 
@@ -26,6 +26,11 @@ struct RunSelection: ParsableArguments {
   func validate() throws {
     if isPartedByZero, filesFrom == nil { throw ValidationError("--null needs --files-from.") }
     if filesFrom?.isEmpty == true { throw ValidationError("--files-from is a path, or -.") }
+    do {
+      _ = try StoreSelection(patterns: only, paths: nil)
+    } catch {
+      throw ValidationError("--only: \(error)")
+    }
   }
 
   /// Whether the stores are those of a list, which another start may not find.
@@ -42,12 +47,26 @@ struct RunSelection: ParsableArguments {
     return try StoreSelection(patterns: only, paths: paths)
   }
 
+  private static func isPipe(_ file: String) -> Bool {
+    var status = stat()
+    return stat(file, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+  }
+
+  /// Everything until the other end is closed.
+  private static func bytes(of input: FileDescriptor) throws -> [UInt8] {
+    let handle = FileHandle(fileDescriptor: input.rawValue, closeOnDealloc: false)
+    return try [UInt8](handle.readToEnd() ?? Data())
+  }
+
   private static func bytes(of file: String) throws -> [UInt8] {
     do {
-      guard file == "-" else {
-        return try RegularFile.bytes(of: FilePath(file), limit: byteLimit, links: .followed)
+      if file == "-" { return try bytes(of: .standardInput) }
+      if isPipe(file) {
+        // As the shell's `<(find …)`: whoever writes to it may take its time.
+        let pipe = try FileDescriptor.open(FilePath(file), .readOnly, options: .closeOnExec)
+        return try pipe.closeAfter { try bytes(of: pipe) }
       }
-      return try [UInt8](FileHandle.standardInput.readToEnd() ?? Data())
+      return try RegularFile.bytes(of: FilePath(file), limit: byteLimit, links: .followed)
     } catch let error as DurabilityError where error.isOfMachine {
       throw error
     } catch {

@@ -55,7 +55,7 @@ struct RunView {
       rows += result.rows ?? 0
     case .later(let store, _): inFlight[store.path.string] = nil
     case .progress(let progress): self.progress = progress
-    case .wave, .note, .submitted: break
+    case .wave, .note, .warning, .submitted: break
     }
   }
 

@@ -10,7 +10,8 @@ struct StatusCommand: ParsableCommand {
     discussion: """
       Every store of the pipeline counts, as the last run that took it up left it: a run over some of the \
       stores changes nothing of the others. Times are UTC. Exits with 3 where stores are not migrated, \
-      or where the last run was interrupted or ended with another exit code than 0, and with 0 otherwise.
+      where no run is known, or where the last run was interrupted or ended with another exit code than 0, \
+      and with 0 otherwise.
       """)
 
   @OptionGroup var arguments: PipelineArguments
@@ -27,7 +28,9 @@ struct StatusCommand: ParsableCommand {
   }
 
   static func lines(_ status: PipelineStatus) -> [String] {
-    guard let run = status.run else { return ["\(status.pipeline): never run"] }
+    guard let run = status.run else {
+      return ["\(status.pipeline): never run"] + (status.message.map { ["  \($0)"] } ?? [])
+    }
     var line = "\(status.pipeline): "
     switch status.state {
     case .never: line += "never run"

@@ -21,7 +21,7 @@ struct StoreHostCommand: AsyncParsableCommand {
   @Option var pace: String?
 
   func run() async throws {
-    signal(SIGINT, SIG_IGN)
+    CoordinatorWatch.ignoreTerminal()
     let answers = try WorkerCommand.takeStandardOutput()
     let job = try PipelineJob(path: pipeline, losses: losses)
     var request = job.request

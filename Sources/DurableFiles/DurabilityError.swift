@@ -51,7 +51,11 @@ extension DurabilityError: CustomStringConvertible {
     case .alreadyExists(let path):
       "\(path) already exists and is not replaced. Move it away and run again."
     case .notRegular(let path, let kind):
-      "\(path) is \(kind), not a regular file. Remove it, or give the path of a regular file."
+      "\(path) is \(kind), not a regular file. "
+        // Whatever it is, it is not for a run to have it removed: a device may be the system's.
+        + (kind == .folder
+          ? "Move it away, or give the path of a regular file."
+          : "Give the path of a regular file.")
     case .symbolicLink(let path):
       "\(path) is a symbolic link, which is not followed. Give the path that it leads to, or put "
         + "the file or folder itself there."
@@ -76,6 +80,8 @@ extension DurabilityError: CustomStringConvertible {
       return "Let this user write there and run again."
     case .noSuchFileOrDirectory, .notDirectory:
       return "Check the path and run again."
+    case .fileNameTooLong:
+      return "Shorten the name, or those of the folders on the way, and run again."
     case .ioError:
       return "Check the volume, or use another one, before the next run."
     default:

@@ -130,6 +130,7 @@ struct ChainRun {
     case .ended(let ended):
       return .ended(committed ?? ended)
     case .through(let route):
+      try NameLimits.checkReplacement(by: request)
       guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
         return .ended(try await through(route, own))
       }

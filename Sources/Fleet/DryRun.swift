@@ -66,6 +66,7 @@ package struct DryRun: Sendable {
     case .direct: break
     case .ended(let ended): return ended
     case .through(let route):
+      try NameLimits.checkReplacement(by: request)
       end = route
       result.path = route.lines
       result.notes = route.notes
@@ -98,6 +99,7 @@ package struct DryRun: Sendable {
     case .refused(let code, let reasons): result.refuse(.refused, code, reasons)
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
+      try NameLimits.checkReplacement(by: request)
       result.verdict = .migrated
       let needed = DiskSpace.needed(
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,

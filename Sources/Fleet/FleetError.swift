@@ -1,4 +1,5 @@
 import GodwitWorker
+import SystemPackage
 
 /// Why the coordinator could not bring a store to its end.
 ///
@@ -11,6 +12,9 @@ package enum FleetError: Error, Sendable, Equatable {
   /// Workers end without doing anything.
   case workersDie(executable: String, how: String)
   case noStore(path: String)
+  /// The file system has no place for the names of the files beside the store or the output.
+  case nameTooLong(path: String, limitBytes: Int, isReplaced: Bool)
+  case pathTooLong(path: String, limitBytes: Int)
   case outputExists(path: String)
   case noFolder(path: String)
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
@@ -50,8 +54,18 @@ extension FleetError: CustomStringConvertible {
         + "`godwit doctor` and run again; finished shards are kept."
     case .noStore(let path):
       "\(path) does not exist. Give the path of a store's main SQLite file."
+    case .nameTooLong(let path, let limit, let isReplaced):
+      "The name of \(path) has \(FilePath(path).lastComponent?.string.utf8.count ?? 0) bytes, and "
+        + (isReplaced
+          ? "a store that is replaced may have \(limit): what is kept beside it has longer names. Rename "
+            + "it, or write the destination beside it (--output; in a pipeline the key commit)."
+          : "a store may have \(limit): SQLite's files beside it have longer names. Rename it.")
+    case .pathTooLong(let path, let limit):
+      "The path \(path) has \(path.utf8.count) bytes, and SQLite opens stores whose path has at most "
+        + "\(limit). Shorten the names of its folders."
     case .outputExists(let path):
-      "\(path) already exists and is not overwritten. Remove it or give another --output."
+      "\(path) already exists and is not overwritten. Move it away, or give another --output (in a "
+        + "pipeline: another suffix in the key commit)."
     case .noFolder(let path):
       "\(path) is not a folder. Make it, or give another path."
     case .notEnoughSpace(let folder, let needed, let free):
@@ -62,7 +76,7 @@ extension FleetError: CustomStringConvertible {
         + "Give another path with --uri-table."
     case .noStages:
       "This executable registers no stages. Run the executable that registers them, or "
-        + "use --chain direct."
+        + "use --chain direct (in a pipeline: chain: direct)."
     case .coordinationLost(let store, let how, _):
       "The process that planned and assembled \(store) \(how). The store is whole, old or new. "
         + (how.hasPrefix(WorkerProcess.silence)

@@ -94,7 +94,7 @@ package enum RetryPolicy {
     }
 
     /// Reasons that lie in the store.
-    private static let storesOwn: Set = ["damaged", "store", "unusual-file"]
+    private static let storesOwn: Set = ["damaged", "store", "unusual-file", "long-name"]
   }
 
   static func judgement(of error: any Error) -> Judgement {
@@ -123,6 +123,7 @@ package enum RetryPolicy {
     case let error as FleetError: return judgement(of: error)
     case let error as ClusterError: return judgement(of: error)
     case is StageHandedOut: return Judgement(.resumable, "handed-out", "\(error)")
+    case SelectionError.badPattern: return Judgement(.usage, "usage", "\(error)")
     case let error as SelectionError: return Judgement(.badInput, "selection", "\(error)")
     case let error as PlanDrift: return Judgement(.badInput, "drift", "\(error)")
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
@@ -302,6 +303,7 @@ package enum RetryPolicy {
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")
     case .noStages: return Judgement(.usage, "usage", "\(error)")
     case .noStore: return Judgement(.badInput, "store", "\(error)")
+    case .nameTooLong, .pathTooLong: return Judgement(.badInput, "long-name", "\(error)")
     case .outputExists, .noFolder, .uriTable:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")

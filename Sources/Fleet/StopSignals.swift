@@ -2,13 +2,25 @@ import Glibc
 import GodwitDurableFiles
 import Synchronization
 
-/// SIGTERM and SIGINT of the coordinator: the first asks for a stop, the second ends at once.
+/// SIGTERM, SIGINT and SIGHUP of the coordinator: the first asks for a stop, the second ends at once.
+///
+/// SIGHUP is a closed terminal. Where it is ignored, as after `nohup`, it stays so.
 ///
 /// Both are safe at any moment. The first lets the run clean up after itself; a run that has not
 /// come to its end after ``graceSeconds`` is ended, as a service manager would do somewhat later.
 package enum StopSignals {
   /// 8 s, so that the promise of 10 s is kept with some to spare.
   package static let graceSeconds = 8.0
+
+  /// Those that stop this process.
+  package static var signals: [Int32] {
+    var known = sigaction()
+    let isIgnored =
+      sigaction(SIGHUP, nil, &known) == 0
+      && unsafeBitCast(known.__sigaction_handler.sa_handler, to: Int.self)
+        == unsafeBitCast(SIG_IGN, to: Int.self)
+    return [SIGTERM, SIGINT] + (isIgnored ? [] : [SIGHUP])
+  }
 
   private static let pipeEnd = Atomic<Int32>(-1)
 
@@ -47,8 +59,7 @@ package enum StopSignals {
       _ = write(StopSignals.pipeEnd.load(ordering: .relaxed), &byte, 1)
     }
     action.sa_flags = SA_RESTART
-    sigaction(SIGTERM, &action, nil)
-    sigaction(SIGINT, &action, nil)
+    for number in signals { sigaction(number, &action, nil) }
   }
 }
 
@@ -58,12 +69,17 @@ package enum StopSignals {
 /// one. The pipe says it reliably: when its other end is closed, nobody waits for the answer, and
 /// a shard in hand may be dropped at any moment.
 package enum CoordinatorWatch {
-  /// Ends the process when standard input is closed at the other end. SIGINT of a terminal is the
-  /// coordinator's to answer.
+  /// What a terminal sends to every process that was started from it.
+  package static func ignoreTerminal() {
+    for number in [SIGINT, SIGHUP] { signal(number, SIG_IGN) }
+  }
+
+  /// Ends the process when standard input is closed at the other end. SIGINT and SIGHUP of a terminal are
+  /// the coordinator's to answer.
   ///
   /// - Throws: `Errno` where the system allows no further thread.
   package static func install() throws {
-    signal(SIGINT, SIG_IGN)
+    ignoreTerminal()
     signal(SIGPIPE, SIG_IGN)
     try OwnThread.start {
       while true {

@@ -188,6 +188,7 @@ struct StoreAttempt {
       // Another command wants more than the run whose commit was finished. Until here its journal
       // stays: what a crash leaves unrecorded is found again by it.
       if recovered { try folder.discardPlan() }
+      try NameLimits.checkReplacement(by: request)
       try await migrate(plan, folder)
     }
   }

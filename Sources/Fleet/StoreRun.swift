@@ -137,6 +137,7 @@ package struct StoreRun: Sendable {
     guard try FileKind(at: request.store) != .none else {
       throw FleetError.noStore(path: request.store.string)
     }
+    try NameLimits.check(request)
     try StoreFiles(request.store).checkKinds()
     if let output = request.output {
       let folder = output.removingLastComponent()

@@ -2,12 +2,16 @@
 ///
 /// Together its tables are the list of the reasons that Godwit gives.
 package enum FailureAdvice {
-  /// - Parameter reason: The word that a result's `reasons` give.
-  package static func text(for reason: String) -> String {
-    known(reason)
+  /// - Parameters:
+  ///   - verdict: Of the stores. One that is quarantined stays so, whatever is done about its reason.
+  ///   - reason: The word that a result's `reasons` give.
+  package static func text(verdict: String, reason: String) -> String {
+    known(verdict == quarantined ? verdict : reason)
       ?? "Read the message, fix the cause, and run again. `godwit migrate` with one of the stores "
       + "says more."
   }
+
+  private static let quarantined = "quarantined"
 
   /// Nil for a reason that only its message explains.
   static func known(_ reason: String) -> String? {
@@ -81,6 +85,9 @@ package enum FailureAdvice {
     "store": "Check that the files are Core Data stores, or exclude them.",
     "link": "Put the file or folder itself there, or exclude the store.",
     "unusual-file": "Put a regular file there, or exclude the store.",
+    "gone": "Run again. A store that was deleted or moved away for good is not found then.",
+    "long-name": "Rename the store as the message says, or exclude it.",
+    "no-stores": "Correct stores.roots, stores.include or stores.exclude.",
     "unreadable-folder": "Let this user read the folder, rename what is not UTF-8, or exclude it.",
     "empty-root": "Mount the volume, or correct stores.roots and stores.include.",
     "output": "Let this user write there, or move away the file that is in the way.",

@@ -198,7 +198,7 @@ extension Ledger {
     ) { try body($0.value(0).text ?? "") }
   }
 
-  /// How many stores of a pipeline are known below a folder.
+  /// How many stores of a pipeline are known below a folder. Folders that count as one are none.
   package func knownStores(of pipeline: String, below folder: String) throws -> Int {
     guard try hasFleet else { return 0 }
     var count = 0
@@ -208,6 +208,7 @@ extension Ledger {
       SELECT count(*)
       FROM fleet JOIN stores ON stores.id = fleet.store
       WHERE pipeline = ?1 AND stores.path > ?2 || '/' AND stores.path < ?2 || '0'
+        AND (fleet.reason IS NULL OR fleet.reason NOT IN ('unreadable-folder', 'empty-root', 'no-stores'))
       """, [.text(pipeline), .text(folder)]
     ) { count = Int($0.int64(0)) }
     return count

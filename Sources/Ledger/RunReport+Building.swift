@@ -170,8 +170,7 @@ extension RunReport {
         groups[key] = Failure(
           verdict: key.verdict, reason: key.reason, code: key.code, count: 0,
           message: first?.message ?? "",
-          advice: FailureAdvice.text(
-            for: key.verdict == "quarantined" ? key.verdict : key.reason))
+          advice: FailureAdvice.text(verdict: key.verdict, reason: key.reason))
       }
       groups[key]?.count += 1
       if groups[key]?.examples.count ?? 3 < 3 { groups[key]?.examples.append(store.path) }
@@ -189,7 +188,8 @@ extension RunReport {
     return [
       Failure(
         verdict: "pending", reason: "stopped", count: counts.pending - known,
-        message: LedgerStanding.notBegunMessage, advice: FailureAdvice.text(for: "stopped"))
+        message: LedgerStanding.notBegunMessage,
+        advice: FailureAdvice.text(verdict: "pending", reason: "stopped"))
     ]
   }
 
@@ -211,15 +211,23 @@ extension RunReport {
       var property: String?
     }
     var groups: [Key: Loss] = [:]
-    for loss in stores.lazy.flatMap(\.losses) {
-      let key = Key(kind: loss.kind, entity: loss.entity, property: loss.property)
-      if groups[key] == nil {
-        groups[key] = Loss(
-          kind: loss.kind, entity: loss.entity, property: loss.property, count: 0, stores: 0,
-          message: loss.message)
+    for store in stores {
+      // One store may lose the same in several ways.
+      var counted: Set<Key> = []
+      for loss in store.losses {
+        let key = Key(kind: loss.kind, entity: loss.entity, property: loss.property)
+        guard var group = groups[key] else {
+          groups[key] = loss
+          groups[key]?.stores = 1
+          counted.insert(key)
+          continue
+        }
+        group.count += loss.count
+        if counted.insert(key).inserted { group.stores += 1 }
+        // A loss's own message has its own count.
+        group.message = LossWords.message(of: group)
+        groups[key] = group
       }
-      groups[key]?.count += loss.count
-      groups[key]?.stores += 1
     }
     return groups.values.sorted {
       ($0.entity ?? "", $0.property ?? "", $0.kind) < ($1.entity ?? "", $1.property ?? "", $1.kind)

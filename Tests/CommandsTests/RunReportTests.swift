@@ -83,7 +83,8 @@ import Testing
       PipelineReport.lines(groups.all) == [
         "5 stores failed: timeout", "  /r/1", "  /r/2", "  /r/3", "  and 2 more",
         "  → Raise `limits.store-timeout`, or look for a volume that is slow.",
-        "1 store refused: unknown", "  /r/x", "  → \(FailureAdvice.text(for: "unknown"))",
+        "1 store refused: unknown", "  /r/x",
+        "  → \(FailureAdvice.text(verdict: "failed", reason: "unknown"))",
       ])
   }
 

@@ -362,6 +362,45 @@ import Testing
     let findings = try StoreSearch(try pipeline(scratch), state: nil).run()
     #expect(findings.stores.map(\.path.lastComponent?.string) == ["s.sqlite"])
     #expect(findings.unreadable.map(\.reason) == ["its name is not UTF-8"])
+    let text = "$'\(scratch.path.string)/a/" + latin.replacing("\u{FC}", with: #"\xfc"#) + "'"
+    #expect(findings.unreadable.map(\.path.unambiguousText) == [text])
+    #expect(findings.unreadable.first?.message.hasPrefix(text) == true)
+  }
+
+  @Test func `keep paths that are not UTF-8 apart from each other and from all that are`() {
+    func text(_ bytes: [UInt8]) -> String {
+      (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+        FilePath(platformString: $0.baseAddress!).unambiguousText
+      }
+    }
+    let names: [[UInt8]] = [
+      [0xFF], [0xFE], [0xFF, 0x0A], Array("\\xff".utf8), Array("\\".utf8) + [0xFF],
+      Array("'".utf8) + [0xFF], [0xE2, 0x82], [0xC3, 0xBC],
+    ]
+    let texts = names.map { text(Array("/r/".utf8) + $0) }
+    #expect(
+      texts == [
+        #"$'/r/\xff'"#, #"$'/r/\xfe'"#, "$'/r/\\xff\n'", #"/r/\xff"#, #"$'/r/\\\xff'"#,
+        #"$'/r/\'\xff'"#, #"$'/r/\xe2\x82'"#, "/r/\u{FC}",
+      ])
+    #expect(Set(texts).count == names.count)
+  }
+
+  @Test func `names files that a pattern says and that have names like those of SQLite's files`()
+    throws
+  {
+    let scratch = try Scratch()
+    try fill(
+      scratch, ["a/my-journal", "a/s.sqlite-wal", "a/s.sqlite", "b/x.godwit-backup-1.sqlite"])
+    func leftOut(_ include: String, _ exclude: String = "nothing") throws -> [String] {
+      try StoreSearch(try pipeline(scratch, include: include, exclude: exclude), state: nil).run()
+        .leftOut.compactMap { $0.lastComponent?.string }
+    }
+    #expect(try leftOut("*/my-journal") == ["my-journal"])
+    #expect(try leftOut("b/x.godwit-backup-1.sqlite") == ["x.godwit-backup-1.sqlite"])
+    #expect(try leftOut("**").isEmpty, "no pattern says their names")
+    #expect(try leftOut("**/*-journal").isEmpty)
+    #expect(try leftOut("a/my-journal", "a/*").isEmpty, "excluded")
   }
 
   private func removeDeep(_ path: FilePath) {

@@ -127,6 +127,19 @@ import Testing
     #expect(try selection.chosen(from: stores, roots: ["/r"]).unknown == ["/r/gone.sqlite"])
   }
 
+  @Test func `names the patterns that mean nothing`() throws {
+    let selection = try StoreSelection(
+      patterns: ["a/*", "/r/b/y*", "c/*"], paths: ["/r/b/x.sqlite"])
+    #expect(try selection.chosen(from: stores, roots: ["/r"]).unmatched == ["/r/b/y*", "c/*"])
+  }
+
+  @Test func `is below every root that leads to a store`() throws {
+    // Found from the outer root; the pattern is of the inner one.
+    #expect(
+      try StoreSelection(patterns: ["x.*"], paths: nil).chosen(from: stores, roots: ["/r", "/r/b"])
+        .stores.map(\.path.string) == ["/r/b/x.sqlite"])
+  }
+
   @Test func `never leaves the roots`() throws {
     #expect(throws: SelectionError.outside(paths: ["/etc/passwd", "/r2/a"])) {
       try chosen([], ["/r/a/x.sqlite", "/etc/passwd", "/r/../r2/a"])

@@ -33,7 +33,7 @@ import Testing
     #expect(report.failures.count == 1)
     #expect((failure.reason, failure.code, failure.count) == ("damaged", 134_150, 2))
     #expect(failure.examples.count == 2)
-    #expect(failure.advice == FailureAdvice.text(for: "damaged"))
+    #expect(failure.advice == FailureAdvice.text(verdict: "failed", reason: "damaged"))
   }
 
   @Test func `names the stores that a run did not come to`() throws {
@@ -49,6 +49,25 @@ import Testing
     #expect(pending.map(\.count) == [6])
     #expect(pending.first?.reason == "stopped")
     #expect(try ledger.failures(of: LedgerSample.run.name).map(\.count) == [2, 6])
+  }
+
+  @Test func `says of a loss of several stores how much it is in all of them`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try LedgerSample.write(to: ledger)
+    var other = LedgerSample.migrated
+    other.store = "/srv/recipes/bea/Recipes.sqlite"
+    other.losses[0].count = 4
+    other.losses[0].message = "Recipe.isFavorite has no successor: 4 values are dropped."
+    // The same in another way, as of a second table: still one store.
+    other.losses.append(other.losses[0])
+    other.losses[1].count = 1
+    try ledger.writing { try ledger.add(other) }
+    let loss = try #require(try ledger.report().losses.first)
+    #expect((loss.count, loss.stores) == (8, 2))
+    #expect(loss.message == "Recipe.isFavorite: 8 values in 2 stores.")
+    let one = try report().1.losses.first?.message
+    #expect(one == "Recipe.isFavorite has no successor: 3 values are dropped.", "its own")
   }
 
   @Test func `survives JSON`() throws {
@@ -77,9 +96,11 @@ import Testing
 
   @Test func `says what to do about every reason, known or not`() {
     for reason in ["in-use", "damaged", "lost-entity", "of-a-later-version"] {
-      #expect(FailureAdvice.text(for: reason).hasSuffix("."))
+      #expect(FailureAdvice.text(verdict: "failed", reason: reason).hasSuffix("."))
     }
-    #expect(FailureAdvice.text(for: "lost-entity") == FailureAdvice.text(for: "losses"))
+    #expect(
+      FailureAdvice.text(verdict: "failed", reason: "lost-entity")
+        == FailureAdvice.text(verdict: "failed", reason: "losses"))
   }
 }
 

@@ -147,9 +147,16 @@ import Testing
 
 @Suite struct `The status of a pipeline` {
   @Test func `that was never run says so`() throws {
-    let status = try PipelineFolder.orders().godwit(["status"])
-    #expect(status.status == 0)
+    let folder = try PipelineFolder.orders()
+    let status = try folder.godwit(["status"])
+    #expect(status.status == 3, "its stores are not migrated")
     #expect(status.summary["state"] as? String == "never")
+    // A folder that somebody mistyped is not a pipeline without stores.
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try folder.godwit(["status"]).status == 0)
+    let wrong = try Godwit.run(["status", folder.url.path, "--state", folder.path("stat")])
+    #expect(wrong.status == 3)
+    #expect(wrong.output.contains("There is no state folder at \(folder.path("stat"))"))
   }
 
   @Test func `groups what is not migrated by reason, with three examples`() throws {

@@ -125,6 +125,27 @@ import Testing
 
   // MARK: Losses
 
+  @Test func `quarantines a store no longer once it may be lost`() throws {
+    let settings = "quarantine: { after: 1 }\nlosses: "
+    let folder = try folder(
+      from: Self.model(), to: Self.model(isOrdered: false), settings: settings + "refuse")
+    #expect(try Godwit.run(folder).counts == "1 found, 1 refused")
+    let run = try Godwit.run(folder)
+    #expect(run.counts == "1 found, 1 quarantined")
+    let reasons = run.summary["reasons"] as? [[String: Any]]
+    #expect((reasons?.first?["advice"] as? String)?.contains("quarantine release") == true)
+    let plan = try folder.godwit(["plan"], ["--samples", "0"])
+    #expect("\(plan.lines)".contains("quarantine release"))
+    // What the store was refused for is allowed: by an option, and by the key.
+    #expect(
+      try folder.godwit(["plan"], ["--samples", "0", "--losses", "allow"]).counts
+        == "1 found, 1 migrated")
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try text.replacing("losses: refuse", with: "losses: warn")
+      .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+  }
+
   @Test func `is counted where filters leave objects out`() throws {
     let folder = try widened()
     let mapping = folder.path("m.yaml")

@@ -13,6 +13,8 @@ extension PipelineFolder {
 
   /// Writes `stores/NAME.sqlite`.
   func writeOrder(_ name: String) throws {
+    let folder = URL(fileURLWithPath: path("stores/\(name).sqlite")).deletingLastPathComponent()
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     try write(
       "stores/\(name).sqlite", "Orders.xcdatamodeld/Orders",
       "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")

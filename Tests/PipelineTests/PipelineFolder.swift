@@ -153,17 +153,18 @@ enum Godwit {
   ///   - temporaryFolder: The tool's TMPDIR.
   ///   - programs: A folder in which programs are looked for first.
   ///   - workingFolder: Where relative paths begin.
+  ///   - wrapper: A program and its arguments by which the tool is started, in the same process.
   static func run(
     _ arguments: [String], killAfter step: Int? = nil, stopAt words: String? = nil,
     signals: Int = 1, at moment: String? = nil, temporaryFolder: String? = nil,
-    programs: String? = nil, workingFolder: String? = nil,
+    programs: String? = nil, workingFolder: String? = nil, wrapper: [String] = [],
     _ action: (pid_t) throws -> Void = { _ in }
   ) throws -> Run {
     try #require(
       FileManager.default.isExecutableFile(atPath: path), "\(path) is not built; `swift build`")
     let process = Process()
-    process.executableURL = URL(fileURLWithPath: path)
-    process.arguments = arguments
+    process.executableURL = URL(fileURLWithPath: wrapper.first ?? path)
+    process.arguments = wrapper.isEmpty ? arguments : wrapper.dropFirst() + [path] + arguments
     if let workingFolder {
       process.currentDirectoryURL = URL(fileURLWithPath: workingFolder)
     }

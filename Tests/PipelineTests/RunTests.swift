@@ -118,6 +118,23 @@ import Testing
     #expect((run.summary["earlier"] as? Int ?? 0) >= 12 - left)
   }
 
+  /// A terminal that is closed; but not for what `nohup` started.
+  @Test(arguments: [false, true])
+  func `stops early when its terminal is closed, unless it is to go on`(isIgnored: Bool) throws {
+    let names = (1...30).map { "store-\($0)" }
+    let folder = try orders(names)
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try write(text + "workers: 1\nreport: { metrics: m.prom }\n", to: folder)
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""verdict":"migrated""#,
+      wrapper: ["/usr/bin/env", isIgnored ? "--ignore-signal=HUP" : "--default-signal=HUP"]
+    ) { kill($0, SIGHUP) }
+    #expect(run.status == (isIgnored ? 0 : 75), "\(run.messages)")
+    #expect(run.summary["event"] as? String == "summary")
+    #expect((run.summary["pending"] as? Int == 0) == isIgnored)
+    #expect(try folder.bytes("m.prom").isEmpty == false, "whoever waits for the run hears of it")
+  }
+
   @Test(arguments: ["replace", "{ beside: -2 }"])
   func `goes through versions between, and is killed on the way`(commit: String) throws {
     let folder = try orders()

@@ -23,7 +23,7 @@ import Testing
     #expect(try Godwit.run(folder).status == 3)
     #expect(try refusedMetric(folder))
     let run = try folder.godwit(["run"], selection)
-    #expect(run.status == 0)
+    #expect(run.status == (selection[1] == "a.sqlite" ? 0 : 3))
     #expect(
       run.messages.contains("mean none of the pipeline's 3 stores") == (selection[1] != "a.sqlite"))
     let (status, known) = try counts(folder)
@@ -46,7 +46,7 @@ import Testing
     let list = folder.path("list")
     try folder.path("stores/gone.sqlite").write(toFile: list, atomically: true, encoding: .utf8)
     let run = try folder.godwit(["run"], ["--files-from", list])
-    #expect(run.status == 0 && run.messages.contains("mean none of the pipeline's 2 stores"))
+    #expect(run.status == 3 && run.messages.contains("mean none of the pipeline's 2 stores"))
     #expect(try counts(folder).status == 3)
   }
 
@@ -81,8 +81,96 @@ import Testing
     #expect(try counts(folder).1["found"] == 2)
     #expect(try Godwit.run(folder).status == 3, "until somebody looks")
     let fresh = try folder.godwit(["run"], ["--fresh"])
-    #expect(fresh.status == 0 && fresh.counts.isEmpty)
+    #expect(fresh.status == 3 && fresh.counts == "1 found, 1 failed")
+    #expect("\(fresh.results)".contains("no-stores"), "a pipeline that finds nothing is no success")
+    #expect(try counts(folder).1["found"] == 1)
+  }
+
+  @Test func `forgets with --fresh the stores of one of several roots`() throws {
+    let folder = try PipelineFolder.orders(["a/a", "b/b"])
+    try folder.set("", stores: "{ roots: [stores/a, stores/b] }")
+    #expect(try Godwit.run(folder).status == 0)
+    try FileManager.default.removeItem(atPath: folder.path("stores/b/b.sqlite"))
+    let plan = try folder.godwit(["plan"], ["--samples", "0"])
+    #expect(plan.status == 3 && "\(plan.lines)".contains("empty-root"), "what a run would do")
+    #expect(try Godwit.run(folder).status == 3)
+    #expect(try folder.godwit(["run"], ["--fresh"]).counts == "1 found, 1 same-model")
+    #expect(try Godwit.run(folder).status == 0)
     #expect(try counts(folder).status == 0)
+  }
+
+  @Test func `that was never there is no success, not even a quiet one`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let stores = "{ roots: stores, include: \"{a,b}.sqlite\" }"
+    try folder.set("", stores: stores)
+    for command in ["plan", "run", "run"] {
+      let run = try Godwit.run([command, folder.url.path, "--quiet"])
+      #expect(run.status == 3)
+      let said = run.output + run.messages
+      #expect(said.contains("no-stores") && said.contains(folder.path("stores")), "\(said)")
+    }
+    let run = try Godwit.run(folder)
+    #expect(run.counts == "1 found, 1 failed")
+    #expect(run.messages.contains("No store was found in \(folder.path("stores"))"))
+    #expect(run.messages.contains("Brackets and braces stand for themselves"))
+    #expect(try counts(folder).status == 3)
+    try folder.set("")
+    #expect(try Godwit.run(folder).status == 0)
+    let (status, known) = try counts(folder)
+    #expect(status == 0 && known["found"] == 1)
+  }
+
+  @Test func `leaves out what is called like a file of SQLite's, and says so`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    try FileManager.default.copyItem(
+      atPath: folder.path("stores/a.sqlite"), toPath: folder.path("stores/my-journal"))
+    try folder.set("", stores: "{ roots: stores, include: [a.sqlite, my-journal] }")
+    let run = try Godwit.run(["run", folder.url.path, "--quiet"])
+    #expect(run.status == 0)
+    #expect(
+      run.messages.contains(
+        "warning: \(folder.path("stores/my-journal")) that stores.include names"),
+      "\(run.messages)")
+    let found = try Godwit.run(folder).lines.first
+    #expect(found?["leftOut"] as? [String] == [folder.path("stores/my-journal")])
+  }
+
+  @Test func `has none of the stores that went while the run was under way`() throws {
+    let names = (10...59).map { "s\($0)" }
+    let folder = try PipelineFolder.orders(names, "workers: 1\nlimits: { failure-budget: 0 }")
+    let gone = (30...34).map { folder.path("stores/s\($0).sqlite") }
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""verdict":"migrated""#
+    ) { _ in
+      for path in gone { try FileManager.default.removeItem(atPath: path) }
+    }
+    #expect(run.status == 75, "\(run.messages)")
+    #expect(run.counts == "50 found, 45 migrated, 5 pending")
+    for path in gone {
+      let reasons = run.results[path]?["reasons"] as? [[String: Any]]
+      #expect(reasons?.map { $0["reason"] as? String } == ["gone"])
+    }
+    #expect(try Godwit.run(folder).counts == "45 found, 45 migrated")
+    #expect(try counts(folder).status == 0)
+  }
+
+  @Test func `keeps names apart that are not UTF-8`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let stores = open(folder.path("stores"), O_RDONLY | O_DIRECTORY)
+    defer { close(stores) }
+    for byte in [0xFE, 0xFF] {
+      let name = [CChar(98), CChar(truncatingIfNeeded: byte), 0]
+      try #require(mkdirat(stores, name, 0o700) == 0)
+    }
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.counts == "3 found, 1 migrated, 2 failed")
+    let names = [0xFE, 0xFF].map { "$'\(folder.path("stores"))/b\\x\(String($0, radix: 16))'" }
+    #expect(Set(run.results.keys).isSuperset(of: names), "\(run.results.keys)")
+    let known = try counts(folder).1
+    #expect(known["found"] == 3 && known["failed"] == 2)
+    let report = try #require(
+      try Godwit.run(["report", folder.url.path, "--format", "json"]).lines.first)
+    #expect((report["stores"] as? [Any])?.count == 3)
   }
 
   @Test func `takes a rollback and what comes after it into account`() throws {

@@ -201,7 +201,7 @@ def json_output(shown):
                 "list (`inspect`, `verify` of stores, `model list`, `history`, `quarantine list`, `doctor`) print a line for",
                 "each; of the others the last line is the result. Fields may be added to and never change meaning; one that has no value is left",
                 "out. Sizes are bytes, durations seconds, times seconds since 1970-01-01 UTC. No text holds row data.",
-                "A command that is stopped by SIGTERM or SIGINT before it has begun ends with 75 and prints none.",
+                "A command that is stopped by SIGTERM, SIGINT or SIGHUP before it has begun ends with 75 and prints none.",
                 "", "## Lines")
     for event, name, path, use in jsonfields.LINES:
         yield from ("", f"### {event}: {use}")

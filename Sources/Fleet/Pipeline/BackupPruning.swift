@@ -288,7 +288,7 @@ extension PipelineRun {
           .note("\(backups) removed (\(ByteSize.text(pruned.prunedBytes))), \(pruned.left) left."))
       }
     } catch {
-      observe(.note("Backups could not be pruned: \(error)"))
+      observe(.warning("Backups could not be pruned: \(error)"))
     }
   }
 }

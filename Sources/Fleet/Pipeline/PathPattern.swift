@@ -28,6 +28,12 @@ package struct PathPattern: Sendable, Equatable {
 }
 
 extension PathPattern {
+  /// What to tell somebody whose patterns mean nothing and have brackets or braces; else nothing.
+  package static func literalNote(_ patterns: [String]) -> String? {
+    guard patterns.contains(where: { $0.contains { "[]{}".contains($0) } }) else { return nil }
+    return "Brackets and braces stand for themselves in patterns."
+  }
+
   /// How far a path has come in the pattern, name by name; in several places at once.
   ///
   /// A folder whose cursor ``isOver`` needs no look.
@@ -45,6 +51,12 @@ extension PathPattern {
 
     /// The names so far are a path that the pattern means.
     package var isMatch: Bool { places.contains(pattern.parts.count) }
+
+    /// Likewise, and the pattern says the last name itself, without wildcards.
+    package var isNamedOutright: Bool {
+      guard isMatch, case .name(let name)? = pattern.parts.last else { return false }
+      return !name.contains { $0 == "*" || $0 == "?" }
+    }
 
     /// The cursor in the folder of that name, or at the file.
     ///

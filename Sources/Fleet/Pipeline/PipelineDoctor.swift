@@ -53,7 +53,7 @@ package struct PipelineDoctor: Sendable {
           name: name, value: "\(found.stores.count) with \(ByteSize.text(bytes))",
           isGood: found.unreadable.isEmpty && !found.stores.isEmpty,
           advice: found.unreadable.first.map {
-            "\($0.path) cannot be read: \($0.reason). \($0.advice)"
+            "\($0.path.unambiguousText) cannot be read: \($0.reason). \($0.advice)"
           }
             ?? (found.stores.isEmpty ? "Check the keys include and exclude." : nil))
       ]

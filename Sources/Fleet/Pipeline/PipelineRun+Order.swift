@@ -73,7 +73,7 @@ extension PipelineRun {
         if knowsLoad, flow.load != nil, load == nil {
           knowsLoad = false
           observe(
-            .note("The system does not tell its load average. The limit of load is not kept."))
+            .warning("The system does not tell its load average. The limit of load is not kept."))
         }
         let held = flow.held(load: load)
         while held == nil, let (store, workers) = flow.next(at: now) {
@@ -141,7 +141,7 @@ extension PipelineRun {
     do {
       try Pace.set(flow.control.isPaused ? 0 : flow.ioBytesPerSecond, in: paceFile)
     } catch {
-      observe(.note("The limit of I/O stays as it was: \(paceFile) cannot be written: \(error)"))
+      observe(.warning("The limit of I/O stays as it was: \(paceFile) cannot be written: \(error)"))
     }
   }
 
@@ -161,20 +161,15 @@ extension PipelineRun {
     observe(.progress(progress))
   }
 
-  /// A folder that cannot be read may hold any number of stores: it counts as one that failed.
+  /// A folder that cannot be read may hold any number of stores: it counts as one that failed. So does a
+  /// root that has lost its stores, and a pipeline that has none.
   func tellUnreadable(
     _ findings: StoreSearch.Findings, _ summary: inout PipelineSummary
   ) -> [MigrationResult] {
     findings.unreadable.map { place in
       let result = MigrationResult(
-        store: place.path.string, verdict: .failed, ending: .inputOutput,
-        reasons: [
-          Reason(
-            reason: place.isEmpty ? "empty-root" : "unreadable-folder",
-            message: place.path.string
-              + (place.isEmpty ? " has lost its stores: " : " cannot be searched for stores: ")
-              + "\(place.reason). \(place.advice)")
-        ])
+        store: place.path.unambiguousText, verdict: .failed, ending: .inputOutput,
+        reasons: [Reason(reason: place.kind.rawValue, message: place.message)])
       summary.found += 1
       summary.count(result)
       observe(.result(nil, result))

@@ -19,16 +19,20 @@ extension PipelineRun {
   /// - Parameter samples: How many stores are migrated privately for a forecast; 0 for none.
   package func plan(samples: Int = 0) async throws -> PlanOutcome {
     let start = ContinuousClock.now
-    let findings = try await search(
+    var findings = try await search(
       state: try FileKind(following: state) == .folder ? state : nil)
     observe(.found(self.start(findings, nil)))
+    let ledger = try Ledger(readingAt: places.ledger)
+    findings.unreadable += try rootsWithoutStores(findings) { root in
+      try ledger?.knownStores(of: places.owner.file, below: root.string) ?? 0
+    }
     var summary = PipelineSummary(pipeline: pipeline.name)
-    summary.found = findings.stores.count
+    (summary.found, summary.unknown) = (findings.stores.count, findings.unknownCount)
     var maker = FleetPlanMaker()
     for result in tellUnreadable(findings, &summary) { maker.add(nil, result) }
     let settings = try settingsDigest()
-    let quarantined = try RunHistory.quarantined(
-      Ledger(readingAt: places.ledger)?.quarantine() ?? [])
+    let quarantined = try RunHistory.quarantined(ledger?.quarantine() ?? [])
+    let quarantineSettings = quarantineSettings(settings)
     var planned: [PlannedStores.Store] = []
     let hosts = hosts(pace: nil)
     // Results are told in the order of the stores.
@@ -43,11 +47,12 @@ extension PipelineRun {
         group.addTask {
           if let refusal = Self.refusal(of: store) { return (place, refusal) }
           if let known = quarantined[store.path.string],
-            known.isOf(settings, mark: StoreFiles(store.path).markName)
+            known.isOf(quarantineSettings, mark: StoreFiles(store.path).markName)
           {
             return (place, MigrationResult(quarantined: known))
           }
-          return (place, await hosts.perform(task(store, workers: 1, settings, .plan)))
+          let result = await hosts.perform(task(store, workers: 1, settings, .plan))
+          return (place, Self.gone(store, insteadOf: result) ?? result)
         }
       }
       for _ in 0..<pool.workerCount { begin() }

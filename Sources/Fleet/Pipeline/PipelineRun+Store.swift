@@ -30,11 +30,13 @@ extension PipelineRun {
     var task = task(store, workers: workers, books.settings)
     (task.lease, task.permit) = (setting.lease.token, setting.permit)
     var result = await perform(task, of: store, setting) { result in
-      guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun
+      guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun,
+        Self.gone(store, insteadOf: result) == nil
       else { return }
       try await books.record(result, facts)
       isRecorded.set()
     }
+    result = Self.gone(store, insteadOf: result) ?? result
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
     }
@@ -61,6 +63,7 @@ extension PipelineRun {
       books.add(refusal, facts)
       return Outcome(store: store, result: refusal)
     }
+    if let gone = Self.gone(store) { return Outcome(store: store, result: gone) }
     if setting.isLost {
       let error = CommitError.leaseLost(store: store.path)
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
@@ -71,9 +74,7 @@ extension PipelineRun {
     {
       return output
     }
-    if let known = books.quarantine(of: store.path),
-      known.isOf(books.settings, mark: StoreFiles(store.path).markName)
-    {
+    if let known = books.quarantine(of: store.path) {
       return Outcome(store: store, result: MigrationResult(quarantined: known))
     }
     return nil

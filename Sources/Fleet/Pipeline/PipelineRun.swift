@@ -94,13 +94,15 @@ package struct PipelineRun: Sendable {
       let rollbacks = restored.finished == 1 ? "rollback was" : "rollbacks were"
       observe(.note("\(restored.finished) interrupted \(rollbacks) finished first."))
     }
-    for message in restored.problems { observe(.note(message)) }
+    for message in restored.problems { observe(.warning(message)) }
     try checkCluster()
     let now = Date().timeIntervalSince1970
     var findings = try await search(state: state)
     let history = try RunHistory(
       at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
-    if !options.isFresh { findings.unreadable += emptied(findings, history) }
+    findings.unreadable += rootsWithoutStores(findings) { root in
+      options.isFresh ? 0 : history.knownStores(of: places.owner.file, below: root.string)
+    }
     let ledger = try PipelineLedger(
       folder: state, now: now, owner: places.owner, history: history)
     let settings = try settingsDigest()
@@ -123,11 +125,11 @@ package struct PipelineRun: Sendable {
     history.setFound(
       (isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run)?.found : nil)
         ?? findings.stores.count, in: ledger.run)
-    for note in history.takeNotes() { observe(.note(note)) }
+    for note in history.takeNotes() { observe(.warning(note)) }
     observe(.found(start(findings, ledger)))
     var summary = PipelineSummary(pipeline: pipeline.name)
     (summary.run, summary.resumed, summary.earlier) = (ledger.run, ledger.isResumed, 0)
-    summary.found = findings.stores.count
+    (summary.found, summary.unknown) = (findings.stores.count, findings.unknownCount)
     for result in tellUnreadable(findings, &summary) {
       let place = FoundStore(path: FilePath(result.store), root: FilePath(result.store), bytes: 0)
       history.add(
@@ -136,7 +138,8 @@ package struct PipelineRun: Sendable {
     }
     try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let books = Books(
-      ledger: ledger, history: history, settings: settings, quarantined: history.quarantined())
+      ledger: ledger, history: history, settings: settings,
+      quarantineSettings: quarantineSettings(settings), quarantined: history.quarantined())
     let setting = Setting(books: books, hosts: hosts(pace: paceFile), lease: lease)
     let waves = try await waves(findings.stores, setting)
     do {
@@ -165,7 +168,7 @@ package struct PipelineRun: Sendable {
     if summary.detached == true {
       summary.countTheRest()
       history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
-      for note in history.takeNotes() { observe(.note(note)) }
+      for note in history.takeNotes() { observe(.warning(note)) }
       // The last thing: it may begin at once.
       try await revokingWhenCancelled(setting) { try await submitFollower() }
       return summary
@@ -184,7 +187,7 @@ package struct PipelineRun: Sendable {
       ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
       counts ?? RunReport.Counts(summary))
     try keepRetention(history, &summary)
-    for note in history.takeNotes() { observe(.note(note)) }
+    for note in history.takeNotes() { observe(.warning(note)) }
     try RunProgress.remove(in: state)
     withExtendedLifetime(lease) {}
     return summary
@@ -200,30 +203,46 @@ extension PipelineRun {
     let (pipeline, selection) = (pipeline, options.selection)
     return try await onOwnThread {
       var findings = try StoreSearch(pipeline, state: state).run()
-      (findings.stores, findings.unknown) = try selection.chosen(
+      (findings.stores, findings.unknown, findings.unmatched) = try selection.chosen(
         from: findings.stores, roots: pipeline.stores.roots.compactMap(\.resolved))
       return findings
     }
   }
 
   /// Roots without a store below which stores are known: more likely a volume that is not mounted, or a
-  /// pattern that is wrong, than a fleet that is gone.
-  private func emptied(
-    _ findings: StoreSearch.Findings, _ history: RunHistory
-  ) -> [StoreSearch.Unreadable] {
-    pipeline.stores.roots.compactMap(\.resolved).compactMap { root in
-      guard !findings.all.contains(where: { $0.root == root }),
+  /// pattern that is wrong, than a fleet that is gone. Where a pipeline has no store at all, its first root,
+  /// though nothing was ever known: a pattern that was wrong from the beginning looks like that.
+  ///
+  /// - Parameter known: How many stores an earlier run knows of below a root.
+  func rootsWithoutStores(
+    _ findings: StoreSearch.Findings, known: (FilePath) throws -> Int
+  ) rethrows -> [StoreSearch.Unreadable] {
+    let roots = pipeline.stores.roots.compactMap(\.resolved)
+    let emptied: [StoreSearch.Unreadable] = try roots.compactMap { root in
+      // One that lies below two roots was found in the first of them.
+      guard !findings.all.contains(where: { $0.path.starts(with: root) }),
         !findings.unreadable.contains(where: { $0.path.starts(with: root) })
       else { return nil }
-      let known = history.knownStores(of: places.owner.file, below: root.string)
+      let known = try known(root)
       guard known > 0 else { return nil }
       return StoreSearch.Unreadable(
         path: root,
         reason: "no store is in it, and an earlier run knows of \(known)",
         advice:
           "Mount its volume, or correct stores.roots and stores.include. Where the stores are "
-          + "gone for good, run with --fresh once.", isEmpty: true)
+          + "gone for good, run with --fresh once.", kind: .emptyRoot)
     }
+    guard findings.all.isEmpty, findings.unreadable.isEmpty, emptied.isEmpty,
+      let first = roots.first
+    else { return emptied }
+    let note = PathPattern.literalNote(pipeline.stores.include.map(\.text)).map { " \($0)" } ?? ""
+    return [
+      StoreSearch.Unreadable(
+        path: first, reason: roots.map(\.string).joined(separator: ", "),
+        advice:
+          "Correct stores.roots, stores.include or stores.exclude in \(pipeline.file).\(note)",
+        kind: .noStores)
+    ]
   }
 
   /// - Throws: ``PlanDrift``.
@@ -243,6 +262,8 @@ extension PipelineRun {
       pipeline: pipeline.name, run: ledger?.run, resumed: ledger?.isResumed,
       stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
       links: findings.links, unknown: findings.unknown.isEmpty ? nil : findings.unknown,
+      unmatched: findings.unmatched.isEmpty ? nil : findings.unmatched,
+      leftOut: findings.leftOut.isEmpty ? nil : findings.leftOut.map(\.unambiguousText).sorted(),
       all: options.selection.isAll ? nil : findings.all.count)
   }
 
@@ -312,6 +333,13 @@ extension PipelineRun {
   func planSettings(_ settings: String) -> String {
     "\(settings) \(template.losses) \(template.guardsUnknownVersions) \(pipeline.commit) "
       + "\(pipeline.stores.inUse)"
+  }
+
+  /// SHA-256 in hexadecimal over all that decides, beside the store, whether it is refused: with the content
+  /// of the destinations what may be lost. A store that is quarantined is tried again where it is another.
+  func quarantineSettings(_ settings: String) -> String {
+    let parts = [settings, template.losses.rawValue, "\(template.guardsUnknownVersions)"]
+    return Hexadecimal.text(of: SHA256.digest(of: Array(parts.joined(separator: "\0").utf8)))
   }
 
   /// SHA-256 in hexadecimal over what tasks of others do with a store, beside the store: all that the

@@ -1,3 +1,4 @@
+import GodwitDurableFiles
 import GodwitLedger
 
 /// Where a pipeline stands: `godwit status`.
@@ -35,25 +36,28 @@ package struct PipelineStatus: Codable, Sendable {
   package var backupBytes: Int64 = 0
   /// What is on a cluster; nil where nothing is.
   package var cluster: ClusterStatus?
+  /// Why no run is known; nil where one is.
+  package var message: String?
 
   /// Stores that were found and not migrated.
   package var notMigrated: Int { counts.found - counts.migrated - counts.sameModel + rolledBack }
-  /// Whether somebody should look: stores are not migrated, or the last run did not end as one does that
-  /// has nothing left to do.
+  /// Whether somebody should look: stores are not migrated, no run is known, or the last one did not end as
+  /// one does that has nothing left to do.
   package var needsAttention: Bool {
-    notMigrated > 0 || state == .interrupted || (run?.exitCode ?? 0) != 0
+    notMigrated > 0 || state == .never || state == .interrupted || (run?.exitCode ?? 0) != 0
   }
 
   /// - Throws: ``LedgerError``.
   package init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
     self.pipeline = pipeline.name
     state = .never
+    message = try Self.whyNever(places)
     guard let ledger = try PipelineHistory.reading(places) else { return }
     let totals = try ledger.backupTotals()
     (backups, backupBytes) = (totals.count, totals.bytes)
     quarantined = try ledger.quarantine().count
     guard let last = try ledger.lastRun() else { return }
-    run = RunReport.Run(last)
+    (run, message) = (RunReport.Run(last), nil)
     let lastCounts = try ledger.counts(of: last)
     runCounts = lastCounts
     cluster = try ClusterStatus(in: places.state)
@@ -76,5 +80,13 @@ package struct PipelineStatus: Codable, Sendable {
     if let progress = RunProgress.read(in: places.state), progress.run == last.name {
       held = progress.isPaused ? "paused" : progress.held
     }
+  }
+
+  private static func whyNever(_ places: PipelinePlaces) throws -> String {
+    let missing =
+      try FileKind(following: places.state) == .none
+      ? "There is no state folder at \(places.state)."
+      : "There is no run of this pipeline in a ledger at \(places.ledger)."
+    return missing + " Run the pipeline first, or give the folder of its --state."
   }
 }

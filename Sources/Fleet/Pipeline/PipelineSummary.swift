@@ -33,6 +33,8 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   package var restarted: Int?
   /// Backups that the run removed, by the key `backups`.
   package var prunedBackups: Int?
+  /// Paths and patterns of a selection that mean none of the pipeline's stores; nil for none.
+  package var unknown: Int?
   /// Why the run ended before its last store: `window` or `failure-budget`. Nil for a run that was
   /// stopped by a signal, too.
   package var stopped: String?
@@ -50,7 +52,7 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
     case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds,
       lacksWorkers, detached, restarted, resubmitted, neverStarted = "never-started"
-    case prunedBackups = "pruned-backups", stopped, message, wave, waves, reasons
+    case prunedBackups = "pruned-backups", unknown, stopped, message, wave, waves, reasons
   }
 
   /// Counts what became of a store.
@@ -88,8 +90,11 @@ package enum PipelineEvent: Sendable {
   case found(PipelineStart)
   case store(FoundStore, RunEvent)
   case result(FoundStore?, MigrationResult)
-  /// Something about the run as a whole that a person should know.
+  /// Something about the run as a whole that a person may want to know.
   case note(String)
+  /// Something about the run as a whole that a person has to know, even one who wants to hear of nothing
+  /// else.
+  case warning(String)
   /// What became of a store that is tried again later.
   case later(FoundStore, MigrationResult)
   /// A canary wave begins.
@@ -122,15 +127,22 @@ package struct PipelineStart: Codable, Sendable {
   package var links: Int
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
   package var unknown: [String]?
+  /// Patterns of a selection that mean none of the pipeline's stores; nil for none.
+  package var unmatched: [String]?
+  /// Files that a pattern of the pipeline names outright, and that are taken for files of SQLite's or Godwit's
+  /// beside a store, by their names; nil for none.
+  package var leftOut: [String]?
   /// How many stores the pipeline has, where the run takes up only some; nil where it takes up all.
   package var all: Int?
 
   package init(
     pipeline: String, run: String? = nil, resumed: Bool? = nil, stores: Int, bytes: Int64,
-    links: Int, unknown: [String]? = nil, all: Int? = nil
+    links: Int, unknown: [String]? = nil, unmatched: [String]? = nil, leftOut: [String]? = nil,
+    all: Int? = nil
   ) {
     (self.pipeline, self.run, self.resumed) = (pipeline, run, resumed)
     (self.stores, self.bytes, self.links) = (stores, bytes, links)
-    (self.unknown, self.all) = (unknown, all)
+    (self.unknown, self.unmatched) = (unknown, unmatched)
+    (self.leftOut, self.all) = (leftOut, all)
   }
 }

@@ -30,7 +30,8 @@ package struct ReasonGroups: Codable, Sendable, Equatable {
       groups[key]
       ?? Group(
         reason: reason, verdict: result.verdict, count: 0, examples: [],
-        message: first?.message ?? "", advice: FailureAdvice.text(for: reason))
+        message: first?.message ?? "",
+        advice: FailureAdvice.text(verdict: result.verdict.rawValue, reason: reason))
     group.count += 1
     if group.examples.count < Self.mostExamples { group.examples.append(result.store) }
     groups[key] = group

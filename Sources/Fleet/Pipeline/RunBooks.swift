@@ -64,6 +64,7 @@ protocol StoreBooks: Sendable {
   var settings: String { get }
   /// What an earlier start has written down of a store.
   func entry(of store: FilePath) -> PipelineLedger.Entry?
+  /// The quarantine of a store that has not changed since it failed, and nothing else either.
   func quarantine(of store: FilePath) -> LedgerQuarantine?
   /// Writes down what became of a store: on return it is on the disk.
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws
@@ -93,12 +94,19 @@ struct Books: StoreBooks {
   let ledger: PipelineLedger
   let history: RunHistory
   let settings: String
+  /// ``PipelineRun/quarantineSettings(_:)``.
+  let quarantineSettings: String
   let quarantined: [String: LedgerQuarantine]
 
   var run: String { ledger.run }
 
   func entry(of store: FilePath) -> PipelineLedger.Entry? { ledger.entry(of: store) }
-  func quarantine(of store: FilePath) -> LedgerQuarantine? { quarantined[store.string] }
+  func quarantine(of store: FilePath) -> LedgerQuarantine? {
+    quarantined[store.string].flatMap { known in
+      let mark = StoreFiles(store).markName
+      return known.isOf(quarantineSettings, mark: mark) ? known : nil
+    }
+  }
 
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
     var entry = PipelineLedger.Entry(result, of: facts.store, run: run, settings)
@@ -129,12 +137,14 @@ struct Books: StoreBooks {
   }
 
   private func outcome(_ result: MigrationResult, _ facts: StoreFacts) -> RunHistory.Outcome {
-    RunHistory.Outcome(result, mark: facts.mark, settings: settings)
+    RunHistory.Outcome(result, mark: facts.mark, settings: quarantineSettings)
   }
 }
 
 extension LedgerQuarantine {
-  /// Whether neither the store nor what it is migrated by has changed since it failed.
+  /// Whether neither the store nor what it is migrated by, or may lose, has changed since it failed.
+  ///
+  /// - Parameter settings: ``PipelineRun/quarantineSettings(_:)``.
   func isOf(_ settings: String, mark: String) -> Bool {
     self.mark == mark && self.settings == settings
   }

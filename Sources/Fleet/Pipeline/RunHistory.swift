@@ -175,7 +175,8 @@ final class RunHistory: Sendable {
       try ledger.beginFleet(
         of: pipeline, run: run, found: findings.all.map(\.path.string),
         taken: findings.stores.map(\.path.string),
-        unseen: findings.unreadable.map(\.path.string))
+        // A root in which nothing was found was seen.
+        unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
     }
   }
 

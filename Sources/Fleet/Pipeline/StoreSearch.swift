@@ -35,17 +35,30 @@ struct StoreSearch {
     var unreadable: [Unreadable] = []
     /// Symbolic links that a pattern means, or that may lead to something that it means.
     var links = 0
+    /// Files that a pattern names outright, and that are not searched since Godwit or SQLite gives such
+    /// names to files beside a store.
+    var leftOut: [FilePath] = []
     /// Paths of a list of stores that are none of the pipeline's.
     var unknown: [String] = []
+    /// Patterns of a selection that mean none of the pipeline's stores.
+    var unmatched: [String] = []
   }
 
+  /// A place that counts as a store that failed, since there may be stores of which nothing is known.
   struct Unreadable: Sendable {
+    enum Kind: String, Sendable {
+      case folder = "unreadable-folder"
+      /// A root that could be searched, and has lost its stores.
+      case emptyRoot = "empty-root"
+      /// The first root of a pipeline that has no store at all.
+      case noStores = "no-stores"
+    }
+
     var path: FilePath
     var reason: String
     /// What to do about it.
     var advice = "Let this user read it, or exclude it."
-    /// A root that could be searched, and has lost its stores.
-    var isEmpty = false
+    var kind = Kind.folder
   }
 
   private let pipeline: Pipeline
@@ -65,6 +78,12 @@ struct StoreSearch {
           file: pipeline.file.string, path: root.string,
           reason: try FileKind(following: root) == .none
             ? "it does not exist" : "it is not a folder")
+      }
+      // The text of every path in it would stand for other files, too.
+      guard String(validating: resolved) != nil else {
+        throw PipelineError.noRoot(
+          file: pipeline.file.string, path: root.string,
+          reason: "it leads to \(resolved.unambiguousText), which is not UTF-8")
       }
       return resolved
     }
@@ -102,13 +121,21 @@ struct StoreSearch {
         findings.unreadable.append(Unreadable(path: folder.path, reason: reason))
         continue
       }
-      for (component, kind) in entries where !Self.isOurs(component.string, kind) {
+      for (component, kind) in entries {
         let name = component.string
         let include = folder.include.map { $0.advanced(by: name) }.filter { !$0.isOver }
         let exclude = folder.exclude.map { $0.advanced(by: name, meetsHidden: true) }
           .filter { !$0.isOver }
         guard !include.isEmpty, !exclude.contains(where: \.isMatch) else { continue }
         let path = folder.path.appending(component)
+        if Self.isOurs(name, kind) {
+          if case .file = kind, include.contains(where: \.isNamedOutright),
+            known.insert(path).inserted
+          {
+            findings.leftOut.append(path)
+          }
+          continue
+        }
         guard String(validating: component) != nil else {
           // Results, ledger and messages are text: no such store could be named in them.
           if kind.mayHold(include) {
@@ -229,6 +256,25 @@ extension StoreSearch {
     case S_IFLNK: return .link
     default: return .other
     }
+  }
+}
+
+extension StoreSearch.Unreadable {
+  /// What is wrong, and what to do about it.
+  var message: String {
+    switch kind {
+    case .folder:
+      "\(path.unambiguousText) cannot be searched for stores: \(reason). \(advice)"
+    case .emptyRoot: "\(path) has lost its stores: \(reason). \(advice)"
+    case .noStores: "No store was found in \(reason). \(advice)"
+    }
+  }
+}
+
+extension StoreSearch.Findings {
+  /// How much was asked for by name and is none of the pipeline's stores; nil for nothing.
+  var unknownCount: Int? {
+    unknown.isEmpty && unmatched.isEmpty ? nil : unknown.count + unmatched.count
   }
 }
 

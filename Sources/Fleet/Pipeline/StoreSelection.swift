@@ -9,7 +9,7 @@ package struct StoreSelection: Sendable {
   /// Whole paths without a link among their folders; nil for all of them.
   private var paths: Set<FilePath>?
 
-  private struct Pattern: Sendable {
+  fileprivate struct Pattern: Sendable {
     var pattern: PathPattern
     /// Of a whole path, not of one below a root.
     var isWhole: Bool
@@ -50,13 +50,14 @@ package struct StoreSelection: Sendable {
 
   var isAll: Bool { patterns == nil && paths == nil }
 
-  /// The stores that are meant, in their order, and the paths of the list that are none of them.
+  /// The stores that are meant, in their order, and what was asked for and is none of them: paths of the
+  /// list, and patterns.
   ///
   /// - Parameter roots: Resolved.
   /// - Throws: ``SelectionError/outside(paths:)``.
   func chosen(
     from stores: [FoundStore], roots: [FilePath]
-  ) throws -> (stores: [FoundStore], unknown: [String]) {
+  ) throws -> (stores: [FoundStore], unknown: [String], unmatched: [String]) {
     if let paths {
       let outside = paths.filter { path in !roots.contains { path.starts(with: $0) } }
       guard outside.isEmpty else {
@@ -65,16 +66,30 @@ package struct StoreSelection: Sendable {
     }
     let known = Set(stores.map(\.path))
     let unknown = (paths ?? []).filter { !known.contains($0) }.map(\.string).sorted()
-    return (stores.filter(means), unknown)
+    var chosen = stores
+    var unmatched: [String] = []
+    if let patterns {
+      let meant = patterns.map { pattern in
+        Set(stores.filter { pattern.means($0.path, roots: roots) }.map(\.path))
+      }
+      chosen.removeAll { store in !meant.contains { $0.contains(store.path) } }
+      unmatched = zip(patterns, meant).filter(\.1.isEmpty).map(\.0.text)
+    }
+    if let paths { chosen.removeAll { !paths.contains($0.path) } }
+    return (chosen, unknown, unmatched)
   }
+}
 
-  private func means(_ store: FoundStore) -> Bool {
-    if let paths, !paths.contains(store.path) { return false }
-    guard let patterns else { return true }
-    var below = store.path
-    _ = below.removePrefix(store.root)
-    return patterns.contains {
-      $0.pattern.matches($0.isWhole ? store.path.string : below.string, meetsHidden: true)
+extension StoreSelection.Pattern {
+  /// As it was given.
+  fileprivate var text: String { (isWhole ? "/" : "") + pattern.text }
+
+  /// Whether it means a store, which may lie below several roots.
+  fileprivate func means(_ store: FilePath, roots: [FilePath]) -> Bool {
+    if isWhole { return pattern.matches(store.string, meetsHidden: true) }
+    return roots.contains { root in
+      var below = store
+      return below.removePrefix(root) && pattern.matches(below.string, meetsHidden: true)
     }
   }
 }
@@ -107,8 +122,8 @@ extension SelectionError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .badPattern(let text):
-      "\(text) is not a pattern. Give a path below a root, such as */Recipes.sqlite, or a whole "
-        + "path."
+      "\(text.isEmpty ? "An empty text" : text) is not a pattern. Give a path below a root, such as "
+        + "*/Recipes.sqlite, or a whole path."
     case .outside(let paths):
       "\(paths[0])\(paths.count > 1 ? " and \(paths.count - 1) more" : "") "
         + "\(paths.count > 1 ? "lie" : "lies") outside of the pipeline's roots. Nothing was opened. "

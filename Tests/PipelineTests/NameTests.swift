@@ -1,0 +1,91 @@
+import Foundation
+import Testing
+
+@Suite struct `A store whose name or path is too long` {
+  private func folder(_ bytes: Int, _ keys: String = "") throws -> (PipelineFolder, name: String) {
+    let name = String(repeating: "n", count: bytes - ".sqlite".utf8.count)
+    let folder = try PipelineFolder.orders(["a"], keys)
+    // Under such a name SQLite itself may not be able to write it.
+    try FileManager.default.copyItem(
+      atPath: folder.path("stores/a.sqlite"), toPath: folder.path("stores/\(name).sqlite"))
+    return (folder, name)
+  }
+
+  @Test func `is not replaced, and the plan says so as the run does`() throws {
+    let (folder, name) = try folder(191)
+    for command in [["plan"], ["run"], ["run"]] {
+      let run = try folder.godwit(command)
+      #expect(run.status == 3, "\(command)")
+      #expect("\(run.lines)".contains("long-name"), "\(run.output)")
+    }
+    let run = try Godwit.run(folder)
+    #expect(run.counts == "2 found, 1 same-model, 1 refused")
+    let alone = try Godwit.run([
+      "migrate", folder.path("stores/\(name).sqlite"), "--models",
+      folder.path("Orders.xcdatamodeld"),
+      "--mapping", folder.path("orders.mapping.yaml"), "--json",
+    ])
+    #expect(alone.status == 65 && alone.reason(of: name) == "long-name")
+    #expect(alone.messages.contains("191 bytes") && alone.messages.contains("may have 190"))
+    #expect(folder.storeFiles().filter { $0.contains(name) } == ["\(name).sqlite"])
+  }
+
+  @Test func `is replaced and put back where all names fit`() throws {
+    let (folder, name) = try folder(190)
+    let before = try folder.bytes("stores/\(name).sqlite")
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+    #expect(try folder.godwit(["rollback"]).status == 0)
+    #expect(try folder.bytes("stores/\(name).sqlite") == before)
+  }
+
+  @Test func `is migrated beside it, and left alone where it is of the version already`() throws {
+    let (folder, name) = try folder(200, "commit: { beside: -2 }")
+    #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
+    let files = FileManager.default
+    try files.removeItem(atPath: folder.path("stores/\(name).sqlite"))
+    try files.moveItem(
+      atPath: folder.path("stores/a-2.sqlite"), toPath: folder.path("stores/\(name).sqlite"))
+    try files.removeItem(atPath: folder.path("stores/\(String(name))-2.sqlite"))
+    try folder.set("")
+    #expect(
+      try Godwit.run(folder).results.values.count { $0["verdict"] as? String == "same-model" } == 1)
+  }
+
+  @Test func `is not opened where SQLite could not`() throws {
+    let (folder, name) = try folder(252)
+    #expect(try Godwit.run(folder).reason(of: name) == "long-name")
+    #expect(try folder.godwit(["plan"]).output.contains("a store may have 251"))
+    let deep = try PipelineFolder.orders(["a"])
+    let place =
+      deep.path("stores/") + String(repeating: "d", count: 180) + "/"
+      + String(repeating: "e", count: 180)
+    try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+    let path = place + "/" + String(repeating: "f", count: 505 - place.utf8.count - 8) + ".sqlite"
+    #expect(path.utf8.count == 505)
+    try FileManager.default.copyItem(atPath: deep.path("stores/a.sqlite"), toPath: path)
+    let run = try Godwit.run(deep)
+    let reasons = run.results[path]?["reasons"] as? [[String: Any]]
+    #expect(reasons?.first?["reason"] as? String == "long-name")
+    #expect((reasons?.first?["message"] as? String)?.contains("at most 504") == true)
+  }
+}
+
+@Suite struct `What a pipeline's commands say` {
+  @Test func `names keys, not options of migrate`() throws {
+    let folder = try PipelineFolder.orders(["a"], "destination: Nope")
+    let version = try Godwit.run(["run", folder.url.path])
+    #expect(version.status == 65 && version.messages.contains("key destination"))
+    #expect(!version.messages.contains("--to"), "\(version.messages)")
+    try folder.set("chain: staged")
+    for command in ["run", "plan"] {
+      let staged = try Godwit.run([command, folder.url.path])
+      #expect(staged.status == 78, "\(staged.messages)")
+      #expect(staged.messages.contains("key chain") && !staged.messages.contains("Usage"))
+    }
+    try folder.set("commit: { beside: -2 }")
+    try FileManager.default.copyItem(
+      atPath: folder.path("stores/a.sqlite"), toPath: folder.path("stores/a-2.sqlite"))
+    let beside = try Godwit.run(["run", folder.url.path])
+    #expect(beside.messages.contains("key commit") && !beside.messages.contains("Remove"))
+  }
+}
