@@ -73,7 +73,7 @@ extension PipelineRun {
       waves.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     var flow = RunFlow(
       queue: StoreQueue(waves: waves, workerCount: Int.max / 4, need: { _ in 0 }),
-      limits: pipeline.limits, inUse: pipeline.stores.inUse)
+      limits: pipeline.limits, inUse: pipeline.stores.inUse, failures: summary.failed)
     var follow = ClusterFollowing(found: found)
     let scheduler = scheduler()
     do {

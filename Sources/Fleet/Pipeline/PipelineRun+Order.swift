@@ -46,7 +46,7 @@ extension PipelineRun {
   ) async {
     var flow = RunFlow(
       queue: StoreQueue(waves: waves, workerCount: pool.workerCount, need: workers(for:)),
-      limits: pipeline.limits, inUse: pipeline.stores.inUse)
+      limits: pipeline.limits, inUse: pipeline.stores.inUse, failures: summary.failed)
     var inFlight: Set<FoundStore> = []
     var wave = -1
     var knowsLoad = true
