@@ -210,7 +210,6 @@ import Testing
       ])
     let metrics = String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
     #expect(metrics.contains("godwit_run_exit_code{pipeline=\"total-cost\"} \(code)"))
-    guard fault != .state else { return }
     let status = try folder.godwit(["status"])
     #expect(status.status == 3)
     #expect((status.summary["run"] as? [String: Any])?["exitCode"] as? Int == Int(code))
@@ -237,3 +236,35 @@ import Testing
     #expect(try folder.godwit(["history"]).lines.map { $0["starts"] as? Int } == [3])
   }
 }
+  @Test func `says so where its history lies in a state folder that is not to be trusted`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let words = ["run", folder.url.path, "--state", folder.path("elsewhere")]
+    #expect(try Godwit.run(words).status == 0)
+    let ledger = try folder.bytes("elsewhere/ledger.sqlite")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o777], ofItemAtPath: folder.path("elsewhere"))
+    let run = try Godwit.run(words)
+    #expect(run.status == 78 && run.messages.contains("The ledger does not know of this start"))
+    #expect(try folder.bytes("elsewhere/ledger.sqlite") == ledger)
+  }
+
+  @Test func `because another one is going on calls nobody`() throws {
+    let folder = try PipelineFolder.orders(["a"], Self.keys + "\nlimits: { io: 1KiB/s }")
+    let bin = try calls(folder)
+    var seen: [Substring] = []
+    func called() throws -> [Substring] {
+      String(decoding: try folder.bytes("calls"), as: UTF8.self).split(separator: "\n")
+    }
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""event":"plan""#, programs: bin
+    ) { _ in
+      let second = try Godwit.run(["run", folder.url.path], programs: bin)
+      #expect(second.status == 11, "\(second.messages)")
+      seen = try called()
+      _ = try Godwit.run(["control", folder.url.path, "limit", "io=none"])
+    }
+    #expect(run.status == 0)
+    #expect(seen == ["url = \"https://ping.invalid/x/start\""])
+    #expect(try called() == seen + ["url = \"https://ping.invalid/x\""])
+  }
+

@@ -88,6 +88,7 @@ package struct PipelineRun: Sendable {
     try Folder(state).checkPrivate()
     let lease = try await takeLease()
     // What is asked of a run whose tasks go on still holds.
+    await context.begins()
     if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }
     let now = Date().timeIntervalSince1970
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)

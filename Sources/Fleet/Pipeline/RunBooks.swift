@@ -40,6 +40,8 @@ package struct PipelinePlaces: Sendable {
 package struct RunContext: Sendable {
   /// The arguments of the command line.
   package var options: [String]
+  /// Called once nobody else can work in the state folder.
+  package var begins: @Sendable () async -> Void = {}
   /// The exit code that a summary leads to.
   package var exitCode: @Sendable (PipelineSummary) -> Int
 
@@ -200,18 +202,31 @@ package enum PipelineHistory {
   /// one is, else of a run of its own.
   ///
   /// - Parameter start: Seconds since 1970-01-01 UTC.
-  /// - Returns: The run's name; nil where somebody else is at work, or the state folder cannot be used.
-  /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to.
+  /// - Returns: The run's name; nil where somebody else is at work.
+  /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to; where
+  ///   it lies in a state folder that cannot be used, why not.
   package static func addFailedStart(
     of pipeline: Pipeline, _ places: PipelinePlaces, at start: Double, exitCode: Int,
     options: [String]
   ) throws -> String? {
-    guard let lock = try? lock(places, dismissesFollower: false) else { return nil }
+    let held: PipelineLock?
+    do {
+      held = try lock(places, dismissesFollower: false)
+    } catch DurabilityError.locked {
+      return nil
+    } catch is ClusterError {
+      return nil
+    } catch {
+      // Nobody works in such a folder. It is not read, and what lies in it is not trusted.
+      guard places.ledger.removingLastComponent() != places.state else { throw error }
+      held = nil
+    }
     let now = Date().timeIntervalSince1970
     let ledger = try Ledger(writingAt: places.ledger, now: now)
     let run = LedgerRun(
-      name: try PipelineLedger.interruptedRun(places.state, of: places.owner)
-        ?? RunFolder.timestamp(start),
+      name: try held.flatMap { _ in
+        try PipelineLedger.interruptedRun(places.state, of: places.owner)
+      } ?? RunFolder.timestamp(start),
       pipeline: places.owner.pipeline, file: places.owner.file, started: start,
       host: MachineName.text,
       options: options)
@@ -221,7 +236,7 @@ package enum PipelineHistory {
       if known?.name != run.name || known?.ended != nil { try ledger.begin(run) }
       try ledger.end(run.name, at: now, exitCode: exitCode, nil)
     }
-    _ = consume lock
+    withExtendedLifetime(held) {}
     return run.name
   }
 
