@@ -160,7 +160,7 @@ package struct PipelineRun: Sendable {
     history.close(countsFailures: summary.stopped != RunFlow.Stop.budgetWord)
     summary.seconds = (ContinuousClock.now - begin).inSeconds
     guard try lease.isCurrent else {
-      takeRest(findings.stores, setting, &summary)
+      await takeRest(findings.stores, setting, &summary)
       return summary
     }
     if summary.detached == true {
@@ -172,7 +172,7 @@ package struct PipelineRun: Sendable {
       return summary
     }
     try ClusterFollower.remove(in: clusterState)
-    takeRest(findings.stores, setting, &summary)
+    await takeRest(findings.stores, setting, &summary)
     history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
     let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
