@@ -189,11 +189,8 @@ package enum PipelineHistory {
     guard try Ledger(readingAt: places.ledger) != nil else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
     try ledger.narrow(to: places.owner)
-    try ledger.writing {
-      try PipelineLedger.forEachAttempt(inState: places.state) { attempt, backup in
-        try ledger.add(attempt)
-        if let backup { try ledger.add(backup) }
-      }
+    if try PipelineLedger.isAheadOfHistory(places.state) {
+      try ledger.writing { try PipelineLedger.add(inState: places.state, to: ledger) }
     }
     return ledger
   }
