@@ -83,7 +83,9 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
     #expect(try page(report(count: count, verdicts: verdicts)).contains("<h1>\(headline)</h1>"))
   }
 
-  @Test func `does not take a snapshot, or a store that was put back, for one at the version`() throws {
+  @Test func `does not take a snapshot, or a store that was put back, for one at the version`()
+    throws
+  {
     var some = report(count: 4)
     some.counts.snapshots = 1
     #expect(
