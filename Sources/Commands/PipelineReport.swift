@@ -209,6 +209,7 @@ final class PipelineReport: Sendable {
       if self.losses != .allow {
         for line in FleetPlanText.lines(losses.all) { Output.result(line) }
       }
+      if let snapshots = summary.snapshots { Output.result(Self.snapshotLine(snapshots) + ".") }
       Output.result(Self.line(summary))
     }
     let (restarted, resubmitted) = (summary.restarted ?? 0, summary.resubmitted ?? 0)
@@ -268,6 +269,14 @@ final class PipelineReport: Sendable {
     let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
     return "\(summary.pipeline): \(stores): \(text[0])\(earlier)"
       + text.dropFirst().map { ", " + $0 }.joined()
+  }
+
+  /// What is to be known of stores that count as migrated, and are not at the destination's version.
+  static func snapshotLine(_ count: Int) -> String {
+    count == 1
+      ? "1 of those migrated is a snapshot beside its store, which was in use and stays as it is"
+      : "\(grouped(Int64(count))) of those migrated are snapshots beside their stores, which were in use "
+        + "and stay as they are"
   }
 
   private func warn(_ text: String) {

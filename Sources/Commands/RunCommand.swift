@@ -113,7 +113,7 @@ struct RunCommand: AsyncParsableCommand {
     }
     // From here on whoever waits for the run hears of it, however it ends.
     let outputs = try RunOutputs(pipeline, places)
-    for note in outputs.begin() { Output.say("warning: \(note)") }
+    for note in outputs.check() { Output.say("warning: \(note)") }
     let status: ExitStatus
     do {
       status = try await run(pipeline, places, engine, outputs)
@@ -158,6 +158,9 @@ struct RunCommand: AsyncParsableCommand {
     run.context = RunContext(
       options: Array(CommandLine.arguments.dropFirst()),
       exitCode: { Int(ExitStatus($0).rawValue) })
+    run.context.begins = {
+      for note in outputs.begin() { Output.say("warning: \(note)") }
+    }
     (run.context.follower, run.context.followerToken) = (try follower(engine), followerToken)
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? pipeline.stateFolder).string)
     let task = Task { [run] in try await run.run() }
@@ -179,7 +182,7 @@ struct RunCommand: AsyncParsableCommand {
     let status = ExitStatus(summary)
     log?.end(summary, exitCode: status.rawValue)
     guard summary.detached != true else { return status }
-    let notes = outputs.end(run: summary.run, isSuccess: status == .success, job)
+    let notes = outputs.end(run: summary.run, status, job)
     for note in notes + [log?.failure].compactMap({ $0 }) { Output.say("warning: \(note)") }
     return status
   }

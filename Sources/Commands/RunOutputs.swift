@@ -2,16 +2,18 @@ import Foundation
 import GodwitFleet
 import GodwitLedger
 import GodwitReport
+import Synchronization
 import SystemPackage
 
 /// What a run leaves for others at its end, as the pipeline's key `report` says: a page, metrics, and the
 /// call of a dead man's switch. Nothing that goes wrong here changes how the run ends.
-struct RunOutputs {
+final class RunOutputs: Sendable {
   private let pipeline: Pipeline
   private let places: PipelinePlaces
   private let deadManSwitch: DeadManSwitch?
   /// Seconds since 1970-01-01 UTC.
   private let started = Date().timeIntervalSince1970
+  private let hasBegun = Atomic(false)
 
   /// - Throws: `CommandError` for an address that is none.
   init(_ pipeline: Pipeline, _ places: PipelinePlaces) throws {
@@ -28,10 +30,8 @@ struct RunOutputs {
     }
   }
 
-  /// The run begins.
-  ///
-  /// - Returns: What a person should know.
-  func begin() -> [String] {
+  /// What a person should know of the outputs before anything is done.
+  func check() -> [String] {
     var notes: [String] = []
     for (path, kind) in [
       (pipeline.report.html, OutputFile.Kind.html), (pipeline.report.metrics, .metrics),
@@ -39,40 +39,60 @@ struct RunOutputs {
       guard let path else { continue }
       do { _ = try OutputFile(path, kind) } catch { notes.append("\(error)") }
     }
-    return notes + (deadManSwitch?.send(.start).map { [$0] } ?? [])
+    return notes
   }
 
-  /// The run failed before it had a result: the ledger and the metrics say so, too. Where another run is
-  /// going on, they are that one's.
+  /// The run begins: nobody else works in its state folder.
+  ///
+  /// - Returns: What a person should know.
+  func begin() -> [String] {
+    guard !hasBegun.exchange(true, ordering: .relaxed) else { return [] }
+    return send(.start)
+  }
+
+  private func send(_ signal: DeadManSwitch.Signal) -> [String] {
+    deadManSwitch?.send(signal).map { [$0] } ?? []
+  }
+
+  /// The run failed before it had a result: the ledger, the metrics and the dead man's switch say so. Where
+  /// another run is going on, they are that one's, and nothing is said.
   ///
   /// - Returns: What could not be done, and why.
   func fail(_ status: ExitStatus) -> [String] {
-    var notes: [String] = []
-    if status != .locked {
-      var run: String?
-      do {
-        run = try PipelineHistory.addFailedStart(
-          of: pipeline, places, at: started, exitCode: Int(status.rawValue),
-          options: Array(CommandLine.arguments.dropFirst()))
-      } catch {
-        notes.append("The ledger does not know of this start: \(error)")
-      }
-      if let path = pipeline.report.metrics { notes += metrics(of: run, status, to: path) }
+    guard status != .locked else { return [] }
+    var notes = begin()
+    var run: String?
+    do {
+      run = try PipelineHistory.addFailedStart(
+        of: pipeline, places, at: started, exitCode: Int(status.rawValue),
+        options: Array(CommandLine.arguments.dropFirst()))
+    } catch {
+      notes.append(
+        "The ledger does not know of this start, and `godwit status` tells of the one before it: \(error)"
+      )
     }
-    return notes + (deadManSwitch?.send(.failure).map { [$0] } ?? [])
+    if let path = pipeline.report.metrics { notes += metrics(of: run, status, to: path) }
+    return notes + send(.failure)
   }
 
-  /// The run has ended.
+  /// The run has ended. Where another one has taken it over, nothing is said: that one goes on.
   ///
   /// - Parameter run: Its name; nil leaves only the call.
   /// - Returns: What could not be done, and why.
-  func end(run: String?, isSuccess: Bool, _ job: PipelineJob) -> [String] {
+  func end(run: String?, _ status: ExitStatus, _ job: PipelineJob) -> [String] {
+    guard status != .locked else { return [] }
     var notes: [String] = []
     let settings = pipeline.report
     if let run, settings.html != nil || settings.metrics != nil {
       do {
         guard let report = try PipelineHistory.reading(places)?.report(ofRun: run) else {
           throw PipelineArguments.noLedger(places)
+        }
+        guard let ended = report.run.ended, ended >= started else {
+          throw CommandError(
+            .inputOutput, "ledger",
+            "\(places.ledger) does not have the end of this run yet. Write the report with `godwit "
+              + "report` once the ledger can be written.")
         }
         if let path = settings.html {
           notes += Self.write(try ReportDocument.html(report, job), to: path, .html)
@@ -83,12 +103,14 @@ struct RunOutputs {
         }
       } catch {
         notes.append("The report of this run was not written: \(error)")
+        // How it ended is known without the ledger.
+        if let path = settings.metrics { notes += metrics(of: nil, status, to: path) }
       }
     }
-    return notes + (deadManSwitch?.send(isSuccess ? .success : .failure).map { [$0] } ?? [])
+    return notes + send(status == .success ? .success : .failure)
   }
 
-  /// Writes the metrics of a start that failed: with what the ledger knows of the stores, where it is there.
+  /// Writes the metrics of a start that the ledger may not know, with what it knows of the stores.
   private func metrics(of run: String?, _ status: ExitStatus, to path: FilePath) -> [String] {
     let now = Date().timeIntervalSince1970
     let start = RunReport.Run(

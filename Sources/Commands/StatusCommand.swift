@@ -8,7 +8,7 @@ struct StatusCommand: ParsableCommand {
     commandName: "status",
     abstract: "Shows where a pipeline stands: its last run, and what is not migrated.",
     discussion: """
-      Every store of the pipeline counts, as the last run that took it up left it: a run over some of the \
+      Every store of the pipeline counts, as the last run that came to it left it: a run over some of the \
       stores changes nothing of the others. Times are UTC. Exits with 3 where stores are not migrated, \
       where no run is known, or where the last run was interrupted or ended with another exit code than 0, \
       and with 0 otherwise.
@@ -56,14 +56,14 @@ struct StatusCommand: ParsableCommand {
       (counts.migrated, "migrated"), (counts.sameModel, "same model"),
       (counts.refused, "refused"), (counts.needsMapping, "need a mapping model"),
       (counts.quarantined, "quarantined"), (counts.failed, "failed"),
-      (counts.pending, "pending"),
+      (counts.pending, "pending"), (counts.restored, "rolled back since"),
     ].filter { $0.0 > 0 }
     let stores = counts.found == 1 ? "1 store" : "\(grouped(Int64(counts.found))) stores"
     lines.append(
       "  " + ([stores] + parts.map { "\(grouped(Int64($0.0))) \($0.1)" }).joined(separator: ", "))
     if let cluster = status.cluster { lines.append(Self.line(cluster)) }
-    if status.rolledBack > 0 {
-      lines.append("  \(grouped(Int64(status.rolledBack))) rolled back since")
+    if counts.snapshots > 0 {
+      lines.append("  " + PipelineReport.snapshotLine(counts.snapshots))
     }
     for failure in status.failures { lines += failureLines(failure) }
     if status.quarantined > counts.quarantined {

@@ -1,40 +1,15 @@
+import Foundation
 import GodwitSQLite
 
-/// What is known of a store of a pipeline.
-package struct LedgerStanding: Sendable, Equatable {
-  package var store: String
-  package var verdict: String
-  package var code: Int?
-  /// Of the first reason; nil where it ended well.
-  package var reason: String?
-  package var message: String?
-
-  package init(
-    store: String, verdict: String, code: Int? = nil, reason: String? = nil,
-    message: String? = nil
-  ) {
-    self.store = store
-    self.verdict = verdict
-    self.code = code
-    self.reason = reason
-    self.message = message
-  }
-
-  /// A store that no start of a run has come to.
-  package static func notBegun(_ store: String) -> LedgerStanding {
-    LedgerStanding(
-      store: store, verdict: "pending", reason: notBegunReason, message: notBegunMessage)
-  }
-
-  package static let notBegunReason = "stopped"
-  package static let notBegunMessage = "The run ended before it came to the store."
-}
-
-// The stores of a pipeline, each as the last start that took it up left it. A run over some of the stores
+// The stores of a pipeline, each as the last start that came to it left it. A run over some of the stores
 // changes what is known of those, and of no other.
 extension Ledger {
-  /// A start of a run has found its stores. Those that it takes up are pending from here on, those that
-  /// are gone are forgotten, and those that are new are pending, too.
+  /// Verdicts of the table `fleet` of stores for which nothing has to be done, as far as is known.
+  private static let done = "'migrated', 'same-model', 'snapshot'"
+
+  /// A start of a run has found its stores. Those that it takes up are pending from here on, but for those
+  /// that are done as far as is known; those that are gone are forgotten, and those that are new are
+  /// pending, too. What the run had tried of those that are gone is not counted any more.
   ///
   /// - Parameters:
   ///   - pipeline: The path of its file.
@@ -49,7 +24,7 @@ extension Ledger {
     for path in taken {
       let key = try key(ofStore: path)
       known.insert(key)
-      try set(.notBegun(path), store: key, pipeline, run)
+      try take(path, store: key, pipeline, run)
     }
     for path in found {
       let key = try key(ofStore: path)
@@ -82,6 +57,79 @@ extension Ledger {
       try perform(
         "DELETE FROM fleet WHERE pipeline = ?1 AND store = ?2", [.text(pipeline), .integer(key)])
     }
+    // A run over some of the stores goes on with one over others, too.
+    var counted = taken.count == found.count ? known : []
+    for path in unseen { if let key = try knownKey(ofStore: path) { counted.insert(key) } }
+    try forEach(
+      "SELECT store FROM fleet WHERE pipeline = ?1 AND run = ?2", [.text(pipeline), .integer(run)]
+    ) { if taken.count < found.count { counted.insert($0.int64(0)) } }
+    try setGone(of: run, allBut: counted)
+  }
+
+  /// A start takes a store up.
+  private func take(_ path: String, store: Int64, _ pipeline: String, _ run: Int64) throws {
+    let standing = LedgerStanding.notBegun(path)
+    try perform(
+      """
+      INSERT INTO fleet (pipeline, store, verdict, reason, message, run)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+      ON CONFLICT (pipeline, store) DO UPDATE
+      SET run = ?6, code = NULL,
+        verdict = CASE WHEN verdict IN (\(Self.done)) THEN verdict ELSE ?3 END,
+        reason = CASE WHEN verdict IN (\(Self.done)) THEN NULL ELSE ?4 END,
+        message = CASE WHEN verdict IN (\(Self.done)) THEN NULL ELSE ?5 END
+      """,
+      [
+        .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.reason),
+        .optional(standing.message), .integer(run),
+      ])
+  }
+
+  /// Notes which of the stores that a run has tried are not counted by it any more.
+  private func setGone(of run: Int64, allBut counted: Set<Int64>) throws {
+    try perform("DELETE FROM attempts WHERE run = ?1 AND verdict = 'gone'", [.integer(run)])
+    var gone: [Int64] = []
+    try forEach("SELECT DISTINCT store FROM attempts WHERE run = ?1", [.integer(run)]) {
+      if !counted.contains($0.int64(0)) { gone.append($0.int64(0)) }
+    }
+    for store in gone {
+      try perform(
+        """
+        INSERT OR IGNORE INTO attempts (run, store, started, ended, verdict, source_bytes)
+        VALUES (?1, ?2, ?3, ?3, 'gone', 0)
+        """, [.integer(run), .integer(store), .real(Date().timeIntervalSince1970)])
+    }
+  }
+
+  /// Makes the table `fleet` of a ledger that has none, and fills it with what the last attempts say.
+  func makeFleet() throws {
+    try connection.execute(LedgerFormat.fleet)
+    var last: [(file: String, store: Int64, run: Int64, standing: LedgerStanding)] = []
+    try forEach(
+      """
+      SELECT runs.file, a.store, a.run, stores.path, a.verdict, a.output, a.code, a.reasons
+      FROM (
+        SELECT max(a.id) AS id
+        FROM attempts AS a JOIN runs ON runs.id = a.run
+        WHERE runs.file <> '' AND (runs.kind = 'run' OR a.verdict = 'restored')
+        GROUP BY runs.file, a.store
+      ) AS last
+      JOIN attempts AS a ON a.id = last.id
+      JOIN stores ON stores.id = a.store
+      JOIN runs ON runs.id = a.run
+      """
+    ) { row in
+      let reasons = LedgerJSON.value([RunReport.Reason].self, row.value(7).text) ?? []
+      last.append(
+        (
+          row.value(0).text ?? "", row.int64(1), row.int64(2),
+          LedgerStanding(
+            store: row.value(3).text ?? "", verdict: row.value(4).text ?? "",
+            output: row.value(5).text, code: row.value(6).integer.map(Int.init),
+            reason: reasons.first?.reason, message: reasons.first?.message)
+        ))
+    }
+    for found in last { try set(found.standing, store: found.store, found.file, found.run) }
   }
 
   /// What a start of a run knows of stores at its end.
@@ -101,11 +149,9 @@ extension Ledger {
     guard let place, !place.pipeline.isEmpty else { return }
     // What a rollback does not put back is as it was.
     guard place.kind == LedgerRun.Kind.run.rawValue || attempt.verdict == "restored" else { return }
-    let isGood = RunReport.goodVerdicts.contains(attempt.verdict)
-    let first = isGood ? nil : attempt.reasons.first
     let standing = LedgerStanding(
-      store: attempt.store, verdict: attempt.verdict, code: isGood ? nil : attempt.code,
-      reason: first?.reason, message: first?.message)
+      store: attempt.store, verdict: attempt.verdict, output: attempt.output, code: attempt.code,
+      reason: attempt.reasons.first?.reason, message: attempt.reasons.first?.message)
     try set(standing, store: store, place.pipeline, run)
   }
 
@@ -144,20 +190,55 @@ extension Ledger {
     if verdicts.isEmpty { return nil }
     func count(_ verdict: String) -> Int { verdicts[verdict] ?? 0 }
     return RunReport.Counts(
-      found: verdicts.values.reduce(0, +), migrated: count("migrated") + count("restored"),
+      found: verdicts.values.reduce(0, +), migrated: count("migrated") + count("snapshot"),
       sameModel: count("same-model"), refused: count("refused"),
       needsMapping: count("needs-mapping"), quarantined: count("quarantined"),
-      failed: count("failed"), pending: count("pending"))
+      failed: count("failed"), pending: count("pending"), restored: count("restored"),
+      snapshots: count("snapshot"))
   }
 
-  /// How many stores of a pipeline a rollback put back, and no run has taken up since.
-  package func restoredStores(of pipeline: String) throws -> Int {
-    guard try hasFleet else { return 0 }
+  /// How many of the stores that a run migrated a rollback has put back, and no run has taken up since.
+  package func restoredStores(of pipeline: String, run: String) throws -> Int {
+    guard try hasFleet, let run = try knownKey(ofRun: run) else { return 0 }
     var count = 0
     try forEach(
-      "SELECT count(*) FROM fleet WHERE pipeline = ?1 AND verdict = 'restored'", [.text(pipeline)]
+      """
+      SELECT count(*)
+      FROM fleet
+      WHERE pipeline = ?1 AND verdict = 'restored'
+        AND store IN (SELECT store FROM attempts WHERE run = ?2 AND verdict = 'migrated')
+      """, [.text(pipeline), .integer(run)]
     ) { count = Int($0.int64(0)) }
     return count
+  }
+
+  /// How many of the stores that a run migrated are snapshots, and the stores as they were.
+  func snapshots(of run: LedgerRun) throws -> Int {
+    guard let key = try knownKey(ofRun: run.name) else { return 0 }
+    var count = 0
+    // Those that the run found there, and did not make, are known of the last run alone.
+    if try hasFleet {
+      try forEach(
+        "SELECT count(*) FROM fleet WHERE pipeline = ?1 AND run = ?2 AND verdict = 'snapshot'",
+        [.text(run.file), .integer(key)]
+      ) { count = Int($0.int64(0)) }
+    }
+    var made: Set<String> = []
+    try forEach(
+      """
+      SELECT stores.path, a.output
+      FROM (SELECT max(id) AS id FROM attempts WHERE run = ?1 GROUP BY store) AS last
+      JOIN attempts AS a ON a.id = last.id
+      JOIN stores ON stores.id = a.store
+      WHERE a.verdict = 'migrated' AND a.output LIKE '%' || ?2 || '%'
+      """, [.integer(key), .text(LedgerStanding.snapshotMark)]
+    ) { row in
+      let path = row.value(0).text ?? ""
+      let verdict = LedgerStanding.verdict(
+        "migrated", output: row.value(1).text, ofStore: path)
+      if verdict == LedgerStanding.snapshot { made.insert(path) }
+    }
+    return max(count, made.count)
   }
 
   /// The stores of a pipeline that are not migrated, in the byte order of their paths.
@@ -172,7 +253,7 @@ extension Ledger {
       SELECT stores.path, verdict, code, reason, message
       FROM fleet JOIN stores ON stores.id = fleet.store
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
-        AND verdict NOT IN ('migrated', 'same-model', 'restored')
+        AND verdict NOT IN (\(Self.done), 'restored')
       ORDER BY stores.path
       """, [.text(pipeline), .optional(run)]
     ) { row in
@@ -184,7 +265,7 @@ extension Ledger {
     }
   }
 
-  /// The stores of a pipeline that are migrated, as the last run that took each up left it.
+  /// The stores of a pipeline that are migrated, as the last run that came to each left it; snapshots are among them.
   package func forEachMigratedStore(
     of pipeline: String, _ body: (_ path: String) throws -> Void
   ) throws {
@@ -193,7 +274,7 @@ extension Ledger {
       """
       SELECT stores.path
       FROM fleet JOIN stores ON stores.id = fleet.store
-      WHERE pipeline = ?1 AND verdict IN ('migrated', 'same-model')
+      WHERE pipeline = ?1 AND verdict IN (\(Self.done))
       """, [.text(pipeline)]
     ) { try body($0.value(0).text ?? "") }
   }
@@ -215,7 +296,7 @@ extension Ledger {
   }
 
   /// False for a ledger that only earlier versions have written.
-  private var hasFleet: Bool {
+  var hasFleet: Bool {
     get throws {
       var has = false
       try forEach("SELECT 1 FROM sqlite_schema WHERE name = 'fleet'") { _ in has = true }

@@ -242,23 +242,31 @@ extension Ledger {
   /// What became of each store in a run: its last attempt, and how often it was tried. In the byte
   /// order of the paths.
   ///
-  /// - Parameter exceptWell: Only those that did not end well.
+  /// - Parameters:
+  ///   - exceptWell: Only those that did not end well.
+  ///   - exceptGone: Only those that its last start counted: not those that were gone by then.
   package func forEachStore(
-    of run: String, exceptWell: Bool = false,
+    of run: String, exceptWell: Bool = false, exceptGone: Bool = false,
     _ body: (LedgerAttempt, _ attempts: Int) throws -> Void
   ) throws {
     guard let key = try knownKey(ofRun: run) else { return }
     try forEach(
       """
       SELECT \(Self.attemptColumns), last.tries
-      FROM (SELECT max(id) AS id, count(*) AS tries FROM attempts WHERE run = ?1 GROUP BY store)
-        AS last
+      FROM (
+        SELECT max(id) AS id, count(*) AS tries
+        FROM attempts
+        WHERE run = ?1 AND verdict <> 'gone'
+        GROUP BY store
+      ) AS last
       JOIN attempts AS a ON a.id = last.id
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
-      WHERE NOT ?2 OR a.verdict NOT IN ('migrated', 'same-model', 'restored')
+      WHERE (NOT ?2 OR a.verdict NOT IN ('migrated', 'same-model', 'restored'))
+        AND (NOT ?3 OR a.store NOT IN (
+          SELECT store FROM attempts WHERE run = ?1 AND verdict = 'gone'))
       ORDER BY stores.path
-      """, [.integer(key), .integer(exceptWell ? 1 : 0)]
+      """, [.integer(key), .integer(exceptWell ? 1 : 0), .integer(exceptGone ? 1 : 0)]
     ) { try body(Self.attempt($0), Int($0.int64(20))) }
   }
 

@@ -62,8 +62,10 @@ package final class Ledger {
         }
       }
       try Self.check(connection, path)
-      if !isEmpty { try connection.execute(LedgerFormat.fleet) }
       return isEmpty
+    }
+    try Self.asLedger(path) {
+      if try !hasFleet { try writing { try makeFleet() } }
     }
   }
 

@@ -31,7 +31,8 @@
 ///       id            integer key, in the order in which they were recorded
 ///       run, store    keys
 ///       started, ended
-///       verdict       as in the result
+///       verdict       as in the result; restored by a rollback; gone for a store that a later start of
+///                     the run did not find any more
 ///       code          Core Data's error code
 ///       reason        of the first reason: a word such as damaged
 ///       reasons       JSON array: reason, entity, property, count, primaryKeys, message
@@ -69,12 +70,12 @@
 ///     fleet         one row for each store of a pipeline that the last search found
 ///       pipeline      the path of its file
 ///       store         key
-///       verdict       of the last start that took it up; pending while that has not come to it; restored
-///                     after a rollback
+///       verdict       of the last start that came to it, else pending; snapshot of a store in use with a
+///                     migrated snapshot beside it; restored after a rollback
 ///       code, reason, message   of a store that did not end well
 ///       run           key of the run that took it up last; NULL where none did
 ///
-/// A ledger that has no table `fleet` gets one when it is next written to.
+/// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
 enum LedgerFormat {

@@ -1,8 +1,8 @@
 import SystemPackage
 
 /// A run as the ledger has it.
-package struct LedgerRun: Sendable, Equatable {
-  package enum Kind: String, Sendable {
+package struct LedgerRun: Codable, Sendable, Equatable {
+  package enum Kind: String, Codable, Sendable {
     case run
     /// Puts backups back.
     case rollback

@@ -18,7 +18,7 @@ extension Ledger {
       backupCount += 1
       backupBytes += $0.bytes
     }
-    try forEachStore(of: found.name) { attempt, tries in
+    try forEachStore(of: found.name, exceptGone: true) { attempt, tries in
       stores.append(
         RunReport.Store(attempt, backup: backups[attempt.store], attempts: tries))
       lanes.append(attempt.lane ?? 0)
@@ -27,6 +27,10 @@ extension Ledger {
       pipeline: found.pipeline, pipelineFile: found.file, run: RunReport.Run(found),
       counts: try counts(of: found))
     report.fleet = try fleet(of: found.file)
+    if found.kind == .run {
+      let restored = try restoredStores(of: found.file, run: found.name)
+      report.restored = restored > 0 ? restored : nil
+    }
     let tried = Set(stores.map(\.path))
     try forEachNotMigrated(of: found.file, run: found.name) { standing in
       guard !tried.contains(standing.store) else { return }
@@ -46,7 +50,7 @@ extension Ledger {
   /// The stores of a run that did not end well, by reason.
   package func failures(of run: String) throws -> [RunReport.Failure] {
     var stores: [RunReport.Store] = []
-    try forEachStore(of: run, exceptWell: true) { attempt, tries in
+    try forEachStore(of: run, exceptWell: true, exceptGone: true) { attempt, tries in
       stores.append(RunReport.Store(attempt, attempts: tries))
     }
     let failures = RunReport.failures(stores)
@@ -65,7 +69,16 @@ extension Ledger {
 
   /// The counts of a run, as far as it has come where it has not ended.
   package func counts(of run: LedgerRun) throws -> RunReport.Counts {
-    if run.ended != nil, let counts = run.counts { return counts }
+    if run.ended != nil, var counts = run.counts {
+      if run.kind == .run { counts.snapshots = try snapshots(of: run) }
+      return counts
+    }
+    // What is known of the stores holds until a start has come to them.
+    if run.kind == .run, let fleet = try fleet(of: run.file, run: run.name),
+      fleet.found >= run.counts?.found ?? 0
+    {
+      return fleet
+    }
     let verdicts = try verdicts(of: run.name)
     func count(_ verdict: String) -> Int { verdicts[verdict] ?? 0 }
     var counts = RunReport.Counts(
@@ -118,15 +131,17 @@ extension RunReport {
   /// Fills in what follows from the stores.
   mutating func summarise(_ stores: [Store], lanes: [Int]) {
     self.stores = stores
+    // Of any other store a loss is what would be lost.
+    let migrated = stores.filter { $0.verdict == "migrated" }
     totals = Totals(
-      rows: stores.reduce(0) { $0 + ($1.rows ?? 0) },
+      rows: migrated.reduce(0) { $0 + ($1.rows ?? 0) },
       sourceBytes: stores.reduce(0) { $0 + $1.sourceBytes },
       destinationBytes: stores.reduce(0) { $0 + ($1.destinationBytes ?? 0) },
-      storesWithLosses: stores.count { !$0.losses.isEmpty })
+      storesWithLosses: migrated.count { !$0.losses.isEmpty })
     destinationVersion = stores.lazy.compactMap(\.destinationVersion).first
     sourceVersions = Self.versions(stores)
     failures = Self.failures(stores)
-    losses = Self.losses(stores)
+    losses = Self.losses(migrated)
     stages = Self.stages(stores)
     let tried = stores.indices.filter { stores[$0].attempts > 0 }
     spans = tried.map { place in

@@ -13,9 +13,11 @@ package struct RunReport: Codable, Sendable, Equatable {
   package var pipelineFile: String
   package var run: Run
   package var counts: Counts
-  /// Every store of the pipeline, each as the last start that took it up left it: others than the run's
+  /// Every store of the pipeline, each as the last start that came to it left it: others than the run's
   /// where that was over some of the stores, or where runs came after it. Nil where it is not known.
   package var fleet: Counts?
+  /// How many of the stores that the run migrated a rollback has put back since; nil for none.
+  package var restored: Int?
   package var totals: Totals
   /// The versions that stores were found in, the most frequent first. Only stores that were planned have
   /// one.
@@ -79,7 +81,7 @@ package struct RunReport: Codable, Sendable, Equatable {
     }
   }
 
-  /// `found` is the sum of the others, but for `earlier`.
+  /// `found` is the sum of the others, but for `earlier` and `snapshots`.
   package struct Counts: Codable, Sendable, Equatable {
     package var found = 0
     package var migrated = 0
@@ -91,16 +93,20 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var pending = 0
     /// Of those migrated, how many were so before the last start.
     package var earlier = 0
+    /// Stores that a rollback has put back, and no run has taken up since. 0 where the counts are a run's.
+    package var restored = 0
+    /// Of those migrated, how many are snapshots of stores in use, which stay at their version.
+    package var snapshots = 0
 
     private enum CodingKeys: String, CodingKey {
       case found, migrated, sameModel = "same-model", refused, needsMapping = "needs-mapping"
-      case quarantined, failed, pending, earlier
+      case quarantined, failed, pending, earlier, restored, snapshots
     }
 
     package init(
       found: Int = 0, migrated: Int = 0, sameModel: Int = 0, refused: Int = 0,
       needsMapping: Int = 0, quarantined: Int = 0, failed: Int = 0, pending: Int = 0,
-      earlier: Int = 0
+      earlier: Int = 0, restored: Int = 0, snapshots: Int = 0
     ) {
       self.found = found
       self.migrated = migrated
@@ -111,10 +117,12 @@ package struct RunReport: Codable, Sendable, Equatable {
       self.failed = failed
       self.pending = pending
       self.earlier = earlier
+      self.restored = restored
+      self.snapshots = snapshots
     }
   }
 
-  /// Sums over ``stores``.
+  /// Sums over ``stores``; rows and losses are those of the ones that were migrated.
   package struct Totals: Codable, Sendable, Equatable {
     package var rows: Int64 = 0
     package var sourceBytes: Int64 = 0

@@ -14,13 +14,17 @@ package enum Metrics {
     let counts = report.fleet ?? report.counts
     text.add(
       "godwit_stores",
-      "Stores of the pipeline by verdict, as the last run that took each up left it.",
+      "Stores of the pipeline by verdict, as the last run that came to each left it.",
       [
         ("migrated", counts.migrated), ("same-model", counts.sameModel),
         ("refused", counts.refused), ("needs-mapping", counts.needsMapping),
         ("quarantined", counts.quarantined), ("failed", counts.failed),
-        ("pending", counts.pending),
+        ("pending", counts.pending), ("restored", counts.restored),
       ].map { ([("verdict", $0.0)], Double($0.1)) })
+    text.add(
+      "godwit_snapshots",
+      "Of those migrated, snapshots of stores in use, which stay at their version.",
+      [([], Double(counts.snapshots))])
     text.add(
       "godwit_stores_with_losses", "Stores that lost rows, values or references.",
       [([], Double(report.totals.storesWithLosses))])

@@ -59,6 +59,24 @@ import Testing
     }
   }
 
+  @Test func `ends with counts that add up`() throws {
+    defer { try? FileManager.default.removeItem(atPath: path) }
+    let log = try RunLog(path: path, form: .logfmt, pipeline: "p")
+    var summary = PipelineSummary(pipeline: "p")
+    (summary.found, summary.migrated, summary.sameModel, summary.refused) = (28, 1, 2, 3)
+    (summary.needsMapping, summary.quarantined, summary.failed, summary.pending) = (4, 5, 6, 7)
+    log.end(summary, exitCode: 3)
+    let line = try String(contentsOfFile: path, encoding: .utf8)
+    var sum = 0
+    for word in [
+      "migrated", "same-model", "refused", "needs-mapping", "quarantined", "failed", "pending",
+    ] {
+      let part = try #require(line.split(separator: " ").first { $0.hasPrefix(word + "=") })
+      sum += Int(part.dropFirst(word.count + 1).filter(\.isNumber)) ?? 0
+    }
+    #expect(line.contains("found=28") && sum == 28, "\(line)")
+  }
+
   @Test func `is not appended to a store`() throws {
     let store = Data("SQLite format 3\0".utf8)
     try store.write(to: URL(fileURLWithPath: path))

@@ -56,6 +56,18 @@ import Testing
     #expect(next == goesOn, sourceLocation: location)
   }
 
+  @Test(arguments: [(0, false), (1, true)])
+  func `counts what failed before the first store began`(allowed: Int, goesOn: Bool) {
+    var limits = RunLimits()
+    limits.failureBudget = .count(allowed)
+    var flow = RunFlow(
+      queue: StoreQueue(waves: [[Self.store("a")]], workerCount: 1) { _ in 0 }, limits: limits,
+      inUse: .skip, failures: 1)
+    let next = flow.advance()
+    #expect(next == goesOn)
+    begins(&flow, goesOn ? ["a"] : [])
+  }
+
   @Test func `gives two small stores to each worker, and large ones the workers beside them`() {
     let small = (1...6).map { Self.store("s\($0)") }
     let large = [

@@ -334,7 +334,11 @@ import Testing
     }
     #expect(try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 2, failed: 1))
     try ledger.writing { try begin(ledger, "2", ["/r/b"]) }
-    #expect(try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 1, failed: 1, pending: 1))
+    #expect(
+      try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 2, failed: 1),
+      "what is done is done until a start comes to it")
+    #expect(try ledger.fleet(of: Self.file, run: "2") == .init(found: 1, migrated: 1))
+    #expect(try ledger.counts(of: ledger.run(named: "2")) == .init(found: 1, migrated: 1))
     try ledger.writing {
       try ledger.settle([.init(store: "/r/b", verdict: "same-model")], of: Self.file, run: "2")
     }
@@ -343,6 +347,53 @@ import Testing
     #expect(try ledger.fleet(of: Self.file, run: "2") == .init(found: 1, sameModel: 1))
     #expect(try ledger.failures(ofFleet: Self.file).map(\.examples) == [["/r/a"]])
     #expect(try ledger.fleet(of: "/another/pipeline.yaml") == nil)
+  }
+
+  @Test func `of an earlier ledger is what the last attempts say`() throws {
+    let folder = try LedgerFolder()
+    do {
+      let ledger = try folder.open()
+      try ledger.writing {
+        try begin(ledger, "1", Self.paths)
+        try ledger.add(attempt("1", "/r/a", "failed", at: 1))
+        try ledger.add(attempt("1", "/r/b", "migrated", at: 1))
+        try ledger.add(attempt("1", "/s/c", "refused", at: 1))
+        try ledger.add(attempt("1", "/r/a", "migrated", at: 2))
+      }
+    }
+    let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
+    try connection.execute("DROP TABLE fleet")
+    try connection.close()
+    let ledger = try folder.open()
+    #expect(try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 2, refused: 1))
+    // A run over some of the stores.
+    try ledger.writing { try begin(ledger, "2", ["/r/b"]) }
+    #expect(try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 2, refused: 1))
+    #expect(try ledger.failures(ofFleet: Self.file).map(\.examples) == [["/s/c"]])
+  }
+
+  @Test func `tells snapshots and restored stores from stores that are migrated`() throws {
+    let ledger = try LedgerFolder().open()
+    var snapshot = attempt("1", "/r/a", "migrated", at: 1)
+    snapshot.output = "/r/a.godwit-snapshot-1"
+    var rollback = LedgerSample.run
+    (rollback.name, rollback.kind) = ("2", .rollback)
+    try ledger.writing {
+      try begin(ledger, "1", Self.paths)
+      try ledger.add(snapshot)
+      try ledger.add(attempt("1", "/r/b", "migrated", at: 1))
+      try ledger.add(attempt("1", "/s/c", "migrated", at: 1))
+      try ledger.end("1", at: 2, exitCode: 0, .init(found: 3, migrated: 3))
+    }
+    #expect(try ledger.report(ofRun: "1").counts == .init(found: 3, migrated: 3, snapshots: 1))
+    try ledger.writing {
+      try ledger.begin(rollback)
+      try ledger.add(attempt("2", "/r/b", "restored", at: 3))
+    }
+    #expect(
+      try ledger.fleet(of: Self.file)
+        == .init(found: 3, migrated: 2, restored: 1, snapshots: 1))
+    #expect(try ledger.report(ofRun: "1").restored == 1)
   }
 
   @Test func `does not take an attempt that it knows for news`() throws {

@@ -27,6 +27,19 @@ import Testing
     #expect(report.spans.map(\.lane) == [0, 0, 1])
   }
 
+  @Test func `takes nothing for lost that a store would lose and has not`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try LedgerSample.write(to: ledger)
+    var pending = LedgerSample.failed("pending", at: 1_003)
+    (pending.verdict, pending.losses, pending.rows) = ("pending", LedgerSample.migrated.losses, 9)
+    try ledger.writing { try ledger.add(pending) }
+    let report = try ledger.report()
+    #expect(report.stores.count { !$0.losses.isEmpty } == 2)
+    #expect(report.totals.storesWithLosses == 1 && report.totals.rows == 20)
+    #expect(report.losses.map(\.count) == [3])
+  }
+
   @Test func `groups failures by reason, with examples and what to do`() throws {
     let (_, report) = try report()
     let failure = try #require(report.failures.first)

@@ -100,6 +100,40 @@ import Testing
     #expect(aside.count == (how == "damaged" ? 1 : 0))
   }
 
+  @Test(arguments: [false, true])
+  func `is whole although somebody reads it for long`(untilEnd: Bool) throws {
+    let folder = try PipelineFolder.orders(["a"], "report: { metrics: m.prom }")
+    #expect(try Godwit.run(folder).status == 0)
+    for name in ["b", "c"] { try folder.writeOrder(name) }
+    try folder.writeBad("d")
+    let reader = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly)
+    try reader.execute("BEGIN")
+    _ = try reader.rows("SELECT count(*) FROM runs")
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""event":"result""#,
+      { _ in if !untilEnd { try reader.close() } })
+    #expect(run.status == 3, "\(run.messages)")
+    #expect(run.messages.contains("could not be written") == untilEnd, "\(run.messages)")
+    #expect(!run.messages.contains("lost"))
+    #expect(try folder.names(in: "state").contains("endings.json") == untilEnd)
+    let metrics = String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
+    #expect(metrics.contains("godwit_run_exit_code{pipeline=\"total-cost\"} 3"))
+    try? reader.close()
+    for _ in 0..<2 {
+      let status = try folder.godwit(["status"])
+      #expect(status.summary["state"] as? String == "ended")
+      let counts = status.summary["counts"] as? [String: Any]
+      #expect(counts?["found"] as? Int == 4 && counts?["pending"] as? Int == 0)
+      #expect(counts?["refused"] as? Int == 1)
+      let history = try folder.godwit(["history"])
+      #expect(history.lines.map { $0["exitCode"] as? Int } == [3, 0])
+    }
+    #expect(try backups(folder) == backupsOnDisk(folder))
+    #expect(try Godwit.run(folder).counts == "4 found, 3 same-model, 1 refused")
+    #expect(try !folder.names(in: "state").contains("endings.json"))
+    #expect(try folder.godwit(["history"]).lines.map { $0["exitCode"] as? Int } == [3, 3, 0])
+  }
+
   @Test func `of a later version stops the run before any store is opened`() throws {
     let folder = try PipelineFolder.orders()
     #expect(try Godwit.run(folder).status == 0)

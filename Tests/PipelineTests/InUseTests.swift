@@ -70,8 +70,19 @@ import Testing
     #expect(result["output"] as? String == folder.path("stores/" + snapshot))
     #expect("\(result["notes"] ?? "")".contains("stays as it is"))
 
+    #expect(run.summary["snapshots"] as? Int == 1)
+
     // Nothing changed: there is nothing more to do, and no second snapshot.
     let again = try Godwit.run(folder)
+    #expect(again.summary["snapshots"] as? Int == 1)
+    let said = "1 of those migrated is a snapshot beside its store"
+    #expect(try Godwit.run(["run", folder.url.path]).output.contains(said))
+    #expect(try Godwit.run(["status", folder.url.path]).output.contains(said))
+    let counts = try folder.godwit(["status"]).summary["counts"] as? [String: Any]
+    #expect(counts?["migrated"] as? Int == 1 && counts?["snapshots"] as? Int == 1)
+    let page = try Godwit.run(["report", folder.url.path, "--format", "html"]).output
+    #expect(page.contains("<h1>1 of 2 stores is at "), "and not all")
+    #expect(page.contains("1 has a snapshot beside it</h1>"))
     #expect(again.status == 0 && again.counts == "2 found, 1 migrated, 1 same-model")
     #expect(folder.storeFiles().count { $0.hasPrefix("a.godwit-snapshot-") } == 1)
 
@@ -91,7 +102,7 @@ import Testing
 
     // Nobody uses it any more: it is migrated in its place.
     let last = try Godwit.run(folder)
-    #expect(last.status == 0)
+    #expect(last.status == 0 && last.summary["snapshots"] == nil)
     #expect(
       try folder.table("stores/a.sqlite", "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER ORDER BY 1")
         == ["A 5.0", "B 7.0"])

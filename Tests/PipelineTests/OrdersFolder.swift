@@ -30,6 +30,15 @@ extension PipelineFolder {
     """.write(toFile: path("pipeline.yaml"), atomically: true, encoding: .utf8)
   }
 
+  /// A window that this minute is not in, nor one that a test could take to come.
+  static var closedWindow: String {
+    var parts = tm()
+    var now = time(nil) + 12 * 3_600
+    localtime_r(&now, &parts)
+    let hour = parts.tm_hour < 10 ? "0\(parts.tm_hour)" : "\(parts.tm_hour)"
+    return "limits: { window: \"\(hour):00-\(hour):59\" }"
+  }
+
   /// What is no store, where one should be.
   func writeBad(_ name: String) throws {
     try Data("no store".utf8).write(to: URL(fileURLWithPath: path("stores/\(name).sqlite")))

@@ -173,12 +173,74 @@ import Testing
     #expect((report["stores"] as? [Any])?.count == 3)
   }
 
+  @Test func `is not what a start outside of its window finds`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"], Self.metrics)
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.set(Self.metrics + "\n" + PipelineFolder.closedWindow)
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0 && run.counts == "2 found, 2 same-model", "\(run.messages)")
+    #expect(try folder.godwit(["status"]).status == 0)
+    // What an application has written to has to be looked at, and is migrated as far as is known.
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute("UPDATE ZORDER SET ZNUMBER = 'C'")
+    try store.close()
+    let late = try Godwit.run(folder)
+    #expect(late.status == 75 && late.counts == "2 found, 1 same-model, 1 pending")
+    let (status, known) = try counts(folder)
+    #expect(status == 3, "the start has not come to its end")
+    #expect(known["found"] == 2 && known["pending"] == nil, "\(known)")
+    let metrics = String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
+    #expect(metrics.contains(#"godwit_stores{pipeline="total-cost",verdict="pending"} 0"#))
+  }
+
+  @Test func `is not what a killed start with nothing to do has come to`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    #expect(try Godwit.run(folder).status == 0)
+    var interrupted = 0
+    for step in stride(from: 2, to: 60, by: 3) {
+      let run = try Godwit.run(folder, killAfter: step)
+      if run.status == 0 { break }
+      let status = try folder.godwit(["status"])
+      guard status.summary["state"] as? String == "interrupted" else { continue }
+      interrupted += 1
+      let counts = status.summary["counts"] as? [String: Any]
+      #expect(counts?["found"] as? Int == 3 && counts?["pending"] as? Int == 0, "step \(step)")
+      let ofRun = status.summary["runCounts"] as? [String: Any]
+      #expect(ofRun?["pending"] as? Int == 0, "step \(step)")
+      let report = try Godwit.run(["report", folder.url.path, "--format", "json"]).lines.first
+      #expect((report?["failures"] as? [Any])?.isEmpty == true)
+    }
+    #expect(interrupted > 0)
+  }
+
+  @Test func `and of a resumed run is without stores that are gone since`() throws {
+    // So many that some are left when the first one's failure stops the run.
+    let folder = try PipelineFolder.orders(
+      ["a"] + (1...30).map { "b\($0)" }, "limits: { failure-budget: 0 }\nworkers: 1")
+    try folder.writeBad("a")
+    #expect(try Godwit.run(folder).status == 4)
+    try FileManager.default.removeItem(atPath: folder.path("stores/a.sqlite"))
+    #expect(try Godwit.run(folder).status == 0)
+    let report = try #require(
+      try Godwit.run(["report", folder.url.path, "--format", "json"]).lines.first)
+    #expect((report["counts"] as? [String: Any])?["found"] as? Int == 30)
+    #expect((report["stores"] as? [Any])?.count == 30)
+    #expect((report["failures"] as? [Any])?.isEmpty == true)
+    let history = try folder.godwit(["history"], [folder.path("stores/a.sqlite")])
+    let verdicts = history.lines.map { ($0["attempt"] as? [String: Any])?["verdict"] as? String }
+    #expect(verdicts == ["refused", "gone"])
+  }
+
   @Test func `takes a rollback and what comes after it into account`() throws {
     let folder = try PipelineFolder.orders(["a", "b"])
     #expect(try Godwit.run(folder).status == 0)
     #expect(try folder.godwit(["rollback"]).status == 0)
     let status = try folder.godwit(["status"])
     #expect(status.status == 3 && status.summary["rolledBack"] as? Int == 2)
+    let known = try counts(folder).1
+    #expect(known["restored"] == 2 && known["migrated"] == nil, "\(known)")
+    let page = try Godwit.run(["report", folder.url.path, "--format", "html"]).output
+    #expect(page.contains("<h1>0 of 2 stores are at") && page.contains("put 2 stores back since"))
     #expect(try folder.godwit(["run"], ["--only", "a.sqlite"]).status == 0)
     let later = try folder.godwit(["status"])
     #expect(later.status == 3 && later.summary["rolledBack"] as? Int == 1)
@@ -298,7 +360,6 @@ import Testing
       ])
     let metrics = String(decoding: try folder.bytes("m.prom"), as: UTF8.self)
     #expect(metrics.contains("godwit_run_exit_code{pipeline=\"total-cost\"} \(code)"))
-    guard fault != .state else { return }
     let status = try folder.godwit(["status"])
     #expect(status.status == 3)
     #expect((status.summary["run"] as? [String: Any])?["exitCode"] as? Int == Int(code))
@@ -307,6 +368,38 @@ import Testing
     #expect(
       try folder.godwit(["history"]).lines.map { $0["exitCode"] as? Int }
         == [Int(code)] + (fault == .root ? [] : [0]))
+  }
+
+  @Test func `says so where its history lies in a state folder that is not to be trusted`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let words = ["run", folder.url.path, "--state", folder.path("elsewhere")]
+    #expect(try Godwit.run(words).status == 0)
+    let ledger = try folder.bytes("elsewhere/ledger.sqlite")
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o777], ofItemAtPath: folder.path("elsewhere"))
+    let run = try Godwit.run(words)
+    #expect(run.status == 78 && run.messages.contains("The ledger does not know of this start"))
+    #expect(try folder.bytes("elsewhere/ledger.sqlite") == ledger)
+  }
+
+  @Test func `because another one is going on calls nobody`() throws {
+    let folder = try PipelineFolder.orders(["a"], Self.keys + "\nlimits: { io: 1KiB/s }")
+    let bin = try calls(folder)
+    var seen: [Substring] = []
+    func called() throws -> [Substring] {
+      String(decoding: try folder.bytes("calls"), as: UTF8.self).split(separator: "\n")
+    }
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: #""event":"plan""#, programs: bin
+    ) { _ in
+      let second = try Godwit.run(["run", folder.url.path], programs: bin)
+      #expect(second.status == 11, "\(second.messages)")
+      seen = try called()
+      _ = try Godwit.run(["control", folder.url.path, "limit", "io=none"])
+    }
+    #expect(run.status == 0)
+    #expect(seen == ["url = \"https://ping.invalid/x/start\""])
+    #expect(try called() == seen + ["url = \"https://ping.invalid/x\""])
   }
 
   @Test func `belongs to the run that the next start resumes`() throws {

@@ -83,6 +83,20 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
     #expect(try page(report(count: count, verdicts: verdicts)).contains("<h1>\(headline)</h1>"))
   }
 
+  @Test func `does not take a snapshot, or a store that was put back, for one at the version`()
+    throws
+  {
+    var some = report(count: 4)
+    some.counts.snapshots = 1
+    #expect(
+      View.headline(some) == "3 of 4 stores are at version Recipes 2; 1 has a snapshot beside it")
+    some.counts.snapshots = 0
+    some.restored = 3
+    #expect(View.headline(some) == "1 of 4 stores is at version Recipes 2; 3 are not")
+    #expect(try page(some).contains("A rollback has put 3 stores back since"))
+    #expect(Metrics.text(of: some, now: 0).contains("verdict=\"restored\"} 0"))
+  }
+
   @Test func `says what failed and what to do about it`() throws {
     let page = try page(report(count: 4, verdicts: ["failed"]))
     #expect(page.contains("<h3>4 stores: failed, damaged</h3>"))

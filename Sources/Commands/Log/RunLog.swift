@@ -61,7 +61,8 @@ struct RunLog: Sendable {
         "run": "\(summary.run ?? "")", "exit-code": "\(exitCode)", "found": "\(summary.found)",
         "migrated": "\(summary.migrated)", "same-model": "\(summary.sameModel)",
         "refused": "\(summary.refused)", "needs-mapping": "\(summary.needsMapping)",
-        "failed": "\(summary.failed)", "pending": "\(summary.pending)",
+        "quarantined": "\(summary.quarantined)", "failed": "\(summary.failed)",
+        "pending": "\(summary.pending)",
       ])
   }
 }

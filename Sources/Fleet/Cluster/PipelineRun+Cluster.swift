@@ -78,7 +78,7 @@ extension PipelineRun {
       waves.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     var flow = RunFlow(
       queue: StoreQueue(waves: waves, workerCount: Int.max / 4, need: { _ in 0 }),
-      limits: pipeline.limits, inUse: pipeline.stores.inUse)
+      limits: pipeline.limits, inUse: pipeline.stores.inUse, failures: summary.failed)
     var follow = ClusterFollowing(found: found)
     let scheduler = scheduler()
     do {
@@ -181,7 +181,7 @@ extension PipelineRun {
     let now = Date().timeIntervalSince1970
     while let (store, _) = flow.next(at: now) { stores.append(store) }
     guard !stores.isEmpty else { return }
-    let outcomes = await settled(stores, setting)
+    let outcomes = await sideBySide(stores) { settled($0, setting) }
     var left: [FoundStore] = []
     for (store, outcome) in zip(stores, outcomes) {
       if let outcome = outcome ?? follow.early.removeValue(forKey: store.path) {
@@ -198,21 +198,6 @@ extension PipelineRun {
       try work.add(rest, wave: wave)
       return work
     }
-  }
-
-  /// Looks at many stores side by side: each costs a few calls to a volume that may be far away.
-  private func settled(_ stores: [FoundStore], _ setting: Setting) async -> [Outcome?] {
-    var outcomes: [Outcome?] = Array(repeating: nil, count: stores.count)
-    await withTaskGroup(of: [(Int, Outcome?)].self) { group in
-      let size = max(1, (stores.count + 15) / 16)
-      for start in stride(from: 0, to: stores.count, by: size) {
-        group.addTask {
-          (start..<min(stores.count, start + size)).map { ($0, settled(stores[$0], setting)) }
-        }
-      }
-      for await part in group { for (place, outcome) in part { outcomes[place] = outcome } }
-    }
-    return outcomes
   }
 
   /// Takes what the folders say since the last look.

@@ -88,7 +88,7 @@ extension RunReport.Counts {
       found: summary.found, migrated: summary.migrated, sameModel: summary.sameModel,
       refused: summary.refused, needsMapping: summary.needsMapping,
       quarantined: summary.quarantined, failed: summary.failed, pending: summary.pending,
-      earlier: summary.earlier ?? 0)
+      earlier: summary.earlier ?? 0, snapshots: summary.snapshots ?? 0)
   }
 }
 

@@ -17,7 +17,8 @@ import SystemPackage
 /// Results that come at the same time are written and flushed together.
 ///
 /// It is progress, and not history: the lines of a finished run go with the next one. What they tell is
-/// in `ledger.sqlite` by then, which is fed from here, see ``RunHistory``.
+/// in `ledger.sqlite` by then, which is fed from here, see ``RunHistory``. Where that could not be written
+/// until the end of a start, `endings.json` has what is not in these lines.
 final class PipelineLedger: Sendable {
   /// A line. Fields may be added to and never change meaning.
   struct Entry: Codable, Sendable, Equatable {
@@ -50,6 +51,12 @@ final class PipelineLedger: Sendable {
       var entry = self
       (entry.attempt, entry.backupRecord) = (nil, nil)
       return entry
+    }
+
+    fileprivate func add(to ledger: Ledger) throws {
+      guard let attempt else { return }
+      try ledger.add(attempt)
+      if let backupRecord { try ledger.add(backupRecord) }
     }
   }
 
@@ -90,6 +97,9 @@ final class PipelineLedger: Sendable {
 
   private static func runFile(_ folder: FilePath) -> FilePath { folder.appending("run.json") }
   private static func logFile(_ folder: FilePath) -> FilePath { folder.appending("ledger.jsonl") }
+  private static func endingsFile(_ folder: FilePath) -> FilePath {
+    folder.appending("endings.json")
+  }
 
   /// Takes up what is in the state folder. For the holder of its lock.
   ///
@@ -106,7 +116,13 @@ final class PipelineLedger: Sendable {
       known.map { $0.isResumed(by: owner) && history.canResume($0.run, by: owner) } ?? false
     let isInHistory =
       try (known?.isInHistory == true && !history.isNew)
-      || history.catchUp { add in try Self.forEachAttempt(in: file, add) }
+      || history.catchUp { try Self.add(inState: folder, to: $0) }
+    if isInHistory {
+      try DurableFile.removeIfPresent(Self.endingsFile(folder))
+    } else {
+      // Before anything of this start.
+      history.keep(try Missing(in: folder))
+    }
     var lines: [String: Entry] = [:]
     try Self.forEachEntry(in: file) { lines[$0.store] = isInHistory ? $0.withoutHistory : $0 }
     if let known, isResumed {
@@ -166,15 +182,6 @@ final class PipelineLedger: Sendable {
     }
   }
 
-  /// What each line has for the ledger, one after the other.
-  static func forEachAttempt(
-    in file: FilePath, _ body: (LedgerAttempt, LedgerBackup?) throws -> Void
-  ) throws {
-    try forEachEntry(in: file) { entry in
-      if let attempt = entry.attempt { try body(attempt, entry.backupRecord) }
-    }
-  }
-
   /// The name of the run that the next start resumes; nil where it begins another.
   static func interruptedRun(_ folder: FilePath, of owner: RunOwner) throws -> String? {
     try runName(folder).flatMap { $0.isResumed(by: owner) ? $0.run : nil }
@@ -190,12 +197,34 @@ final class PipelineLedger: Sendable {
     try runName(folder).map { $0.isInHistory != true } ?? false
   }
 
-  /// What the state folder of a run has for the ledger that it may lack.
-  static func forEachAttempt(
-    inState folder: FilePath, _ body: (LedgerAttempt, LedgerBackup?) throws -> Void
-  ) throws {
-    guard try isAheadOfHistory(folder) else { return }
-    try forEachAttempt(in: logFile(folder), body)
+  /// Adds what the state folder has and the ledger may lack: the ends of starts that could not write it,
+  /// and what became of stores.
+  static func add(inState folder: FilePath, to ledger: Ledger) throws {
+    let endings = try endings(folder)
+    for ending in endings { try ending.begin(in: ledger) }
+    try forEachEntry(in: logFile(folder)) { try $0.add(to: ledger) }
+    for ending in endings { try ending.end(in: ledger) }
+  }
+
+  /// The same, in memory: the folder changes before it is added.
+  struct Missing {
+    private let endings: [Ending]
+    private let entries: [Entry]
+
+    fileprivate init(in folder: FilePath) throws {
+      endings = try PipelineLedger.endings(folder)
+      var entries: [Entry] = []
+      try PipelineLedger.forEachEntry(in: PipelineLedger.logFile(folder)) {
+        if $0.attempt != nil { entries.append($0) }
+      }
+      self.entries = entries
+    }
+
+    func add(to ledger: Ledger) throws {
+      for ending in endings { try ending.begin(in: ledger) }
+      for entry in entries { try entry.add(to: ledger) }
+      for ending in endings { try ending.end(in: ledger) }
+    }
   }
 
   func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store.string] } }
@@ -215,9 +244,77 @@ final class PipelineLedger: Sendable {
   /// - Parameters:
   ///   - isFinished: The run has, too: the next one is another.
   ///   - isInHistory: Every line is in the ledger.
-  func end(isFinished: Bool, isInHistory: Bool) throws {
+  ///   - ending: What the ledger is to be told later.
+  func end(isFinished: Bool, isInHistory: Bool, _ ending: Ending? = nil) throws {
+    if isInHistory { try DurableFile.removeIfPresent(Self.endingsFile(folder)) }
+    if let ending {
+      let all = try Self.endings(folder) + [ending]
+      try DurableFile.write(
+        Array(JSONLine.text(of: all).utf8), to: Self.endingsFile(folder))
+    }
     try Self.write(
       RunName(run, of: owner, isFinished: isFinished, isInHistory: isInHistory), in: folder)
+  }
+}
+
+// Starts that ended while the ledger could not be written.
+extension PipelineLedger {
+  /// The stores of a start.
+  struct Fleet: Codable, Sendable {
+    var found: [String]
+    var taken: [String]
+    var unseen: [String]
+  }
+
+  /// How a start ended. All of it is told again, since it is not known what the ledger has.
+  struct Ending: Codable, Sendable {
+    var run: LedgerRun
+    var fleet: Fleet
+    var standings: [LedgerStanding]
+
+    /// Whether the ledger knows of it, or of a later start of the run.
+    private func isKnown(to ledger: Ledger) throws -> Bool {
+      guard let ended = try? ledger.run(named: run.name).ended else { return false }
+      return ended >= run.ended ?? 0
+    }
+
+    /// Whether the name is not another's meanwhile.
+    private func isOwn(in ledger: Ledger) throws -> Bool {
+      try ledger.canResume(run.name, by: RunOwner(pipeline: run.pipeline, file: run.file))
+    }
+
+    func begin(in ledger: Ledger) throws {
+      guard try !isKnown(to: ledger), try isOwn(in: ledger) else { return }
+      let known = try? ledger.run(named: run.name)
+      if known?.ended != nil || known == nil {
+        try ledger.begin(run, isResumed: true)
+      }
+      try ledger.beginFleet(fleet, of: run.file, run: run.name)
+    }
+
+    func end(in ledger: Ledger) throws {
+      guard try !isKnown(to: ledger), try isOwn(in: ledger), let ended = run.ended,
+        let exitCode = run.exitCode else {
+        return
+      }
+      try ledger.settle(standings, of: run.file, run: run.name)
+      try ledger.end(run.name, at: ended, exitCode: exitCode, run.counts)
+    }
+  }
+
+  /// 256 MiB: some hundred bytes for each store.
+  private static let endingsLimit = 256 << 20
+
+  private static func endings(_ folder: FilePath) throws -> [Ending] {
+    try RegularFile.bytesIfPresent(of: endingsFile(folder), limit: endingsLimit, isPrivate: true)
+      .flatMap { try? JSONDecoder().decode([Ending].self, from: Data($0)) } ?? []
+  }
+}
+
+extension Ledger {
+  func beginFleet(_ fleet: PipelineLedger.Fleet, of pipeline: String, run: String) throws {
+    try beginFleet(
+      of: pipeline, run: run, found: fleet.found, taken: fleet.taken, unseen: fleet.unseen)
   }
 }
 

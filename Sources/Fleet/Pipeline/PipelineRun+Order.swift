@@ -46,7 +46,7 @@ extension PipelineRun {
   ) async {
     var flow = RunFlow(
       queue: StoreQueue(waves: waves, workerCount: pool.workerCount, need: workers(for:)),
-      limits: pipeline.limits, inUse: pipeline.stores.inUse)
+      limits: pipeline.limits, inUse: pipeline.stores.inUse, failures: summary.failed)
     var inFlight: Set<FoundStore> = []
     var wave = -1
     var knowsLoad = true
@@ -119,16 +119,57 @@ extension PipelineRun {
 
   func end(_ outcome: Outcome, _ setting: Setting, _ summary: inout PipelineSummary) {
     setting.outcomes.add(outcome.store, outcome.result)
+    tell(outcome, &summary)
+  }
+
+  private func tell(_ outcome: Outcome, _ summary: inout PipelineSummary) {
     summary.count(outcome.result)
     if outcome.isEarlier { summary.earlier = (summary.earlier ?? 0) + 1 }
     observe(.result(outcome.store, outcome.result))
   }
 
-  /// Gives the stores that the run has not come to a result, too.
-  func takeRest(_ stores: [FoundStore], _ setting: Setting, _ summary: inout PipelineSummary) {
-    for (store, result) in setting.outcomes.results(ofRest: stores) {
-      end(Outcome(store: store, result: result), setting, &summary)
+  /// Gives the stores that the run has not come to a result, too. For those that are as an earlier start
+  /// left them nothing has to be done; what the ledger knows of the others holds until a start comes to
+  /// them.
+  func takeRest(
+    _ stores: [FoundStore], _ setting: Setting, _ summary: inout PipelineSummary
+  ) async {
+    let rest = setting.outcomes.rest(of: stores)
+    let unbegun = rest.filter { $0.later == nil }.map(\.store)
+    let known = await sideBySide(unbegun) { store in
+      setting.isLost || Self.refusal(of: store) != nil ? nil : settled(store, setting)
     }
+    for (store, known) in zip(unbegun, known) {
+      if let known {
+        end(known, setting, &summary)
+      } else {
+        tell(Outcome(store: store, result: .init(notBegun: store.path.string)), &summary)
+      }
+    }
+    for case (let store, let later?) in rest {
+      end(Outcome(store: store, result: later), setting, &summary)
+    }
+    // Nothing was left to begin.
+    if summary.pending == 0, summary.stopped == RunFlow.Stop.windowWord {
+      (summary.stopped, summary.message) = (nil, nil)
+    }
+  }
+
+  /// Looks at many stores side by side: each costs a few calls to a volume that may be far away.
+  func sideBySide(
+    _ stores: [FoundStore], _ look: @escaping @Sendable (FoundStore) -> Outcome?
+  ) async -> [Outcome?] {
+    var outcomes: [Outcome?] = Array(repeating: nil, count: stores.count)
+    await withTaskGroup(of: [(Int, Outcome?)].self) { group in
+      let size = max(1, (stores.count + 15) / 16)
+      for start in stride(from: 0, to: stores.count, by: size) {
+        group.addTask {
+          (start..<min(stores.count, start + size)).map { ($0, look(stores[$0])) }
+        }
+      }
+      for await part in group { for (place, outcome) in part { outcomes[place] = outcome } }
+    }
+    return outcomes
   }
 
   /// Looks at the clock, and at what the operator asks for.

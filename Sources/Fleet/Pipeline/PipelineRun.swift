@@ -12,6 +12,7 @@ import SystemPackage
 ///
 ///     state/lock           held by the coordinator as long as it lives
 ///     state/run.json       which run it is; one that was interrupted is resumed
+///     state/endings.json   how starts ended that could not write the ledger, until it has them
 ///     state/ledger.jsonl   what became of each store: progress, see ``PipelineLedger``
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
 ///     state/waves.json     which stores are in which canary wave
@@ -87,6 +88,7 @@ package struct PipelineRun: Sendable {
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     let lease = try await takeLease()
+    await context.begins()
     // What is asked of a run whose tasks go on still holds.
     if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }
     let restored = try await Rollback.finishInterrupted(pipeline, places, lease)
@@ -162,7 +164,7 @@ package struct PipelineRun: Sendable {
     history.close(countsFailures: summary.stopped != RunFlow.Stop.budgetWord)
     summary.seconds = (ContinuousClock.now - begin).inSeconds
     guard try lease.isCurrent else {
-      takeRest(findings.stores, setting, &summary)
+      await takeRest(findings.stores, setting, &summary)
       return summary
     }
     if summary.detached == true {
@@ -174,18 +176,18 @@ package struct PipelineRun: Sendable {
       return summary
     }
     try ClusterFollower.remove(in: clusterState)
-    takeRest(findings.stores, setting, &summary)
+    await takeRest(findings.stores, setting, &summary)
     history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
     let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
     }
-    try ledger.end(isFinished: isFinished, isInHistory: history.isWhole)
     let counts = isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run) : nil
-    history.end(
+    let ending = history.end(
       ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
       counts ?? RunReport.Counts(summary))
+    try ledger.end(isFinished: isFinished, isInHistory: history.isWhole, ending)
     try keepRetention(history, &summary)
     for note in history.takeNotes() { observe(.warning(note)) }
     try RunProgress.remove(in: state)

@@ -22,14 +22,14 @@ package struct PipelineStatus: Codable, Sendable {
   package var run: RunReport.Run?
   /// Of that run, as far as it has come: some of the stores, where it was over some.
   package var runCounts: RunReport.Counts?
-  /// Every store of the pipeline, each as the last start that took it up left it.
+  /// Every store of the pipeline, each as the last start that came to it left it.
   package var counts = RunReport.Counts()
   /// What was not migrated, by reason, the most frequent first.
   package var failures: [RunReport.Failure] = []
   package var quarantined = 0
   /// Why a run that is going on begins nothing: `paused` or `load`; nil where nothing holds it.
   package var held: String?
-  /// Of those migrated, how many were put back since.
+  /// Stores that were put back, and that no run has taken up since: as many as are `restored`.
   package var rolledBack = 0
   /// Backups of all runs that are there, and their bytes.
   package var backups = 0
@@ -40,7 +40,7 @@ package struct PipelineStatus: Codable, Sendable {
   package var message: String?
 
   /// Stores that were found and not migrated.
-  package var notMigrated: Int { counts.found - counts.migrated - counts.sameModel + rolledBack }
+  package var notMigrated: Int { counts.found - counts.migrated - counts.sameModel }
   /// Whether somebody should look: stores are not migrated, no run is known, or the last one did not end as
   /// one does that has nothing left to do.
   package var needsAttention: Bool {
@@ -66,14 +66,15 @@ package struct PipelineStatus: Codable, Sendable {
       ? .ended : places.isInUse ? .running : cluster != nil ? .detached : .interrupted
     if let fleet = try ledger.fleet(of: places.owner.file) {
       counts = fleet
-      rolledBack = try ledger.restoredStores(of: places.owner.file)
       failures = try ledger.failures(ofFleet: places.owner.file)
     } else {
       // Of a ledger that no run has written to since it knows the fleet.
       counts = lastCounts
-      rolledBack = try ledger.storesRestored(since: last.name)
+      counts.restored = min(counts.migrated, try ledger.storesRestored(since: last.name))
+      counts.migrated -= counts.restored
       failures = try ledger.failures(of: last.name)
     }
+    rolledBack = counts.restored
     guard state == .running || state == .detached else { return }
     // Those are still to come.
     failures.removeAll { $0.verdict == "pending" && $0.reason == LedgerStanding.notBegunReason }

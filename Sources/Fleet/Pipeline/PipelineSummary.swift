@@ -20,6 +20,8 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
   package var pending = 0
   /// Of those migrated, how many were so before this start.
   package var earlier: Int?
+  /// Of those migrated, how many are snapshots of stores in use, which stay at their version; nil for none.
+  package var snapshots: Int?
   package var seconds: Double?
   /// True where no worker can be had, and no store was tried any more.
   package var lacksWorkers: Bool?
@@ -50,7 +52,7 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
 
   private enum CodingKeys: String, CodingKey {
     case event, pipeline, run, resumed, found, migrated, sameModel = "same-model", refused
-    case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, seconds,
+    case needsMapping = "needs-mapping", quarantined, failed, pending, earlier, snapshots, seconds,
       lacksWorkers, detached, restarted, resubmitted, neverStarted = "never-started"
     case prunedBackups = "pruned-backups", unknown, stopped, message, wave, waves, reasons
   }
@@ -66,6 +68,7 @@ package struct PipelineSummary: Codable, Sendable, Equatable {
     case .pending: pending += 1
     case .failed: failed += 1
     }
+    if result.isSnapshot { snapshots = (snapshots ?? 0) + 1 }
     if result.ending == .engineUnavailable { lacksWorkers = true }
   }
 

@@ -40,6 +40,8 @@ package struct PipelinePlaces: Sendable {
 package struct RunContext: Sendable {
   /// The arguments of the command line.
   package var options: [String]
+  /// Called once nobody else can work in the state folder.
+  package var begins: @Sendable () async -> Void = {}
   /// The exit code that a summary leads to.
   package var exitCode: @Sendable (PipelineSummary) -> Int
 
@@ -197,11 +199,8 @@ package enum PipelineHistory {
     guard try Ledger(readingAt: places.ledger) != nil else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
     try ledger.narrow(to: places.owner)
-    try ledger.writing {
-      try PipelineLedger.forEachAttempt(inState: places.state) { attempt, backup in
-        try ledger.add(attempt)
-        if let backup { try ledger.add(backup) }
-      }
+    if try PipelineLedger.isAheadOfHistory(places.state) {
+      try ledger.writing { try PipelineLedger.add(inState: places.state, to: ledger) }
     }
     return ledger
   }
@@ -210,21 +209,37 @@ package enum PipelineHistory {
   /// one is, else of a run of its own.
   ///
   /// - Parameter start: Seconds since 1970-01-01 UTC.
-  /// - Returns: The run's name; nil where somebody else is at work, or the state folder cannot be used.
-  /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to.
+  /// - Returns: The run's name; nil where somebody else is at work.
+  /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to; where
+  ///   it lies in a state folder that cannot be used, why not.
   package static func addFailedStart(
     of pipeline: Pipeline, _ places: PipelinePlaces, at start: Double, exitCode: Int,
     options: [String]
   ) throws -> String? {
-    guard let lock = try? lock(places, dismissesFollower: false) else { return nil }
+    let held: PipelineLock?
+    do {
+      held = try lock(places, dismissesFollower: false)
+    } catch DurabilityError.locked {
+      return nil
+    } catch is ClusterError {
+      return nil
+    } catch {
+      // Nobody works in such a folder. It is not read, and what lies in it is not trusted.
+      guard places.ledger.removingLastComponent() != places.state else { throw error }
+      held = nil
+    }
     let now = Date().timeIntervalSince1970
     let ledger = try Ledger(writingAt: places.ledger, now: now)
-    let resumed = try PipelineLedger.interruptedRun(places.state, of: places.owner)
-      .flatMap { try ledger.canResume($0, by: places.owner) ? $0 : nil }
+    let isHeld = held != nil
+    let resumed =
+      try isHeld
+      ? PipelineLedger.interruptedRun(places.state, of: places.owner)
+        .flatMap { try ledger.canResume($0, by: places.owner) ? $0 : nil } : nil
     let run = LedgerRun(
       name: try resumed
         ?? RunFolder.timestamp(start) { name in
-          try ledger.hasRun(named: name) || PipelineLedger.names(name, in: places.state)
+          try ledger.hasRun(named: name)
+            || isHeld && PipelineLedger.names(name, in: places.state)
         },
       pipeline: places.owner.pipeline, file: places.owner.file, started: start,
       host: MachineName.text,
@@ -237,7 +252,7 @@ package enum PipelineHistory {
       }
       try ledger.end(run.name, at: now, exitCode: exitCode, nil)
     }
-    _ = consume lock
+    withExtendedLifetime(held) {}
     return run.name
   }
 

@@ -27,12 +27,18 @@ struct RunFlow {
   private var failuresOfWave = 0
   private var attempts: [FilePath: (count: Int, since: Double)] = [:]
 
-  init(queue: StoreQueue, limits: RunLimits, inUse: InUsePolicy, retries: Bool = true) {
+  /// - Parameter failures: What failed before the first store began: it counts in the first wave.
+  init(
+    queue: StoreQueue, limits: RunLimits, inUse: InUsePolicy, retries: Bool = true,
+    failures: Int = 0
+  ) {
     self.queue = queue
     self.retries = retries
     self.limits = limits
     self.inUse = inUse
     workerCount = queue.workerCount
+    (self.failures, failuresOfWave) = (failures, failures)
+    if failures > 0 { checkBudget() }
   }
 
   var waves: Int { queue.waveSizes.count }
@@ -139,10 +145,11 @@ extension MigrationResult {
 
 extension RunFlow.Stop {
   static let budgetWord = "failure-budget"
+  static let windowWord = "window"
 
   var word: String {
     switch self {
-    case .window: "window"
+    case .window: Self.windowWord
     case .failureBudget: Self.budgetWord
     case .noWorkers: "no-workers"
     case .leaseLost: "lease"

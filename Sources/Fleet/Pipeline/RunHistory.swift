@@ -11,8 +11,10 @@ import SystemPackage
 ///
 /// Nothing waits for it: what a run must not lose is in its progress file before, and a start that finds
 /// lines there which the ledger lacks adds them. Results are written in groups, a second's worth
-/// together, so that a store costs no flush of its own. A ledger that cannot be written costs the
-/// history of the run, and a note says so; no store fails because of it.
+/// together, so that a store costs no flush of its own. What cannot be written, since somebody reads the
+/// ledger for long or its volume is full, is written later, at the latest at the end; what cannot be
+/// written by then is left in the state folder for the next start or whoever asks, see
+/// ``PipelineLedger/Ending``. A note says so; no store fails because of it.
 ///
 /// Failures are counted for the quarantine when a start ends, and not where its failure budget stopped it:
 /// a store that stands in the way of a wave would otherwise be quarantined after a few starts, count against
@@ -48,12 +50,16 @@ final class RunHistory: Sendable {
     var notes: [String] = []
     var isClosed = false
     var hasEnded = false
+    /// What this start has begun, for whoever writes it down after it.
+    var run: LedgerRun?
+    var fleet: PipelineLedger.Fleet?
+    var standings: [LedgerStanding] = []
   }
 
   let path: FilePath
   /// True for a ledger that this start began.
   let isNew: Bool
-  private let ledger: GuardedLedger
+  private let ledger: PatientLedger
   private let state = Mutex(State())
   private let work = DispatchSemaphore(value: 0)
   private let urgent = DispatchSemaphore(value: 0)
@@ -70,24 +76,9 @@ final class RunHistory: Sendable {
   init(at path: FilePath, now: Double, quarantineLimit: Int) throws {
     self.path = path
     self.quarantineLimit = quarantineLimit
-    var opened: Ledger?
-    var note: String?
-    do {
-      let ledger = try Ledger(writingAt: path, now: now)
-      note = ledger.note
-      opened = ledger
-    } catch let error as SQLiteError {
-      note = Self.lost(path, error)
-    } catch let error as DurabilityError where error.errno != nil {
-      note = Self.lost(path, error)
-    }
-    isNew = opened?.isNew ?? false
-    ledger = GuardedLedger(opened)
-    if let note { state.withLock { $0.notes.append(note) } }
-  }
-
-  private static func lost(_ path: FilePath, _ error: any Error) -> String {
-    "\(path) cannot be written, so this run's history and its list of backups are lost: \(error)"
+    ledger = try PatientLedger { try Ledger(writingAt: path, now: now) }
+    isNew = ledger.isNew
+    if let note = ledger.note { state.withLock { $0.notes.append(note) } }
   }
 
   /// What a person should know, each once.
@@ -99,36 +90,16 @@ final class RunHistory: Sendable {
   }
 
   /// Whether everything that was added is in the ledger.
-  var isWhole: Bool { ledger.withLock { $0 != nil } }
+  var isWhole: Bool { ledger.missing == nil }
 
-  /// Changes the ledger, all of it together; nil where that could not be done, which is noted.
-  private func writing<Result>(_ body: (Ledger) throws -> Result) -> Result? {
-    ledger.withLock { ledger -> Result? in
-      guard let open = ledger else { return nil }
-      do {
-        return try open.writing { try body(open) }
-      } catch {
-        ledger = nil
-        let note = Self.lost(path, error)
-        state.withLock { $0.notes.append(note) }
-        return nil
-      }
-    }
-  }
-
-  /// Adds attempts that a progress file has and the ledger may lack.
+  /// Adds what a state folder has and the ledger may lack.
   ///
-  /// - Returns: Whether they are in the ledger now.
-  func catchUp(_ attempts: ((LedgerAttempt, LedgerBackup?) throws -> Void) throws -> Void) throws
-    -> Bool
-  {
+  /// - Returns: Whether it is in the ledger now. Else it goes to ``keep(_:)``.
+  func catchUp(_ add: (Ledger) throws -> Void) throws -> Bool {
     var failure: (any Error)?
-    let isDone = writing { ledger in
+    let isDone = ledger.changeNow { ledger in
       do {
-        try attempts { attempt, backup in
-          try ledger.add(attempt)
-          if let backup { try ledger.add(backup) }
-        }
+        try add(ledger)
       } catch let error as SQLiteError {
         throw error
       } catch {
@@ -136,68 +107,81 @@ final class RunHistory: Sendable {
       }
     }
     if let failure { throw failure }
-    return isDone != nil
+    return isDone
+  }
+
+  /// Adds something as soon as that can be done.
+  func keep(_ missing: PipelineLedger.Missing) { ledger.change { try missing.add(to: $0) } }
+
+  private final class Refusal {
+    var error: LedgerError?
+    var isTold = false
   }
 
   /// A run begins, or goes on; from here on results are written as they come.
   ///
   /// - Throws: ``LedgerError/nameTaken(path:name:)``.
   func begin(_ run: LedgerRun, isResumed: Bool) throws {
-    var refusal: LedgerError?
-    _ = writing { ledger in
+    state.withLock { $0.run = run }
+    let refusal = Refusal()
+    ledger.change { ledger in
       do {
         try ledger.begin(run, isResumed: isResumed)
-      } catch let error as LedgerError {
-        refusal = error
+      } catch let error as LedgerError where !refusal.isTold {
+        refusal.error = error
       }
     }
-    if let refusal { throw refusal }
+    if let error = refusal.error { throw error }
+    // A ledger that could not be asked for the name is given up where it turns out to be another's.
+    refusal.isTold = true
     try OwnThread.start { self.write() }
   }
 
   /// Whether a run, or a rollback, has that name.
-  func hasRun(named name: String) -> Bool { writing { try $0.hasRun(named: name) } ?? false }
+  func hasRun(named name: String) -> Bool {
+    ledger.ask { try $0.hasRun(named: name) } ?? false
+  }
 
   /// Whether a run may go on under its name, see ``Ledger/canResume(_:_:by:)``.
   func canResume(_ name: String, by owner: RunOwner) -> Bool {
-    writing { try $0.canResume(name, by: owner) } ?? true
+    ledger.ask { try $0.canResume(name, by: owner) } ?? true
   }
 
   func setFound(_ stores: Int, in run: String) {
-    _ = writing { try $0.setFound(stores, in: run) }
+    ledger.change { try $0.setFound(stores, in: run) }
   }
 
   /// A start of a run has found its stores.
   ///
   /// - Parameter pipeline: The path of its file.
   func beginFleet(of pipeline: String, run: String, _ findings: StoreSearch.Findings) {
-    _ = writing { ledger in
-      try ledger.beginFleet(
-        of: pipeline, run: run, found: findings.all.map(\.path.string),
-        taken: findings.stores.map(\.path.string),
-        // A root in which nothing was found was seen.
-        unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
-    }
+    let fleet = PipelineLedger.Fleet(
+      found: findings.all.map(\.path.string), taken: findings.stores.map(\.path.string),
+      // A root in which nothing was found was seen.
+      unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
+    state.withLock { $0.fleet = fleet }
+    ledger.change { try $0.beginFleet(fleet, of: pipeline, run: run) }
   }
 
   /// What became of stores, whether they were tried or not.
   func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) {
-    _ = writing { try $0.settle(stores, of: pipeline, run: run) }
+    state.withLock { $0.standings = stores }
+    ledger.change { try $0.settle(stores, of: pipeline, run: run) }
   }
 
   /// How many stores of a pipeline are known below a folder.
   func knownStores(of pipeline: String, below folder: String) -> Int {
-    writing { try $0.knownStores(of: pipeline, below: folder) } ?? 0
+    ledger.ask { try $0.knownStores(of: pipeline, below: folder) } ?? 0
   }
 
   /// The stores that a run was the last to take up, by what is known of them.
   func fleet(of pipeline: String, run: String) -> RunReport.Counts? {
-    writing { try $0.fleet(of: pipeline, run: run) } ?? nil
+    ledger.ask { try $0.fleet(of: pipeline, run: run) } ?? nil
   }
 
   /// The stores that are quarantined.
   func quarantined() -> [String: LedgerQuarantine] {
-    Self.quarantined(writing { try $0.quarantine() } ?? [])
+    Self.quarantined(ledger.ask { try $0.quarantine() } ?? [])
   }
 
   static func quarantined(_ stores: [LedgerQuarantine]) -> [String: LedgerQuarantine] {
@@ -223,7 +207,10 @@ final class RunHistory: Sendable {
         defer { state.waiting = [] }
         return (state.waiting, state.isClosed)
       }
-      if !items.isEmpty { _ = writing { try self.write(items, to: $0) } }
+      if !items.isEmpty {
+        countFailures(items)
+        ledger.change { try Self.write(items, to: $0) }
+      }
       if isClosed {
         state.withLock { $0.hasEnded = true }
         ended.signal()
@@ -232,19 +219,24 @@ final class RunHistory: Sendable {
     }
   }
 
-  private func write(_ items: [Item], to ledger: Ledger) throws {
+  private static func write(_ items: [Item], to ledger: Ledger) throws {
     for item in items {
       try ledger.add(item.attempt)
       if let backup = item.backup { try ledger.add(backup) }
-      switch item.outcome {
-      case .well:
-        state.withLock { $0.failures[item.attempt.store] = nil }
-        try ledger.forgetFailures(of: item.attempt.store)
-      case .failed(let reason, let mark, let settings):
-        let failure = Failure(
-          reason: reason, mark: mark, settings: settings, time: item.attempt.ended)
-        state.withLock { $0.failures[item.attempt.store] = failure }
-      case .passing: break
+      if case .well = item.outcome { try ledger.forgetFailures(of: item.attempt.store) }
+    }
+  }
+
+  private func countFailures(_ items: [Item]) {
+    state.withLock { state in
+      for item in items {
+        switch item.outcome {
+        case .well: state.failures[item.attempt.store] = nil
+        case .failed(let reason, let mark, let settings):
+          state.failures[item.attempt.store] = Failure(
+            reason: reason, mark: mark, settings: settings, time: item.attempt.ended)
+        case .passing: break
+        }
       }
     }
   }
@@ -263,7 +255,7 @@ final class RunHistory: Sendable {
     ended.wait()
     let failures = state.withLock { $0.failures }
     guard countsFailures, !failures.isEmpty else { return }
-    _ = writing { ledger in
+    ledger.change { [quarantineLimit] ledger in
       for (store, failure) in failures {
         try ledger.countFailure(
           of: store, reason: failure.reason, mark: failure.mark, settings: failure.settings,
@@ -273,28 +265,25 @@ final class RunHistory: Sendable {
   }
 
   /// A start of the run ends.
-  func end(_ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts) {
-    _ = writing { try $0.end(run, at: time, exitCode: exitCode, counts) }
+  ///
+  /// - Returns: What the ledger is to be told later; nil where it knows all.
+  func end(
+    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts
+  ) -> PipelineLedger.Ending? {
+    ledger.change(isLast: true) { try $0.end(run, at: time, exitCode: exitCode, counts) }
+    guard let missing = ledger.missing else { return nil }
+    return state.withLock { state in
+      state.notes.append(
+        "\(path) could not be written: \(missing) What it lacks of this run is in the state folder; the "
+          + "next start adds it, and so does `godwit status`.")
+      guard var begun = state.run, let fleet = state.fleet else { return nil }
+      (begun.ended, begun.exitCode, begun.counts) = (time, exitCode, counts)
+      return PipelineLedger.Ending(run: begun, fleet: fleet, standings: state.standings)
+    }
   }
 
   /// Lets the body use the ledger, for what comes after the stores; nil where there is none.
   func using<Result>(_ body: (Ledger) throws -> Result) rethrows -> Result? {
-    try ledger.withLock { ledger in try ledger.map { try body($0) } }
-  }
-}
-
-/// A ledger that several threads use, one at a time.
-///
-/// Unchecked, since a connection belongs to whoever holds the lock, and to nobody else.
-private final class GuardedLedger: @unchecked Sendable {
-  private let lock = NSLock()
-  private var ledger: Ledger?
-
-  init(_ ledger: Ledger?) { self.ledger = ledger }
-
-  func withLock<Result>(_ body: (inout Ledger?) throws -> Result) rethrows -> Result {
-    lock.lock()
-    defer { lock.unlock() }
-    return try body(&ledger)
+    try ledger.using(body)
   }
 }

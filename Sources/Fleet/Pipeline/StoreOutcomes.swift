@@ -33,14 +33,11 @@ final class StoreOutcomes: Sendable {
   /// What is known of all stores that have a result.
   var standings: [LedgerStanding] { state.withLock { Array($0.ended.values) } }
 
-  /// The results of the stores that have none yet, when nothing further begins: each is as it was when it
-  /// was to be tried again, or as no start has come to it.
-  func results(ofRest stores: [FoundStore]) -> [(store: FoundStore, result: MigrationResult)] {
+  /// The stores that have no result yet, when nothing further begins, each with what it was when it was to
+  /// be tried again; nil where this start has not come to it.
+  func rest(of stores: [FoundStore]) -> [(store: FoundStore, later: MigrationResult?)] {
     state.withLock { state in
-      stores.compactMap { store in
-        guard state.ended[store.path] == nil else { return nil }
-        return (store, state.later[store.path] ?? MigrationResult(notBegun: store.path.string))
-      }
+      stores.compactMap { state.ended[$0.path] == nil ? ($0, state.later[$0.path]) : nil }
     }
   }
 }
@@ -58,12 +55,19 @@ extension MigrationResult {
   }
 }
 
+extension MigrationResult {
+  /// Whether the store was in use and stays as it is, and a snapshot of it was migrated.
+  package var isSnapshot: Bool {
+    LedgerStanding.verdict(verdict.rawValue, output: output, ofStore: store)
+      == LedgerStanding.snapshot
+  }
+}
+
 extension LedgerStanding {
   init(store: String, _ result: MigrationResult) {
-    let isGood = result.verdict == .migrated || result.verdict == .sameModel
-    let first = isGood ? nil : result.reasons.first
+    let first = result.reasons.first
     self.init(
-      store: store, verdict: result.verdict.rawValue, code: isGood ? nil : result.code,
+      store: store, verdict: result.verdict.rawValue, output: result.output, code: result.code,
       reason: first?.reason, message: first?.message)
   }
 }

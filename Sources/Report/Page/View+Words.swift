@@ -5,20 +5,28 @@ extension View {
   /// What a person needs first: whether all is well, and if not, how much is not.
   static func headline(_ report: RunReport) -> String {
     let counts = report.counts
-    let good = counts.migrated + counts.sameModel
-    let bad = counts.found - good
+    let (snapshots, restored) = (counts.snapshots, report.restored ?? 0)
+    let good = max(0, counts.migrated + counts.sameModel - snapshots - restored)
+    let bad = counts.found - good - snapshots
     if counts.found == 0 { return "No store was found" }
     let done =
       report.run.kind == "rollback"
       ? "restored"
       : report.destinationVersion.map { "at version \($0)" } ?? "at the destination's version"
-    if bad == 0 {
+    if bad == 0, snapshots == 0 {
       return counts.found == 1
         ? "The store is \(done)" : "All \(Figures.stores(counts.found)) are \(done)"
     }
-    return
-      "\(Figures.count(good)) of \(Figures.stores(counts.found)) \(good == 1 ? "is" : "are") \(done); "
-      + "\(Figures.count(bad)) \(bad == 1 ? "is" : "are") not"
+    var parts = [
+      "\(Figures.count(good)) of \(Figures.stores(counts.found)) \(good == 1 ? "is" : "are") \(done)"
+    ]
+    if snapshots > 0 {
+      parts.append(
+        "\(Figures.count(snapshots)) \(snapshots == 1 ? "has" : "have") a snapshot beside "
+          + "\(snapshots == 1 ? "it" : "them")")
+    }
+    if bad > 0 { parts.append("\(Figures.count(bad)) \(bad == 1 ? "is" : "are") not") }
+    return parts.joined(separator: "; ")
   }
 
   static func ending(_ run: RunReport.Run) -> String {
@@ -39,18 +47,33 @@ extension View {
     return "\(words) Exit code \(code)."
   }
 
-  /// The stores of the pipeline that the run was not about, as it left them or as later runs did; nil where
+  /// What the run's own counts do not say: the stores that were put back since, those of the pipeline that
+  /// the run was not about, as it left them or as later runs did, and those that are snapshots. Nil where
   /// there are none.
   static func rest(_ report: RunReport) -> String? {
-    guard let fleet = report.fleet, fleet.found > report.counts.found else { return nil }
-    let bad = fleet.found - fleet.migrated - fleet.sameModel
-    return "The pipeline has \(Figures.stores(fleet.found)), of which \(Figures.count(bad)) "
-      + "\(bad == 1 ? "is" : "are") not migrated as far as is known."
+    var sentences: [String] = []
+    if let restored = report.restored {
+      sentences.append(
+        "A rollback has put \(Figures.stores(restored)) back since: \(restored == 1 ? "it is" : "they are") "
+          + "at the version from before.")
+    }
+    if let fleet = report.fleet, fleet.found > report.counts.found {
+      let bad = fleet.found - fleet.migrated - fleet.sameModel
+      sentences.append(
+        "The pipeline has \(Figures.stores(fleet.found)), of which \(Figures.count(bad)) "
+          + "\(bad == 1 ? "is" : "are") not migrated as far as is known.")
+    }
+    if report.counts.snapshots > 0 {
+      sentences.append(
+        "A store in use stays at its version; the snapshot beside it is migrated, and a later run migrates "
+          + "the store itself once nobody has it open.")
+    }
+    return sentences.isEmpty ? nil : sentences.joined(separator: " ")
   }
 
   static func tiles(_ report: RunReport) -> [Tile] {
     let counts = report.counts
-    let bad = counts.found - counts.migrated - counts.sameModel
+    let bad = counts.found - counts.migrated - counts.sameModel + (report.restored ?? 0)
     var tiles = [
       Tile(value: Figures.count(counts.found), name: "stores found"),
       Tile(
