@@ -57,7 +57,7 @@ import Testing
     #expect(try folder.godwit(["plan"]).output.contains("a store may have 251"))
     let deep = try PipelineFolder.orders(["a"])
     let place =
-      deep.path("stores/") + String(repeating: "d", count: 180) + "/"
+      deep.path("stores") + "/" + String(repeating: "d", count: 180) + "/"
       + String(repeating: "e", count: 180)
     try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
     let path = place + "/" + String(repeating: "f", count: 505 - place.utf8.count - 8) + ".sqlite"
