@@ -147,6 +147,15 @@ extension StoreSoundness {
       return try report(question, rows, connection)
     } catch let error as SQLiteError where error.isDamage {
       return [damaged(question, error)]
+    } catch let error as SQLiteError where error.isRefused {
+      // An index by the application's collation or function. Rows are read without indexes.
+      return [
+        StoreFinding(
+          kind: .note,
+          message:
+            "The indexes of \(table) are not compared with its rows, since SQLite cannot read one of "
+            + "them without the application: \(error.message)")
+      ]
     }
   }
 
