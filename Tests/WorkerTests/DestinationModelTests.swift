@@ -241,8 +241,8 @@ import Testing
     #expect(plan.notes.contains { $0.contains("The index mine on ZROW is not Core Data's") })
     let source = try Connection(path: path.string, mode: .readOnly)
     let findings = try plan.audits.flatMap { try StoreSoundness.run($0, on: source) }
-    #expect(findings.map(\.kind) == [.note])
-    #expect(findings.first?.message.contains("indexes of ZROW") == true)
+    #expect(!findings.isEmpty && findings.allSatisfy { $0.kind == .note })
+    #expect(findings.contains { $0.message.contains("nosuch") })
   }
 }
 
