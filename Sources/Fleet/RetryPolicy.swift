@@ -267,6 +267,11 @@ package enum RetryPolicy {
     if error.isCorruption {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }
+    if error.isRefused {
+      var judgement = Judgement(.badInput, "unsupported", "\(error)", code: 134_110)
+      judgement.verdict = .refused
+      return judgement
+    }
     return Judgement(.inputOutput, "io", "\(error)", code: 134_180)
   }
 

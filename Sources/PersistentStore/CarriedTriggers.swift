@@ -25,8 +25,9 @@ extension DestinationSchema {
   /// that do not.
   ///
   /// A trigger is carried when every table and column of the model that its text names is, under
-  /// the destination, the same table and the same property of an entity of the same name; and
-  /// when SQLite accepts it over the destination's schema.
+  /// the destination, the same table and the same property of an entity of the same name; when
+  /// numbers of entities that it may compare with are the same; and when SQLite accepts it over the
+  /// destination's schema.
   package func carriedTriggers(from source: StoreBinding) throws -> CarriedTriggers {
     var result = CarriedTriggers()
     var kept: [String] = []
@@ -99,14 +100,21 @@ extension DestinationSchema {
 private struct TriggerComparison {
   let source: StoreBinding
   let destination: StoreLayout
-  private let sourceMeanings: [String: Set<String>]
-  private let destinationMeanings: [String: Set<String>]
+  /// By names as SQLite compares them.
+  private let sourceMeanings: [[UInt8]: Set<String>]
+  private let destinationMeanings: [[UInt8]: Set<String>]
+  /// Columns of the source that hold a target's entity.
+  private let numberColumns: Set<[UInt8]>
 
   init(source: StoreBinding, destination: StoreLayout) {
     self.source = source
     self.destination = destination
     sourceMeanings = Self.meanings(source.layout)
     destinationMeanings = Self.meanings(destination)
+    numberColumns = Set(
+      source.layout.tables.flatMap(\.columns).compactMap { column in
+        if case .targetEntity = column.role { column.name.columnKey } else { nil }
+      })
   }
 
   func isSame(_ trigger: SchemaObject) -> Bool {
@@ -125,11 +133,29 @@ private struct TriggerComparison {
       guard isKept else { return false }
     }
     let words = Self.words(of: sql)
-    let system = Set(EntityTable.systemColumns)
-    return words.contains(trigger.table)
+    // Core Data's own pass the number of a row on, and compare it with none.
+    let compared =
+      trigger.name.hasPrefix("Z_DA_")
+      ? Self.words(of: sql.replacing("', Z_ENT, Z_PK, '", with: " ")) : words
+    if !keepsNumbers, compared.contains(where: isOfNumbers) { return false }
+    let system = Set(EntityTable.systemColumns.map(\.columnKey))
+    return words.contains(trigger.table.columnKey)
       && words.allSatisfy { word in
         system.contains(word) || sourceMeanings[word] == destinationMeanings[word]
       }
+  }
+
+  /// Whether every number of an entity is that of the entity of the same name.
+  private var keepsNumbers: Bool {
+    source.layout.entityNumbers.allSatisfy { destination.entityNumbers[$0.key] == $0.value }
+  }
+
+  /// Columns and tables that hold numbers of entities, which a trigger may compare with any it
+  /// likes: they are not looked for in its text.
+  private func isOfNumbers(_ word: [UInt8]) -> Bool {
+    let tables = ["Z_ENT", "Z_PRIMARYKEY", "ACHANGE"].map(\.columnKey)
+    return tables.contains(word) || word.starts(with: "ANSCK".columnKey)
+      || numberColumns.contains(word)
   }
 
   /// Triggers of derived attributes are named `Z_DA_<table>_<entity>_<attribute>_<what>`.
@@ -138,29 +164,30 @@ private struct TriggerComparison {
   }
 
   /// Name → what it stands for, once for each table that has it.
-  private static func meanings(_ layout: StoreLayout) -> [String: Set<String>] {
-    var result: [String: Set<String>] = [:]
+  private static func meanings(_ layout: StoreLayout) -> [[UInt8]: Set<String>] {
+    var result: [[UInt8]: Set<String>] = [:]
     for table in layout.tables {
-      result[table.name, default: []].insert("table of \(table.root)")
+      result[table.name.columnKey, default: []].insert("table of \(table.root)")
       for column in table.columns {
-        result[column.name, default: []].insert("\(table.name) \(column.role)")
+        result[column.name.columnKey, default: []].insert("\(table.name) \(column.role)")
       }
     }
     for join in layout.joinTables {
       let pair = "\(join.entity).\(join.relationship) \(join.inverseEntity).\(join.inverse)"
-      result[join.name, default: []].insert("pairs of \(pair)")
+      result[join.name.columnKey, default: []].insert("pairs of \(pair)")
       for (place, column) in join.columns.enumerated() {
-        result[column, default: []].insert("\(pair) \(place)")
+        result[column.columnKey, default: []].insert("\(pair) \(place)")
       }
     }
     return result
   }
 
-  /// Runs of letters, digits, `_` and everything outside ASCII: what SQLite takes for a name.
-  private static func words(of sql: String) -> Set<String> {
+  /// Runs of letters, digits, `_` and everything outside ASCII: what SQLite takes for a name, as it
+  /// compares names.
+  private static func words(of sql: String) -> Set<[UInt8]> {
     Set(
       sql.unicodeScalars.split {
         $0.isASCII && !($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
-      }.map { String($0) })
+      }.map { String($0).columnKey })
   }
 }

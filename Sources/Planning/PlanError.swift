@@ -12,6 +12,8 @@ package enum PlanError: Error, Sendable {
   case ambiguousMapping(file: String, steps: [String])
   /// The store has the entities of several configurations, which differ in the destination.
   case ambiguousConfiguration([String], version: String)
+  /// The store has the entities of a configuration that the destination does not have.
+  case missingConfiguration([String], version: String)
   /// The store breaks rules that Core Data's own stores keep.
   case damaged(store: String, [StoreFinding])
   /// The store uses something that cannot be carried faithfully.
@@ -23,7 +25,7 @@ extension PlanError {
   package var code: Int? {
     switch self {
     case .missingSourceModel: 134_130
-    case .noDestination, .ambiguousMapping, .ambiguousConfiguration: nil
+    case .noDestination, .ambiguousMapping, .ambiguousConfiguration, .missingConfiguration: nil
     case .damaged: 134_150
     case .unsupported: 134_110
     }
@@ -33,14 +35,14 @@ extension PlanError {
   package var liesInTheStore: Bool {
     switch self {
     case .missingSourceModel, .noDestination, .ambiguousMapping: false
-    case .ambiguousConfiguration, .damaged, .unsupported: true
+    case .ambiguousConfiguration, .missingConfiguration, .damaged, .unsupported: true
     }
   }
 
   package var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing
-    case .noDestination, .ambiguousMapping, .ambiguousConfiguration: []
+    case .noDestination, .ambiguousMapping, .ambiguousConfiguration, .missingConfiguration: []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
     }
@@ -75,6 +77,10 @@ extension PlanError: CustomStringConvertible {
       "The store has the entities of the configurations \(names.joined(separator: " and ")), which "
         + "differ in \(version), and no store says of which one it is. Remove the others from a copy "
         + "of the source version, and give that with --models: version hashes stay the same."
+    case .missingConfiguration(let names, let version):
+      "The store has the entities of the configuration \(names.joined(separator: " or ")), and no "
+        + "configuration of \(version) has their successors and none of the others'. Give a configuration "
+        + "of \(version) that name."
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")

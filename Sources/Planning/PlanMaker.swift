@@ -27,7 +27,7 @@ struct PlanMaker {
     let triggers = try schema.carriedTriggers(from: binding)
     let notes =
       try found.notes + context.inference.notes.map(\.message) + schemaNotes(triggers)
-      + foreignKeyNotes(isMapped: false)
+      + context.carriedDerivationNotes + foreignKeyNotes(isMapped: false)
     var plan = MigrationPlan(
       sourcePath: store.files.store.string, sourceIdentity: store.identity,
       readPath: store.readPath.string,
@@ -163,7 +163,8 @@ struct PlanMaker {
 
   /// Each with the SQL of its indexes.
   ///
-  /// - Throws: ``PlanError/unsupported(store:what:)`` for a table that cannot stand in the destination.
+  /// - Throws: ``PlanError/unsupported(store:what:)`` for a table that cannot stand in the destination, or
+  ///   that SQLite cannot make, read and fill without the application.
   func foreignTables(
     beside schema: DestinationSchema
   ) throws -> [(table: ForeignTablePlan, indexes: [String])] {
@@ -171,6 +172,8 @@ struct PlanMaker {
     func unsupported(_ what: String) -> PlanError {
       .unsupported(store: request.store.string, what: what)
     }
+    let trial = try Connection(path: ":memory:", mode: .create)
+    try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     return try context.store.foreignTables().map { table in
       if table.isVirtual {
         throw unsupported(
@@ -188,12 +191,32 @@ struct PlanMaker {
           "the \(own.kind.rawValue) \(own.name) is none of the model's, and its name is one that the "
             + "destination needs; rename it")
       }
+      do {
+        try tryOut(table, in: trial)
+      } catch let error as SQLiteError where error.isRefused {
+        throw unsupported(
+          "the table \(table.name) cannot be carried, because SQLite cannot work with it without the "
+            + "application: \(error.message). Drop what needs it, the index or the table, in a copy of the "
+            + "store, migrate that, and have the application make it again")
+      }
       let plan = ForeignTablePlan(
         name: table.name, sql: table.sql, columns: table.columns,
         expressions: try table.columns.map { try expression($0, in: table.name) },
         rowIDName: table.rowIDName)
       return (plan, table.indexes)
     }
+  }
+
+  /// Collations and functions are an application's own: what is needed of a table is prepared, on the
+  /// source and on an empty database.
+  private func tryOut(_ table: ForeignTable, in trial: Connection) throws {
+    try trial.execute(table.sql)
+    for index in table.indexes { try trial.execute(index) }
+    let columns = table.columns.map(quoted).joined(separator: ", ")
+    guard !columns.isEmpty else { return }
+    _ = try trial.prepare(
+      "INSERT INTO \(quoted(table.name)) (\(columns)) SELECT \(columns) FROM \(quoted(table.name))")
+    _ = try context.store.connection.prepare("SELECT \(columns) FROM \(quoted(table.name))")
   }
 
   /// Entity numbers in history and CloudKit tables follow the destination's numbering. The number

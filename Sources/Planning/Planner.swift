@@ -35,9 +35,10 @@ package struct Planner: Sendable {
     let request = try MergedModels.resolve(request, for: store)
     let foreign = try ForeignStore(store, request)
     if let foreign, request.mappings.isEmpty { return foreign.outcome }
-    let found = try SourceModelSearch(store: store, models: request.models).find()
+    var found = try SourceModelSearch(store: store, models: request.models).find()
     let isGuarded = request.guardsUnknownVersions && found.versionName == nil
-    let destination = try destinationHierarchy(request, found)
+    let (destination, whole, note) = try destinationHierarchy(request, found)
+    found.notes += [note].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
       return .sameModel(notes: found.notes)
     }
@@ -53,7 +54,9 @@ package struct Planner: Sendable {
         ])
     }
     let inference = InferredMapping(source: found.hierarchy, destination: destination)
-    let mapped = try MappedPlanner(request, source: found.hierarchy, destination: destination)
+    let mapped = try MappedPlanner(
+      request, source: found.hierarchy, destination: destination,
+      whole: (source: found.whole, destination: whole))
     if mapped.isUsed { return try plan(request, store, found, inference, mapped) }
     if let foreign { return foreign.outcome }
     let mismatches = mapped.mismatches.map {
@@ -70,12 +73,13 @@ package struct Planner: Sendable {
           )
         ] + mismatches)
     }
+    let binding = StoreBinding(store, found.hierarchy)
+    // First: what the control tables contradict is no reason to change a model.
+    let damage = try requireSoundness(binding, request)
     guard inference.isPossible else {
       return .needsMapping(
         code: 134_190, inference.refusals.map(Reason.init(refusal:)) + mismatches)
     }
-    let binding = StoreBinding(store, found.hierarchy)
-    let damage = try requireSoundness(binding, request)
     let destinationLayout = StoreLayout(destination)
     try destinationLayout.requireUsable()
     var context = PlanContext(
@@ -170,18 +174,20 @@ package struct Planner: Sendable {
       ).plan(), request)
   }
 
+  /// What the store becomes, the model that it is of, and what a person should know of the choice.
   private func destinationHierarchy(
     _ request: MigrationRequest, _ found: SourceModelSearch.Found
-  ) throws -> EntityHierarchy {
+  ) throws -> (EntityHierarchy, whole: EntityHierarchy, note: String?) {
     let version = request.destination ?? request.models.last { $0.isCurrent }
     guard let version else {
       throw PlanError.noDestination(models: request.models.map(\.name))
     }
     // A store of one configuration goes on holding that configuration's entities.
-    if let members = try found.members(in: version) {
-      return try EntityHierarchy(version.model.restricted(to: members))
+    let (whole, members) = (try version.hierarchy(), try found.members(in: version))
+    let part = try members?.entities.map {
+      try EntityHierarchy(version.model.restricted(to: $0))
     }
-    return try version.hierarchy()
+    return (part ?? whole, whole, members?.note)
   }
 
   /// What planning itself relies on: control tables, metadata, schema.

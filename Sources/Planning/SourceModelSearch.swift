@@ -1,3 +1,4 @@
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 
@@ -6,14 +7,56 @@ extension SourceModelSearch.Found {
   ///
   /// - Throws: ``PlanError/ambiguousConfiguration(_:version:)`` where the store may be of another
   ///   configuration, which has other entities there: no store says of which one it is.
-  func members(in version: ModelVersion) throws -> Set<EntityName>? {
+  ///   ``PlanError/missingConfiguration(_:version:)`` where the version has configurations, and not
+  ///   one that the store's has become.
+  func members(in version: ModelVersion) throws -> Members? {
     guard let configuration else { return nil }
     let names = [configuration] + alternatives
     let members = names.map { version.model.configurations[$0].map { Set($0) } }
     guard members.allSatisfy({ $0 == members[0] }) else {
       throw PlanError.ambiguousConfiguration(names, version: version.name)
     }
-    return members[0]
+    if let known = members[0] { return Members(entities: known) }
+    // Without configurations there is but one way to open a store: with all entities.
+    if version.model.configurations.isEmpty {
+      return Members(
+        note: "The store holds the entities of the configuration \(configuration), and "
+          + "\(version.name) has no configurations: the new store gets all of its entities.")
+    }
+    let renamed = try renamedConfigurations(in: version)
+    guard let first = renamed.first else {
+      throw PlanError.missingConfiguration(names, version: version.name)
+    }
+    guard renamed.allSatisfy({ $0.entities == first.entities }) else {
+      throw PlanError.ambiguousConfiguration(renamed.map(\.name), version: version.name)
+    }
+    return Members(
+      entities: first.entities,
+      note:
+        "The configuration \(configuration) is taken for \(first.name) in \(version.name), which has "
+        + "the successors of its entities.")
+  }
+
+  /// Configurations of another version that have the successors of all the store's entities, and
+  /// beside them none but new entities.
+  private func renamedConfigurations(
+    in version: ModelVersion
+  ) throws -> [(name: String, entities: Set<EntityName>)] {
+    let successors = InferredMapping(source: whole, destination: try version.hierarchy()).successors
+    let listed = configuration.flatMap { whole.model.configurations[$0] } ?? []
+    let own = Set(listed.compactMap { successors[$0] })
+    guard !own.isEmpty else { return [] }
+    return version.model.configurations.sorted { $0.key.precedesInBytes($1.key) }
+      .map { (name: $0.key, entities: Set($0.value)) }
+      .filter { $0.entities.intersection(successors.values) == own }
+  }
+
+  /// What of another version a store of one configuration becomes.
+  struct Members {
+    /// Nil for all.
+    var entities: Set<EntityName>?
+    /// What a person should know of the choice.
+    var note: String?
   }
 }
 
@@ -23,6 +66,8 @@ extension SourceModelSearch.Found {
 struct SourceModelSearch {
   struct Found {
     var hierarchy: EntityHierarchy
+    /// The model that ``hierarchy`` is of: more where the store holds one configuration's entities.
+    var whole: EntityHierarchy
     var versionName: String?
     /// The configuration whose entities the store holds, where it does not hold all.
     var configuration: String?
@@ -58,7 +103,7 @@ struct SourceModelSearch {
         return found
       }
     }
-    if hasCache, var found = try store.cachedHierarchy().flatMap({ try match($0, hashes) }) {
+    if hasCache, var found = try matchCache(hashes) {
       found.notes.append(
         "The store's version, \(found.hierarchy.versionChecksum), is not among the models given. "
           + "The model cached in the store is used.")
@@ -66,6 +111,20 @@ struct SourceModelSearch {
     }
     throw PlanError.missingSourceModel(
       store: store.files.store.string, differing: try nearest(hashes))
+  }
+
+  /// The cached model, uncut where a configuration of it has the store's entities.
+  private func matchCache(_ hashes: [EntityName: VersionHash]) throws -> Found? {
+    guard let whole = try store.wholeCachedHierarchy() else { return nil }
+    if let found = try match(whole, hashes) { return found }
+    guard var found = try store.cachedHierarchy().flatMap({ try match($0, hashes) }) else {
+      return nil
+    }
+    found.whole = whole
+    found.notes.append(
+      "The store holds a part of the entities of the model in its cache, and no configuration of "
+        + "that model has just them: the new store gets all entities of the destination.")
+    return found
   }
 
   /// Whether one of the given versions has the store's hashes.
@@ -79,7 +138,8 @@ struct SourceModelSearch {
     let model = hierarchy.model
     let computed = hierarchy.versionHashes
     if computed == hashes {
-      return Found(hierarchy: hierarchy, versionName: nil, configuration: nil, notes: [])
+      return Found(
+        hierarchy: hierarchy, whole: hierarchy, versionName: nil, configuration: nil, notes: [])
     }
     // A store of one configuration holds that configuration's entities only.
     let names = Set(hashes.keys)
@@ -91,7 +151,8 @@ struct SourceModelSearch {
     }
     guard let configuration = configurations.first else { return nil }
     return Found(
-      hierarchy: try EntityHierarchy(model.restricted(to: names)), versionName: nil,
+      hierarchy: try EntityHierarchy(model.restricted(to: names)), whole: hierarchy,
+      versionName: nil,
       configuration: configuration, alternatives: Array(configurations.dropFirst()), notes: [])
   }
 

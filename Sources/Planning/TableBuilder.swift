@@ -1,3 +1,4 @@
+import GodwitDigests
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
@@ -106,9 +107,8 @@ struct TableBuilder {
         }
         return count(of: counted, in: destination, from: source)
       }
-      // Other derivations stay NULL until the object is saved, and the plan says so.
       if let derivation = new.derivationExpression, was?.derivationExpression != derivation {
-        return .null
+        return derived(new, of: destination)
       }
       guard let was, let match,
         let column = context.source.column(of: match.property.name, in: source),
@@ -147,20 +147,7 @@ struct TableBuilder {
   /// True when every object's count is what the source says: the same relationship is counted, and
   /// none of its pairs falls away.
   private func keepsCount(of name: String, in destination: EntityName, was: String?) -> Bool {
-    guard let was,
-      let match = context.inference.correspondence(of: name, in: destination),
-      match.property.name.isSameName(as: was), let old = match.property.relationship,
-      let declared = context.destination.hierarchy.property(name, of: destination),
-      let relationship = declared.property.relationship
-    else { return false }
-    let pairs = context.pairSet(of: relationship, declaredBy: declared.entity)
-    guard !pairs.isCrowded, pairs.parts.count == 1, pairs.laterParts.isEmpty,
-      let part = pairs.parts.first, context.keepsEveryPair(part)
-    else { return false }
-    let given = part.source.relationship
-    if !part.isSwapped { return given == old && part.source.entity == match.entity }
-    guard let inverse = context.source.hierarchy.inverse(of: given) else { return false }
-    return inverse.relationship == old && inverse.entity == match.entity
+    was.map { context.keepsPairs(of: name, in: destination, was: $0) } ?? false
   }
 
   /// The number of an object's pairs in the destination.
@@ -175,12 +162,66 @@ struct TableBuilder {
     guard (pairs.parts + pairs.laterParts).contains(where: { $0.owners[number] != nil }) else {
       return .constant(.integer(0))
     }
-    let text = "(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))"
+    return expression("(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))")
+  }
+
+  private mutating func expression(_ text: String) -> AttributeProgram {
     if let known = copyExpressions.firstIndex(where: { $0.isSameName(as: text) }) {
       return .expression(known)
     }
     copyExpressions.append(text)
     return .expression(copyExpressions.count - 1)
+  }
+
+  /// What a derivation over the object's own texts gives, from what they are in the destination. Any
+  /// other stays NULL until the object is saved, and the plan says so.
+  private mutating func derived(
+    _ new: AttributeDescription, of destination: EntityName
+  ) -> AttributeProgram {
+    let hierarchy = context.destination.hierarchy
+    // Nobody has asked whether values that are yet to be computed keep a constraint.
+    let isUnique = hierarchy.order.contains { name in
+      (hierarchy[name]?.uniquenessConstraints ?? []).contains { constraint in
+        constraint.contains { $0.isSameName(as: new.name) }
+      }
+    }
+    guard !isUnique, new.type == .string,
+      let derivation = new.ownDerivation(hierarchy, of: destination),
+      let text = sql(of: derivation, in: destination)
+    else { return .null }
+    return expression(text)
+  }
+
+  private func sql(of derivation: ValueExpression, in destination: EntityName) -> String? {
+    switch derivation {
+    case .call(let name, let arguments):
+      guard let function = TextDerivation.named(name), arguments.count == 1,
+        let argument = sql(of: arguments[0], in: destination)
+      else { return nil }
+      return "\(function.sqlName)(\(argument))"
+    case .keyPath(.evaluatedObject, let keys):
+      guard case .key(let key)? = keys.first,
+        let input = context.destination.hierarchy.property(key, of: destination)?.property
+          .attribute,
+        input.type == .string
+      else { return nil }
+      let initial = Self.literal(input.defaultValue)
+      guard let match = context.inference.correspondence(of: key, in: destination),
+        let was = match.property.attribute, was.type == .string,
+        let source = context.predecessor(of: destination),
+        let column = context.source.column(of: match.property.name, in: source),
+        copyColumns.contains(column)
+      else { return initial }
+      let isFilled = !input.traits.isOptional && was.traits.isOptional
+      return isFilled
+        ? "coalesce(t.\(quoted(column)), \(initial))" : "t.\(quoted(column))"
+    default: return nil
+    }
+  }
+
+  private static func literal(_ value: StoredDefault?) -> String {
+    guard case .text(let text)? = value else { return "NULL" }
+    return "CAST(X'\(Hexadecimal.text(of: Array(text.utf8)))' AS TEXT)"
   }
 
   // MARK: Relationships

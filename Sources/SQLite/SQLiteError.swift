@@ -20,6 +20,13 @@ extension SQLiteError {
       statement: statement, database: database)
   }
 
+  /// SQLite's own words.
+  public var message: String {
+    switch self {
+    case .cannotOpen(_, _, let message), .failed(_, let message, _, _): message
+    }
+  }
+
   /// The extended result code. https://sqlite.org/rescode.html
   public var code: Int32 {
     switch self {
@@ -46,6 +53,12 @@ extension SQLiteError {
   /// What the database holds is the reason: it is damaged, or its schema is not what the statement
   /// takes for granted. Else it is the machine: the volume, memory, or another process.
   public var isOfContent: Bool { isCorruption || primaryCode == SQLITE_ERROR }
+
+  /// SQLite will not do what a schema asks for, such as a collation that only the application has, or
+  /// rows break a constraint. Trying again makes no difference.
+  public var isRefused: Bool {
+    primaryCode == SQLITE_ERROR || primaryCode == SQLITE_CONSTRAINT
+  }
 
   /// What a body gives; nil where it fails by what the database holds. A machine that fails is not
   /// taken for a database without an answer.

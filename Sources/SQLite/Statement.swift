@@ -198,4 +198,4 @@ extension Statement {
   UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1))
 
 /// Tells SQLite to copy what is bound.
-private let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)

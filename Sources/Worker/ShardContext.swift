@@ -2,6 +2,7 @@ import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitMapping
 import GodwitPages
 import GodwitPersistentStore
 import GodwitPlanning
@@ -49,6 +50,9 @@ final class ShardContext {
     // 24 MiB: look-ups and index checks go over the whole file again and again.
     try source.execute("PRAGMA cache_size = -24576")
     try source.execute("PRAGMA temp_store = FILE")
+    for derivation in TextDerivation.allCases {
+      try source.registerTextFunction(derivation.sqlName, derivation.apply)
+    }
     targets = TargetFinder(source)
   }
 

@@ -64,6 +64,10 @@ extension WorkerFailure {
         self.init(kind: .outOfSpace, code: 134_180, message: "\(error)")
       } else if error.isCorruption {
         self.init(kind: .damaged, code: 134_150, message: "\(error)")
+      } else if error.isRefused {
+        self.init(
+          kind: .refused, code: 134_110, message: "\(error)",
+          reasons: [Reason(reason: "unsupported", message: "\(error)")])
       } else {
         self.init(kind: .io, code: 134_180, message: "\(error)")
       }

@@ -115,7 +115,11 @@ import Testing
       (PlanError.damaged(store: "/a", []), .refused, 134_150),
       (PlanError.unsupported(store: "/a", what: "a virtual table"), .refused, 134_110),
       (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
+      (PlanError.missingConfiguration(["A"], version: "2"), .refused, nil),
       (SQLiteError.failed(code: 11, message: "malformed", statement: ""), .refused, 134_150),
+      // No such collation sequence; a CHECK that rows break.
+      (SQLiteError.failed(code: 257, message: "no such", statement: ""), .refused, 134_110),
+      (SQLiteError.failed(code: 275, message: "CHECK", statement: ""), .refused, 134_110),
       (failed(.damaged), .refused, nil), (failed(.refused), .refused, nil),
       (DurabilityError.symbolicLink("/a"), .refused, nil),
       (MappingError.unreadable(file: "/a", reason: "it is empty"), .refused, 134_110),

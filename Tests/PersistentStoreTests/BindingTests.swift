@@ -198,6 +198,35 @@ import Testing
     #expect(gone.statements == [] && gone.notes.count == 1)
   }
 
+  @Test(arguments: ["WORKCOUNT", "workcount"])
+  func `leaves a trigger behind whose column is another's now, in whatever case it is written`(
+    name: String
+  ) throws {
+    let sql = "CREATE TRIGGER t AFTER UPDATE ON ZWRITER BEGIN SELECT new.z\(name); END"
+    let gone = try carried(sql) { model in
+      guard let place = model.entities.firstIndex(where: { $0.name == "Writer" }) else { return }
+      model.entities[place].properties.removeAll { $0.name == "workCount" }
+      model.entities.append(
+        EntityDescription(
+          name: "Zoo", superentity: "Writer", properties: [.attribute("workCount", .integer64)]))
+    }
+    #expect(gone.statements == [])
+    #expect(try carried(sql) { _ in }.statements == [sql])
+  }
+
+  @Test(arguments: ["new.Z_ENT = 2", "EXISTS (SELECT * FROM z_primarykey WHERE Z_MAX > new.Z_PK)"])
+  func `leaves a trigger behind that looks at numbers of entities where these change`(
+    condition: String
+  ) throws {
+    let sql = "CREATE TRIGGER t AFTER INSERT ON ZWORK WHEN \(condition) BEGIN SELECT 1; END"
+    let renumbered = try carried(sql) { model in
+      model.entities.append(EntityDescription(name: "Added"))  // all numbers shift
+    }
+    #expect(renumbered.statements == [])
+    #expect(renumbered.notes.contains { $0.contains("The trigger t would not mean the same") })
+    #expect(try carried(sql) { _ in }.statements == [sql])
+  }
+
   @Test func `leaves a trigger behind that does not compile`() throws {
     let broken = try carried(
       "CREATE TRIGGER t AFTER INSERT ON ZWORK BEGIN UPDATE ZWRITER SET NOSUCH = 1; END"

@@ -31,6 +31,17 @@ import Testing
       ])
   }
 
+  @Test(arguments: [(1_997, true), (1_998, false)])
+  func `is none for more columns than SQLite makes`(count: Int, isUsable: Bool) throws {
+    let hierarchy = try EntityHierarchy(
+      EntityDescription(
+        name: "Wide", properties: (0..<count).map { .attribute("a\($0)", .integer32) }))
+    let layout = StoreLayout(hierarchy)
+    if isUsable { return try layout.requireUsable() }
+    let error = #expect(throws: StoreError.self) { try layout.requireUsable() }
+    #expect(error?.code == 134_160 && error?.description.contains("2001 columns") == true)
+  }
+
   @Test func `tells properties of one name apart within a table`() throws {
     let hierarchy = try EntityHierarchy(
       EntityDescription(name: "A", isAbstract: true),

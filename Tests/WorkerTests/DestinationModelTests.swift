@@ -1,4 +1,5 @@
 import Foundation
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
@@ -104,6 +105,144 @@ import Testing
       return
     }
     #expect(plan.tables.map(\.name) == ["ZE", "ZN"])
+  }
+}
+
+@Suite struct `A store of one configuration, of which not all is given` {
+  private static let cloudMapping = """
+    mapping-model: 1
+    entity-mappings:
+      - { source: E, destination: E }
+      - { source: F, destination: F }
+    """
+
+  /// The model of the store and of its cache has E in Cloud and F in Local.
+  ///
+  /// - Parameter configurations: Those of the destination, which has N beside E and F.
+  private func outcome(
+    givesSource: Bool, _ configurations: [String: [EntityName]], _ mapping: String? = nil
+  ) throws -> PlanOutcome {
+    let fixture = try MigrationFixture(from: [entity("E", attribute("k"))], to: [], rows: "")
+    var source = ManagedObjectModel(entities: [entity("E", attribute("k")), entity("F")])
+    source.configurations = ["Cloud": ["E"], "Local": ["F"]]
+    let path = fixture.folder.appending("source.sqlite")
+    let store = try Connection(path: path.string, mode: .readWrite)
+    _ = try store.rows(
+      "UPDATE Z_MODELCACHE SET Z_CONTENT = ?1", [.blob(try source.modelCacheBytes())])
+    try store.close()
+    var model = ManagedObjectModel(
+      entities: [entity("E", attribute("k"), attribute("z")), entity("F"), entity("N")])
+    model.configurations = configurations
+    let destination = ModelVersion(name: "B", model: model, isCurrent: true, path: "B")
+    let own = ModelVersion(name: "A", model: source, isCurrent: false, path: "A")
+    var request = MigrationRequest(
+      store: path, models: givesSource ? [own, destination] : [destination],
+      destination: destination, output: fixture.folder.appending("b.sqlite"),
+      snapshotFolder: fixture.folder.appending("snapshot"))
+    if let mapping {
+      let document = try MappingDocument(bytes: Array(mapping.utf8), name: "m.yaml")
+      request.mappings = [MappingFile(file: "m.yaml", document: document)]
+    }
+    return try Planner().plan(request)
+  }
+
+  private func tables(_ outcome: PlanOutcome) -> [String] {
+    guard case .migrate(let plan) = outcome else { return [] }
+    return plan.tables.map(\.name)
+  }
+
+  @Test(arguments: [true, false])
+  func `stays one, also where only its cache has the version`(givesSource: Bool) throws {
+    let found = try outcome(givesSource: givesSource, ["Cloud": ["E"], "Local": ["F", "N"]])
+    #expect(tables(found) == ["ZE"])
+  }
+
+  @Test func `goes to the configuration that has the successors of its entities`() throws {
+    let found = try outcome(givesSource: true, ["iCloud": ["E", "N"], "Local": ["F"]])
+    #expect(tables(found) == ["ZE", "ZN"])
+    guard case .migrate(let plan) = found else { return }
+    #expect(plan.notes.contains { $0.contains("Cloud is taken for iCloud in B") })
+  }
+
+  @Test func `is refused where no configuration has become its own`() throws {
+    let error = try #require(throws: PlanError.self) {
+      try outcome(givesSource: true, ["All": ["E", "F"], "Local": ["F"]])
+    }
+    #expect(error.description.contains("the entities of the configuration Cloud, and no"))
+  }
+
+  @Test func `gets all entities of a version without configurations, which is said`() throws {
+    guard case .migrate(let plan) = try outcome(givesSource: true, [:]) else {
+      Issue.record("no plan")
+      return
+    }
+    #expect(plan.notes.contains { $0.contains("B has no configurations") })
+  }
+
+  @Test(arguments: [true, false])
+  func `takes a mapping model of the whole models`(givesSource: Bool) throws {
+    let found = try outcome(
+      givesSource: givesSource, ["Cloud": ["E"], "Local": ["F", "N"]], Self.cloudMapping)
+    #expect(tables(found) == ["ZE"])
+  }
+}
+
+@Suite struct `A table that SQLite cannot work with alone` {
+  @Test(arguments: [
+    "CREATE TABLE ap (a CHECK (nosuch(a) IS NULL))",
+    "CREATE TABLE ap (a); CREATE INDEX api ON ap (nosuch(a))",
+    """
+    CREATE TABLE ap (a); CREATE INDEX api ON ap (a); PRAGMA writable_schema = ON;
+    UPDATE sqlite_master SET sql = 'CREATE INDEX api ON ap (a COLLATE nosuch)' WHERE name = 'api'
+    """,
+  ])
+  func `stops the plan, with its name and what it needs`(sql: String) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))], rows: "")
+    let store = try Connection(
+      path: fixture.folder.appending("source.sqlite").string, mode: .readWrite)
+    try store.registerFunctionStubs(["nosuch"])
+    try store.execute(sql)
+    try store.close()
+    #expect {
+      _ = try fixture.outcome()
+    } throws: {
+      guard case PlanError.unsupported = $0 else { return false }
+      return "\($0)".contains("the table ap") && "\($0)".contains("nosuch")
+    }
+  }
+}
+
+@Suite struct `Rows of the application that break their own CHECK` {
+  @Test func `are no fault of the machine`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))],
+      rows: """
+        CREATE TABLE ap (a CHECK (a > 5)); PRAGMA ignore_check_constraints = ON;
+        INSERT INTO ap VALUES (1)
+        """)
+    let error = try #require(throws: SQLiteError.self) { try fixture.migrate() }
+    let failure = WorkerFailure(error)
+    #expect(failure.kind == .refused)
+    #expect(failure.reasons?.map(\.reason) == ["unsupported"])
+  }
+}
+
+@Suite struct `An index of the application on a table of the model` {
+  @Test func `is noted and not read where SQLite cannot read it alone`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))], rows: "")
+    let path = fixture.folder.appending("source.sqlite")
+    let store = try Connection(path: path.string, mode: .readWrite)
+    try store.registerFunctionStubs(["nosuch"])
+    try store.execute("CREATE INDEX mine ON ZROW (nosuch(ZA))")
+    try store.close()
+    let plan = try fixture.plan()
+    #expect(plan.notes.contains { $0.contains("The index mine on ZROW is not Core Data's") })
+    let source = try Connection(path: path.string, mode: .readOnly)
+    let findings = try plan.audits.flatMap { try StoreSoundness.run($0, on: source) }
+    #expect(!findings.isEmpty && findings.allSatisfy { $0.kind == .note })
+    #expect(findings.contains { $0.message.contains("nosuch") })
   }
 }
 

@@ -11,6 +11,8 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   /// The index is left out: an R-tree, a partial one, or one over something else than columns.
   /// How Core Data writes those is not known.
   case unknownIndex(String, of: EntityName)
+  /// The table has more columns than SQLite makes.
+  case tooManyColumns(table: String, count: Int)
   /// A name with a NUL character cannot stand in SQL.
   case unusableName(String)
 
@@ -18,9 +20,13 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   package var isFatal: Bool {
     switch self {
     case .duplicateIndex, .unknownIndex: false
-    case .duplicateTable, .unusableName: true
+    case .duplicateTable, .tooManyColumns, .unusableName: true
     }
   }
+
+  /// 2000. SQLite's own limit, with which Core Data's is built, too.
+  /// https://sqlite.org/limits.html#max_column
+  static let mostColumns = 2_000
 
   static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
 
@@ -29,6 +35,10 @@ package enum LayoutProblem: Error, Sendable, Equatable {
     var taken = Set(controlTables.map(folded))
     for name in tables.map(\.name) + joins.map(\.name) {
       if !taken.insert(folded(name)).inserted { problems.append(.duplicateTable(name)) }
+    }
+    for table in tables {
+      let count = EntityTable.systemColumns.count + table.columns.count
+      if count > mostColumns { problems.append(.tooManyColumns(table: table.name, count: count)) }
     }
     let names =
       tables.flatMap { [$0.name] + $0.columns.map(\.name) }
@@ -51,6 +61,9 @@ extension LayoutProblem: CustomStringConvertible {
       "The model asks twice for an index named \(name); only the first is made."
     case .unknownIndex(let name, let entity):
       "The index \(name) of \(entity) is not made: how Core Data writes one of its kind is not known."
+    case .tooManyColumns(let table, let count):
+      "The table \(table) needs \(count) columns, and SQLite makes \(Self.mostColumns) at most. Move attributes "
+        + "to another entity."
     case .unusableName(let name):
       "The name \(name.debugDescription) has a NUL character and cannot be used in SQL. "
         + "Rename the entity or property."

@@ -126,6 +126,8 @@ extension StoreSoundness {
       return try report(question, rows, connection).map { explained($0, connection) }
     } catch let error as SQLiteError where error.isDamage {
       return [explained(damaged(question, error), connection)]
+    } catch let error as SQLiteError where error.isRefused {
+      return [unreadable("The file is not checked by SQLite as a whole", error)]
     }
   }
 
@@ -147,7 +149,17 @@ extension StoreSoundness {
       return try report(question, rows, connection)
     } catch let error as SQLiteError where error.isDamage {
       return [damaged(question, error)]
+    } catch let error as SQLiteError where error.isRefused {
+      return [unreadable("The indexes of \(table) are not compared with its rows", error)]
     }
+  }
+
+  /// An index by the application's own collation or function. Every row is read without indexes.
+  private static func unreadable(_ what: String, _ error: SQLiteError) -> StoreFinding {
+    StoreFinding(
+      kind: .note,
+      message: "\(what), since SQLite cannot read an index without the application: "
+        + error.message)
   }
 
   /// SQLite's messages name pages, tables and indexes, never values.

@@ -121,10 +121,15 @@ extension SourceStore {
     return part(of: model).map { model.restricted(to: $0) } ?? model
   }
 
-  /// The same with what follows from it.
+  /// The model in `Z_MODELCACHE` with what follows from it, uncut: a store of one configuration may
+  /// cache the whole model, which alone says what the configuration is called.
+  package func wholeCachedHierarchy() throws -> EntityHierarchy? {
+    try cacheContent().map { try EntityHierarchy(modelCache: $0) }
+  }
+
+  /// As much of it as the store holds.
   package func cachedHierarchy() throws -> EntityHierarchy? {
-    guard let content = try cacheContent() else { return nil }
-    let hierarchy = try EntityHierarchy(modelCache: content)
+    guard let hierarchy = try wholeCachedHierarchy() else { return nil }
     return try part(of: hierarchy.model).map {
       try EntityHierarchy(hierarchy.model.restricted(to: $0))
     } ?? hierarchy
@@ -244,13 +249,6 @@ package struct PrimaryKeyRow: Codable, Sendable, Hashable {
 }
 
 extension SQLiteError {
-  /// SQLite's own words.
-  var message: String {
-    switch self {
-    case .cannotOpen(_, _, let message), .failed(_, let message, _, _): message
-    }
-  }
-
   /// The file is damaged, or a statement in `sqlite_master` cannot be parsed: SQLite gives the
   /// latter the general error code where it is no damage of pages.
   var isDamage: Bool {

@@ -37,8 +37,13 @@ package struct VersionChain: Sendable {
       isCurrent: false, path: request.store.string)
     try self.init(
       source: own, destination: destination, models: request.models,
-      configuration: found.configuration, mappings: request.mappings,
-      infersMapping: request.infersMapping)
+      mappings: request.mappings, infersMapping: request.infersMapping
+    ) { version in
+      guard let configuration = found.configuration else { return nil }
+      if let named = version.model.configurations[configuration] { return Set(named) }
+      // Planning the step says what is wrong with a version that has no such configuration.
+      return (try? found.members(in: version))?.entities
+    }
     if path.steps.count > 1, path.steps.allSatisfy({ $0.mappings.isEmpty }) {
       let passed = [0] + path.steps.map(\.destination)
       losses = try LossCounter.losses(of: store, over: passed.map { hierarchies[$0] })
@@ -47,15 +52,16 @@ package struct VersionChain: Sendable {
 
   /// The same for two models, without a store.
   ///
-  /// - Parameter configuration: The one whose entities the store holds; nil for all.
+  /// - Parameter members: The entities of a version that the store would hold; nil for all.
   /// - Throws: `ModelError`.
   init?(
     source: ModelVersion, destination: ModelVersion, models: [ModelVersion],
-    configuration: String? = nil, mappings: [MappingFile] = [], infersMapping: Bool = true
+    mappings: [MappingFile] = [], infersMapping: Bool = true,
+    members: (ModelVersion) -> Set<EntityName>? = { _ in nil }
   ) throws {
     func hierarchy(_ version: ModelVersion) throws -> EntityHierarchy {
-      if let configuration, let members = version.model.configurations[configuration] {
-        return try EntityHierarchy(version.model.restricted(to: Set(members)))
+      if let members = members(version) {
+        return try EntityHierarchy(version.model.restricted(to: members))
       }
       return try version.hierarchy()
     }
@@ -88,7 +94,8 @@ package struct VersionChain: Sendable {
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
     let edges = ChainEdges(
       names: chain.map(\.version.name), given: Set((models + chain.map(\.version)).map(\.name)),
-      hierarchies: chain.map(\.hierarchy), mappings: mappings, infersMapping: infersMapping)
+      hierarchies: chain.map(\.hierarchy), wholes: try chain.map { try $0.version.hierarchy() },
+      mappings: mappings, infersMapping: infersMapping)
     versions = chain.map(\.version)
     let path = VersionPath(count: chain.count) { edges.edge($0, $1) }
     self.path = path
@@ -179,15 +186,18 @@ private struct ChainEdges {
   /// Names of every version at hand, those that the chain does not come by included.
   let given: Set<String>
   let hierarchies: [EntityHierarchy]
+  /// The models that ``hierarchies`` are of: mapping models are made for these.
+  let wholes: [EntityHierarchy]
   let mappings: [MappingFile]
   let infersMapping: Bool
   /// Inferred steps between neighbours.
   private let neighbours: [InferredMapping]
 
   init(
-    names: [String], given: Set<String>, hierarchies: [EntityHierarchy], mappings: [MappingFile],
-    infersMapping: Bool
+    names: [String], given: Set<String>, hierarchies: [EntityHierarchy],
+    wholes: [EntityHierarchy], mappings: [MappingFile], infersMapping: Bool
   ) {
+    self.wholes = wholes
     self.names = names
     self.given = given
     self.hierarchies = hierarchies
@@ -246,8 +256,8 @@ private struct ChainEdges {
     var wrong: [MappingMismatch] = []
     for (source, destination) in pairs(for: file.document) {
       let choice = MappingChoice(
-        among: [(file.file, file.document)], source: hierarchies[source],
-        destination: hierarchies[destination], names: ([names[source]], [names[destination]]))
+        among: [(file.file, file.document)], source: wholes[source],
+        destination: wholes[destination], names: ([names[source]], [names[destination]]))
       wrong += choice.mismatches
       guard !choice.mismatches.isEmpty else {
         wrong = []
@@ -283,8 +293,8 @@ private struct ChainEdges {
   private func chosen(_ source: Int, _ destination: Int) -> [Int] {
     guard !mappings.isEmpty else { return [] }
     let choice = MappingChoice(
-      among: mappings.map { ($0.file, $0.document) }, source: hierarchies[source],
-      destination: hierarchies[destination])
+      among: mappings.map { ($0.file, $0.document) }, source: wholes[source],
+      destination: wholes[destination])
     return choice.matching.filter { place in
       let document = mappings[place].document
       if document.hasHashes { return true }

@@ -171,18 +171,24 @@ extension LossCounter {
         { "has no element like it: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") dropped" }
       )
     }
-    if attribute.derivationExpression == nil,
-      let derived = path.first(where: { $0.derivationExpression != nil })
-    {
-      // A migration computes counts; Core Data the rest, see `TableBuilder`.
+    let was = attribute.derivationExpression
+    if let derived = path.first(where: {
+      $0.derivationExpression != nil && $0.derivationExpression != was
+    }) {
+      // A migration computes counts and texts; Core Data the rest, see `TableBuilder`.
+      let isComputed = derived.countedRelationship != nil || derived.isTextDerivation
       let end =
-        derived.countedRelationship != nil
+        isComputed
         ? "replaced by what the derivation gives"
         : "dropped, and derived when Core Data saves an object"
-      return (
-        .value(of: [value.column]), .attribute,
-        { "becomes derived: \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") \(end)" }
-      )
+      let begin = was == nil ? "becomes derived" : "is derived in another way"
+      // What was derived and is derived anew is no loss; nor is it under a mapping model's own rules.
+      if was == nil || (!isComputed && successors is Succession) {
+        return (
+          .value(of: [value.column]), .attribute,
+          { "\(begin): \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") \(end)" }
+        )
+      }
     }
     var (type, conversions) = (value.type, [AttributeType]())
     for step in types where step != type {

@@ -87,7 +87,27 @@ extension AttributeDescription {
   }
 }
 
+extension AttributeDescription {
+  /// A derivation that an inferred migration computes, as far as its text tells: a function of one of
+  /// the object's own texts.
+  var isTextDerivation: Bool {
+    guard type == .string, let derivationExpression,
+      let expression = try? ValueExpression(parsing: derivationExpression)
+    else { return false }
+    return expression.isTextDerivation
+  }
+}
+
 extension ValueExpression {
+  fileprivate var isTextDerivation: Bool {
+    switch self {
+    case .keyPath(.evaluatedObject, let keys): keys.count == 1
+    case .call(let name, let arguments):
+      TextDerivation.named(name) != nil && arguments.count == 1 && arguments[0].isTextDerivation
+    default: false
+    }
+  }
+
   fileprivate func needsOnlyAttributes(_ hierarchy: EntityHierarchy, of entity: EntityName) -> Bool
   {
     switch self {

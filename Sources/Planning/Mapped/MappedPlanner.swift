@@ -17,20 +17,32 @@ struct MappedPlanner {
   /// The policies that the mapping models name and the executable has.
   private let policies: [String: Set<String>]
 
+  /// - Parameter whole: The models that source and destination are of: more than these for a store of
+  ///   one configuration. Files are made for them. What a file says of entities that such a store does
+  ///   not hold finds no objects, and is left out.
   /// - Throws: `MappingError.noneMatches` for a file that is not for this pair of models, unless
   ///   it names others and may be for another store, step or pair.
   init(
-    _ request: MigrationRequest, source: EntityHierarchy, destination: EntityHierarchy
+    _ request: MigrationRequest, source: EntityHierarchy, destination: EntityHierarchy,
+    whole: (source: EntityHierarchy, destination: EntityHierarchy)? = nil
   ) throws {
+    let whole = whole ?? (source, destination)
     let choice = MappingChoice(
-      among: request.mappings.map { ($0.file, $0.document) }, source: source,
-      destination: destination,
-      names: (try request.names(of: source), try request.names(of: destination)))
+      among: request.mappings.map { ($0.file, $0.document) }, source: whole.source,
+      destination: whole.destination,
+      names: (try request.names(of: whole.source), try request.names(of: whole.destination)))
     let isShared =
       request.sharesMappings || request.mappings.count > 1 || request.chain != .direct
     let wrong = choice.mismatches.filter { !(isShared && $0.namesOtherModels) }
     guard wrong.isEmpty else { throw MappingError.noneMatches(wrong) }
-    files = choice.matching.map { request.mappings[$0] }
+    files = choice.matching.map { place in
+      var file = request.mappings[place]
+      file.document.entityMappings.removeAll { entry in
+        if let entity = entry.source { return source[entity] == nil }
+        return entry.destination.map { destination[$0] == nil } ?? false
+      }
+      return file
+    }
     models = files.map { MappingModel($0.document, source: source, destination: destination) }
     mismatches = choice.mismatches
     self.source = source
