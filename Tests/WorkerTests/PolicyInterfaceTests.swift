@@ -100,7 +100,8 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
     let store = try fixture.migrate(mapping("CuriousPolicy"))
     #expect(
       CuriousPolicy.said == [
-        "custom CuriousPolicy", "title = $source.title kg", "tags", "title != \"c\"", "1 2", "title",
+        "custom CuriousPolicy", "title = $source.title kg", "tags", "title != \"c\"", "1 2",
+        "title",
         "tags, title", "Note Note", "false true", "p3",
       ], "\(CuriousPolicy.said)")
     #expect(

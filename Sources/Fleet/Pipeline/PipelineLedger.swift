@@ -294,7 +294,8 @@ extension PipelineLedger {
 
     func end(in ledger: Ledger) throws {
       guard try !isKnown(to: ledger), try isOwn(in: ledger), let ended = run.ended,
-        let exitCode = run.exitCode else {
+        let exitCode = run.exitCode
+      else {
         return
       }
       try ledger.settle(standings, of: run.file, run: run.name)
