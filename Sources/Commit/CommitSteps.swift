@@ -255,12 +255,10 @@ extension CommitSteps {
     guard !journal.added.isEmpty else { return }
     let folder = journal.files.externalDataFolder
     let originals = journal.externalSources.map { FilePath($0) }
-    // The assembled file has the source's rights. A store that is written elsewhere takes files of the
-    // source's own folder, the last one.
+    // The assembled file has the source's rights, and what it takes the place of has them, too.
     let assembled = FilePath(journal.assembled)
     try ExternalDataFolder.make(
-      folder, like: originals.dropFirst().last ?? folder,
-      of: try DurableFile.exists(assembled) ? assembled : journal.storePath)
+      folder, like: nil, of: try DurableFile.exists(assembled) ? assembled : journal.storePath)
     try ExternalDataFolder.copy(journal.added, from: originals, to: folder)
   }
 

@@ -29,12 +29,12 @@ enum ExternalDataFolder {
   /// folder and the one above that.
   ///
   /// - Parameter store: The file of which the rights follow where there is no original.
-  static func make(_ folder: FilePath, like original: FilePath, of store: FilePath) throws {
-    var missing: [(FilePath, FilePath)] = []
-    var pair = (folder, original)
-    for _ in 0..<2 where try !DurableFile.isFolder(pair.0) {
-      missing.append(pair)
-      pair = (pair.0.removingLastComponent(), pair.1.removingLastComponent())
+  static func make(_ folder: FilePath, like original: FilePath?, of store: FilePath) throws {
+    var missing: [(made: FilePath, original: FilePath?)] = []
+    var next = (made: folder, original: original)
+    for _ in 0..<2 where try !DurableFile.isFolder(next.made) {
+      missing.append(next)
+      next = (next.made.removingLastComponent(), next.original?.removingLastComponent())
     }
     try DurableFile.makeFolder(folder)
     for (made, original) in missing {

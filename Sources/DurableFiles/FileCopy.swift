@@ -35,16 +35,18 @@ extension DurableFile {
 }
 
 extension DurableFile {
-  /// Gives a folder the mode and owner of another one, or, where that is missing, the owner of a file and
+  /// Gives a folder the mode and owner of another one, or, where there is none, the owner of a file and
   /// the mode by which whoever may read the file finds what lies in the folder.
   ///
   /// Who made it may be root, and nobody else would find anything in it. The owner is kept as far as this
   /// user may set it.
   package static func copyRights(
-    ofFolder original: FilePath, orFile file: FilePath, to folder: FilePath
+    ofFolder original: FilePath?, orFile file: FilePath, to folder: FilePath
   ) throws {
     let status: stat
-    if let found = try FileKind.status(of: original), FileKind(mode: found.st_mode) == .folder {
+    if let original, let found = try FileKind.status(of: original),
+      FileKind(mode: found.st_mode) == .folder
+    {
       status = found
     } else if var found = try FileKind.status(of: file) {
       found.st_mode = S_IRWXU | found.st_mode & 0o777 | (found.st_mode & 0o444) >> 2

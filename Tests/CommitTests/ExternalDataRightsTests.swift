@@ -37,11 +37,11 @@ import Testing
     try Data().write(to: URL(filePath: store.string))
     try setMode(0o640, store)
     let made = StoreFiles(store).externalDataFolder
-    try ExternalDataFolder.make(made, like: made, of: store)
+    try ExternalDataFolder.make(made, like: nil, of: store)
     #expect(try mode(made) == 0o750 && mode(made.removingLastComponent()) == 0o750)
     // One that is there is not ours to change.
     try setMode(0o700, made)
-    try ExternalDataFolder.make(made, like: made, of: store)
+    try ExternalDataFolder.make(made, like: nil, of: store)
     #expect(try mode(made) == 0o700)
   }
 }

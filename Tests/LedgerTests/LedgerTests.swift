@@ -373,7 +373,8 @@ import Testing
   }
 
   @Test func `tells snapshots and restored stores from stores that are migrated`() throws {
-    let ledger = try LedgerFolder().open()
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
     var snapshot = attempt("1", "/r/a", "migrated", at: 1)
     snapshot.output = "/r/a.godwit-snapshot-1"
     var rollback = LedgerSample.run

@@ -159,7 +159,9 @@ import Testing
         name: EntityName("E\(number)"),
         superentity: number == 0 ? nil : EntityName("E\(number - 1)"))
     }
-    #expect(throws: ModelError.tooLarge(what: "levels of inheritance", limit: 4_000_000)) {
+    let error = ModelError.tooLarge(
+      what: "entities with those they inherit from", limit: 4_000_000)
+    #expect(throws: error) {
       try EntityHierarchy(ManagedObjectModel(entities: entities))
     }
   }

@@ -197,7 +197,7 @@ import Testing
     let folder = try PipelineFolder.orders(["a", "b", "c"])
     #expect(try Godwit.run(folder).status == 0)
     var interrupted = 0
-    for step in stride(from: 2, to: 60, by: 3) {
+    for step in 1..<60 {
       let run = try Godwit.run(folder, killAfter: step)
       if run.status == 0 { break }
       let status = try folder.godwit(["status"])

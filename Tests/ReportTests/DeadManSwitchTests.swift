@@ -86,7 +86,7 @@ func shellScript(_ text: String) throws -> String {
         #expect(match.map { known.contains($0.output.1) } == true, "\(line)")
       }
     }
-    #expect(known.count == 11)
+    #expect(known.count == 12)
   }
 
   @Test func `have no label a store`() {
