@@ -294,8 +294,9 @@ import Testing
   @Test func `finds no store and says so`() throws {
     let folder = try orders([])
     let run = try Godwit.run(folder)
-    #expect(run.status == 0)
-    #expect(run.counts == "0 found" || run.counts.isEmpty)
+    #expect(run.status == 3)
+    #expect(run.counts == "1 found, 1 failed")
+    #expect(run.messages.contains("No store was found in"))
   }
 
   @Test func `has a plan that changes nothing`() throws {
