@@ -197,16 +197,16 @@ import Testing
     let folder = try PipelineFolder.orders(["a", "b", "c"])
     #expect(try Godwit.run(folder).status == 0)
     var interrupted = 0
-    for step in 1..<60 {
-      let run = try Godwit.run(folder, killAfter: step)
-      if run.status == 0 { break }
+    // Between the begin and the end of such a run nothing is written that a step could be counted by.
+    for _ in 0..<20 where interrupted == 0 {
+      _ = try Godwit.run(["run", folder.url.path, "--json"], at: "{") { kill($0, SIGKILL) }
       let status = try folder.godwit(["status"])
       guard status.summary["state"] as? String == "interrupted" else { continue }
       interrupted += 1
       let counts = status.summary["counts"] as? [String: Any]
-      #expect(counts?["found"] as? Int == 3 && counts?["pending"] as? Int == 0, "step \(step)")
+      #expect(counts?["found"] as? Int == 3 && counts?["pending"] as? Int == 0)
       let ofRun = status.summary["runCounts"] as? [String: Any]
-      #expect(ofRun?["pending"] as? Int == 0, "step \(step)")
+      #expect(ofRun?["pending"] as? Int == 0)
       let report = try Godwit.run(["report", folder.url.path, "--format", "json"]).lines.first
       #expect((report?["failures"] as? [Any])?.isEmpty == true)
     }

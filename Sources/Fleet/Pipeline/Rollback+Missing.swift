@@ -48,6 +48,7 @@ extension Rollback {
     try backup.checkExternalDataKinds()
     for name in try Self.externalNames(of: backup) {
       let path = store.externalDataFolder.appending(name)
+      try DurableFile.removeUnfinished([path])
       guard try FileKind(at: path) == .none else { continue }
       try DurableFile.makeFolder(store.externalDataFolder)
       try DurableFile.copy(backup.externalDataFolder.appending(name), to: path)
