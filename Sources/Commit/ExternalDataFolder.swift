@@ -6,12 +6,12 @@ import SystemPackage
 ///
 /// Each is written once and never changed, under a name that no other value gets. So a file may
 /// have names in two stores' folders, and copying stops at names that are there.
-enum ExternalDataFolder {
+package enum ExternalDataFolder {
   /// The names of a folder's files, in byte order; none when there is no folder.
   ///
   /// Symbolic links and folders are left out, and so are names that begin with a dot: Core Data
   /// makes none.
-  static func names(in folder: FilePath) throws -> [String] {
+  package static func names(in folder: FilePath) throws -> [String] {
     guard try FileKind(at: folder) == .folder else { return [] }
     return try DurableFile.names(in: folder).filter { name in
       try isSound(name) && FileMark(folder.appending(name)) != nil
@@ -29,7 +29,8 @@ enum ExternalDataFolder {
   /// folder and the one above that.
   ///
   /// - Parameter store: The file of which the rights follow where there is no original.
-  static func make(_ folder: FilePath, like original: FilePath?, of store: FilePath) throws {
+  package static func make(_ folder: FilePath, like original: FilePath?, of store: FilePath) throws
+  {
     var missing: [(made: FilePath, original: FilePath?)] = []
     var next = (made: folder, original: original)
     for _ in 0..<2 where try !DurableFile.isFolder(next.made) {
@@ -84,7 +85,7 @@ enum ExternalDataFolder {
   }
 
   /// Whether two files hold the same bytes.
-  static func areEqual(_ a: FilePath, _ b: FilePath) throws -> Bool {
+  package static func areEqual(_ a: FilePath, _ b: FilePath) throws -> Bool {
     guard let first = try FileMark(a), let second = try FileMark(b), first.size == second.size
     else {
       return false

@@ -55,13 +55,19 @@ extension DurableFile {
       return
     }
     let target = try Folder(folder)
-    try target.withDescriptor { descriptor in
-      if fchown(descriptor.rawValue, status.st_uid, status.st_gid) != 0 {
-        _ = fchown(descriptor.rawValue, uid_t.max, status.st_gid)
-      }
-      try calling("fchmod", folder) { fchmod(descriptor.rawValue, status.st_mode & 0o7777) }
-    }
+    try target.withDescriptor { try giveRights(status, to: $0, folder) }
   }
+}
+
+private func giveRights(
+  _ status: stat, to output: FileDescriptor, _ destination: FilePath
+) throws {
+  // Only root may give a file away; the group alone may still be possible. The mode comes
+  // after, since a new owner clears parts of it.
+  if fchown(output.rawValue, status.st_uid, status.st_gid) != 0 {
+    _ = fchown(output.rawValue, uid_t.max, status.st_gid)
+  }
+  try calling("fchmod", destination) { fchmod(output.rawValue, status.st_mode & 0o7777) }
 }
 
 private func copyBytes(
@@ -135,12 +141,7 @@ private func copyStatus(
 ) throws {
   var status = stat()
   try calling("fstat", source) { fstat(input.rawValue, &status) }
-  // Only root may give a file away; the group alone may still be possible. The mode comes
-  // after, since a new owner clears parts of it.
-  if fchown(output.rawValue, status.st_uid, status.st_gid) != 0 {
-    _ = fchown(output.rawValue, uid_t.max, status.st_gid)
-  }
-  try calling("fchmod", destination) { fchmod(output.rawValue, status.st_mode & 0o7777) }
+  try giveRights(status, to: output, destination)
   try copyExtendedAttributes(from: input, source, to: output, destination)
 }
 

@@ -61,9 +61,12 @@ extension Ledger {
     return version
   }
 
-  private static let backupColumns = """
-    b.path, b.folder, stores.path, runs.name, b.kind, b.bytes, b.made, b.marks, b.identity,
-    b.digest, b.state, b.changed
+  private static let selectBackups = """
+    SELECT b.path, b.folder, stores.path, runs.name, b.kind, b.bytes, b.made, b.marks, b.identity,
+      b.digest, b.state, b.changed
+    FROM backups AS b
+    JOIN stores ON stores.id = b.store
+    JOIN runs ON runs.id = b.run
     """
 
   private static func backup(_ row: Statement) -> LedgerBackup? {
@@ -88,10 +91,7 @@ extension Ledger {
   ) throws {
     try forEach(
       """
-      SELECT \(Self.backupColumns)
-      FROM backups AS b
-      JOIN stores ON stores.id = b.store
-      JOIN runs ON runs.id = b.run
+      \(Self.selectBackups)
       WHERE b.state <> 'pruned' AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
       ORDER BY b.made, b.id
       """, [.optional(run)]
@@ -121,10 +121,7 @@ extension Ledger {
     var backup: LedgerBackup?
     try forEach(
       """
-      SELECT \(Self.backupColumns)
-      FROM backups AS b
-      JOIN stores ON stores.id = b.store
-      JOIN runs ON runs.id = b.run
+      \(Self.selectBackups)
       WHERE b.id = ?1
       """, [.integer(key)]
     ) { backup = Self.backup($0) }
@@ -137,10 +134,7 @@ extension Ledger {
     var backups: [LedgerBackup] = []
     try forEach(
       """
-      SELECT \(Self.backupColumns)
-      FROM backups AS b
-      JOIN stores ON stores.id = b.store
-      JOIN runs ON runs.id = b.run
+      \(Self.selectBackups)
       WHERE b.store = ?1
       ORDER BY b.id DESC
       """, [.integer(key)]

@@ -14,10 +14,10 @@ extension PlanContext {
     for name in hierarchy.order {
       for case .attribute(let attribute) in hierarchy[name]?.properties ?? []
       where !attribute.traits.isTransient && attribute.countedRelationship == nil {
+        guard let derivation = attribute.derivationExpression else { continue }
         let isStale = hierarchy.subtree(of: name).contains { entity in
           guard predecessor(of: entity) != nil, hierarchy[entity]?.isAbstract == false,
             let hit = inference.correspondence(of: attribute.name, in: entity),
-            let derivation = attribute.derivationExpression,
             hit.property.attribute?.derivationExpression == derivation
           else { return false }
           return !keepsInputs(of: derivation, in: entity)

@@ -172,9 +172,11 @@ struct PlanMaker {
     func unsupported(_ what: String) -> PlanError {
       .unsupported(store: request.store.string, what: what)
     }
+    let tables = try context.store.foreignTables()
+    guard !tables.isEmpty else { return [] }
     let trial = try Connection(path: ":memory:", mode: .create)
     try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
-    return try context.store.foreignTables().map { table in
+    return try tables.map { table in
       if table.isVirtual {
         throw unsupported(
           "the virtual table \(table.name) cannot be carried faithfully: what its rows are only its "

@@ -1,5 +1,5 @@
 import Foundation
-package import GodwitCheckpoints
+import GodwitCheckpoints
 import GodwitDigests
 import GodwitMapping
 import GodwitPersistentStore

@@ -108,7 +108,9 @@ private struct Draw {
       values.append(.real(Double(edge)))
       values.append(.real(Double(edge).nextUp))
     }
-    let reals: [Double] = [0.1, -0.1, -0.0, 1e300, -1e300, .infinity, -.infinity, 5e-324]
+    let reals: [Double] = [
+      0.1, -0.1, -0.0, 1e300, -1e300, .infinity, -.infinity, .leastNonzeroMagnitude,
+    ]
     values += reals.map { SQLiteValue.real($0) }
     let words = [
       "", "a", "A", "ab", "a\0", "abcdefg", "abcdefgh", "abcdefg\0", "abcdefghijklmnopqrstuvwxyz",

@@ -415,7 +415,7 @@ private struct NumericDraw {
       #expect(throws: EvaluationProblem.unexpectedStorage(.string)) { try evaluate(text) }
     }
     #expect(try evaluate("$source.text") == bytes)
-    bytes.withUnsafeBytes { buffer in
+    _ = bytes.withUnsafeBytes { buffer in
       #expect(throws: EvaluationProblem.unexpectedStorage(.string)) {
         try ExpressionValue(
           stored: RawValue.text(buffer.baseAddress, count: buffer.count), as: .string)

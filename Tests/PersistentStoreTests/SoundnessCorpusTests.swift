@@ -78,7 +78,7 @@ import Testing
     Int64]?
   {
     let source = try SourceStore(path: path, snapshotFolder: folder.path)
-    guard let model = try given ?? (try? source.cachedModel()) else { return nil }
+    guard let model = given ?? (try? source.cachedModel()) else { return nil }
     let findings = try StoreSoundness.check(
       StoreBinding(source, try EntityHierarchy(model)), pattern: Self.pattern)
     return Self.sum(findings.map { ($0.kind.rawValue, $0.count) })

@@ -315,7 +315,7 @@ import Testing
     let names = try FileManager.default.contentsOfDirectory(atPath: patient.externalFolder).sorted()
     try FileManager.default.removeItem(atPath: patient.externalFolder + "/" + names[0])
     let orphan = "00000000-0000-4000-8000-000000000000"
-    FileManager.default.createFile(
+    _ = FileManager.default.createFile(
       atPath: patient.externalFolder + "/" + orphan, contents: Data([1]))
     let report = try patient.repair()
     #expect(try patient.failures().isEmpty)
@@ -332,7 +332,7 @@ import Testing
     let link = patient.externalFolder + "/" + names[0]
     try FileManager.default.removeItem(atPath: link)
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "/etc/hostname")
-    FileManager.default.createFile(
+    _ = FileManager.default.createFile(
       atPath: patient.externalFolder + "/ORPHAN", contents: Data([1]))
     let report = try patient.repair()
     #expect(report.lost.contains { $0.subject == .value && $0.property == "data" && $0.count == 1 })
@@ -368,7 +368,7 @@ import Testing
   @Test func `is never written over another file`() throws {
     let patient = try Patient(rows: 3)
     let bytes = patient.bytes
-    FileManager.default.createFile(atPath: patient.output + "-wal", contents: Data())
+    _ = FileManager.default.createFile(atPath: patient.output + "-wal", contents: Data())
     #expect(throws: RepairError.self) { try patient.repair(clearing: false) }
     #expect(patient.bytes == bytes)
   }

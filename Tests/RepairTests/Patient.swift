@@ -49,7 +49,7 @@ final class Patient {
 
   var bytes: [UInt8] {
     get { Array(FileManager.default.contents(atPath: store) ?? Data()) }
-    set { FileManager.default.createFile(atPath: store, contents: Data(newValue)) }
+    set { _ = FileManager.default.createFile(atPath: store, contents: Data(newValue)) }
   }
 
   var pageCount: Int { bytes.count / 4096 }

@@ -84,7 +84,7 @@ package struct BackupPruning: Sendable {
     // What is left where all of the group can go.
     var expected = all.bytes
     func decideGroup() throws {
-      try prune(group[...], ledger, &summary, observe)
+      try prune(group, ledger, &summary, observe)
       group = []
       expected = summary.leftBytes
     }
@@ -121,7 +121,7 @@ package struct BackupPruning: Sendable {
   }
 
   private func prune(
-    _ group: ArraySlice<LedgerBackup>, _ ledger: Ledger, _ summary: inout Summary,
+    _ group: [LedgerBackup], _ ledger: Ledger, _ summary: inout Summary,
     _ observe: (Item) -> Void
   ) throws {
     var decisions = try group.map { backup in

@@ -1,3 +1,5 @@
+import Glibc
+import GodwitDigests
 import SystemPackage
 
 extension FilePath {
@@ -5,10 +7,7 @@ extension FilePath {
   /// it, `$'/srv/a\xff'`. A whole path begins with a slash, so the two are never mixed up.
   package var unambiguousText: String {
     if let text = String(validating: self) { return text }
-    let bytes = withPlatformString {
-      Array(UnsafeBufferPointer(start: $0, count: platformLength($0)))
-    }
-    .map { UInt8(bitPattern: $0) }
+    let bytes = withPlatformString { Array(UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     var text = "$'"
     var parser = Unicode.UTF8.ForwardParser()
     var (input, place) = (bytes.makeIterator(), 0)
@@ -21,17 +20,11 @@ extension FilePath {
         place += encoded.count
       case .error(let length):
         for byte in bytes[place..<(place + length)] {
-          text += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+          text += "\\x" + Hexadecimal.text(of: [byte])
         }
         place += length
       case .emptyInput: return text + "'"
       }
     }
-  }
-
-  private func platformLength(_ text: UnsafePointer<CInterop.PlatformChar>) -> Int {
-    var count = 0
-    while text[count] != 0 { count += 1 }
-    return count
   }
 }

@@ -200,9 +200,17 @@ final class PipelineLedger: Sendable {
   /// Adds what the state folder has and the ledger may lack: the ends of starts that could not write it,
   /// and what became of stores.
   static func add(inState folder: FilePath, to ledger: Ledger) throws {
-    let endings = try endings(folder)
+    try add(try endings(folder), to: ledger) {
+      try forEachEntry(in: logFile(folder)) { try $0.add(to: ledger) }
+    }
+  }
+
+  /// - Parameter stores: Adds what became of stores: between the begin and the end of their starts.
+  private static func add(
+    _ endings: [Ending], to ledger: Ledger, stores: () throws -> Void
+  ) throws {
     for ending in endings { try ending.begin(in: ledger) }
-    try forEachEntry(in: logFile(folder)) { try $0.add(to: ledger) }
+    try stores()
     for ending in endings { try ending.end(in: ledger) }
   }
 
@@ -221,9 +229,9 @@ final class PipelineLedger: Sendable {
     }
 
     func add(to ledger: Ledger) throws {
-      for ending in endings { try ending.begin(in: ledger) }
-      for entry in entries { try entry.add(to: ledger) }
-      for ending in endings { try ending.end(in: ledger) }
+      try PipelineLedger.add(endings, to: ledger) {
+        for entry in entries { try entry.add(to: ledger) }
+      }
     }
   }
 

@@ -14,8 +14,7 @@ extension PipelineRun {
         Reason(
           reason: "gone",
           message:
-            "\(store.path) was deleted or moved away since the search for stores. Run again to "
-            + "search anew.")
+            "\(store.path) was deleted or moved away since the search for stores. Run again.")
       ])
   }
 

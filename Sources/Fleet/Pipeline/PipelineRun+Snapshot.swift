@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
@@ -15,7 +16,7 @@ extension PipelineRun {
     let name = store.lastComponent
     let extended = name?.extension.map { "." + $0 } ?? ""
     return store.removingLastComponent()
-      .appending((name?.stem ?? "") + ".godwit-snapshot-\(run)" + extended)
+      .appending((name?.stem ?? "") + LedgerStanding.snapshotMark + run + extended)
   }
 
   /// In the coordinator: has a snapshot of a store migrated.

@@ -340,17 +340,19 @@ extension PipelineRun {
   /// SHA-256 in hexadecimal over all that decides, beside the store, whether it is refused: with the content
   /// of the destinations what may be lost. A store that is quarantined is tried again where it is another.
   func quarantineSettings(_ settings: String) -> String {
-    let parts = [settings, template.losses.rawValue, "\(template.guardsUnknownVersions)"]
-    return Hexadecimal.text(of: SHA256.digest(of: Array(parts.joined(separator: "\0").utf8)))
+    Self.digest(of: [settings, template.losses.rawValue, "\(template.guardsUnknownVersions)"])
   }
 
   /// SHA-256 in hexadecimal over what tasks of others do with a store, beside the store: all that the
   /// operator may change between two starts of a run.
   func requestDigest(_ settings: String) -> String {
-    let parts = [
+    Self.digest(of: [
       planSettings(settings), "\(template.isStoreOffline)", "\(pool.workerCount)", pipeline.digest,
-    ]
-    return Hexadecimal.text(of: SHA256.digest(of: Array(parts.joined(separator: "\0").utf8)))
+    ])
+  }
+
+  private static func digest(of texts: [String]) -> String {
+    Hexadecimal.text(of: SHA256.digest(of: Array(texts.joined(separator: "\0").utf8)))
   }
 
   /// SHA-256 in hexadecimal over everything but the store that its destination depends on.

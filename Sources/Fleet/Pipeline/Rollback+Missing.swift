@@ -21,7 +21,7 @@ extension Rollback {
       if let own, try Self.areEqual(path, own) { continue }
       left.append(path)
     }
-    for name in try Self.externalNames(of: backup) {
+    for name in try ExternalDataFolder.names(in: backup.externalDataFolder) {
       let path = store.externalDataFolder.appending(name)
       guard try FileKind(at: path) != .none else { continue }
       if try !Self.areEqual(path, backup.externalDataFolder.appending(name)) { left.append(path) }
@@ -46,11 +46,12 @@ extension Rollback {
     }
     try backup.checkKinds()
     try backup.checkExternalDataKinds()
-    for name in try Self.externalNames(of: backup) {
+    for name in try ExternalDataFolder.names(in: backup.externalDataFolder) {
       let path = store.externalDataFolder.appending(name)
       try DurableFile.removeUnfinished([path])
       guard try FileKind(at: path) == .none else { continue }
-      try DurableFile.makeFolder(store.externalDataFolder)
+      try ExternalDataFolder.make(
+        store.externalDataFolder, like: backup.externalDataFolder, of: backup.store)
       try DurableFile.copy(backup.externalDataFolder.appending(name), to: path)
     }
     // No search takes a name like this for a store's.
@@ -86,13 +87,6 @@ extension Rollback {
     return try end(task)
   }
 
-  private static func externalNames(of backup: StoreFiles) throws -> [String] {
-    guard try FileKind(at: backup.externalDataFolder) == .folder else { return [] }
-    return try DurableFile.names(in: backup.externalDataFolder).filter { name in
-      try !name.hasPrefix(".") && FileMark(backup.externalDataFolder.appending(name)) != nil
-    }
-  }
-
   /// Whether two files hold the same bytes, or hold none. One that is empty says as much as none.
   private static func areEqual(_ a: FilePath, _ b: FilePath) throws -> Bool {
     func size(_ path: FilePath) throws -> Int64 {
@@ -102,7 +96,6 @@ extension Rollback {
     }
     let (first, second) = (try size(a), try size(b))
     guard first == second, first >= 0 else { return false }
-    if first == 0 { return true }
-    return try StoreFiles(a).fileDigest() == StoreFiles(b).fileDigest()
+    return try first == 0 || ExternalDataFolder.areEqual(a, b)
   }
 }
