@@ -3,6 +3,27 @@ import GodwitObjectModel
 
 /// What `model diff` says.
 struct DifferenceRecord: Encodable {
+  /// A configuration that does not have the same entities in both versions.
+  struct Configuration: Encodable {
+    var name: String
+    /// Its entities in the source; nil where that has no such configuration.
+    var before: [String]?
+    /// Its entities in the destination; nil where that has no such configuration.
+    var after: [String]?
+
+    var line: String {
+      switch (before, after) {
+      case (_?, nil): "- configuration \(name)"
+      case (nil, let after?): "+ configuration \(name): \(after.joined(separator: ", "))"
+      case (let before, let after):
+        "configuration \(name): "
+          + ((after ?? []).filter { before?.contains($0) == false }.map { "+ \($0)" }
+          + (before ?? []).filter { after?.contains($0) == false }.map { "- \($0)" })
+          .joined(separator: ", ")
+      }
+    }
+  }
+
   var event = "diff"
   var source: String
   var destination: String
@@ -12,6 +33,8 @@ struct DifferenceRecord: Encodable {
   var isLightweight: Bool
   var code: Int?
   var difference: ModelDifference
+  /// Those of which the entities change, in the order of their names.
+  var configurations: [Configuration]
   var reasons: [Refusal]
   /// What only the rows of a store can tell.
   var conditions: [Refusal]
@@ -26,6 +49,7 @@ struct DifferenceRecord: Encodable {
     isLightweight = isCompatible || pair.inference.isPossible
     difference = ModelDifference(
       source: pair.inference.source, destination: pair.inference.destination)
+    configurations = Self.configurations(pair.source.model, pair.destination.model)
     reasons = isCompatible ? [] : pair.inference.refusals
     code = isLightweight ? nil : 134_190
     conditions = isCompatible ? [] : pair.inference.changedRowConditions.map(\.refusal)
@@ -34,9 +58,22 @@ struct DifferenceRecord: Encodable {
     losses = isCompatible ? [] : pair.inference.losses
   }
 
+  private static func configurations(
+    _ source: ManagedObjectModel, _ destination: ManagedObjectModel
+  ) -> [Configuration] {
+    let names = Set(source.configurations.keys).union(destination.configurations.keys)
+    return names.sorted { $0.precedesInBytes($1) }.compactMap { name in
+      let (before, after) = (source.configurations[name], destination.configurations[name])
+      guard before.map(Set.init) != after.map(Set.init) else { return nil }
+      return Configuration(
+        name: name, before: before?.map(\.rawValue), after: after?.map(\.rawValue))
+    }
+  }
+
   var lines: [String] {
     var lines: [String] = []
     if !difference.isEmpty { lines += difference.entities.flatMap(\.lines) }
+    lines += configurations.map(\.line)
     lines += notes.map { "note: \($0.message)" }
     if isCompatible {
       lines.append("\(destination) is compatible with \(source): nothing to migrate.")

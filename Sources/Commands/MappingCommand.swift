@@ -59,11 +59,15 @@ struct ModelPair {
   var inference: InferredMapping
 
   init(_ source: String, _ destination: String) throws {
-    self.source = try ModelCatalog.version(at: source)
-    self.destination = try ModelCatalog.version(at: destination)
+    try self.init(ModelCatalog.version(at: source), ModelCatalog.version(at: destination))
+  }
+
+  init(_ source: ModelVersion, _ destination: ModelVersion) throws {
+    self.source = source
+    self.destination = destination
     inference = InferredMapping(
-      source: try EntityHierarchy(self.source.model),
-      destination: try EntityHierarchy(self.destination.model))
+      source: try EntityHierarchy(source.model),
+      destination: try EntityHierarchy(destination.model))
   }
 
   /// Two versions with equal hashes open each other's stores.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitReport
 
 struct ModelCommand: ParsableCommand {
@@ -147,6 +148,8 @@ extension ModelCommand {
       case .dot: Output.result(text: diagram.dot)
       case .svg: Output.result(text: try ShowCommand.svg(diagram))
       }
+      // More columns than SQLite has room for: no store can be of the destination.
+      try StoreLayout(pair.inference.destination).requireUsable()
       if check, !record.isLightweight || !record.losses.isEmpty {
         throw ExitStatus.badInput.exit
       }

@@ -1,7 +1,7 @@
 import Foundation
 import GodwitObjectModel
 
-/// A model in lines: an entity, then its own properties below it.
+/// A model in lines: an entity, then its own properties below it; the configurations at the end.
 enum ModelText {
   static func lines(_ hierarchy: EntityHierarchy) -> [String] {
     var lines: [String] = []
@@ -24,12 +24,15 @@ enum ModelText {
       for constraint in entity.uniquenessConstraints {
         lines.append("     unique (\(constraint.joined(separator: ", ")))")
       }
-      for index in entity.fetchIndexes {
-        let elements = index.elements.map { $0.propertyName ?? $0.expression ?? "?" }
-        lines.append("     index \(index.name) (\(elements.joined(separator: ", ")))")
-      }
+      lines += entity.fetchIndexes.map { "     index \(PropertyAspects.text(of: $0))" }
     }
-    return lines
+    return lines + configurations(hierarchy.model)
+  }
+
+  private static func configurations(_ model: ManagedObjectModel) -> [String] {
+    model.configurations.sorted { $0.key.precedesInBytes($1.key) }.map { name, entities in
+      "configuration \(name): \(entities.map(\.rawValue).joined(separator: ", "))"
+    }
   }
 
   /// A property in a few words.
@@ -38,9 +41,14 @@ enum ModelText {
     switch property {
     case .attribute(let attribute):
       words = [attribute.type.xmlName]
-      if let value = attribute.defaultValue { words.append("default \(text(value))") }
+      if let elements = PropertyAspects.text(of: attribute.compositeElements) {
+        words[0] += " (\(elements))"
+      }
+      if let value = PropertyAspects.text(ofDefault: attribute) { words.append("default \(value)") }
+      words += attribute.validation.map { PropertyAspects.text(of: $0) }
       if attribute.allowsExternalBinaryDataStorage { words.append("external storage") }
       if let expression = attribute.derivationExpression { words.append("derived \(expression)") }
+      if let name = attribute.valueTransformerName { words.append("transformer \(name)") }
     case .relationship(let relationship):
       words = [
         relationship.isToMany ? "to many" : "to one", relationship.destinationEntity.rawValue,
@@ -49,8 +57,12 @@ enum ModelText {
       if let inverse = relationship.inverseName { words.append("inverse \(inverse)") }
       if relationship.minCount > 0 { words.append("at least \(relationship.minCount)") }
       if relationship.maxCount > 1 { words.append("at most \(relationship.maxCount)") }
-    case .fetchedProperty:
+      if relationship.deleteRule != .nullify {
+        words.append("delete rule \(relationship.deleteRule)")
+      }
+    case .fetchedProperty(let fetched):
       words = ["fetched property"]
+      if let request = PropertyAspects.text(of: fetched.fetchRequest) { words[0] += " \(request)" }
     }
     words.append(property.traits.isOptional ? "optional" : "required")
     if property.traits.isTransient { words.append("transient") }
@@ -58,103 +70,5 @@ enum ModelText {
       words.append("hash modifier \(modifier)")
     }
     return words.joined(separator: ", ")
-  }
-
-  private static func text(_ value: StoredDefault) -> String {
-    switch value {
-    case .integer(let number): "\(number)"
-    case .real(let number): "\(number)"
-    case .text(let text): "\"\(text)\""
-    case .blob(let bytes): "\(bytes.count) bytes"
-    }
-  }
-}
-
-/// A default value as JSON has it.
-struct DefaultValue: Encodable {
-  let value: StoredDefault
-
-  func encode(to encoder: any Encoder) throws {
-    var container = encoder.singleValueContainer()
-    switch value {
-    case .integer(let number): try container.encode(number)
-    case .real(let number): try container.encode(number)
-    case .text(let text): try container.encode(text)
-    case .blob(let bytes): try container.encode(Data(bytes).base64EncodedString())
-    }
-  }
-}
-
-/// A model as JSON.
-struct ModelRecord: Encodable {
-  struct Entity: Encodable {
-    var name: String
-    var number: Int
-    var superentity: String?
-    var isAbstract: Bool
-    var className: String?
-    var renamingIdentifier: String?
-    var versionHash: String?
-    var properties: [Property]
-    var uniquenessConstraints: [[String]]
-  }
-
-  struct Property: Encodable {
-    var name: String
-    var kind: String
-    var type: String?
-    var destination: String?
-    var inverse: String?
-    var isOptional: Bool
-    var isTransient: Bool
-    var isToMany: Bool?
-    var isOrdered: Bool?
-    var renamingIdentifier: String?
-    /// A number, or a text; of bytes, their Base64.
-    var `default`: DefaultValue?
-
-    init(_ property: PropertyDescription) {
-      name = property.name
-      isOptional = property.traits.isOptional
-      isTransient = property.traits.isTransient
-      renamingIdentifier = property.traits.renamingIdentifier
-      switch property {
-      case .attribute(let attribute):
-        kind = "attribute"
-        type = attribute.type.xmlName
-        `default` = attribute.defaultValue.map(DefaultValue.init)
-      case .relationship(let relationship):
-        kind = "relationship"
-        destination = relationship.destinationEntity.rawValue
-        inverse = relationship.inverseName
-        isToMany = relationship.isToMany
-        isOrdered = relationship.isOrdered
-      case .fetchedProperty:
-        kind = "fetched property"
-      }
-    }
-  }
-
-  var event = "model"
-  var name: String
-  var identifiers: [String]
-  var checksum: String
-  var entities: [Entity]
-
-  init(_ version: ModelVersion, _ hierarchy: EntityHierarchy) {
-    name = version.name
-    identifiers = version.model.versionIdentifiers.filter { !$0.isEmpty }
-    checksum = hierarchy.versionChecksum
-    let hashes = hierarchy.versionHashes
-    entities = hierarchy.order.compactMap { name in
-      guard let entity = hierarchy[name] else { return nil }
-      return Entity(
-        name: name.rawValue, number: hierarchy.numbers[name] ?? 0,
-        superentity: entity.superentity?.rawValue, isAbstract: entity.isAbstract,
-        className: entity.managedObjectClassName, renamingIdentifier: entity.renamingIdentifier,
-        versionHash: hashes[name]?.hexadecimal,
-        properties: entity.properties.map(Property.init),
-        uniquenessConstraints: entity.uniquenessConstraints)
-    }
   }
 }

@@ -106,7 +106,9 @@ package enum FailureAdvice {
     "changed-since":
       "An application wrote to the stores after the migration, or a later run migrated them again: roll "
       + "that back first. Else decide which of the two to keep.",
-    "no-backup": "The ledger names no backup that could be restored.",
+    "no-backup":
+      "The ledger names no backup that could be restored, or it was removed: take the stores from another "
+      + "copy.",
     "backup-changed":
       "The backup is not the file that the run made. Check it, and restore by hand, all of its files as "
       + "the message names them.",

@@ -83,18 +83,20 @@ extension Ledger {
     return backup
   }
 
-  /// Backups whose files are there, the oldest first.
+  /// Backups, the oldest first.
   ///
-  /// - Parameter run: Nil for those of all runs.
+  /// - Parameters:
+  ///   - run: Nil for those of all runs.
+  ///   - all: Those too whose files were removed.
   package func forEachBackup(
-    ofRun run: String? = nil, _ body: (LedgerBackup) throws -> Void
+    ofRun run: String? = nil, all: Bool = false, _ body: (LedgerBackup) throws -> Void
   ) throws {
     try forEach(
       """
       \(Self.selectBackups)
-      WHERE b.state <> 'pruned' AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
+      WHERE (?2 OR b.state <> 'pruned') AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
       ORDER BY b.made, b.id
-      """, [.optional(run)]
+      """, [.optional(run), .integer(all ? 1 : 0)]
     ) { if let backup = Self.backup($0) { try body(backup) } }
   }
 
@@ -140,6 +142,35 @@ extension Ledger {
       """, [.integer(key)]
     ) { if let backup = Self.backup($0) { backups.append(backup) } }
     return backups
+  }
+
+  /// Whether what a run made of a store was taken back since.
+  ///
+  /// Rollbacks take back the last run that replaced the store and stands, so the attempts tell, also
+  /// where the backup was removed and its state with it.
+  package func isUndone(_ run: String, of store: String) throws -> Bool {
+    guard let key = try knownKey(ofStore: store) else { return false }
+    var standing: [String] = []
+    try forEach(
+      """
+      SELECT runs.name, a.verdict
+      FROM attempts AS a
+      JOIN runs ON runs.id = a.run
+      WHERE a.store = ?1
+        AND (
+          a.verdict = 'restored'
+          OR a.verdict = 'migrated'
+            AND a.run IN (SELECT run FROM backups WHERE store = ?1 AND kind = 'source'))
+      ORDER BY a.id
+      """, [.integer(key)]
+    ) { row in
+      if row.value(1).text == "restored" {
+        _ = standing.popLast()
+      } else if let name = row.value(0).text, standing.last != name {
+        standing.append(name)
+      }
+    }
+    return !standing.contains(run)
   }
 
   /// The state in which godwit last left a store, and the digest of its main file then: after its

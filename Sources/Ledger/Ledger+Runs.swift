@@ -302,7 +302,8 @@ extension Ledger {
     ) { try body(Self.attempt($0)) }
   }
 
-  /// The runs that replaced a store which no rollback has put back since, the newest first.
+  /// The runs that replaced a store which no rollback has put back since, the newest first. Those of
+  /// which every backup was removed are among them, whatever became of their stores.
   package func runsToRollBack() throws -> [LedgerRun] {
     var runs: [LedgerRun] = []
     try forEach(
@@ -310,7 +311,7 @@ extension Ledger {
       SELECT \(Self.runColumns)
       FROM runs
       WHERE kind = 'run' AND \(ownRuns)
-        AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state IN ('kept', 'pruning'))
+        AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state <> 'restored')
       ORDER BY id DESC
       """
     ) { runs.append(Self.run($0)) }

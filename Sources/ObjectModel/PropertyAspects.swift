@@ -1,5 +1,5 @@
 /// The aspects of properties as text, for comparing and for showing.
-enum PropertyAspects {
+package enum PropertyAspects {
   typealias Row = (ModelDifference.Aspect, String?, String?)
 
   static func changes(
@@ -82,7 +82,8 @@ enum PropertyAspects {
     return parts.joined(separator: ", ")
   }
 
-  private static func text(ofDefault attribute: AttributeDescription) -> String? {
+  /// A default value as a person writes it; of bytes that are no UUID, how many; nil for none.
+  package static func text(ofDefault attribute: AttributeDescription) -> String? {
     if case .blob(let bytes)? = attribute.defaultValue, attribute.type != .uuid {
       return "\(bytes.count) bytes"
     }
@@ -96,17 +97,21 @@ enum PropertyAspects {
   }
 
   static func text(of indexes: [FetchIndexDescription]) -> String? {
-    indexes.map { index in
-      let elements = index.elements.map { element in
-        (element.propertyName ?? element.expression ?? "?")
-          + (element.isRTree ? " R-tree" : "") + (element.isAscending ? "" : " descending")
-      }
-      return "\(index.name)(\(elements.joined(separator: ", ")))"
-        + (index.partialIndexPredicate.map { " where \($0)" } ?? "")
-    }.sorted { $0.precedesInBytes($1) }.joined(separator: " | ").nonEmpty
+    indexes.map(text(of:)).sorted { $0.precedesInBytes($1) }.joined(separator: " | ").nonEmpty
   }
 
-  private static func text(of elements: [AttributeDescription]?) -> String? {
+  /// `byName(name, date descending) where name != nil`.
+  package static func text(of index: FetchIndexDescription) -> String {
+    let elements = index.elements.map { element in
+      (element.propertyName ?? element.expression ?? "?")
+        + (element.isRTree ? " R-tree" : "") + (element.isAscending ? "" : " descending")
+    }
+    return "\(index.name)(\(elements.joined(separator: ", ")))"
+      + (index.partialIndexPredicate.map { " where \($0)" } ?? "")
+  }
+
+  /// The elements of a composite attribute, with those within them; nil for nil.
+  package static func text(of elements: [AttributeDescription]?) -> String? {
     elements?.map { element in
       let inner = text(of: element.compositeElements).map { "(\($0))" } ?? ""
       let storage = element.isExternal ? " (external storage)" : ""
@@ -115,21 +120,29 @@ enum PropertyAspects {
   }
 
   private static func text(of rules: [ValidationRule]) -> String? {
-    rules.map { rule in
-      switch rule {
-      case .minimum(let bound): "≥ \(bound)"
-      case .maximum(let bound): "≤ \(bound)"
-      case .above(let bound): "> \(bound)"
-      case .below(let bound): "< \(bound)"
-      case .minimumLength(let bound): "length ≥ \(bound)"
-      case .maximumLength(let bound): "length ≤ \(bound)"
-      case .matches(let pattern): "matches \(pattern)"
-      case .other(let text): text
-      }
-    }.joined(separator: ", ").nonEmpty
+    rules.map(text(of:)).joined(separator: ", ").nonEmpty
   }
 
-  private static func text(of request: FetchRequestTemplate?) -> String? {
+  /// `length ≥ 3`.
+  package static func text(of rule: ValidationRule) -> String {
+    switch rule {
+    case .minimum(let bound): "≥ \(text(of: bound))"
+    case .maximum(let bound): "≤ \(text(of: bound))"
+    case .above(let bound): "> \(text(of: bound))"
+    case .below(let bound): "< \(text(of: bound))"
+    case .minimumLength(let bound): "length ≥ \(bound)"
+    case .maximumLength(let bound): "length ≤ \(bound)"
+    case .matches(let pattern): "matches \(pattern)"
+    case .other(let text): text
+    }
+  }
+
+  private static func text(of bound: Double) -> String {
+    Int64(exactly: bound).map { "\($0)" } ?? "\(bound)"
+  }
+
+  /// `Note where date > 0`; nil for nil.
+  package static func text(of request: FetchRequestTemplate?) -> String? {
     request.map { request in
       (request.entity?.rawValue ?? "?") + (request.predicate.map { " where \($0)" } ?? "")
     }

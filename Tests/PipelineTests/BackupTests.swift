@@ -52,6 +52,28 @@ import Testing
     #expect(backups(folder).count == 1)
   }
 
+  @Test func `that were removed are named by a rollback, which does not call it done`() throws {
+    let folder = try PipelineFolder.orders()
+    let name = try #require(try Godwit.run(folder).summary["run"] as? String)
+    #expect(try prune(folder, ["--keep", "0s"]).summary["pruned"] as? Int == 2)
+    for options in [[], ["--run", name], ["--dry-run"]] {
+      let rollback = try folder.godwit(["rollback"], options)
+      #expect(rollback.status == 3, "\(options): \(rollback.messages)")
+      #expect(rollback.summary["refused"] as? Int == 2)
+      #expect(rollback.reason(of: "a") == "no-backup")
+    }
+  }
+
+  @Test func `of stores that were put back may go, and a rollback has nothing left to do`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try folder.godwit(["rollback"]).status == 0)
+    #expect(try prune(folder, ["--keep", "0s"]).status == 0)
+    #expect(backups(folder).isEmpty)
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 0 && rollback.summary["found"] as? Int == 0, "\(rollback.messages)")
+  }
+
   @Test func `go with their WAL and external data`() throws {
     let folder = try PipelineFolder("recipes-2.0")
     var fleet = RecipesFleet(stores: 3, rows: 400, seed: 17)

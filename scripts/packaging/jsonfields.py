@@ -41,7 +41,7 @@ LINES = [
     ("result", "RepairReport", "Repair/RepairReport.swift", "repair"),
     ("result", "FixtureLine", "Commands/FixtureCommand.swift", "fixture"),
     ("version", "VersionRecord", "Commands/ModelCommand.swift", "model list, model hash"),
-    ("model", "ModelRecord", "Commands/ModelText.swift", "model show"),
+    ("model", "ModelRecord", "Commands/ModelRecord.swift", "model show"),
     ("diff", "DifferenceRecord", "Commands/DifferenceRecord.swift", "model diff"),
     ("result", "BundleLine", "Commands/ModelEditCommands.swift", "model add-version, model set-current"),
     ("result", "InferenceLine", "Commands/MappingCommand.swift", "mapping infer"),

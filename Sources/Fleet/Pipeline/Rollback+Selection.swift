@@ -56,7 +56,7 @@ extension Rollback {
     )
   }
 
-  /// The last run that has something to put back, and what.
+  /// The last run that is not undone, and what would undo it.
   private func last(_ undone: String?, _ ledger: Ledger) throws -> (run: String?, [Undoing]) {
     let runs = try undone.map { [$0] } ?? ledger.runsToRollBack().map(\.name)
     for run in runs {
@@ -66,14 +66,15 @@ extension Rollback {
     return (undone, [])
   }
 
-  /// What a run put aside and nobody has put back, or of these stores, whatever became of it.
+  /// What a run put aside and nobody has put back, also where it was removed, so that it is refused by
+  /// name; or of these stores, whatever became of it.
   private func undoings(
     of run: String, _ wanted: [String], _ ledger: Ledger
   ) throws -> [Undoing] {
     let wanted = Set(wanted)
     var known: Set<String> = []
     var stores: [String] = []
-    try ledger.forEachBackup(ofRun: run) { backup in
+    try ledger.forEachBackup(ofRun: run, all: true) { backup in
       guard backup.kind == .source,
         wanted.isEmpty ? backup.state != .restored : wanted.contains(backup.store)
       else { return }
@@ -84,7 +85,10 @@ extension Rollback {
       let known = try Array(ledger.backups(of: store).filter { $0.kind == .source }.reversed())
       let own = known.filter { $0.run == run }
       var backups = own.filter(\.isToPutBack)
-      if backups.isEmpty { backups = Array(own.suffix(1)) }
+      if backups.isEmpty {
+        if try wanted.isEmpty && ledger.isUndone(run, of: store) { return nil }
+        backups = Array(own.suffix(1))
+      }
       guard let oldest = backups.first else { return nil }
       var undoing = Undoing(backups: backups)
       undoing.isLast = known.last(where: \.isToPutBack)?.path == undoing.newest.path

@@ -87,7 +87,12 @@ extension Rollback {
     if let reason = reach.refusal(of: store.store) { return refused(reason.reason, reason.message) }
     guard backup.isToPutBack else {
       return refused(
-        "no-backup", "The backup of \(store.store) was \(backup.state.rawValue) already.")
+        "no-backup",
+        backup.state == .restored
+          ? "The backup of \(store.store) was restored already."
+          : "The backup of \(store.store) that run \(backup.run) made was removed by `backups prune`, or "
+            + "by a run that keeps to `backups`. Nothing was replaced. Take the store from another copy."
+      )
     }
     for path in [files.store, store.store] {
       guard let obstacle = FilePresence(of: path).obstacle else { continue }

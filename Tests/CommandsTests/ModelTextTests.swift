@@ -1,0 +1,77 @@
+import GodwitObjectModel
+import Testing
+
+@testable import GodwitCommands
+
+@Suite struct `A model in words` {
+  private func version(
+    _ name: String, _ properties: [PropertyDescription], _ configurations: [String: [EntityName]]
+  ) -> ModelVersion {
+    var note = EntityDescription(name: "Note", properties: properties)
+    note.fetchIndexes = [
+      FetchIndexDescription(
+        name: "byPlace", elements: [.init(propertyName: "title", isAscending: false)],
+        partialIndexPredicate: "title != nil")
+    ]
+    var model = ManagedObjectModel(entities: [note, EntityDescription(name: "Tag", properties: [])])
+    model.configurations = configurations
+    return ModelVersion(name: name, model: model, isCurrent: true, path: name)
+  }
+
+  private var properties: [PropertyDescription] {
+    [
+      .attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: "title"), type: .string, defaultValue: .text("new"),
+          validation: [.minimumLength(3), .matches("[a-z]+")])),
+      .attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: "place"), type: .composite,
+          compositeElements: [
+            AttributeDescription(traits: PropertyTraits(name: "street"), type: .string)
+          ])),
+      .relationship(
+        RelationshipDescription(
+          traits: PropertyTraits(name: "tags"), destinationEntity: "Tag", maxCount: 0,
+          deleteRule: .cascade)),
+      .fetchedProperty(
+        FetchedPropertyDescription(
+          traits: PropertyTraits(name: "like"),
+          fetchRequest: FetchRequestTemplate(
+            name: "f", entity: "Note", predicate: "title == $FETCH_SOURCE.title"))),
+    ]
+  }
+
+  @Test func `hides no rule, element, predicate or configuration`() throws {
+    let version = version("A", properties, ["Cloud": ["Note"], "Local": ["Tag", "Note"]])
+    let hierarchy = try EntityHierarchy(version.model)
+    #expect(
+      ModelText.lines(hierarchy) == [
+        "1  Note",
+        "     like   fetched property Note where title == $FETCH_SOURCE.title, optional",
+        "     place  Composite (street: String), optional",
+        "     tags   to many, Tag, delete rule cascade, optional",
+        "     title  String, default \"new\", length ≥ 3, matches [a-z]+, optional",
+        "     index byPlace(title descending) where title != nil",
+        "2  Tag",
+        "configuration Cloud: Note",
+        "configuration Local: Tag, Note",
+      ])
+    let record = ModelRecord(version, hierarchy)
+    let found = try #require(record.entities.first?.properties)
+    #expect(found[3].rules == ["length ≥ 3", "matches [a-z]+"])
+    #expect(found[1].elements?.map(\.name) == ["street"])
+    #expect(found[2].deleteRule == "cascade")
+    #expect(found[0].request == "Note where title == $FETCH_SOURCE.title")
+    #expect(record.configurations == ["Cloud": ["Note"], "Local": ["Tag", "Note"]])
+  }
+
+  @Test func `names configurations of which the entities change`() throws {
+    let before = version("A", properties, ["Cloud": ["Note"], "Local": ["Tag"], "Old": ["Tag"]])
+    let after = version("B", properties, ["Cloud": ["Tag"], "Local": ["Tag"], "New": ["Note"]])
+    #expect(
+      DifferenceRecord(try ModelPair(before, after)).configurations.map(\.line) == [
+        "configuration Cloud: + Tag, - Note", "+ configuration New: Note", "- configuration Old",
+      ])
+  }
+}
