@@ -70,6 +70,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var added: [String] = []
   /// Names in it that no row of the destination refers to.
   package var removed: [String] = []
+  /// Another store that may refer to what would be in ``removed``, and for which it stays.
+  package var sharer: String?
   /// True when the commit makes the external data folder.
   package var makesExternalFolder = false
 
@@ -87,6 +89,22 @@ package struct CommitJournal: Codable, Sendable, Equatable {
 }
 
 extension CommitJournal {
+  /// Keeps what another store of the same stem may refer to, though this one no longer does.
+  mutating func setRemoved(_ names: [String]) throws {
+    sharer = names.isEmpty ? nil : try files.sharers().first?.string
+    removed = sharer == nil ? names : []
+  }
+
+  /// What somebody who asked for the commit is told beside its success.
+  package var notes: [String] {
+    sharer.map {
+      [
+        "External data that no row of \(store) refers to any more stays in "
+          + "\(files.externalDataFolder): \($0) has the same folder."
+      ]
+    } ?? []
+  }
+
   var storePath: FilePath { FilePath(store) }
   var files: StoreFiles { StoreFiles(storePath) }
   /// `STORE.godwit-backup-RUN.sqlite`, with its WAL and external data named as SQLite and Core Data

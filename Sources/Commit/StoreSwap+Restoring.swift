@@ -79,7 +79,7 @@ extension StoreSwap {
       let external = backup.externalDataFolder
       if try FileKind(at: external) == .folder { journal.externalSources = [external.string] }
       journal.added = try newExternalData(from: [external], in: source)
-      journal.removed = obsolete
+      try journal.setRemoved(obsolete)
       journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
       try journal.write(in: run)
       try steps.goForward(&journal, &lock)

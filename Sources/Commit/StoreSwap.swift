@@ -168,13 +168,11 @@ extension StoreSwap {
     journal.externalSources = sources.map(\.string)
     journal.added = try newExternalData(from: sources, in: source)
     if let obsolete {
-      journal.removed = obsolete
+      try journal.setRemoved(obsolete)
     } else if let plan {
-      journal.removed = try ObsoleteExternalData(plan).names(
-        in: source.externalDataFolder, assembled: assembled)
+      try journal.setRemoved(
+        ObsoleteExternalData(plan).names(in: source.externalDataFolder, assembled: assembled))
     }
-    // Another store of the same stem may refer to what this one no longer does.
-    if !journal.removed.isEmpty, try !source.sharers().isEmpty { journal.removed = [] }
     journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
     try journal.write(in: run)
     try steps.goForward(&journal, &lock)

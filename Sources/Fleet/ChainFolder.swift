@@ -44,9 +44,11 @@ struct ChainFolder {
     var result: MigrationResult
   }
 
-  /// What a file of this run holds; nil where it is missing, unreadable or somebody else's.
-  private static func decoded<Content: Decodable>(_: Content.Type, _ path: FilePath) -> Content? {
-    let bytes = try? RegularFile.bytes(
+  /// What a file of this run holds; nil where it is missing or nothing of the kind.
+  private static func decoded<Content: Decodable>(
+    _: Content.Type, _ path: FilePath
+  ) throws -> Content? {
+    let bytes = try RegularFile.bytesIfPresent(
       of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
     return bytes.flatMap { try? JSONDecoder().decode(Content.self, from: Data($0)) }
   }
@@ -58,7 +60,7 @@ struct ChainFolder {
   /// - Returns: True when there were any.
   func take(_ fingerprint: String) throws -> Bool {
     if try exists {
-      let known = Self.decoded(Identity.self, identityFile)
+      let known = try Self.decoded(Identity.self, identityFile)
       if known?.fingerprint == fingerprint { return false }
     }
     let hadSteps = try DurableFile.exists(steps)
@@ -81,7 +83,7 @@ struct ChainFolder {
     of count: Int, _ fingerprint: String, store source: FilePath, needsURIs: Bool = false
   ) throws -> (step: Int, done: Done)? {
     for step in (0..<count).reversed() {
-      guard let done = Self.decoded(Done.self, doneFile(of: step)),
+      guard let done = try Self.decoded(Done.self, doneFile(of: step)),
         done.fingerprint == fingerprint, (try? store(of: step).identity()) == done.identity,
         try !needsURIs || DurableFile.exists(uris(of: step)),
         // The commit needs the clone of a source with a WAL.
@@ -103,10 +105,10 @@ struct ChainFolder {
   }
 
   /// The last finished step; nil where none is known.
-  func lastDone() -> Done? {
-    let numbers = ((try? DurableFile.names(in: steps)) ?? []).compactMap { Int($0) }
-    for number in numbers.sorted(by: >) {
-      if let done = Self.decoded(Done.self, doneFile(of: number - 1)) { return done }
+  func lastDone() throws -> Done? {
+    guard try FileKind(at: steps) == .folder else { return nil }
+    for number in try DurableFile.names(in: steps).compactMap({ Int($0) }).sorted(by: >) {
+      if let done = try Self.decoded(Done.self, doneFile(of: number - 1)) { return done }
     }
     return nil
   }

@@ -205,6 +205,7 @@ extension ChainRun {
     result.reasons = []
     result.output = (request.output ?? request.store).string
     result.backup = journal.kind == .replace ? journal.backup.store.string : nil
+    result.notes += journal.notes
     result.readFinalIdentity(request, journal)
   }
 }

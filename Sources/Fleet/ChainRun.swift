@@ -108,7 +108,7 @@ struct ChainRun {
       var result = MigrationResult(
         store: request.store.string, verdict: .migrated, ending: .done)
       result.notes.append("The commit of an earlier run was finished.")
-      let done = folder.lastDone()
+      let done = try folder.lastDone()
       result.losses = done?.result.losses ?? []
       result.sourceIdentity = done?.ends.sourceIdentity.name
       succeed(&result, journal)

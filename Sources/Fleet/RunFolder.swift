@@ -117,8 +117,8 @@ struct RunFolder {
   }
 
   /// What an earlier run kept; nil where there is nothing that can be used.
-  func keptResult() -> MigrationResult? {
-    let bytes = try? RegularFile.bytesIfPresent(
+  func keptResult() throws -> MigrationResult? {
+    let bytes = try RegularFile.bytesIfPresent(
       of: resultFile, limit: RunDirectory.largestFileBytes, isPrivate: true)
     return bytes.flatMap { try? JSONDecoder().decode(StoreEnd.self, from: Data($0)) }?.whole
   }

@@ -206,7 +206,7 @@ struct StoreAttempt {
       note("The commit of an earlier run was taken back; it is made again.")
       return false
     case .committed(let journal):
-      if let kept = folder.keptResult() { take(kept) }
+      if let kept = try folder.keptResult() { take(kept) }
       try findRejects()
       note("The commit of an earlier run was finished.")
       if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
@@ -256,6 +256,7 @@ struct StoreAttempt {
     result.backup = journal.kind == .replace ? journal.backup.store.string : nil
     result.findings = ledger.findings
     result.stages = stages.isEmpty ? nil : stages
+    journal.notes.forEach { note($0) }
     result.readFinalIdentity(request, journal)
   }
 }

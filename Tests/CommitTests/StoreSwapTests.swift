@@ -62,6 +62,7 @@ private final class StepCounter: Sendable {
     try FileManager.default.copyItem(atPath: fixture.source.string, toPath: other.string)
     let journal = try fixture.swap.commit(try fixture.assemble())
     #expect(journal.removed == [])
+    #expect(journal.notes.count == 1 && journal.notes[0].contains(other.string))
     let files = StoreFiles(other)
     #expect(try FileMark(files.externalDataFolder.appending(SwapFixture.obsolete)) != nil)
   }

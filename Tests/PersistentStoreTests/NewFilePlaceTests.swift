@@ -50,6 +50,17 @@ import Testing
     try place(name).check()
   }
 
+  // What has their names is SQLite's, whatever it holds.
+  @Test func `is not shared with the files that SQLite makes beside a store`() throws {
+    let path = folder.path.appending("Own.sqlite")
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+      try Data("SQLite format 3\0".utf8).write(to: URL(fileURLWithPath: path.string + suffix))
+    }
+    #expect(try StoreFiles(path).sharers() == [])
+    #expect(
+      try StoreFiles(folder.path.appending("Own.db")).sharers() == [path])
+  }
+
   @Test func `for a store shares its stem with what is no database, and with itself`() throws {
     for name in ["notes", "plan", "s"] {
       try FileManager.default.createDirectory(

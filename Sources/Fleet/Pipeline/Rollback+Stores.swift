@@ -155,7 +155,7 @@ extension Rollback {
         files, to: store, identity: identity, run: directory, name: name,
         isStoreOffline: pipeline.stores.inUse == .offline, leases: leases)
       var end = try end(journal, task)
-      end.item.reasons = restored.reasons
+      end.item.reasons += restored.reasons
       return end
     } catch {
       // What a journal is left of is finished by the next call.
@@ -180,6 +180,7 @@ extension Rollback {
   func end(_ journal: CommitJournal, _ task: RestoreTask) throws -> End {
     var end = try end(task)
     end.item.kept = journal.backup.store.string
+    end.item.reasons += journal.notes.map { RunReport.Reason(reason: "note", message: $0) }
     if let found = try journal.backup.backupMark() {
       let hasFolder = try FileKind(at: journal.backup.supportFolder) == .folder
       end.kept = LedgerBackup(

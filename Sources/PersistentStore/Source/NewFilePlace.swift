@@ -69,9 +69,10 @@ extension StoreFiles {
   static let companionSuffixes = ["-wal", "-shm", "-journal"]
 
   /// Other databases beside this one that keep external data in the same folder: their names differ
-  /// in the last extension only. A file of such a name that cannot be read counts.
+  /// in the last extension only. One that this user may not read counts; SQLite's own files beside a
+  /// store do not.
   ///
-  /// - Throws: ``StoreError/cannotRead(_:errno:)`` for a folder that cannot be read.
+  /// - Throws: ``StoreError/cannotRead(_:errno:)`` for a folder or a file that cannot be read otherwise.
   /// - Complexity: O(*n*) in the names of the folder.
   package func sharers() throws -> [FilePath] {
     guard let own = store.lastComponent else { return [] }
@@ -81,18 +82,19 @@ extension StoreFiles {
     let names = try StoreFiles.reading(place) { try DurableFile.names(in: place) }
     return try names.filter { $0.hasPrefix(own.stem) }.map { folder.appending($0) }
       .filter { other in
-        guard other.lastComponent != own, other.lastComponent?.stem == own.stem,
+        guard let name = other.lastComponent, name != own, name.stem == own.stem,
+          !StoreFiles.companionSuffixes.contains(where: name.string.hasSuffix),
           try StoreFiles.kind(at: other) == .regular
         else { return false }
         return try StoreFiles.isDatabase(other)
       }
   }
 
-  /// Whether a regular file has the header of a database, or cannot be read.
+  /// Whether a regular file has the header of a database, or may not be read.
   static func isDatabase(_ path: FilePath) throws -> Bool {
     do {
       return DatabaseHeader.isMagic(try firstBytes(of: path, count: 16))
-    } catch StoreError.cannotRead {
+    } catch StoreError.cannotRead(_, errno: Errno.permissionDenied.rawValue) {
       return true
     }
   }
