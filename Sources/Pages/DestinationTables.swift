@@ -91,6 +91,8 @@ package final class DestinationTables: Sendable {
       if state.schema == nil {
         let schema = try Connection(path: ":memory:", mode: .create)
         for statement in statements { try schema.execute(statement) }
+        // Every table asks, and a schema of a thousand tables takes milliseconds to read.
+        try schema.keepSchema()
         state.schema = schema
       }
       guard let schema = state.schema else { return nil }

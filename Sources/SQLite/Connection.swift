@@ -132,6 +132,9 @@ extension Connection {
     return schema
   }
 
+  /// Reads what the file declares once more and for good: nobody changes it from here on.
+  public func keepSchema() throws { ownSchema = try DatabaseSchema(self) }
+
   private func closeDescriptor() {
     if let ownDescriptor { Glibc.close(ownDescriptor) }
     ownDescriptor = nil
