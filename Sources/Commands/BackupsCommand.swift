@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
 import SystemPackage
@@ -13,7 +14,8 @@ struct BackupsCommand: ParsableCommand {
 
 struct BackupsListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "Lists the backups that are there, the oldest first.")
+    commandName: "list",
+    abstract: "Lists the backups that the runs made, the oldest first, and says which are missing.")
 
   @OptionGroup var arguments: PipelineArguments
 
@@ -22,22 +24,24 @@ struct BackupsListCommand: ParsableCommand {
     let ledger = try arguments.ledger(places)
     var table = TextTable()
     table.add(["made", "size", "run", "backup"])
+    var totals = BackupTotals()
     try ledger.forEachBackup { backup in
-      if arguments.json { return Output.result(json: BackupRecord(backup)) }
+      // Somebody removed it, or its volume is not mounted: nobody can tell.
+      let isMissing = FilePresence(of: FilePath(backup.path)) == .absent
+      totals.add(backup, isMissing: isMissing)
+      let state = isMissing ? "missing" : backup.state.rawValue
+      if arguments.json { return Output.result(json: BackupRecord(backup, state: state)) }
       table.add([
         Clock.text(backup.made), ByteSize.text(backup.bytes), backup.run,
-        backup.path + (backup.state == .kept ? "" : " (\(backup.state.rawValue))"),
+        backup.path + (state == LedgerBackup.State.kept.rawValue ? "" : " (\(state))"),
       ])
     }
-    let totals = try ledger.backupTotals()
-    if arguments.json {
-      Output.result(json: BackupTotals(backups: totals.count, bytes: totals.bytes))
-    } else {
-      if totals.count > 0 { for line in table.lines(numbers: [1]) { Output.result(line) } }
-      Output.result(
-        "\(grouped(Int64(totals.count))) \(totals.count == 1 ? "backup" : "backups"), "
-          + ByteSize.text(totals.bytes))
-    }
+    if arguments.json { return Output.result(json: totals) }
+    if totals.backups > 0 { for line in table.lines(numbers: [1]) { Output.result(line) } }
+    Output.result(
+      "\(grouped(Int64(totals.backups))) \(totals.backups == 1 ? "backup" : "backups"), "
+        + ByteSize.text(totals.bytes)
+        + (totals.missing == 0 ? "" : "; \(grouped(Int64(totals.missing))) of them missing"))
   }
 }
 
@@ -124,7 +128,8 @@ struct BackupRecord: Encodable {
   var state: String
   var changed: Double
 
-  init(_ backup: LedgerBackup) {
+  /// - Parameter state: Nil for that of the ledger.
+  init(_ backup: LedgerBackup, state: String? = nil) {
     path = backup.path
     folder = backup.folder
     store = backup.store
@@ -132,13 +137,21 @@ struct BackupRecord: Encodable {
     kind = backup.kind.rawValue
     bytes = backup.bytes
     made = backup.made
-    state = backup.state.rawValue
+    self.state = state ?? backup.state.rawValue
     changed = backup.changed
   }
 }
 
 private struct BackupTotals: Encodable {
   var event = "summary"
-  var backups: Int
-  var bytes: Int64
+  var backups = 0
+  var bytes: Int64 = 0
+  /// How many of them are not there: removed by somebody, or on a volume that is not mounted.
+  var missing = 0
+
+  mutating func add(_ backup: LedgerBackup, isMissing: Bool) {
+    backups += 1
+    bytes += backup.bytes
+    if isMissing { missing += 1 }
+  }
 }

@@ -140,7 +140,7 @@ struct ControlCommand: ParsableCommand {
         + "\(grouped(Int64(progress.found))) stores, \(grouped(Int64(progress.notDone))) not migrated"
         + (progress.waiting > 0 ? ", \(progress.waiting) tried again later" : ""))
     let io = progress.ioBytesPerSecond.map { "\(ByteSize.text($0))/s of I/O" } ?? "no I/O limit"
-    Output.result("  workers \(progress.workers), \(io)")
+    Output.result("  " + (progress.workers.map { "workers \($0), " } ?? "") + io)
     for store in progress.inFlight { Output.result("  under way: \(store)") }
   }
 

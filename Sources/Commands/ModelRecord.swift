@@ -25,6 +25,8 @@ struct ModelRecord: Encodable {
     var isAbstract: Bool
     var className: String?
     var renamingIdentifier: String?
+    /// Goes into the version hash.
+    var versionHashModifier: String?
     var versionHash: String?
     var properties: [Property]
     var uniquenessConstraints: [[String]]
@@ -119,6 +121,7 @@ struct ModelRecord: Encodable {
         name: name.rawValue, number: hierarchy.numbers[name] ?? 0,
         superentity: entity.superentity?.rawValue, isAbstract: entity.isAbstract,
         className: entity.managedObjectClassName, renamingIdentifier: entity.renamingIdentifier,
+        versionHashModifier: entity.versionHashModifier,
         versionHash: hashes[name]?.hexadecimal,
         properties: entity.properties.map(Property.init),
         uniquenessConstraints: entity.uniquenessConstraints,

@@ -11,6 +11,7 @@ enum ModelText {
       if let parent = entity.superentity { head += " : \(parent)" }
       if entity.isAbstract { head += ", abstract" }
       if let identifier = entity.renamingIdentifier { head += ", renamed from \(identifier)" }
+      if let modifier = entity.versionHashModifier { head += ", hash modifier \(modifier)" }
       lines.append(head)
       let width = entity.properties.map(\.name.count).max() ?? 0
       for property in entity.properties {

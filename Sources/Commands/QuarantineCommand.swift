@@ -130,6 +130,9 @@ struct QuarantineExportCommand: AsyncParsableCommand {
     try ProcessLimits.prepare(workers: 1)
     var request = job.request
     request.store = FilePath(FilePath(store).resolvedStore)
+    if let refusal = StoreReach(job.pipeline).refusal(of: request.store) {
+      throw CommandError(.badInput, refusal.reason, refusal.message)
+    }
     let outcome = try await FailureReduction(
       request, pool: WorkerPool.Settings(executable: Executable.path, workerCount: 1),
       policies: CommandLineTool.code.policies, limit: .seconds(TimeSpan(limit)?.seconds ?? 60)

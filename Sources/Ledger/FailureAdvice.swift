@@ -40,10 +40,13 @@ package enum FailureAdvice {
   ]
 
   private static let texts = [
-    "stopped": "Run the same command again to resume.",
+    "stopped":
+      "Run the same command again to resume; where the failure budget stopped the run, see to the failures "
+      + "first.",
     "in-use":
       "Close the applications that have the stores open and run again, or use `stores.in-use: "
-      + "{ wait: 10m }` or `snapshot`.",
+      + "{ wait: 10m }` or `snapshot`. Where nobody has them open, run as their owner, who can find that "
+      + "out.",
     "changed":
       "An application wrote to the stores, or the pipeline's file, a model or a mapping model changed "
       + "during the run. Run again.",
@@ -91,7 +94,7 @@ package enum FailureAdvice {
     "unreadable-folder": "Let this user read the folder, rename what is not UTF-8, or exclude it.",
     "empty-root": "Mount the volume, or correct stores.roots and stores.include.",
     "output": "Let this user write there, or move away the file that is in the way.",
-    "io": "Check the volume and the kernel's log, then run again.",
+    "io": "Check the rights of the files, the volume and the kernel's log, then run again.",
     "commit": "Check the volume and the kernel's log, then run again.",
     "checkpoint": "Run again; the piece is made again.",
     "run-directory":
@@ -100,6 +103,9 @@ package enum FailureAdvice {
     "quarantined":
       "Export one with `godwit quarantine export`, fix the cause, then `godwit quarantine release`.",
     "internal": "This is a defect of Godwit. Report it with the message.",
+    "other-store": "Find out who put another store in the place of the one that was migrated.",
+    "other-version":
+      "Find out who put an older store in the place of the one that was migrated, or run the pipeline again.",
     "missing": "The store that the run wrote is not there any more. Restore it, or run again.",
     "digest":
       "The store is not what the run wrote. Find out who changed it before it is used again.",

@@ -78,11 +78,11 @@
 /// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
-enum LedgerFormat {
+package enum LedgerFormat {
   /// 1.
   static let version: Int64 = 1
   /// "Godw".
-  static let applicationID: Int64 = 0x476F_6477
+  package static let applicationID: Int64 = 0x476F_6477
 
   static let schema = """
     CREATE TABLE runs (

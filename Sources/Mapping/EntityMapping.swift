@@ -91,7 +91,7 @@ public struct PropertyMapping: Sendable, Equatable {
   /// nil leaves the property at its default, or empty. An expression that *yields* nil sets nil.
   /// Source: `core-data-migration.md` §4.5.
   public var expression: ValueExpression?
-  /// Key-value pairs of the file, which are kept and not evaluated.
+  /// `$propertyMapping.userInfo`: key-value pairs for expressions and policies.
   public var userInfo: [String: String]
 
   /// Makes a property mapping. Nothing is checked; see ``MappingCheck``.

@@ -1,8 +1,11 @@
 extension AttributeDescription {
   /// The relationship whose members a derived attribute counts, `pages` of `count:(pages)` or
-  /// `pages.@count`; nil for every other attribute.
+  /// `pages.@count`; nil for every other attribute, and for one whose type is not that of a number.
+  ///
+  /// What Core Data makes of a count in a text, a boolean or bytes is not known: like every
+  /// derivation that is not understood, it is carried, or left to Core Data.
   public var countedRelationship: String? {
-    guard let derivation = derivationExpression else { return nil }
+    guard type.holdsCounts, let derivation = derivationExpression else { return nil }
     let name: Substring
     if derivation.hasPrefix("count:("), derivation.hasSuffix(")") {
       name = derivation.dropFirst("count:(".count).dropLast()
@@ -16,4 +19,21 @@ extension AttributeDescription {
     let isName = name.unicodeScalars.allSatisfy { !".@(), ".unicodeScalars.contains($0) }
     return isName && !name.isEmpty ? String(name) : nil
   }
+}
+
+extension AttributeType {
+  /// Whether every small number is a value of the type.
+  fileprivate var holdsCounts: Bool {
+    switch self {
+    case .integer16, .integer32, .integer64, .decimal, .double, .float, .date: true
+    case .undefined, .string, .boolean, .binary, .uuid, .uri, .transformable, .objectID,
+      .composite:
+      false
+    }
+  }
+
+  /// Whether a whole number is stored as a floating-point number, too. It is what SQLite does in a
+  /// column of the declared type, and not in that of a date.
+  /// Source: `core-data-sqlite-format.md` §5.
+  package var storesReals: Bool { self == .double || self == .float }
 }

@@ -182,4 +182,18 @@ extension EntityHierarchy {
     else { return nil }
     return (found.entity, inverse)
   }
+
+  /// Whether a store has a place for the pairs of a relationship that the relationship itself says
+  /// something about.
+  ///
+  /// A transient one has none. Nor has a to-many whose inverse is a transient to-one: its pairs
+  /// would be the to-one's column. Of a many-to-many either side has the join table made, and of a
+  /// one-to-one each side has a column of its own.
+  /// Source: `core-data-sqlite-format.md` §4.3, §4.4, §7.
+  package func storesPairs(of relationship: RelationshipDescription) -> Bool {
+    guard !relationship.traits.isTransient else { return false }
+    guard relationship.isToMany, relationship.inverseName != nil else { return true }
+    guard let inverse = self.inverse(of: relationship)?.relationship else { return false }
+    return inverse.isToMany || !inverse.traits.isTransient
+  }
 }

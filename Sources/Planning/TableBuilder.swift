@@ -98,14 +98,14 @@ struct TableBuilder {
       let match = context.inference.correspondence(of: name, in: destination)
       let was = match?.property.attribute
       if let counted = new.countedRelationship {
-        if let was, let match,
+        if let was, let match, was.type.keepsValues(as: new.type),
           keepsCount(of: counted, in: destination, was: was.countedRelationship),
           let column = context.source.column(of: match.property.name, in: source),
           let place = copyColumns.firstIndex(of: column)
         {
           return .source(place)
         }
-        return count(of: counted, in: destination, from: source)
+        return count(of: counted, as: new.type, in: destination, from: source)
       }
       if let derivation = new.derivationExpression, was?.derivationExpression != derivation {
         return derived(new, of: destination)
@@ -150,19 +150,21 @@ struct TableBuilder {
     was.map { context.keepsPairs(of: name, in: destination, was: $0) } ?? false
   }
 
-  /// The number of an object's pairs in the destination.
+  /// The number of an object's pairs in the destination, as the attribute's type stores it.
   private mutating func count(
-    of name: String, in destination: EntityName, from source: EntityName
+    of name: String, as type: AttributeType, in destination: EntityName, from source: EntityName
   ) -> AttributeProgram {
+    let none = AttributeProgram.constant(type.storesReals ? .real(0) : .integer(0))
     guard let declared = context.destination.hierarchy.property(name, of: destination),
       let relationship = declared.property.relationship
-    else { return .constant(.integer(0)) }
+    else { return none }
     let pairs = context.pairSet(of: relationship, declaredBy: declared.entity)
     let number = Int(context.sourceNumber(source))
     guard (pairs.parts + pairs.laterParts).contains(where: { $0.owners[number] != nil }) else {
-      return .constant(.integer(0))
+      return none
     }
-    return expression("(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))")
+    let count = "(SELECT count(*) FROM (\(pairs.kept { "\($0.owner) = t.Z_PK" })))"
+    return expression(type.storesReals ? "CAST(\(count) AS REAL)" : count)
   }
 
   private mutating func expression(_ text: String) -> AttributeProgram {

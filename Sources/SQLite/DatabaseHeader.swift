@@ -13,6 +13,7 @@
 ///         52     4  largest root page; not 0 with auto-vacuum
 ///         56     4  text encoding: 1 UTF-8; 0 where nothing was ever made
 ///         64     4  not 0 with incremental auto-vacuum
+///         68     4  the application's own number for its kind of file
 ///         92     4  change counter of the time when the number of pages was written
 ///
 /// Source: https://sqlite.org/fileformat2.html §1.3.
@@ -31,6 +32,7 @@ public struct DatabaseHeader: Sendable, Equatable {
   public let largestRoot: UInt32
   public let textEncoding: UInt32
   public let isIncremental: Bool
+  public let applicationID: UInt32
 
   public static func isMagic(_ bytes: [UInt8]) -> Bool {
     bytes.starts(with: Array("SQLite format 3\0".utf8))
@@ -54,6 +56,7 @@ public struct DatabaseHeader: Sendable, Equatable {
     largestRoot = number(52, 4)
     textEncoding = number(56, 4)
     isIncremental = number(64, 4) != 0
+    applicationID = number(68, 4)
   }
 }
 

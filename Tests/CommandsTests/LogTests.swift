@@ -77,12 +77,13 @@ import Testing
     #expect(line.contains("found=28") && sum == 28, "\(line)")
   }
 
-  @Test func `is not appended to a store`() throws {
-    let store = Data("SQLite format 3\0".utf8)
-    try store.write(to: URL(fileURLWithPath: path))
+  @Test(arguments: ["SQLite format 3\0", "stores: { roots: . }\n", "<?xml version", "t"])
+  func `is not appended to what is no log`(text: String) throws {
+    let bytes = Data(text.utf8)
+    try bytes.write(to: URL(fileURLWithPath: path))
     defer { try? FileManager.default.removeItem(atPath: path) }
     #expect(throws: CommandError.self) { try LogSink(path: path, form: .json) }
-    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == store)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == bytes)
   }
 
   @Test(arguments: ["/dev/null", "/tmp"])

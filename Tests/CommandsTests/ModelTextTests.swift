@@ -66,6 +66,20 @@ import Testing
     #expect(record.configurations == ["Cloud": ["Note"], "Local": ["Tag", "Note"]])
   }
 
+  @Test func `has the hash modifier of an entity`() throws {
+    let version = ModelVersion(
+      name: "A",
+      model: ManagedObjectModel(entities: [
+        EntityDescription(name: "Note", renamingIdentifier: "Memo", versionHashModifier: "2"),
+        EntityDescription(name: "Tag"),
+      ]), isCurrent: true, path: "A")
+    let hierarchy = try EntityHierarchy(version.model)
+    #expect(
+      ModelText.lines(hierarchy).first == "1  Note, renamed from Memo, hash modifier 2")
+    #expect(
+      ModelRecord(version, hierarchy).entities.map(\.versionHashModifier) == ["2", nil])
+  }
+
   @Test func `names configurations of which the entities change`() throws {
     let before = version("A", properties, ["Cloud": ["Note"], "Local": ["Tag"], "Old": ["Tag"]])
     let after = version("B", properties, ["Cloud": ["Tag"], "Local": ["Tag"], "New": ["Note"]])

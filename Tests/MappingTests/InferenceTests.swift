@@ -157,6 +157,12 @@ struct Change: Sendable, CustomStringConvertible {
       "an entity of one name has two identifiers", entity("A"), entity("A", id: "X"),
       notes: [.differentIdentifiers]),
     Change(
+      "an entity's identifier names an intermediate name", entity("Vehicle", id: "Car"),
+      entity("Wagon", id: "Vehicle"), notes: [.intermediateIdentifier]),
+    Change(
+      "an entity's chain keeps the first name", entity("Vehicle", id: "Car"),
+      entity("Wagon", id: "Car"), notes: [.renamedEntity]),
+    Change(
       "two properties come from one", entity("A", attribute("p")),
       entity("A", attribute("p"), attribute("q", id: "p")),
       refusals: ["duplicate-identifier A.q 134190 unspecified"], notes: [.renamedProperty]),
@@ -251,6 +257,19 @@ struct Change: Sendable, CustomStringConvertible {
     #expect(InferredMapping(source: together, destination: separate).isPossible)
     let parented = try model(entity("P"), entity("A", parent: "P"), entity("B"))
     #expect(InferredMapping(source: separate, destination: parented).isPossible)
+  }
+
+  @Test func `says which identifier keeps the objects of an entity`() throws {
+    let mapping = InferredMapping(
+      source: try model(entity("Vehicle", id: "Car")),
+      destination: try model(entity("Wagon", id: "Vehicle"), entity("Vehicle")))
+    #expect(
+      mapping.notes.map(\.message) == [
+        "Vehicle is in both models under different renaming identifiers: it is removed and added",
+        "the identifier of Wagon names Vehicle, whose own identifier is Car: the entity is removed "
+          + "and added. Repeat Car as the identifier to keep its objects",
+      ])
+    #expect(mapping.notes.last?.property == nil)
   }
 
   @Test func `gives an entity one successor`() throws {

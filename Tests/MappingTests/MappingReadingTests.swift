@@ -169,6 +169,19 @@ import Testing
     ("mapping-model: 1\nentity-mappings:\n  - sorce: A", "Did you mean source?"),
     ("mapping-model: 1\nentity-mappings:\n  - type: transfrom", "Did you mean transform?"),
     ("mapping-model: 1\nentity-mappings:\n  - source-hash: abc", "32 bytes in base64"),
+    ("mapping-model: 1\nentity-mappings:\n  - source: A\n    type: copy", "Line 4"),
+    (
+      "mapping-model: 1\nentity-mappings:\n  - { source: A, type: copy }",
+      "of the type copy needs a source and a destination"
+    ),
+    (
+      "mapping-model: 1\nentity-mappings:\n  - { destination: A, type: transform }",
+      "of the type transform needs a source and a destination"
+    ),
+    (
+      "mapping-model: 1\nentity-mappings:\n  - { source: A, destination: A, type: custom }",
+      "of the type custom needs a policy"
+    ),
     (
       "mapping-model: 1\nentity-mappings:\n  - { filter: a == 1, source-expression: b }", "not both"
     ),
@@ -188,6 +201,25 @@ import Testing
   func `is refused with the line and a suggestion`(text: String, part: String) {
     let error = #expect(throws: MappingError.self) { try read(text) }
     #expect(error?.description.contains(part) == true, "\(String(describing: error))")
+  }
+
+  @Test(arguments: [
+    "source: A, destination: A, type: copy", "source: A, destination: B, type: transform",
+    "source: A, type: custom, policy: P", "type: custom, policy: P",
+    "source: A, destination: A, type: transform, policy: P",
+  ])
+  func `takes a type that what is written can be`(entry: String) throws {
+    let document = try read("mapping-model: 1\nentity-mappings: [{ \(entry) }]")
+    #expect(document.entityMappings.count == 1)
+  }
+
+  @Test func `leaves out a type of a compiled file that cannot be meant`() throws {
+    let entries: [MappingDocument.Entry] = [
+      .init(kind: .custom, source: "A", destination: "A"), .init(kind: .copy, source: "A"),
+      .init(kind: .add, source: "A", destination: "A"),
+    ]
+    let text = try MappingDocument(entityMappings: entries).text()
+    #expect(try read(text).entityMappings.map(\.kind) == [nil, nil, nil])
   }
 
   @Test func `is named where it lies, whatever is wrong in it`() throws {

@@ -52,6 +52,26 @@ import Testing
     #expect(backups(folder).count == 1)
   }
 
+  @Test func `that somebody removed are listed as missing`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let name = try #require(backups(folder).first)
+    try FileManager.default.removeItem(atPath: folder.path("stores/\(name)"))
+    let list = try folder.godwit(["backups", "list"])
+    let states = Set(list.lines("backup").compactMap { $0["state"] as? String })
+    #expect(states == ["missing", "kept"])
+    #expect(list.summary["backups"] as? Int == 2 && list.summary["missing"] as? Int == 1)
+  }
+
+  // SQLite makes an empty WAL for who only reads a store in WAL mode.
+  @Test func `that somebody looked at can be put back`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    let name = try #require(backups(folder).first)
+    try Data().write(to: URL(fileURLWithPath: folder.path("stores/\(name)-wal")))
+    #expect(try folder.godwit(["rollback"]).summary["restored"] as? Int == 1)
+  }
+
   @Test func `that were removed are named by a rollback, which does not call it done`() throws {
     let folder = try PipelineFolder.orders()
     let name = try #require(try Godwit.run(folder).summary["run"] as? String)

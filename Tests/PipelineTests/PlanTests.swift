@@ -72,4 +72,14 @@ import Testing
     let run = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
     #expect(run.status == 0 && run.counts == "12 found, 12 migrated", "\(run.messages)")
   }
+
+  @Test func `is carried out in parts, and again`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let plan = folder.path("plan.json")
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+    for options in [["--only", "a.sqlite"], [], []] {
+      let run = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"] + options)
+      #expect(run.status == 0, "\(options): \(run.messages)")
+    }
+  }
 }

@@ -115,6 +115,25 @@ import Testing
     #expect(try folder.godwit(["quarantine", "export"], [bad, "--output", output]).status != 0)
   }
 
+  @Test func `is not said to need its values where the time was too short`() throws {
+    let (folder, bad) = try things(rows: 40)
+    let output = folder.path("small.sqlite")
+    let export = try folder.godwit(
+      ["quarantine", "export"], [bad, "--output", output, "--limit", "0s"])
+    #expect(!export.messages.contains("--keep-values"), "\(export.messages)")
+    #expect(export.status == 0 || export.messages.contains("--limit"))
+  }
+
+  @Test func `is not exported from outside of the roots`() throws {
+    let (folder, bad) = try things(rows: 4)
+    let outside = folder.path("outside.sqlite")
+    try FileManager.default.copyItem(atPath: bad, toPath: outside)
+    let output = folder.path("small.sqlite")
+    let export = try folder.godwit(["quarantine", "export"], [outside, "--output", output])
+    #expect(export.status == 65 && export.messages.contains("outside of the pipeline's roots"))
+    #expect(!FileManager.default.fileExists(atPath: output))
+  }
+
   @Test func `and does so no longer is not exported`() throws {
     let (folder, _) = try things()
     let good = folder.path("stores/user-0001/Things.sqlite")
@@ -176,6 +195,20 @@ import Testing
       ["a", "b", "c", "d"].map { verdicts[folder.path("stores/\($0).sqlite")] } == [
         "changed", "damaged", "missing", "sound",
       ])
+  }
+
+  @Test func `does not take another store, or an older one, for an application's change`() throws {
+    let folder = try PipelineFolder.orders()
+    #expect(try Godwit.run(folder).status == 0)
+    let old = try #require(folder.storeFiles().first { $0.hasPrefix("a.sqlite.godwit-backup-") })
+    try folder.bytes("stores/\(old)").write(
+      to: URL(fileURLWithPath: folder.path("stores/a.sqlite")))
+    try FileManager.default.removeItem(atPath: folder.path("stores/b.sqlite"))
+    try folder.write("stores/b.sqlite", "Orders.xcdatamodeld/Orders 2", "")
+    let verify = try folder.godwit(["verify"])
+    #expect(verify.status == 3 && verify.summary["damaged"] as? Int == 2, "\(verify.messages)")
+    #expect(verify.reason(of: "a") == "other-version")
+    #expect(verify.reason(of: "b") == "other-store")
   }
 
   @Test func `without a ledger says that there is none`() throws {

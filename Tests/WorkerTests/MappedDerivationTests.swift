@@ -102,6 +102,64 @@ import Testing
       ])
   }
 
+  @Test(arguments: [
+    (AttributeType.double, "real"), (.float, "real"), (.integer16, "integer"),
+    (.decimal, "integer"),
+  ])
+  func `has the number in the form of its type`(type: AttributeType, form: String) throws {
+    func model(_ more: PropertyDescription...) -> [EntityDescription] {
+      [
+        EntityDescription(
+          name: "Box", properties: [toMany("items", "Item", inverse: "box")] + more),
+        entity("Item", toOne("box", "Box", inverse: "items")),
+      ]
+    }
+    let count = PropertyDescription.attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: "n"), type: type, derivationExpression: "items.@count"))
+    let mapping = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Box, destination: Box }
+        - { source: Item, destination: Item }
+      """
+    for mapping in [nil, mapping] {
+      let fixture = try MigrationFixture(
+        from: model(), to: model(count),
+        rows: """
+          INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 1, 1);
+          INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZBOX) VALUES (1, 2, 1, 1), (2, 2, 1, 1)
+          """)
+      let store = try fixture.migrate(mapping)
+      #expect(
+        try store.table("SELECT CAST(ZN AS INTEGER), typeof(ZN) FROM ZBOX ORDER BY Z_PK")
+          == ["2 \(form)", "0 \(form)"])
+      #expect(fixture.findings.isEmpty && fixture.destinationFindings.isEmpty)
+    }
+  }
+
+  @Test(arguments: [AttributeType.string, .boolean, .binary])
+  func `is NULL where its type holds no number`(type: AttributeType) throws {
+    func model(_ more: PropertyDescription...) -> [EntityDescription] {
+      [
+        EntityDescription(
+          name: "Box", properties: [toMany("items", "Item", inverse: "box")] + more),
+        entity("Item", toOne("box", "Box", inverse: "items")),
+      ]
+    }
+    let count = PropertyDescription.attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: "n"), type: type, derivationExpression: "items.@count"))
+    let fixture = try MigrationFixture(
+      from: model(), to: model(count),
+      rows: "INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1)")
+    let store = try fixture.migrate()
+    #expect(try store.table("SELECT ZN FROM ZBOX") == ["-"])
+    #expect(fixture.findings.isEmpty && fixture.destinationFindings.isEmpty)
+    let notes = fixture.latest?.plan.notes ?? []
+    #expect(notes.contains { $0.hasPrefix("No trigger keeps the derived attribute Box.n") })
+  }
+
   @Test func `is 0 where nobody sets the relationship`() throws {
     let store = try Self.fixture().migrate(
       """

@@ -40,7 +40,7 @@ final class LogSink: Sendable {
       place = .journal(try Self.journal())
     } else {
       try NewFilePlace(FilePath(path)).check()
-      try Self.checkText(FilePath(path))
+      try Self.checkLog(FilePath(path))
       place = .file(
         try RegularFile.open(
           FilePath(path), .writeOnly, options: [.create, .append],
@@ -48,15 +48,16 @@ final class LogSink: Sendable {
     }
   }
 
-  /// Lines are appended to text alone: at the end of a store they would damage it.
-  private static func checkText(_ path: FilePath) throws {
-    guard try FileKind(following: path) == .regular,
-      try RegularFile.firstBytes(of: path, count: 512, links: .followed).contains(0)
-    else { return }
+  /// Lines are appended to a log alone: at the end of a store, a pipeline or a model they would damage it.
+  private static func checkLog(_ path: FilePath) throws {
+    guard try FileKind(following: path) == .regular else { return }
+    let start = String(
+      decoding: try RegularFile.firstBytes(of: path, count: 5, links: .followed), as: UTF8.self)
+    if start.isEmpty || start == "time=" || start.hasPrefix("{\"") { return }
     throw CommandError(
       .cannotCreateOutput, "output",
-      "\(path) is not a text file, and no log lines are appended to it. Give another path with --log."
-    )
+      "\(path) does not begin as a log of godwit does, and no lines are appended to it. Give another "
+        + "path with --log.")
   }
 
   deinit {

@@ -91,6 +91,8 @@ package struct FailureReduction: Sendable {
       if try work.hasValues(column) { left.append("\(column.table).\(column.name)") }
     }
     guard left.isEmpty || keepsValues else {
+      // With rows that are not needed their values stay, too.
+      if trials.isOver { throw FailureReductionError.outOfTime(store: request.store) }
       throw FailureReductionError.needsValues(store: request.store, columns: left)
     }
     let vacuumed = folder.appending("vacuumed.sqlite")
@@ -153,6 +155,7 @@ package enum FailureReductionError: Error, Sendable, Equatable {
   case doesNotFail(store: FilePath)
   case isDamaged(store: FilePath)
   case needsValues(store: FilePath, columns: [String])
+  case outOfTime(store: FilePath)
 }
 
 extension FailureReductionError: CustomStringConvertible {
@@ -167,6 +170,9 @@ extension FailureReductionError: CustomStringConvertible {
     case .needsValues(let store, let columns):
       "\(store) fails because of values in \(columns.joined(separator: ", ")), which filler does "
         + "not show. Nothing was written. Give --keep-values to write them as they are."
+    case .outOfTime(let store):
+      "The time ended before it was known which rows and values of \(store) make it fail. Nothing was "
+        + "written. Give a longer --limit."
     }
   }
 }

@@ -46,7 +46,7 @@ package struct PipelineDoctor: Sendable {
     var some = pipeline
     some.stores = search
     do {
-      let found = try StoreSearch(some, state: nil).run()
+      let found = try StoreSearch(some, state: places.state).run()
       let bytes = found.stores.reduce(Int64(0)) { $0 + $1.bytes }
       var findings = [
         Doctor.Finding(
@@ -106,7 +106,7 @@ package struct PipelineDoctor: Sendable {
   /// Whether nobody else's having a store open can be found out.
   private func leases(in root: FilePath) -> Doctor.Finding {
     let name = "file leases in \(root)"
-    let path = root.appending(".godwit-doctor-\(getpid())")
+    let path = (root.resolved ?? root).appending(".godwit-doctor-\(getpid())")
     do {
       guard try Doctor.canLease(path) else {
         return Doctor.Finding(

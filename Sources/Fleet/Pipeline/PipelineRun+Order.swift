@@ -196,7 +196,7 @@ extension PipelineRun {
       process: getpid(), found: summary.found, done: summary.done, notDone: summary.notDone,
       inFlight: inFlight.map(\.path.string).sorted(), waiting: flow.queue.waitingCount,
       wave: flow.waves > 1 ? flow.queue.wave + 1 : nil, waves: flow.waves > 1 ? flow.waves : nil,
-      isPaused: flow.control.isPaused, workers: flow.queue.workerCount,
+      isPaused: flow.control.isPaused, workers: cluster == nil ? flow.queue.workerCount : nil,
       ioBytesPerSecond: flow.ioBytesPerSecond, load: flow.load, held: held, cluster: cluster)
     progress.write(in: state)
     observe(.progress(progress))

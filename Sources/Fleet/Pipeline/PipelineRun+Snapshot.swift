@@ -48,7 +48,7 @@ extension PipelineRun {
   ) throws -> String? {
     guard known.settings == settings, known.verdict == .migrated, known.backup == nil,
       let output = known.output, output != store.path.string,
-      try FileKind(at: FilePath(output)) == .regular
+      try Self.isThere(FilePath(output))
     else { return nil }
     return known.identity
   }

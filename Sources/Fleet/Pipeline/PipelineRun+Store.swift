@@ -136,8 +136,8 @@ extension PipelineRun {
   ) throws -> Outcome? {
     guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
     if let output {
-      guard known.verdict == .migrated, try FileKind(at: output) == .regular,
-        known.output == output.string,
+      guard known.verdict == .migrated, known.output == output.string,
+        try Self.isThere(output),
         known.identity == (try StoreFiles(store.path).identity().name)
       else { return nil }
     } else {
@@ -160,6 +160,12 @@ extension PipelineRun {
     return Outcome(
       store: store,
       result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
+  }
+
+  /// Whether an output that was written before is still a database. Emptied or overwritten, it is no
+  /// reason to call its store migrated.
+  static func isThere(_ output: FilePath) throws -> Bool {
+    try FileKind(at: output) == .regular && StoreFiles.isDatabase(output)
   }
 
   static func earlierStart(_ known: PipelineLedger.Entry) -> MigrationResult {

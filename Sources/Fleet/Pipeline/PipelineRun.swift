@@ -254,8 +254,9 @@ extension PipelineRun {
     try options.plan?.check(
       findings.stores, settings: planSettings(settings), isWhole: options.selection.isAll
     ) { store, identity in
-      guard let known = ledger.entry(of: store.path), ledger.isResumed else { return false }
-      return known.run == ledger.run && known.finalIdentity == identity
+      guard let known = ledger.entry(of: store.path) else { return false }
+      // What an earlier start, or run, of the same settings has left needs no other plan.
+      return known.settings == settings && known.finalIdentity == identity
     }
   }
 

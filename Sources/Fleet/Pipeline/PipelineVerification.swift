@@ -16,7 +16,8 @@ package struct PipelineVerification: Sendable {
       case sound
       /// An application wrote to it since, and it is sound.
       case changed
-      /// It is not sound, its bytes are others although nobody wrote, or it cannot be read or looked at.
+      /// It is not sound, its bytes are others although nobody wrote, it is another store or an older
+      /// one, or it cannot be read or looked at.
       case damaged
       case missing
       /// Somebody writes to it just now.
@@ -185,11 +186,39 @@ package struct PipelineVerification: Sendable {
           : item.findings.map {
             RunReport.Reason(reason: $0.kind.rawValue, message: $0.description)
           }
+      } else if item.verdict == .changed, let reason = Self.exchange(inspection, attempt) {
+        item.verdict = .damaged
+        item.reasons = [reason]
       }
       return item
     } catch {
       return Self.failure(attempt, error)
     }
+  }
+
+  /// Why a store that is sound is not what the migration left with an application's changes: somebody put
+  /// another in its place. Nil where it may be.
+  private static func exchange(
+    _ found: StoreInspection, _ attempt: LedgerAttempt
+  ) -> RunReport.Reason? {
+    if let uuid = attempt.uuid, found.uuid != uuid {
+      return RunReport.Reason(
+        reason: "other-store",
+        message:
+          "\(found.store) is another store than the one that was migrated: its UUID is "
+          + "\(found.uuid ?? "missing"), and was \(uuid). Find out who put it there.")
+    }
+    if let source = attempt.source, let destination = attempt.destination, source != destination,
+      found.version == source
+    {
+      return RunReport.Reason(
+        reason: "other-version",
+        message:
+          "\(found.store) is at version \(source) again, although it was migrated to \(destination): "
+          + "somebody put an older store in its place. Find out who did, or run the pipeline again."
+      )
+    }
+    return nil
   }
 
   /// Of an output beside its source: whether the source has a folder of external data.

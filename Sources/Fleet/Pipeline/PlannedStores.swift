@@ -32,7 +32,9 @@ package struct PlannedStores: Codable, Sendable, Equatable {
     } catch is DecodingError {
       throw PlanDrift.unreadable(file: file.string, reason: "it is not a plan of a pipeline")
     } catch {
-      throw PlanDrift.unreadable(file: file.string, reason: "\(error)")
+      let reason = "\(error)"
+      throw PlanDrift.unreadable(
+        file: file.string, reason: reason.hasSuffix(".") ? String(reason.dropLast()) : reason)
     }
     guard formatVersion == Self.formatVersion else {
       throw PlanDrift.unreadable(file: file.string, reason: "another version of Godwit wrote it")
@@ -50,7 +52,7 @@ package struct PlannedStores: Codable, Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - isWhole: Whether `found` are all stores of the pipeline.
-  ///   - isOurs: Whether a state of a store is of this run's own making.
+  ///   - isOurs: Whether a state of a store is what a run of these settings made of it.
   /// - Throws: ``PlanDrift``.
   func check(
     _ found: [FoundStore], settings: String, isWhole: Bool,

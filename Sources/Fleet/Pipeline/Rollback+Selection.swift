@@ -174,6 +174,9 @@ extension StoreFiles {
   /// How a person puts a backup back: all of it that is there, each file under its new name.
   func handCopy(to store: StoreFiles) -> String {
     var copies: [String] = []
+    if FilePresence(of: self.store) == .there, (try? Self.isDatabase(self.store)) == false {
+      return "\(self.store) is no database any more."
+    }
     for (from, to) in [(self.store, store.store), (wal, store.wal), (journal, store.journal)]
     where FilePresence(of: from) == .there {
       copies.append("\(from) to \(to)")

@@ -60,7 +60,8 @@ package struct RunProgress: Codable, Sendable, Equatable {
   package var wave: Int?
   package var waves: Int?
   package var isPaused: Bool
-  package var workers: Int
+  /// Nil where others work on the stores.
+  package var workers: Int?
   package var ioBytesPerSecond: Int64?
   package var load: Double?
   /// Why nothing begins although something could: `paused` or `load`.

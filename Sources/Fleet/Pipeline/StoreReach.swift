@@ -5,13 +5,13 @@ import SystemPackage
 /// Which of the stores that the ledger names a pipeline's commands may open: those in its present roots.
 ///
 /// The ledger remembers stores of roots that the pipeline no longer has.
-struct StoreReach: Sendable {
+package struct StoreReach: Sendable {
   private let roots: [FilePath]
   private let include: [PathPattern]
   private let exclude: [PathPattern]
 
   /// A root that is away counts under its name.
-  init(_ pipeline: Pipeline) {
+  package init(_ pipeline: Pipeline) {
     (include, exclude) = (pipeline.stores.include, pipeline.stores.exclude)
     roots = pipeline.stores.roots.map { root in
       if let resolved = root.resolved { return resolved }
@@ -36,7 +36,7 @@ struct StoreReach: Sendable {
   }
 
   /// Why a store must not be opened; nil for one that may be.
-  func refusal(of store: FilePath) -> RunReport.Reason? {
+  package func refusal(of store: FilePath) -> RunReport.Reason? {
     guard let root = roots.first(where: { store.starts(with: $0) }) else {
       return RunReport.Reason(
         reason: "outside-roots",

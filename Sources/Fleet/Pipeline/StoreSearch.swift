@@ -1,6 +1,8 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitLedger
 import GodwitPersistentStore
+import GodwitSQLite
 import SystemPackage
 
 /// A store that a pipeline found.
@@ -151,7 +153,9 @@ struct StoreSearch {
             waiting.append(Folder(path: path, include: include, exclude: exclude))
           }
         case .file(let bytes):
-          guard include.contains(where: \.isMatch), known.insert(path).inserted else { continue }
+          guard include.contains(where: \.isMatch), !Self.isLedger(path, name),
+            known.insert(path).inserted
+          else { continue }
           let log = DiskSpace.size(of: StoreFiles(path).wal)
           findings.stores.append(FoundStore(path: path, root: root, bytes: bytes + log))
         case .link: findings.links += 1
@@ -161,6 +165,15 @@ struct StoreSearch {
         }
       }
     }
+  }
+
+  /// A pipeline's ledger, its own or another's, or one that was put aside as damaged.
+  private static func isLedger(_ path: FilePath, _ name: String) -> Bool {
+    guard name.hasPrefix(Ledger.fileName),
+      let bytes = try? RegularFile.firstBytes(of: path, count: DatabaseHeader.byteCount),
+      let header = DatabaseHeader(bytes)
+    else { return false }
+    return Int64(header.applicationID) == LedgerFormat.applicationID
   }
 
   /// Files that SQLite keeps beside a store, and what Godwit itself makes. A folder may have a name

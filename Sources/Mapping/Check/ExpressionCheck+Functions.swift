@@ -41,6 +41,7 @@ extension ExpressionCheck {
     case .collection(let member):
       return collectionResult(selector, member)
     case .object:
+      if selector == "self" { return type }
       if selector == "objectID" || selector == "description" || selector == "isEqual:" {
         return .unknown
       }
@@ -79,6 +80,7 @@ extension ExpressionCheck {
     _ selector: String, _ member: ExpressionType
   ) -> ExpressionType {
     switch selector {
+    case "self": return .collection(of: member)
     case "count": return .value(.number)
     case "firstObject", "lastObject", "anyObject": return member
     case "allObjects": return .collection(of: member)

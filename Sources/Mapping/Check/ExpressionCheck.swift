@@ -258,6 +258,7 @@ extension ExpressionCheck {
         "\(kind.description) has no key \(name)" + didYouMean(name, ValueSelectors.names(on: kind)))
       return .unknown
     case .collection(let member):
+      if name == "self" { return type }
       // Asked of each member; collections of collections run together.
       let found = key(name, of: member)
       if case .collection = found { return found }
@@ -271,7 +272,12 @@ extension ExpressionCheck {
     case .helper("entityPolicy"):
       missingSelector(name)
       return .unknown
-    case .helper, .someDestinationObjects, .null, .unknown: return .unknown
+    case .helper(let helper):
+      guard let known = ValueSelectors.helperKeys[helper], name != "self" else { return type }
+      if known.contains(name) { return name == "userInfo" ? .unknown : .value(.string) }
+      find(.unknownKey, .error, "$\(helper) has no key \(name)" + didYouMean(name, known))
+      return .unknown
+    case .someDestinationObjects, .null, .unknown: return .unknown
     }
   }
 
@@ -280,20 +286,20 @@ extension ExpressionCheck {
   ) -> ExpressionType {
     let hierarchy = side == .source ? source : destination
     // An object may be of a sub-entity that has more properties.
-    let found =
-      hierarchy.property(name, of: entity)
-      ?? hierarchy.subtree(of: entity).lazy.compactMap { hierarchy.property(name, of: $0) }.first
-    switch found?.property {
+    let found: [EntityHierarchy.Declared] =
+      hierarchy.property(name, of: entity).map { [$0] }
+      ?? hierarchy.subtree(of: entity).compactMap { hierarchy.property(name, of: $0) }
+    let types = found.map { ExpressionType($0.property, side) }
+    // Sub-entities may each have one of the name, and only a row tells which it is.
+    guard types.allSatisfy({ $0 == types.first }) else { return .unknown }
+    switch found.first?.property {
     case .attribute(let attribute)?:
       if attribute.traits.isTransient, side == .source, isEvaluated {
         find(
           .notStored, .warning,
           "\(entity).\(name) is transient: no store holds it, and its value is nil")
       }
-      return .value(ValueKind(attribute))
-    case .relationship(let relationship)?:
-      let object = ExpressionType.object(side, relationship.destinationEntity)
-      return relationship.isToMany ? .collection(of: object) : object
+    case .relationship?: break
     case .fetchedProperty?:
       if isEvaluated {
         find(
@@ -301,7 +307,6 @@ extension ExpressionCheck {
           "\(entity).\(name) is a fetched property: no store holds it. Use FETCH(…) with its predicate"
         )
       }
-      return .unknown
     case nil:
       if name == "self" { return .object(side, entity) }
       if ["objectID", "entity", "description"].contains(name) { return .unknown }
@@ -309,8 +314,8 @@ extension ExpressionCheck {
       find(
         .unknownKey, .error,
         "the \(side.rawValue) entity \(entity) has no property \(name)" + didYouMean(name, known))
-      return .unknown
     }
+    return types.first ?? .unknown
   }
 
   /// Source: `core-data-migration.md` §4.2 (`collop`).

@@ -17,6 +17,17 @@ indirect enum ExpressionType: Sendable, Equatable {
 
   enum Side: String, Sendable { case source, destination }
 
+  /// What a property of an object holds; a fetched one nothing that is known.
+  init(_ property: PropertyDescription, _ side: Side) {
+    switch property {
+    case .attribute(let attribute): self = .value(ValueKind(attribute))
+    case .relationship(let relationship):
+      let object = ExpressionType.object(side, relationship.destinationEntity)
+      self = relationship.isToMany ? .collection(of: object) : object
+    case .fetchedProperty: self = .unknown
+    }
+  }
+
   /// True for the dictionary of a composite attribute's elements.
   var isComposite: Bool { if case .value(.composite) = self { true } else { false } }
 }
@@ -107,6 +118,7 @@ enum ValueSelectors {
       return elements[selector].map { .value($0) }
         ?? (selector == "isEqual:" ? .value(.number) : nil)
     }
+    if selector == "self" { return .value(kind) }
     if selector == "description" { return .value(.string) }
     if selector == "isEqual:" { return .value(.number) }
     let table: [String: ExpressionType]
@@ -174,6 +186,12 @@ enum ValueSelectors {
   /// On a collection as a whole; a *key* on a collection is asked of each member instead.
   static let collection = [
     "count", "firstObject", "lastObject", "anyObject", "allObjects", "componentsJoinedByString:",
+  ]
+
+  /// The keys of helpers, which take no other messages.
+  static let helperKeys = [
+    "entityMapping": ["name", "sourceEntityName", "destinationEntityName", "userInfo"],
+    "propertyMapping": ["name", "userInfo"],
   ]
 
   static let manager = [

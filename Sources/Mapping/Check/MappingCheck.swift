@@ -38,6 +38,7 @@ public struct MappingCheck: Sendable {
     let known = model.entityMappings + earlierModels.flatMap(\.entityMappings)
     byName = Dictionary(known.map { ($0.name, $0) }) { first, _ in first }
     checkNames()
+    if model.entityMappings.allSatisfy({ $0.type == .undefined }) { add(.nothingMapped) }
     checkHashes()
     for mapping in model.entityMappings { check(mapping) }
     checkCoverage()
@@ -203,7 +204,7 @@ extension MappingCheck {
     isRelationship: Bool
   ) {
     var names: Set<String> = []
-    for row in rows {
+    for (place, row) in rows.enumerated() {
       if !names.insert(row.name).inserted {
         find(.duplicateProperty, .error, mapping, row.name, "the property is mapped twice")
       }
@@ -225,6 +226,20 @@ extension MappingCheck {
         property: row.name)
       check.checkAssignment(of: expression, to: property)
       take(check)
+      if !isRelationship { checkOrder(expression, row.name, before: rows[(place + 1)...], mapping) }
+    }
+  }
+
+  /// Attributes are set in the order of their rows: `$destination` has no value yet of a later one.
+  private mutating func checkOrder(
+    _ expression: ValueExpression, _ property: String, before later: ArraySlice<PropertyMapping>,
+    _ mapping: EntityMapping
+  ) {
+    for key in expression.firstKeys(of: "destination")
+    where later.contains(where: { $0.name == key && $0.expression != nil }) {
+      find(
+        .yieldsNothing, .warning, mapping, property,
+        "$destination.\(key) is read before it is set. Write the row of \(key) first")
     }
   }
 

@@ -8,6 +8,7 @@ extension MappingDocument {
     registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = []
   ) -> [MappingFinding] {
     var findings: [MappingFinding] = []
+    if entityMappings.allSatisfy(\.namesNothing) { findings.append(.nothingMapped) }
     var names: Set<String> = []
     for entry in entityMappings {
       let name = entry.effectiveName
@@ -26,7 +27,7 @@ extension MappingDocument {
             message: "the policy \(policy) is not registered. Port it to EntityMigrationPolicy "
               + "and register it under this name"))
       }
-      if entry.source == nil, entry.destination == nil, entry.policy == nil {
+      if entry.namesNothing {
         findings.append(
           MappingFinding(
             .emptyMapping, .warning, mapping: name,
@@ -57,6 +58,8 @@ extension MappingDocument {
 }
 
 extension MappingDocument.Entry {
+  fileprivate var namesNothing: Bool { source == nil && destination == nil && policy == nil }
+
   /// What expressions ask `$entityPolicy` for, with the property; nil for the source expression.
   fileprivate var policySelectors: [(property: String?, selector: String)] {
     var found: [(String?, String)] = []

@@ -12,7 +12,7 @@ public struct MappingFinding: Sendable, Hashable, Codable {
   public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
     /// Two entity mappings have the same name.
     case duplicateName = "duplicate-name"
-    /// An entity mapping names no entity.
+    /// An entity mapping names no entity; an error where none of them does.
     case emptyMapping = "empty-mapping"
     /// An entity mapping names an entity that the model does not have.
     case unknownEntity = "unknown-entity"
@@ -47,7 +47,7 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     case unknownMapping = "unknown-mapping"
     /// A value or object of one type where another is needed.
     case typeMismatch = "type-mismatch"
-    /// An expression that is legal and never yields an object.
+    /// An expression that is legal and never yields an object, or reads what is set after it.
     case yieldsNothing = "yields-nothing"
     /// A policy class that nobody has registered.
     case missingPolicy = "missing-policy"
@@ -88,6 +88,12 @@ public struct MappingFinding: Sendable, Hashable, Codable {
     "$entityPolicy is asked for \(selector), which is code of "
       + (policy ?? "a policy, and the mapping has none")
   }
+
+  /// A mapping model wins over inference: without entity mappings it would empty the store.
+  static let nothingMapped = MappingFinding(
+    .emptyMapping,
+    message: "no entity mapping names an entity, so that every object would be dropped. Write one "
+      + "for each entity, beginning with what godwit mapping new writes, or leave the file out")
 
   static func unused(
     _ expression: MappingDocument.UnusedExpression, of mapping: String

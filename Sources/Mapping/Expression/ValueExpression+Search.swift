@@ -29,6 +29,28 @@ extension ValueExpression {
     }
   }
 
+  /// What the expression reads of the object that a variable stands for: the first key of each key
+  /// path, in its order and each once.
+  func firstKeys(of variable: String) -> [String] {
+    var found: [String] = []
+    switch self {
+    case .keyPath(.variable(variable), let keys):
+      if case .key(let key)? = keys.first { found = [key] }
+    case .function(.variable(variable), let selector, let arguments)
+    where selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:":
+      if case .constant(.string(let path))? = arguments.first {
+        let isPath = selector != ManagerSelector.valueForKey
+        found = [isPath ? path.keyPathParts.first { !$0.isEmpty } ?? path : path]
+      }
+    case .subquery(let collection, variable, _): return collection.firstKeys(of: variable)
+    default: break
+    }
+    for key in parts.flatMap({ $0.firstKeys(of: variable) }) where !found.contains(key) {
+      found.append(key)
+    }
+    return found
+  }
+
   /// The selectors and keys that the expression asks `$entityPolicy` for, in its order.
   var policySelectors: [String] {
     var own: [String] = []

@@ -51,8 +51,8 @@ extension InferredMapping {
 
   private func lostRelationships(of old: EntityName) -> [InferredLoss] {
     source.properties(of: old).compactMap { declared in
-      guard let relationship = declared.property.relationship, declared.property.isStored,
-        !isKept(relationship.name, of: old)
+      guard let relationship = declared.property.relationship,
+        source.storesPairs(of: relationship), !isKept(relationship.name, of: old)
       else { return nil }
       let targets = source.concrete(of: relationship.destinationEntity)
       guard targets.contains(where: { successors[$0] != nil }) else { return nil }
@@ -63,12 +63,14 @@ extension InferredMapping {
         guard !targets.contains(where: { isKept(inverse.relationship.name, of: $0) }) else {
           return nil
         }
-        // The side with the key stands for both, or the first one by name.
-        let isSecond =
+        // The side with the key stands for both, or the first one by name; one that has no place in
+        // the store stands for none.
+        let comesLater =
           relationship.isToMany == inverse.relationship.isToMany
           ? "\(inverse.entity) \(inverse.relationship.name)"
             .precedesInBytes("\(declared.entity) \(relationship.name)")
           : relationship.isToMany
+        let isSecond = comesLater && source.storesPairs(of: inverse.relationship)
         guard isOwn || !isSecond else { return nil }
       }
       return InferredLoss(
@@ -79,11 +81,12 @@ extension InferredMapping {
     }
   }
 
-  /// Whether a relationship of a source entity has a successor in what the entity becomes.
+  /// Whether a relationship of a source entity has a successor in what the entity becomes. One that
+  /// stores no pairs is none.
   private func isKept(_ relationship: String, of old: EntityName) -> Bool {
     guard let name = successors[old] else { return false }
     return destination.properties(of: name).contains { declared in
-      declared.property.relationship != nil
+      declared.property.relationship.map(destination.storesPairs(of:)) == true
         && correspondence(of: declared.property.name, in: name)?.property.name
           .isSameName(as: relationship) == true
     }

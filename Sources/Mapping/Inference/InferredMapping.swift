@@ -60,7 +60,7 @@ public struct InferredMapping: Sendable {
     }
     for name in destination.order {
       guard let old = entityPairs[name] else {
-        noteSameName(name)
+        noteUnmatched(name)
         continue
       }
       judgeProperties(of: name)
@@ -123,7 +123,17 @@ extension InferredMapping {
     }
   }
 
-  private mutating func noteSameName(_ name: EntityName) {
+  /// A destination entity without a counterpart is new. Two cases are likelier mistakes.
+  private mutating func noteUnmatched(_ name: EntityName) {
+    if let key = destination[name]?.renamingIdentifier, !key.isSameName(as: name.rawValue),
+      let named = source[EntityName(key)], !named.mappingKey.isSameName(as: key)
+    {
+      note(
+        .intermediateIdentifier, name, nil,
+        "the identifier of \(name) names \(key), whose own identifier is \(named.mappingKey): "
+          + "the entity is removed and added. "
+          + "Repeat \(named.mappingKey) as the identifier to keep its objects")
+    }
     guard source.contains(name) else { return }
     note(
       .differentIdentifiers, name, nil,

@@ -120,7 +120,7 @@ public struct MappingDocument: Sendable, Equatable {
     public var name: String
     /// What the property is set to.
     public var value: Value
-    /// Key-value pairs of the file, which are kept and not evaluated.
+    /// `$propertyMapping.userInfo`: key-value pairs for expressions and policies.
     public var userInfo: [String: String]
 
     /// Makes a row. Nothing is checked.

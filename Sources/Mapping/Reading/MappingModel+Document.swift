@@ -21,6 +21,7 @@ private struct MappingCompiler {
   let destination: EntityHierarchy
   /// Destination entity → the names of the mappings that make its objects.
   private let makers: [EntityName: [String]]
+  private let entries: [MappingDocument.Entry]
 
   init(document: MappingDocument, source: EntityHierarchy, destination: EntityHierarchy) {
     self.source = source
@@ -30,6 +31,7 @@ private struct MappingCompiler {
       if let entity = entry.destination { makers[entity, default: []].append(entry.effectiveName) }
     }
     self.makers = makers
+    entries = document.entityMappings
   }
 
   func entityMapping(_ entry: MappingDocument.Entry) -> EntityMapping {
@@ -40,7 +42,7 @@ private struct MappingCompiler {
       destinationHash: entry.destinationHash,
       sourceSelection: takesNone ? .filter(.constant(false)) : entry.selection,
       userInfo: entry.userInfo)
-    mapping.unusedExpressions = entry.unusedExpressions
+    mapping.unusedExpressions = entry.unusedExpressions + leadingNowhere(entry)
     return mapping
   }
 
@@ -93,17 +95,18 @@ private struct MappingCompiler {
     var relationships = entry.relationships
     if entry.others == .automatic, let entity = entry.destination {
       let written = Set((attributes + relationships).map(\.name))
+      var added = (attributes: [MappingDocument.Row](), relationships: [MappingDocument.Row]())
       for declared in destination.properties(of: entity)
       where declared.property.isStored && !written.contains(declared.property.name) {
         switch declared.property {
-        case .attribute(let new): attributes.append(.init(new.name, .automatic))
-        case .relationship(let new): relationships.append(.init(new.name, .automatic))
+        case .attribute(let new): added.attributes.append(.init(new.name, .automatic))
+        case .relationship(let new): added.relationships.append(.init(new.name, .automatic))
         case .fetchedProperty: break
         }
       }
-      // Compiled files list properties by name (rule 6).
-      attributes.sort { $0.name.precedesInBytes($1.name) }
-      relationships.sort { $0.name.precedesInBytes($1.name) }
+      attributes = rows(
+        added.attributes, attributes, inOrder: attributes.contains(where: \.readsDestination))
+      relationships = rows(added.relationships, relationships, inOrder: writesBothSides(entry))
     }
     return PropertyMappings(
       attributes: attributes.map { row in
@@ -114,6 +117,29 @@ private struct MappingCompiler {
         PropertyMapping(
           name: row.name, expression: relationshipValue(row, of: entry), userInfo: row.userInfo)
       })
+  }
+
+  /// What is added comes before what is written, which may read it. Where no order of written rows
+  /// shows, all have that of compiled files: by name (rule 6).
+  private func rows(
+    _ added: [MappingDocument.Row], _ written: [MappingDocument.Row], inOrder: Bool
+  ) -> [MappingDocument.Row] {
+    let sorted = (inOrder ? added : added + written).sorted { $0.name.precedesInBytes($1.name) }
+    return inOrder ? sorted + written : sorted
+  }
+
+  /// True when two written rows set the two sides of one relationship: the later one has the last
+  /// word.
+  private func writesBothSides(_ entry: MappingDocument.Entry) -> Bool {
+    guard let entity = entry.destination else { return false }
+    let names = Set(entry.relationships.lazy.filter { $0.value != .unset }.map(\.name))
+    return names.contains { name in
+      guard let own = relationship(name, of: entity, in: destination),
+        let inverse = destination.inverse(of: own)
+      else { return false }
+      return inverse.relationship.name != own.name && names.contains(inverse.relationship.name)
+        && destination.isKind(entity, of: inverse.entity)
+    }
   }
 
   private func attributeValue(
@@ -160,7 +186,7 @@ private struct MappingCompiler {
   }
 
   /// A key path without a mapping's name: as automatic for one relationship of the source, else
-  /// the one mapping that makes the target's objects.
+  /// what all the mappings that make objects of the target make of those at its end.
   private func instances(
     of name: String, of entry: MappingDocument.Entry, along path: ValueExpression
   ) -> ValueExpression? {
@@ -171,8 +197,75 @@ private struct MappingCompiler {
     }
     guard let target = relationship(name, of: entry.destination, in: destination)?.destinationEntity
     else { return nil }
-    guard let names = makers[target], names.count == 1 else { return nil }
-    return .destinationInstances(ofMapping: names[0], from: path)
+    let calls = mappings(making: target, from: sourceEntity(along: path, of: entry)).map {
+      ValueExpression.destinationInstances(ofMapping: $0.effectiveName, from: path)
+    }
+    return calls.count > 1 ? .aggregate(calls) : calls.first
+  }
+
+  /// The mappings that make objects of an entity or of its sub-entities, in their order.
+  ///
+  /// - Parameter old: The source entity whose objects they are asked for; nil where it cannot be
+  ///   told. Mappings that take other objects are left out, unless there are none but them.
+  private func mappings(
+    making target: EntityName, from old: EntityName?
+  ) -> [MappingDocument.Entry] {
+    let targets = Set(destination.subtree(of: target))
+    let all = entries.filter { $0.destination.map(targets.contains) ?? false }
+    let asked = all.filter { entry in
+      // A policy's code may make anything of anything.
+      guard entry.policy == nil else { return true }
+      guard let taken = entry.source else { return false }
+      guard let old else { return true }
+      return source.isKind(taken, of: old) || source.isKind(old, of: taken)
+    }
+    return asked.isEmpty ? all : asked
+  }
+
+  /// The entity of the objects at the end of a key path; nil where the models do not tell.
+  private func sourceEntity(
+    along path: ValueExpression, of entry: MappingDocument.Entry
+  ) -> EntityName? {
+    var keys: [KeyPathElement] = []
+    switch path {
+    case .variable("source"): break
+    case .keyPath(.variable("source"), let found): keys = found
+    default: return nil
+    }
+    var current = entry.source
+    for key in keys {
+      guard case .key(let name) = key, let found = relationship(name, of: current, in: source)
+      else { return nil }
+      current = found.destinationEntity
+    }
+    return current
+  }
+
+  /// Rows along a key path whose target no mapping makes objects of: they have no expression.
+  private func leadingNowhere(
+    _ entry: MappingDocument.Entry
+  ) -> [MappingDocument.UnusedExpression] {
+    guard !entry.evaluatesNothing else { return [] }
+    return entry.relationships.compactMap { row in
+      guard case .along = row.value,
+        let target = relationship(row.name, of: entry.destination, in: destination)?
+          .destinationEntity,
+        mappings(making: target, from: nil).allSatisfy(\.evaluatesNothing)
+      else { return nil }
+      return .init(
+        property: row.name,
+        reason: "no entity mapping makes objects of \(target), which the relationship leads to")
+    }
+  }
+}
+
+extension MappingDocument.Row {
+  /// True when the value depends on what other rows have set.
+  fileprivate var readsDestination: Bool {
+    switch value {
+    case .expression(let value), .along(let value): value.mentions("destination")
+    case .automatic, .unset: false
+    }
   }
 }
 

@@ -5,11 +5,17 @@ import Yams
 extension MappingText {
   /// The text form, with the schema named for editors.
   ///
-  /// - Throws: ``MappingError`` when it would be larger than what is read back, or when a property is
-  ///   mapped twice, which an archive can hold and keys of YAML cannot.
+  /// - Throws: ``MappingError`` when it would be larger than what is read back, and for what an archive
+  ///   can hold and the text form cannot: a property that is mapped twice, a destination of what is
+  ///   removed by a policy.
   static func text(_ document: MappingDocument) throws -> String {
     try checkSize(of: document)
     for entry in document.entityMappings {
+      if entry.kind == .remove, entry.policy != nil, entry.destination != nil {
+        throw MappingError.unwritable(
+          reason: "entity mapping \(entry.effectiveName) removes objects by a policy and has a "
+            + "destination, which the text form cannot hold. Take one of the two away in Xcode")
+      }
       try checkNames(of: entry.attributes, in: entry)
       try checkNames(of: entry.relationships, in: entry)
     }
@@ -75,7 +81,8 @@ extension MappingText {
     var pairs: [(Node, Node)] = []
     func add(_ key: EntryKey, _ value: String?) { Self.add(key.rawValue, value, to: &pairs) }
     add(.name, entry.name)
-    add(.type, entry.kind?.rawValue)
+    // A compiled file may name any type; one that is not read back means nothing there either.
+    add(.type, entry.kindProblem == nil ? entry.kind?.rawValue : nil)
     add(.source, entry.source?.rawValue)
     add(.destination, entry.destination?.rawValue)
     switch entry.selection {

@@ -114,15 +114,7 @@ private struct MappingTextReader {
       destinationHash: try fields[.destinationHash].map(hash),
       others: try fields[.others]?.word(MappingDocument.Others.self) ?? .automatic,
       userInfo: try fields[.userInfo].map(userInfo) ?? [:])
-    if let type = fields[.type] {
-      // What compiled files say is taken as it is.
-      if entry.kind == .remove, entry.destination != nil {
-        throw type.problem("an entity mapping of the type remove has no destination")
-      }
-      if entry.kind == .add, entry.source != nil {
-        throw type.problem("an entity mapping of the type add has no source")
-      }
-    }
+    if let type = fields[.type], let problem = entry.kindProblem { throw type.problem(problem) }
     let name = entry.effectiveName
     if let filter = fields[.filter] {
       guard fields[.sourceExpression] == nil else {
@@ -219,6 +211,24 @@ extension MappingTextReader {
       result[key.scalar ?? ""] = text
     }
     return result
+  }
+}
+
+extension MappingDocument.Entry {
+  /// Why the type that is given cannot be meant, as a sentence without its full stop. What compiled
+  /// files say is taken as it is.
+  var kindProblem: String? {
+    switch kind {
+    case .remove? where destination != nil:
+      "an entity mapping of the type remove has no destination"
+    case .add? where source != nil: "an entity mapping of the type add has no source"
+    case .copy? where source == nil || destination == nil:
+      "an entity mapping of the type copy needs a source and a destination"
+    case .transform? where source == nil || destination == nil:
+      "an entity mapping of the type transform needs a source and a destination"
+    case .custom? where policy == nil: "an entity mapping of the type custom needs a policy"
+    default: nil
+    }
   }
 }
 

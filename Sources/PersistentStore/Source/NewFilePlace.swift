@@ -91,7 +91,7 @@ extension StoreFiles {
   }
 
   /// Whether a regular file has the header of a database, or may not be read.
-  static func isDatabase(_ path: FilePath) throws -> Bool {
+  package static func isDatabase(_ path: FilePath) throws -> Bool {
     do {
       return DatabaseHeader.isMagic(try firstBytes(of: path, count: 16))
     } catch StoreError.cannotRead(_, errno: Errno.permissionDenied.rawValue) {

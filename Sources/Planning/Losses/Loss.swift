@@ -60,7 +60,7 @@ package struct Loss: Codable, Sendable, Hashable {
     case reference
     /// Objects that every entity mapping of their entity filters, and none takes.
     case leftOut = "left-out"
-    /// The places of members in a relationship that is ordered no longer.
+    /// The places of members in an ordered relationship whose pairs stay and whose order does not.
     case order
     /// A reference without room: several owners share a target that can keep one of them, or an
     /// owner has several targets and can keep one.

@@ -41,9 +41,9 @@ struct LossCounter {
     }
   }
 
-  private func number(_ entity: EntityName) -> Int64 { Int64(layout.entityNumbers[entity] ?? 0) }
+  func number(_ entity: EntityName) -> Int64 { Int64(layout.entityNumbers[entity] ?? 0) }
 
-  private func hasRows(_ entity: EntityName) -> Bool { census.rows[entity] ?? 0 > 0 }
+  func hasRows(_ entity: EntityName) -> Bool { census.rows[entity] ?? 0 > 0 }
 }
 
 // Rows and values.
@@ -218,10 +218,16 @@ extension LossCounter {
   private func pairLosses() throws -> [Loss] {
     var losses: [Loss] = []
     for entity in source.order {
-      for property in source[entity]?.properties ?? [] where property.isStored {
-        guard let relationship = property.relationship else { continue }
+      for property in source[entity]?.properties ?? [] {
+        guard let relationship = property.relationship, source.storesPairs(of: relationship)
+        else { continue }
         let inverse = source.inverse(of: relationship)
-        if let inverse, !isFirst(relationship, of: entity, before: inverse) { continue }
+        // A side that has no place in the store speaks for nobody.
+        if let inverse, source.storesPairs(of: inverse.relationship),
+          !isFirst(relationship, of: entity, before: inverse)
+        {
+          continue
+        }
         losses += try self.losses(of: relationship, declaredBy: entity, inverse)
       }
     }

@@ -5,9 +5,10 @@ import GodwitSQLite
 /// By mapping models. What cannot be proven to be lost counts as kept.
 ///
 /// An entity without an entity mapping is lost, and so is a property whose name no expression of
-/// the mapping models reads, of whatever object. What a policy reads nobody sees: properties of an
-/// entity that a policy takes count as kept. Of a composite attribute the elements count: what reads one
-/// of them does not keep the others.
+/// the mapping models reads, of whatever object. An expression for a relationship that stores no
+/// pairs does not count: nothing of what it gives is written. What a policy reads nobody sees:
+/// properties of an entity that a policy takes count as kept. Of a composite attribute the elements
+/// count: what reads one of them does not keep the others.
 struct MappedSuccession: Successors {
   let source: EntityHierarchy
   let entityWords = "is taken by no entity mapping"
@@ -33,7 +34,8 @@ struct MappedSuccession: Successors {
       }
       let properties = mapping.properties
       for row in properties.attributes + properties.relationships {
-        guard let expression = row.expression else { continue }
+        guard let expression = row.expression, !Self.leadsNowhere(row.name, mapping, destination)
+        else { continue }
         read(expression.keys, wholes: expression.lastKeys)
       }
       guard let entity = mapping.sourceEntity else { continue }
@@ -47,6 +49,16 @@ struct MappedSuccession: Successors {
           destination.property(row.name, of: target)?.property
       }
     }
+  }
+
+  /// Whether what sets the property is forgotten: a relationship that stores no pairs.
+  private static func leadsNowhere(
+    _ property: String, _ mapping: EntityMapping, _ destination: EntityHierarchy
+  ) -> Bool {
+    guard mapping.policy == nil, let entity = mapping.destinationEntity,
+      let relationship = destination.property(property, of: entity)?.property.relationship
+    else { return false }
+    return !destination.storesPairs(of: relationship)
   }
 
   private mutating func read(_ keys: Set<String>, wholes last: Set<String>) {

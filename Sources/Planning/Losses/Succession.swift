@@ -1,5 +1,6 @@
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 
 /// What becomes of the source's entities and properties, as far as models and mapping models say.
 protocol Successors {
@@ -26,9 +27,16 @@ protocol Successors {
   func fate(
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> PairFate
+  /// Whether the pair stays, but not the target's place in the owner's ordered relationship.
+  func losesPlace(
+    in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> Bool
 }
 
 extension Successors {
+  func losesPlace(
+    in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> Bool { false }
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool { true }
   func names(element path: [String]) -> Bool { false }
   var convertsElements: Bool { false }
@@ -56,12 +64,28 @@ struct Succession: Successors {
       self.mapping = mapping
       for (name, old) in mapping.entityPairs {
         for declared in mapping.destination.properties(of: name) where declared.property.isStored {
+          // What is stored elsewhere, or nowhere, keeps no pair.
+          if let relationship = declared.property.relationship,
+            !mapping.destination.storesPairs(of: relationship)
+          {
+            continue
+          }
           guard let hit = mapping.correspondence(of: declared.property.name, in: name) else {
             continue
           }
           properties[old, default: [:]][hit.property.name] = declared.property
         }
       }
+    }
+
+    /// Whether the destination has a column for the places of a relationship's members.
+    func storesPlaces(in relationship: RelationshipDescription?, of entity: EntityName) -> Bool {
+      guard let relationship, relationship.isOrdered, !relationship.traits.isTransient else {
+        return false
+      }
+      let storage = StoreLayout(mapping.destination)
+        .pairStorage(of: relationship, declaredBy: entity)
+      return storage?.orderColumn != nil
     }
   }
 
@@ -110,9 +134,28 @@ struct Succession: Successors {
   func fate(
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> PairFate {
-    guard let owners = entities(of: owner), let targets = entities(of: target) else {
-      return .withoutObject
+    passage(of: relationship, from: owner, to: target, inverse: inverse).fate
+  }
+
+  func losesPlace(
+    in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> Bool {
+    let (fate, path) = passage(of: relationship, from: owner, to: target, inverse: inverse)
+    guard fate == .kept, let owners = entities(of: owner) else { return false }
+    return path.indices.contains { place in
+      !steps[place].storesPlaces(in: path[place], of: owners[place])
     }
+  }
+
+  /// What becomes of a pair; and the owner's relationship that has it after each step, nil where
+  /// only the target's has.
+  private func passage(
+    of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> (fate: PairFate, path: [RelationshipDescription?]) {
+    guard let owners = entities(of: owner), let targets = entities(of: target) else {
+      return (.withoutObject, [])
+    }
+    var path: [RelationshipDescription?] = []
     var (forward, backward): (String?, String?) = (relationship, inverse)
     var (x, y) = (owner, target)
     for (place, step) in steps.enumerated() {
@@ -120,17 +163,19 @@ struct Succession: Successors {
       let (nextX, nextY) = (owners[place], targets[place])
       let ahead = forward.flatMap { step.properties[x]?[$0]?.relationship }
       let back = backward.flatMap { step.properties[y]?[$0]?.relationship }
-      guard ahead != nil || back != nil else { return .withoutRelationship }
+      guard ahead != nil || back != nil else { return (.withoutRelationship, path) }
       let keepsAhead = ahead.map { hierarchy.isKind(nextY, of: $0.destinationEntity) } ?? false
       let keepsBack = back.map { hierarchy.isKind(nextX, of: $0.destinationEntity) } ?? false
-      guard keepsAhead || keepsBack else { return .withoutObject }
+      guard keepsAhead || keepsBack else { return (.withoutObject, path) }
       // A side that is new is filled from the other one.
-      forward =
-        keepsAhead ? ahead?.name : back.flatMap { hierarchy.inverse(of: $0) }?.relationship.name
+      let onward =
+        keepsAhead ? ahead : back.flatMap { hierarchy.inverse(of: $0) }?.relationship
+      path.append(onward)
+      forward = onward?.name
       backward =
         keepsBack ? back?.name : ahead.flatMap { hierarchy.inverse(of: $0) }?.relationship.name
       (x, y) = (nextX, nextY)
     }
-    return .kept
+    return (.kept, path)
   }
 }

@@ -9,6 +9,8 @@ struct MappedBuilder {
   /// An entity mapping and where it stands.
   struct Member {
     var mapping: EntityMapping
+    /// As the mapping model has it, for policies that ask.
+    var written: EntityMapping
     var pass: Int
     var index: Int
   }
@@ -33,7 +35,10 @@ struct MappedBuilder {
     var members: [Member] = []
     for (pass, model) in models.enumerated() {
       for mapping in model.entityMappings {
-        members.append(Member(mapping: mapping, pass: pass, index: members.count))
+        members.append(
+          Member(
+            mapping: mapping.withHelperConstants, written: mapping, pass: pass,
+            index: members.count))
       }
     }
     self.members = members
@@ -139,7 +144,8 @@ struct MappedBuilder {
       sourceRules: RowRules([]), linkColumns: [], links: [], fills: [])
     if mapping.policy != nil {
       plan.policyMapping = PolicyMapping(
-        mapping, source: context.source.hierarchy, destination: context.destination.hierarchy)
+        member.written, source: context.source.hierarchy,
+        destination: context.destination.hierarchy)
     }
     plan.isWhole = mapping.policy.flatMap { policies[$0] }?.seesWholeEntity ?? false
     switch mapping.sourceSelection {

@@ -237,9 +237,10 @@ struct MappedLinks {
           table.columns[$0] == column.name
         })
       else { return nil }
+      let type = hierarchy.property(name, of: bearer)?.property.attribute?.type
       return RelationshipFill(
         group: group, keyPlace: place, entityPlace: nil, orderPlace: nil, keepsOwn: false,
-        otherwise: 0)
+        otherwise: 0, isReal: type?.storesReals == true ? true : nil)
     }
   }
 

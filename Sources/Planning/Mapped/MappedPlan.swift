@@ -198,6 +198,9 @@ package struct RelationshipFill: Codable, Sendable, Equatable {
   package var isDecided = false
   /// The value where the group has none; NULL otherwise.
   package var otherwise: Int64?
+  /// True where the column holds floating-point numbers. Nil else, so that such plans keep their
+  /// fingerprint.
+  package var isReal: Bool?
 }
 
 /// How many members a to-many relationship may have.

@@ -14,6 +14,8 @@ struct MappedPlanner {
   let mismatches: [MappingMismatch]
   let source: EntityHierarchy
   let destination: EntityHierarchy
+  /// Places of files with nothing but entity mappings of what the store does not hold.
+  private let foreign: Set<Int>
   /// The policies that the mapping models name and the executable has.
   private let policies: [String: Set<String>]
 
@@ -35,7 +37,7 @@ struct MappedPlanner {
       request.sharesMappings || request.mappings.count > 1 || request.chain != .direct
     let wrong = choice.mismatches.filter { !(isShared && $0.namesOtherModels) }
     guard wrong.isEmpty else { throw MappingError.noneMatches(wrong) }
-    files = choice.matching.map { place in
+    let used: [MappingFile] = choice.matching.map { place in
       var file = request.mappings[place]
       file.document.entityMappings.removeAll { entry in
         if let entity = entry.source { return source[entity] == nil }
@@ -43,7 +45,13 @@ struct MappedPlanner {
       }
       return file
     }
-    models = files.map { MappingModel($0.document, source: source, destination: destination) }
+    files = used
+    foreign = Set(
+      used.indices.filter { place in
+        used[place].document.entityMappings.isEmpty
+          && !request.mappings[choice.matching[place]].document.entityMappings.isEmpty
+      })
+    models = used.map { MappingModel($0.document, source: source, destination: destination) }
     mismatches = choice.mismatches
     self.source = source
     self.destination = destination
@@ -72,8 +80,12 @@ struct MappedPlanner {
   /// against it.
   func obstacles() -> (code: Int, reasons: [Reason])? {
     var found: [(MappingFinding, String)] = []
-    for (file, check) in zip(files, checks()) {
-      found += check.findings.filter { $0.severity == .error }.map { ($0, file.file) }
+    for (place, check) in checks().enumerated() {
+      // A pass for the stores of another configuration does nothing here, and others do something.
+      let isIdle = foreign.contains(place) && foreign.count < files.count
+      found += check.findings.filter {
+        $0.severity == .error && !(isIdle && $0.kind == .emptyMapping)
+      }.map { ($0, files[place].file) }
     }
     guard !found.isEmpty else { return nil }
     let isPolicy = found.allSatisfy {

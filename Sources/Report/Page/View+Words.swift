@@ -137,7 +137,7 @@ extension View {
     "column": "Values of a column that is none of the model's were dropped.",
     "history": "Persistent history or CloudKit mirroring was not carried.",
     "left-out": "Objects that no entity mapping selects are dropped.",
-    "order": "A relationship is no longer ordered: the order is dropped.",
+    "order": "The order of a relationship is not kept.",
     "set-aside": "Objects that break the destination's rules were set aside.",
     "defaulted": "Values that break the destination's rules gave way to default values.",
   ]

@@ -129,7 +129,7 @@ final class FillCursor {
   /// Sets the columns of a row. Its own word counts, where it has one; the place in the owner's
   /// list is then taken over if the owner is the same.
   func apply(to columns: UnsafeMutablePointer<RawValue>, key: Int64) throws {
-    if let value = plan.otherwise { columns[plan.keyPlace] = .integer(value) }
+    if let value = plan.otherwise { columns[plan.keyPlace] = stored(value) }
     if plan.isDecided {
       columns[plan.keyPlace] = .null
       if let place = plan.entityPlace { columns[place] = .null }
@@ -146,10 +146,15 @@ final class FillCursor {
     if plan.keepsOwn || (plan.yieldsToOwn && hasOwn) {
       guard hasOwn, columns[plan.keyPlace].bits == owner else { return }
     } else {
-      columns[plan.keyPlace] = .integer(owner)
+      columns[plan.keyPlace] = stored(owner)
       if let place = plan.entityPlace { columns[place] = .integer(statement.int64(2)) }
     }
     if let place = plan.orderPlace { columns[place] = .integer(statement.int64(3)) }
+  }
+
+  /// A key, or a count in the form of its column.
+  private func stored(_ value: Int64) -> RawValue {
+    plan.isReal == true ? .real(Double(value)) : .integer(value)
   }
 }
 
