@@ -172,7 +172,7 @@ def add_count(rng, model):
 
 @kind()
 def toggle_derived(rng, model):
-    entity, found = pick_attribute(rng, model, lambda p: p.derived or p.type.startswith("Integer"))
+    entity, found = pick_attribute(rng, model, lambda p: p.derived or p.type in r.COUNTS)
     if found is None:
         return None
     counted = sorted(n for n, (_, p) in model.properties(entity).items() if isinstance(p, r.Relationship) and p.many)

@@ -10,6 +10,7 @@ import dataclasses
 NUMBERS = ["Integer 16", "Integer 32", "Integer 64", "Decimal", "Double", "Float", "Boolean"]
 OTHERS = ["String", "String", "Date", "Binary", "UUID", "URI", "Transformable"]
 TYPES = NUMBERS + OTHERS
+COUNTS = NUMBERS[:-1]     # types of a derived count
 UNIQUE = {"String", "Integer 32", "Integer 64", "Date", "UUID", "URI"}    # enough values to differ
 
 KEYWORDS = ["select", "order", "group", "index", "table", "where", "from", "values", "primary", "unique", "rowid",
@@ -181,7 +182,7 @@ def add_count(rng, model, entity):
     counted = [n for n, (_, p) in model.properties(entity).items() if isinstance(p, Relationship) and p.many]
     if not counted:
         return None
-    made = Attribute(property_name(rng, model.taken(entity)), "Integer 64", derived=rng.choice(counted))
+    made = Attribute(property_name(rng, model.taken(entity)), rng.choice(COUNTS), derived=rng.choice(counted))
     model.entities[entity].properties[made.name] = made
     return made
 
