@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
 import SystemPackage
@@ -37,7 +38,8 @@ struct QuarantineListCommand: ParsableCommand {
         Output.result(json: QuarantineRecord(store))
       } else {
         table.add([
-          store.since.map(Clock.text) ?? "-", "\(store.attempts)", store.reason, store.store,
+          store.since.map(Clock.text) ?? "-", "\(store.attempts)", store.reason,
+          store.store + (store.isGone ? " (gone)" : ""),
         ])
       }
     }
@@ -157,6 +159,8 @@ private struct QuarantineRecord: Encodable {
   var last: Double
   var since: Double?
   var released: Double?
+  /// True where no file is at its path any more; else absent.
+  var isGone: Bool?
 
   init(_ store: LedgerQuarantine) {
     self.store = store.store
@@ -166,7 +170,13 @@ private struct QuarantineRecord: Encodable {
     last = store.last
     since = store.since
     released = store.released
+    isGone = store.isGone ? true : nil
   }
+}
+
+extension LedgerQuarantine {
+  /// Whether somebody removed the store: `status` counts it no longer.
+  fileprivate var isGone: Bool { FilePresence(of: FilePath(store)) == .absent }
 }
 
 private struct QuarantineTotals: Encodable {

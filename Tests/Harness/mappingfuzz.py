@@ -80,6 +80,15 @@ class Edits:
                  for leaf in [(), *(path for path, _ in getattr(p, "elements", None) or [])]]
         return [".#".join(path) for path in paths if all(re.fullmatch(r"[A-Za-z]\w*", name) for name in path)]
 
+    def paths(self, entry):
+        """Key paths of one relationship or two."""
+        found, paths = self.source.properties(entry.value("source")), []
+        for name in self.properties(entry, "relationship"):
+            paths.append(f"#{name}")
+            further = self.source.properties(found[name][1].destination).items()
+            paths += [f"#{name}.#{n}" for n, (_, p) in further if p.kind == "relationship" and re.fullmatch(r"[A-Za-z]\w*", n)]
+        return paths
+
     def numbers(self, entry):
         """The attributes that arithmetic takes."""
         found = self.source.properties(entry.value("source"))
@@ -107,7 +116,7 @@ class Edits:
     def relate(self, entry):
         rows = entry.rows("relationships")
         if rows and entry.value("source"):
-            along = ["{ along: " + quoted("#" + r) + " }" for r in self.properties(entry, "relationship")]
+            along = ["{ along: " + quoted(path) + " }" for path in self.paths(entry)]
             entry.put(self.rng.choice(rows),
                       self.rng.choice(["default", INSTANCES.format(self.rng.choice(self.entries).value("name")), *along]))
 
@@ -135,6 +144,25 @@ class Edits:
 
     def shuffle(self, _):
         self.rng.shuffle(self.entries)
+
+    def split(self):
+        """The same with one entity mapping in two halves, which take every object between them; None where a
+        name or an order could tell the halves from the whole."""
+        ordered = any(p.kind == "relationship" and p.ordered for e in self.destination.order
+                      for _, p in self.destination.properties(e).values())
+        whole = [e for e in self.entries if e.kind in ("copy", "transform") and not e.value("filter")
+                 and f'"{e.value("name")}"' not in self.text and self.properties(e, "attribute")]
+        if ordered or not whole or "$entityMapping" in self.text or any(line.startswith("contradict") for line in self.log):
+            return None
+        copy = Edits(self.rng, self.text, self.source, self.destination)
+        entry = copy.entries[self.entries.index(self.rng.choice(whole))]
+        name, attribute = entry.value("name"), self.rng.choice(self.properties(entry, "attribute"))
+        half = Entry(entry.text.replace(name, f"{name}Half", 1))
+        entry.add(f"filter: '#{attribute} == nil'")
+        half.add(f"filter: '#{attribute} != nil'")
+        # Side by side: the order of mappings decides which of several objects a to-one gets.
+        copy.entries.insert(copy.entries.index(entry) + self.rng.randint(0, 1), half)
+        return copy.text
 
     def with_policies(self, name, odds):
         """The same with a policy that overrides nothing in some of the entity mappings."""
@@ -219,6 +247,7 @@ class MappingTrial(modelfuzz.Trial):
                 if other.verdict == "migrated" and judge.digest(output, b) != digest:
                     self.problem(f"{name}: other objects")
             # The text of an object's URI has its key.
+            self.halved(store, edits.split(), None if "objectID" in edits.text else out)
             self.kept(store, mapping, None if "objectID" in edits.text else judge.graph(out, b))
 
     def sound(self, out, b):
@@ -227,6 +256,17 @@ class MappingTrial(modelfuzz.Trial):
         verify = self.godwit("verify", out, "--models", b)
         if verify.exit:
             self.problem(f"verify: exit {verify.exit}, {modelfuzz.findings(verify)[:3] or verify.stderr[-300:]}")
+
+    def halved(self, store, text, out):
+        """Two entity mappings that share the objects of one make the same objects."""
+        if not text or not out:
+            return
+        run, halves = self.by("halves", store, self.written("halves.yaml", text), "--renumber")
+        self.counts[f"in halves: {run.verdict}"] += 1
+        if run.verdict != "migrated":
+            self.problem(f"in halves: {run.why()}")
+        elif judge.graph(halves, self.paths[1]) != judge.graph(out, self.paths[1]):
+            self.problem("in halves: other objects")
 
     def kept(self, store, mapping, graph):
         """Without --renumber objects keep their keys where they can; they are the same objects."""

@@ -52,6 +52,9 @@ import Testing
     #expect(
       try folder.godwit(["quarantine", "release"], ["--all"]).summary["released"] as? Int == 1)
     #expect(try Godwit.run(folder).results[bad]?["verdict"] as? String == "refused")
+    try FileManager.default.removeItem(atPath: bad)
+    let list = try folder.godwit(["quarantine", "list"], ["--all"])
+    #expect(list.lines("quarantine").map { $0["isGone"] as? Bool } == [true])
   }
 
   @Test func `is tried as often as the pipeline says`() throws {
