@@ -201,13 +201,7 @@ package struct PipelineVerification: Sendable {
   private static func exchange(
     _ found: StoreInspection, _ attempt: LedgerAttempt
   ) -> RunReport.Reason? {
-    if let uuid = attempt.uuid, found.uuid != uuid {
-      return RunReport.Reason(
-        reason: "other-store",
-        message:
-          "\(found.store) is another store than the one that was migrated: its UUID is "
-          + "\(found.uuid ?? "missing"), and was \(uuid). Find out who put it there.")
-    }
+    // First: by a mapping model the destination has a UUID of its own.
     if let source = attempt.source, let destination = attempt.destination, source != destination,
       found.version == source
     {
@@ -217,6 +211,13 @@ package struct PipelineVerification: Sendable {
           "\(found.store) is at version \(source) again, although it was migrated to \(destination): "
           + "somebody put an older store in its place. Find out who did, or run the pipeline again."
       )
+    }
+    if let uuid = attempt.uuid, found.uuid != uuid {
+      return RunReport.Reason(
+        reason: "other-store",
+        message:
+          "\(found.store) is another store than the one that was migrated: its UUID is "
+          + "\(found.uuid ?? "missing"), and was \(uuid). Find out who put it there.")
     }
     return nil
   }
