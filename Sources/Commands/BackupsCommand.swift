@@ -24,11 +24,11 @@ struct BackupsListCommand: ParsableCommand {
     let ledger = try arguments.ledger(places)
     var table = TextTable()
     table.add(["made", "size", "run", "backup"])
-    var totals = BackupTotals()
+    var missing = 0
     try ledger.forEachBackup { backup in
       // Somebody removed it, or its volume is not mounted: nobody can tell.
       let isMissing = FilePresence(of: FilePath(backup.path)) == .absent
-      totals.add(backup, isMissing: isMissing)
+      if isMissing { missing += 1 }
       let state = isMissing ? "missing" : backup.state.rawValue
       if arguments.json { return Output.result(json: BackupRecord(backup, state: state)) }
       table.add([
@@ -36,12 +36,16 @@ struct BackupsListCommand: ParsableCommand {
         backup.path + (state == LedgerBackup.State.kept.rawValue ? "" : " (\(state))"),
       ])
     }
-    if arguments.json { return Output.result(json: totals) }
-    if totals.backups > 0 { for line in table.lines(numbers: [1]) { Output.result(line) } }
+    let totals = try ledger.backupTotals()
+    if arguments.json {
+      return Output.result(
+        json: BackupTotals(backups: totals.count, bytes: totals.bytes, missing: missing))
+    }
+    if totals.count > 0 { for line in table.lines(numbers: [1]) { Output.result(line) } }
     Output.result(
-      "\(grouped(Int64(totals.backups))) \(totals.backups == 1 ? "backup" : "backups"), "
+      "\(grouped(Int64(totals.count))) \(totals.count == 1 ? "backup" : "backups"), "
         + ByteSize.text(totals.bytes)
-        + (totals.missing == 0 ? "" : "; \(grouped(Int64(totals.missing))) of them missing"))
+        + (missing == 0 ? "" : "; \(grouped(Int64(missing))) of them missing"))
   }
 }
 
@@ -144,14 +148,8 @@ struct BackupRecord: Encodable {
 
 private struct BackupTotals: Encodable {
   var event = "summary"
-  var backups = 0
-  var bytes: Int64 = 0
+  var backups: Int
+  var bytes: Int64
   /// How many of them are not there: removed by somebody, or on a volume that is not mounted.
-  var missing = 0
-
-  mutating func add(_ backup: LedgerBackup, isMissing: Bool) {
-    backups += 1
-    bytes += backup.bytes
-    if isMissing { missing += 1 }
-  }
+  var missing: Int
 }

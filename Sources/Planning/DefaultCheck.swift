@@ -12,20 +12,22 @@ import GodwitSQLite
 struct DefaultCheck {
   let plan: MigrationPlan
   let request: MigrationRequest
+  /// How many objects the source has of an entity: nobody gets the default of one that has none.
+  let rows: (EntityName) -> Int64
 
   /// - Throws: `ModelError.invalid`.
   func check() throws {
     var problems: [ModelProblem] = []
-    for table in plan.tables where table.way == .computed && table.expectedRows > 0 {
-      for program in table.entities {
+    for table in plan.tables where table.way == .computed {
+      for program in table.entities where rows(program.source) > 0 {
         guard let entity = program.destination else { continue }
         problems += self.problems(of: program.attributes, entity, program, table)
       }
     }
     // A policy may give other values.
     for mapping in plan.mapped?.mappings ?? [] where mapping.policy == nil {
-      guard let table = mapping.table.map({ plan.tables[$0] }), table.expectedRows > 0,
-        let entity = mapping.destination,
+      guard let source = mapping.source, rows(source) > 0,
+        let table = mapping.table.map({ plan.tables[$0] }), let entity = mapping.destination,
         let program = table.entities.first(where: { $0.destination == entity })
       else { continue }
       problems += self.problems(of: mapping.attributes, entity, program, table)

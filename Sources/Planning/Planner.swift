@@ -102,7 +102,7 @@ package struct Planner: Sendable {
       try PlanMaker(
         request: request, found: known, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
-      ).plan(), request, isGuarded: isGuarded)
+      ).plan(), request, context, isGuarded: isGuarded)
   }
 
   /// What rows forbid. A to-many that becomes a to-one is inferred only where no row is in the way:
@@ -138,9 +138,10 @@ package struct Planner: Sendable {
   ///
   /// - Throws: `ModelError`.
   private func accepted(
-    _ plan: MigrationPlan, _ request: MigrationRequest, isGuarded: Bool = false
+    _ plan: MigrationPlan, _ request: MigrationRequest, _ context: PlanContext,
+    isGuarded: Bool = false
   ) throws -> PlanOutcome {
-    try DefaultCheck(plan: plan, request: request).check()
+    try DefaultCheck(plan: plan, request: request, rows: context.rows(ofSource:)).check()
     let refusals =
       isGuarded
       ? plan.losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
@@ -171,7 +172,7 @@ package struct Planner: Sendable {
           request: request, found: found, context: context, binding: binding,
           acceptedDamage: damage),
         mapped: mapped
-      ).plan(), request)
+      ).plan(), request, context)
   }
 
   /// What the store becomes, the model that it is of, and what a person should know of the choice.

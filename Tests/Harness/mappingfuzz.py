@@ -145,14 +145,24 @@ class Edits:
     def shuffle(self, _):
         self.rng.shuffle(self.entries)
 
+    def lists(self, entry):
+        """The ordered relationships of what an entity mapping makes."""
+        found = self.destination.properties(entry.value("destination")) if entry.value("destination") else {}
+        return [name for name, (_, p) in found.items() if p.kind == "relationship" and p.ordered]
+
+    @property
+    def orders_by_keys(self):
+        """Whether a list may be filled from its inverse alone: its order is that of the keys, then."""
+        return any(name not in [row[2].strip("\"'") for row in entry.rows("relationships")
+                                if "destinationInstancesForSourceRelationshipNamed" in entry.text[row[0]:row[1]]]
+                   for entry in self.entries for name in self.lists(entry))
+
     def split(self):
         """The same with one entity mapping in two halves, which take every object between them; None where a
         name or an order could tell the halves from the whole."""
-        ordered = any(p.kind == "relationship" and p.ordered for e in self.destination.order
-                      for _, p in self.destination.properties(e).values())
         whole = [e for e in self.entries if e.kind in ("copy", "transform") and not e.value("filter")
                  and f'"{e.value("name")}"' not in self.text and self.properties(e, "attribute")]
-        if ordered or not whole or "$entityMapping" in self.text or any(line.startswith("contradict") for line in self.log):
+        if any(map(self.lists, self.entries)) or not whole or "$entityMapping" in self.text or any(line.startswith("contradict") for line in self.log):
             return None
         copy = Edits(self.rng, self.text, self.source, self.destination)
         entry = copy.entries[self.entries.index(self.rng.choice(whole))]
@@ -246,9 +256,12 @@ class MappingTrial(modelfuzz.Trial):
             for name, other, output in others:
                 if other.verdict == "migrated" and judge.digest(output, b) != digest:
                     self.problem(f"{name}: other objects")
-            # The text of an object's URI has its key.
-            self.halved(store, edits.split(), None if "objectID" in edits.text else out)
-            self.kept(store, mapping, None if "objectID" in edits.text else judge.graph(out, b))
+            # The text of an object's URI has its key, and keys decide which of several objects a target with
+            # room for one is given to.
+            by_keys = "objectID" in edits.text or edits.orders_by_keys or any("shares its targets" in c for c in self.changes)
+            graph = None if by_keys else judge.graph(out, b)
+            self.halved(store, edits.split(), graph)
+            self.kept(store, mapping, graph)
 
     def sound(self, out, b):
         self.counts["outputs judged"] += 1
@@ -257,15 +270,15 @@ class MappingTrial(modelfuzz.Trial):
         if verify.exit:
             self.problem(f"verify: exit {verify.exit}, {modelfuzz.findings(verify)[:3] or verify.stderr[-300:]}")
 
-    def halved(self, store, text, out):
+    def halved(self, store, text, graph):
         """Two entity mappings that share the objects of one make the same objects."""
-        if not text or not out:
+        if not text or not graph:
             return
         run, halves = self.by("halves", store, self.written("halves.yaml", text), "--renumber")
         self.counts[f"in halves: {run.verdict}"] += 1
         if run.verdict != "migrated":
             self.problem(f"in halves: {run.why()}")
-        elif judge.graph(halves, self.paths[1]) != judge.graph(out, self.paths[1]):
+        elif judge.graph(halves, self.paths[1]) != graph:
             self.problem("in halves: other objects")
 
     def kept(self, store, mapping, graph):

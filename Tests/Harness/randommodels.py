@@ -146,9 +146,9 @@ def attribute(rng, name, model, kind=None):
     if made.type == "Binary":
         made.external = rng.random() < .5
     made.indexed = rng.random() < .08 and stored_in_column(made)
-    if made.type in NUMBERS[:3] and not made.default and rng.random() < .1:
+    if made.type in NUMBERS[:3] and made.default is None and rng.random() < .1:
         made.rules = (("minValueString", str(rng.choice([-5, 0, 1]))), ("maxValueString", "1000"))
-    elif made.type == "String" and not made.default and rng.random() < .1:
+    elif made.type == "String" and made.default is None and rng.random() < .1:
         made.rules = (("minValueString", "1"), ("maxValueString", str(rng.choice([8, 20, 200]))))
     made.transient = rng.random() < .05
     if made.transient and rng.random() < .3:

@@ -27,24 +27,22 @@ func attribute(
 }
 
 func toOne(
-  _ name: String, _ destination: EntityName, optional: Bool = true, transient: Bool = false,
-  inverse: String? = nil, id: String? = nil
+  _ name: String, _ destination: EntityName, optional: Bool = true, inverse: String? = nil,
+  id: String? = nil
 ) -> PropertyDescription {
   .relationship(
     RelationshipDescription(
-      traits: PropertyTraits(
-        name: name, isOptional: optional, isTransient: transient, renamingIdentifier: id),
+      traits: PropertyTraits(name: name, isOptional: optional, renamingIdentifier: id),
       destinationEntity: destination, inverseName: inverse))
 }
 
 func toMany(
-  _ name: String, _ destination: EntityName, optional: Bool = true, transient: Bool = false,
-  minimum: Int = 0, ordered: Bool = false, inverse: String? = nil, id: String? = nil
+  _ name: String, _ destination: EntityName, optional: Bool = true, minimum: Int = 0,
+  ordered: Bool = false, inverse: String? = nil, id: String? = nil
 ) -> PropertyDescription {
   .relationship(
     RelationshipDescription(
-      traits: PropertyTraits(
-        name: name, isOptional: optional, isTransient: transient, renamingIdentifier: id),
+      traits: PropertyTraits(name: name, isOptional: optional, renamingIdentifier: id),
       destinationEntity: destination, inverseName: inverse, minCount: minimum, maxCount: 0,
       isOrdered: ordered))
 }

@@ -138,6 +138,34 @@ extension Succession {
   }
 }
 
+@Suite struct `What inference leaves behind of pairs` {
+  /// `A.x` and `B.y` are inverses; either may be to-many, and either transient before and after.
+  @Test(
+    arguments: [
+      // The pairs are the to-one's column.
+      (Side.many, Side.one, Side.many, Side.one.transient, ["B.y"]),
+      (Side.many, Side.one, Side.many.transient, Side.one, []),
+      // Each to-one has a column, and either to-many has the join table made.
+      (Side.one, Side.one, Side.one, Side.one.transient, []),
+      (Side.one, Side.one, Side.one.transient, Side.one.transient, ["A.x"]),
+      (
+        Side.many, Side.many, Side.many.transient,
+        Side.many, []
+      ),
+      // What had no place has nothing to lose, and the other side speaks for itself.
+      (Side.many, Side.one.transient, nil, nil, []),
+      (Side.one.transient, Side.one, nil, nil, ["B.y"]),
+      (Side.many.transient, Side.many, nil, nil, ["B.y"]),
+    ] as [(RelationshipSide, RelationshipSide, RelationshipSide?, RelationshipSide?, [String])])
+  func `names a relationship that no longer has a place in the store`(
+    x: RelationshipSide, y: RelationshipSide, newX: RelationshipSide?, newY: RelationshipSide?,
+    expected: [String]
+  ) throws {
+    let inferred = InferredMapping(source: try model(x, y), destination: try model(newX, newY))
+    #expect(inferred.losses.map { "\($0.entity).\($0.property ?? "-")" } == expected)
+  }
+}
+
 @Suite struct `The place of a member` {
   @Test(
     arguments: [

@@ -63,6 +63,25 @@ import Testing
     #expect(try problems(property) == [])
   }
 
+  @Test(arguments: [
+    nil,
+    """
+    mapping-model: 1
+    entity-mappings:
+      - { source: A, destination: A }
+      - { source: B, destination: B }
+    """,
+  ])
+  func `that no object gets is no reason to refuse others of its table`(mapping: String?) throws {
+    let inherited = EntityDescription(name: "B", superentity: "A", properties: [])
+    var after = inherited
+    after.properties = [attribute("n", .integer16, default: .integer(40_000))]
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("k")), inherited], to: [entity("A", attribute("k")), after],
+      rows: rows)
+    _ = try fixture.plan(mapping)
+  }
+
   @Test func `that keeps the rules is given`() throws {
     let property = attribute("n", .integer16, default: .integer(7), .minimum(7), .maximum(7))
     #expect(try problems(property) == [] && problems(property, mapping) == [])

@@ -102,21 +102,26 @@ import Testing
       ])
   }
 
+  /// Boxes of items, which they count in an attribute of a type.
+  private static func boxes(counting type: AttributeType?) -> [EntityDescription] {
+    let count = type.map {
+      PropertyDescription.attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: "n"), type: $0, derivationExpression: "items.@count"))
+    }
+    return [
+      EntityDescription(
+        name: "Box",
+        properties: [toMany("items", "Item", inverse: "box")] + (count.map { [$0] } ?? [])),
+      entity("Item", toOne("box", "Box", inverse: "items")),
+    ]
+  }
+
   @Test(arguments: [
     (AttributeType.double, "real"), (.float, "real"), (.integer16, "integer"),
     (.decimal, "integer"),
   ])
   func `has the number in the form of its type`(type: AttributeType, form: String) throws {
-    func model(_ more: PropertyDescription...) -> [EntityDescription] {
-      [
-        EntityDescription(
-          name: "Box", properties: [toMany("items", "Item", inverse: "box")] + more),
-        entity("Item", toOne("box", "Box", inverse: "items")),
-      ]
-    }
-    let count = PropertyDescription.attribute(
-      AttributeDescription(
-        traits: PropertyTraits(name: "n"), type: type, derivationExpression: "items.@count"))
     let mapping = """
       mapping-model: 1
       entity-mappings:
@@ -125,7 +130,7 @@ import Testing
       """
     for mapping in [nil, mapping] {
       let fixture = try MigrationFixture(
-        from: model(), to: model(count),
+        from: Self.boxes(counting: nil), to: Self.boxes(counting: type),
         rows: """
           INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 1, 1);
           INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZBOX) VALUES (1, 2, 1, 1), (2, 2, 1, 1)
@@ -140,18 +145,8 @@ import Testing
 
   @Test(arguments: [AttributeType.string, .boolean, .binary])
   func `is NULL where its type holds no number`(type: AttributeType) throws {
-    func model(_ more: PropertyDescription...) -> [EntityDescription] {
-      [
-        EntityDescription(
-          name: "Box", properties: [toMany("items", "Item", inverse: "box")] + more),
-        entity("Item", toOne("box", "Box", inverse: "items")),
-      ]
-    }
-    let count = PropertyDescription.attribute(
-      AttributeDescription(
-        traits: PropertyTraits(name: "n"), type: type, derivationExpression: "items.@count"))
     let fixture = try MigrationFixture(
-      from: model(), to: model(count),
+      from: Self.boxes(counting: nil), to: Self.boxes(counting: type),
       rows: "INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1)")
     let store = try fixture.migrate()
     #expect(try store.table("SELECT ZN FROM ZBOX") == ["-"])

@@ -174,7 +174,7 @@ extension StoreFiles {
   /// How a person puts a backup back: all of it that is there, each file under its new name.
   func handCopy(to store: StoreFiles) -> String {
     var copies: [String] = []
-    if FilePresence(of: self.store) == .there, (try? Self.isDatabase(self.store)) == false {
+    if (try? Self.isDatabase(self.store)) == false {
       return "\(self.store) is no database any more."
     }
     for (from, to) in [(self.store, store.store), (wal, store.wal), (journal, store.journal)]

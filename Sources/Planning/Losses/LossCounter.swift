@@ -260,30 +260,39 @@ extension LossCounter {
       }
     }
     guard !meaning.isEmpty, let storage = layout.pairStorage(of: relationship, declaredBy: entity),
-      [storage.table, storage.ownerTable, storage.targetTable]
-        .allSatisfy({ !store.columns(of: $0).isEmpty })
+      let pairs = pairs(in: storage)
     else { return [] }
-    let columns = Set(store.columns(of: storage.table).map(\.name))
-    guard columns.contains(storage.ownerColumn), columns.contains(storage.targetColumn) else {
-      return []
-    }
-    return try count(storage, meaning)
+    return try count(pairs, meaning)
   }
 
-  private func count(_ storage: PairStorage, _ meaning: [Pair: ReferenceLoss]) throws -> [Loss] {
+  /// A relationship's pairs as `r`, between owners `x` and targets `y`; nil where a store lacks what
+  /// they are kept in.
+  ///
+  /// - Parameter column: A further one of `r` that is asked for.
+  func pairs(in storage: PairStorage, with column: String? = nil) -> String? {
+    let columns = Set(store.columns(of: storage.table).map(\.name))
+    guard
+      columns.isSuperset(
+        of: [storage.ownerColumn, storage.targetColumn] + (column.map { [$0] } ?? [])),
+      [storage.ownerTable, storage.targetTable].allSatisfy({ !store.columns(of: $0).isEmpty })
+    else { return nil }
+    return """
+      \(quoted(storage.table)) AS r
+      JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = r.\(quoted(storage.ownerColumn))
+      JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = r.\(quoted(storage.targetColumn))
+      """
+  }
+
+  private func count(_ pairs: String, _ meaning: [Pair: ReferenceLoss]) throws -> [Loss] {
     func numbers(_ entities: [EntityName]) -> String {
       Set(entities.map(number)).sorted().map(String.init).joined(separator: ", ")
     }
     let names = Dictionary(
       source.order.map { (number($0), $0) }, uniquingKeysWith: { first, _ in first })
-    let owner = "r.\(quoted(storage.ownerColumn))"
-    let target = "r.\(quoted(storage.targetColumn))"
     let statement = try store.connection.prepare(
       """
       SELECT x.Z_PK, y.Z_PK, x.Z_ENT, y.Z_ENT
-        FROM \(quoted(storage.table)) AS r
-        JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = \(owner)
-        JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = \(target)
+        FROM \(pairs)
        WHERE x.Z_ENT IN (\(numbers(meaning.keys.map(\.owner))))
          AND y.Z_ENT IN (\(numbers(meaning.keys.map(\.target))))
       """)

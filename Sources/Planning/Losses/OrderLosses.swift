@@ -46,18 +46,13 @@ extension LossCounter {
 
   /// How many of the pairs have a place in the owner's list.
   private func places(in storage: PairStorage, of pairs: Set<[Int64]>) throws -> Int64 {
-    guard let order = storage.orderColumn,
-      [storage.table, storage.ownerTable, storage.targetTable]
-        .allSatisfy({ !store.columns(of: $0).isEmpty }),
-      Set(store.columns(of: storage.table).map(\.name))
-        .isSuperset(of: [storage.ownerColumn, storage.targetColumn, order])
-    else { return 0 }
+    guard let order = storage.orderColumn, let joined = self.pairs(in: storage, with: order) else {
+      return 0
+    }
     let rows = try store.connection.rows(
       """
       SELECT x.Z_ENT, y.Z_ENT, count(*)
-        FROM \(quoted(storage.table)) AS r
-        JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = r.\(quoted(storage.ownerColumn))
-        JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = r.\(quoted(storage.targetColumn))
+        FROM \(joined)
        WHERE r.\(quoted(order)) IS NOT NULL
        GROUP BY x.Z_ENT, y.Z_ENT
       """)
