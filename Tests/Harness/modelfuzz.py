@@ -21,7 +21,7 @@ TIMEOUT = 60
 BATCH = 500
 
 # Why a mapping model may be refused where the inferred migration is not.
-STRICTER = ("validation:", "too large for Integer", "not the relationship's destination entity")
+STRICTER = ("validation:", "too large for Integer", "too small for Integer", "not the relationship's destination entity")
 
 
 class Trial:
