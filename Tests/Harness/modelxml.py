@@ -28,7 +28,8 @@ def _attribute(found):
 def _relationship(model, found):
     inverse = model.inverse(found)
     return "<relationship" + _words(
-        name=found.name, optional=_yes(found.optional), toMany=_yes(found.many), ordered=_yes(found.ordered),
+        name=found.name, optional=_yes(found.optional), transient=_yes(found.transient), toMany=_yes(found.many),
+        ordered=_yes(found.ordered),
         minCount=found.minimum or None, maxCount=1 if not found.many else found.maximum or None,
         deletionRule=found.rule, destinationEntity=found.destination,
         inverseName=found.inverse, inverseEntity=inverse[0] if inverse else None,

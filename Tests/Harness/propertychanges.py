@@ -147,10 +147,14 @@ def change_default(rng, model):
 
 @kind()
 def toggle_transient(rng, model):
-    entity, found = pick_attribute(rng, model, lambda p: not p.derived and p.type != "Undefined")
+    attributes = [f for f in model.attributes() if not f[1].derived and f[1].type != "Undefined"]
+    entity, found = pick(rng, attributes + model.relationships())
     if found is None:
         return None
     found.transient = not found.transient
+    inverse = model.inverse(found) if isinstance(found, r.Relationship) else None
+    if inverse:
+        inverse[1].transient = found.transient
     return f"{entity}.{found.name} {found.transient}"
 
 
@@ -175,7 +179,7 @@ def toggle_derived(rng, model):
     entity, found = pick_attribute(rng, model, lambda p: p.derived or p.type in r.COUNTS)
     if found is None:
         return None
-    counted = sorted(n for n, (_, p) in model.properties(entity).items() if isinstance(p, r.Relationship) and p.many)
+    counted = sorted(n for n, (_, p) in model.properties(entity).items() if r.is_counted(p))
     if found.derived and (rng.random() < .5 or not counted):
         found.derived = None
     elif counted:

@@ -54,6 +54,7 @@ class Relationship:
     many: bool = False
     ordered: bool = False
     optional: bool = True
+    transient: bool = False
     minimum: int = 0
     maximum: int = 0
     rule: str = "Nullify"
@@ -179,7 +180,7 @@ def add_attribute(rng, model, entity, kind=None):
 
 def add_count(rng, model, entity):
     """A derived attribute that counts a to-many relationship, or None where there is none."""
-    counted = [n for n, (_, p) in model.properties(entity).items() if isinstance(p, Relationship) and p.many]
+    counted = [n for n, (_, p) in model.properties(entity).items() if is_counted(p)]
     if not counted:
         return None
     made = Attribute(property_name(rng, model.taken(entity)), rng.choice(COUNTS), derived=rng.choice(counted))
@@ -208,6 +209,7 @@ def settle(rng, relationship):
     relationship.optional = rng.random() < (.97 if not relationship.many else .85)
     relationship.rule = rng.choice(["Nullify", "Nullify", "Cascade", "Deny", "No Action"])
     relationship.ordered = relationship.many and bool(relationship.inverse) and rng.random() < .3
+    relationship.transient = rng.random() < .04
     if relationship.many and rng.random() < .1:
         relationship.maximum = rng.randint(2, 9)
 
@@ -232,9 +234,14 @@ def add_index(rng, model, entity):
     return name
 
 
+def is_counted(prop):
+    """Whether a derived attribute may count it."""
+    return isinstance(prop, Relationship) and prop.many and not prop.transient
+
+
 def stored_in_column(prop):
     if isinstance(prop, Relationship):
-        return not prop.many
+        return not prop.many and not prop.transient
     return not prop.transient and prop.type not in ("Composite", "Undefined", "Transformable", "Binary")
 
 
@@ -289,13 +296,15 @@ def valid(model):
             found.inverse = None
         if found.inverse is None or not found.many:
             found.ordered = False
+        if found.inverse:   # both sides or none: the judge looks for the columns of a side that is stored
+            found.transient = back[1].transient = found.transient or back[1].transient
         if not found.many:
             found.minimum = found.maximum = 0
     for name, found in model.attributes():
         found.indexed = found.indexed and stored_in_column(found)
         if found.derived:
             counted = model.properties(name).get(found.derived)
-            if not counted or not isinstance(counted[1], Relationship) or not counted[1].many:
+            if not counted or not is_counted(counted[1]):
                 del model.entities[name].properties[found.name]
     for name, entity in model.entities.items():
         here = model.properties(name)
