@@ -152,28 +152,3 @@ extension PredicateExpression {
     }
   }
 }
-
-extension ValueExpression {
-  /// Those of ``keys`` that a path ends with, so that what they stand for is read as a whole.
-  package var lastKeys: Set<String> {
-    var found: Set<String> = []
-    switch self {
-    case .keyPath(_, let path):
-      if case .key(let key)? = path.last(where: { $0 != .key("self") }) { found = [key] }
-    case .function(_, let selector, let arguments) where selector.hasPrefix("valueForKey"):
-      for case .constant(.string(let path)) in arguments {
-        if let key = path.keyPathParts.last(where: { $0 != "self" }) { found.insert(key) }
-      }
-    default: break
-    }
-    for part in parts { found.formUnion(part.lastKeys) }
-    return found
-  }
-}
-
-extension PredicateExpression {
-  /// As ``ValueExpression/lastKeys``.
-  package var lastKeys: Set<String> {
-    operands.reduce(into: []) { $0.formUnion($1.lastKeys) }
-  }
-}

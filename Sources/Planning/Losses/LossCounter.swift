@@ -145,9 +145,11 @@ extension LossCounter {
     about value: ValueColumn, of attribute: AttributeDescription,
     in entity: EntityName, _ path: [AttributeDescription]?
   ) -> (LossScan.Question, Loss.Kind, (Int64) -> String)? {
+    let isNamed =
+      !value.path.isEmpty
+      && successors.names(element: value.path, of: attribute.name, in: entity)
     let isRead =
-      value.path.isEmpty || successors.keepsWhole(attribute.name, in: entity)
-      || successors.names(element: value.path)
+      value.path.isEmpty || isNamed || successors.keepsWhole(attribute.name, in: entity)
     guard let path, isRead else {
       return (
         .value(of: [value.column]), .attribute,
@@ -158,7 +160,7 @@ extension LossCounter {
     }
     var types = path.map(\.type)
     if !value.path.isEmpty {
-      if successors.names(element: value.path) { return nil }
+      if isNamed { return nil }
       types = path.compactMap { step in step.leaves.first { $0.path == value.path }?.element.type }
     }
     let isKept = types.allSatisfy { type in

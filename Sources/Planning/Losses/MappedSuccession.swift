@@ -1,14 +1,14 @@
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitSQLite
 
 /// By mapping models. What cannot be proven to be lost counts as kept.
 ///
-/// An entity without an entity mapping is lost, and so is a property whose name no expression of
-/// the mapping models reads, of whatever object. An expression for a relationship that stores no
-/// pairs does not count: nothing of what it gives is written. What a policy reads nobody sees:
-/// properties of an entity that a policy takes count as kept. Of a composite attribute the elements
-/// count: what reads one of them does not keep the others.
+/// An entity without an entity mapping is lost, and so is a property that no row reads of objects of the
+/// entity, see ``PropertyReaders``. What a policy reads nobody sees: properties of an entity that a policy
+/// takes count as kept. Of a composite attribute the elements count: what reads one of them does not keep
+/// the others.
 struct MappedSuccession: Successors {
   let source: EntityHierarchy
   let entityWords = "is taken by no entity mapping"
@@ -17,53 +17,19 @@ struct MappedSuccession: Successors {
   private var taken: Set<EntityName> = []
   /// Those of them that a policy takes.
   private var open: Set<EntityName> = []
-  /// Every name that a property is read by, and by how many expressions.
-  private var readers: [String: Int] = [:]
-  /// The same for names that key paths end with: a composite attribute with all its elements.
-  private var wholes: [String: Int] = [:]
-  /// What a source attribute is handed over to as it is.
-  private var handedTo: [EntityName: [String: PropertyDescription]] = [:]
+  private let readers: PropertyReaders
+  private let destination: StoreLayout
 
   init(_ models: [MappingModel], source: EntityHierarchy, destination: EntityHierarchy) {
     self.source = source
-    for mapping in models.flatMap(\.entityMappings) {
-      switch mapping.sourceSelection {
-      case .all: break
-      case .filter(let predicate): read(predicate.keys, wholes: predicate.lastKeys)
-      case .expression(let expression): read(expression.keys, wholes: expression.lastKeys)
-      }
-      let properties = mapping.properties
-      for row in properties.attributes + properties.relationships {
-        guard let expression = row.expression, !Self.leadsNowhere(row.name, mapping, destination)
-        else { continue }
-        read(expression.keys, wholes: expression.lastKeys)
-      }
+    self.destination = StoreLayout(destination)
+    let mappings = models.flatMap(\.entityMappings)
+    readers = PropertyReaders(mappings, source: source, destination: destination)
+    for mapping in mappings {
       guard let entity = mapping.sourceEntity else { continue }
       if mapping.policy != nil { open.insert(entity) }
-      guard mapping.policy != nil || mapping.destinationEntity != nil else { continue }
-      taken.insert(entity)
-      for row in properties.attributes {
-        guard let key = row.expression?.plainSourceKey, let target = mapping.destinationEntity
-        else { continue }
-        handedTo[entity, default: [:]][key] =
-          destination.property(row.name, of: target)?.property
-      }
+      if mapping.policy != nil || mapping.destinationEntity != nil { taken.insert(entity) }
     }
-  }
-
-  /// Whether what sets the property is forgotten: a relationship that stores no pairs.
-  private static func leadsNowhere(
-    _ property: String, _ mapping: EntityMapping, _ destination: EntityHierarchy
-  ) -> Bool {
-    guard mapping.policy == nil, let entity = mapping.destinationEntity,
-      let relationship = destination.property(property, of: entity)?.property.relationship
-    else { return false }
-    return !destination.storesPairs(of: relationship)
-  }
-
-  private mutating func read(_ keys: Set<String>, wholes last: Set<String>) {
-    for key in keys { readers[key, default: 0] += 1 }
-    for key in last { wholes[key, default: 0] += 1 }
   }
 
   func keeps(_ entity: EntityName) -> Bool { taken.contains(entity) }
@@ -71,19 +37,37 @@ struct MappedSuccession: Successors {
   func path(of property: String, in entity: EntityName) -> [PropertyDescription]? {
     guard keeps(entity) else { return nil }
     if open.contains(entity) { return [] }
-    guard readers[property] != nil else { return nil }
+    let place = PropertyReaders.Property(entity: entity, name: property)
     let isComposite = source.property(property, of: entity)?.property.attribute?.type == .composite
-    // A second expression may save what the first one cuts.
-    guard (isComposite ? wholes : readers)[property] == 1, let next = handedTo[entity]?[property]
-    else { return [] }
-    return [next]
+    // Any other expression may save what a narrower type cuts.
+    let isOpen = isComposite ? readers.readsAllOtherwise(place) : readers.readsOtherwise(place)
+    if isOpen { return [] }
+    if let targets = readers.handedTo[place] {
+      return Self.widest(targets).map { [.attribute($0)] } ?? []
+    }
+    if readers.reads(place) { return [] }
+    return readers.derived[place].map { [.attribute($0)] }
+  }
+
+  /// The attribute that has whatever one of them has; nil where none has, or it cannot be told.
+  private static func widest(_ targets: [AttributeDescription]) -> AttributeDescription? {
+    if targets.count == 1 { return targets[0] }
+    let own = targets.filter { $0.derivationExpression == nil }
+    return own.first { wide in
+      wide.type != .composite && own.allSatisfy { $0.type.keepsNumbers(as: wide.type) }
+    }
   }
 
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool {
-    open.contains(entity) || wholes[composite] != nil
+    let place = PropertyReaders.Property(entity: entity, name: composite)
+    return open.contains(entity) || readers.handedTo[place] != nil
+      || readers.readsAllOtherwise(place)
   }
 
-  func names(element path: [String]) -> Bool { path.allSatisfy { readers[$0] != nil } }
+  func names(element path: [String], of composite: String, in entity: EntityName) -> Bool {
+    readers.names(
+      element: path, of: PropertyReaders.Property(entity: entity, name: composite))
+  }
 
   var convertsElements: Bool { true }
 
@@ -92,8 +76,46 @@ struct MappedSuccession: Successors {
   ) -> PairFate {
     if open.contains(owner) || open.contains(target) { return .kept }
     guard keeps(owner), keeps(target) else { return .withoutObject }
-    let isRead = readers[relationship] != nil || inverse.map { readers[$0] != nil } ?? false
+    let isRead =
+      readers.reads(.init(entity: owner, name: relationship))
+      || inverse.map { readers.reads(.init(entity: target, name: $0)) } ?? false
     return isRead ? .kept : .withoutRelationship
+  }
+
+  /// Only where all that becomes of the pair are relationships without places, and nothing else reads
+  /// the members of the owner.
+  func losesPlace(
+    in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
+  ) -> Bool {
+    let place = PropertyReaders.Property(entity: owner, name: relationship)
+    guard keeps(owner), keeps(target), !open.contains(owner), !open.contains(target),
+      !readers.readsOtherwise(place)
+    else { return false }
+    let ahead = readers.links[place] ?? []
+    let back = inverse.flatMap { readers.links[.init(entity: target, name: $0)] } ?? []
+    guard !ahead.isEmpty || !back.isEmpty else { return false }
+    // A to-one keeps the first one: the place decides which it is.
+    return ahead.allSatisfy { $0.relationship.isToMany && !storesPlaces(in: $0) }
+      && back.allSatisfy { link in
+        guard let inverse = destination.hierarchy.inverse(of: link.relationship) else {
+          return true
+        }
+        return !storesPlaces(in: .init(entity: inverse.entity, relationship: inverse.relationship))
+      }
+  }
+
+  private func storesPlaces(in link: PropertyReaders.Link) -> Bool {
+    destination.storesPlaces(in: link.relationship, of: link.entity)
+  }
+}
+
+extension StoreLayout {
+  /// Whether there is a column for the places of a relationship's members.
+  func storesPlaces(
+    in relationship: RelationshipDescription, of entity: EntityName
+  ) -> Bool {
+    guard relationship.isOrdered, !relationship.traits.isTransient else { return false }
+    return pairStorage(of: relationship, declaredBy: entity)?.orderColumn != nil
   }
 }
 

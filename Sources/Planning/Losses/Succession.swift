@@ -17,8 +17,8 @@ protocol Successors {
   func path(of property: String, in entity: EntityName) -> [PropertyDescription]?
   /// Whether elements of the composite attribute that nothing names go where the whole goes.
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool
-  /// Whether something names the element, from the composite's own elements down.
-  func names(element path: [String]) -> Bool
+  /// Whether something names an element of the composite attribute, from its own elements down.
+  func names(element path: [String], of composite: String, in entity: EntityName) -> Bool
   /// Whether the number in an element becomes one of another type.
   var convertsElements: Bool { get }
   /// What becomes of the pair of two objects that a relationship connects.
@@ -38,7 +38,7 @@ extension Successors {
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool { false }
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool { true }
-  func names(element path: [String]) -> Bool { false }
+  func names(element path: [String], of composite: String, in entity: EntityName) -> Bool { false }
   var convertsElements: Bool { false }
 }
 
@@ -80,12 +80,8 @@ struct Succession: Successors {
 
     /// Whether the destination has a column for the places of a relationship's members.
     func storesPlaces(in relationship: RelationshipDescription?, of entity: EntityName) -> Bool {
-      guard let relationship, relationship.isOrdered, !relationship.traits.isTransient else {
-        return false
-      }
-      let storage = StoreLayout(mapping.destination)
-        .pairStorage(of: relationship, declaredBy: entity)
-      return storage?.orderColumn != nil
+      guard let relationship, relationship.isOrdered else { return false }
+      return StoreLayout(mapping.destination).storesPlaces(in: relationship, of: entity)
     }
   }
 

@@ -1,0 +1,127 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+
+/// Who reads the source's properties, by the entities that have them: the rows of mapping models that
+/// are evaluated, and whose value has a place in the store.
+///
+/// A filter or a source expression stores nothing of what it reads. Nor does a mapping without objects
+/// of either model, a row for what is transient, or one for what a derivation gives anyway.
+struct PropertyReaders {
+  struct Property: Hashable {
+    var entity: EntityName
+    var name: String
+  }
+
+  /// A relationship of the destination that an expression of a known form sets.
+  struct Link {
+    var entity: EntityName
+    var relationship: RelationshipDescription
+  }
+
+  /// What a source attribute is handed over to as it is.
+  private(set) var handedTo: [Property: [AttributeDescription]] = [:]
+  /// What a source attribute would be handed over to, if it were not derived.
+  private(set) var derived: [Property: AttributeDescription] = [:]
+  /// What is set to that which mappings made of a source relationship's objects.
+  private(set) var links: [Property: [Link]] = [:]
+  /// What else is read of a property: key paths behind its name, an empty one for all of it.
+  private(set) var others: [Property: Set<[String]>] = [:]
+  /// Names that are read of objects whose entity is not known.
+  private let names: Set<String>
+  private let destination: EntityHierarchy
+
+  init(_ mappings: [EntityMapping], source: EntityHierarchy, destination: EntityHierarchy) {
+    self.destination = destination
+    var reads = SourceReads(source: source, mappings: mappings)
+    var (handedTo, derived) = (self.handedTo, self.derived)
+    var links: [Property: [Link]] = [:]
+    for mapping in mappings {
+      let rows = mapping.properties
+      guard let entity = mapping.sourceEntity, mapping.policy == nil else {
+        guard mapping.policy != nil else { continue }
+        for row in rows.attributes + rows.relationships {
+          if let expression = row.expression { reads.add(expression, of: mapping) }
+        }
+        continue
+      }
+      guard let target = mapping.destinationEntity else { continue }
+      for row in rows.attributes {
+        guard let expression = row.expression,
+          let attribute = destination.property(row.name, of: target)?.property.attribute,
+          !attribute.traits.isTransient
+        else { continue }
+        let key = expression.plainSourceKey.map { Property(entity: entity, name: $0) }
+        if attribute.isDerivedAnyway(destination, of: target) {
+          if let key { derived[key] = attribute }
+        } else if let key {
+          handedTo[key, default: []].append(attribute)
+        } else {
+          reads.add(expression, of: mapping)
+        }
+      }
+      for row in rows.relationships {
+        guard let expression = row.expression,
+          let declared = destination.property(row.name, of: target),
+          let relationship = declared.property.relationship,
+          destination.storesPairs(of: relationship)
+        else { continue }
+        if let key = expression.followedSourceKey {
+          links[Property(entity: entity, name: key), default: []].append(
+            Link(entity: declared.entity, relationship: relationship))
+        } else {
+          reads.add(expression, of: mapping)
+        }
+      }
+    }
+    (self.handedTo, self.derived, self.links) = (handedTo, derived, links)
+    for place in reads.places {
+      guard let name = place.path.first else { continue }
+      others[Property(entity: place.entity, name: name), default: []].insert(
+        Array(place.path.dropFirst()))
+    }
+    names = reads.names
+  }
+
+  func reads(_ property: Property) -> Bool {
+    handedTo[property] != nil || links[property] != nil || readsOtherwise(property)
+  }
+
+  /// True where an expression that is no plain one reads something of the property.
+  func readsOtherwise(_ property: Property) -> Bool {
+    others[property] != nil || names.contains(property.name)
+  }
+
+  /// Likewise for the property as a whole.
+  func readsAllOtherwise(_ property: Property) -> Bool {
+    others[property]?.contains([]) ?? false || names.contains(property.name)
+  }
+
+  /// True where an expression names the element of a composite, or one that it is an element of.
+  func names(element path: [String], of composite: Property) -> Bool {
+    others[composite]?.contains { !$0.isEmpty && (path.starts(with: $0) || $0.starts(with: path)) }
+      ?? false || path.allSatisfy(names.contains)
+  }
+}
+
+extension AttributeDescription {
+  /// True for a derivation that a mapping model's migration computes, whatever a row says.
+  fileprivate func isDerivedAnyway(_ hierarchy: EntityHierarchy, of entity: EntityName) -> Bool {
+    if ownDerivation(hierarchy, of: entity) != nil { return true }
+    guard let key = countedRelationship,
+      let counted = hierarchy.property(key, of: entity)?.property, counted.isStored
+    else { return false }
+    return counted.relationship?.isToMany ?? false
+  }
+}
+
+extension ValueExpression {
+  /// `parts`, for what one entity mapping, or all of them, made of the objects of `$source.parts`.
+  var followedSourceKey: String? {
+    guard case .function(.variable("manager"), let selector, let arguments) = self,
+      [ManagerSelector.instancesForMapping, ManagerSelector.instancesForRelationship]
+        .contains(selector), arguments.count == 2
+    else { return nil }
+    return arguments[1].plainSourceKey
+  }
+}

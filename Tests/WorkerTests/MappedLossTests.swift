@@ -1,0 +1,113 @@
+import GodwitObjectModel
+import GodwitPlanning
+import Testing
+
+@testable import GodwitWorker
+
+/// What is counted, as `kind entity.property count`.
+private func text(_ losses: [Loss]) -> [String] {
+  losses.map { "\($0.kind.rawValue) \($0.entity ?? "-").\($0.property ?? "-") \($0.count)" }
+}
+
+private func mapping(_ lines: String...) -> String {
+  "mapping-model: 1\nentity-mappings:\n" + lines.map { "  - { \($0) }" }.joined(separator: "\n")
+}
+
+@Suite struct `What a mapping model reads` {
+  private static let rows = """
+    INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNOTE, ZTITLE) VALUES (1, 1, 1, 'a', 'b'), (2, 1, 1, 'c', NULL)
+    """
+
+  /// Entity mappings beside `Item` → `Item`, rows of that one, and whether `Item.note` counts as kept.
+  @Test(arguments: [
+    ("", "", false), ("filter: 'note != nil', ", "", false),
+    ("", "  - { source: Other, destination: Other }", false),
+    ("", "  - { type: remove, source: Other, filter: 'note != nil' }", false),
+    ("", "  - { type: add, destination: Fresh, attributes: { note: $source.note } }", false),
+    ("attributes: { title: $entityMapping.name }, ", "", false),
+    ("attributes: { passing: $source.note }, ", "", false),
+    ("attributes: { small: 'lowercase($source.note)' }, ", "", false),
+    ("attributes: { title: $source.note }, ", "", true),
+    (
+      "", "  - { source: Other, destination: Other, attributes: { note: $source.item.note } }", true
+    ),
+  ])
+  func `is what its rows store of objects of the entity`(item: String, others: String, isKept: Bool)
+    throws
+  {
+    func computed(_ name: String, isTransient: Bool, _ derivation: String?) -> PropertyDescription {
+      .attribute(
+        AttributeDescription(
+          traits: PropertyTraits(name: name, isTransient: isTransient), type: .string,
+          derivationExpression: derivation))
+    }
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Item", attribute("note"), attribute("title")),
+        entity("Other", attribute("note"), toOne("item", "Item")),
+      ],
+      to: [
+        entity(
+          "Item", attribute("title"), computed("passing", isTransient: true, nil),
+          computed("small", isTransient: false, "lowercase:(title)")),
+        entity("Other", attribute("note")), entity("Fresh", attribute("note")),
+      ], rows: Self.rows)
+    let plan = try fixture.plan(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { \(item)source: Item, destination: Item }
+      \(others)
+      """)
+    #expect(text(plan.losses).contains("attribute Item.note 2") == !isKept)
+  }
+
+  @Test(arguments: [
+    (["source: Item, destination: Item"], 2),
+    (["source: Item, destination: Item", "source: Other, destination: Other"], 2),
+    (["filter: 'amount > 0', source: Item, destination: Item"], 2),
+    // What a wider row keeps is not lost, nor can what an expression gives be told.
+    (["source: Item, destination: Item, attributes: { wide: $source.amount }"], 0),
+    (["source: Item, destination: Item, attributes: { narrow: $source.amount }"], 2),
+    (["source: Item, destination: Item, attributes: { text: godwit.string($source.amount) }"], 0),
+  ])
+  func `keeps a number in the widest of its plain rows`(lines: [String], changed: Int) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Item", attribute("amount", .double)), entity("Other", attribute("amount"))],
+      to: [
+        entity(
+          "Item", attribute("amount", .integer32), attribute("wide", .double),
+          attribute("narrow", .integer16), attribute("text")),
+        entity("Other", attribute("amount")),
+      ],
+      rows: "INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZAMOUNT) VALUES (1, 1, 1, 1.5), (2, 1, 1, 2.5)")
+    let plan = try fixture.plan(
+      "mapping-model: 1\nentity-mappings:\n" + lines.map { "  - { \($0) }" }.joined(separator: "\n")
+    )
+    #expect(text(plan.losses) == (changed == 0 ? [] : ["narrowing Item.amount \(changed)"]))
+  }
+
+  @Test(arguments: [
+    (false, "", true), (true, "", false),
+    // Another expression may have read the places.
+    (false, ", attributes: { first: $source.bs.@count }", false),
+    (false, ", relationships: { bs: default }", true),
+  ])
+  func `keeps places where a list stays one`(isOrdered: Bool, rows: String, isLost: Bool) throws {
+    let b = entity("B", toOne("a", "A", inverse: "bs"))
+    let fixture = try MigrationFixture(
+      from: [entity("A", toMany("bs", "B", inverse: "a", ordered: true)), b],
+      to: [
+        entity(
+          "A", attribute("first", .integer32),
+          toMany("bs", "B", inverse: "a", ordered: isOrdered)), b,
+      ],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1);
+        INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT, ZA, Z_FOK_A) VALUES (1, 2, 1, 1, 2048), (2, 2, 1, 1, 1024)
+        """)
+    let plan = try fixture.plan(
+      mapping("source: A, destination: A\(rows)", "source: B, destination: B"))
+    #expect(text(plan.losses) == (isLost ? ["order A.bs 2"] : []))
+  }
+}
