@@ -111,3 +111,31 @@ private func mapping(_ lines: String...) -> String {
     #expect(text(plan.losses) == (isLost ? ["order A.bs 2"] : []))
   }
 }
+
+@Suite struct `References that a policy's defaults have no room for` {
+  @Test(arguments: ["", ", policy: Plain"], [Int64(1), 1 << 20])
+  func `are counted as without a policy`(policy: String, shardBytes: Int64) throws {
+    let fixture = try MigrationFixture(
+      from: [
+        entity("Box", toMany("parts", "Part", inverse: "boxes")),
+        entity("Part", toMany("boxes", "Box", inverse: "parts")),
+      ],
+      to: [
+        entity("Box", toOne("first", "Part", inverse: "boxes")),
+        entity("Part", toMany("boxes", "Box", inverse: "first")),
+      ],
+      rows: """
+        INSERT INTO ZBOX (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 1, 1);
+        INSERT INTO ZPART (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1), (2, 2, 1), (3, 2, 1);
+        INSERT INTO Z_1PARTS (Z_1BOXES, Z_2PARTS) VALUES (1, 1), (1, 2), (1, 3), (2, 3)
+        """)
+    fixture.policies = PolicyRegistry(["Plain": EntityMigrationPolicy.self])
+    let store = try fixture.migrate(
+      mapping(
+        "source: Box, destination: Box, relationships: { first: { along: parts } }\(policy)",
+        "source: Part, destination: Part, relationships: { boxes: default }"),
+      shardBytes: shardBytes)
+    #expect(try store.table("SELECT count(*) FROM ZBOX WHERE ZFIRST IS NOT NULL") == ["2"])
+    #expect(text(fixture.droppedByMapping) == ["shared-target Box.first 2"])
+  }
+}

@@ -44,6 +44,7 @@ final class PolicyLinkEngine: PolicyEngine {
   private var foreign: [(group: Int, edge: Edge)] = []
   /// The first source object of the object at hand.
   private var current: (object: ObjectReference, source: ObjectReference)?
+  private var dropped = DroppedDefaults()
 
   init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
     self.unit = unit
@@ -212,8 +213,17 @@ final class PolicyLinkEngine: PolicyEngine {
         return
       }
       let relationship = own.kind.plan.relationships[number]
+      if !relationship.isToMany, targets.count > 1, !isOneToOne(relationship) {
+        dropped.add(targets.count - 1, own, number, key: destination.primaryKey)
+      }
       objects.set(relationship.isToMany ? targets : Array(targets.prefix(1)), own, number)
     }
+  }
+
+  /// Pairs of such relationships are counted where they are sorted.
+  private func isOneToOne(_ relationship: DestinationRelationship) -> Bool {
+    let groups = context.plan.mapped?.groups ?? []
+    return relationship.emissions.contains { groups[$0.group].isOneToOne }
   }
 
   private func source(of destination: ObjectReference) throws -> ObjectReference? {
@@ -269,8 +279,40 @@ final class PolicyLinkEngine: PolicyEngine {
     }
     for (group, edge) in foreign { try append(group, edge) }
     summary.findings = defaults.findings
+    summary.losses = dropped.losses
     summary.userInfo = changedUserInfo
     return summary
+  }
+}
+
+/// References that relationship mappings gave and a to-one has no room for.
+private struct DroppedDefaults {
+  private struct Place: Hashable {
+    var entity: Int64
+    var relationship: Int
+  }
+
+  /// Each object once, however often a policy has its defaults set.
+  private var tallies:
+    [Place: (names: (entity: String, relationship: String), RowTally, OrdinalSet)] =
+      [:]
+
+  mutating func add(_ count: Int, _ object: WorkingObject, _ relationship: Int, key: Int64) {
+    let plan = object.kind.plan
+    let place = Place(entity: plan.number, relationship: relationship)
+    var (names, rows, seen) =
+      tallies.removeValue(forKey: place)
+      ?? ((plan.entity.rawValue, plan.relationships[relationship].name), RowTally(), OrdinalSet())
+    if seen.insert(object.ordinal) { for _ in 0..<count { rows.add(key) } }
+    tallies[place] = (names, rows, seen)
+  }
+
+  var losses: [Loss] {
+    tallies.sorted {
+      ($0.key.entity, $0.key.relationship) < ($1.key.entity, $1.key.relationship)
+    }.compactMap { _, found in
+      Loss(withoutRoomIn: found.names.relationship, of: found.names.entity, found.1)
+    }
   }
 }
 
