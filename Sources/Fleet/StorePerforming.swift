@@ -139,9 +139,7 @@ extension StoreAttempt {
   /// Adds what shards found to be lost, each relationship once.
   mutating func add(_ losses: [Loss]) {
     for loss in losses {
-      let place = result.losses.firstIndex {
-        ($0.kind, $0.entity, $0.property) == (loss.kind, loss.entity, loss.property)
-      }
+      let place = result.losses.firstIndex { $0.adding(loss) != nil }
       guard let place, let sum = result.losses[place].adding(loss) else {
         result.losses.append(loss)
         continue

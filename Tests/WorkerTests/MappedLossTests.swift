@@ -112,6 +112,63 @@ private func mapping(_ lines: String...) -> String {
   }
 }
 
+@Suite struct `References to what another entity mapping took` {
+  private static let source = [
+    entity("Doc", attribute("k", .integer32), toMany("fans", "Own", inverse: "fav")),
+    entity("Own", attribute("n"), toOne("fav", "Doc", inverse: "fans")),
+  ]
+  private static let rows = """
+    INSERT INTO ZDOC (Z_PK, Z_ENT, Z_OPT, ZK) VALUES (1, 1, 1, 0), (2, 1, 1, 1), (3, 1, 1, 2);
+    INSERT INTO ZOWN (Z_PK, Z_ENT, Z_OPT, ZFAV)
+    VALUES (1, 2, 1, 1), (2, 2, 1, 2), (3, 2, 1, 2), (4, 2, 1, 3), (5, 2, 1, NULL)
+    """
+  private static let split = [
+    "source: Doc, destination: Doc, filter: k == 0",
+    "source: Doc, destination: Note, filter: k == 1",
+  ]
+
+  /// Rows of `Own` → `Own` and of `Doc` → `Note`.
+  @Test(
+    arguments: [
+      ("", "", ["reference Own.fav 2"]),
+      // Another row asks the mapping, from either side.
+      (", relationships: { note: { along: fav } }", "", []),
+      ("", ", relationships: { people: { along: fans } }", []),
+      // What an expression makes of it is not known.
+      (", attributes: { n: $source.fav.k.stringValue }", "", []),
+    ], [Int64(1), 1 << 20])
+  func `are counted where nothing asks that one`(
+    rows: (own: String, note: String, expected: [String]), shardBytes: Int64
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: Self.source,
+      to: [
+        entity("Doc", attribute("k", .integer32)),
+        entity("Note", attribute("k", .integer32), toMany("people", "Own")),
+        entity("Own", attribute("n"), toOne("fav", "Doc"), toOne("note", "Note")),
+      ], rows: Self.rows)
+    _ = try fixture.migrate(
+      mapping(Self.split[0], Self.split[1] + rows.note, "source: Own, destination: Own" + rows.own),
+      shardBytes: shardBytes)
+    var sums: [String: Int64] = [:]
+    for loss in fixture.droppedByMapping {
+      sums["\(loss.kind.rawValue) \(loss.entity ?? "").\(loss.property ?? "")", default: 0] +=
+        loss.count
+    }
+    #expect(sums.map { "\($0.key) \($0.value)" } == rows.expected)
+  }
+
+  @Test func `are added up by their reason`() throws {
+    let one = try #require(Loss(unaskedIn: "fav", of: "Own", RowTally([7])))
+    let more = try #require(Loss(unaskedIn: "fav", of: "Own", RowTally([3, 9])))
+    let both = try #require(one.adding(more))
+    #expect(both == Loss(unaskedIn: "fav", of: "Own", RowTally([3, 7, 9])))
+    let planned = Loss(
+      .reference, entity: "Own", property: "fav", count: 1, message: "points nowhere")
+    #expect(planned.adding(one) == nil)
+  }
+}
+
 @Suite struct `References that a policy's defaults have no room for` {
   @Test(arguments: ["", ", policy: Plain"], [Int64(1), 1 << 20])
   func `are counted as without a policy`(policy: String, shardBytes: Int64) throws {

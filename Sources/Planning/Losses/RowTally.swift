@@ -39,12 +39,37 @@ extension Loss {
         + "\(rows.count == 1 ? "is" : "are") dropped")
   }
 
-  /// Both as one, where both are of one relationship that has no room; else nil.
+  /// References to objects that went through entity mappings which nothing asks for them; nil for none.
+  ///
+  /// - Parameter rows: The objects of the source that have them.
+  package init?(unaskedIn relationship: String, of entity: String, _ rows: RowTally) {
+    guard rows.count > 0 else { return nil }
+    self.init(
+      .reference, entity: entity, property: relationship, count: rows.count,
+      primaryKeys: rows.primaryKeys,
+      message:
+        "\(entity).\(relationship) points to objects of entity mappings that no expression for "
+        + "it asks: \(Loss.number(rows.count, "reference")) \(rows.count == 1 ? "is" : "are") dropped."
+    )
+  }
+
+  /// Both as one, where shards have counted them for one reason; else nil.
   package func adding(_ other: Loss) -> Loss? {
-    guard kind == .sharedTarget, let entity, let property else { return nil }
+    guard let entity, let property, kind == other.kind, entity == other.entity,
+      property == other.property
+    else { return nil }
+    func made(_ rows: RowTally) -> Loss? {
+      switch kind {
+      case .sharedTarget: Loss(withoutRoomIn: property, of: entity, rows)
+      case .reference: Loss(unaskedIn: property, of: entity, rows)
+      default: nil
+      }
+    }
     var rows = RowTally()
     rows.add(primaryKeys, of: count)
+    // What a plan counted is of the same kind, and says another reason.
+    guard kind == .sharedTarget || made(rows)?.message == message else { return nil }
     rows.add(other.primaryKeys, of: other.count)
-    return Loss(withoutRoomIn: property, of: entity, rows)
+    return made(rows)
   }
 }

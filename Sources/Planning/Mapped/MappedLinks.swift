@@ -44,6 +44,7 @@ struct MappedLinks {
     for (index, member) in members.enumerated() where plans[index].table != nil {
       link(member, &plans[index])
     }
+    OtherTakers(context: context, members: members, plans).add(to: &plans)
     for index in plans.indices {
       if hasPolicies { plans[index].isReferenced = true }
       for link in plans[index].links {

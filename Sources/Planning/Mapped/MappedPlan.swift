@@ -132,6 +132,17 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   package var entityPlace: Int?
   /// Where else the pairs go.
   package var emissions: [Emission]
+  /// Nil where every mapping that may have taken the targets is asked, so that such plans keep their
+  /// fingerprint.
+  package var others: Others?
+
+  /// Entity mappings that may have taken targets of which the asked ones made nothing.
+  package struct Others: Codable, Sendable, Equatable {
+    /// The reference to what one of them took is lost.
+    package var missed: [Int]
+    /// Unless one of these took it, too: another program asks them.
+    package var kept: [Int]
+  }
 
   package struct Emission: Codable, Sendable, Equatable {
     package var group: Int

@@ -84,7 +84,7 @@ struct MappedLinkStage {
       throw StageError.checkpointMismatch(
         table: table.name, unit: unit, what: "an object was copied and is not in the source")
     }
-    summary.losses = links.compactMap(\.loss)
+    summary.losses = links.flatMap(\.losses)
     summary.findings = links.flatMap(\.findings)
     return summary
   }
@@ -143,6 +143,8 @@ final class LinkTargets {
   private let evaluator: LinkEvaluator
   private let expression: ValueExpression?
   private let takers: [Taker]
+  /// Mappings that took what none of the takers did: see ``LinkProgram/Others``.
+  private let others: (missed: [any Association], kept: [any Association])
   /// The source's relationship that is followed, and the number of its targets' table.
   private let followed: (reference: SourceReference, table: Int)?
   private let allowed: Set<Int64>
@@ -150,6 +152,7 @@ final class LinkTargets {
   @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
   @exclusivity(unchecked) private(set) var targets: [Target] = []
   private var dropped = RowTally()
+  private var unasked = RowTally()
   private var damage = FindingTally()
   @exclusivity(unchecked) private var object: Int64 = 0
 
@@ -188,6 +191,10 @@ final class LinkTargets {
         ? .mapping(number: taker.destinationNumber, try context.association($0))
         : .policy(sourceNumber: taker.sourceNumber, try context.policyAssociation($0))
     }
+    others = (
+      try plan.others?.missed.map(context.association) ?? [],
+      try plan.others?.kept.map(context.association) ?? []
+    )
     try readPair()
   }
 
@@ -247,8 +254,14 @@ final class LinkTargets {
   }
 
   /// No mapping made anything of an object. That is meant where a filter leaves it out, or where
-  /// its entity goes; else the reference is damage, of which the destination will not tell.
+  /// its entity goes; it is a loss where the object went through a mapping that nothing asks; else the
+  /// reference is damage, of which the destination will not tell.
   private func look(at target: Int64) throws {
+    if try others.missed.contains(where: { try $0.destination(of: target) != nil }) {
+      let isKept = try others.kept.contains { try $0.destination(of: target) != nil }
+      if !isKept { unasked.add(object) }
+      return
+    }
     guard !takers.isEmpty, let (reference, table) = followed else { return }
     let entity = try context.targets.entity(of: target, inTable: table)
     if let entity, reference.allowed.contains(entity) { return }
@@ -291,9 +304,15 @@ final class LinkTargets {
     if let entity = plan.entityPlace { output[entity] = .integer(first.entity) }
   }
 
-  /// What the objects so far have of a to-one relationship beside its one object.
-  var loss: Loss? {
-    Loss(withoutRoomIn: plan.property, of: mapping.destination?.rawValue ?? "", dropped)
+  /// What the objects so far have of a to-one relationship beside its one object, and their references
+  /// to what went through mappings that nothing asks.
+  var losses: [Loss] {
+    let unasked = followed.flatMap {
+      Loss(unaskedIn: $0.reference.relationship, of: mapping.source?.rawValue ?? "", self.unasked)
+    }
+    return [
+      Loss(withoutRoomIn: plan.property, of: mapping.destination?.rawValue ?? "", dropped), unasked,
+    ].compactMap(\.self)
   }
 
   /// Sends the pairs to where else they are kept.
