@@ -153,7 +153,7 @@ struct MigrationArguments: ParsableArguments {
       destination: try to.map { try catalog.destination(named: $0) } ?? catalog.current,
       infersMapping: !noInfer, migrates: !noMigrate, output: output.map { FilePath($0) },
       snapshotFolder: snapshotFolder, shardBytes: shardBytes.bytes, acceptsDamage: acceptDamage,
-      mappings: try mapping.map(MappingFile.init(path:)),
+      mappings: try MappingFile.read(mapping),
       renumbersKeys: renumber)
     request.chain = try chosenChain()
     request.losses = losses ?? .warn

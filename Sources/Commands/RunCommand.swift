@@ -251,7 +251,7 @@ struct PipelineJob {
       store: "", models: catalog.versions, destination: destination,
       infersMapping: pipeline.infersMapping, migrates: pipeline.migrates, output: nil,
       snapshotFolder: "", shardBytes: pipeline.shardBytes,
-      mappings: try pipeline.mappings.map(MappingFile.init(path:)))
+      mappings: try MappingFile.read(pipeline.mappings))
     request.sharesMappings = true
     request.bundles = catalog.bundles
     do throws(ChainObstacle) {

@@ -58,6 +58,7 @@ extension ModelVersion {
     return ModelVersion(
       name: versions.map(\.name).joined(separator: " + "),
       model: try ManagedObjectModel(merging: versions.map { ($0.name, $0.model) }),
-      isCurrent: false, path: versions.map(\.path).joined(separator: " + "))
+      isCurrent: false, path: versions.map(\.path).joined(separator: " + ")
+    ).merged(of: versions)
   }
 }

@@ -10,6 +10,8 @@ package enum PlanError: Error, Sendable {
   case noDestination(models: [String])
   /// A mapping model says nothing of its versions and fits several steps of a chain.
   case ambiguousMapping(file: String, steps: [String])
+  /// Two of the mapping models that were given say the same.
+  case repeatedMapping(file: String, first: String)
   /// The store has the entities of several configurations, which differ in the destination.
   case ambiguousConfiguration([String], version: String)
   /// The store has the entities of a configuration that the destination does not have.
@@ -25,7 +27,9 @@ extension PlanError {
   package var code: Int? {
     switch self {
     case .missingSourceModel: 134_130
-    case .noDestination, .ambiguousMapping, .ambiguousConfiguration, .missingConfiguration: nil
+    case .noDestination, .ambiguousMapping, .repeatedMapping, .ambiguousConfiguration,
+      .missingConfiguration:
+      nil
     case .damaged: 134_150
     case .unsupported: 134_110
     }
@@ -34,7 +38,7 @@ extension PlanError {
   /// Whether it is the store that forbids a migration, and not what the command was given.
   package var liesInTheStore: Bool {
     switch self {
-    case .missingSourceModel, .noDestination, .ambiguousMapping: false
+    case .missingSourceModel, .noDestination, .ambiguousMapping, .repeatedMapping: false
     case .ambiguousConfiguration, .missingConfiguration, .damaged, .unsupported: true
     }
   }
@@ -42,7 +46,9 @@ extension PlanError {
   package var reasons: [Reason] {
     switch self {
     case .missingSourceModel(_, let differing): differing
-    case .noDestination, .ambiguousMapping, .ambiguousConfiguration, .missingConfiguration: []
+    case .noDestination, .ambiguousMapping, .repeatedMapping, .ambiguousConfiguration,
+      .missingConfiguration:
+      []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
     }
@@ -73,6 +79,9 @@ extension PlanError: CustomStringConvertible {
         + " and does not say which it is for: it has no version hashes, and names no two of the "
         + "models given. Give the versions that it was made for, or write source-model and "
         + "destination-model into it."
+    case .repeatedMapping(let file, let first):
+      (file == first ? "\(file) is given twice" : "\(file) says the same as \(first)")
+        + ": every object would exist twice. Give the mapping model once."
     case .ambiguousConfiguration(let names, let version):
       "The store has the entities of the configurations \(names.joined(separator: " and ")), which "
         + "differ in \(version), and no store says of which one it is. Remove the others from a copy "

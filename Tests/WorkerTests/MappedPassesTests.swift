@@ -106,6 +106,9 @@ import Testing
           """) == ["1 beta - 1t+2u", "2 Alpha Yb 1t", "3 Zeta - 4u", "4 zz Xa -"])
       #expect(
         try store.table("SELECT Z_PK, ZWORD FROM ZTAG ORDER BY 1") == ["1 t", "2 u", "3 t", "4 u"])
+      let notes = try #require(fixture.latest).plan.notes.filter { $0.contains("twice") }
+      #expect(
+        notes == ["test.yaml and test.yaml take the 2 objects of Tag to Tag: each exists twice."])
     }
   }
 

@@ -33,6 +33,9 @@ public struct MappingMismatch: Sendable, Equatable {
   /// Whether the file says by a version hash, or by the names of its models, that it was made for
   /// others than these: then it may be left out where files for several pairs were given.
   public var namesOtherModels: Bool
+  /// The version that a file without hashes names in place of the model; nil where something else
+  /// does not fit.
+  package var recordedName: String?
 
   /// Makes a mismatch. Nothing is checked.
   public init(
@@ -60,6 +63,9 @@ extension MappingMismatch: CustomStringConvertible {
   /// Why the file is not used.
   public var description: String {
     let hint = suggestion.map { " Did you mean \($0)?" } ?? ""
+    if let recordedName {
+      return "\(file) is not used: it names \(recordedName) as its \(side.rawValue) model."
+    }
     return switch reason {
     case .otherVersion:
       "\(file) is not used: it was made for another version of the \(side.rawValue) entity \(entity) (\(mapping))."
@@ -73,11 +79,44 @@ extension MappingMismatch: CustomStringConvertible {
   }
 }
 
+/// What the two versions of a migration are called, and every version at hand: what a mapping model
+/// records of its models is compared with these.
+package struct VersionNames: Sendable {
+  /// Of the versions that have the source's hashes.
+  package var source: Set<String>
+  /// Of the versions that have the destination's hashes.
+  package var destination: Set<String>
+  /// Of all versions that were given. A name that is not among them says nothing.
+  package var given: Set<String>
+
+  package init(source: Set<String>, destination: Set<String>, given: Set<String>) {
+    self.source = source
+    self.destination = destination
+    self.given = given
+  }
+
+  /// The first model of a file that is one at hand, and not the one of this pair.
+  fileprivate func other(
+    in document: MappingDocument
+  ) -> (side: MappingMismatch.Side, name: String)? {
+    let recorded = document.modelNames
+    if let name = recorded.source, given.contains(name), !source.contains(name) {
+      return (.source, name)
+    }
+    if let name = recorded.destination, given.contains(name), !destination.contains(name) {
+      return (.destination, name)
+    }
+    return nil
+  }
+}
+
 /// Finds the mapping models for a pair of models.
 ///
 /// All version hashes of a file must agree with both models. Xcode's source form has none; there
-/// every entity and every destination property that it names must exist. Entities that a file does
-/// not mention are not compared, by Core Data neither, so ``MappingCheck`` says what is uncovered.
+/// every entity and every destination property that it names must exist, and the models that it
+/// names must be those of the pair, as far as versions of these names are at hand: a file of one
+/// step mostly fits the next one, too. Entities that a file does not mention are not compared, by
+/// Core Data neither, so ``MappingCheck`` says what is uncovered.
 ///
 /// Source: `core-data-migration.md` §3.5.
 public struct MappingChoice: Sendable {
@@ -90,28 +129,50 @@ public struct MappingChoice: Sendable {
   /// Chooses among several files for one step.
   ///
   /// - Parameter names: The names of the versions that have the source's hashes, and of those that
-  ///   have the destination's. A file is matched by its hashes, entities and properties alone; names
-  ///   tell whether one that does not match was made for other models.
+  ///   have the destination's. A file without hashes that names one of these for the other is not
+  ///   for this step.
   public init(
     among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
     destination: EntityHierarchy, names: (source: Set<String>, destination: Set<String>) = ([], [])
+  ) {
+    self.init(
+      among: candidates, source: source, destination: destination,
+      versions: VersionNames(
+        source: names.source, destination: names.destination,
+        given: names.source.union(names.destination)))
+  }
+
+  /// Likewise, where further versions are at hand: a file without hashes that names one of them is
+  /// for that one.
+  package init(
+    among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
+    destination: EntityHierarchy, versions: VersionNames
   ) {
     var matching: [Int] = []
     var mismatches: [MappingMismatch] = []
     let hashes = (source.versionHashes, destination.versionHashes)
     for (place, candidate) in candidates.enumerated() {
-      let all = candidate.document.entityMappings.compactMap {
+      let document = candidate.document
+      let all = document.entityMappings.compactMap {
         Self.mismatch($0, of: candidate.file, source, destination, hashes)
       }
+      let other = versions.other(in: document)
       guard var first = all.first else {
-        matching.append(place)
+        // Hashes say more than names.
+        if !document.hasHashes, let other,
+          let mismatch = Self.mismatch(of: candidate.file, document, naming: other)
+        {
+          mismatches.append(mismatch)
+        } else {
+          matching.append(place)
+        }
         continue
       }
-      let recorded = candidate.document.modelNames
+      let recorded = document.modelNames
       first.namesOtherModels =
-        all.contains { $0.reason == .otherVersion }
-        || Self.isOther(recorded.source, than: names.source)
-        || Self.isOther(recorded.destination, than: names.destination)
+        other != nil || all.contains { $0.reason == .otherVersion }
+        || Self.isOther(recorded.source, than: versions.source)
+        || Self.isOther(recorded.destination, than: versions.destination)
       mismatches.append(first)
     }
     self.matching = matching
@@ -122,6 +183,23 @@ public struct MappingChoice: Sendable {
   private static func isOther(_ name: String?, than names: Set<String>) -> Bool {
     guard let name, !names.isEmpty else { return false }
     return !names.contains(name)
+  }
+
+  /// Nil for a file that names no entity: it is for no models at all, which ``MappingCheck`` says.
+  private static func mismatch(
+    of file: String, _ document: MappingDocument,
+    naming other: (side: MappingMismatch.Side, name: String)
+  ) -> MappingMismatch? {
+    for entry in document.entityMappings {
+      let own = other.side == .source ? entry.source : entry.destination
+      guard let entity = own ?? entry.source ?? entry.destination else { continue }
+      var mismatch = MappingMismatch(
+        file: file, mapping: entry.effectiveName, side: other.side, entity: entity,
+        reason: .otherVersion, namesOtherModels: true)
+      mismatch.recordedName = other.name
+      return mismatch
+    }
+    return nil
   }
 
   /// The one that matches; nil where none does.

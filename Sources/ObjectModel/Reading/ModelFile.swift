@@ -17,6 +17,8 @@ public struct ModelVersion: Sendable {
   public let recordedChecksum: String?
   /// The `.xcdatamodel` folder, `contents` or `.mom` file that was read.
   public let path: String
+  /// Of a merger, the versions that it was made of; empty for any other.
+  package private(set) var parts: [ModelVersion] = []
   private let memo = Memo<EntityHierarchy>()
 
   /// The model's inheritance, computed once.
@@ -38,6 +40,13 @@ public struct ModelVersion: Sendable {
     self.recordedHashes = recordedHashes
     self.recordedChecksum = recordedChecksum
     self.path = path
+  }
+
+  /// The same version with the versions that it is the merger of.
+  package func merged(of parts: [ModelVersion]) -> ModelVersion {
+    var version = self
+    version.parts = parts.flatMap { $0.parts.isEmpty ? [$0] : $0.parts }
+    return version
   }
 
   /// Entities whose recorded hash is not the computed one, sorted; nil where none is recorded.

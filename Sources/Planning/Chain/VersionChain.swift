@@ -92,9 +92,10 @@ package struct VersionChain: Sendable {
     }
     let first = places.source.map { known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
+    let named = try NamedVersions(mappings.isEmpty ? [] : models + chain.map(\.version))
     let edges = ChainEdges(
-      names: chain.map(\.version.name), given: Set((models + chain.map(\.version)).map(\.name)),
-      hierarchies: chain.map(\.hierarchy), wholes: try chain.map { try $0.version.hierarchy() },
+      names: chain.map(\.version.name), hierarchies: chain.map(\.hierarchy), named: named,
+      ends: try chain.map { named.end(try $0.version.hierarchy(), part: $0.hierarchy) },
       mappings: mappings, infersMapping: infersMapping)
     versions = chain.map(\.version)
     let path = VersionPath(count: chain.count) { edges.edge($0, $1) }
@@ -183,23 +184,23 @@ extension VersionChain {
 /// What there is between every two versions of a chain.
 private struct ChainEdges {
   let names: [String]
-  /// Names of every version at hand, those that the chain does not come by included.
-  let given: Set<String>
   let hierarchies: [EntityHierarchy]
+  /// Every version at hand, those that the chain does not come by included.
+  let named: NamedVersions
   /// The models that ``hierarchies`` are of: mapping models are made for these.
-  let wholes: [EntityHierarchy]
+  let ends: [NamedVersions.End]
   let mappings: [MappingFile]
   let infersMapping: Bool
   /// Inferred steps between neighbours.
   private let neighbours: [InferredMapping]
 
   init(
-    names: [String], given: Set<String>, hierarchies: [EntityHierarchy],
-    wholes: [EntityHierarchy], mappings: [MappingFile], infersMapping: Bool
+    names: [String], hierarchies: [EntityHierarchy], named: NamedVersions,
+    ends: [NamedVersions.End], mappings: [MappingFile], infersMapping: Bool
   ) {
-    self.wholes = wholes
+    self.named = named
+    self.ends = ends
     self.names = names
-    self.given = given
     self.hierarchies = hierarchies
     self.mappings = mappings
     self.infersMapping = infersMapping
@@ -244,7 +245,9 @@ private struct ChainEdges {
     let document = mappings[place].document
     if document.hasHashes { return true }
     let recorded = document.modelNames
-    return [recorded.source, recorded.destination].allSatisfy { $0.map(given.contains) ?? false }
+    return [recorded.source, recorded.destination].allSatisfy {
+      $0.map(named.given.contains) ?? false
+    }
   }
 
   /// A file that no step uses, in a sentence.
@@ -255,9 +258,7 @@ private struct ChainEdges {
     let file = mappings[place]
     var wrong: [MappingMismatch] = []
     for (source, destination) in pairs(for: file.document) {
-      let choice = MappingChoice(
-        among: [(file.file, file.document)], source: wholes[source],
-        destination: wholes[destination], names: ([names[source]], [names[destination]]))
+      let choice = named.choice(among: [file], from: ends[source], to: ends[destination])
       wrong += choice.mismatches
       guard !choice.mismatches.isEmpty else {
         wrong = []
@@ -280,31 +281,21 @@ private struct ChainEdges {
     guard !document.hasHashes else { return [] }
     let recorded = document.modelNames
     guard let from = recorded.source, let to = recorded.destination else { return neighbours }
-    guard let source = names.firstIndex(of: from), let destination = names.firstIndex(of: to),
-      source < destination
+    func place(_ name: String) -> Int? {
+      ends.firstIndex { $0.names.contains(name) }
+        ?? ends.firstIndex { $0.alternatives.contains(name) }
+    }
+    guard let source = place(from), let destination = place(to), source < destination
     else { return [] }
     return [(source, destination)]
   }
 
   /// The mapping models that are for two versions.
   ///
-  /// Xcode's source form has no hashes, so a file of one pair may fit another by its names alone.
-  /// It says which versions it was made for; where it does not, it counts between neighbours only.
+  /// One that does not say which versions it was made for counts between neighbours only.
   private func chosen(_ source: Int, _ destination: Int) -> [Int] {
     guard !mappings.isEmpty else { return [] }
-    let choice = MappingChoice(
-      among: mappings.map { ($0.file, $0.document) }, source: wholes[source],
-      destination: wholes[destination])
-    return choice.matching.filter { place in
-      let document = mappings[place].document
-      if document.hasHashes { return true }
-      let recorded = document.modelNames
-      if let from = recorded.source, let to = recorded.destination, given.contains(from),
-        given.contains(to)
-      {
-        return from == names[source] && to == names[destination]
-      }
-      return destination == source + 1
-    }
+    let choice = named.choice(among: mappings, from: ends[source], to: ends[destination])
+    return choice.matching.filter { isBound($0) || destination == source + 1 }
   }
 }

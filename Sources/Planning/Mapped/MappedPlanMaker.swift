@@ -22,6 +22,10 @@ struct MappedPlanMaker {
     let carried = foreign.filter { !Self.isCoreDataOwn($0.table.name) }
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)
     var notes = mapped.notes + mapped.warnings()
+    notes += mapped.repetitions.compactMap { repetition in
+      let count = context.census.entities[repetition.source]?.count ?? 0
+      return count > 0 ? repetition.note(mapped.files, count: count) : nil
+    }
     notes += try maker.found.notes + maker.schemaNotes(triggers)
     notes += try maker.foreignKeyNotes(isMapped: true)
     if !dropped.isEmpty {

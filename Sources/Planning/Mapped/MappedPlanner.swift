@@ -4,8 +4,8 @@ import GodwitPersistentStore
 
 /// Chooses the mapping models of a request and says whether they can be run.
 ///
-/// Every file is compared with both models by all its hashes. Several that match are passes, run in
-/// order into one destination. Source: `core-data-migration.md` §3.5, §5.5.
+/// Every file is compared with both models by all its hashes, or by the names of its models, see
+/// ``NamedVersions``. Several that match are passes, run in order into one destination. Source: `core-data-migration.md` §3.5, §5.5.
 struct MappedPlanner {
   let files: [MappingFile]
   /// One for each pass.
@@ -29,10 +29,11 @@ struct MappedPlanner {
     whole: (source: EntityHierarchy, destination: EntityHierarchy)? = nil
   ) throws {
     let whole = whole ?? (source, destination)
-    let choice = MappingChoice(
-      among: request.mappings.map { ($0.file, $0.document) }, source: whole.source,
-      destination: whole.destination,
-      names: (try request.names(of: whole.source), try request.names(of: whole.destination)))
+    let versions = try NamedVersions(
+      request.mappings.isEmpty ? [] : request.models + [request.destination].compactMap(\.self))
+    let choice = versions.choice(
+      among: request.mappings, from: versions.end(whole.source, part: source),
+      to: versions.end(whole.destination, part: whole.destination))
     let isShared =
       request.sharesMappings || request.mappings.count > 1 || request.chain != .direct
     let wrong = choice.mismatches.filter { !(isShared && $0.namesOtherModels) }
@@ -87,10 +88,13 @@ struct MappedPlanner {
         $0.severity == .error && !(isIdle && $0.kind == .emptyMapping)
       }.map { ($0, files[place].file) }
     }
-    guard !found.isEmpty else { return nil }
-    let isPolicy = found.allSatisfy {
-      $0.0.kind == .missingPolicy || $0.0.kind == .missingPolicySelector
-    }
+    let repeated = repetitions.filter(\.isWhole)
+    guard !found.isEmpty || !repeated.isEmpty else { return nil }
+    let isPolicy =
+      repeated.isEmpty
+      && found.allSatisfy {
+        $0.0.kind == .missingPolicy || $0.0.kind == .missingPolicySelector
+      }
     // 134170: the policy is what fails; 134110: the mapping model itself is wrong.
     return (
       isPolicy ? 134_170 : 134_110,
@@ -98,7 +102,7 @@ struct MappedPlanner {
         Reason(
           reason: finding.kind.rawValue, entity: finding.mapping, property: finding.property,
           message: "\(file): \(finding)")
-      }
+      } + repeated.map { $0.refusal(files) }
     )
   }
 
@@ -117,17 +121,5 @@ struct MappedPlanner {
       }
     }
     return notes
-  }
-}
-
-extension MigrationRequest {
-  /// The names of the versions at hand that have a model's hashes.
-  func names(of hierarchy: EntityHierarchy) throws -> Set<String> {
-    guard !mappings.isEmpty else { return [] }
-    let hashes = hierarchy.versionHashes
-    return Set(
-      try (models + [destination].compactMap(\.self)).filter {
-        try $0.hierarchy().versionHashes == hashes
-      }.map(\.name))
   }
 }
