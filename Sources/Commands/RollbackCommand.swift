@@ -14,6 +14,8 @@ struct RollbackCommand: AsyncParsableCommand {
       beside it as STORE.godwit-rolled-back-….sqlite. Run the same command again to finish a rollback \
       that was interrupted.
 
+      A commit that a run was killed in is brought to its end first, and put back with the others.
+
       The next `run` migrates the stores again, unless the pipeline says otherwise.
 
       Exits with 0, or with 3 where a store was refused.

@@ -68,7 +68,7 @@ extension ChainRun {
     if let earlier {
       result.keep(earlier)
     } else {
-      succeed(&result, try await commit(last.step, last.done, fingerprint, own))
+      result.succeed(request, try await commit(last.step, last.done, fingerprint, own))
     }
     return result
   }
@@ -197,15 +197,5 @@ extension ChainRun {
       try FileKind(at: written.externalDataFolder.appending($0)) == .none
     }
     return try await onOwnThread { try swap.commit(chain: written, obsolete: obsolete) }
-  }
-
-  func succeed(_ result: inout MigrationResult, _ journal: CommitJournal) {
-    result.verdict = .migrated
-    result.ending = .done
-    result.reasons = []
-    result.output = (request.output ?? request.store).string
-    result.backup = journal.kind == .replace ? journal.backup.store.string : nil
-    result.notes += journal.notes
-    result.readFinalIdentity(request, journal)
   }
 }

@@ -30,11 +30,12 @@ struct ChainRun {
   func run() async -> MigrationResult {
     let start = ContinuousClock.now
     var result: MigrationResult
+    var earlier: [String] = []
     do {
       try run.checkPaths()
       let isNew = try !directory.exists
       if isNew { try run.checkOutput() }
-      switch try await underLock(isNew: isNew) {
+      switch try await underLock(isNew: isNew, &earlier) {
       case .ended(let ended): result = ended
       case .direct(let request, let route):
         // The one step there is, or the words why there is none.
@@ -49,6 +50,7 @@ struct ChainRun {
         failing: request.store.string,
         with: RetryPolicy.attributed(error, store: request.store, directory: directory))
     }
+    result.notes = earlier + result.notes
     result.seconds = (ContinuousClock.now - start).inSeconds
     result.peakRSS = MigrationResult.Memory(
       coordinator: ProcessMemory.peakResidentBytes, worker: result.peakRSS?.worker ?? 0)
@@ -61,7 +63,9 @@ struct ChainRun {
   }
 
   /// Everything under the lock of the run directory.
-  private func underLock(isNew: Bool) async throws -> Decision {
+  ///
+  /// - Parameter earlier: Gets what is to be said of an earlier run's commit beside the result.
+  private func underLock(isNew: Bool, _ earlier: inout [String]) async throws -> Decision {
     let own = RunFolder(directory: directory)
     try own.take()
     let lease = try HeldLease(
@@ -71,7 +75,7 @@ struct ChainRun {
     let outcome: Result<Decision, any Error>
     do {
       try directory.removeLeftovers()
-      let decision = try await leased.decide(own)
+      let decision = try await leased.decide(own, &earlier)
       if case .ended(let result) = decision {
         if result.verdict != .migrated { try leased.requireLeases() }
         try run.settings.record(result)
@@ -81,8 +85,10 @@ struct ChainRun {
     } catch {
       // What was compared with an output of somebody else is of no more use.
       let isUseless = isNew && RetryPolicy.judgement(of: error).ending == .cannotCreateOutput
-      if try lease.isCurrent && (isUseless || !DurableFile.exists(directory.plan) && !folder.exists)
-      {
+      let isUnderWay =
+        try folder.exists || DurableFile.exists(directory.plan)
+        || DurableFile.exists(directory.journal)
+      if try lease.isCurrent && (isUseless || !isUnderWay) {
         try? directory.remove()
       }
       outcome = .failure(error)
@@ -100,35 +106,36 @@ struct ChainRun {
     }
   }
 
-  private func decide(_ own: RunFolder) async throws -> Decision {
+  private func decide(_ own: RunFolder, _ earlier: inout [String]) async throws -> Decision {
     var committed: MigrationResult?
-    switch try await run.recoverCommit(leases) {
-    case .nothing, .takenBack: break
-    case .committed(let journal):
-      var result = MigrationResult(
-        store: request.store.string, verdict: .migrated, ending: .done)
-      result.notes.append("The commit of an earlier run was finished.")
-      let done = try folder.lastDone()
-      result.losses = done?.result.losses ?? []
-      result.sourceIdentity = done?.ends.sourceIdentity.name
-      succeed(&result, journal)
-      if request.output != nil { return .ended(result) }
-      committed = result
-      // In place, this command may want more than that run: it looks again.
-      try own.discardPlan()
-      try folder.discard()
+    if case .committed(let journal) = try await run.recoverCommit(leases) {
+      committed = try await run.result(of: journal)
     }
+    if let committed, request.output != nil { return .ended(committed) }
     if run.settings.discardsProgress, committed == nil {
       try own.discardPlan()
       try folder.discard()
     }
     try run.checkOutput()
-    switch try await onOwnThread({ try Self.decide(request) }) {
-    case .direct:
+    let way: Way
+    do {
+      way = try await onOwnThread { try Self.decide(request) }
+    } catch {
+      if let committed { try writeDown(committed, own, &earlier) }
+      throw error
+    }
+    // In place, this command may want more than the run whose commit was finished.
+    switch way {
+    // Planning the store directly finds the commit again, and says whether there is more to do.
+    case .direct: break
+    case .ended(let ended) where ended.verdict == .sameModel:
       if let committed { return .ended(committed) }
-      return .direct(directly(request), nil)
-    case .ended(let ended):
-      return .ended(committed ?? ended)
+    case .ended, .through:
+      if let committed { try writeDown(committed, own, &earlier) }
+    }
+    switch way {
+    case .direct: return .direct(directly(request), nil)
+    case .ended(let ended): return .ended(ended)
     case .through(let route):
       try NameLimits.checkReplacement(by: request)
       guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
@@ -137,6 +144,20 @@ struct ChainRun {
       try folder.discard()
       return .direct(request.leg(leg, store: request.store, output: request.output), route)
     }
+  }
+
+  /// Writes down the commit of an earlier run for itself: its backup may be the only copy of what the store
+  /// was. Until then its journal stays: what a crash leaves unrecorded is found again by it.
+  private func writeDown(
+    _ committed: MigrationResult, _ own: RunFolder, _ earlier: inout [String]
+  ) throws {
+    var result = committed
+    result.isOfEarlierCommit = true
+    try run.settings.record(result)
+    try requireLeases()
+    try own.discardPlan()
+    try folder.discard()
+    earlier = committed.earlierCommitNotes
   }
 
   private func directly(_ request: MigrationRequest) -> MigrationRequest {

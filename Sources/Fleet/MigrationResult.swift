@@ -159,6 +159,9 @@ package struct MigrationResult: Codable, Sendable {
   var digest: String?
   /// The units that others perform before the store is resumed.
   var handedOut: HandedOut?
+  /// True for what an earlier run's commit did, where this run has more to do with the store: it is
+  /// written down for itself, and is not what became of the store.
+  var isOfEarlierCommit = false
 
   private enum CodingKeys: String, CodingKey {
     case event, store, verdict, code, reasons, source, destination, output, backup

@@ -114,9 +114,11 @@ struct StoreAttempt {
     }
     // What was compared with an output of somebody else is of no more use.
     let isUseless = isNew && result.ending == .cannotCreateOutput
-    let isUnderWay =
-      try DurableFile.exists(directory.plan) || DurableFile.exists(directory.journal)
-    if isFinal || isUseless || !isUnderWay { clear() }
+    let hasCommit = try DurableFile.exists(directory.journal)
+    let isUnderWay = try hasCommit || DurableFile.exists(directory.plan)
+    // Whatever the store came to: nothing else tells of a commit that is not written down.
+    let isCutOff = hasCommit && result.verdict != .migrated
+    if (isFinal && !isCutOff) || isUseless || !isUnderWay { clear() }
     withExtendedLifetime(lease) {}
   }
 
@@ -159,12 +161,22 @@ struct StoreAttempt {
     if recovered, request.output != nil { return }
     if run.settings.discardsProgress, !recovered { try folder.discardPlan() }
     let earlier = try EarlierOutput(request)
-    let request = request
-    watch = try await onOwnThread { SourceWatch(request.store) }
-    let outcome = try await onOwnThread { [opened, watch] in
-      try Planner().plan(request, identity: watch?.identity) { opened?.source = $0 }
+    let outcome: PlanOutcome
+    do {
+      outcome = try await look()
+    } catch where recovered {
+      try writeDownEarlierCommit(folder)
+      throw error
     }
-    try Task.checkCancellation()
+    if recovered {
+      if case .sameModel(let notes) = outcome {
+        // What the earlier run's commit brought about is this command's result.
+        result.notes += notes
+        return
+      }
+      // Another command wants more than the run whose commit was finished.
+      try writeDownEarlierCommit(folder)
+    }
     if let earlier {
       guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
       try earlier.check(against: plan)
@@ -173,8 +185,6 @@ struct StoreAttempt {
     case .sameModel(let notes):
       result.notes += notes
       result.finalIdentity = watch?.identity?.name
-      // What the earlier run's commit brought about is this command's result.
-      if recovered { return }
       result.verdict = .sameModel
       if run.settings.uriTable != nil {
         result.notes.append("Nothing was migrated: there is no table of object URIs to write.")
@@ -185,12 +195,20 @@ struct StoreAttempt {
     case .needsMapping(let code, let reasons):
       result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
-      // Another command wants more than the run whose commit was finished. Until here its journal
-      // stays: what a crash leaves unrecorded is found again by it.
-      if recovered { try folder.discardPlan() }
       try NameLimits.checkReplacement(by: request)
       try await migrate(plan, folder)
     }
+  }
+
+  /// Reads the store as it is now, and says what is to be done with it.
+  private mutating func look() async throws -> PlanOutcome {
+    let request = request
+    watch = try await onOwnThread { SourceWatch(request.store) }
+    let outcome = try await onOwnThread { [opened, watch] in
+      try Planner().plan(request, identity: watch?.identity) { opened?.source = $0 }
+    }
+    try Task.checkCancellation()
+    return outcome
   }
 
   /// Rolls forward or back what a crash left of a commit.
@@ -206,22 +224,44 @@ struct StoreAttempt {
       note("The commit of an earlier run was taken back; it is made again.")
       return false
     case .committed(let journal):
-      if let kept = try folder.keptResult() { take(kept) }
-      try findRejects()
-      note("The commit of an earlier run was finished.")
-      if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
-        result.take(plan, diskBytes: nil)
-        for stage in plan.isOnePass ? [Stage.rows, .audit] : [.copy, .link, .validate, .audit] {
-          for unit in (try? reusable(stage, plan)) ?? [] { record(unit, of: stage, plan) }
-        }
-        if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
-          count(counts)
-        }
-        try await writeURITable(plan, written: FilePath(journal.store))
+      if try ChainFolder(directory: directory).lastDone() == nil {
+        try await take(journal, folder)
+      } else {
+        result = try await run.result(of: journal)
       }
-      succeed(journal)
       return true
     }
+  }
+
+  /// Makes a commit that an earlier run began, and that is at its end, the result.
+  mutating func take(_ journal: CommitJournal, _ folder: RunFolder) async throws {
+    if let kept = try folder.keptResult() { take(kept) }
+    try findRejects()
+    note(MigrationResult.finishedCommitNote)
+    if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
+      result.take(plan, diskBytes: nil)
+      for stage in plan.isOnePass ? [Stage.rows, .audit] : [.copy, .link, .validate, .audit] {
+        for unit in (try? reusable(stage, plan)) ?? [] { record(unit, of: stage, plan) }
+      }
+      if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
+        count(counts)
+      }
+      try await writeURITable(plan, written: FilePath(journal.store))
+    }
+    succeed(journal)
+  }
+
+  /// Writes down the commit of an earlier run for itself: its backup may be the only copy of what the store
+  /// was. Until then its journal stays: what a crash leaves unrecorded is found again by it.
+  private mutating func writeDownEarlierCommit(_ folder: RunFolder) throws {
+    var earlier = result
+    earlier.isOfEarlierCommit = true
+    try run.settings.record(earlier)
+    try requireLeases()
+    try folder.discardPlan()
+    try ChainFolder(directory: directory).discard()
+    restart()
+    result.notes = earlier.earlierCommitNotes
   }
 
   /// Takes over what an earlier run knew of the store when it began the commit.
@@ -243,21 +283,20 @@ struct StoreAttempt {
 
   mutating func note(_ text: String) {
     result.notes.append(text)
+    tell(text)
+  }
+
+  private func tell(_ text: String) {
     var event = RunEvent(.note)
     event.message = text
     emit(event)
   }
 
   mutating func succeed(_ journal: CommitJournal) {
-    result.verdict = .migrated
-    result.ending = .done
-    result.reasons = []
-    result.output = (request.output ?? request.store).string
-    result.backup = journal.kind == .replace ? journal.backup.store.string : nil
+    result.succeed(request, journal)
     result.findings = ledger.findings
     result.stages = stages.isEmpty ? nil : stages
-    journal.notes.forEach { note($0) }
-    result.readFinalIdentity(request, journal)
+    journal.notes.forEach(tell)
   }
 }
 

@@ -101,11 +101,22 @@ package struct StoreRun: Sendable {
   func checkOutput() throws { _ = try EarlierOutput(request) }
 
   /// Finishes the commit of an earlier run, or takes it back.
+  ///
+  /// A commit whose destination somebody has replaced or removed since was made all the same: its backup is
+  /// still to be written down.
   func recoverCommit(_ leases: [LeaseToken]) async throws -> StoreSwap.Recovery {
     try await onOwnThread { [directory, request] in
-      try StoreSwap.recover(
-        run: directory, source: request.store, destination: request.output ?? request.store,
+      let destination = request.output ?? request.store
+      let journal = try CommitJournal.read(in: directory)
+      let found = try StoreSwap.recover(
+        run: directory, source: request.store, destination: destination,
         isStoreOffline: request.isStoreOffline, leases: leases)
+      guard case .nothing = found, var journal, journal.kind == .replace else { return found }
+      journal.store = destination.string
+      guard let kept = try FileMark(journal.backup.store), kept.size == journal.main?.size else {
+        return found
+      }
+      return .committed(journal)
     }
   }
 

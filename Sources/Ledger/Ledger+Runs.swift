@@ -355,6 +355,22 @@ extension Ledger {
     return count
   }
 
+  /// The last run, whichever pipeline's, that had begun by a time; where the clock was set back since, the
+  /// first there is.
+  package func lastRun(begunBy time: Double) throws -> LedgerRun? {
+    var run: LedgerRun?
+    try forEach(
+      """
+      SELECT \(Self.runColumns)
+      FROM runs
+      WHERE kind = 'run'
+      ORDER BY started <= ?1 DESC, CASE WHEN started <= ?1 THEN -id ELSE id END
+      LIMIT 1
+      """, [.real(time)]
+    ) { run = Self.run($0) }
+    return run
+  }
+
   /// Stores by verdict, as far as a run has come.
   package func verdicts(of run: String) throws -> [String: Int] {
     guard let key = try knownKey(ofRun: run) else { return [:] }

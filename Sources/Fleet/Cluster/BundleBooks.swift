@@ -62,7 +62,7 @@ final class BundleBooks: StoreBooks {
     let line = BundleLine(
       result: BundleResult(result, facts, ended: Date().timeIntervalSince1970))
     try await log.append(JSONLine.text(of: line), isLasting: isLasting)
-    state.withLock { _ = $0.written.insert(facts.store.path) }
+    if !result.isOfEarlierCommit { state.withLock { _ = $0.written.insert(facts.store.path) } }
   }
 
   /// Waits until everything is written.

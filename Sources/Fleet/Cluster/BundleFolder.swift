@@ -112,12 +112,17 @@ struct BundleFolder: Sendable, Equatable {
 
   /// The results of attempts at a bundle that are final.
   func finalResults(of index: Int, _ attempts: [String]) throws -> [BundleResult] {
+    try lastingResults(of: index, attempts).filter(\.isFinal)
+  }
+
+  /// The same, and what the attempts tell of earlier commits.
+  func lastingResults(of index: Int, _ attempts: [String]) throws -> [BundleResult] {
     var results: [BundleResult] = []
     for attempt in attempts {
       var offset: Int64 = 0
       while true {
         let (lines, end) = try BundleLine.read(self.results(index, attempt), from: offset)
-        results += lines.compactMap(\.result).filter(\.isFinal)
+        results += lines.compactMap(\.result).filter(\.isLasting)
         if end == offset { break }
         offset = end
       }
@@ -241,7 +246,11 @@ struct BundleResult: Codable, Sendable {
 
   var store: String { end.result.store }
   /// Whether another attempt at the bundle need not look at the store.
-  var isFinal: Bool { end.result.verdict != .pending }
+  var isFinal: Bool { end.result.verdict != .pending && !isOfEarlierCommit }
+  /// Whether it tells of a commit that an earlier run began, and the store's own result is still to come.
+  var isOfEarlierCommit: Bool { end.isOfEarlierCommit == true }
+  /// Whether the books have it whatever comes after it.
+  var isLasting: Bool { isFinal || isOfEarlierCommit }
 }
 
 /// The units of a stage that were not performed where the store is coordinated.

@@ -104,8 +104,10 @@ struct ClusterArray: Sendable {
   }
 
   /// A result that is final counts once, and more than any other. One that is not is told when no other
-  /// attempt can have another: when the bundle is done.
+  /// attempt can have another: when the bundle is done. What is told of an earlier run's commit is no
+  /// result of the store's, and always news.
   private mutating func isNews(_ line: BundleLine, _ result: BundleResult, of index: Int) -> Bool {
+    if result.isOfEarlierCommit { return true }
     let store = FilePath(result.store)
     known[index, default: []].insert(store)
     if result.isFinal {

@@ -186,6 +186,8 @@ extension ClusterWork {
   /// What a look at the folders brought.
   struct News {
     var results: [(store: FoundStore, result: BundleResult)] = []
+    /// Of commits that earlier runs began: the results of their stores are still to come.
+    var earlierCommits: [(store: FoundStore, result: BundleResult)] = []
     var events: [(store: FilePath, event: RunEvent)] = []
   }
 
@@ -199,7 +201,9 @@ extension ClusterWork {
       for line in try arrays[place].read() {
         if let result = line.result {
           guard let store = found[FilePath(result.store)] else { continue }
-          if let handedOut = result.end.handedOut {
+          if result.isOfEarlierCommit {
+            news.earlierCommits.append((store, result))
+          } else if let handedOut = result.end.handedOut {
             try handOut(handedOut, of: store, wave: array.header.wave)
           } else {
             // It may be tried again before its array is over.

@@ -62,7 +62,7 @@ extension PipelineRun {
     if !isKnown {
       // Whoever has taken the run over has its own progress file.
       try setting.lease.requireCurrent()
-      if line.isFinal { try await books.record(result, facts) } else { books.add(result, facts) }
+      if line.isLasting { try await books.record(result, facts) } else { books.add(result, facts) }
     }
     return Outcome(store: store, result: result)
   }
@@ -217,6 +217,10 @@ extension PipelineRun {
     work = next
     for (path, event) in news.events where follow.found[path] != nil {
       observe(.store(FoundStore(path: path, root: path, bytes: 0), event))
+    }
+    // Before what their stores came to: backups are put back in the order in which they are written down.
+    for (store, line) in news.earlierCommits {
+      _ = try await outcome(line, of: store, lane: follow.lane(of: line, lanes), setting)
     }
     let outcomes = try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
       for (place, (store, line)) in news.results.enumerated() {

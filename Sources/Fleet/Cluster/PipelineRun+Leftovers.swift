@@ -35,7 +35,7 @@ extension PipelineRun {
     let known = Dictionary(
       array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     for line in lines {
-      guard let result = line.result, result.isFinal,
+      guard let result = line.result, result.isLasting,
         let store = found[FilePath(result.store)] ?? known[FilePath(result.store)]
       else { continue }
       _ = try await outcome(result, of: store, lane: nil, setting)
@@ -139,11 +139,11 @@ extension PipelineRun {
     try folder.revoke()
     let isAlive = try folder.isAlive()
     var stores: [FilePath: FoundStore] = [:]
-    for result in try folder.finalResults() {
+    for result in try folder.lastingResults() {
       let path = FilePath(result.store)
       guard stores[path] == nil else { continue }
       let store = found[path] ?? known(path)
-      stores[path] = store
+      if result.isFinal { stores[path] = store }
       _ = try await outcome(result, of: store, lane: nil, setting)
     }
     observe(
@@ -170,9 +170,10 @@ extension BundleFolder {
     try markers().started.keys.contains(where: isHeld)
   }
 
-  /// The results of all attempts that are final, whatever the manifest says.
-  fileprivate func finalResults() throws -> [BundleResult] {
-    try markers().results.flatMap { try finalResults(of: $0.key, $0.value) }
+  /// The results of all attempts that are final, whatever the manifest says, and what they tell of earlier
+  /// commits.
+  fileprivate func lastingResults() throws -> [BundleResult] {
+    try markers().results.flatMap { try lastingResults(of: $0.key, $0.value) }
       .sorted { $0.ended < $1.ended }
   }
 }

@@ -30,6 +30,7 @@ extension PipelineRun {
     var task = task(store, workers: workers, books.settings)
     (task.lease, task.permit) = (setting.lease.token, setting.permit)
     var result = await perform(task, of: store, setting) { result in
+      if result.isOfEarlierCommit { return try await books.record(result, facts) }
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun,
         Self.gone(store, insteadOf: result) == nil
       else { return }
@@ -120,14 +121,28 @@ extension PipelineRun {
   }
 
   /// Removes the run directory of a finished store, where who worked in it ended between the store's
-  /// result and its own end, or could not remove it.
+  /// result and its own end, or could not remove it. One that tells of another commit than the recorded one
+  /// stays: that commit is still to be brought to its end.
   func clear(_ store: FoundStore, _ setting: Setting) throws {
     let directory = directory(of: store)
     guard let known = setting.books.entry(of: store.path), known.run == setting.books.run,
       known.verdict == .migrated || known.verdict == .sameModel, try directory.exists,
       try !FileLock.isHeld(at: directory.lock)
     else { return }
+    guard try Self.holdsNoOther(commit: known, directory) else { return }
     try directory.remove()
+  }
+
+  private static func holdsNoOther(
+    commit known: PipelineLedger.Entry, _ directory: RunDirectory
+  ) throws -> Bool {
+    do {
+      guard let journal = try CommitJournal.read(in: directory) else { return true }
+      return journal.kind == .replace
+        ? journal.backup.store.string == known.backup : journal.store == known.output
+    } catch is CommitError {
+      return false
+    }
   }
 
   /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.

@@ -72,7 +72,8 @@ extension Rollback {
       try !DurableFile.names(in: folder(in: places.state)).isEmpty
     else { return (0, []) }
     let none = Selection(stores: [], version: "")
-    let rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
+    var rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
+    rollback.finishesCommits = false
     var problems: [String] = []
     let summary = try await rollback.run { item in
       problems += item.reasons.map(\.message)

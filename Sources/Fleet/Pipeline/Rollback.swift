@@ -9,7 +9,8 @@ import SystemPackage
 /// A store is only put back while it is in the state in which the commit left it, and while nobody has
 /// it open. What it was is kept beside it. Each store is a swap of its own with a journal in
 /// `state/rollbacks/ID/`; one that was interrupted is finished by the next `rollback`, or by the next
-/// run, whatever that is asked for.
+/// run, whatever that is asked for. A commit that a run was killed in, and that the ledger does not know of, is
+/// brought to its end and written down first.
 package struct Rollback: Sendable {
   /// What is rolled back.
   package struct Selection: Sendable {
@@ -64,6 +65,8 @@ package struct Rollback: Sendable {
   let isDry: Bool
   let reach: StoreReach
   var options: [String]
+  /// Whether commits that were cut off are brought to their end: what a run takes up it finishes itself.
+  var finishesCommits = true
   let leases: [LeaseToken]
 
   package init(
@@ -134,6 +137,12 @@ package struct Rollback: Sendable {
       let ends = try await finishInterrupted(ledger)
       finished = Set(ends.map(\.item.store))
       undone = undone ?? ends.first?.item.run
+      try take(ends)
+    }
+    if finishesCommits {
+      let ends = try await finishCommits(ledger)
+      finished.formUnion(ends.map(\.item.store))
+      if isDry { undone = undone ?? ends.first { $0.item.verdict == .restored }?.item.run }
       try take(ends)
     }
     let (stores, missing) = try selected(ledger, undoing: undone, &summary)

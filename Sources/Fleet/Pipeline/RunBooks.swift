@@ -111,7 +111,9 @@ struct Books: StoreBooks {
   }
 
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
-    var entry = PipelineLedger.Entry(result, of: facts.store, run: run, settings)
+    // An earlier commit's destination is not what these settings ask for.
+    var entry = PipelineLedger.Entry(
+      result, of: facts.store, run: run, result.isOfEarlierCommit ? "" : settings)
     entry.time = facts.ended ?? entry.time
     let attempt = attempt(result, facts, ended: entry.time)
     entry.attempt = attempt

@@ -116,7 +116,7 @@ package final class StoreHost: Sendable {
       if let failure = self.recorded.withLock({ $0 }) {
         throw FleetError.ledger(message: failure)
       }
-      self.state.withLock { $0.recorded = result }
+      if !result.isOfEarlierCommit { self.state.withLock { $0.recorded = result } }
     }
     let observe: @Sendable (RunEvent) -> Void = { self.tell($0, of: task) }
     switch task.work {

@@ -123,7 +123,7 @@ final class StoreHosts: Sendable {
             host.expectWords(within: nil)
             var failure: String?
             let result = end.whole
-            recorded = result
+            if !result.isOfEarlierCommit { recorded = result }
             do { try await record(result) } catch { failure = "\(error)" }
             host.send(StoreMessage.recorded(failure: failure).line)
             host.expectWords(within: Self.silenceLimit(task))

@@ -9,7 +9,8 @@ import GodwitDurableFiles
 ///                  happens
 ///     ← planned    there is a plan; from here on a small store's process beats
 ///     ← beat       the process has got on since it last said something
-///     ← record     the result, before the run directory goes
+///     ← record     the result, before the run directory goes; before it, perhaps, that of a commit
+///                  which an earlier run began
 ///     → recorded   that it is in the ledger, or why not; only then the store goes on
 ///     ← result     what became of the store, where that is not what was recorded
 ///     ← done       it is what was recorded, and what more is known
@@ -100,6 +101,7 @@ struct StoreEnd: Codable, Sendable {
   var storeUUID: String?
   var digest: String?
   var handedOut: HandedOut?
+  var isOfEarlierCommit: Bool?
 
   init(_ result: MigrationResult) {
     self.result = result
@@ -107,6 +109,7 @@ struct StoreEnd: Codable, Sendable {
     (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
     (storeUUID, digest) = (result.storeUUID, result.digest)
     handedOut = result.handedOut
+    if result.isOfEarlierCommit { isOfEarlierCommit = true }
   }
 
   var whole: MigrationResult {
@@ -115,6 +118,7 @@ struct StoreEnd: Codable, Sendable {
     (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
     (result.storeUUID, result.digest) = (storeUUID, digest)
     result.handedOut = handedOut
+    result.isOfEarlierCommit = isOfEarlierCommit == true
     return result
   }
 }

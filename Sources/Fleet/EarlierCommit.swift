@@ -1,0 +1,79 @@
+import GodwitCheckpoints
+import GodwitCommit
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitPlanning
+import GodwitWorker
+import SystemPackage
+
+// Commits of earlier runs, which were cut off before anybody wrote them down.
+extension MigrationResult {
+  static let finishedCommitNote = "The commit of an earlier run was finished."
+
+  /// What a result says of an earlier run's commit that it is not of itself. A single store has no ledger: this
+  /// alone names the backup of that commit, and what it lost.
+  var earlierCommitNotes: [String] {
+    let versions = [source, destination].compactMap(\.self)
+    let ends = versions.count == 2 ? " from \(versions[0]) to \(versions[1])" : ""
+    let kept = backup.map { " What it was before is kept as \($0)." } ?? ""
+    return notes + ["That commit migrated \(store)\(ends).\(kept)"]
+      + losses.map { "Lost by that commit: \($0.message)" }
+  }
+
+  /// A commit is at its end.
+  mutating func succeed(_ request: MigrationRequest, _ journal: CommitJournal) {
+    verdict = .migrated
+    ending = .done
+    reasons = []
+    output = (request.output ?? request.store).string
+    backup = journal.kind == .replace ? journal.backup.store.string : nil
+    notes += journal.notes
+    readFinalIdentity(request, journal)
+  }
+}
+
+extension StoreRun {
+  /// What is known of a commit that is at its end: of a chain of versions by its steps, else by the plan and
+  /// what was kept.
+  func result(of journal: CommitJournal) async throws -> MigrationResult {
+    guard let done = try ChainFolder(directory: directory).lastDone() else {
+      var attempt = StoreAttempt(self)
+      try await attempt.take(journal, RunFolder(directory: directory))
+      return attempt.result
+    }
+    var result = MigrationResult(store: request.store.string, verdict: .migrated, ending: .done)
+    result.notes.append(MigrationResult.finishedCommitNote)
+    // The first step's run directory is kept to the end.
+    let first = try? PlanFile(ChainFolder(directory: directory).run(of: 0)).read()
+    result.source = first.map { $0.source.versionName ?? $0.source.checksum }
+    result.storeUUID = first?.control.storeUUID
+    result.destination = done.result.destination
+    (result.rows, result.counts) = (done.result.rows, done.result.counts)
+    result.losses = done.result.losses
+    result.sourceIdentity = done.ends.sourceIdentity.name
+    result.succeed(request, journal)
+    return result
+  }
+
+  /// Brings a commit that was cut off to its end, and does nothing else with the store.
+  ///
+  /// - Parameter record: Called with what the commit did, unless it was taken back. The run directory goes after
+  ///   that.
+  /// - Throws: What keeps it from its end. The run directory stays then.
+  func finishCommit(record: (MigrationResult) throws -> Void) async throws {
+    let folder = RunFolder(directory: directory)
+    try folder.take()
+    let lease = try HeldLease(
+      acquiring: directory.lock, patienceSeconds: settings.lockPatienceSeconds)
+    let leases = settings.leases + [lease.token]
+    try directory.removeLeftovers()
+    // Where it is taken back, what lies in the directory is the next run's.
+    if case .committed(let journal) = try await recoverCommit(leases) {
+      try record(try await result(of: journal))
+      try leases.requireCurrent(store: request.store)
+      try folder.forgetName()
+      try directory.remove()
+    }
+    withExtendedLifetime(lease) {}
+  }
+}
