@@ -17,6 +17,9 @@ package final class Ledger {
   private var statements: [String: Statement] = [:]
   /// A condition in SQL on `runs`: which of them are listed, see ``narrow(to:)``.
   var ownRuns = "TRUE"
+  /// The files that are those of the pipeline, and that of them under which its fleet is known; nil for
+  /// every pipeline by its own, see ``narrow(to:)``.
+  var ownFleet: (files: Set<String>, file: String)?
 
   package static let fileName = "ledger.sqlite"
 
