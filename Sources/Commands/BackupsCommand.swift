@@ -95,7 +95,8 @@ struct BackupsPruneCommand: ParsableCommand {
       throw PipelineArguments.noLedger(places)
     }
     let pruning = BackupPruning(
-      retention, pipeline, places: places, now: Date().timeIntervalSince1970, isDry: dryRun)
+      retention, pipeline, models: try ModelCatalog(pipeline.models).versions, places: places,
+      now: Date().timeIntervalSince1970, isDry: dryRun)
     let summary = try pruning.run(ledger) { item in
       if let message = item.message { Output.say(message) }
       if arguments.json {

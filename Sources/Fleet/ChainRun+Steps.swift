@@ -137,6 +137,7 @@ extension ChainRun {
         return loss
       }
     result.stages = (earlier?.result.stages ?? []) + (result.stages ?? [])
+    if let earlier { result.sourceUUID = earlier.result.sourceUUID }
     let done = ChainFolder.Done(
       fingerprint: fingerprint, identity: try written.identity(),
       ends: earlier?.ends ?? CommitEnds(plan), obsolete: (earlier?.obsolete ?? []) + obsolete,

@@ -153,8 +153,9 @@ package struct MigrationResult: Codable, Sendable {
   var sourceIdentity: String?
   /// The name of the state in which a store of the destination's version is at its place.
   var finalIdentity: String?
-  /// Of the source's metadata; nil without a plan.
+  /// Of the destination's metadata, and of the source's; nil without a plan.
   var storeUUID: String?
+  var sourceUUID: String?
   /// `FileDigest` of the destination's main file, in that state.
   var digest: String?
   /// The units that others perform before the store is resumed.

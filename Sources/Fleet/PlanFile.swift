@@ -87,6 +87,7 @@ extension MigrationResult {
     notes += plan.notes
     losses += plan.losses
     storeUUID = plan.control.storeUUID
+    sourceUUID = plan.mapped?.sourceUUID ?? storeUUID
   }
 }
 

@@ -268,7 +268,7 @@ struct StoreAttempt {
   private mutating func take(_ kept: MigrationResult) {
     (result.source, result.destination) = (kept.source, kept.destination)
     (result.plan, result.sourceIdentity) = (kept.plan, kept.sourceIdentity)
-    result.storeUUID = kept.storeUUID
+    (result.storeUUID, result.sourceUUID) = (kept.storeUUID, kept.sourceUUID)
     (result.rows, result.counts) = (kept.rows, kept.counts)
     (result.setAside, result.rejects) = (kept.setAside, kept.rejects)
     (result.losses, result.notes) = (kept.losses, kept.notes + result.notes)

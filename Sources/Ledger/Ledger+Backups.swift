@@ -52,8 +52,10 @@ extension Ledger {
       """
       SELECT a.source
       FROM attempts AS a
+      JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
-      WHERE a.store = ?1 AND a.verdict = 'migrated' AND (a.identity IS ?2 OR runs.name = ?3)
+      WHERE a.store = ?1 AND a.verdict = 'migrated' AND \(Self.wroteItself)
+        AND (a.identity IS ?2 OR runs.name = ?3)
       ORDER BY a.identity IS ?2 DESC, runs.name = ?3 DESC, a.id DESC
       LIMIT 1
       """, [.integer(key), .optional(backup.identity), .text(backup.run)]
@@ -171,26 +173,6 @@ extension Ledger {
       }
     }
     return !standing.contains(run)
-  }
-
-  /// The state in which godwit last left a store, and the digest of its main file then: after its
-  /// last migration, or its last rollback.
-  package func lastState(
-    of store: String
-  ) throws -> (identity: String?, digest: String?, uuid: String?)? {
-    guard let key = try knownKey(ofStore: store) else { return nil }
-    var state: (identity: String?, digest: String?, uuid: String?)?
-    try forEach(
-      """
-      SELECT a.identity, a.digest, stores.uuid
-      FROM attempts AS a
-      JOIN stores ON stores.id = a.store
-      WHERE a.store = ?1 AND a.verdict IN ('migrated', 'restored')
-      ORDER BY a.id DESC
-      LIMIT 1
-      """, [.integer(key)]
-    ) { state = ($0.value(0).text, $0.value(1).text, $0.value(2).text) }
-    return state
   }
 
   /// Whether a store had files of external data before or after one of its backups was made.

@@ -185,7 +185,7 @@ extension Ledger {
       FROM fleet
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
       GROUP BY verdict
-      """, [.text(pipeline), .optional(run)]
+      """, [.text(fleetFile(pipeline)), .optional(run)]
     ) { verdicts[$0.value(0).text ?? ""] = Int($0.int64(1)) }
     if verdicts.isEmpty { return nil }
     func count(_ verdict: String) -> Int { verdicts[verdict] ?? 0 }
@@ -207,7 +207,7 @@ extension Ledger {
       FROM fleet
       WHERE pipeline = ?1 AND verdict = 'restored'
         AND store IN (SELECT store FROM attempts WHERE run = ?2 AND verdict = 'migrated')
-      """, [.text(pipeline), .integer(run)]
+      """, [.text(fleetFile(pipeline)), .integer(run)]
     ) { count = Int($0.int64(0)) }
     return count
   }
@@ -220,7 +220,7 @@ extension Ledger {
     if try hasFleet {
       try forEach(
         "SELECT count(*) FROM fleet WHERE pipeline = ?1 AND run = ?2 AND verdict = 'snapshot'",
-        [.text(run.file), .integer(key)]
+        [.text(fleetFile(run.file)), .integer(key)]
       ) { count = Int($0.int64(0)) }
     }
     var made: Set<String> = []
@@ -255,7 +255,7 @@ extension Ledger {
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
         AND verdict NOT IN (\(Self.done), 'restored')
       ORDER BY stores.path
-      """, [.text(pipeline), .optional(run)]
+      """, [.text(fleetFile(pipeline)), .optional(run)]
     ) { row in
       try body(
         LedgerStanding(
@@ -275,7 +275,7 @@ extension Ledger {
       SELECT stores.path
       FROM fleet JOIN stores ON stores.id = fleet.store
       WHERE pipeline = ?1 AND verdict IN (\(Self.done))
-      """, [.text(pipeline)]
+      """, [.text(fleetFile(pipeline))]
     ) { try body($0.value(0).text ?? "") }
   }
 
@@ -290,7 +290,7 @@ extension Ledger {
       FROM fleet JOIN stores ON stores.id = fleet.store
       WHERE pipeline = ?1 AND stores.path > ?2 || '/' AND stores.path < ?2 || '0'
         AND (fleet.reason IS NULL OR fleet.reason NOT IN ('unreadable-folder', 'empty-root', 'no-stores'))
-      """, [.text(pipeline), .text(folder)]
+      """, [.text(fleetFile(pipeline)), .text(folder)]
     ) { count = Int($0.int64(0)) }
     return count
   }

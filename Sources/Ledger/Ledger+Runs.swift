@@ -18,7 +18,8 @@ extension Ledger {
       INSERT INTO runs (name, kind, pipeline, file, started, starts, host, workers, options)
       VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)
       ON CONFLICT (name) DO UPDATE
-      SET starts = starts + 1, ended = NULL, exit = NULL, host = ?6, workers = ?7, options = ?8
+      SET pipeline = ?3, file = ?4, starts = starts + 1, ended = NULL, exit = NULL, host = ?6,
+        workers = ?7, options = ?8
       """,
       [
         .text(run.name), .text(run.kind.rawValue), .text(run.pipeline), .text(run.file),
@@ -117,9 +118,11 @@ extension Ledger {
       """
       INSERT OR IGNORE INTO attempts (
         run, store, started, ended, verdict, code, reason, reasons, losses, source, destination,
-        rows, source_bytes, destination_bytes, stages, digest, identity, output, lane, host)
+        rows, source_bytes, destination_bytes, stages, digest, identity, output, lane, host, uuid,
+        source_uuid)
       SELECT
-        ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20
+        ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+        ?21, ?22
       WHERE ?5 <> 'migrated' OR NOT EXISTS (
         SELECT 1 FROM attempts WHERE store = ?2 AND verdict = 'migrated' AND identity = ?17)
       """,
@@ -132,19 +135,23 @@ extension Ledger {
         .integer(attempt.sourceBytes), .optional(attempt.destinationBytes),
         attempt.stages.isEmpty ? .null : .text(LedgerJSON.text(attempt.stages)),
         .optional(attempt.digest), .optional(attempt.identity), .optional(attempt.output),
-        .optional(attempt.lane), .optional(attempt.host),
+        .optional(attempt.lane), .optional(attempt.host), .optional(attempt.uuid),
+        .optional(attempt.sourceUUID),
       ])
     if connection.changes > 0 { try settle(attempt, store: store, run: run) }
-    let version = attempt.verdict == "migrated" ? attempt.destination : attempt.source
+    let isLeft = attempt.leavesStore
     try perform(
       """
       UPDATE stores
-      SET uuid = coalesce(?2, uuid), version = coalesce(?3, version), bytes = ?4
+      SET uuid = CASE WHEN ?5 THEN coalesce(?2, uuid) ELSE coalesce(uuid, ?2) END,
+        version = coalesce(?3, version), bytes = ?4
       WHERE id = ?1
       """,
       [
-        .integer(store), .optional(attempt.uuid), .optional(version),
-        .integer(attempt.destinationBytes ?? attempt.sourceBytes),
+        .integer(store), .optional(isLeft ? attempt.uuid : attempt.sourceUUID),
+        .optional(isLeft ? attempt.destination : attempt.source),
+        .integer((isLeft ? attempt.destinationBytes : nil) ?? attempt.sourceBytes),
+        .integer(isLeft ? 1 : 0),
       ])
   }
 }
@@ -211,11 +218,13 @@ extension Ledger {
 }
 
 extension Ledger {
-  private static let attemptColumns = """
+  private var attemptColumns: String {
+    """
     runs.name, stores.path, a.started, a.ended, a.verdict, a.source_bytes, a.code, a.reasons,
     a.losses, a.stages, a.source, a.destination, a.rows, a.destination_bytes, a.digest, a.identity,
-    a.output, a.lane, a.host, stores.uuid
+    a.output, a.lane, a.host, \(uuidColumns)
     """
+  }
 
   private static func attempt(_ row: Statement) -> LedgerAttempt {
     var attempt = LedgerAttempt(
@@ -236,6 +245,7 @@ extension Ledger {
     attempt.lane = row.value(17).integer.map(Int.init)
     attempt.host = row.value(18).text
     attempt.uuid = row.value(19).text
+    attempt.sourceUUID = row.value(20).text
     return attempt
   }
 
@@ -252,7 +262,7 @@ extension Ledger {
     guard let key = try knownKey(ofRun: run) else { return }
     try forEach(
       """
-      SELECT \(Self.attemptColumns), last.tries
+      SELECT \(attemptColumns), last.tries
       FROM (
         SELECT max(id) AS id, count(*) AS tries
         FROM attempts
@@ -267,7 +277,7 @@ extension Ledger {
           SELECT store FROM attempts WHERE run = ?1 AND verdict = 'gone'))
       ORDER BY stores.path
       """, [.integer(key), .integer(exceptWell ? 1 : 0), .integer(exceptGone ? 1 : 0)]
-    ) { try body(Self.attempt($0), Int($0.int64(20))) }
+    ) { try body(Self.attempt($0), Int($0.int64(21))) }
   }
 
   /// All attempts at a store, the oldest first.
@@ -275,7 +285,7 @@ extension Ledger {
     guard let key = try knownKey(ofStore: store) else { return }
     try forEach(
       """
-      SELECT \(Self.attemptColumns)
+      SELECT \(attemptColumns)
       FROM attempts AS a
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
@@ -285,19 +295,30 @@ extension Ledger {
     ) { try body(Self.attempt($0)) }
   }
 
-  /// The last attempt at each store that migrated it, in the byte order of the paths.
-  package func forEachMigrated(_ body: (LedgerAttempt) throws -> Void) throws {
+  /// How each file that runs of the pipeline wrote was left, by the last attempt that wrote it, in the byte
+  /// order of the stores' paths. That is a migration in place or a rollback, whichever pipeline's; where a run
+  /// wrote elsewhere since, beside the store or of a snapshot of it, that is one more.
+  package func forEachLeft(_ body: (LedgerAttempt) throws -> Void) throws {
     try forEach(
       """
-      SELECT \(Self.attemptColumns)
+      WITH last AS (
+        SELECT max(CASE WHEN \(Self.wroteItself) THEN a.id END) AS latest,
+          max(CASE WHEN \(Self.wroteItself) AND \(ownRuns) THEN a.id END) AS own,
+          max(CASE WHEN NOT \(Self.wroteItself) AND \(ownRuns) THEN a.id END) AS elsewhere
+        FROM attempts AS a
+        JOIN stores ON stores.id = a.store
+        JOIN runs ON runs.id = a.run
+        WHERE a.verdict IN ('migrated', 'restored')
+        GROUP BY a.store)
+      SELECT \(attemptColumns)
       FROM (
-        SELECT max(id) AS id FROM attempts WHERE verdict IN ('migrated', 'restored') GROUP BY store
-      ) AS last
+        SELECT latest AS id FROM last WHERE own IS NOT NULL
+        UNION ALL
+        SELECT elsewhere FROM last WHERE elsewhere > coalesce(own, 0)) AS last
       JOIN attempts AS a ON a.id = last.id
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
-      WHERE a.verdict = 'migrated' AND \(ownRuns)
-      ORDER BY stores.path
+      ORDER BY stores.path, a.id
       """
     ) { try body(Self.attempt($0)) }
   }

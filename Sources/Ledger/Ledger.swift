@@ -17,6 +17,11 @@ package final class Ledger {
   private var statements: [String: Statement] = [:]
   /// A condition in SQL on `runs`: which of them are listed, see ``narrow(to:)``.
   var ownRuns = "TRUE"
+  /// The files that are those of the pipeline, and that of them under which its fleet is known; nil for
+  /// every pipeline by its own, see ``narrow(to:)``.
+  var ownFleet: (files: Set<String>, file: String)?
+  /// Whether attempts have their UUIDs.
+  private(set) var hasUUIDs = false
 
   package static let fileName = "ledger.sqlite"
 
@@ -66,6 +71,8 @@ package final class Ledger {
     }
     try Self.asLedger(path) {
       if try !hasFleet { try writing { try makeFleet() } }
+      if try !knowsUUIDs() { try writing { try addUUIDs() } }
+      hasUUIDs = true
     }
   }
 
@@ -88,7 +95,10 @@ package final class Ledger {
         return try Connection(path: path.string, mode: .readOnly)
       }
     }
-    try Self.asLedger(path) { try Self.check(connection, path) }
+    try Self.asLedger(path) {
+      try Self.check(connection, path)
+      hasUUIDs = try knowsUUIDs()
+    }
   }
 
   /// A prepared statement, kept for the next time.

@@ -24,7 +24,8 @@
 ///     stores        one row for each store that a run found, or that has a backup
 ///       id            integer key
 ///       path          unique
-///       uuid          of its metadata; NULL where it could not be read
+///       uuid          of its metadata, as the last attempt that wrote it left it; NULL where it could not be
+///                     read
 ///       version       that the last attempt found or left
 ///       bytes         of the main file and its WAL, as the last attempt found them
 ///     attempts      one row for each time that a store was tried; none where it was found as left
@@ -37,7 +38,7 @@
 ///       reason        of the first reason: a word such as damaged
 ///       reasons       JSON array: reason, entity, property, count, primaryKeys, message
 ///       losses        JSON array: kind, entity, property, count, message
-///       source, destination   versions
+///       source, destination   versions; of one that was restored, what it was put back as is its destination
 ///       rows, source_bytes, destination_bytes
 ///       stages        JSON array: stage, seconds, rows, bytes
 ///       digest        of the destination's main file, see `FileDigest`
@@ -45,6 +46,8 @@
 ///       output        the destination's path
 ///       lane          which of the run's processes coordinated it, from 0
 ///       host          where that was
+///       uuid          of the metadata of what the attempt left
+///       source_uuid   of the store that it found
 ///     backups       one row for each store that a run put aside
 ///       id            integer key
 ///       path          unique: the main file
@@ -68,7 +71,7 @@
 ///       since         when it was quarantined; NULL where it was not
 ///       released      when a person released it; NULL where nobody did
 ///     fleet         one row for each store of a pipeline that the last search found
-///       pipeline      the path of its file
+///       pipeline      the path of its file; of one that was moved, the new one once it is written to
 ///       store         key
 ///       verdict       of the last start that came to it, else pending; snapshot of a store in use with a
 ///                     migrated snapshot beside it; restored after a rollback
@@ -76,6 +79,7 @@
 ///       run           key of the run that took it up last; NULL where none did
 ///
 /// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts.
+/// One whose attempts have no UUIDs gets the columns then, filled for stores that their last attempt left.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
 package enum LedgerFormat {
@@ -98,7 +102,8 @@ package enum LedgerFormat {
       ended REAL NOT NULL, verdict TEXT NOT NULL, code INTEGER, reason TEXT, reasons TEXT,
       losses TEXT, source TEXT, destination TEXT, rows INTEGER, source_bytes INTEGER NOT NULL,
       destination_bytes INTEGER, stages TEXT, digest TEXT, identity TEXT, output TEXT,
-      lane INTEGER, host TEXT, UNIQUE (run, store, ended));
+      lane INTEGER, host TEXT, uuid TEXT, source_uuid TEXT,
+      UNIQUE (run, store, ended));
     CREATE INDEX attempts_of_store ON attempts (store, id);
     CREATE TABLE backups (
       id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, folder TEXT, store INTEGER NOT NULL,

@@ -66,8 +66,9 @@ package struct LedgerAttempt: Codable, Sendable, Equatable {
   package var output: String?
   package var lane: Int?
   package var host: String?
-  /// Of the store's metadata.
+  /// Of the metadata of what the attempt left, and of the store that it found.
   package var uuid: String?
+  package var sourceUUID: String?
 
   package init(
     run: String, store: String, started: Double, ended: Double, verdict: String,
@@ -84,6 +85,11 @@ package struct LedgerAttempt: Codable, Sendable, Equatable {
     self.reasons = reasons
     self.losses = losses
     self.stages = stages
+  }
+
+  /// Whether it is the store itself that the attempt left, and no file elsewhere.
+  package var leavesStore: Bool {
+    verdict == "restored" || verdict == "migrated" && (output ?? store) == store
   }
 }
 

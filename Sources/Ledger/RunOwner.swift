@@ -33,17 +33,54 @@ extension Ledger {
   /// From here on only the runs of one pipeline are listed, with their backups and stores. What became of
   /// a store that is asked for by its path is told of all.
   package func narrow(to owner: RunOwner) throws {
-    var files: Set<String> = ["", owner.file]
-    try forEach("SELECT DISTINCT pipeline, file FROM runs") { row in
-      let (pipeline, file) = (row.value(0).text ?? "", row.value(1).text ?? "")
-      if owner.owns(pipeline: pipeline, file: file) { files.insert(file) }
-    }
+    let own = try ownFiles(of: owner)
+    ownFleet = (Set(own), try fleetFile(of: owner, own))
     try connection.execute(
       """
       CREATE TEMP TABLE IF NOT EXISTS own_files (file TEXT PRIMARY KEY);
       DELETE FROM own_files
       """)
-    for file in files { try perform("INSERT INTO own_files VALUES (?1)", [.text(file)]) }
+    for file in own { try perform("INSERT INTO own_files VALUES (?1)", [.text(file)]) }
     ownRuns = "runs.file IN (SELECT file FROM own_files)"
+  }
+
+  /// Takes the fleet of a pipeline that was moved or renamed over to its new path.
+  package func adoptFleet(of owner: RunOwner) throws {
+    let file = try fleetFile(of: owner, ownFiles(of: owner))
+    guard file != owner.file else { return }
+    try perform(
+      "UPDATE fleet SET pipeline = ?2 WHERE pipeline = ?1", [.text(file), .text(owner.file)])
+  }
+
+  /// The paths under which runs of a pipeline are known, that of the latest run first. One that is empty is
+  /// anybody's.
+  private func ownFiles(of owner: RunOwner) throws -> [String] {
+    var files: [String] = []
+    try forEach("SELECT pipeline, file FROM runs GROUP BY pipeline, file ORDER BY max(id) DESC") {
+      let (pipeline, file) = ($0.value(0).text ?? "", $0.value(1).text ?? "")
+      if !files.contains(file), owner.owns(pipeline: pipeline, file: file) { files.append(file) }
+    }
+    return files + ["", owner.file].filter { !files.contains($0) }
+  }
+
+  /// Under which of its paths the fleet of a pipeline is known: its present one, or, before the first run
+  /// there, that of its latest run.
+  private func fleetFile(of owner: RunOwner, _ own: [String]) throws -> String {
+    guard try hasFleet else { return owner.file }
+    func isKnown(_ file: String) throws -> Bool {
+      var isKnown = false
+      try forEach("SELECT 1 FROM fleet WHERE pipeline = ?1 LIMIT 1", [.text(file)]) { _ in
+        isKnown = true
+      }
+      return isKnown
+    }
+    if try isKnown(owner.file) { return owner.file }
+    return try own.first { try !$0.isEmpty && isKnown($0) } ?? owner.file
+  }
+
+  /// The path under which a pipeline's fleet is known.
+  func fleetFile(_ pipeline: String) -> String {
+    guard let ownFleet, ownFleet.files.contains(pipeline) else { return pipeline }
+    return ownFleet.file
   }
 }

@@ -428,7 +428,9 @@ import Testing
     try PipelineLedger(
       folder: scratch.path, now: now, owner: RunOwner(pipeline: pipeline, file: pipeline),
       history: try RunHistory(
-        at: scratch.path.appending("ledger.sqlite"), now: now, quarantineLimit: 3))
+        at: scratch.path.appending("ledger.sqlite"),
+        of: RunOwner(pipeline: pipeline, file: pipeline),
+        now: now, quarantineLimit: 3))
   }
 
   @Test func `goes on with a run that has not finished, under its name`() async throws {

@@ -26,7 +26,7 @@ import Testing
     #expect(try ledger.backups(of: LedgerSample.migrated.store) == [LedgerSample.backup])
     #expect(try ledger.backupTotals() == (1, 65_536))
     #expect(
-      try ledger.lastState(of: LedgerSample.migrated.store)?.uuid == LedgerSample.migrated.uuid)
+      try ledger.states(of: LedgerSample.migrated.store).last?.uuid == LedgerSample.migrated.uuid)
   }
 
   @Test func `counts an attempt once, however often it is added`() throws {

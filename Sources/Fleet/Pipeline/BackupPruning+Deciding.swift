@@ -34,10 +34,11 @@ extension BackupPruning {
         reason: "rollback",
         message: "A rollback of \(store) is under way. Run `godwit rollback` again.")
     }
+    let states = try ledger.states(of: backup.store)
     // What is left of a backup may be all that is left of its store.
-    if let (reason, message) = try Self.reasonToDistrust(
-      store, try ledger.lastState(of: backup.store),
-      hadExternalData: try ledger.hadExternalData(backup.store))
+    if let (reason, message) = try reasonToDistrust(
+      store, states, hadExternalData: try ledger.hadExternalData(backup.store))
+      ?? states.exchange(since: backup).map({ Self.reason(of: $0, store) })
     {
       return .keep(
         reason: reason,
@@ -78,11 +79,13 @@ extension BackupPruning {
 
   /// Why a store is not a good copy by itself; nil for one that is.
   ///
-  /// - Parameter hadExternalData: The store had files of external data once.
-  static func reasonToDistrust(
-    _ store: FilePath, _ last: (identity: String?, digest: String?, uuid: String?)?,
-    hadExternalData: Bool
+  /// - Parameters:
+  ///   - states: How godwit left it.
+  ///   - hadExternalData: The store had files of external data once.
+  private func reasonToDistrust(
+    _ store: FilePath, _ states: LedgerStates, hadExternalData: Bool
   ) throws -> (reason: String, message: String)? {
+    let last = states.last
     func damaged(_ how: String) -> (reason: String, message: String) {
       ("store-damaged", "\(store) \(how): this backup may be the only good copy.")
     }
@@ -105,7 +108,7 @@ extension BackupPruning {
       }
       let inspection = try TemporaryPlace.with { folder in
         try StoreInspection(
-          store, models: [], snapshotFolder: folder, readsRows: false,
+          store, models: isAsLeft ? [] : models, snapshotFolder: folder, readsRows: false,
           externalData: hadExternalData ? .required : .inFolder)
       }
       if inspection.findings.contains(where: { $0.kind == .external }) {
@@ -118,8 +121,12 @@ extension BackupPruning {
       }
       // An application's later writing: the same store, and whole.
       guard inspection.isSound else { return damaged("is not sound") }
-      guard let uuid = last?.uuid, inspection.uuid == uuid else {
-        return ("other-store", "\(store) is another store than the one that was backed up.")
+      let mark = StoreMark(states)
+      if let exchange = mark.exchange(for: inspection) {
+        return (exchange.reason, exchange.message)
+      }
+      guard mark.uuid != nil else {
+        return ("other-store", "The ledger does not say which store was at \(store).")
       }
       return nil
     } catch StoreError.inUse {
@@ -129,6 +136,23 @@ extension BackupPruning {
     } catch let error as SQLiteError {
       return ("store-damaged", "\(store) cannot be read: \(error)")
     }
+  }
+
+  /// Why what is at a store's path today is no copy of what a backup holds: it came out of another store.
+  private static func reason(
+    of exchange: LedgerStates.Exchange, _ store: FilePath
+  ) -> (reason: String, message: String) {
+    let (reason, found, run) =
+      switch exchange {
+      case .otherStore(let run): ("other-store", "another store", run)
+      case .otherVersion(let version, let run):
+        ("other-version", "an older store, of version \(version),", run)
+      }
+    return (
+      reason,
+      "Since this backup was made, somebody put \(found) in the place of \(store), and run \(run) migrated "
+        + "that: this backup may be the only copy of the first. Remove it by hand once nobody needs it."
+    )
   }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
 import SystemPackage
@@ -12,8 +13,10 @@ import SystemPackage
 /// - its files are those that the ledger names, by inode, size and modification time;
 /// - its store lies at its path in a root of the pipeline, and is as godwit left it; or an application
 ///   wrote to it since, its metadata name the same store, and its structure is sound. Every file of
-///   external data that its rows refer to is there. What is missing, damaged, being written to or another
-///   store keeps its backup;
+///   external data that its rows refer to is there. What is missing, damaged, being written to, another
+///   store or an older one keeps its backup;
+/// - what is there came out of what the backup holds: no run since then has migrated another store, or an
+///   older one, that somebody put in the store's place, see `LedgerStates`;
 /// - no rollback of its store is under way.
 ///
 /// What cannot be looked at is neither removed nor forgotten.
@@ -30,8 +33,8 @@ package struct BackupPruning: Sendable {
     /// Whether it was removed, or would be.
     package var pruned: Bool
     /// Why it was kept: `backup-changed`, `backup-unreachable`, `store-missing`, `store-damaged`,
-    /// `store-in-use`, `other-store`, `outside-roots`, `link`, `rollback`, `disk-full`; or
-    /// `backup-missing`: somebody removed it, and it is no longer listed.
+    /// `store-in-use`, `other-store`, `other-version`, `outside-roots`, `link`, `rollback`, `disk-full`;
+    /// or `backup-missing`: somebody removed it, and it is no longer listed.
     package var reason: String?
     package var message: String?
   }
@@ -55,16 +58,19 @@ package struct BackupPruning: Sendable {
   let retention: BackupRetention
   let places: PipelinePlaces
   let reach: StoreReach
+  let models: [ModelVersion]
   let now: Double
   let isDry: Bool
 
   /// - Parameters:
   ///   - pipeline: Whose stores may be looked at.
+  ///   - models: Versions among which that of a store is found.
   ///   - now: Seconds since 1970-01-01 UTC.
   package init(
-    _ retention: BackupRetention, _ pipeline: Pipeline, places: PipelinePlaces, now: Double,
-    isDry: Bool = false
+    _ retention: BackupRetention, _ pipeline: Pipeline, models: [ModelVersion],
+    places: PipelinePlaces, now: Double, isDry: Bool = false
   ) {
+    self.models = models
     self.retention = retention
     self.places = places
     reach = StoreReach(pipeline)
@@ -274,7 +280,8 @@ extension PipelineRun {
       let pruned = try history.using { ledger in
         try ledger.narrow(to: places.owner)
         return try BackupPruning(
-          backupRetention, pipeline, places: places, now: Date().timeIntervalSince1970
+          backupRetention, pipeline, models: template.models, places: places,
+          now: Date().timeIntervalSince1970
         ).run(ledger) { item in
           guard let message = item.message else { return }
           observe(

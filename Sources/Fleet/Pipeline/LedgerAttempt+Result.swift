@@ -3,6 +3,7 @@ import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
+import GodwitSQLite
 import Synchronization
 import SystemPackage
 
@@ -34,7 +35,21 @@ extension LedgerAttempt {
     output = result.output
     self.lane = lane
     host = MachineName.text
-    uuid = result.storeUUID
+    // What a plan was not read for is asked of the files.
+    sourceUUID = result.sourceUUID ?? result.backup.flatMap { StoreFiles(FilePath($0)).storedUUID }
+    if result.verdict == .migrated {
+      uuid = result.storeUUID ?? result.output.flatMap { StoreFiles(FilePath($0)).storedUUID }
+    } else {
+      uuid = sourceUUID
+    }
+  }
+}
+
+extension StoreFiles {
+  /// The UUID in the metadata of the main file; nil where that cannot be read.
+  var storedUUID: String? {
+    guard let connection = try? Connection(path: store.string, mode: .immutable) else { return nil }
+    return try? connection.rows("SELECT Z_UUID FROM Z_METADATA LIMIT 1").first?.first?.text
   }
 }
 

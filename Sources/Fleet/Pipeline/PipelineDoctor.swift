@@ -96,9 +96,9 @@ package struct PipelineDoctor: Sendable {
   private var doneStores: Set<String> {
     get throws {
       var stores: Set<String> = []
-      try Ledger(readingAt: places.ledger)?.forEachMigratedStore(of: pipeline.wholeFile.string) {
-        stores.insert($0)
-      }
+      let ledger = try Ledger(readingAt: places.ledger)
+      try ledger?.narrow(to: places.owner)
+      try ledger?.forEachMigratedStore(of: places.owner.file) { stores.insert($0) }
       return stores
     }
   }

@@ -23,6 +23,7 @@ extension PipelineRun {
       state: try FileKind(following: state) == .folder ? state : nil)
     observe(.found(self.start(findings, nil)))
     let ledger = try Ledger(readingAt: places.ledger)
+    try ledger?.narrow(to: places.owner)
     findings.unreadable += try rootsWithoutStores(findings) { root in
       try ledger?.knownStores(of: places.owner.file, below: root.string) ?? 0
     }

@@ -101,7 +101,7 @@ package struct PipelineRun: Sendable {
     let now = Date().timeIntervalSince1970
     var findings = try await search(state: state)
     let history = try RunHistory(
-      at: places.ledger, now: now, quarantineLimit: pipeline.quarantineAfter)
+      at: places.ledger, of: places.owner, now: now, quarantineLimit: pipeline.quarantineAfter)
     findings.unreadable += rootsWithoutStores(findings) { root in
       options.isFresh ? 0 : history.knownStores(of: places.owner.file, below: root.string)
     }

@@ -7,7 +7,8 @@ import GodwitPlanning
 import GodwitSQLite
 import SystemPackage
 
-/// Looks whether the stores that a pipeline migrated are still there, as they were left, and sound.
+/// Looks whether the stores that a pipeline migrated, or put back, are still there, as they were left, and
+/// sound.
 package struct PipelineVerification: Sendable {
   /// A store: a line of `--json`.
   package struct Item: Codable, Sendable {
@@ -84,26 +85,30 @@ package struct PipelineVerification: Sendable {
   package func run(_ ledger: Ledger, observe: (Item) -> Void) async throws -> Summary {
     var summary = Summary()
     var attempts: [LedgerAttempt] = []
-    try ledger.forEachMigrated { attempt in
+    try ledger.forEachLeft { attempt in
       var attempt = attempt
       (attempt.reasons, attempt.losses, attempt.stages) = ([], [], [])
       attempts.append(attempt)
     }
-    let hadExternalData = try attempts.map { try ledger.hadExternalData($0.store) }
-    var results: [Item?] = Array(repeating: nil, count: attempts.count)
+    let lefts = try attempts.map { attempt in
+      Left(
+        attempt: attempt, hadExternalData: try ledger.hadExternalData(attempt.store),
+        mark: try attempt.leavesStore
+          ? StoreMark(ledger.states(of: attempt.store)) : StoreMark(ofOutput: attempt))
+    }
+    var results: [Item?] = Array(repeating: nil, count: lefts.count)
     var told = 0
     await withTaskGroup(of: (Int, Item).self) { group in
       var begun = 0
       func begin() {
-        guard begun < attempts.count, !Task.isCancelled else { return }
-        let (place, attempt) = (begun, attempts[begun])
-        let hadExternalData = hadExternalData[begun]
+        guard begun < lefts.count, !Task.isCancelled else { return }
+        let (place, left) = (begun, lefts[begun])
         begun += 1
         group.addTask {
           do {
-            return (place, try await onOwnThread { self.judge(attempt, hadExternalData) })
+            return (place, try await onOwnThread { self.judge(left) })
           } catch {
-            return (place, Self.failure(attempt, error))
+            return (place, Self.failure(left.attempt, error))
           }
         }
       }
@@ -123,6 +128,13 @@ package struct PipelineVerification: Sendable {
     return summary
   }
 
+  /// A file, and what the ledger has of it.
+  private struct Left: Sendable {
+    var attempt: LedgerAttempt
+    var hadExternalData: Bool
+    var mark: StoreMark
+  }
+
   private static func failure(_ attempt: LedgerAttempt, _ error: any Error) -> Item {
     let (ending, reason, message) = RetryPolicy.ending(of: error)
     return Item(
@@ -131,7 +143,8 @@ package struct PipelineVerification: Sendable {
       reasons: [RunReport.Reason(reason: reason, message: message)])
   }
 
-  private func judge(_ attempt: LedgerAttempt, _ hadExternalData: Bool) -> Item {
+  private func judge(_ left: Left) -> Item {
+    let attempt = left.attempt
     let path = FilePath(attempt.output ?? attempt.store)
     var item = Item(store: path.string, verdict: .sound, run: attempt.run)
     if let refusal = reach.refusal(of: path) {
@@ -163,8 +176,10 @@ package struct PipelineVerification: Sendable {
           RunReport.Reason(
             reason: "digest",
             message:
-              "\(path) holds other bytes than the migration wrote, although nobody wrote to it "
-              + "since. Check the volume, and restore the store from its backup.")
+              "\(path) holds other bytes than the "
+              + (attempt.verdict == "restored" ? "rollback" : "migration")
+              + " wrote, although nobody wrote to it since. Check the volume, and restore the store from its backup."
+          )
         ]
         return item
       }
@@ -172,7 +187,8 @@ package struct PipelineVerification: Sendable {
       let inspection = try TemporaryPlace.with { folder in
         try StoreInspection(
           path, models: models, snapshotFolder: folder, readsRows: true,
-          externalData: try hadExternalData || hasSourceFolder(attempt) ? .required : .inFolder)
+          externalData: try left.hadExternalData || hasSourceFolder(attempt) ? .required : .inFolder
+        )
       }
       item.findings = inspection.findings.filter(\.kind.isFailure)
       if !inspection.isSound {
@@ -186,7 +202,7 @@ package struct PipelineVerification: Sendable {
           : item.findings.map {
             RunReport.Reason(reason: $0.kind.rawValue, message: $0.description)
           }
-      } else if item.verdict == .changed, let reason = Self.exchange(inspection, attempt) {
+      } else if item.verdict == .changed, let reason = left.mark.exchange(for: inspection) {
         item.verdict = .damaged
         item.reasons = [reason]
       }
@@ -194,32 +210,6 @@ package struct PipelineVerification: Sendable {
     } catch {
       return Self.failure(attempt, error)
     }
-  }
-
-  /// Why a store that is sound is not what the migration left with an application's changes: somebody put
-  /// another in its place. Nil where it may be.
-  private static func exchange(
-    _ found: StoreInspection, _ attempt: LedgerAttempt
-  ) -> RunReport.Reason? {
-    // First: by a mapping model the destination has a UUID of its own.
-    if let source = attempt.source, let destination = attempt.destination, source != destination,
-      found.version == source
-    {
-      return RunReport.Reason(
-        reason: "other-version",
-        message:
-          "\(found.store) is at version \(source) again, although it was migrated to \(destination): "
-          + "somebody put an older store in its place. Find out who did, or run the pipeline again."
-      )
-    }
-    if let uuid = attempt.uuid, found.uuid != uuid {
-      return RunReport.Reason(
-        reason: "other-store",
-        message:
-          "\(found.store) is another store than the one that was migrated: its UUID is "
-          + "\(found.uuid ?? "missing"), and was \(uuid). Find out who put it there.")
-    }
-    return nil
   }
 
   /// Of an output beside its source: whether the source has a folder of external data.

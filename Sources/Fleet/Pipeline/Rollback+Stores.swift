@@ -18,6 +18,7 @@ extension Rollback {
     /// Of the store as it is now.
     var identity: String?
     var digest: String?
+    var uuid: String?
     /// What was put aside.
     var kept: LedgerBackup?
   }
@@ -173,6 +174,7 @@ extension Rollback {
     end.attemptedBackup = task.backup
     end.identity = try? store.identity().name
     end.digest = try? store.digest(inState: end.identity)
+    end.uuid = store.storedUUID
     end.sourceBytes = try FileMark(store.store)?.size ?? 0
     return end
   }
@@ -207,6 +209,11 @@ extension Rollback {
         attempt.identity = end.identity
         attempt.digest = end.digest
         attempt.host = MachineName.text
+        if end.item.verdict == .restored {
+          attempt.uuid = end.uuid
+          attempt.destination = try ledger.backups(of: end.item.store)
+            .first { $0.path == end.attemptedBackup }.flatMap { try ledger.sourceVersion(of: $0) }
+        }
         try ledger.add(attempt)
         guard end.item.verdict == .restored else { continue }
         if var kept = end.kept {

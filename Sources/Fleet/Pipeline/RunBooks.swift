@@ -200,6 +200,7 @@ package enum PipelineHistory {
   package static func writing(_ places: PipelinePlaces) throws -> Ledger? {
     guard try Ledger(readingAt: places.ledger) != nil else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
+    try ledger.writing { try ledger.adoptFleet(of: places.owner) }
     try ledger.narrow(to: places.owner)
     if try PipelineLedger.isAheadOfHistory(places.state) {
       try ledger.writing { try PipelineLedger.add(inState: places.state, to: ledger) }

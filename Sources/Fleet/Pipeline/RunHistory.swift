@@ -70,13 +70,19 @@ final class RunHistory: Sendable {
   /// 512: as many results are written at once, however soon they come.
   private static let groupSize = 512
 
-  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  /// - Parameters:
+  ///   - owner: Whose runs they are. What is known of its stores goes along where it was moved.
+  ///   - now: Seconds since 1970-01-01 UTC.
   /// - Throws: ``LedgerError/newerVersion(path:found:known:)`` and what shows that the file is
   ///   somebody else's: a run must not do without a history that is there.
-  init(at path: FilePath, now: Double, quarantineLimit: Int) throws {
+  init(at path: FilePath, of owner: RunOwner, now: Double, quarantineLimit: Int) throws {
     self.path = path
     self.quarantineLimit = quarantineLimit
-    ledger = try PatientLedger { try Ledger(writingAt: path, now: now) }
+    ledger = try PatientLedger {
+      let ledger = try Ledger(writingAt: path, now: now)
+      try ledger.writing { try ledger.adoptFleet(of: owner) }
+      return ledger
+    }
     isNew = ledger.isNew
     if let note = ledger.note { state.withLock { $0.notes.append(note) } }
   }

@@ -99,6 +99,7 @@ struct StoreEnd: Codable, Sendable {
   var sourceIdentity: String?
   var finalIdentity: String?
   var storeUUID: String?
+  var sourceUUID: String?
   var digest: String?
   var handedOut: HandedOut?
   var isOfEarlierCommit: Bool?
@@ -107,7 +108,8 @@ struct StoreEnd: Codable, Sendable {
     self.result = result
     ending = result.ending
     (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
-    (storeUUID, digest) = (result.storeUUID, result.digest)
+    (storeUUID, sourceUUID) = (result.storeUUID, result.sourceUUID)
+    digest = result.digest
     handedOut = result.handedOut
     if result.isOfEarlierCommit { isOfEarlierCommit = true }
   }
@@ -116,7 +118,8 @@ struct StoreEnd: Codable, Sendable {
     var result = result
     result.ending = ending
     (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
-    (result.storeUUID, result.digest) = (storeUUID, digest)
+    (result.storeUUID, result.sourceUUID) = (storeUUID, sourceUUID)
+    result.digest = digest
     result.handedOut = handedOut
     result.isOfEarlierCommit = isOfEarlierCommit == true
     return result
