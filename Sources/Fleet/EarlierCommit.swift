@@ -20,6 +20,13 @@ extension MigrationResult {
       + losses.map { "Lost by that commit: \($0.message)" }
   }
 
+  /// Reads the digest of what a commit has left. Nil where an application has written to the store that was
+  /// replaced by now: it would pass for what the commit left, and a rollback would lose the write.
+  mutating func readDigest(of destination: StoreFiles) {
+    guard backup == nil || finalIdentity != nil else { return digest = nil }
+    digest = try? destination.digest(inState: finalIdentity)
+  }
+
   /// A commit is at its end.
   mutating func succeed(_ request: MigrationRequest, _ journal: CommitJournal) {
     verdict = .migrated

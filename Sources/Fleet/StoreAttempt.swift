@@ -164,7 +164,7 @@ struct StoreAttempt {
     let outcome: PlanOutcome
     do {
       outcome = try await look()
-    } catch where recovered {
+    } catch  where recovered {
       try writeDownEarlierCommit(folder)
       throw error
     }

@@ -33,8 +33,7 @@ extension PipelineRun {
     settings.record = { result in
       var result = result
       if result.verdict == .migrated, let output = result.output {
-        let files = StoreFiles(FilePath(output))
-        result.digest = try? files.digest(inState: result.finalIdentity)
+        result.readDigest(of: StoreFiles(FilePath(output)))
       }
       try record(result)
     }
