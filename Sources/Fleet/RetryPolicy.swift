@@ -94,7 +94,7 @@ package enum RetryPolicy {
     }
 
     /// Reasons that lie in the store.
-    private static let storesOwn: Set = ["damaged", "store", "unusual-file", "long-name"]
+    private static let storesOwn: Set = ["damaged", "file", "store", "unusual-file", "long-name"]
   }
 
   static func judgement(of error: any Error) -> Judgement {
@@ -257,6 +257,7 @@ package enum RetryPolicy {
     case .changed: Judgement(.resumable, "changed", "\(error)")
     case .cannotCopy(_, _, let errno): judgement(errno: Errno(rawValue: errno), "\(error)")
     case .cannotRead: Judgement(.inputOutput, "io", "\(error)", code: error.code)
+    case .journal: Judgement(.badInput, "file", "\(error)", code: error.code)
     default: Judgement(.badInput, "store", "\(error)", code: error.code)
     }
   }

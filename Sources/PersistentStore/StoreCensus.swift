@@ -24,8 +24,8 @@ package struct StoreCensus: Sendable, Equatable {
   package private(set) var entities: [EntityName: EntityRows] = [:]
   /// By the name of the table.
   package private(set) var tables: [String: Table] = [:]
-  /// Rows that belong to nobody: whose `Z_ENT` is not a concrete entity of their table, and pairs whose
-  /// keys are not integers. One finding a table.
+  /// Rows that belong to nobody: whose `Z_ENT` is not a concrete entity of their table, or that have no
+  /// key, and pairs whose keys are not integers. One finding a table.
   package private(set) var ownerlessRows: [StoreFinding] = []
   /// Rows of each join table.
   package private(set) var joinRows: [String: Int64] = [:]
@@ -193,7 +193,8 @@ private struct EntityCount: Sendable {
   var all: [Int64?: StoreCensus.EntityRows] { found.merging([number: rows]) { $0.adding($1) } }
 
   mutating func add(_ row: UnsafeMutablePointer<RawValue>) {
-    let next = row[1].kind == .integer ? row[1].bits : nil
+    // A row without a key is in no range of keys.
+    let next = row[1].kind == .integer && row[0].kind == .integer ? row[1].bits : nil
     if next != number {
       found[number] = found[number]?.adding(rows) ?? rows
       rows = StoreCensus.EntityRows(count: 0, keys: nil)

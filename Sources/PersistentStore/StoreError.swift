@@ -10,6 +10,8 @@ package enum StoreError: Error, Sendable, Equatable {
   /// The store, or a file or folder that belongs to it, is a symbolic link, a FIFO, a socket or a
   /// device, or a folder in the place of a file.
   case unusualFile(FilePath, FileKind, of: FilePath)
+  /// The rollback journal lacks a part of what it counts, or has it wrong.
+  case journal(FilePath, reason: String)
   /// The rollback journal names another file, which SQLite would delete.
   case superJournal(FilePath)
   case empty(FilePath)
@@ -44,7 +46,7 @@ extension StoreError {
     case .notFound, .unusualFile, .superJournal, .empty, .notSQLite, .impossibleHeader,
       .utf16, .notCoreData, .cannotRead, .cannotCopy, .inUse, .changed:
       134_080
-    case .truncated, .damaged: 134_150
+    case .truncated, .damaged, .journal: 134_150
     case .modelCache: 134_130
     case .layout: 134_160
     }
@@ -53,7 +55,8 @@ extension StoreError {
   /// True when the file says so; a read that went wrong may say the same.
   package var isDamage: Bool {
     switch self {
-    case .empty, .notSQLite, .impossibleHeader, .truncated, .damaged, .notCoreData, .modelCache:
+    case .empty, .notSQLite, .impossibleHeader, .truncated, .damaged, .journal, .notCoreData,
+      .modelCache:
       true
     default: false
     }
@@ -88,6 +91,9 @@ extension StoreError: CustomStringConvertible {
         ? "\(path) is \(kind). \(Self.advice(kind, at: path))"
         : "\(path), which belongs to the store \(store), is \(kind). "
           + "Put the file or folder itself there, and run again."
+    case .journal(let path, let reason):
+      "\(path)-journal is damaged: \(reason). It would take back a part of a transaction that was cut "
+        + "off, and the rest would stay in the store. \(Self.rescue)"
     case .superJournal(let path):
       "\(path)-journal names another file, as the journal of a transaction over several databases "
         + "does. SQLite would delete that file, so the journal is not played back. Open the store "

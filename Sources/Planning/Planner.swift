@@ -38,7 +38,7 @@ package struct Planner: Sendable {
     var found = try SourceModelSearch(store: store, models: request.models).find()
     let isGuarded = request.guardsUnknownVersions && found.versionName == nil
     let (destination, whole, note) = try destinationHierarchy(request, found)
-    found.notes += [note].compactMap(\.self)
+    found.notes += try [note, store.logNote()].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
       return .sameModel(notes: found.notes)
     }

@@ -83,14 +83,16 @@ struct SourceModelSearch {
   /// The given version whose hashes are the store's, else the store's cached model.
   ///
   /// - Throws: ``PlanError/missingSourceModel(store:differing:)`` with the entities in which the
-  ///   nearest given version differs.
+  ///   nearest given version differs. ``PlanError/damaged(store:_:)`` for a store without hashes.
   func find() throws -> Found {
     let hashes = store.metadata.versionHashes
     guard !hashes.isEmpty else {
-      throw PlanError.missingSourceModel(
+      throw PlanError.damaged(
         store: store.files.store.string,
-        differing: [
-          Reason(reason: "metadata", message: "the store's metadata records no version hashes")
+        [
+          StoreFinding(
+            kind: .metadata,
+            message: "Z_METADATA has no version hashes, so nothing tells the store's version")
         ])
     }
     let hasCache = try store.readableModel() != nil

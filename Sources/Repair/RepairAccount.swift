@@ -52,6 +52,9 @@ struct RepairAccount {
         .init(
           .file,
           "has a rollback journal that cannot be played back: a transaction may be there in part"))
+    } else if let damage = image.journalDamage {
+      report.doubtful.append(
+        .init(.file, "has a damaged rollback journal (\(damage)): a transaction is there in part"))
     }
     if !salvage.schema.isWhole {
       report.doubtful.append(

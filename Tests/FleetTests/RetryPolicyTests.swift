@@ -114,6 +114,7 @@ import Testing
       (StoreDamage(findings: []), .refused, 134_150),
       (PlanError.damaged(store: "/a", []), .refused, 134_150),
       (PlanError.unsupported(store: "/a", what: "a virtual table"), .refused, 134_110),
+      (StoreError.journal("/a", reason: "it has no header"), .refused, 134_150),
       (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
       (PlanError.missingConfiguration(["A"], version: "2"), .refused, nil),
       (SQLiteError.failed(code: 11, message: "malformed", statement: ""), .refused, 134_150),

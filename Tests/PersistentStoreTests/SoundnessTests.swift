@@ -77,6 +77,46 @@ import Testing
     #expect(Set(try library.findings().map(\.kind)) == expected)
   }
 
+  // SQLite reads NULL for such a key, and whoever asks for keys sees no row.
+  @Test(
+    arguments: [
+      ("Z_PK INTEGER PRIMARY KEY", [] as [StoreFinding.Kind]), ("Z_PK integer primary key", []),
+      ("Z_PK INTEGER PRIMARY KEY ASC", []),
+      ("Z_PK INTEGER XRIMARY KEY", [.schema]), ("Z_PK INTEGER", [.schema]),
+      ("Z_PK BIGINT PRIMARY KEY", [.schema]), ("Z_PK INTEGER PRIMARY KEY DESC", [.schema]),
+      ("Z_PK INTEGER UNIQUE", [.schema]),
+    ])
+  func `wants Z_PK to be the number of the row`(
+    declaration: String, expected: [StoreFinding.Kind]
+  ) throws {
+    let own = try Connection(path: library.path.string, mode: .readWrite)
+    let sql = try #require(
+      try own.rows("SELECT sql FROM sqlite_master WHERE name = 'ZREADER'").first?[0].text)
+    let indexes = try own.rows(
+      "SELECT sql FROM sqlite_master WHERE tbl_name = 'ZREADER' AND type = 'index'"
+    ).compactMap { $0[0].text }
+    try own.execute("ALTER TABLE ZREADER RENAME TO before")
+    for row in try own.rows(
+      "SELECT name FROM sqlite_master WHERE tbl_name = 'before' AND type = 'index'")
+    {
+      try own.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
+    }
+    try own.execute(sql.replacing("Z_PK INTEGER PRIMARY KEY", with: declaration))
+    try own.execute("INSERT INTO ZREADER SELECT * FROM before; DROP TABLE before")
+    for index in indexes { try own.execute(index) }
+    try own.close()
+    #expect(try library.findings().map(\.kind) == expected)
+  }
+
+  @Test func `sees rows without a key where a byte of the schema is damaged`() throws {
+    try library.execute(
+      "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = replace(sql, 'PRIMARY', 'XRIMARY') "
+        + "WHERE name = 'ZREADER'")
+    let binding = StoreBinding(try library.open(), library.hierarchy)
+    #expect(try StoreSoundness.schema(binding).map(\.kind) == [.schema])
+    #expect(try StoreCensus(binding).ownerlessRows.map(\.count) == [2])
+  }
+
   @Test func `names rows and never tells what is in them`() throws {
     try library.execute("UPDATE ZREADER SET ZAGE = 'secret' WHERE Z_PK = 2")
     let finding = try #require(try library.findings().first)

@@ -3,10 +3,16 @@ import GodwitSQLite
 
 extension StoreSoundness {
   /// What stands in the control tables and in the schema: control, metadata, modelcache, schema,
-  /// index. No row of the model's tables is read but their highest keys.
+  /// index; and a note of what of the WAL cannot be read. No row of the model's tables is read but their highest keys.
   package static func structure(of binding: StoreBinding) throws -> [StoreFinding] {
     try control(binding) + metadata(binding) + modelCache(binding) + schema(binding)
-      + indexes(binding)
+      + indexes(binding) + log(of: binding.store)
+  }
+
+  // MARK: The WAL
+
+  private static func log(of store: SourceStore) throws -> [StoreFinding] {
+    try [store.logNote()].compactMap(\.self).map { StoreFinding(kind: .note, message: $0) }
   }
 
   // MARK: Z_PRIMARYKEY
@@ -163,11 +169,21 @@ extension StoreSoundness {
 
   // MARK: Schema
 
-  package static func schema(_ binding: StoreBinding) -> [StoreFinding] {
+  package static func schema(_ binding: StoreBinding) throws -> [StoreFinding] {
     var findings = binding.missing.map {
       StoreFinding(kind: .schema, message: "missing \($0)")
     }
     for table in binding.layout.tables {
+      if let shape = try binding.store.connection.shape(of: table.name),
+        shape.columns.contains(where: { $0.name == "Z_PK" }), !shape.isRowID("Z_PK")
+      {
+        // A row's record has no value there: SQLite would give NULL, and no range of keys has the row.
+        findings.append(
+          StoreFinding(
+            kind: .schema, entity: table.root.rawValue,
+            message: "\(table.name).Z_PK is not declared INTEGER PRIMARY KEY, so no row has its key"
+          ))
+      }
       let have = Dictionary(
         binding.store.columns(of: table.name).map { ($0.name, $0.type) },
         uniquingKeysWith: { first, _ in first })
@@ -234,6 +250,19 @@ extension StoreSoundness {
     let table: String
     let columns: [String]
     let isUnique: Bool
+  }
+}
+
+extension TableShape {
+  /// Whether a column is another name of the row id: the only key, of just this type, and without an
+  /// index, which SQLite makes for `INTEGER PRIMARY KEY DESC` and for tables without row ids.
+  ///
+  /// Source: https://sqlite.org/lang_createtable.html#rowid
+  fileprivate func isRowID(_ name: String) -> Bool {
+    let keys = columns.filter { $0.keyPlace != 0 }
+    return keys.count == 1 && keys[0].name == name
+      && keys[0].declaredType.uppercased() == "INTEGER" && !isWithoutRowID
+      && !indexes.contains { $0.origin == "pk" }
   }
 }
 

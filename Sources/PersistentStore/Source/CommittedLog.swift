@@ -92,6 +92,48 @@ struct CommittedLog: Equatable {
   }
 }
 
+extension CommittedLog {
+  /// Frames of the WAL's present use that end a transaction, and that SQLite does not read.
+  ///
+  /// Frames with other salts are of the time before the WAL was last begun anew; those that end no
+  /// transaction were given up, or were being written when the process ended.
+  ///
+  /// - Parameter size: ``size`` of the log.
+  static func unreadTransactions(in path: FilePath, behind size: Int64) throws -> Int {
+    guard let end = try StoreFiles.markIfThere(path)?.size, end > max(size, Int64(headerSize))
+    else { return 0 }
+    return try StoreFiles.reading(path) {
+      let file = try RegularFile.open(path)
+      return try file.closeAfter {
+        var head = [UInt8](repeating: 0, count: headerSize)
+        guard
+          try head.withUnsafeMutableBytes({ try file.read(fromAbsoluteOffset: 0, into: $0) })
+            == headerSize
+        else { return 0 }
+        let (pageSize, salts) = head.withUnsafeBytes {
+          ($0.bigEndian(at: 8), ($0.bigEndian(at: 16), $0.bigEndian(at: 20)))
+        }
+        guard (512...65_536).contains(pageSize), pageSize & (pageSize - 1) == 0 else { return 0 }
+        var (count, offset) = (0, max(size, Int64(headerSize)))
+        var frame = [UInt8](repeating: 0, count: frameHeaderSize)
+        while offset + Int64(frameHeaderSize) + Int64(pageSize) <= end {
+          let read = try frame.withUnsafeMutableBytes { bytes in
+            try file.read(fromAbsoluteOffset: offset, into: bytes)
+          }
+          guard read == frameHeaderSize else { break }
+          let endsTransaction = frame.withUnsafeBytes { bytes in
+            bytes.bigEndian(at: 0) != 0 && bytes.bigEndian(at: 4) != 0
+              && (bytes.bigEndian(at: 8), bytes.bigEndian(at: 12)) == salts
+          }
+          if endsTransaction { count += 1 }
+          offset += Int64(frameHeaderSize) + Int64(pageSize)
+        }
+        return count
+      }
+    }
+  }
+}
+
 /// The running checksums of a WAL.
 private struct Chain {
   let pageSize: Int

@@ -51,11 +51,17 @@ extension SourceStore {
       switch object.kind {
       case .view: return "The view \(object.name) is not Core Data's and is not carried."
       case .table:
-        guard !Self.isForeign(object.name),
-          try connection.shape(of: object.name)?.kind == "virtual"
-        else { return nil }
-        return
-          "The virtual table \(object.name) is not carried: how Core Data writes one is not known."
+        guard !Self.isForeign(object.name) else { return nil }
+        if try connection.shape(of: object.name)?.kind == "virtual" {
+          return
+            "The virtual table \(object.name) is not carried: how Core Data writes one is not known."
+        }
+        let names = try generatedColumns(of: object.name).map(\.name)
+        guard !names.isEmpty else { return nil }
+        let list = names.joined(separator: ", ")
+        return names.count == 1
+          ? "The generated column \(list) of \(object.name) and its expression are not carried."
+          : "The generated columns \(list) of \(object.name) and their expressions are not carried."
       case .index:
         guard !Self.isForeign(object.table), Self.isForeign(object.name) else { return nil }
         return
@@ -63,6 +69,18 @@ extension SourceStore {
       case .trigger: return nil
       }
     }
+  }
+
+  /// Columns with `GENERATED ALWAYS AS`, which ``columns(of:)`` leaves out, and whether their values are
+  /// stored in the rows.
+  func generatedColumns(of table: String) throws -> [(name: String, isStored: Bool)] {
+    guard let shape = try connection.shape(of: table), shape.kind == "table",
+      shape.columns.contains(where: \.isHidden)
+    else { return [] }
+    return try connection.rows(
+      "SELECT name, hidden FROM pragma_table_xinfo(?1, 'main') WHERE hidden IN (2, 3) ORDER BY cid",
+      [.text(table)]
+    ).compactMap { row in row[0].text.map { ($0, row[1].integer == 3) } }
   }
 
   static func isForeign(_ table: String) -> Bool {

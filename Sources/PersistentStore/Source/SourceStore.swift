@@ -28,6 +28,7 @@ package final class SourceStore {
   let schemaForm: SchemaForm
 
   private let tableColumns: [NameKey: [(name: String, type: String)]]
+  private var knownLogNote: String??
 
   /// Opens a store.
   ///
@@ -158,6 +159,27 @@ extension SourceStore {
 
   /// The store says WAL in its header.
   package var isWAL: Bool { header.isWAL }
+
+  /// What of the WAL SQLite does not read, though it ends transactions; nil where there is nothing.
+  ///
+  /// - Complexity: O(*n*) in the frames behind the last commit, once.
+  package func logNote() throws -> String? {
+    if let knownLogNote { return knownLogNote }
+    var note: String?
+    let count = try CommittedLog.unreadTransactions(in: files.wal, behind: identity.walSize)
+    if count > 0 {
+      // What somebody has committed since is no part of what was opened.
+      let log = try CommittedLog(files.wal)
+      if log.size == identity.walSize, log.seal == identity.walSeal {
+        note =
+          "The WAL has \(count == 1 ? "a transaction" : "\(count) transactions") behind its last whole "
+          + "one, which SQLite does not read since a checksum before the end is wrong: it was damaged, or "
+          + "cut off while it was written. What only that part says is not in the store."
+      }
+    }
+    knownLogNote = .some(note)
+    return note
+  }
 
   /// True when the store's own files are still what they were when this was opened.
   package func isUnchanged() throws -> Bool { try files.identity() == identity }

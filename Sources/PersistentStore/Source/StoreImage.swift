@@ -22,6 +22,9 @@ package struct StoreImage {
   /// Whether a rollback journal was played back; nil where there is none.
   package private(set) var isJournalPlayedBack: Bool?
 
+  /// What of that journal is missing or wrong, so that it was played back in part; nil where nothing is.
+  package private(set) var journalDamage: String?
+
   private static let attempts = 3
 
   /// - Parameter folder: Belongs to the caller alone.
@@ -33,8 +36,11 @@ package struct StoreImage {
       let lock = try files.readLock()
       let identity = try files.identity(hasWriter: lock.hasWriter)
       (bytes, logPages, unusedLogBytes, unreadableBytes) = (identity.size, 0, 0, 0)
-      missing = []
-      if identity.journalSize > 0 { isJournalPlayedBack = try playBack(files, in: folder) }
+      (missing, isJournalPlayedBack, journalDamage) = ([], nil, nil)
+      if identity.journalSize > 0 {
+        journalDamage = try RollbackJournal.damage(of: files.journal)
+        isJournalPlayedBack = try playBack(files, in: folder)
+      }
       if isJournalPlayedBack != true {
         try copy(files.store, size: identity.size)
         try overlay(files.wal, committedBytes: identity.walSize)
@@ -47,7 +53,7 @@ package struct StoreImage {
   /// Lets SQLite play back a rollback journal in a copy of its own.
   private func playBack(_ files: StoreFiles, in folder: FilePath) throws -> Bool {
     do {
-      let copy = try files.clone(in: folder)
+      let copy = try files.clone(in: folder, playsBackInPart: true)
       try DurableFile.rename(copy.store, to: path)
       return true
     } catch let error as StoreError {

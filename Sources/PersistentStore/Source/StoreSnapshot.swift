@@ -10,6 +10,9 @@ import SystemPackage
 /// immutable. Its name says which state of the source it is a clone of.
 struct StoreSnapshot {
   let folder: FilePath
+  /// Whether a damaged journal is played back as far as SQLite does it. The clone then has a part of a
+  /// transaction that was never committed.
+  var playsBackInPart = false
 
   /// How often a store that is being written is copied again before giving up.
   private static let attempts = 3
@@ -90,6 +93,10 @@ struct StoreSnapshot {
       remove(StoreFiles(path))
       throw StoreError.superJournal(source)
     }
+    if !playsBackInPart, let reason = try RollbackJournal.damage(of: StoreFiles(path).journal) {
+      remove(StoreFiles(path))
+      throw StoreError.journal(source, reason: reason)
+    }
     do {
       let connection = try Connection(path: path.string, mode: .readWrite)
       try connection.execute("PRAGMA wal_autocheckpoint = 0")
@@ -114,9 +121,12 @@ extension StoreFiles {
   /// A clone of the store as it is now, in one file that is complete in itself, and the state that
   /// it is of. External data is not a part of it.
   ///
+  /// - Parameter playsBackInPart: Plays a damaged journal back as far as SQLite does it.
   /// - Throws: ``StoreError``; ``StoreError/changed(_:)`` where no lock can be had and somebody wrote.
-  package func clone(in folder: FilePath) throws -> (store: FilePath, identity: StoreIdentity) {
+  package func clone(
+    in folder: FilePath, playsBackInPart: Bool = false
+  ) throws -> (store: FilePath, identity: StoreIdentity) {
     try checkKinds()
-    return try StoreSnapshot(folder: folder).clone(of: self)
+    return try StoreSnapshot(folder: folder, playsBackInPart: playsBackInPart).clone(of: self)
   }
 }

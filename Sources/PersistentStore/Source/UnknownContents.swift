@@ -12,7 +12,8 @@ package struct UnknownContents: Sendable, Equatable {
 }
 
 extension StoreBinding {
-  /// What no destination of the model has. Tables whose names do not begin with a Z are another
+  /// What no destination of the model has. Of generated columns those count whose values are stored: any
+  /// other value can be computed again. Tables whose names do not begin with a Z are another
   /// matter, see ``SourceStore/foreignTables()``.
   ///
   /// - Throws: `SQLiteError` for a table that cannot be read.
@@ -54,7 +55,10 @@ extension StoreBinding {
         places.append(UnknownPlace(table: object.name))
         continue
       }
-      for (name, _) in store.columns(of: object.name) where !columns.contains(NameKey(name)) {
+      let names =
+        try store.columns(of: object.name).map(\.name)
+        + store.generatedColumns(of: object.name).filter(\.isStored).map(\.name)
+      for name in names where !columns.contains(NameKey(name)) {
         places.append(UnknownPlace(table: object.name, column: name))
       }
     }

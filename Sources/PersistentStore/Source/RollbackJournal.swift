@@ -1,0 +1,174 @@
+import GodwitDurableFiles
+import SystemPackage
+
+/// Whether a rollback journal has all that its headers count.
+///
+/// SQLite plays a journal back up to the first record that is missing or wrong, deletes it, and says
+/// nothing: what it did not come to stays in the database, a part of a transaction that was never
+/// committed. The journal of a process that was killed is whole, since its records are written before the
+/// header that counts them, and that before any page of the database. Behind the last header that counts
+/// lies what was not needed yet.
+///
+///     header, as long as a sector          record
+///     offset  size  field                  offset  size  field
+///          0     8  magic number                0     4  page number
+///          8     4  records, or −1              4     n  the page as it was
+///         12     4  nonce                     4+n     4  nonce + every 200th byte of the page
+///         16     4  pages of the database
+///         20     4  sector size
+///         24     4  page size
+///
+/// Each header begins at a multiple of the sector size. −1 is for journals that are not synced: records go
+/// on to the end of the file, or to those of an earlier transaction, which have another nonce.
+///
+/// Source: https://sqlite.org/fileformat2.html §3.
+enum RollbackJournal {
+  /// What is missing or wrong; nil where there is nothing, or no journal.
+  ///
+  /// - Parameter path: A journal that is to be played back.
+  /// - Throws: ``StoreError/cannotRead(_:errno:)``.
+  static func damage(of path: FilePath) throws -> String? {
+    guard let size = try StoreFiles.markIfThere(path)?.size, size > 0 else { return nil }
+    return try StoreFiles.reading(path) {
+      let file = try RegularFile.open(path)
+      return try file.closeAfter { try JournalScan(file: file, size: size).damage() }
+    }
+  }
+}
+
+private struct JournalScan {
+  let file: FileDescriptor
+  let size: Int64
+
+  func damage() throws -> String? {
+    guard let first = try header(at: 0), first.isMagic else { return "it has no header" }
+    var (header, offset) = (first, Int64(0))
+    while header.isMagic {
+      let cut = "the header at byte \(offset) is cut off"
+      guard header.isWhole else { return cut }
+      guard first.isUsable else { return "its header is damaged" }
+      let records = offset + Int64(first.sectorSize)
+      // Where nothing is counted yet, the process ended while it began the segment.
+      guard records <= size else { return header.countsNothing ? nil : cut }
+      // Frameworks of long ago wrote no page size.
+      guard first.pageSize > 0 else { return nil }
+      let segment = Segment(
+        nonce: header.nonce, pageSize: Int(first.pageSize), pages: first.pages, start: records)
+      if header.count == Header.uncounted { return try gap(in: segment) }
+      if let damage = try damage(of: segment, count: Int64(header.count)) { return damage }
+      let end = records + Int64(header.count) * segment.recordSize
+      let sector = Int64(first.sectorSize)
+      offset = (end + sector - 1) / sector * sector
+      guard let next = try self.header(at: offset) else { return nil }
+      header = next
+    }
+    return header.isAlmostMagic ? "the header at byte \(offset) is damaged" : nil
+  }
+
+  private func damage(of segment: Segment, count: Int64) throws -> String? {
+    var page = [UInt8](repeating: 0, count: Int(segment.recordSize))
+    for number in 0..<count {
+      let offset = segment.start + number * segment.recordSize
+      guard offset + segment.recordSize <= size else {
+        return "\(count - number) of the \(count) records behind byte \(segment.start) are cut off"
+      }
+      guard try isWhole(segment, at: offset, &page) else {
+        return "the record at byte \(offset) is damaged"
+      }
+    }
+    return nil
+  }
+
+  /// A wrong record that is followed by one of the same transaction.
+  private func gap(in segment: Segment) throws -> String? {
+    var page = [UInt8](repeating: 0, count: Int(segment.recordSize))
+    var wrong: Int64?
+    var offset = segment.start
+    while offset + segment.recordSize <= size {
+      let isWhole = try isWhole(segment, at: offset, &page)
+      if isWhole, let wrong { return "the record at byte \(wrong) is damaged" }
+      if !isWhole { wrong = wrong ?? offset }
+      offset += segment.recordSize
+    }
+    return nil
+  }
+
+  private func isWhole(
+    _ segment: Segment, at offset: Int64, _ record: inout [UInt8]
+  ) throws -> Bool {
+    guard try read(into: &record, at: offset) == record.count else { return false }
+    let number = Header.number(record, 0)
+    guard number > 0, number <= segment.pages else { return false }
+    var sum = segment.nonce
+    var place = segment.pageSize - 200
+    while place > 0 {
+      sum &+= UInt32(record[4 + place])
+      place -= 200
+    }
+    return sum == Header.number(record, 4 + segment.pageSize)
+  }
+
+  private func header(at offset: Int64) throws -> Header? {
+    var bytes = [UInt8](repeating: 0, count: Header.size)
+    let read = try read(into: &bytes, at: offset)
+    return read < 8 ? nil : Header(bytes: bytes, isWhole: read == bytes.count)
+  }
+
+  private func read(into bytes: inout [UInt8], at offset: Int64) throws -> Int {
+    try bytes.withUnsafeMutableBytes { buffer in
+      var filled = 0
+      while filled < buffer.count {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+        let read = try file.read(fromAbsoluteOffset: offset + Int64(filled), into: rest)
+        if read == 0 { break }
+        filled += read
+      }
+      return filled
+    }
+  }
+}
+
+extension JournalScan {
+  /// The records behind one header.
+  private struct Segment {
+    var nonce: UInt32
+    var pageSize: Int
+    /// Of the database before the transaction: no other page is in a journal.
+    var pages: UInt32
+    var start: Int64
+
+    var recordSize: Int64 { Int64(pageSize) + 8 }
+  }
+
+  private struct Header {
+    static let size = 28
+    static let uncounted = UInt32.max
+    private static let magic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+
+    var bytes: [UInt8]
+    var isWhole: Bool
+
+    var isMagic: Bool { bytes.starts(with: Self.magic) }
+    /// SQLite overwrites the first byte of a header that counts no longer, and with no other one.
+    var isAlmostMagic: Bool {
+      bytes[0] != 0 && zip(bytes, Self.magic).count(where: { $0 == $1 }) >= Self.magic.count - 2
+    }
+    var count: UInt32 { Self.number(bytes, 8) }
+    var nonce: UInt32 { Self.number(bytes, 12) }
+    var pages: UInt32 { Self.number(bytes, 16) }
+    var sectorSize: UInt32 { Self.number(bytes, 20) }
+    var pageSize: UInt32 { Self.number(bytes, 24) }
+    var countsNothing: Bool { count == 0 || count == Self.uncounted }
+    var isUsable: Bool {
+      func isPower(_ number: UInt32, from least: UInt32) -> Bool {
+        number >= least && number <= 65_536 && number & (number - 1) == 0
+      }
+      return isPower(sectorSize, from: 32)
+        && (pageSize == 0 || isPower(pageSize, from: 512))
+    }
+
+    static func number(_ bytes: [UInt8], _ offset: Int) -> UInt32 {
+      bytes[offset..<offset + 4].reduce(0) { $0 << 8 | UInt32($1) }
+    }
+  }
+}

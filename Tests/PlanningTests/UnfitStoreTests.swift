@@ -1,0 +1,100 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+import Testing
+
+@testable import GodwitPlanning
+
+@Suite struct `A store to be planned for` {
+  private let folder: URL
+  private var path: String { folder.appending(path: "items.sqlite").path }
+
+  init() throws {
+    folder = FileManager.default.temporaryDirectory.appending(path: "godwit-\(UUID())")
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+  }
+
+  private static func model(_ names: String...) -> ManagedObjectModel {
+    ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "Item",
+        properties: names.map {
+          .attribute(AttributeDescription(traits: PropertyTraits(name: $0), type: .string))
+        })
+    ])
+  }
+
+  private func makeStore() throws -> Connection {
+    let hierarchy = try EntityHierarchy(Self.model("text"))
+    let schema = DestinationSchema(StoreLayout(hierarchy))
+    let connection = try Connection(path: path, mode: .create)
+    try connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0")
+    for statement in schema.statements { try connection.execute(statement.sql) }
+    try connection.execute(
+      "INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZTEXT) VALUES (1, 1, 1, 'a'), (2, 1, 1, 'b'); "
+        + "INSERT INTO Z_PRIMARYKEY VALUES (1, 'Item', 0, 2)")
+    let uuid = "0F1E2D3C-4B5A-6978-8796-A5B4C3D2E1F0"
+    let metadata = StoreMetadata(uuid: uuid, plist: [:])
+    _ = try connection.rows(
+      "INSERT INTO Z_METADATA VALUES (1, ?, ?)",
+      [.text(uuid), .blob(metadata.bytes(migratedTo: hierarchy))])
+    _ = try connection.rows(
+      "INSERT INTO Z_MODELCACHE VALUES (?)",
+      [.blob(try hierarchy.model.modelCacheBytes())])
+    _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    return connection
+  }
+
+  private func plan(_ store: String) throws -> PlanOutcome {
+    let versions = [
+      ModelVersion(name: "1", model: Self.model("text"), isCurrent: false, path: "1"),
+      ModelVersion(name: "2", model: Self.model("text", "more"), isCurrent: true, path: "2"),
+    ]
+    var request = MigrationRequest(
+      store: FilePath(store), models: versions, destination: nil,
+      output: FilePath(store + "-output"),
+      snapshotFolder: FilePath(folder.appending(path: "snapshot").path))
+    request.losses = .refuse
+    return try Planner().plan(request)
+  }
+
+  @Test func `is damaged where nothing tells its version`() throws {
+    let connection = try makeStore()
+    try connection.execute("DELETE FROM Z_METADATA")
+    try connection.close()
+    let error = #expect(throws: PlanError.self) { try plan(path) }
+    #expect(error?.code == 134_150 && error?.liesInTheStore == true)
+    #expect(error?.reasons.map(\.reason) == ["metadata"])
+  }
+
+  @Test func `is damaged where its rows have no keys`() throws {
+    let connection = try makeStore()
+    try connection.execute(
+      "PRAGMA writable_schema = 1; UPDATE sqlite_master SET sql = replace(sql, 'PRIMARY', 'XRIMARY') "
+        + "WHERE name = 'ZITEM'")
+    try connection.close()
+    let error = #expect(throws: PlanError.self) { try plan(path) }
+    #expect(error?.code == 134_150 && error?.reasons.map(\.reason) == ["schema"])
+  }
+
+  @Test func `has transactions in its WAL noted that cannot be read`() throws {
+    let connection = try makeStore()
+    for text in ["c", "d"] { try connection.execute("UPDATE ZITEM SET ZTEXT = '\(text)'") }
+    let copy = folder.appending(path: "copy.sqlite").path
+    for suffix in ["", "-wal"] {
+      try FileManager.default.copyItem(atPath: path + suffix, toPath: copy + suffix)
+    }
+    try connection.close()
+    func notes() throws -> [String] {
+      guard case .migrate(let plan) = try plan(copy) else { return ["no plan"] }
+      return plan.notes.filter { $0.contains("WAL") }
+    }
+    #expect(try notes() == [])
+    var log = try Data(contentsOf: URL(filePath: copy + "-wal"))
+    log[32 + 24 + 100] ^= 1
+    try log.write(to: URL(filePath: copy + "-wal"))
+    #expect(try notes().count == 1)
+  }
+}
