@@ -9,9 +9,9 @@ struct FixtureCommand: ParsableCommand {
     commandName: "fixture",
     abstract: "Writes a seeded store of any model, in Core Data's layout, for tests.",
     discussion: """
-      Every concrete entity gets objects whose values and relationships keep the model's rules. The \
-      same model, options and seed give the same bytes. An existing file is never overwritten: exit \
-      code 73.
+      Every concrete entity gets objects whose values and relationships keep the model's rules; what \
+      cannot be kept is a note. The same model, options and seed give the same bytes. An existing file \
+      is never overwritten: exit code 73.
       """)
 
   @Argument(
@@ -99,6 +99,7 @@ struct FixtureCommand: ParsableCommand {
     }
     let report = try FixtureFile(generator).write(to: output)
     guard json else {
+      for note in report.notes { Output.say("\(report.path): note: \(note)") }
       return Output.result(
         "\(report.path): \(grouped(Int64(report.totalObjects))) "
           + (report.totalObjects == 1 ? "object" : "objects")
@@ -132,6 +133,8 @@ private struct FixtureLine: Encodable {
   var externalFiles: Int
   /// Bytes of the store file and its write-ahead log.
   var bytes: Int
+  /// What the values do not keep of the model's rules.
+  var notes: [String]
 
   init(_ report: StoreReport, version: String) {
     store = report.path
@@ -141,6 +144,7 @@ private struct FixtureLine: Encodable {
     joinRows = report.joinRows
     externalFiles = report.externalFiles
     bytes = report.bytes
+    notes = report.notes
   }
 }
 
@@ -149,7 +153,7 @@ extension FixtureError {
   var ending: CommandError {
     switch self {
     case .alreadyThere, .notWritable: CommandError(.cannotCreateOutput, "output", "\(self)")
-    case .tooManyRows: CommandError(.usage, "usage", "\(self)")
+    case .tooManyRows, .tooFewValues: CommandError(.usage, "usage", "\(self)")
     case .notExpressible: CommandError(.badInput, "model", "\(self)")
     }
   }

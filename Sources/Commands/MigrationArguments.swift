@@ -140,7 +140,8 @@ struct MigrationArguments: ParsableArguments {
 
   var runDirectoryPath: FilePath {
     if let state { return FilePath(state).resolved ?? FilePath(state) }
-    return FilePath((output ?? store) + ".godwit")
+    // Without the separator that a shell completes a folder's name with.
+    return FilePath(FilePath(output ?? store).string + ".godwit")
   }
 
   var workerCount: Int { workers ?? Executable.suggestedWorkers }

@@ -33,6 +33,7 @@ package struct FixtureFile {
     try DurableFile.makeFolder(draft, surviving: .processCrash)
     defer { try? DurableFile.removeTree(draft, surviving: .processCrash) }
     var report = try generator.write(to: draft.appending(name).string)
+    report.notes = try notes(on: draft.appending(name), in: draft)
     var moved: [FilePath] = []
     do {
       for part in [support.string, "\(name)-wal", name.string] {
@@ -48,6 +49,19 @@ package struct FixtureFile {
     }
     report.path = path.string
     return report
+  }
+
+  /// Which of the model's validation rules a store breaks, or may break.
+  private func notes(on store: FilePath, in folder: FilePath) throws -> [String] {
+    let snapshot = folder.appending(".\(store.lastComponent?.string ?? "")-snapshot")
+    try DurableFile.makeFolder(snapshot, surviving: .processCrash)
+    let binding = StoreBinding(
+      try SourceStore(path: store, snapshotFolder: snapshot), generator.hierarchy)
+    return try generator.unknownRules().map {
+      "\($0) has a validation rule that the values may break"
+    }
+      + StoreSoundness.validation(of: binding).filter { $0.kind == .validation }
+      .map(\.description)
   }
 }
 

@@ -13,6 +13,9 @@ struct JoinWriter {
   private let seed: UInt64
   /// Fewest and most members in the list of an object of the first column.
   private let degree: ClosedRange<Int>
+  /// All pairs, where they are dealt out so that each side has about as many as the other of its kind:
+  /// rules bound both sides, or leave no object out.
+  private let dealt: Int?
   private let places: Shuffle
 
   /// - Returns: nil when one of the sides can have no objects.
@@ -41,6 +44,13 @@ struct JoinWriter {
     let most = min(
       relationship.maxCount > 0 ? relationship.maxCount : 2 * options.joinDegree, second.count)
     degree = min(max(0, relationship.minCount), most)...max(0, most)
+    let isBounded = inverse.minCount > 0 || inverse.maxCount > 0
+    let isOwnSide = join.entity == join.inverseEntity && relationship.minCount > 0
+    dealt =
+      isBounded || isOwnSide
+      ? Self.pairs(
+        (first.count, relationship), (second.count, inverse),
+        wish: options.joinDegree * first.count) : nil
     places = Shuffle(count: first.count, seed: seed)
     let columns = join.columns
     statement = try connection.prepare(
@@ -54,7 +64,59 @@ struct JoinWriter {
 
   /// - Returns: How many pairs were written.
   func write(members: Range<Int>) throws -> Int {
-    join.isReflexive ? try writeNeighbours(members) : try writePairs(members)
+    if join.isReflexive { return try writeNeighbours(members) }
+    if let dealt { return try deal(dealt, to: members) }
+    return try writePairs(members)
+  }
+
+  /// How many pairs keep the numbers of members of both sides, as near to a wish as can be.
+  private static func pairs(
+    _ first: (count: Int, rule: RelationshipDescription),
+    _ second: (count: Int, rule: RelationshipDescription), wish: Int
+  ) -> Int {
+    func most(_ side: (count: Int, rule: RelationshipDescription), _ other: Int) -> Int {
+      let each = side.rule.maxCount > 0 ? min(side.rule.maxCount, other) : other
+      return each * side.count
+    }
+    let least = max(
+      max(0, first.rule.minCount) * first.count, max(0, second.rule.minCount) * second.count)
+    return min(max(wish, least), most(first, second.count), most(second, first.count))
+  }
+
+  /// Member *m* of *n* gets the pairs from *m*/*n* to (*m* + 1)/*n* of all; their other objects follow
+  /// each other round and round.
+  private func deal(_ pairs: Int, to members: Range<Int>) throws -> Int {
+    let (each, rest) = pairs.quotientAndRemainder(dividingBy: first.count)
+    var written = 0
+    var list: [(key: Int64, place: Int)] = []
+    for member in members {
+      let start = each * member + rest * member / first.count
+      let end = each * (member + 1) + rest * (member + 1) / first.count
+      list = (start..<end).map { (second.key($0 % second.count), end - 1 - $0) }
+      list.sort { $0.key < $1.key }
+      try write(list, of: member)
+      written += list.count
+    }
+    return written
+  }
+
+  /// Writes the pairs of one member, by the keys of the other side.
+  private func write(_ list: [(key: Int64, place: Int)], of member: Int) throws {
+    let key = first.key(member)
+    for pair in list {
+      try statement.bind(1, key)
+      try statement.bind(2, pair.key)
+      var column: Int32 = 3
+      if join.firstOrderColumn != nil {
+        try statement.bind(column, 2048 + 1024 * Int64(places.forward(member)))
+        column += 1
+      }
+      if join.secondOrderColumn != nil {
+        try statement.bind(column, 2048 + 1024 * Int64(pair.place))
+      }
+      try statement.step()
+      statement.reset()
+    }
   }
 
   private func writePairs(_ members: Range<Int>) throws -> Int {
@@ -75,22 +137,8 @@ struct JoinWriter {
         list.append((second.key(target), count - 1 - index))
       }
       list.sort { $0.key < $1.key }
-      let key = first.key(member)
-      for pair in list {
-        try statement.bind(1, key)
-        try statement.bind(2, pair.key)
-        var column: Int32 = 3
-        if join.firstOrderColumn != nil {
-          try statement.bind(column, 2048 + 1024 * Int64(places.forward(member)))
-          column += 1
-        }
-        if join.secondOrderColumn != nil {
-          try statement.bind(column, 2048 + 1024 * Int64(pair.place))
-        }
-        try statement.step()
-        statement.reset()
-        written += 1
-      }
+      try write(list, of: member)
+      written += list.count
     }
     return written
   }

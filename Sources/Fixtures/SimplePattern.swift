@@ -6,15 +6,20 @@ struct SimplePattern: Sendable, Equatable {
   struct Piece: Sendable, Equatable {
     var choices: [UInt8]
     var repeats: ClosedRange<Int>
+    /// Whether the expression has no upper bound.
+    var isOpen = false
   }
 
   private(set) var pieces: [Piece] = []
+  private var bounds: ClosedRange<Int>?
 
   /// The most repeats of a piece without upper bound.
   private static let openEnd = 6
 
-  /// - Returns: nil when the expression has anything that is not understood.
-  init?(_ expression: String) {
+  /// - Parameter bounds: The fewest and most bytes that a match may have by other rules.
+  /// - Returns: nil when the expression has anything that is not understood, or no match of such a
+  ///   length.
+  init?(_ expression: String, bounds: ClosedRange<Int>? = nil) {
     var rest = Array(expression.utf8)[...]
     if rest.first == UInt8(ascii: "^") { rest.removeFirst() }
     if rest.last == UInt8(ascii: "$"), !rest.dropLast().hasSuffix(UInt8(ascii: "\\")) {
@@ -23,8 +28,35 @@ struct SimplePattern: Sendable, Equatable {
     while let byte = rest.popFirst() {
       guard var choices = Self.choices(byte, &rest) else { return nil }
       choices.removeAll { $0 >= 0x7F }
+      let isOpen = Self.isOpen(rest)
       guard !choices.isEmpty, let repeats = Self.repeats(&rest) else { return nil }
-      pieces.append(Piece(choices: choices, repeats: repeats))
+      pieces.append(Piece(choices: choices, repeats: repeats, isOpen: isOpen))
+    }
+    guard let bounds else { return }
+    for place in pieces.indices where pieces[place].isOpen {
+      let low = pieces[place].repeats.lowerBound
+      let high = max(pieces[place].repeats.upperBound, min(bounds.lowerBound, Self.mostBytes))
+      pieces[place].repeats = low...max(low, high)
+    }
+    let own = length
+    guard own.lowerBound <= bounds.upperBound, own.upperBound >= bounds.lowerBound else {
+      return nil
+    }
+    self.bounds = bounds
+  }
+
+  /// As for strings without an expression.
+  private static let mostBytes = 1 << 16
+
+  /// Whether a quantifier without upper bound is next.
+  private static func isOpen(_ rest: ArraySlice<UInt8>) -> Bool {
+    switch rest.first {
+    case UInt8(ascii: "*"), UInt8(ascii: "+"): true
+    case UInt8(ascii: "{"):
+      rest.firstIndex(of: UInt8(ascii: "}")).map {
+        rest[..<$0].last == UInt8(ascii: ",")
+      } ?? false
+    default: false
     }
   }
 
@@ -36,8 +68,18 @@ struct SimplePattern: Sendable, Equatable {
 
   func write(into bytes: UnsafeMutableRawPointer, _ random: inout SplitMix64) -> Int {
     var count = 0
+    var (fewest, most) = (length.lowerBound, length.upperBound)
     for piece in pieces {
-      for _ in 0..<random.within(piece.repeats) {
+      var repeats = piece.repeats
+      fewest -= repeats.lowerBound
+      most -= repeats.upperBound
+      if let bounds {
+        // As many as leave the pieces that follow room, and ask no more of them than they have.
+        let low = max(repeats.lowerBound, bounds.lowerBound - count - most)
+        let high = min(repeats.upperBound, bounds.upperBound - count - fewest)
+        repeats = low...max(low, high)
+      }
+      for _ in 0..<random.within(repeats) {
         bytes.storeBytes(
           of: piece.choices[random.below(piece.choices.count)], toByteOffset: count,
           as: UInt8.self)
@@ -45,6 +87,41 @@ struct SimplePattern: Sendable, Equatable {
       }
     }
     return count
+  }
+
+  /// How many matches ``write(match:into:)`` tells apart; `Int.max` for more than can be counted.
+  var matchCount: Int {
+    pieces.indices.reduce(1) { product, place in
+      (0..<repeats(of: place)).reduce(product) { count, _ in
+        let (next, isPast) = count.multipliedReportingOverflow(
+          by: Set(pieces[place].choices).count)
+        return isPast ? .max : next
+      }
+    }
+  }
+
+  /// Writes a match that no other number below ``matchCount`` has. All have one length.
+  func write(match number: Int, into bytes: UnsafeMutableRawPointer) -> Int {
+    var (count, rest) = (0, number)
+    for place in pieces.indices {
+      let choices = Set(pieces[place].choices).sorted()
+      for _ in 0..<repeats(of: place) {
+        bytes.storeBytes(of: choices[rest % choices.count], toByteOffset: count, as: UInt8.self)
+        rest /= choices.count
+        count += 1
+      }
+    }
+    return count
+  }
+
+  /// The most repeats of a piece that leave the ones that follow room.
+  private func repeats(of place: Int) -> Int {
+    guard let bounds else { return pieces[place].repeats.upperBound }
+    let rest = pieces[(place + 1)...].reduce(0) { $0 + $1.repeats.lowerBound }
+    let before = (0..<place).reduce(0) { $0 + repeats(of: $1) }
+    return max(
+      pieces[place].repeats.lowerBound,
+      min(pieces[place].repeats.upperBound, bounds.upperBound - before - rest))
   }
 
   private static let digits = Array(UInt8(ascii: "0")...UInt8(ascii: "9"))

@@ -33,6 +33,7 @@ package struct StoreGenerator {
       options: options,
       externalFolder: folder.appendingPathComponent(".\(stem)_SUPPORT/_EXTERNAL_DATA"))
     let spaces = try KeySpaces(hierarchy, options: options)
+    try UniqueProperties(hierarchy).requireEnoughValues(in: spaces, options)
     let draft = options.leavesWAL ? path + ".draft" : path
     let connection = try Connection(path: draft, mode: .create)
     // Nobody needs a half-written fixture: no journal, no waiting for the disk.
@@ -72,6 +73,21 @@ package struct StoreGenerator {
     return StoreReport(
       path: path, objects: objects, joinRows: joinRows, externalFiles: tools.externalFiles,
       bytes: bytes)
+  }
+
+  /// Attributes with a rule that no value is made by.
+  func unknownRules() -> [String] {
+    let unique = UniqueProperties(hierarchy)
+    return hierarchy.order.flatMap { entity -> [String] in
+      (hierarchy[entity]?.properties ?? []).compactMap { property in
+        guard property.isStored, let attribute = property.attribute,
+          attribute.derivationExpression == nil
+        else { return nil }
+        let source = ValueSource(
+          attribute, isUnique: unique.contains(property.name, of: entity), options: options)
+        return source.mayBreakRules ? "\(entity).\(property.name)" : nil
+      }
+    }
   }
 
   /// How many of `count` rows go into the main file; the rest stays in the write-ahead log.

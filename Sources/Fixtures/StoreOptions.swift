@@ -55,6 +55,8 @@ package struct StoreReport: Sendable, Equatable {
   package var externalFiles: Int
   /// Bytes of the store file and its write-ahead log.
   package var bytes: Int
+  /// What the values do not keep of the model's rules.
+  package var notes: [String] = []
 
   package var totalObjects: Int { objects.values.reduce(0, +) }
 }
@@ -64,6 +66,8 @@ package enum FixtureError: Error, Sendable, Equatable {
   case alreadyThere(path: String)
   case notWritable(path: String, reason: String)
   case tooManyRows(Int)
+  /// The model's rules leave a property that must differ everywhere too few values.
+  case tooFewValues(property: String, rows: Int, most: Int)
   /// The two models of a hand-written migration differ in more than it writes down.
   case notExpressible(String)
 }
@@ -77,6 +81,9 @@ extension FixtureError: CustomStringConvertible {
     case .tooManyRows(let count):
       "\(count) rows of one table are more than the generator's arithmetic allows: ask for at most "
         + "\(KeySpace.largestCount)."
+    case .tooFewValues(let property, let rows, let most):
+      "\(property) must be unique, and \(rows) rows need more different values than the model's rules "
+        + "leave it. Ask for at most \(most) \(most == 1 ? "row" : "rows")."
     case .notExpressible(let what):
       "The SQL script cannot say this change: \(what). Use simpler models."
     }

@@ -183,6 +183,25 @@ struct UniqueProperties: Sendable {
     }
   }
 
+  /// - Throws: ``FixtureError/tooFewValues(property:rows:most:)``.
+  func requireEnoughValues(in spaces: KeySpaces, _ options: StoreOptions) throws {
+    let hierarchy = spaces.hierarchy
+    for entity in hierarchy.order {
+      for property in hierarchy[entity]?.properties ?? []
+      where property.isStored && contains(property.name, of: entity) {
+        guard let attribute = property.attribute, attribute.derivationExpression == nil,
+          let rows = spaces.population(of: entity)?.count
+        else { continue }
+        let source = ValueSource(
+          options.narrowed(attribute, of: entity), isUnique: true, options: options)
+        if let most = source.mostDifferent, most < rows {
+          throw FixtureError.tooFewValues(
+            property: "\(entity).\(property.name)", rows: rows, most: most)
+        }
+      }
+    }
+  }
+
   func contains(_ property: String, of entity: EntityName) -> Bool {
     names.contains(entity.rawValue + "." + property)
   }

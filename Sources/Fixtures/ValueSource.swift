@@ -19,6 +19,8 @@ struct ValueSource: Sendable {
   private let largest: Int64?
   /// What every object gets where a rule is not understood.
   private let constant: StoredDefault?
+  /// Whether values may break a rule that is not understood.
+  let mayBreakRules: Bool
   private let allowsExternal: Bool
   private let externalThreshold: UInt64
   private let externalBytes: ClosedRange<Int>
@@ -32,7 +34,8 @@ struct ValueSource: Sendable {
     var shortest = attribute.type == .string ? options.textBytes.lowerBound : 0
     var longest = options.textBytes.upperBound
     var counts = false
-    var pattern: SimplePattern?
+    var lengths = 0...Int.max
+    var expressions: [String] = []
     var isOpaque = false
     for rule in attribute.validation {
       switch rule {
@@ -40,13 +43,21 @@ struct ValueSource: Sendable {
       case .maximum(let value): high = min(high ?? value, value)
       case .above(let value): low = max(low ?? value + 1, value + 1)
       case .below(let value): high = min(high ?? value - 1, value - 1)
-      case .minimumLength(let value): (shortest, counts) = (max(shortest, value), true)
-      case .maximumLength(let value): (longest, counts) = (min(longest, value), true)
-      case .matches(let text):
-        pattern = SimplePattern(text)
-        isOpaque = pattern == nil
+      case .minimumLength(let value):
+        (shortest, counts) = (max(shortest, value), true)
+        let low = max(lengths.lowerBound, value)
+        lengths = low...max(low, lengths.upperBound)
+      case .maximumLength(let value):
+        (longest, counts) = (min(longest, value), true)
+        lengths = lengths.lowerBound...max(lengths.lowerBound, min(lengths.upperBound, value))
+      case .matches(let text): expressions.append(text)
       case .other: isOpaque = true
       }
+    }
+    var pattern: SimplePattern?
+    for text in expressions {
+      pattern = SimplePattern(text, bounds: counts ? lengths : nil)
+      if pattern == nil { isOpaque = true }
     }
     self.low = low
     self.high = high
@@ -61,6 +72,7 @@ struct ValueSource: Sendable {
     externalBytes = options.externalBytes
     // A rule that is not understood is kept by leaving the value out, or by the default.
     constant = isOpaque && !isUnique ? attribute.defaultValue : nil
+    mayBreakRules = isOpaque && constant == nil && !attribute.traits.isOptional
     nullThreshold =
       attribute.traits.isOptional ? threshold(isOpaque ? 1 : options.nullFraction) : 0
   }
@@ -74,7 +86,8 @@ struct ValueSource: Sendable {
     case .integer16: return .integer(integer(ordinal, -0x8000, 0x7FFF, tools))
     case .integer32: return .integer(integer(ordinal, -0x8000_0000, 0x7FFF_FFFF, tools))
     case .integer64: return .integer(integer(ordinal, .min, .max, tools))
-    case .boolean: return .integer(Int64(tools.random.next() & 1))
+    case .boolean:
+      return .integer(isUnique ? Int64(ordinal & 1) : Int64(tools.random.next() & 1))
     case .double: return .real(number(ordinal, tools))
     case .float: return .real(Double(Float(number(ordinal, tools))))
     case .decimal: return .real((number(ordinal, tools) * 100).rounded() / 100)
@@ -112,10 +125,7 @@ struct ValueSource: Sendable {
   {
     let bottom = low.flatMap { Int64(exactly: $0.rounded(.up)) }.map { max($0, least) }
     let top = high.flatMap { Int64(exactly: $0.rounded(.down)) }.map { min($0, most) }
-    if isUnique {
-      let (sum, overflow) = (bottom ?? 0).addingReportingOverflow(Int64(ordinal))
-      return overflow ? most : min(sum, top ?? most)
-    }
+    if isUnique { return distinct(ordinal, bottom ?? least, top ?? most, from: bottom ?? 0) }
     let random = tools.random.next()
     let (first, last) = bounded(bottom, top, within: least...most)
     if first != nil || last != nil {
@@ -130,6 +140,51 @@ struct ValueSource: Sendable {
     case 1...4:
       return max(least, min(most, Int64(bitPattern: random) >> Int64(random >> 58)))
     default: return Int64(random >> 32 & 1023) - 64
+    }
+  }
+
+  /// Counts from `start` to the top, and goes on at the bottom.
+  private func distinct(_ ordinal: Int, _ bottom: Int64, _ top: Int64, from start: Int64) -> Int64 {
+    let count = Self.count(bottom, top)
+    guard count > 0 else { return start &+ Int64(ordinal) }
+    let first = UInt64(bitPattern: min(max(start, bottom), top) &- bottom)
+    let place = (first % count + UInt64(ordinal) % count) % count
+    return bottom &+ Int64(bitPattern: place)
+  }
+
+  /// How many integers there are from one to another; 0 for all 2^64.
+  private static func count(_ bottom: Int64, _ top: Int64) -> UInt64 {
+    top < bottom ? 1 : UInt64(bitPattern: top &- bottom) &+ 1
+  }
+
+  /// How many texts of digits a maximum length leaves room for; nil for more than there can be rows.
+  private var textCount: Int? {
+    guard countsUnits, bytes.upperBound < 12 else { return nil }
+    return (0..<bytes.upperBound).reduce(1) { count, _ in count * 36 }
+  }
+
+  /// The most objects that can have different values; nil where there is no such number to mind.
+  var mostDifferent: Int? {
+    guard isUnique else { return nil }
+    func integers(_ least: Int64, _ most: Int64) -> Int? {
+      let bottom = low.flatMap { Int64(exactly: $0.rounded(.up)) }.map { max($0, least) }
+      let top = high.flatMap { Int64(exactly: $0.rounded(.down)) }.map { min($0, most) }
+      let count = Self.count(bottom ?? least, top ?? most)
+      return count == 0 ? nil : Int(exactly: count)
+    }
+    switch type {
+    case .integer16: return integers(-0x8000, 0x7FFF)
+    case .integer32: return integers(-0x8000_0000, 0x7FFF_FFFF)
+    case .integer64: return integers(.min, .max)
+    case .boolean: return 2
+    case .double, .float, .decimal, .date:
+      guard let high else { return nil }
+      let steps = (high - (low ?? 0)).rounded(.down) + 1
+      return steps < 1 ? 1 : Int(exactly: min(steps, 0x1p52))
+    case .string:
+      if let pattern { return pattern.matchCount }
+      return textCount
+    default: return nil
     }
   }
 
@@ -165,6 +220,7 @@ struct ValueSource: Sendable {
   private func string(_ ordinal: Int, _ tools: ValueTools) -> RawValue {
     if let pattern {
       let place = tools.arena.allocate(pattern.length.upperBound)
+      if isUnique { return .text(place, count: pattern.write(match: ordinal, into: place)) }
       return .text(place, count: pattern.write(into: place, &tools.random))
     }
     let length = tools.random.within(bytes)
@@ -178,7 +234,7 @@ struct ValueSource: Sendable {
       return .text(pool.text.baseAddress, count: length)
     }
     let room = tools.arena.allocate(bytes.upperBound + 20)
-    let digits = tools.digits(of: ordinal)
+    let digits = tools.digits(of: textCount.map { ordinal % $0 } ?? ordinal)
     let words = pool.string(bytes: max(0, length - digits.count - 1), &tools.random)
     if let base = words.baseAddress { room.copyMemory(from: base, byteCount: words.count) }
     var count = words.count

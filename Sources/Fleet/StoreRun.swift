@@ -163,8 +163,10 @@ package struct StoreRun: Sendable {
 }
 
 extension RunDirectory {
-  /// Whether a path lies in the directory, which must be there for that.
+  /// Whether a path is that of the directory, or lies in it, which must be there for that.
   func holds(_ other: FilePath) -> Bool {
+    let (place, own) = (other.lexicallyNormalized(), path.lexicallyNormalized())
+    if place.resolvingFolders.isSamePlace(as: own.resolvingFolders) { return true }
     guard let own = path.resolved, let folder = other.folder.resolved else { return false }
     return folder.starts(with: own)
   }

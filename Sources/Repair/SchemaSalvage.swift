@@ -18,6 +18,8 @@ struct SchemaSalvage {
     var type: String
     /// The row id under another name: NULL in records.
     var isRowID = false
+    /// Has the key in its records: a primary key that is not the row id.
+    var holdsKey = false
   }
 
   private(set) var entries: [Entry] = []
@@ -96,20 +98,71 @@ extension SchemaSalvage {
   /// As they lie in a record; nil where the table's SQL cannot be read, or says what only SQLite can
   /// store: no row ids, strict or generated columns.
   func columns(of table: String) -> [Column]? {
+    guard let facts = facts(of: table), !facts.isWithoutRowID, !facts.isStrict,
+      facts.rows.allSatisfy({ $0[6].integer == 0 })
+    else { return nil }
+    return Self.columns(facts)
+  }
+
+  /// The same of a table of Core Data's, of which only the values matter: generated columns are like
+  /// any other where they are stored, and are in no record else. Where there are no row ids, the primary
+  /// key comes first.
+  func storedColumns(of table: String) -> [Column]? {
+    guard var facts = facts(of: table) else { return nil }
+    facts.rows.removeAll { $0[6].integer == Self.virtual }
+    if facts.isWithoutRowID {
+      let keys = facts.rows.filter { $0[5].integer ?? 0 > 0 }
+        .sorted { $0[5].integer ?? 0 < $1[5].integer ?? 0 }
+      facts.rows = keys + facts.rows.filter { $0[5].integer ?? 0 == 0 }
+    }
+    return Self.columns(facts)
+  }
+
+  /// Names of generated columns that are computed when they are read.
+  func virtualColumns(of table: String) -> [String] {
+    facts(of: table)?.rows.filter { $0[6].integer == Self.virtual }.compactMap { $0[1].text } ?? []
+  }
+
+  /// What `PRAGMA table_xinfo` says of such columns.
+  private static let virtual: Int64 = 2
+
+  private typealias Facts = (
+    rows: [[SQLiteValue]], isWithoutRowID: Bool, isStrict: Bool, hasKeyIndex: Bool
+  )
+
+  private func facts(of table: String) -> Facts? {
     guard
       let facts = try? model.rows(
         "SELECT wr, strict, type FROM pragma_table_list(?1) WHERE schema = 'main'",
         [.text(table)]
-      ).first, facts[0].integer == 0, facts[1].integer == 0, facts[2].text == "table",
-      let rows = try? model.rows("PRAGMA table_xinfo(\(quoted(table)))"), !rows.isEmpty,
-      rows.allSatisfy({ $0[6].integer == 0 })
+      ).first, facts[2].text == "table",
+      let rows = try? model.rows("PRAGMA table_xinfo(\(quoted(table)))"), !rows.isEmpty
     else { return nil }
-    let keys = rows.filter { ($0[5].integer ?? 0) > 0 }
-    return rows.map { row in
+    // A primary key that is the row id has no index of its own: one that descends has.
+    let indexes = (try? model.rows("PRAGMA index_list(\(quoted(table)))")) ?? []
+    return (
+      rows, facts[0].integer != 0, facts[1].integer != 0,
+      indexes.contains { $0[3].text == "pk" }
+    )
+  }
+
+  private static func columns(_ facts: Facts) -> [Column] {
+    let keys = facts.rows.count { ($0[5].integer ?? 0) > 0 }
+    return facts.rows.map { row in
       let type = row[2].text ?? ""
       return Column(
         name: row[1].text ?? "", type: type,
-        isRowID: keys.count == 1 && row[5].integer == 1 && type.uppercased() == "INTEGER")
+        isRowID: !facts.hasKeyIndex && keys == 1 && row[5].integer == 1
+          && type.uppercased() == "INTEGER")
+    }
+  }
+
+  /// Gives a table whose text is damaged its columns, so that its indexes can be read.
+  func define(_ table: String, _ columns: [Column]) {
+    try? model.execute("DROP TABLE IF EXISTS \(quoted(table))")
+    try? model.execute(TableSalvage.sql(table, columns))
+    for sql in indexes(of: table).compactMap(\.sql) where (try? model.prepare(sql)) != nil {
+      try? model.execute(sql)
     }
   }
 

@@ -37,6 +37,7 @@ package struct StoreRepair {
       salvage, mender, store: source.string, output: place.output.string)
     try account.count(in: store)
     account.addRecords()
+    account.addColumns()
     account.report.keptExternalFiles = external.copied
     account.report.lost += external.lost
     // Tables that are none of the model's are carried; columns of its own tables are not.

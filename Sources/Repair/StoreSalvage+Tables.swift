@@ -3,69 +3,27 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 extension StoreSalvage {
-  /// Makes the tables that the model has and the damaged schema lacks, gives columns back their
-  /// names, and binds the model to what is there then.
+  /// Makes the tables and columns that the model has and the damaged schema lacks, and binds the model
+  /// to what is there then.
   func bindAgain() throws {
-    let layout = binding.layout
+    try settleColumns()
     let salvage = try Connection(path: path.string, mode: .readWrite)
-    for table in layout.tables {
-      let have = binding.store.columns(of: table.name)
-      let wanted =
-        EntityTable.systemColumns.map { (name: $0, type: "INTEGER") }
-        + table.columns.map { (name: $0.name, type: $0.declaredType) }
-      guard !have.isEmpty else {
-        let columns = wanted.map {
-          SchemaSalvage.Column(name: $0.name, type: $0.type, isRowID: $0.name == "Z_PK")
-        }
-        try salvage.execute(TableSalvage.sql(table.name, columns))
-        layoutColumns[table.name] = columns
-        continue
+    for table in binding.layout.tables {
+      let missing = table.columns.filter {
+        binding.missing.contains("column \(table.name).\($0.name)")
       }
-      let missing = wanted.enumerated().filter { _, column in
-        !have.contains { $0.name == column.name }
-          && binding.missing.contains("column \(table.name).\(column.name)")
+      let system = EntityTable.systemColumns.filter {
+        binding.missing.contains("column \(table.name).\($0)")
       }
-      var strange = have.enumerated().filter { _, column in
-        !wanted.contains { $0.name == column.name }
-      }
-      for (place, column) in missing {
-        let match =
-          strange.firstIndex { $0.offset == place && $0.element.type == column.type }
-          ?? (missing.count == 1 && strange.count == 1 && strange[0].element.type == column.type
-            ? 0 : nil)
-        guard let match else {
-          try salvage.execute(
-            "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(quoted(column.name)) \(column.type)")
-          continue
-        }
-        let old = strange.remove(at: match).element.name
+      for (name, type) in system.map({ ($0, "INTEGER") })
+        + missing.map({ ($0.name, $0.declaredType) })
+      {
         try salvage.execute(
-          "ALTER TABLE \(quoted(table.name)) RENAME COLUMN \(quoted(old)) TO \(quoted(column.name))"
-        )
-        renamedColumns.append((table.name, old, column.name))
+          "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(quoted(name)) \(type)")
       }
-    }
-    for join in layout.joinTables where binding.missing.contains("join table \(join.name)") {
-      try mend(join, in: salvage)
     }
     try salvage.close()
     try rebind()
-  }
-
-  /// A join table without one of its key columns is made anew, unless the column has another name.
-  private func mend(_ join: JoinTable, in salvage: Connection) throws {
-    let have = binding.store.columns(of: join.name).map(\.name)
-    if have.isEmpty {
-      let columns = join.columns.map { SchemaSalvage.Column(name: $0, type: "INTEGER") }
-      try salvage.execute(TableSalvage.sql(join.name, columns))
-      layoutColumns[join.name] = columns
-    }
-    for (place, name) in join.columns.enumerated() where !have.isEmpty && !have.contains(name) {
-      guard have.count == join.columns.count, !join.columns.contains(have[place]) else { continue }
-      try salvage.execute(
-        "ALTER TABLE \(quoted(join.name)) RENAME COLUMN \(quoted(have[place])) TO \(quoted(name))")
-      renamedColumns.append((join.name, have[place], name))
-    }
   }
 
   /// What the schema, the control tables and the indexes lack, by the rules of `verify`.
@@ -87,23 +45,27 @@ extension StoreSalvage {
     let shapes = shapes()
     try salvage.execute("BEGIN")
     var homeless: Set<String> = []
-    let doubted = shapes.keys.sorted().filter { !isLikely(schema.table($0)?.root ?? 0, shapes[$0]) }
+    let withoutRowIDs = Set(shapes.keys.filter { schema.isWithoutRowID($0) })
+    let doubted = shapes.keys.sorted().filter {
+      !withoutRowIDs.contains($0) && !isLikely(schema.table($0)?.root ?? 0, shapes[$0])
+    }
     // Whoever's rows are certain takes their pages first: no other tree has them then.
     for name in shapes.keys.sorted().filter({ !doubted.contains($0) }) + foreignNames(shapes)
       + doubted
     {
       let entry = schema.table(name)
-      guard let columns = layoutColumns[name] ?? renamed(schema.columns(of: name), of: name) else {
+      guard let columns = columns(of: name, isModels: shapes[name] != nil) else {
         unreadableTables.append((name, try rowCount(of: entry)))
         continue
       }
       var table = try TableSalvage(
-        name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values)
+        name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values,
+        kind: withoutRowIDs.contains(name) ? .index : .table)
       if let entry, entry.root > 0,
         !doubted.contains(name) || isOwn(entry.root, of: name, doubted, shapes)
       {
         try table.fill(root: entry.root, orphans: [], of: file) { leaf in
-          !self.isForeign(leaf, to: name, shapes)
+          withoutRowIDs.contains(name) || !self.isForeign(leaf, to: name, shapes)
         }
       } else {
         table.addGap(KeyGap(page: entry?.root ?? 0))
@@ -141,14 +103,12 @@ extension StoreSalvage {
     let layout = binding.layout
     var shapes: [String: TableShape] = [:]
     for table in layout.tables {
-      let columns =
-        layoutColumns[table.name] ?? renamed(schema.columns(of: table.name), of: table.name) ?? []
+      let columns = columns(of: table.name, isModels: true) ?? []
       let numbers = binding.hierarchy.concrete(of: table.root).map { binding.number(of: $0) }
       shapes[table.name] = TableShape(columns: columns, entityNumbers: Set(numbers))
     }
     for join in layout.joinTables {
-      let columns =
-        layoutColumns[join.name] ?? renamed(schema.columns(of: join.name), of: join.name) ?? []
+      let columns = columns(of: join.name, isModels: true) ?? []
       shapes[join.name] = TableShape(columns: columns, entityNumbers: nil)
     }
     return shapes
@@ -160,16 +120,9 @@ extension StoreSalvage {
     }
   }
 
-  private func renamed(
-    _ columns: [SchemaSalvage.Column]?, of table: String
-  ) -> [SchemaSalvage.Column]? {
-    columns?.map { column in
-      var column = column
-      for renaming in renamedColumns where renaming.table == table && renaming.from == column.name {
-        column.name = renaming.to
-      }
-      return column
-    }
+  private func columns(of table: String, isModels: Bool) -> [SchemaSalvage.Column]? {
+    layoutColumns[table]
+      ?? (isModels ? schema.storedColumns(of: table) : schema.columns(of: table))
   }
 
   /// Whether the rows below a root page look like the table's, or are too few to tell.
@@ -302,7 +255,8 @@ extension StoreSalvage {
     let joins = Dictionary(
       binding.layout.joinTables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     for name in shapes.keys.sorted() {
-      guard let table = tables[NameKey(name)] else { continue }
+      // Where the key is not the row id, indexes name rows by numbers that mean nothing.
+      guard let table = tables[NameKey(name)], table.namesRowsByRowID else { continue }
       let join = joins[name]
       let found = try IndexEvidence(
         table, schema, file, in: salvage, nextTree: &nextTree,

@@ -30,8 +30,16 @@ final class StoreSalvage {
   /// Pages with rows that belong to no table for certain.
   var strayPages: [UInt32] = []
 
-  /// Columns of tables whose own SQL is lost, by the rules.
+  /// Columns of tables whose own SQL is lost or does not give them.
   var layoutColumns: [String: [SchemaSalvage.Column]] = [:]
+  /// The model's tables whose columns were read from a damaged text.
+  var rereadTables: [String] = []
+  /// Those whose columns have their place from the model's order alone, each with its entity.
+  var guessedTables: [(table: String, entity: String)] = []
+  /// Keys that are the row id, which their table's SQL does not say.
+  var restoredKeys: [(table: String, column: String)] = []
+  /// Generated columns of the model's tables whose values are not stored.
+  var virtualColumns: [(table: String, column: String)] = []
 
   private let folder: FilePath
   let values: UnsafeMutablePointer<RawValue>
@@ -65,7 +73,15 @@ final class StoreSalvage {
     for name in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] {
       let entry = schema.table(name)
       if entry == nil, name == "Z_MODELCACHE" { continue }
-      let columns = schema.columns(of: name) ?? Self.controlColumns(name)
+      let wanted = Self.controlColumns(name)
+      let reading = ColumnReading(
+        name, wanted: wanted.map { ($0.name, $0.type) }, key: wanted.first { $0.isRowID }?.name,
+        schema, file, values)
+      let columns = reading.columns
+      if reading.isChanged {
+        try salvage.execute("DROP TABLE IF EXISTS \(quoted(name))")
+        try salvage.execute(TableSalvage.sql(name, columns))
+      }
       try salvage.execute("BEGIN")
       var table = try TableSalvage(
         name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values)
@@ -159,7 +175,11 @@ final class StoreSalvage {
   ) throws -> [String] {
     var names: [String] = []
     for entry in schema.tables {
-      guard let columns = schema.columns(of: entry.name) else { continue }
+      let isCoreData = SchemaObject.isApplicationTable(entry.name)
+      guard
+        let columns = isCoreData
+          ? schema.storedColumns(of: entry.name) : schema.columns(of: entry.name)
+      else { continue }
       try salvage.execute(TableSalvage.sql(entry.name, columns))
       names.append(entry.name)
     }

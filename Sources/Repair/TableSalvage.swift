@@ -37,25 +37,36 @@ struct TableSalvage {
   private let keyPlace: Int32?
   private let values: UnsafeMutablePointer<RawValue>
   private let rowIDColumn: Int?
+  /// The column that has the key in the records themselves.
+  private let keyColumn: Int?
+  private let kind: TreeScan.Kind
+  private var root: UInt32 = 0
   /// What each column turns numbers or texts into.
   private let affinities: [ColumnAffinity]
   private let file: Connection
 
-  /// - Parameter file: The sound file; the table is made in it unless it is there.
+  /// Whether a row's key is that of its cell.
+  var namesRowsByRowID: Bool { keyColumn == nil && kind == .table }
+
+  /// - Parameters:
+  ///   - file: The sound file, which has the table.
+  ///   - kind: That of a tree of the form of an index for a table without row ids.
   init(
     _ name: String, columns: [SchemaSalvage.Column], tree: Int32, in file: Connection,
-    values: UnsafeMutablePointer<RawValue>
+    values: UnsafeMutablePointer<RawValue>, kind: TreeScan.Kind = .table
   ) throws {
     self.name = name
     self.columns = columns
     self.tree = tree
     self.values = values
     self.file = file
-    rowIDColumn = columns.firstIndex(where: \.isRowID)
+    self.kind = kind
+    keyColumn = columns.firstIndex(where: \.holdsKey)
+    rowIDColumn = keyColumn ?? columns.firstIndex(where: \.isRowID)
     affinities = columns.map { ColumnAffinity(declaredType: $0.type) }
     let taken = Set(columns.map(\.name.columnKey))
     let hidden =
-      rowIDColumn == nil
+      rowIDColumn == nil && kind == .table
       ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0.columnKey) } : nil
     let names = columns.map { quoted($0.name) } + (hidden.map { [$0] } ?? [])
     let marks = (1...names.count).map { "?\($0)" }.joined(separator: ", ")
@@ -64,7 +75,7 @@ struct TableSalvage {
     comparisonSQL =
       "SELECT 1 FROM \(quoted(name)) WHERE (\(names.joined(separator: ", "))) IS (\(marks))"
     // Core Data gives keys from 1 on.
-    lowest = rowIDColumn.flatMap { columns[$0].name == "Z_PK" ? 0 : nil }
+    lowest = rowIDColumn.flatMap { columns[$0].isRowID && columns[$0].name == "Z_PK" ? 0 : nil }
     places = columns.indices.map { Int32($0 + 1) }
     keyPlace = rowIDColumn.map { Int32($0 + 1) } ?? hidden.map { _ in Int32(names.count) }
   }
@@ -72,7 +83,7 @@ struct TableSalvage {
   /// `CREATE TABLE` of the table that rows are copied to.
   static func sql(_ name: String, _ columns: [SchemaSalvage.Column]) -> String {
     let listed = columns.map { column in
-      column.isRowID
+      column.isRowID || column.holdsKey
         ? "\(quoted(column.name)) INTEGER PRIMARY KEY"
         : "\(quoted(column.name)) \(plainType(column.type))"
     }
@@ -103,11 +114,12 @@ extension TableSalvage {
     root: UInt32?, orphans: [UInt32], of damaged: DamagedFile,
     isOwn: @escaping (UInt32) throws -> Bool = { _ in true }
   ) throws {
-    var reader = DamagedTreeReader(damaged, .table, tree: tree)
+    var reader = DamagedTreeReader(damaged, kind, tree: tree)
     reader.isOwn = isOwn
     var waiting: [Deferred] = []
     var working = self
     if let root {
+      working.root = root
       try reader.read(root: root, after: lowest) {
         try working.take($0, isInTree: true, &waiting)
       }
@@ -117,7 +129,7 @@ extension TableSalvage {
         try working.take($0, isInTree: false, &waiting)
       }
     }
-    working.gaps += reader.gaps
+    working.gaps += namesRowsByRowID ? reader.gaps : reader.gaps.map { KeyGap(page: $0.page) }
     // Whose key is more certain comes first: it stays where two rows have the same one.
     for state in [KeyState.misplaced, .onlyPossible, .doubtful] {
       for row in waiting where row.state == state {
@@ -144,7 +156,7 @@ extension TableSalvage {
   private mutating func take(
     _ cell: DamagedCell, isInTree: Bool, _ waiting: inout [Deferred]
   ) throws {
-    if cell.keyState == .sound {
+    if cell.keyState == .sound || keyColumn != nil {
       _ = try insert(cell.record, key: cell.key, isInTree: isInTree)
     } else if cell.keyState != .doubtful
       || cell.record.wholeBytes(columns: columns.count, values) != nil
@@ -166,10 +178,18 @@ extension TableSalvage {
       let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
       count <= columns.count, isInTree || condition != .doubtful
     else {
-      if isInTree { lostKeys.insert(key) }
+      if isInTree { lose(key) }
       return false
     }
     guard let statement else { return false }
+    var key = key
+    if let keyColumn {
+      guard values[keyColumn].kind == .integer else {
+        lose(key)
+        return false
+      }
+      key = values[keyColumn].bits
+    }
     for (place, affinity) in affinities.enumerated() where !affinity.holds(values[place].kind) {
       values[place] = .null
       lost.append(place)
@@ -190,6 +210,10 @@ extension TableSalvage {
       lostValues[place, default: KeyRanges()].insert(key)
     }
     return true
+  }
+
+  private mutating func lose(_ key: Int64) {
+    if namesRowsByRowID { lostKeys.insert(key) } else { gaps.append(KeyGap(page: root)) }
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.

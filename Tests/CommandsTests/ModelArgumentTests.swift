@@ -51,6 +51,7 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
   @Test func `put the run directory beside what is written`() throws {
     #expect(try parse("a.sqlite").runDirectoryPath == "a.sqlite.godwit")
     #expect(try parse("a.sqlite", "--output", "b").runDirectoryPath == "b.godwit")
+    #expect(try parse("a.sqlite", "--output", "b/").runDirectoryPath == "b.godwit")
     #expect(try parse("a.sqlite", "--output", "b", "--state", "c").runDirectoryPath == "c")
   }
 

@@ -22,6 +22,13 @@ import Testing
     try check(scratch.file("old.tsv", URITable.header + "\nM\ta\tb\n"), scratch)
   }
 
+  @Test func `is not that of the run directory before there is one`() throws {
+    let scratch = try Scratch()
+    #expect(throws: FleetError.self) {
+      try check(scratch.path.appending("output.sqlite.godwit"), scratch)
+    }
+  }
+
   @Test(arguments: [
     "store.sqlite", "store.sqlite-wal", "output.sqlite", "./output.sqlite",
     "output.sqlite.godwit/a.tsv", "nowhere/a.tsv", "folder", "precious.txt", "empty.txt",

@@ -62,6 +62,36 @@ import Testing
   }
 }
 
+@Suite struct `A simple pattern with bounds of its length` {
+  @Test(arguments: [
+    ("[a-c]+", 2...4, true), ("[a-c]*x", 9...20, true), ("a{2,}b", 12...12, true),
+    ("a?b?c?", 2...2, true), ("[ab]{3}", 4...9, false), ("[ab]{3,}", 0...2, false),
+  ])
+  func `has matches of such lengths only`(
+    expression: String, bounds: ClosedRange<Int>, isPossible: Bool
+  ) throws {
+    let pattern = SimplePattern(expression, bounds: bounds)
+    #expect((pattern != nil) == isPossible)
+    guard let pattern else { return }
+    let judge = try NSRegularExpression(pattern: "^(?:\(expression))$")
+    let room = UnsafeMutableRawPointer.allocate(byteCount: pattern.length.upperBound, alignment: 1)
+    defer { room.deallocate() }
+    var random = SplitMix64(seed: 1)
+    var distinct: Set<String> = []
+    for number in 0..<200 {
+      let isDistinct = number < min(100, pattern.matchCount)
+      let count =
+        isDistinct ? pattern.write(match: number, into: room) : pattern.write(into: room, &random)
+      let text = String(
+        decoding: UnsafeRawBufferPointer(start: room, count: count), as: UTF8.self)
+      #expect(bounds.contains(count), "\(text)")
+      let range = NSRange(text.startIndex..., in: text)
+      #expect(judge.firstMatch(in: text, range: range) != nil, "\(text)")
+      if isDistinct { #expect(distinct.insert(text).inserted, "\(text)") }
+    }
+  }
+}
+
 @Suite struct `The relationships of a generated store` {
   private func store(_ scratch: Scratch, rows: [EntityName: Int]) throws -> Connection {
     var options = StoreOptions(seed: 21, rows: 40)

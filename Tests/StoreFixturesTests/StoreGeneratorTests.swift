@@ -162,4 +162,64 @@ import Testing
     let hashes = try EntityHierarchy(FixtureModels.Recipes.one.model()).versionHashes
     #expect(try !version.model().isCompatible(withStoreHashes: hashes))
   }
+
+  private func seats(_ type: AttributeType, _ rules: [ValidationRule]) -> ManagedObjectModel {
+    ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "Seat",
+        properties: [
+          .attribute(
+            AttributeDescription(
+              traits: PropertyTraits(name: "code", isOptional: false), type: type,
+              validation: rules))
+        ], uniquenessConstraints: [["code"]])
+    ])
+  }
+
+  @Test(arguments: [
+    (AttributeType.integer16, [ValidationRule.minimum(1), .maximum(30)], 30),
+    (.integer16, [.maximum(-32_750)], 19), (.boolean, [], 2),
+    (.string, [.maximumLength(1)], 36), (.string, [.matches("[a-c]+"), .maximumLength(3)], 27),
+  ])
+  func `has different values while there are some, and says how many there are`(
+    type: AttributeType, rules: [ValidationRule], most: Int
+  ) throws {
+    let scratch = try Scratch()
+    var options = StoreOptions(seed: 1, rows: most)
+    try StoreGenerator(seats(type, rules), options: options).write(to: scratch.path("a.sqlite"))
+    let store = try Connection(path: scratch.path("a.sqlite"), mode: .immutable)
+    #expect(
+      try store.rows("SELECT count(DISTINCT ZCODE) FROM ZSEAT") == [[.integer(Int64(most))]])
+    options.rows = most + 1
+    #expect(
+      throws: FixtureError.tooFewValues(property: "Seat.code", rows: most + 1, most: most)
+    ) {
+      try StoreGenerator(seats(type, rules), options: options).write(to: scratch.path("b.sqlite"))
+    }
+  }
+
+  @Test(arguments: [(1, 0, 2), (0, 1, 3), (2, 2, 4), (3, 0, 0)])
+  func `keeps the numbers of members of both sides of a many-to-many`(
+    least: Int, leastOther: Int, mostOther: Int
+  ) throws {
+    let scratch = try Scratch()
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "Node",
+        properties: [
+          .relationship(
+            RelationshipDescription(
+              traits: PropertyTraits(name: "kids"), destinationEntity: "Node",
+              inverseName: "dads", minCount: least, maxCount: 0)),
+          .relationship(
+            RelationshipDescription(
+              traits: PropertyTraits(name: "dads"), destinationEntity: "Node",
+              inverseName: "kids", minCount: leastOther, maxCount: mostOther)),
+        ])
+    ])
+    let path = scratch.path("a.sqlite")
+    let report = try FixtureFile(StoreGenerator(model, options: StoreOptions(seed: 1, rows: 50)))
+      .write(to: path)
+    #expect(report.notes.isEmpty && report.joinRows > 0, "\(report.notes)")
+  }
 }

@@ -1,0 +1,190 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+@testable import GodwitRepair
+
+/// The authors' columns in the order of a store that was migrated in place.
+private let turned =
+  "Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZSTARS INTEGER, ZBORN TIMESTAMP, "
+  + "ZRESTAURANT VARCHAR, ZWEBSITE VARCHAR, ZNAME VARCHAR"
+
+/// Damage of the texts that say where values lie.
+@Suite struct `A store whose CREATE TABLE texts are damaged` {
+  private static let authors = "SELECT Z_PK, ZNAME, ZWEBSITE, ZSTARS FROM ZAUTHOR ORDER BY Z_PK"
+
+  /// Changes one byte of a table's text.
+  private func damage(
+    _ patient: Patient, _ table: String, _ word: String, at offset: Int = 0, to byte: UInt8
+  ) throws {
+    var bytes = patient.bytes
+    let text = Array("CREATE TABLE \(table) ".utf8)
+    let start = try #require(bytes.indices.first { bytes[$0...].starts(with: text) })
+    let place = try #require(
+      bytes[start...].indices.first { bytes[$0...].starts(with: Array(word.utf8)) })
+    bytes[place + offset] = byte
+    patient.bytes = bytes
+  }
+
+  /// Gives the authors' table other columns, and the values that it had.
+  private func rebuild(
+    _ patient: Patient, _ columns: String, end: String = ""
+  ) throws {
+    let names = try patient.read("SELECT name FROM pragma_table_info('ZAUTHOR')")
+      .compactMap { $0[0].text }.joined(separator: ", ")
+    try patient.sql(
+      """
+      CREATE TABLE n AS SELECT * FROM ZAUTHOR; DROP TABLE ZAUTHOR;
+      CREATE TABLE ZAUTHOR (\(columns))\(end);
+      INSERT INTO ZAUTHOR (\(names)) SELECT \(names) FROM n; DROP TABLE n;
+      VACUUM
+      """)
+  }
+
+  @Test(arguments: [
+    ("ZAUTHOR", "INTEGER", UInt8(ascii: "A")), ("ZAUTHOR", "PRIMARY", UInt8(ascii: "X")),
+    ("ZRECIPE", "INTEGER", UInt8(ascii: "A")), ("ZRECIPE", "PRIMARY", UInt8(ascii: "X")),
+  ])
+  func `keep every object's Z_PK where the text no longer says that it is the row id`(
+    table: String, word: String, byte: UInt8
+  ) throws {
+    let patient = try Patient { $0.deletedFraction = 0.3 }
+    let before = try patient.allKeys()
+    let query = "SELECT Z_PK, ZNAME, Z_ENT FROM \(table) ORDER BY Z_PK"
+    let rows = try patient.read(query)
+    try damage(patient, table, word, to: byte)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+    #expect(report.rebuilt.contains { $0.message.contains("\(table).Z_PK is the row id again") })
+    #expect(try patient.read(query, of: patient.output) == rows)
+    for (table, keys) in before {
+      #expect(try patient.keys(of: table, in: patient.output) == keys)
+    }
+  }
+
+  @Test func `keep entity numbers where Z_PRIMARYKEY no longer says that they are the row ids`()
+    throws
+  {
+    let patient = try Patient()
+    let query = "SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY ORDER BY 1"
+    let before = try patient.read(query)
+    try damage(patient, "Z_PRIMARYKEY", "INTEGER", to: UInt8(ascii: "A"))
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty)
+    #expect(try patient.read(query, of: patient.output) == before)
+  }
+
+  /// Every byte of the text in turn would do; these are the kinds of places.
+  @Test(arguments: [
+    ("CREATE", 0, "K"), ("TABLE", 5, "("), ("ZAUTHOR (", 3, "X"), ("(Z_PK", 0, "$"),
+    ("Z_PK", 4, "("), ("Z_ENT", 4, "X"), ("Z_ENT", 5, "("), ("INTEGER,", 7, "$"),
+    ("ZSTARS", 6, "X"), ("ZSTARS", 3, ","), ("ZBORN", 4, "("), ("TIMESTAMP", 9, "."),
+    ("VARCHAR", 4, ","), ("ZNAME", 0, "\""),
+  ])
+  func `have values read by the names that are left, not by the model's order`(
+    word: String, offset: Int, byte: String
+  ) throws {
+    let patient = try Patient()
+    try rebuild(patient, turned)
+    let before = try patient.read(Self.authors)
+    try damage(patient, "ZAUTHOR", word, at: offset, to: try #require(byte.utf8.first))
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.read(Self.authors, of: patient.output) == before)
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+  }
+
+  @Test func `are doubted where the model's order alone says where values lie`() throws {
+    let patient = try Patient()
+    let before = try patient.read(Self.authors)
+    try patient.sql(
+      "PRAGMA writable_schema = ON; UPDATE sqlite_master SET sql = 'CREATE TABLE ZAUTHOR ( "
+        + "Z_PK INTEGER PRIMARY KEY, Z_EN' WHERE name = 'ZAUTHOR'")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.read(Self.authors, of: patient.output) == before)
+    let item = try #require(report.doubtful.first)
+    #expect(item.subject == .schema && item.entity == "Author")
+    #expect(item.message.contains("columns taken in the model's order"))
+    #expect(!report.rebuilt.contains { $0.message.contains("missing table") })
+  }
+
+  @Test(
+    arguments: [
+      (turned + ", ZKEY VARCHAR AS (lower(ZNAME)) VIRTUAL", "", "ZKEY"),
+      ("ZKEY INTEGER AS (Z_PK * 7) STORED, " + turned, "", "ZKEY"),
+      (turned + ", ZMORE TEXT DEFAULT 'x', ZKEY TEXT AS (ZNAME) VIRTUAL", "", "ZMORE"),
+      (turned.replacingOccurrences(of: "KEY", with: "KEY DESC"), "", nil),
+      (turned, " WITHOUT ROWID", nil),
+    ] as [(String, String, String?)])
+  func `keep every object of a table that Core Data would not make`(
+    columns: String, end: String, lost: String?
+  ) throws {
+    let patient = try Patient { $0.deletedFraction = 0.3 }
+    try rebuild(patient, columns, end: end)
+    let before = try patient.read(Self.authors)
+    let keys = try patient.allKeys()
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.read(Self.authors, of: patient.output) == before)
+    for (table, keys) in keys {
+      #expect(try patient.keys(of: table, in: patient.output) == keys)
+    }
+    #expect(report.doubtful.isEmpty, "\(report.doubtful)")
+    #expect(!report.lost.contains { $0.subject != .schema }, "\(report.lost)")
+    #expect(lost == nil || report.lost.contains { $0.property == lost }, "\(report.lost)")
+  }
+}
+
+@Suite struct `A damaged CREATE TABLE text` {
+  private static let wanted: [TableText.Wanted] = [
+    ("Z_PK", "INTEGER"), ("ZA", "INTEGER"), ("ZB", "VARCHAR"), ("ZC", "VARCHAR"),
+  ]
+
+  @Test(
+    arguments: [
+      // Whole, in another order.
+      (
+        "CREATE TABLE ZT ( Z_PK INTEGER PRIMARY KEY, ZC VARCHAR, ZB VARCHAR, ZA INTEGER )", 4,
+        "Z_PK ZC ZB ZA", false
+      ),
+      // Nothing, or not enough.
+      (nil, 4, "Z_PK ZA ZB ZC", true),
+      ("CREATE TABLE ZT ( Z_PK INTEGER PRIMARY KEY, ZC VARCHAR, ", 4, "Z_PK ZC ZA ZB", true),
+      // One name is missing, and one place is free.
+      (
+        "CREATE TABLE ZT ( Z_PK INTEGER PRIMARY KEY, ZC VARCHAR, ZB VARCHAR, ", 4, "Z_PK ZC ZB ZA",
+        false
+      ),
+      // An application's own column stays where it is.
+      (
+        "CREATE TABLE ZT( Z_PK INTEGER, OWN BLOB, ZC VARCHAR, ZB VARCHAR, ZA INTEGER", 5,
+        "Z_PK OWN ZC ZB ZA", false
+      ),
+      // A comma that is none.
+      (
+        "CREATE TABLE ZT ( Z_PK INTEGER PRIMARY KEY, ZC VARC,AR, ZB VARCHAR, ZA INTEGER )", 4,
+        "Z_PK ZC ZB ZA", false
+      ),
+      // A comma that is lost.
+      (
+        "CREATE TABLE ZT ( Z_PK INTEGER PRIMARY KEY$ ZC VARCHAR, ZB VARCHAR, ZA INTEGER )", 4,
+        "Z_PK ZC ZB ZA", false
+      ),
+      // A table constraint names columns, too.
+      (
+        "CREATE TABLE ZT ( ZA INTEGER, Z_PK INTEGER, ZC VARCHAR, ZB VARCHAR, PRIMARY KEY (ZA, ZB)",
+        4,
+        "ZA Z_PK ZC ZB", false
+      ),
+    ] as [(String?, Int, String, Bool)])
+  func `gives the places of the names that are left in it`(
+    text: String?, fields: Int, names: String, isGuessed: Bool
+  ) {
+    let read = TableText(text, table: "ZT", wanted: Self.wanted, fields: fields)
+    #expect(read.columns.map(\.name).joined(separator: " ") == names)
+    #expect(read.isGuessed == isGuessed)
+  }
+}
