@@ -237,7 +237,7 @@ let package = Package(
       [
         ours("Fleet"), ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"),
         ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
-        ours("DurableFiles"), ours("SQLite"), system,
+        ours("DurableFiles"), ours("SQLite"), "StoreFixtures", system,
       ]),
     tests("Report", [ours("Report"), ours("Ledger"), ours("ObjectModel")]),
     tests(

@@ -1,5 +1,6 @@
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPlanning
 
 /// What `model diff` says.
 struct DifferenceRecord: Encodable {
@@ -39,7 +40,7 @@ struct DifferenceRecord: Encodable {
   /// What only the rows of a store can tell.
   var conditions: [Refusal]
   var notes: [InferenceNote]
-  /// What has no successor in the destination.
+  /// What a store with rows of every entity would lose.
   var losses: [InferredLoss]
 
   init(_ pair: ModelPair) {

@@ -117,9 +117,10 @@ extension ModelCommand {
       commandName: "diff",
       abstract: "What changed between two versions; lightweight or not, and why.",
       discussion: """
-        With --check the exit code is 65 where a mapping model cannot be inferred, or where an \
-        entity, an attribute or a relationship has no successor, so that values or references would be \
-        lost; else 0. Only the two models are judged.
+        With --check the exit code is 65 where a mapping model cannot be inferred, or where a store \
+        with rows of every entity would lose objects, values, references or the order of members; else \
+        0. Only the two models are judged: whether numbers change in a narrower type is up to the rows, \
+        and only noted.
         """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())

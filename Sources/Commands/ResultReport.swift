@@ -9,6 +9,7 @@ final class ResultReport: Sendable {
   private let isQuiet: Bool
   private let isPlan: Bool
   private let losses: LossPolicy
+  private let acceptsDamage: Bool
   /// False where it is one store of a pipeline's.
   private let isOne: Bool
   /// Whether the reasons of one that did not end well are told.
@@ -16,9 +17,10 @@ final class ResultReport: Sendable {
   private let isReported = Mutex(false)
 
   init(
-    asJSON: Bool, isQuiet: Bool, isPlan: Bool, losses: LossPolicy, isOne: Bool = true,
-    explains: Bool = true
+    asJSON: Bool, isQuiet: Bool, isPlan: Bool, losses: LossPolicy, acceptsDamage: Bool = false,
+    isOne: Bool = true, explains: Bool = true
   ) {
+    self.acceptsDamage = acceptsDamage
     self.isOne = isOne
     self.explains = explains
     self.asJSON = asJSON
@@ -30,7 +32,7 @@ final class ResultReport: Sendable {
   convenience init(_ arguments: MigrationArguments, isPlan: Bool = false) {
     self.init(
       asJSON: arguments.json, isQuiet: arguments.quiet, isPlan: isPlan,
-      losses: arguments.losses ?? .warn)
+      losses: arguments.losses ?? .warn, acceptsDamage: arguments.acceptDamage)
   }
 
   /// The result of a store whose command failed before there was a run.
@@ -67,10 +69,17 @@ final class ResultReport: Sendable {
     if result.code == 134_150,
       !result.reasons.contains(where: { $0.text.contains("godwit repair") })
     {
-      Output.say(
-        "\(result.store): Restore it from a backup, save what can be saved with `godwit repair`, or carry "
-          + "on with --accept-damage, which takes some of it.")
+      Output.say("\(result.store): \(Self.advice(acceptingDamage: acceptsDamage))")
     }
+  }
+
+  /// What to do about a damaged store. Where damage was accepted already, this is none that can be.
+  static func advice(acceptingDamage: Bool) -> String {
+    "Restore it from a backup, "
+      + (acceptingDamage
+        ? "or save what can be saved with `godwit repair`. --accept-damage does not take this."
+        : "save what can be saved with `godwit repair`, or carry on with --accept-damage, which takes some "
+          + "of it.")
   }
 
   static func lines(_ result: MigrationResult, isPlan: Bool) -> [String] {

@@ -92,7 +92,7 @@ package struct StoreInspection: Codable, Sendable {
     features = try Self.features(of: source)
     findings = metadata.problems.map { StoreFinding(kind: .metadata, message: "\($0)") }
     let hashes = metadata.versionHashes
-    guard let hierarchy = try find(hashes, models, source) else {
+    guard let (hierarchy, notes) = try find(hashes, models, source) else {
       findings += try StoreSoundness.unreadableModelCache(of: source)
       if readsRows { findings += try StoreSoundness.file(of: source) }
       unchecked = ["tables and columns", "rows", "relationships", "external data"]
@@ -110,6 +110,7 @@ package struct StoreInspection: Codable, Sendable {
       unchecked = ["rows", "relationships", "external data"]
       isSound = false
     }
+    findings += notes
   }
 
   private mutating func judge(
@@ -132,18 +133,20 @@ package struct StoreInspection: Codable, Sendable {
     isSound = !findings.contains(where: \.kind.isFailure)
   }
 
-  /// The model that the store was written under: a given one, else its own.
+  /// The model that the store was written under: the given one most like its own, else its own.
+  ///
+  /// - Returns: Also where a given version of the store's hashes would read it wrongly.
   private mutating func find(
     _ hashes: [EntityName: VersionHash], _ models: [ModelVersion], _ source: SourceStore
-  ) throws -> EntityHierarchy? {
+  ) throws -> (EntityHierarchy, notes: [StoreFinding])? {
     var fewest: [EntityName]?
+    var given: [(name: String, hierarchy: EntityHierarchy)] = []
     for version in models {
       let hierarchy = StoreBinding.fitting(try EntityHierarchy(version.model), to: source)
       let computed = hierarchy.versionHashes
       if computed == hashes {
-        self.version = version.name
-        (differing, nearest) = ([], nil)
-        return hierarchy
+        given.append((version.name, hierarchy))
+        continue
       }
       let different = Set(computed.keys).union(hashes.keys)
         .filter { computed[$0] != hashes[$0] }.sorted()
@@ -154,13 +157,30 @@ package struct StoreInspection: Codable, Sendable {
       }
     }
     // A damaged cache is a finding elsewhere and no reason to say nothing.
-    guard let cached = try source.readableModel(),
-      let own = try? EntityHierarchy(cached)
-    else { return nil }
-    let hierarchy = StoreBinding.fitting(own, to: source)
-    guard hierarchy.versionHashes == hashes else { return nil }
-    if models.isEmpty { version = "cached model" }
-    return hierarchy
+    let own = try source.readableModel().flatMap { try? EntityHierarchy($0) }
+      .map { StoreBinding.fitting($0, to: source) }.flatMap {
+        $0.versionHashes == hashes ? $0 : nil
+      }
+    guard let first = given.first else {
+      if models.isEmpty, own != nil { version = "cached model" }
+      return own.map { ($0, []) }
+    }
+    (differing, nearest) = ([], nil)
+    let place = own.map { UnhashedDifference.closest(to: $0, among: given.map(\.hierarchy)) }
+    guard let own, place == .some(nil) else {
+      let chosen = given[(place ?? 0) ?? 0]
+      version = chosen.name
+      return (chosen.hierarchy, [])
+    }
+    version = first.name
+    let notes = UnhashedDifference.between(given: first.hierarchy, own: own).storage.map {
+      StoreFinding(
+        kind: .note,
+        message:
+          "\(first.name) has the store's version hashes, and would not read the store as the "
+          + "model cached in it wrote it: \($0)")
+    }
+    return (own, notes)
   }
 
   private static func features(of source: SourceStore) throws -> [String] {

@@ -40,7 +40,7 @@ package struct Planner: Sendable {
     let (destination, whole, note) = try destinationHierarchy(request, found)
     found.notes += try [note, store.logNote()].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
-      return .sameModel(notes: found.notes)
+      return .sameModel(notes: found.notes + misreading(of: found, by: destination))
     }
     guard request.migrates else {
       return .refused(
@@ -103,6 +103,20 @@ package struct Planner: Sendable {
         request: request, found: known, context: context, binding: binding,
         acceptedDamage: damage, losses: answer.losses
       ).plan(), request, context, isGuarded: isGuarded)
+  }
+
+  /// What a person should know of a store that opens under a model and is not read as it was written.
+  private func misreading(
+    of found: SourceModelSearch.Found, by destination: EntityHierarchy
+  ) -> [String] {
+    guard let own = found.own else { return [] }
+    let storage = UnhashedDifference.between(given: destination, own: own).storage
+    guard !storage.isEmpty else { return [] }
+    return [
+      "The store opens under the destination without a migration, since version hashes do not cover all, "
+        + "and is not read as the model cached in it wrote it: \(storage.joined(separator: "; ")). "
+        + "A hash modifier in the destination has such values migrated."
+    ]
   }
 
   /// What rows forbid. A to-many that becomes a to-one is inferred only where no row is in the way:

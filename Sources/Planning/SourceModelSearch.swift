@@ -68,7 +68,11 @@ struct SourceModelSearch {
     var hierarchy: EntityHierarchy
     /// The model that ``hierarchy`` is of: more where the store holds one configuration's entities.
     var whole: EntityHierarchy
-    var versionName: String?
+    /// The given version that has the store's hashes.
+    var version: ModelVersion?
+    var versionName: String? { version?.name }
+    /// The model cached in the store, where it has the store's hashes.
+    var own: EntityHierarchy?
     /// The configuration whose entities the store holds, where it does not hold all.
     var configuration: String?
     /// Further configurations of the same entities.
@@ -80,7 +84,8 @@ struct SourceModelSearch {
   let store: SourceStore
   let models: [ModelVersion]
 
-  /// The given version whose hashes are the store's, else the store's cached model.
+  /// The given version whose hashes are the store's, else the store's cached model. Of several the one
+  /// most like the cached model, which wrote the store: hashes do not cover everything.
   ///
   /// - Throws: ``PlanError/missingSourceModel(store:differing:)`` with the entities in which the
   ///   nearest given version differs. ``PlanError/damaged(store:_:)`` for a store without hashes.
@@ -96,16 +101,17 @@ struct SourceModelSearch {
         ])
     }
     let hasCache = try store.readableModel() != nil
+    let own =
+      hasCache ? try? store.cachedHierarchy().flatMap({ try match($0, hashes)?.hierarchy }) : nil
+    var given: [Found] = []
     for version in models {
-      if var found = try match(version.hierarchy(), hashes) {
-        found.versionName = version.name
-        if hasCache, let own = try? store.cachedHierarchy().flatMap({ try match($0, hashes) }) {
-          found.notes += difference(given: found.hierarchy, own: own.hierarchy)
-        }
-        return found
-      }
+      guard var found = try match(version.hierarchy(), hashes) else { continue }
+      found.version = version
+      given.append(found)
     }
+    if let found = choice(among: given, own) { return found }
     if hasCache, var found = try matchCache(hashes) {
+      found.own = own
       found.notes.append(
         "The store's version, \(found.hierarchy.versionChecksum), is not among the models given. "
           + "The model cached in the store is used.")
@@ -113,6 +119,30 @@ struct SourceModelSearch {
     }
     throw PlanError.missingSourceModel(
       store: store.files.store.string, differing: try nearest(hashes))
+  }
+
+  /// Of versions that have the store's hashes, the one most like the store's own model, and the first
+  /// one where nothing tells them apart; nil where there is none.
+  ///
+  /// Where each of them would look for values, or for their form, otherwise than the store's own
+  /// model wrote them, the store is read by its own model.
+  private func choice(among given: [Found], _ own: EntityHierarchy?) -> Found? {
+    guard var found = given.first, let own else { return given.first }
+    if let place = UnhashedDifference.closest(to: own, among: given.map(\.hierarchy)) {
+      found = given[place]
+      let difference = UnhashedDifference.between(given: found.hierarchy, own: own)
+      found.notes += difference.identifiers + difference.defaults
+    } else {
+      let difference = UnhashedDifference.between(given: found.hierarchy, own: own)
+      found.notes.append(
+        "\(found.versionName ?? "") has the store's version hashes, and other places or forms of "
+          + "values than the model cached in the store, which is used: "
+          + difference.storage.joined(separator: "; ") + ".")
+      found.hierarchy = own
+      if found.configuration == nil { found.whole = own }
+    }
+    found.own = own
+    return found
   }
 
   /// The cached model, uncut where a configuration of it has the store's entities.
@@ -141,7 +171,7 @@ struct SourceModelSearch {
     let computed = hierarchy.versionHashes
     if computed == hashes {
       return Found(
-        hierarchy: hierarchy, whole: hierarchy, versionName: nil, configuration: nil, notes: [])
+        hierarchy: hierarchy, whole: hierarchy, configuration: nil, notes: [])
     }
     // A store of one configuration holds that configuration's entities only.
     let names = Set(hashes.keys)
@@ -154,7 +184,6 @@ struct SourceModelSearch {
     guard let configuration = configurations.first else { return nil }
     return Found(
       hierarchy: try EntityHierarchy(model.restricted(to: names)), whole: hierarchy,
-      versionName: nil,
       configuration: configuration, alternatives: Array(configurations.dropFirst()), notes: [])
   }
 
@@ -176,33 +205,5 @@ struct SourceModelSearch {
       if reasons.count < best?.count ?? Int.max { best = reasons }
     }
     return best ?? []
-  }
-
-  /// What no version hash covers and migration depends on: renaming identifiers and defaults.
-  private func difference(given: EntityHierarchy, own: EntityHierarchy) -> [String] {
-    var notes: [String] = []
-    for name in given.order {
-      guard let a = given[name], let b = own[name] else { continue }
-      if !a.mappingKey.isSameName(as: b.mappingKey) {
-        notes.append(
-          "\(name): the given model's renaming identifier is \(a.mappingKey), the store's own model says \(b.mappingKey); the given one is used"
-        )
-      }
-      for property in a.properties {
-        guard let other = b.properties.first(where: { $0.name.isSameName(as: property.name) })
-        else { continue }
-        if !property.traits.mappingKey.isSameName(as: other.traits.mappingKey) {
-          notes.append(
-            "\(name).\(property.name): the given model's renaming identifier is \(property.traits.mappingKey), the store's own model says \(other.traits.mappingKey); the given one is used"
-          )
-        }
-        if let x = property.attribute, let y = other.attribute, x.defaultValue != y.defaultValue {
-          notes.append(
-            "\(name).\(property.name): the given model and the store's own model have different default values; the given one is used"
-          )
-        }
-      }
-    }
-    return notes
   }
 }

@@ -21,7 +21,7 @@ struct ModelChoice {
     case none(unknownEntities: [String])
   }
 
-  /// By version hash: a given version, else the store's own model. Where the hashes are lost, the
+  /// By version hash: the given version most like the store's own model, else that. Where the hashes are lost, the
   /// model whose entities, tables and columns the store has.
   static func among(_ models: [ModelVersion], for store: SourceStore) throws -> Outcome {
     let hashes = store.metadata.versionHashes
@@ -34,19 +34,26 @@ struct ModelChoice {
     }
     var candidates: [(hierarchy: EntityHierarchy, version: String, isCached: Bool)] = []
     for model in models {
-      let hierarchy = StoreBinding.fitting(try model.hierarchy(), to: store)
-      if isProven(hierarchy) {
-        return .found(.init(hierarchy: hierarchy, version: model.name, isProven: true))
+      candidates.append(
+        (StoreBinding.fitting(try model.hierarchy(), to: store), model.name, false))
+    }
+    let cached = Self.cached(store).map { StoreBinding.fitting($0, to: store) }
+    let proven = candidates.filter { isProven($0.hierarchy) }
+    if let own = cached, isProven(own) {
+      // Hashes do not cover everything: what the store's own model wrote must be read as it was.
+      let place = UnhashedDifference.closest(to: own, among: proven.map(\.hierarchy))
+      guard let place else {
+        return .found(.init(hierarchy: own, version: Self.cachedName, isProven: true))
       }
-      candidates.append((hierarchy, model.name, false))
+      return .found(
+        .init(hierarchy: proven[place].hierarchy, version: proven[place].version, isProven: true))
+    }
+    if let first = proven.first {
+      return .found(.init(hierarchy: first.hierarchy, version: first.version, isProven: true))
     }
     var isCached = false
-    if let cached = Self.cached(store) {
+    if let hierarchy = cached {
       isCached = true
-      let hierarchy = StoreBinding.fitting(cached, to: store)
-      if isProven(hierarchy) {
-        return .found(.init(hierarchy: hierarchy, version: Self.cachedName, isProven: true))
-      }
       // A given version of the same hashes tells more: an old cache lacks indexes.
       let same = candidates.firstIndex { $0.hierarchy.versionHashes == hierarchy.versionHashes }
       if let same {

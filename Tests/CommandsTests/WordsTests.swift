@@ -75,6 +75,13 @@ import Testing
       ])
   }
 
+  @Test(arguments: [true, false])
+  func `advises to accept damage only where that was not done`(isAccepted: Bool) {
+    let advice = ResultReport.advice(acceptingDamage: isAccepted)
+    #expect(advice.contains("carry on with --accept-damage") == !isAccepted)
+    #expect(advice.contains("godwit repair"))
+  }
+
   @Test func `of a plan tells what becomes of what`() throws {
     let plan = """
       {"bytes": 10, "destinationChecksum": "", "fingerprint": "", "mappingModels": ["a.yaml"],

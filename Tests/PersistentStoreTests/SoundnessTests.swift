@@ -50,6 +50,10 @@ import Testing
       ("UPDATE ZCOVER SET ZWORK = 1, Z4_WORK = 5 WHERE Z_PK = 2", [.inverse]),
       ("UPDATE ZWORK SET Z_FOK_WRITER = NULL WHERE Z_PK = 2", [.order]),
       ("UPDATE ZWORK SET Z_FOK_WRITER = 2048 WHERE Z_PK = 2", [.order]),
+      ("UPDATE ZWORK SET Z_FOK_WRITER = 'abc' WHERE Z_PK = 2", [.type]),
+      ("UPDATE ZWORK SET Z_FOK_WRITER = 'abc', ZWRITER = NULL WHERE Z_PK = 2", [.derived]),
+      ("UPDATE Z_3WORKS SET Z_FOK_4WORKS = NULL WHERE Z_4WORKS = 2", [.order]),
+      ("UPDATE Z_3WORKS SET Z_FOK_4WORKS = x'0102' WHERE Z_4WORKS = 2", [.type]),
       ("UPDATE ZWORK SET Z_ENT = 4 WHERE Z_PK = 2", [.rows]),  // abstract
       ("UPDATE ZWORK SET Z_ENT = 1 WHERE Z_PK = 2", [.rows, .targetEntity]),  // of another table
       ("UPDATE ZWORK SET Z_ENT = NULL WHERE Z_PK = 2", [.rows]),

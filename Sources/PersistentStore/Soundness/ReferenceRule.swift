@@ -14,7 +14,7 @@ package struct ReferenceRule: Codable, Sendable, Equatable {
   package let allowed: [Int64]
   /// Holds the target's `Z_ENT`, or NULL where there is no target.
   package var entityColumn: String?
-  /// Not NULL where there is a target.
+  /// An integer where there is a target.
   package var orderColumn: String?
   /// Whether the key may be NULL.
   package var isOptional = true

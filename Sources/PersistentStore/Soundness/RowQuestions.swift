@@ -125,6 +125,10 @@ struct RowQuestions {
         ask(
           .order, "is a member of an ordered relationship without a place in \(order)",
           "\(key) IS NOT NULL AND \(place) IS NULL"),
+        ask(
+          .type,
+          "is a member of an ordered relationship with a place in \(order) that is not an integer",
+          "\(key) IS NOT NULL AND typeof(\(place)) NOT IN ('integer', 'null')"),
         Question(
           kind: .order, entity: entity.rawValue, property: relationship.name,
           message: "\(order) gives two members of one list the same place",
@@ -224,6 +228,12 @@ struct RowQuestions {
           kind: .order, entity: join.entity.rawValue, property: join.relationship,
           message: "\(join.name).\(column) is NULL",
           form: .rows(source: "\(name) AS a", condition: "a.\(place) IS NULL", key: "a." + first)),
+        Question(
+          kind: .type, entity: join.entity.rawValue, property: join.relationship,
+          message: "\(join.name).\(column) is not an integer",
+          form: .rows(
+            source: "\(name) AS a", condition: "typeof(a.\(place)) NOT IN ('integer', 'null')",
+            key: "a." + first)),
         groups(
           .order, "\(join.name).\(column) gives two members of one list the same place",
           "\(owner), \(place)", where: "\(place) IS NOT NULL"),

@@ -36,7 +36,7 @@ package struct VersionChain: Sendable {
       name: found.versionName ?? found.hierarchy.versionChecksum, model: found.hierarchy.model,
       isCurrent: false, path: request.store.string)
     try self.init(
-      source: own, destination: destination, models: request.models,
+      source: own, given: found.version, destination: destination, models: request.models,
       mappings: request.mappings, infersMapping: request.infersMapping
     ) { version in
       guard let configuration = found.configuration else { return nil }
@@ -52,11 +52,14 @@ package struct VersionChain: Sendable {
 
   /// The same for two models, without a store.
   ///
-  /// - Parameter members: The entities of a version that the store would hold; nil for all.
+  /// - Parameters:
+  ///   - given: The version among the models that stands for the source; nil for the first one of its
+  ///     hashes.
+  ///   - members: The entities of a version that the store would hold; nil for all.
   /// - Throws: `ModelError`.
   init?(
-    source: ModelVersion, destination: ModelVersion, models: [ModelVersion],
-    mappings: [MappingFile] = [], infersMapping: Bool = true,
+    source: ModelVersion, given: ModelVersion? = nil, destination: ModelVersion,
+    models: [ModelVersion], mappings: [MappingFile] = [], infersMapping: Bool = true,
     members: (ModelVersion) -> Set<EntityName>? = { _ in nil }
   ) throws {
     func hierarchy(_ version: ModelVersion) throws -> EntityHierarchy {
@@ -90,7 +93,7 @@ package struct VersionChain: Sendable {
         "The store's own version is not among the models given, so its place in their order is "
           + "not known: no version between is looked at.")
     }
-    let first = places.source.map { known[$0].version } ?? source
+    let first = places.source.map { given ?? known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
     let named = try NamedVersions(mappings.isEmpty ? [] : models + chain.map(\.version))
     let edges = ChainEdges(

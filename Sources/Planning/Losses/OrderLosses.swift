@@ -13,9 +13,10 @@ extension LossCounter {
         guard let relationship = property.relationship, relationship.isOrdered,
           let storage = layout.pairStorage(of: relationship, declaredBy: entity)
         else { continue }
-        let pairs = unordered(relationship, of: entity)
+        let pairs = questions.unordered(relationship, declaredBy: entity)
         guard !pairs.isEmpty else { continue }
-        let count = try places(in: storage, of: pairs)
+        let count = try places(
+          in: storage, of: Set(pairs.map { [number($0.owner), number($0.target)] }))
         guard count > 0 else { continue }
         losses.append(
           Loss(
@@ -28,23 +29,9 @@ extension LossCounter {
     return losses
   }
 
-  /// `Z_ENT` of owners and targets, as `[owner, target]`, that stay a pair without an order.
-  private func unordered(
-    _ relationship: RelationshipDescription, of entity: EntityName
-  ) -> Set<[Int64]> {
-    let inverse = source.inverse(of: relationship)?.relationship.name
-    var pairs: Set<[Int64]> = []
-    for owner in source.concrete(of: entity) where hasRows(owner) {
-      for target in source.concrete(of: relationship.destinationEntity) where hasRows(target) {
-        let isLost = successors.losesPlace(
-          in: relationship.name, from: owner, to: target, inverse: inverse)
-        if isLost { pairs.insert([number(owner), number(target)]) }
-      }
-    }
-    return pairs
-  }
-
   /// How many of the pairs have a place in the owner's list.
+  ///
+  /// - Parameter pairs: `Z_ENT` of owners and targets, as `[owner, target]`.
   private func places(in storage: PairStorage, of pairs: Set<[Int64]>) throws -> Int64 {
     guard let order = storage.orderColumn, let joined = self.pairs(in: storage, with: order) else {
       return 0

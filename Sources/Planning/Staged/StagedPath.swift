@@ -143,7 +143,8 @@ private struct StageModels {
   private var known: [String: ModelVersion] = [:]
 
   init(_ stages: StagedMigration, own: ModelVersion, given: [ModelVersion]) {
-    candidates = given + [own]
+    // Of versions with one checksum the store's own comes first.
+    candidates = [own] + given
     references = stages.stages.flatMap { stage -> [ModelReference] in
       guard case .custom(let stage) = stage else { return [] }
       return [stage.source, stage.destination]

@@ -76,8 +76,14 @@ final class EntityLinks {
             .entityColumn, "the entity column is set without a target", index, primaryKey, &tally)
         }
       case .integer:
-        if reference.orderPlace >= 0, row[reference.orderPlace].kind == .null {
-          report(.order, "a member of an ordered list has no place", index, primaryKey, &tally)
+        if reference.orderPlace >= 0, row[reference.orderPlace].kind != .integer {
+          if row[reference.orderPlace].kind == .null {
+            report(.order, "a member of an ordered list has no place", index, primaryKey, &tally)
+          } else {
+            report(
+              .type, "the place of a member of an ordered list is not an integer", index,
+              primaryKey, &tally)
+          }
         }
         if let found = try finder.entity(of: key.bits, inTable: reference.table) {
           if reference.entityPlace >= 0, place.kind != .integer || place.bits != found {

@@ -58,7 +58,7 @@ struct ReferenceScan {
     if entityPlace >= 0 {
       guard row[entityPlace].kind == .integer, row[entityPlace].bits == entity else { return false }
     }
-    return orderPlace < 0 || row[orderPlace].kind != .null
+    return orderPlace < 0 || row[orderPlace].kind == .integer
   }
 }
 

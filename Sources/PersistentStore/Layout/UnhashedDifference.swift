@@ -1,0 +1,124 @@
+import GodwitObjectModel
+
+/// What differs between two models that have the same version hashes, and matters to a migration.
+///
+/// No hash has the declared order of a composite's elements, which names their columns; of external
+/// storage and of values that are kept on deletion it has one bit for both; of a derived attribute it has
+/// the expression alone, of a composite one its elements. A store that was written under one of two such models is read wrongly under the
+/// other. Source: `core-data-models.md` §6.1 and §6.2, `core-data-sqlite-format.md` §4.5.
+package struct UnhashedDifference: Sendable, Equatable {
+  /// Where one model looks for values, or for their form, otherwise than the other; for a person.
+  package private(set) var storage: [String] = []
+  /// Renaming identifiers.
+  package private(set) var identifiers: [String] = []
+  /// Default values.
+  package private(set) var defaults: [String] = []
+
+  /// - Parameters:
+  ///   - given: A model with the version hashes of the other.
+  ///   - own: The model that the store was written under.
+  package static func between(given: EntityHierarchy, own: EntityHierarchy) -> UnhashedDifference {
+    recent.output(for: Input(given: given.hashes, own: own.hashes)) {
+      UnhashedDifference(given, own)
+    }
+  }
+
+  /// The place of the model that is most like the store's own, the first one of several; nil where
+  /// each of them would read other values than the store's own model wrote.
+  package static func closest(to own: EntityHierarchy, among given: [EntityHierarchy]) -> Int? {
+    let differences = given.map { between(given: $0, own: own) }
+    return given.indices.filter { differences[$0].storage.isEmpty }.min { a, b in
+      let (x, y) = (differences[a], differences[b])
+      return (x.identifiers.count, x.defaults.count) < (y.identifiers.count, y.defaults.count)
+    }
+  }
+
+  /// Models are told by what their copies share.
+  private struct Input: Equatable, Sendable {
+    let given: Memo<[EntityName: VersionHash]>
+    let own: Memo<[EntityName: VersionHash]>
+
+    static func == (a: Input, b: Input) -> Bool { a.given === b.given && a.own === b.own }
+  }
+
+  /// The stores of a fleet have the same few.
+  private static let recent = RecentResults<Input, UnhashedDifference>(limit: 8)
+
+  private init(_ given: EntityHierarchy, _ own: EntityHierarchy) {
+    let layouts = (given: StoreLayout(given), own: StoreLayout(own))
+    for name in given.order {
+      guard let a = given[name], let b = own[name] else { continue }
+      compare(
+        identifiers: a.mappingKey, b.mappingKey, "\(name): the given model's renaming identifier is"
+      )
+      for property in a.properties {
+        guard let other = b.properties.first(where: { $0.name.isSameName(as: property.name) })
+        else { continue }
+        let place = "\(name).\(property.name): the given model"
+        compare(
+          identifiers: property.traits.mappingKey, other.traits.mappingKey,
+          "\(place)'s renaming identifier is")
+        if let x = property.attribute, let y = other.attribute, x.defaultValue != y.defaultValue {
+          defaults.append(
+            "\(place) and the store's own model have different default values; the given one is used"
+          )
+        }
+      }
+      // Of derived and composite attributes not even the name is in a hash.
+      let places = (layouts.given.places(of: a), layouts.own.places(of: b))
+      for (path, x, y) in Self.differing(places.0, places.1) {
+        storage.append(
+          "\(name).\(path) is \(x ?? "not stored") (in the store's own model: \(y ?? "not stored"))"
+        )
+      }
+    }
+  }
+
+  private mutating func compare(identifiers given: String, _ own: String, _ what: String) {
+    guard !given.isSameName(as: own) else { return }
+    identifiers.append("\(what) \(given), the store's own model says \(own); the given one is used")
+  }
+
+  /// Paths with what each side says of them; nil where a side does not have the path.
+  private static func differing(
+    _ given: [(path: String, text: String)], _ own: [(path: String, text: String)]
+  ) -> [(path: String, given: String?, own: String?)] {
+    let known = own.map { (NameKey($0.path), $0.text) }
+    let old = Dictionary(known, uniquingKeysWith: { first, _ in first })
+    let new = Set(given.map { NameKey($0.path) })
+    return given.filter { old[NameKey($0.path)] != $0.text }
+      .map { ($0.path, $0.text, old[NameKey($0.path)]) }
+      + own.filter { !new.contains(NameKey($0.path)) }.map { ($0.path, nil, $0.text) }
+  }
+}
+
+extension StoreLayout {
+  /// Where an entity's own properties lie, and in what form: one text for each value.
+  fileprivate func places(of entity: EntityDescription) -> [(path: String, text: String)] {
+    entity.properties.flatMap { places(of: $0, in: entity.name) }
+  }
+
+  private func places(
+    of property: PropertyDescription, in entity: EntityName
+  ) -> [(path: String, text: String)] {
+    guard property.isStored else { return [] }
+    switch property {
+    case .attribute(let attribute):
+      return valueColumns(of: attribute, in: entity).map { value in
+        let form = value.attribute.isExternal ? " with external storage" : ""
+        return (
+          value.keyPath(below: attribute.name), "\(value.type.xmlName)\(form) in \(value.column)"
+        )
+      }
+    case .relationship(let relationship):
+      guard let storage = pairStorage(of: relationship, declaredBy: entity) else { return [] }
+      let columns = [
+        storage.ownerColumn, storage.targetColumn, storage.orderColumn, storage.inverseOrderColumn,
+        entityColumn(of: relationship.name, in: entity),
+      ].compactMap(\.self)
+      return [(relationship.name, "in \(storage.table), \(columns.joined(separator: ", "))")]
+    case .fetchedProperty:
+      return []
+    }
+  }
+}

@@ -1,0 +1,242 @@
+import GodwitMapping
+import GodwitObjectModel
+import GodwitPersistentStore
+
+/// Where the models leave it open that something is lost, and what that means.
+///
+/// Nothing is looked at but models. ``LossCounter`` asks a store's rows what this asks; without a store
+/// every concrete entity may have rows, see `InferredMapping.losses`.
+struct LossQuestions {
+  /// Of the source.
+  let layout: StoreLayout
+  let successors: any Successors
+  let mayHaveRows: (EntityName) -> Bool
+
+  private var source: EntityHierarchy { successors.source }
+}
+
+// Values.
+extension LossQuestions {
+  /// Values in one column that may be lost.
+  struct ValueDoubt {
+    var column: String
+    /// With the path to an element.
+    var property: String
+    var question: LossScan.Question
+    var kind: Loss.Kind
+    /// What is lost, of so many values.
+    var counted: (Int64) -> String
+    /// What any value would mean; nil where only values tell whether something is lost.
+    var expected: String?
+  }
+
+  /// - Parameter entity: One that the successors keep.
+  func values(of entity: EntityName) -> [ValueDoubt] {
+    source.properties(of: entity).flatMap { declared -> [ValueDoubt] in
+      guard declared.property.isStored, let attribute = declared.property.attribute else {
+        return []
+      }
+      let path = successors.path(of: attribute.name, in: entity)?.compactMap(\.attribute)
+      return layout.valueColumns(of: attribute, in: entity).compactMap { value in
+        doubt(about: value, of: attribute, in: entity, path)
+      }
+    }
+  }
+
+  private func doubt(
+    about value: ValueColumn, of attribute: AttributeDescription, in entity: EntityName,
+    _ path: [AttributeDescription]?
+  ) -> ValueDoubt? {
+    /// Every value is lost.
+    func all(_ why: String, _ end: String = "dropped") -> ValueDoubt {
+      ValueDoubt(
+        column: value.column, property: value.keyPath(below: attribute.name),
+        question: .value(of: [value.column]), kind: .attribute,
+        counted: { "\(why): \(Loss.number($0, "value")) \($0 == 1 ? "is" : "are") \(end)" },
+        expected: "\(why): its values would be \(end)")
+    }
+    let isNamed =
+      !value.path.isEmpty
+      && successors.names(element: value.path, of: attribute.name, in: entity)
+    let isRead =
+      value.path.isEmpty || isNamed || successors.keepsWhole(attribute.name, in: entity)
+    guard let path, isRead else { return all(successors.propertyWords) }
+    var types = path.map(\.type)
+    if !value.path.isEmpty {
+      if isNamed { return nil }
+      types = path.compactMap { step in step.leaves.first { $0.path == value.path }?.element.type }
+    }
+    let isKept = types.allSatisfy { type in
+      value.path.isEmpty || type == value.type
+        || (successors.convertsElements && value.type.convertsElement(to: type))
+    }
+    guard types.count == path.count, isKept else { return all("has no element like it") }
+    let was = attribute.derivationExpression
+    if let derived = path.first(where: {
+      $0.derivationExpression != nil && $0.derivationExpression != was
+    }) {
+      // A migration computes counts and texts; Core Data the rest, see `TableBuilder`.
+      let isComputed = derived.countedRelationship != nil || derived.isTextDerivation
+      // What was derived and is derived anew is no loss; nor is it under a mapping model's own rules.
+      if was == nil || (!isComputed && successors is Succession) {
+        return all(
+          was == nil ? "becomes derived" : "is derived in another way",
+          isComputed
+            ? "replaced by what the derivation gives"
+            : "dropped, and derived when Core Data saves an object")
+      }
+    }
+    var (type, conversions) = (value.type, [AttributeType]())
+    for step in types where step != type {
+      if !type.keepsNumbers(as: step) { conversions.append(step) }
+      type = step
+    }
+    guard !conversions.isEmpty else { return nil }
+    let onTheWay = conversions.map(\.xmlName).joined(separator: " or ")
+    let narrow = conversions == [type] ? "the type" : "\(onTheWay), its type on the way,"
+    return ValueDoubt(
+      column: value.column, property: value.keyPath(below: attribute.name),
+      question: .changed(value.column, by: conversions), kind: .narrowing,
+      counted: {
+        "becomes \(type.xmlName): \(Loss.number($0, "number")) \($0 == 1 ? "changes" : "change"), "
+          + "because \(narrow) cannot hold \($0 == 1 ? "it" : "them")"
+      })
+  }
+}
+
+extension AttributeType {
+  /// True when no number of this type changes as one of the other.
+  func keepsNumbers(as other: AttributeType) -> Bool {
+    if keepsValues(as: other) { return true }
+    return switch (self, other) {
+    case (_, .decimal): true
+    case (.boolean, .float), (.integer16, .float): true
+    case (.boolean, .double), (.integer16, .double), (.integer32, .double): true
+    default: false
+    }
+  }
+}
+
+// References.
+extension LossQuestions {
+  /// The entities of two objects that a relationship connects.
+  struct Pair: Hashable {
+    var owner: EntityName
+    var target: EntityName
+  }
+
+  typealias Inverse = (entity: EntityName, relationship: RelationshipDescription)
+
+  /// The relationships that have a place in the store, each with its inverse once: from the side that
+  /// holds the key, else from the first by name.
+  var relationships: [(EntityName, RelationshipDescription, Inverse?)] {
+    source.order.flatMap { entity in
+      (source[entity]?.properties ?? []).compactMap { property in
+        guard let relationship = property.relationship, source.storesPairs(of: relationship)
+        else { return nil }
+        let inverse = source.inverse(of: relationship)
+        // A side that has no place in the store speaks for nobody.
+        if let inverse, source.storesPairs(of: inverse.relationship),
+          !isFirst(relationship, of: entity, before: inverse)
+        {
+          return nil
+        }
+        return (entity, relationship, inverse)
+      }
+    }
+  }
+
+  private func isFirst(
+    _ relationship: RelationshipDescription, of entity: EntityName, before inverse: Inverse
+  ) -> Bool {
+    if relationship.isToMany != inverse.relationship.isToMany { return !relationship.isToMany }
+    let own = "\(entity) \(relationship.name)"
+    let other = "\(inverse.entity) \(inverse.relationship.name)"
+    return own == other || own.precedesInBytes(other)
+  }
+
+  /// The pairs of which references are lost.
+  func references(
+    of relationship: RelationshipDescription, declaredBy entity: EntityName, _ inverse: Inverse?
+  ) -> [Pair: ReferenceLoss] {
+    var meaning: [Pair: ReferenceLoss] = [:]
+    for pair in pairs(of: relationship, declaredBy: entity) {
+      let fate = successors.fate(
+        of: relationship.name, from: pair.owner, to: pair.target,
+        inverse: inverse?.relationship.name)
+      guard fate != .kept else { continue }
+      meaning[pair] = ReferenceLoss(
+        successors, relationship, inverse?.relationship, owner: pair.owner, target: pair.target)
+    }
+    return meaning
+  }
+
+  /// The pairs that stay, and in which the target's place in the owner's list does not.
+  func unordered(
+    _ relationship: RelationshipDescription, declaredBy entity: EntityName
+  ) -> [Pair] {
+    let inverse = source.inverse(of: relationship)?.relationship.name
+    return pairs(of: relationship, declaredBy: entity).filter {
+      successors.losesPlace(
+        in: relationship.name, from: $0.owner, to: $0.target, inverse: inverse)
+    }
+  }
+
+  private func pairs(
+    of relationship: RelationshipDescription, declaredBy entity: EntityName
+  ) -> [Pair] {
+    let targets = source.concrete(of: relationship.destinationEntity).filter(mayHaveRows)
+    return source.concrete(of: entity).filter(mayHaveRows).flatMap { owner in
+      targets.map { Pair(owner: owner, target: $0) }
+    }
+  }
+}
+
+/// References of one entity's relationship that are lost, for one reason.
+struct ReferenceLoss: Hashable {
+  var kind: Loss.Kind
+  var entity: EntityName
+  var property: String
+  var why: String
+  /// True when the objects that lose a reference are those that the storage calls targets.
+  var isOfTarget: Bool
+
+  var place: String { "\(entity) \(property) \(kind.rawValue)" }
+
+  /// Nil where both objects are dropped: their entities are the loss.
+  init?(
+    _ successors: any Successors, _ relationship: RelationshipDescription,
+    _ inverse: RelationshipDescription?, owner: EntityName, target: EntityName
+  ) {
+    let isOwnerKept = successors.keeps(owner)
+    let isTargetKept = successors.keeps(target)
+    guard isOwnerKept || isTargetKept else { return nil }
+    isOfTarget = !isOwnerKept
+    guard let own = isOfTarget ? inverse : relationship else { return nil }
+    let other = isOfTarget ? relationship : inverse
+    (entity, property) = (isOfTarget ? target : owner, own.name)
+    guard let path = successors.path(of: own.name, in: entity) else {
+      kind = .relationship
+      why =
+        successors.propertyWords
+        + (other.map { isOwnerKept && isTargetKept ? ", nor has its inverse \($0.name)" : "" } ?? "")
+      return
+    }
+    kind = .reference
+    let gone = isOfTarget ? owner : target
+    why =
+      isOwnerKept && isTargetKept
+      ? "may no longer point to \(gone)" : "points to objects of \(gone), which is dropped"
+    if let next = path.last?.relationship, !next.isToMany, !next.traits.isOptional {
+      why += ", and is required"
+    }
+  }
+
+  func loss(_ tally: RowTally) -> Loss {
+    Loss(
+      kind, entity: entity.rawValue, property: property, count: tally.count,
+      primaryKeys: Array(Set(tally.primaryKeys)).sorted(),
+      message: "\(entity).\(property) \(why): \(Loss.number(tally.count, "reference")) "
+        + "\(tally.count == 1 ? "is" : "are") dropped.")
+  }
+}

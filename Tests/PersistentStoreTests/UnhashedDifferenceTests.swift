@@ -1,0 +1,93 @@
+import GodwitObjectModel
+import Testing
+
+@testable import GodwitPersistentStore
+
+/// An attribute of the entity `P`.
+private func model(_ properties: PropertyDescription...) throws -> EntityHierarchy {
+  try EntityHierarchy(
+    ManagedObjectModel(entities: [EntityDescription(name: "P", properties: properties)]))
+}
+
+private func attribute(
+  _ name: String, _ type: AttributeType = .string, id: String? = nil,
+  default value: StoredDefault? = nil, isExternal: Bool = false, isPreserved: Bool = false,
+  isTransient: Bool = false, derived: String? = nil, elements: [AttributeDescription]? = nil
+) -> AttributeDescription {
+  AttributeDescription(
+    traits: PropertyTraits(name: name, isTransient: isTransient, renamingIdentifier: id),
+    type: type, defaultValue: value, allowsExternalBinaryDataStorage: isExternal,
+    preservesValueInHistoryOnDeletion: isPreserved, derivationExpression: derived,
+    compositeElements: elements)
+}
+
+/// A composite of two composites, both of which have an `id`.
+private func pair(_ name: String, _ elements: String...) -> PropertyDescription {
+  .attribute(
+    attribute(
+      name, .composite,
+      elements: elements.map { attribute($0, .composite, elements: [attribute("id")]) }))
+}
+
+@Suite struct `What no version hash covers` {
+  @Test(
+    arguments: [
+      (
+        pair("c", "x", "y"), pair("c", "y", "x"),
+        [
+          "P.c.x.id is String in ZID (in the store\'s own model: String in ZID1)",
+          "P.c.y.id is String in ZID1 (in the store\'s own model: String in ZID)",
+        ]
+      ),
+      (
+        .attribute(attribute("b", .binary, isPreserved: true)),
+        .attribute(attribute("b", .binary, isExternal: true)),
+        ["P.b is Binary in ZB (in the store\'s own model: Binary with external storage in ZB)"]
+      ),
+      (
+        .attribute(attribute("n", .integer64, derived: "count:(x)")),
+        .attribute(attribute("n", .string, derived: "count:(x)")),
+        ["P.n is Integer 64 in ZN (in the store\'s own model: String in ZN)"]
+      ),
+      (
+        pair("c", "x"), pair("d", "x"),
+        [
+          "P.c.x.id is String in ZID (in the store\'s own model: not stored)",
+          "P.d.x.id is not stored (in the store\'s own model: String in ZID)",
+        ]
+      ),
+      // Neither changes a place or a form.
+      (
+        .attribute(attribute("s", isPreserved: true)),
+        .attribute(attribute("s", isExternal: true)), []
+      ),
+      (.attribute(attribute("s")), .attribute(attribute("s")), []),
+    ] as [(PropertyDescription, PropertyDescription, [String])])
+  func `is told where values lie elsewhere or in another form`(
+    given: PropertyDescription, own: PropertyDescription, storage: [String]
+  ) throws {
+    let (given, own) = (try model(given), try model(own))
+    #expect(given.versionHashes == own.versionHashes)
+    #expect(UnhashedDifference.between(given: given, own: own).storage == storage)
+  }
+
+  @Test func `is told of renaming identifiers and default values`() throws {
+    let given = try model(.attribute(attribute("s", id: "old", default: .text("x"))))
+    let difference = UnhashedDifference.between(
+      given: given, own: try model(.attribute(attribute("s"))))
+    #expect(difference.storage == [])
+    #expect(difference.identifiers.count == 1 && difference.defaults.count == 1)
+  }
+
+  @Test func `decides which of several models is closest to a store's own`() throws {
+    let own = try model(.attribute(attribute("b", .binary, isExternal: true)))
+    let same = try model(.attribute(attribute("b", .binary, isExternal: true)))
+    let renamed = try model(.attribute(attribute("b", .binary, id: "old", isExternal: true)))
+    let other = try model(.attribute(attribute("b", .binary, isPreserved: true)))
+    #expect(UnhashedDifference.closest(to: own, among: [other, renamed, same]) == 2)
+    #expect(UnhashedDifference.closest(to: own, among: [other, renamed]) == 1)
+    #expect(UnhashedDifference.closest(to: own, among: [same, same]) == 0)
+    #expect(UnhashedDifference.closest(to: own, among: [other]) == nil)
+    #expect(UnhashedDifference.closest(to: own, among: []) == nil)
+  }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import GodwitObjectModel
+import GodwitPersistentStore
+import StoreFixtures
+import SystemPackage
+import Testing
+
+@testable import GodwitPlanning
+
+/// A store of one version, planned for under versions some of which have its version hashes.
+private final class GivenVersions {
+  enum Failure: Error { case noPlan(PlanOutcome) }
+
+  private let folder: FilePath
+  private var store: FilePath { folder.appending("source.sqlite") }
+
+  init(storeOf version: ModelVersion) throws {
+    folder = FilePath(FileManager.default.temporaryDirectory.path)
+      .appending("godwit-given-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(
+      atPath: folder.string, withIntermediateDirectories: true)
+    try StoreGenerator(version.model, options: StoreOptions(rows: 3)).write(to: store.string)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: folder.string) }
+
+  private func request(_ models: [ModelVersion]) -> MigrationRequest {
+    MigrationRequest(
+      store: store, models: models, destination: models.last,
+      output: folder.appending("destination.sqlite"), snapshotFolder: folder.appending("snapshot"))
+  }
+
+  /// The last version is the destination.
+  func outcome(_ models: ModelVersion...) throws -> PlanOutcome {
+    try Planner().plan(request(models))
+  }
+
+  func plan(_ models: ModelVersion...) throws -> MigrationPlan {
+    let outcome = try Planner().plan(request(models))
+    guard case .migrate(let plan) = outcome else { throw Failure.noPlan(outcome) }
+    return plan
+  }
+
+  func chain(_ models: ModelVersion...) throws -> VersionChain? {
+    try VersionChain(request(models))
+  }
+}
+
+private func version(_ name: String, _ properties: PropertyDescription...) -> ModelVersion {
+  ModelVersion(
+    name: name,
+    model: ManagedObjectModel(entities: [EntityDescription(name: "P", properties: properties)]),
+    isCurrent: false, path: name)
+}
+
+private func bytes(isExternal: Bool) -> PropertyDescription {
+  .attribute(
+    AttributeDescription(
+      traits: PropertyTraits(name: "b"), type: .binary,
+      allowsExternalBinaryDataStorage: isExternal, preservesValueInHistoryOnDeletion: !isExternal))
+}
+
+private func text(_ name: String, id: String? = nil) -> PropertyDescription {
+  .attribute(
+    AttributeDescription(
+      traits: PropertyTraits(name: name, renamingIdentifier: id), type: .string))
+}
+
+@Suite struct `A store of a version whose hashes another one has` {
+  private let kept = version("Kept", bytes(isExternal: false))
+  private let outside = version("Outside", bytes(isExternal: true))
+  private let next = version("Next", bytes(isExternal: true), text("n"))
+
+  @Test func `is of the version that stores values as its own model does`() throws {
+    let fixture = try GivenVersions(storeOf: outside)
+    #expect(try fixture.plan(kept, outside, next).source.versionName == "Outside")
+    #expect(try fixture.plan(outside, kept, next).source.versionName == "Outside")
+    #expect(try fixture.chain(kept, outside, next)?.lines == ["Outside → Next: inferred"])
+  }
+
+  @Test func `is read by its own model where no version stores values so`() throws {
+    let fixture = try GivenVersions(storeOf: outside)
+    let plan = try fixture.plan(kept, next)
+    #expect(plan.tables == (try fixture.plan(outside, next).tables))
+    #expect(
+      plan.notes.contains(
+        "Kept has the store's version hashes, and other places or forms of values than the model "
+          + "cached in the store, which is used: P.b is Binary in ZB (in the store's own model: Binary "
+          + "with external storage in ZB)."))
+    #expect(try fixture.plan(outside, next).notes.allSatisfy { !$0.contains("hashes") })
+  }
+
+  @Test func `is of the version that has its own renaming identifiers`() throws {
+    let (plain, renamed) = (version("Plain", text("x")), version("Renamed", text("x", id: "old")))
+    let last = version("Last", text("z", id: "x"))
+    let fixture = try GivenVersions(storeOf: plain)
+    for models in [[plain, renamed], [renamed, plain]] {
+      let plan = try fixture.plan(models[0], models[1], last)
+      #expect(plan.source.versionName == "Plain")
+      #expect(plan.losses == [])
+    }
+  }
+
+  @Test func `is said to be read wrongly where it opens without a migration`() throws {
+    let fixture = try GivenVersions(storeOf: outside)
+    func notes(_ models: ModelVersion...) throws -> [String]? {
+      let outcome =
+        try models.count == 1 ? fixture.outcome(models[0]) : fixture.outcome(models[0], models[1])
+      if case .sameModel(let notes) = outcome { return notes } else { return nil }
+    }
+    #expect(try notes(outside) == [])
+    #expect(try notes(kept, outside) == [])
+    let wrong = try #require(try notes(outside, kept))
+    #expect(wrong.count == 1 && wrong[0].contains("P.b is Binary in ZB (in the store's own"))
+  }
+}
