@@ -19,7 +19,9 @@ import Testing
   }
 
   private func states(_ attempts: [String]) throws -> LedgerStates {
-    let ledger = try LedgerFolder().open()
+    let folder = try LedgerFolder()
+    defer { withExtendedLifetime(folder) {} }
+    let ledger = try folder.open()
     try ledger.writing {
       for (number, text) in attempts.enumerated() { try ledger.add(attempt(number, text)) }
     }
@@ -75,7 +77,9 @@ import Testing
   }
 
   @Test func `are not those of files that were written elsewhere`() throws {
-    let ledger = try LedgerFolder().open()
+    let folder = try LedgerFolder()
+    defer { withExtendedLifetime(folder) {} }
+    let ledger = try folder.open()
     var beside = attempt(1, "2 A > 3 B")
     (beside.output, beside.identity) = (Self.store + "-next", nil)
     var failed = attempt(2, "2 C > 3 D")

@@ -11,7 +11,8 @@ import Testing
       store, "Notes.xcdatamodeld/Notes",
       "INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZBODY) VALUES (1, 1, 1, '\(body)')")
     let connection = try Connection(path: folder.path(store), mode: .readWrite)
-    try connection.execute("UPDATE Z_METADATA SET Z_UUID = '\(uuid)'")
+    try connection.execute(
+      "UPDATE Z_METADATA SET Z_UUID = '12345678-1234-4234-8234-12345678123\(uuid)'")
     try connection.close()
   }
 

@@ -7,8 +7,8 @@ import Testing
 
 /// The authors' columns in the order of a store that was migrated in place.
 private let turned =
-  "Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZSTARS INTEGER, ZBORN TIMESTAMP, "
-  + "ZRESTAURANT VARCHAR, ZWEBSITE VARCHAR, ZNAME VARCHAR"
+  "Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, Z_OPT INTEGER, ZSTARS INTEGER, ZFOLLOWERS INTEGER, "
+  + "ZBORN TIMESTAMP, ZRESTAURANT VARCHAR, ZWEBSITE VARCHAR, ZNAME VARCHAR"
 
 /// Damage of the texts that say where values lie.
 @Suite struct `A store whose CREATE TABLE texts are damaged` {
