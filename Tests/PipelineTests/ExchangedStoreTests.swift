@@ -9,7 +9,8 @@ import Testing
     try? FileManager.default.removeItem(atPath: folder.path(store))
     try folder.write(
       store, "Notes.xcdatamodeld/Notes",
-      "INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZBODY) VALUES (1, 1, 1, '\(body)')")
+      "INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, ZBODY, ZCREATED) SELECT 1, Z_ENT, 1, '\(body)', 0 "
+        + "FROM Z_PRIMARYKEY WHERE Z_NAME = 'Note'")
     let connection = try Connection(path: folder.path(store), mode: .readWrite)
     try connection.execute(
       "UPDATE Z_METADATA SET Z_UUID = '12345678-1234-4234-8234-12345678123\(uuid)'")
