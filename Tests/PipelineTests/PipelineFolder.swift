@@ -243,6 +243,18 @@ extension PipelineFolder {
     return try storeContents().filter { !$0.key.contains(".godwit-") }
   }
 
+  /// Changes a byte near the end of a file as a failing disk would: every time stays what it was.
+  func changeUnseen(_ path: String) throws {
+    var status = stat()
+    try #require(stat(path, &status) == 0)
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    try file.seek(toOffset: UInt64(status.st_size) - 3)
+    try file.write(contentsOf: Data([0x5A]))
+    try file.close()
+    var times = [status.st_atim, status.st_mtim]
+    try #require(utimensat(AT_FDCWD, path, &times, 0) == 0)
+  }
+
   /// Two stores of the total-cost pipeline, or those of these names.
   static func orders(_ stores: [String] = ["a", "b"]) throws -> PipelineFolder {
     let folder = try PipelineFolder("total-cost")
