@@ -50,7 +50,8 @@ struct DestinationSoundness {
   /// - Parameters:
   ///   - found: What the workers found in the rows; nil to look at all of it again.
   ///   - newFiles: External data files that the destination gets beside the source's.
-  /// - Returns: Findings that the source had, for the report.
+  /// - Returns: Findings that the source had, for the report; that its files of external data are all
+  ///   missing is one of them.
   /// - Throws: ``UnsoundDestination``.
   func judge(
     _ assembled: AssembledFile, found: [StoreFinding]?, newFiles: FilePath
@@ -58,10 +59,11 @@ struct DestinationSoundness {
     let binding = try assembled.open().binding
     var findings = try found ?? allJobs(of: binding)
     findings += try StoreSoundness.structure(of: binding)
-    findings += try StoreSoundness.externalFiles(
+    let missing = try StoreSoundness.externalFiles(
       of: binding, in: [newFiles, FilePath(plan.externalDataPath)])
-    let failures = findings.filter(\.kind.isFailure)
-    if failures.isEmpty { return [] }
+    let notes = missing.filter { !$0.kind.isFailure }
+    let failures = (findings + missing).filter(\.kind.isFailure)
+    if failures.isEmpty { return notes }
     // Only now is the source asked the same, which takes as long as `godwit verify`.
     let source = try SourceStore(path: FilePath(plan.readPath), snapshotFolder: snapshot)
     let origins = try FindingOrigins(plan, request, store: source)
@@ -74,7 +76,7 @@ struct DestinationSoundness {
       return rest
     }
     guard new.isEmpty else { throw UnsoundDestination(new, isOwnMapping: plan.mapped != nil) }
-    return failures
+    return failures + notes
   }
 
   /// The same for a store that a stage's handler has changed in place.

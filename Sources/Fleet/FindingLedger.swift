@@ -47,7 +47,7 @@ package struct FindingLedger: Sendable {
     add(
       carried.filter { finding in
         !findings.contains {
-          $0.kind == finding.kind
+          ($0.kind == finding.kind && finding.kind.isFailure)
             || ($0.entity == finding.entity && $0.property == finding.property)
         }
       })

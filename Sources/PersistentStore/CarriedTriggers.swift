@@ -25,16 +25,18 @@ extension DestinationSchema {
   /// that do not.
   ///
   /// A trigger is carried when every table and column of the model that its text names is, under
-  /// the destination, the same table and the same property of an entity of the same name; when
-  /// numbers of entities that it may compare with are the same; and when SQLite accepts it over the
+  /// the destination, that of the successor of the same entity and property; when numbers of entities
+  /// that it may compare with are those of their successors; and when SQLite accepts it over the
   /// destination's schema.
-  package func carriedTriggers(from source: StoreBinding) throws -> CarriedTriggers {
+  package func carriedTriggers(
+    from source: StoreBinding, successors: SuccessorNames = .same
+  ) throws -> CarriedTriggers {
     var result = CarriedTriggers()
     var kept: [String] = []
     let triggers = source.store.schemaObjects.filter { $0.kind == .trigger && $0.sql != nil }
     if !triggers.isEmpty {
       let trial = try SQLiteError.nilByContent { try trialConnection(source.store) }
-      let comparison = TriggerComparison(source: source, destination: layout)
+      let comparison = TriggerComparison(source, layout, successors)
       for trigger in triggers {
         if let sql = trigger.sql, let trial, comparison.isSame(trigger),
           try Self.accepts(trigger, sql, trial)
@@ -100,17 +102,19 @@ extension DestinationSchema {
 private struct TriggerComparison {
   let source: StoreBinding
   let destination: StoreLayout
-  /// By names as SQLite compares them.
+  private let successors: SuccessorNames
+  /// In the destination's words, by names as SQLite compares them.
   private let sourceMeanings: [[UInt8]: Set<String>]
   private let destinationMeanings: [[UInt8]: Set<String>]
   /// Columns of the source that hold a target's entity.
   private let numberColumns: Set<[UInt8]>
 
-  init(source: StoreBinding, destination: StoreLayout) {
+  init(_ source: StoreBinding, _ destination: StoreLayout, _ successors: SuccessorNames) {
     self.source = source
     self.destination = destination
-    sourceMeanings = Self.meanings(source.layout)
-    destinationMeanings = Self.meanings(destination)
+    self.successors = successors
+    sourceMeanings = Self.meanings(source.layout, successors)
+    destinationMeanings = Self.meanings(destination, .same)
     numberColumns = Set(
       source.layout.tables.flatMap(\.columns).compactMap { column in
         if case .targetEntity = column.role { column.name.columnKey } else { nil }
@@ -145,9 +149,11 @@ private struct TriggerComparison {
       }
   }
 
-  /// Whether every number of an entity is that of the entity of the same name.
+  /// Whether every number of an entity is that of its successor.
   private var keepsNumbers: Bool {
-    source.layout.entityNumbers.allSatisfy { destination.entityNumbers[$0.key] == $0.value }
+    source.layout.entityNumbers.allSatisfy { name, number in
+      successors.entity(name).flatMap { destination.entityNumbers[$0] } == number
+    }
   }
 
   /// Columns and tables that hold numbers of entities, which a trigger may compare with any it
@@ -164,16 +170,23 @@ private struct TriggerComparison {
   }
 
   /// Name → what it stands for, once for each table that has it.
-  private static func meanings(_ layout: StoreLayout) -> [[UInt8]: Set<String>] {
+  private static func meanings(
+    _ layout: StoreLayout, _ successors: SuccessorNames
+  ) -> [[UInt8]: Set<String>] {
     var result: [[UInt8]: Set<String>] = [:]
     for table in layout.tables {
-      result[table.name.columnKey, default: []].insert("table of \(table.root)")
+      let root = successors.entity(table.root)
+      result[table.name.columnKey, default: []].insert(root.map { "table of \($0)" } ?? Self.gone)
       for column in table.columns {
-        result[column.name.columnKey, default: []].insert("\(table.name) \(column.role)")
+        let role = successors.role(column.role)
+        result[column.name.columnKey, default: []].insert(
+          role.map { "\(table.name) \($0)" } ?? Self.gone)
       }
     }
     for join in layout.joinTables {
-      let pair = "\(join.entity).\(join.relationship) \(join.inverseEntity).\(join.inverse)"
+      let near = successors.place(join.entity, join.relationship)
+      let far = successors.place(join.inverseEntity, join.inverse)
+      let pair = near.flatMap { near in far.map { "\(near) \($0)" } } ?? Self.gone
       result[join.name.columnKey, default: []].insert("pairs of \(pair)")
       for (place, column) in join.columns.enumerated() {
         result[column.columnKey, default: []].insert("\(pair) \(place)")
@@ -182,6 +195,9 @@ private struct TriggerComparison {
     return result
   }
 
+  /// What has no successor means nothing that the destination has.
+  private static let gone = "nothing"
+
   /// Runs of letters, digits, `_` and everything outside ASCII: what SQLite takes for a name, as it
   /// compares names.
   private static func words(of sql: String) -> Set<[UInt8]> {
@@ -189,5 +205,28 @@ private struct TriggerComparison {
       sql.unicodeScalars.split {
         $0.isASCII && !($0.properties.isAlphabetic || ("0"..."9").contains($0) || $0 == "_")
       }.map { String($0).columnKey })
+  }
+}
+
+extension SuccessorNames {
+  /// `Entity.property`, of the successors.
+  fileprivate func place(_ entity: EntityName, _ name: String) -> String? {
+    self.entity(entity).flatMap { next in property(entity, name).map { "\(next).\($0)" } }
+  }
+
+  /// What a column of the source holds, told of the successors.
+  fileprivate func role(_ role: Role) -> Role? {
+    func next(_ entity: EntityName, _ name: String, _ make: (EntityName, String) -> Role) -> Role? {
+      self.entity(entity).flatMap { next in property(entity, name).map { make(next, $0) } }
+    }
+    switch role {
+    case .attribute(let entity, let name): return next(entity, name, Role.attribute)
+    case .leaf(let entity, let composite, let path):
+      return next(entity, composite) { .leaf($0, composite: $1, path: path) }
+    case .toOne(let entity, let name): return next(entity, name, Role.toOne)
+    case .targetEntity(let entity, let name): return next(entity, name, Role.targetEntity)
+    case .order(let entity, let name): return next(entity, name, Role.order)
+    case .owner(let entity, let name): return next(entity, name) { .owner($0, relationship: $1) }
+    }
   }
 }

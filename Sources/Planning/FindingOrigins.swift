@@ -57,7 +57,7 @@ package struct FindingOrigins: Sendable {
     let jobs = StoreSoundness.jobs(binding, aspects: Set(StoreFinding.Kind.allCases))
     return try StoreSoundness.structure(of: binding)
       + jobs.flatMap { try StoreSoundness.run($0, on: store.connection) }
-      + StoreSoundness.externalFiles(of: binding)
+      + StoreSoundness.externalFiles(of: binding, needsFolder: true)
   }
 
   /// How many of the rows of a finding about the destination none of the source's findings of the

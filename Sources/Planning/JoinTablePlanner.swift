@@ -41,7 +41,7 @@ struct JoinTablePlanner {
     else { return plan }
     let pairs = context.pairSet(of: relationship, declaredBy: join.entity)
     guard let first = pairs.parts.first else { return plan }
-    if pairs.parts.count == 1, let carried = carriedColumns(of: join, first) {
+    if pairs.parts.count == 1, pairs.lists.isEmpty, let carried = carriedColumns(of: join, first) {
       plan.way = .carried
       plan.sourceTable = first.storage.table
       plan.carriedColumns = carried
@@ -91,7 +91,7 @@ struct JoinTablePlanner {
     let part = pairs.parts.count == 1 ? pairs.parts.first : nil
     if join.firstOrderColumn != nil {
       listed.append("op")
-      if part?.storage.inverseOrderColumn == nil {
+      if !pairs.placesOwners {
         plan.ranks.append(
           JoinRank(
             place: listed.count - 1, ownerPlace: 1,
@@ -108,7 +108,7 @@ struct JoinTablePlanner {
     }
     plan.sql = """
       SELECT \(listed.joined(separator: ", "))
-        FROM (\(pairs.kept { "\($0.owner) BETWEEN ?1 AND ?2" }))
+        FROM (\(pairs.placed { "\($0.owner) BETWEEN ?1 AND ?2" }))
        ORDER BY o, t
       """
   }

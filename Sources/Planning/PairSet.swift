@@ -57,6 +57,9 @@ struct PairSet {
   var parts: [Part]
   /// Of the other side of a one-to-one, as seen from this one.
   var laterParts: [Part] = []
+  /// Lists of the source that the targets' lists come from, though their pairs are those of the
+  /// inverse: owners that are in both keep their places.
+  var lists: [Part] = []
   var limit: RelationshipPairs.Limit
   var isReflexive = false
   /// True when the source has pairs without room: then one of several is kept.
@@ -68,6 +71,7 @@ struct PairSet {
   mutating func swap() {
     parts = parts.map(\.swapped)
     laterParts = laterParts.map(\.swapped)
+    lists = []
     isFlipped.toggle()
     limit =
       switch limit {
@@ -145,6 +149,30 @@ struct PairSet {
           FROM (\(canonical.matched { condition($0.swapped) }))
         """
     }
+  }
+
+  /// Whether owners have places in the lists of targets.
+  var placesOwners: Bool {
+    // Places of two source relationships say nothing about each other.
+    !lists.isEmpty
+      || (limit != .oneToOne && parts.count == 1 && parts[0].storage.inverseOrderColumn != nil)
+  }
+
+  /// The pairs that the destination has, with the places that ``lists`` give the owners.
+  func placed(_ condition: Condition) -> String {
+    guard !lists.isEmpty else { return kept(condition) }
+    // The list of one object is in one of them.
+    let places = lists.map { Self.edges([$0]) { _ in "1" } }.joined(separator: " UNION ALL ")
+    let index =
+      "row_number() OVER (PARTITION BY k.t ORDER BY l.op IS NULL, l.op, k.op, k.o) - 1"
+    return """
+      SELECT * FROM (
+        SELECT k.o, k.t, k.oe, k.te, \(OrderPlace.sql(at: index)) AS op, k.tp
+          FROM (\(kept { _ in "1" })) AS k
+          LEFT JOIN (SELECT o, t, min(op) AS op FROM (\(places)) GROUP BY o, t) AS l
+            ON l.o = k.o AND l.t = k.t) AS p
+       WHERE \(condition(Expressions(alias: "p")))
+      """
   }
 
   private static func isBefore(
@@ -248,6 +276,16 @@ struct PairSet {
 
 // MARK: - Out of the plan's context
 
+/// Places in an ordered relationship, as Core Data gives them out when objects are inserted in
+/// order. Source: `core-data-sqlite-format.md` §6.
+package enum OrderPlace {
+  /// - Parameter index: Place in the list, from 0.
+  package static func value(at index: Int64) -> Int64 { 2048 + 1024 * index }
+
+  /// The same in SQL.
+  static func sql(at index: String) -> String { "2048 + 1024 * (\(index))" }
+}
+
 /// A destination relationship or its inverse, whichever comes first: they have the same pairs.
 struct PairKey: Hashable {
   var entity: EntityName
@@ -309,11 +347,19 @@ extension PlanContext {
       var set = PairSet(
         parts: parts(pairs.parts, of: pairs), laterParts: parts(pairs.laterParts, of: pairs),
         limit: pairs.limit, isReflexive: pairs.isReflexive)
+      set.lists = lists(of: pairs)
       set.isFlipped =
         pairs.limit == .oneToOne && !pairs.isReflexive
         && (key.entity != entity || key.relationship != NameKey(relationship.name))
       return PairCache.Found(pairs: pairs, key: key, set: set)
     }
+  }
+
+  /// The source's lists of the inverse, where its pairs are not looked at.
+  private func lists(of pairs: RelationshipPairs) -> [PairSet.Part] {
+    guard pairs.inverse?.relationship.isOrdered == true else { return [] }
+    return parts(pairs.unusedParts.filter(\.isSwapped), of: pairs)
+      .filter { $0.storage.inverseOrderColumn != nil }
   }
 
   /// Without those that cannot have a pair, since no entity remains on one side.

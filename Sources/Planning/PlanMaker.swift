@@ -24,7 +24,8 @@ struct PlanMaker {
     let joins = JoinTablePlanner(context: context).plans()
     let schema = DestinationSchema(context.destination)
     let foreign = try foreignTables(beside: schema)
-    let triggers = try schema.carriedTriggers(from: binding)
+    let triggers = try schema.carriedTriggers(
+      from: binding, successors: SuccessorNames(context.inference))
     let notes =
       try found.notes + context.inference.notes.map(\.message) + schemaNotes(triggers)
       + context.carriedDerivationNotes + foreignKeyNotes(isMapped: false)

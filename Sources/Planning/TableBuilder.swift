@@ -240,6 +240,11 @@ struct TableBuilder {
           .property.relationship
       else { return .null }
       let pairs = context.pairSet(of: new, declaredBy: declaring)
+      if case .order = column.role, !pairs.lists.isEmpty,
+        let query = pairQuery("\(declaring).\(name)", pairs)
+      {
+        return .pairedOrder(query: query)
+      }
       if let match = context.inference.correspondence(of: name, in: destination),
         let was = match.property.relationship, !was.isToMany,
         pairs.limit != .oneToOne || !context.needsMatching(new, declaredBy: declaring)
@@ -309,11 +314,8 @@ struct TableBuilder {
       return known
     }
     guard !pairs.isEmpty else { return nil }
-    let hasPlaces =
-      pairs.limit != .oneToOne && pairs.parts.count == 1
-      && pairs.parts.first?.storage.inverseOrderColumn != nil
     let range: PairSet.Condition = { "\($0.owner) BETWEEN ?1 AND ?2" }
-    let kept = pairs.kept(range)
+    let kept = pairs.placed(range)
     pairQueries.append(
       PairQuery(
         relationship: label,
@@ -322,7 +324,7 @@ struct TableBuilder {
             FROM (\(([kept] + pairs.dangling(range)).joined(separator: " UNION ALL ")))
            ORDER BY o, te IS NULL, t
           """,
-        rankSQL: hasPlaces
+        rankSQL: pairs.placesOwners
           ? nil
           : "SELECT count(*) FROM (\(pairs.kept { "\($0.target) = ?1 AND \($0.owner) < ?2" }))"))
     return pairQueries.count - 1

@@ -26,6 +26,7 @@ import Testing
   @Test(arguments: [
     (FailureBudget.percent(5), 2_000, 100), (.percent(5), 19, 0), (.percent(5), 20, 1),
     (.percent(0), 1_000, 0), (.count(3), 1, 3),
+    (FailureBudget("18.4%") ?? .count(0), 375, 69),  // 68.99… in binary
   ])
   func `allow so many failures`(budget: FailureBudget, stores: Int, allowed: Int) {
     #expect(budget.allowedFailures(among: stores) == allowed)
@@ -50,6 +51,11 @@ import Testing
 }
 
 @Suite struct `Canary waves` {
+  @Test(arguments: [("0.8%", 375, 3), ("18.4%", 375, 69), ("0.81%", 375, 4), ("100%", 7, 7)])
+  func `take a share of the stores, rounded up`(text: String, all: Int, stores: Int) {
+    #expect(WaveSize(text)?.stores(of: all) == stores)
+  }
+
   static func stores(_ count: Int) -> [FoundStore] {
     (0..<count).map { FoundStore(path: FilePath("/r/\($0).sqlite"), root: "/r", bytes: 1) }
   }

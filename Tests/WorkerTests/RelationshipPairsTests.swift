@@ -117,6 +117,50 @@ import Testing
     #expect(try store.table("SELECT Z_PK, Z_ENT, Z4ITEMS FROM ZBASE") == ["1 3 -"])
   }
 
+  /// `A.one` and `A.many`, and the two relationships of `B` that are their inverses.
+  private static func exchanging(one: String, many: String) -> [EntityDescription] {
+    [
+      entity("A", toOne("one", "B", inverse: one), toMany("many", "B", inverse: many)),
+      entity(
+        "B", toMany("list", "A", inverse: one == "list" ? "one" : "many", ordered: true),
+        toMany("set", "A", inverse: one == "set" ? "one" : "many")),
+    ]
+  }
+
+  @Test(arguments: shardSizes, [true, false])
+  func `keep the places in a list whose inverse is another one now`(
+    shardBytes: Int64, becomesManyToMany: Bool
+  ) throws {
+    let (toList, toSet) = (
+      Self.exchanging(one: "list", many: "set"), Self.exchanging(one: "set", many: "list")
+    )
+    let objects =
+      "INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1);"
+      + (1...4).map { "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT) VALUES (\($0), 1, 1);" }.joined()
+    // The fourth one is in the pairs, and not in the list.
+    let fixture =
+      becomesManyToMany
+      ? try MigrationFixture(
+        from: toList, to: toSet,
+        rows: objects + """
+          UPDATE ZA SET ZONE = 1, Z_FOK_ONE = CASE Z_PK WHEN 1 THEN 9 WHEN 2 THEN 5 ELSE 7 END WHERE Z_PK < 4;
+          INSERT INTO Z_1MANY (Z_1SET, Z_2MANY) VALUES (1, 1), (2, 1), (3, 1), (4, 1)
+          """)
+      : try MigrationFixture(
+        from: toSet, to: toList,
+        rows: objects + """
+          UPDATE ZA SET ZONE = 1;
+          INSERT INTO Z_1MANY (Z_1LIST, Z_2MANY, Z_FOK_1LIST) VALUES (1, 1, 9), (2, 1, 5), (3, 1, 7)
+          """)
+    let store = try fixture.migrate(shardBytes: shardBytes)
+    #expect(
+      try store.table(
+        becomesManyToMany
+          ? "SELECT Z_1LIST, Z_FOK_1LIST FROM Z_1MANY ORDER BY 2"
+          : "SELECT Z_PK, Z_FOK_ONE FROM ZA ORDER BY 2")
+        == ["2 2048", "3 3072", "1 4096", "4 5120"])
+  }
+
   // MARK: Counts
 
   @Test(arguments: shardSizes)

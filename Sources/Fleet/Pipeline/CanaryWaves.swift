@@ -8,7 +8,7 @@ import SystemPackage
 package enum WaveSize: Sendable, Equatable {
   case count(Int)
   /// Of all stores, rounded up.
-  case percent(Double)
+  case percent(Decimal)
 
   /// Nil for anything but `1` or `10%`, and for nothing at all.
   package init?(_ text: String) {
@@ -24,7 +24,7 @@ package enum WaveSize: Sendable, Equatable {
   func stores(of all: Int) -> Int {
     switch self {
     case .count(let count): min(count, all)
-    case .percent(let percent): min(all, Int((Double(all) * percent / 100).rounded(.up)))
+    case .percent(let percent): min(all, Percent(percent).share(of: all, .up))
     }
   }
 }

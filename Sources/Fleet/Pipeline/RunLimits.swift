@@ -1,4 +1,4 @@
-import Glibc
+import Foundation
 
 /// What a run may take, and when it stops by itself: the key `limits` of a pipeline.
 package struct RunLimits: Sendable, Equatable {
@@ -20,7 +20,7 @@ package struct RunLimits: Sendable, Equatable {
 package enum FailureBudget: Sendable, Equatable {
   case count(Int)
   /// Of the stores of the run or, with canary waves, of each wave; from 0 to 100.
-  case percent(Double)
+  case percent(Decimal)
 
   /// Nil for anything but `5%`, `2.5%` or `10`.
   package init?(_ text: String) {
@@ -37,22 +37,30 @@ package enum FailureBudget: Sendable, Equatable {
   package func allowedFailures(among stores: Int) -> Int {
     switch self {
     case .count(let count): count
-    case .percent(let percent): Int((Double(stores) * percent / 100).rounded(.down))
+    case .percent(let percent): Percent(percent).share(of: stores, .down)
     }
   }
 }
 
-/// A share, from 0 to 100: `5%`, `0.5%`.
+/// A share, from 0 to 100: `5%`, `0.5%`. Binary fractions would make 18.4 % of 375 less than 69.
 struct Percent: Sendable, Equatable {
-  var value: Double
+  var value: Decimal
+
+  init(_ value: Decimal) { self.value = value }
 
   init?(_ text: String) {
     let digits = text.dropLast()
     guard text.hasSuffix("%"), let first = digits.utf8.first, isDigit(first),
-      digits.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") }),
-      let value = Double(digits), value <= 100
+      digits.utf8.allSatisfy({ isDigit($0) || $0 == UInt8(ascii: ".") }), Double(digits) != nil,
+      let value = Decimal(string: String(digits)), value <= 100
     else { return nil }
     self.value = value
+  }
+
+  func share(of count: Int, _ rounding: Decimal.RoundingMode) -> Int {
+    var (exact, whole) = (Decimal(count) * value / 100, Decimal())
+    NSDecimalRound(&whole, &exact, 0, rounding)
+    return Int(truncating: whole as NSDecimalNumber)
   }
 }
 

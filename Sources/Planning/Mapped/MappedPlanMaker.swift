@@ -17,7 +17,9 @@ struct MappedPlanMaker {
 
   func plan() throws -> MigrationPlan {
     let schema = DestinationSchema(context.destination)
-    let triggers = try schema.carriedTriggers(from: maker.binding)
+    let triggers = try schema.carriedTriggers(
+      from: maker.binding,
+      successors: SuccessorNames(mapped.models, source: context.source.hierarchy))
     let foreign = try maker.foreignTables(beside: schema)
     let carried = foreign.filter { !Self.isCoreDataOwn($0.table.name) }
     let dropped = foreign.map(\.table.name).filter(Self.isCoreDataOwn)

@@ -54,10 +54,3 @@ final class LinkStage {
     StageShare(rows: rowCount, findings: tally.sorted)
   }
 }
-
-/// Places in an ordered relationship, as Core Data gives them out when objects are inserted in
-/// order. Source: `core-data-sqlite-format.md` §6.
-enum OrderPlace {
-  /// - Parameter index: Place in the list, from 0.
-  static func value(at index: Int64) -> Int64 { 2048 + 1024 * index }
-}

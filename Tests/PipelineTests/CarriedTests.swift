@@ -1,0 +1,126 @@
+import Foundation
+import GodwitSQLite
+import Testing
+
+private func model(_ entities: [String]) -> String {
+  """
+  <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+  <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0" \
+  userDefinedModelVersionIdentifier="">\(entities.joined())</model>
+  """
+}
+
+private func entity(_ name: String, id: String? = nil, _ properties: String...) -> String {
+  let id = id.map { #" elementID="\#($0)""# } ?? ""
+  return #"<entity name="\#(name)"\#(id)>\#(properties.joined())</entity>"#
+}
+
+private func text(_ name: String, id: String? = nil, more: String = "") -> String {
+  let id = id.map { #" elementID="\#($0)""# } ?? ""
+  return #"<attribute name="\#(name)"\#(id) optional="YES" attributeType="String" \#(more)/>"#
+}
+
+@Suite struct `What a migration carries as it is` {
+  private func migrated(
+    from source: [String], to destination: [String], rows: String, mapping: String? = nil
+  ) throws -> (folder: PipelineFolder, result: [String: Any]) {
+    let folder = try PipelineFolder("total-cost")
+    for (name, entities) in [("Old", source), ("New", destination)] {
+      let path = folder.path("M.xcdatamodeld/\(name).xcdatamodel")
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try model(entities).write(
+        toFile: path + "/contents", atomically: true, encoding: .utf8)
+    }
+    try folder.write("stores/a.sqlite", "M.xcdatamodeld/Old", rows)
+    var words = ["migrate", folder.path("stores/a.sqlite"), "--to", "New", "--json"]
+    words += ["--models", folder.path("M.xcdatamodeld")]
+    if let mapping {
+      try mapping.write(toFile: folder.path("m.yaml"), atomically: true, encoding: .utf8)
+      words += ["--mapping", folder.path("m.yaml")]
+    }
+    let run = try Godwit.run(words)
+    #expect(run.status == 0, "\(run.messages)")
+    return (folder, try #require(run.lines.last))
+  }
+
+  // MARK: Triggers
+
+  /// What becomes of `A.x` in the second version, which has an attribute more.
+  enum Change: String, CaseIterable {
+    case nothing, entitiesSwap, propertiesSwap, another, handedOn
+
+    var isCarried: Bool { self == .nothing }
+
+    var destination: [String] {
+      let b = entity("B", text("x"), text("y"))
+      return switch self {
+      case .nothing: [entity("A", text("x"), text("y"), text("n")), b]
+      case .entitiesSwap:
+        [
+          entity("B", id: "A", text("x"), text("y"), text("n")),
+          entity("A", id: "B", text("x"), text("y")),
+        ]
+      case .propertiesSwap: [entity("A", text("x", id: "y"), text("y", id: "x"), text("n")), b]
+      case .another: [entity("A", text("x", id: "other"), text("y"), text("n")), b]
+      case .handedOn: [entity("A", text("x", id: "y"), text("z", id: "x"), text("n")), b]
+      }
+    }
+
+    /// The same by a mapping model.
+    var mapping: String {
+      func rows(_ source: String, _ destination: String, _ rows: String) -> String {
+        "\n  - { source: \(source), destination: \(destination), attributes: { \(rows) } }"
+      }
+      let (own, b) = ("x: $source.x, y: $source.y", rows("B", "B", "x: $source.x, y: $source.y"))
+      let text =
+        switch self {
+        case .nothing: rows("A", "A", own) + b
+        case .entitiesSwap: rows("A", "B", own) + rows("B", "A", own)
+        case .propertiesSwap: rows("A", "A", "x: $source.y, y: $source.x") + b
+        case .another: rows("A", "A", "x: $source.y, y: $source.y") + b
+        case .handedOn: rows("A", "A", "x: $source.y, z: $source.x") + b
+        }
+      return "mapping-model: 1\nentity-mappings:" + text
+    }
+  }
+
+  @Test(arguments: Change.allCases, [true, false])
+  func `are triggers whose tables and columns are the successors' of the same name`(
+    change: Change, isInferred: Bool
+  ) throws {
+    let trigger = "CREATE TRIGGER watch AFTER UPDATE OF ZX ON ZA BEGIN SELECT 1; END"
+    let (folder, result) = try migrated(
+      from: [entity("A", text("x"), text("y"))]
+        + [entity("B", text("x"), text("y"))],
+      to: change.destination, rows: trigger, mapping: isInferred ? nil : change.mapping)
+    let found = try folder.table(
+      "stores/a.sqlite", "SELECT sql FROM sqlite_master WHERE type = 'trigger'")
+    #expect(found == (change.isCarried ? [trigger] : []))
+    let notes = (result["notes"] as? [String] ?? []).filter { $0.contains("trigger watch") }
+    #expect(notes.count == (change.isCarried ? 0 : 1))
+  }
+
+  // MARK: External data
+
+  @Test(arguments: [true, false])
+  func `is missing external data, which is said`(isInferred: Bool) throws {
+    let photo = text(
+      "photo", more: #"allowsExternalBinaryDataStorage="YES""#
+    ).replacingOccurrences(of: "String", with: "Binary")
+    let mapping = """
+      mapping-model: 1
+      entity-mappings: [{ source: A, destination: A, attributes: { photo: $source.photo } }]
+      """
+    let (_, result) = try migrated(
+      from: [entity("A", photo)], to: [entity("A", photo, text("n"))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZPHOTO)
+        VALUES (7, 1, 1, CAST(x'02' || '00000000-0000-4000-8000-000000000001' || x'00' AS BLOB))
+        """, mapping: isInferred ? nil : mapping)
+    let findings = result["findings"] as? [[String: Any]] ?? []
+    #expect(findings.count == 1)
+    #expect(findings.first?["property"] as? String == "photo")
+    #expect((findings.first?["message"] as? String)?.contains("there is no such folder") == true)
+    #expect(findings.first?["examples"] as? [Int] == [7])
+  }
+}
