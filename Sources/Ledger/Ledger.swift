@@ -72,6 +72,7 @@ package final class Ledger {
     try Self.asLedger(path) {
       if try !hasFleet { try writing { try makeFleet() } }
       if try !knowsUUIDs() { try writing { try addUUIDs() } }
+      if try !hasQuarantineOwners { try writing { try addQuarantineOwners() } }
       hasUUIDs = true
     }
   }

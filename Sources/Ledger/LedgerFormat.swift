@@ -61,7 +61,8 @@
 ///       digest        of that store's main file
 ///       state         kept, restored, pruning, pruned
 ///       changed       when the state changed
-///     quarantine    one row for each store that failed since it last ended well
+///     quarantine    one row for each store of a pipeline that failed since it last ended well
+///       pipeline      the path of its file, as in `fleet`; empty where it is not known: anybody's
 ///       store         key
 ///       reason        of the last failure
 ///       mark          the name of the state of its files before that attempt
@@ -80,6 +81,7 @@
 ///
 /// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts.
 /// One whose attempts have no UUIDs gets the columns then, filled for stores that their last attempt left.
+/// Where a quarantine is of no pipeline, that of the store's last attempt gets it.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
 package enum LedgerFormat {
@@ -111,11 +113,14 @@ package enum LedgerFormat {
       marks TEXT NOT NULL, identity TEXT, digest TEXT, state TEXT NOT NULL, changed REAL NOT NULL);
     CREATE INDEX backups_of_store ON backups (store, id);
     CREATE INDEX backups_by_state ON backups (state, made);
+    """ + quarantine + fleet
+
+  static let quarantine = """
     CREATE TABLE quarantine (
-      store INTEGER PRIMARY KEY, reason TEXT NOT NULL, mark TEXT NOT NULL, settings TEXT NOT NULL,
-      attempts INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL, since REAL,
-      released REAL);
-    """ + fleet
+      pipeline TEXT NOT NULL, store INTEGER NOT NULL, reason TEXT NOT NULL, mark TEXT NOT NULL,
+      settings TEXT NOT NULL, attempts INTEGER NOT NULL, first REAL NOT NULL, last REAL NOT NULL,
+      since REAL, released REAL, PRIMARY KEY (pipeline, store)) WITHOUT ROWID;
+    """
 
   static let fleet = """
     CREATE TABLE IF NOT EXISTS fleet (

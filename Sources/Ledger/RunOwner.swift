@@ -44,12 +44,15 @@ extension Ledger {
     ownRuns = "runs.file IN (SELECT file FROM own_files)"
   }
 
-  /// Takes the fleet of a pipeline that was moved or renamed over to its new path.
+  /// Takes the fleet of a pipeline that was moved or renamed over to its new path, with its quarantine.
   package func adoptFleet(of owner: RunOwner) throws {
     let file = try fleetFile(of: owner, ownFiles(of: owner))
     guard file != owner.file else { return }
-    try perform(
-      "UPDATE fleet SET pipeline = ?2 WHERE pipeline = ?1", [.text(file), .text(owner.file)])
+    for table in ["fleet", "quarantine"] {
+      try perform(
+        "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
+        [.text(file), .text(owner.file)])
+    }
   }
 
   /// The paths under which runs of a pipeline are known, that of the latest run first. One that is empty is

@@ -81,21 +81,30 @@ struct PairSet {
       }
   }
 
-  /// References of a one-to-one's own side to objects that do not exist: they stay as they are.
+  /// References of owners to objects that do not exist, where all of the owners' come from here: they
+  /// stay as they are.
   func dangling(_ condition: Condition) -> [String] {
-    guard limit == .oneToOne else { return [] }
+    guard limit == .oneToOne || !lists.isEmpty else { return [] }
     return parts.compactMap { part in
       let storage = part.storage
       guard !part.isSwapped, storage.ownerColumn == "Z_PK", !part.owners.isEmpty else { return nil }
       let target = "r." + quoted(storage.targetColumn)
       let pair = Expressions(
         owner: "r.Z_PK", target: target, ownerPlace: "NULL", targetPlace: "NULL")
-      return """
-        SELECT r.Z_PK, \(target), NULL, NULL, NULL, NULL
+      func rows(place: String, _ condition: Condition) -> String {
+        """
+        SELECT r.Z_PK AS o, \(target) AS t, NULL AS oe, NULL AS te, \(place) AS op, NULL AS tp
           FROM \(quoted(storage.table)) AS r
          WHERE r.Z_ENT IN (\(Self.list(part.owners))) AND \(target) IS NOT NULL
            AND NOT EXISTS (SELECT 1 FROM \(quoted(storage.targetTable)) AS y WHERE y.Z_PK = \(target))
            AND \(condition(pair))
+        """
+      }
+      if lists.isEmpty { return rows(place: "NULL", condition) }
+      let index = "row_number() OVER (PARTITION BY \(target) ORDER BY r.Z_PK) - 1"
+      return """
+        SELECT * FROM (\(rows(place: OrderPlace.sql(at: index)) { _ in "1" })) AS d
+         WHERE \(condition(Expressions(alias: "d")))
         """
     }
   }
@@ -271,128 +280,5 @@ struct PairSet {
 
   static func list(_ numbers: [Int: Int64]) -> String {
     numbers.keys.sorted().map(String.init).joined(separator: ", ")
-  }
-}
-
-// MARK: - Out of the plan's context
-
-/// Places in an ordered relationship, as Core Data gives them out when objects are inserted in
-/// order. Source: `core-data-sqlite-format.md` §6.
-package enum OrderPlace {
-  /// - Parameter index: Place in the list, from 0.
-  package static func value(at index: Int64) -> Int64 { 2048 + 1024 * index }
-
-  /// The same in SQL.
-  static func sql(at index: String) -> String { "2048 + 1024 * (\(index))" }
-}
-
-/// A destination relationship or its inverse, whichever comes first: they have the same pairs.
-struct PairKey: Hashable {
-  var entity: EntityName
-  var relationship: NameKey
-
-  init(_ pairs: RelationshipPairs) {
-    entity = pairs.entity
-    relationship = NameKey(pairs.relationship.name)
-    guard let (other, inverse) = pairs.inverse else { return }
-    if other < entity || (other == entity && inverse.name.precedesInBytes(pairs.relationship.name))
-    {
-      entity = other
-      relationship = NameKey(inverse.name)
-    }
-  }
-}
-
-/// What has been found out about the pairs of each destination relationship.
-final class PairCache {
-  struct Found {
-    var pairs: RelationshipPairs
-    var key: PairKey
-    var set: PairSet
-  }
-
-  private var known: [[NameKey]: Found] = [:]
-
-  func found(_ key: [NameKey], _ find: () -> Found) -> Found {
-    if let found = known[key] { return found }
-    let found = find()
-    known[key] = found
-    return found
-  }
-}
-
-extension PlanContext {
-  /// The pairs of a destination relationship.
-  ///
-  /// - Parameter entity: Declares it.
-  func pairSet(of relationship: RelationshipDescription, declaredBy entity: EntityName) -> PairSet {
-    let found = foundPairs(of: relationship, declaredBy: entity)
-    var set = found.set
-    set.isCrowded = crowded.contains(found.key)
-    return set
-  }
-
-  /// Whether the relationship's pairs may not all have room, or both sides must be brought together.
-  func needsMatching(_ relationship: RelationshipDescription, declaredBy entity: EntityName) -> Bool
-  {
-    foundPairs(of: relationship, declaredBy: entity).pairs.needsMatching
-  }
-
-  private func foundPairs(
-    of relationship: RelationshipDescription, declaredBy entity: EntityName
-  ) -> PairCache.Found {
-    pairs.found([NameKey(entity.rawValue), NameKey(relationship.name)]) {
-      let pairs = inference.pairs(of: relationship, declaredBy: entity)
-      let key = PairKey(pairs)
-      var set = PairSet(
-        parts: parts(pairs.parts, of: pairs), laterParts: parts(pairs.laterParts, of: pairs),
-        limit: pairs.limit, isReflexive: pairs.isReflexive)
-      set.lists = lists(of: pairs)
-      set.isFlipped =
-        pairs.limit == .oneToOne && !pairs.isReflexive
-        && (key.entity != entity || key.relationship != NameKey(relationship.name))
-      return PairCache.Found(pairs: pairs, key: key, set: set)
-    }
-  }
-
-  /// The source's lists of the inverse, where its pairs are not looked at.
-  private func lists(of pairs: RelationshipPairs) -> [PairSet.Part] {
-    guard pairs.inverse?.relationship.isOrdered == true else { return [] }
-    return parts(pairs.unusedParts.filter(\.isSwapped), of: pairs)
-      .filter { $0.storage.inverseOrderColumn != nil }
-  }
-
-  /// Without those that cannot have a pair, since no entity remains on one side.
-  func parts(_ found: [RelationshipPairs.Part], of pairs: RelationshipPairs) -> [PairSet.Part] {
-    found.compactMap { part in
-      let old = part.source.relationship
-      let new = part.isSwapped ? pairs.inverse?.relationship : pairs.relationship
-      guard let new, let storage = storage(of: old, declaredBy: part.source.entity) else {
-        return nil
-      }
-      var owners: [Int: Int64] = [:]
-      for entity in part.source.owners {
-        guard let next = successor[entity] else { continue }
-        owners[Int(sourceNumber(entity))] = destinationNumber(next)
-      }
-      let straight = PairSet.Part(
-        source: part.source, storage: storage, owners: owners,
-        targets: surviving(old.destinationEntity, as: new.destinationEntity), isSwapped: false)
-      guard !straight.owners.isEmpty, !straight.targets.isEmpty else { return nil }
-      return part.isSwapped ? straight.swapped : straight
-    }
-  }
-
-  /// True when every pair of the part's source relationship is a pair of the part.
-  func keepsEveryPair(_ part: PairSet.Part) -> Bool {
-    let (owners, targets) =
-      part.isSwapped ? (part.targets, part.owners) : (part.owners, part.targets)
-    func keeps(_ entity: EntityName, _ numbers: [Int: Int64]) -> Bool {
-      source.hierarchy.concrete(of: entity).allSatisfy {
-        numbers[Int(sourceNumber($0))] != nil || rows(ofSource: $0) == 0
-      }
-    }
-    return keeps(part.source.entity, owners)
-      && keeps(part.source.relationship.destinationEntity, targets)
   }
 }

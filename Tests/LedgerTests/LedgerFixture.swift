@@ -85,8 +85,8 @@ enum LedgerSample {
       try ledger.add(failed("grace"))
       try ledger.add(failed("joan", at: 1_003))
       try ledger.countFailure(
-        of: failed("grace").store, reason: "damaged", mark: "m", settings: "s", at: 1_002.5,
-        limit: 3)
+        of: failed("grace").store, in: run.file, reason: "damaged", mark: "m", settings: "s",
+        at: 1_002.5, limit: 3)
       try ledger.end(
         run.name, at: 1_004, exitCode: 3,
         RunReport.Counts(found: 4, migrated: 1, sameModel: 1, failed: 2))

@@ -137,7 +137,7 @@ import Testing
     let objects =
       "INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1);"
       + (1...4).map { "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT) VALUES (\($0), 1, 1);" }.joined()
-    // The fourth one is in the pairs, and not in the list.
+    // The fourth one is in the pairs, and not in the list. The fifth one's is a list of nobody.
     let fixture =
       becomesManyToMany
       ? try MigrationFixture(
@@ -150,6 +150,7 @@ import Testing
         from: toSet, to: toList,
         rows: objects + """
           UPDATE ZA SET ZONE = 1;
+          INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZONE) VALUES (5, 1, 1, 99);
           INSERT INTO Z_1MANY (Z_1LIST, Z_2MANY, Z_FOK_1LIST) VALUES (1, 1, 9), (2, 1, 5), (3, 1, 7)
           """)
     let store = try fixture.migrate(shardBytes: shardBytes)
@@ -157,8 +158,8 @@ import Testing
       try store.table(
         becomesManyToMany
           ? "SELECT Z_1LIST, Z_FOK_1LIST FROM Z_1MANY ORDER BY 2"
-          : "SELECT Z_PK, Z_FOK_ONE FROM ZA ORDER BY 2")
-        == ["2 2048", "3 3072", "1 4096", "4 5120"])
+          : "SELECT Z_PK, Z_FOK_ONE FROM ZA ORDER BY ZONE, 2")
+        == ["2 2048", "3 3072", "1 4096", "4 5120"] + (becomesManyToMany ? [] : ["5 2048"]))
   }
 
   // MARK: Counts

@@ -59,6 +59,7 @@ final class RunHistory: Sendable {
   let path: FilePath
   /// True for a ledger that this start began.
   let isNew: Bool
+  private let owner: RunOwner
   private let ledger: PatientLedger
   private let state = Mutex(State())
   private let work = DispatchSemaphore(value: 0)
@@ -76,7 +77,7 @@ final class RunHistory: Sendable {
   /// - Throws: ``LedgerError/newerVersion(path:found:known:)`` and what shows that the file is
   ///   somebody else's: a run must not do without a history that is there.
   init(at path: FilePath, of owner: RunOwner, now: Double, quarantineLimit: Int) throws {
-    self.path = path
+    (self.path, self.owner) = (path, owner)
     self.quarantineLimit = quarantineLimit
     ledger = try PatientLedger {
       let ledger = try Ledger(writingAt: path, now: now)
@@ -187,7 +188,7 @@ final class RunHistory: Sendable {
 
   /// The stores that are quarantined.
   func quarantined() -> [String: LedgerQuarantine] {
-    Self.quarantined(ledger.ask { try $0.quarantine() } ?? [])
+    Self.quarantined(ledger.ask { [owner] in try $0.quarantine(of: owner.file) } ?? [])
   }
 
   static func quarantined(_ stores: [LedgerQuarantine]) -> [String: LedgerQuarantine] {
@@ -215,7 +216,7 @@ final class RunHistory: Sendable {
       }
       if !items.isEmpty {
         countFailures(items)
-        ledger.change { try Self.write(items, to: $0) }
+        ledger.change { [owner] in try Self.write(items, of: owner, to: $0) }
       }
       if isClosed {
         state.withLock { $0.hasEnded = true }
@@ -225,11 +226,15 @@ final class RunHistory: Sendable {
     }
   }
 
-  private static func write(_ items: [Item], to ledger: Ledger) throws {
+  private static func write(
+    _ items: [Item], of owner: RunOwner, to ledger: Ledger
+  ) throws {
     for item in items {
       try ledger.add(item.attempt)
       if let backup = item.backup { try ledger.add(backup) }
-      if case .well = item.outcome { try ledger.forgetFailures(of: item.attempt.store) }
+      if case .well = item.outcome {
+        try ledger.forgetFailures(of: item.attempt.store, in: owner.file)
+      }
     }
   }
 
@@ -261,11 +266,11 @@ final class RunHistory: Sendable {
     ended.wait()
     let failures = state.withLock { $0.failures }
     guard countsFailures, !failures.isEmpty else { return }
-    ledger.change { [quarantineLimit] ledger in
+    ledger.change { [owner, quarantineLimit] ledger in
       for (store, failure) in failures {
         try ledger.countFailure(
-          of: store, reason: failure.reason, mark: failure.mark, settings: failure.settings,
-          at: failure.time, limit: quarantineLimit)
+          of: store, in: owner.file, reason: failure.reason, mark: failure.mark,
+          settings: failure.settings, at: failure.time, limit: quarantineLimit)
       }
     }
   }
