@@ -105,10 +105,12 @@ struct ChainFolder {
   }
 
   /// The last finished step; nil where none is known.
-  func lastDone() throws -> Done? {
+  func lastDone() throws -> (step: Int, done: Done)? {
     guard try FileKind(at: steps) == .folder else { return nil }
     for number in try DurableFile.names(in: steps).compactMap({ Int($0) }).sorted(by: >) {
-      if let done = try Self.decoded(Done.self, doneFile(of: number - 1)) { return done }
+      if let done = try Self.decoded(Done.self, doneFile(of: number - 1)) {
+        return (number - 1, done)
+      }
     }
     return nil
   }

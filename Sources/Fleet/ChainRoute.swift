@@ -33,6 +33,10 @@ struct ChainRoute: Sendable {
   var notes: [String]
   /// What the whole way drops; nil where only the steps know, each when it is planned.
   var losses: [Loss]?
+  /// True where the store's version is not among the models given, see
+  /// `MigrationRequest.guardsUnknownVersions`.
+  var isOfUnknownVersion = false
+  private var isOfMergedModel = false
   /// Names of the versions at both ends.
   var source: String
   var destination: String
@@ -51,6 +55,8 @@ struct ChainRoute: Sendable {
     }
     notes = chain.notes
     losses = chain.losses
+    isOfUnknownVersion = chain.isOfUnknownVersion
+    isOfMergedModel = chain.isOfMergedModel
     source = chain.versions.first?.name ?? ""
     destination = chain.versions.last?.name ?? ""
   }
@@ -92,6 +98,8 @@ extension ChainRoute {
     digest.update([UInt8](try encoder.encode(try StoreFiles(request.store).identity())))
     add(request.output?.string ?? "")
     add("\(request.acceptsDamage) \(request.renumbersKeys)")
+    // Steps that are done lost what was allowed then.
+    add("\(request.losses.rawValue) \(request.guardsUnknownVersions)")
     for step in steps {
       // Hashes do not cover defaults and renaming identifiers; the whole models do.
       switch step.work {
@@ -116,13 +124,25 @@ extension ChainRoute {
   func request(
     of leg: MigrationStep, _ request: MigrationRequest, store: FilePath, output: FilePath?
   ) -> MigrationRequest {
-    var step = request.leg(leg, store: store, output: output)
-    if losses != nil, request.losses == .refuse { step.losses = .warn }
-    return step
+    var own = request.leg(leg, store: store, output: output)
+    own.isOfMergedModel = isOfMergedModel
+    own.isOfUnknownVersion = isOfUnknownVersion
+    if losses != nil {
+      own.guardsUnknownVersions = false
+      if request.losses == .refuse { own.losses = .warn }
+    }
+    return own
   }
 
   /// Of a step's losses, those that ``losses`` does not count.
-  func losses(ofStep found: [Loss]) -> [Loss] {
-    losses == nil ? found : found.filter { $0.kind == .sharedTarget }
+  func losses(of result: MigrationResult, _ plan: MigrationPlan) -> [Loss] {
+    losses == nil ? result.losses : plan.rowLosses ?? []
+  }
+
+  /// Why losses end the run.
+  func refusals(of losses: [Loss], _ request: MigrationRequest) -> [Reason] {
+    request.guardsUnknownVersions && isOfUnknownVersion
+      ? LossPolicy.refusals(ofUnknownVersion: losses)
+      : request.losses.refusals(of: losses)
   }
 }

@@ -110,6 +110,8 @@ extension ChainRun {
     settings.record = { _ in }
     // What one step sets aside would be noted beside a store that nobody sees.
     var stepRequest = route.request(of: leg, request, store: input, output: written.store)
+    // What a step writes does not depend on when and where the one before was written.
+    stepRequest.identitySeed = "\(fingerprint) \(step)"
     stepRequest.invalid = .fail
     var result = await StoreRun(
       stepRequest,
@@ -122,6 +124,15 @@ extension ChainRun {
       throw FleetError.runDirectory(
         path: folder.run(of: step).path.string, message: "the plan of a finished step is missing")
     }
+    let losses = route.losses(of: result, plan)
+    let refusals = route.losses == nil ? [] : route.refusals(of: losses, request)
+    guard refusals.isEmpty else {
+      var refused = MigrationResult(
+        store: result.store, verdict: .refused, ending: .badInput, notes: result.notes)
+      refused.refuse(.refused, LossPolicy.refusalCode, refusals)
+      refused.losses = (earlier?.result.losses ?? route.losses ?? []) + losses
+      return StepResult(result: refused)
+    }
     let obsolete = try await onOwnThread {
       try StoreSwap.dropObsoleteExternalData(plan, from: written)
     }
@@ -131,7 +142,7 @@ extension ChainRun {
     result.findings = (earlier?.result.findings ?? []) + result.findings
     result.losses =
       (earlier?.result.losses ?? route.losses ?? [])
-      + route.losses(ofStep: result.losses).map { loss in
+      + losses.map { loss in
         var loss = loss
         loss.message = "\(lines): \(loss.message)"
         return loss
@@ -160,7 +171,7 @@ extension ChainRun {
   }
 
   /// Puts the chain's table of object URIs where it is wanted, before the commit.
-  private func publishURIs(
+  func publishURIs(
     of step: Int, _ done: ChainFolder.Done
   ) async throws -> MigrationResult.URITable? {
     guard let path = run.settings.uriTable else { return nil }

@@ -142,7 +142,8 @@ struct ChainRun {
         return .ended(try await through(route, own))
       }
       try folder.discard()
-      return .direct(request.leg(leg, store: request.store, output: request.output), route)
+      return .direct(
+        route.request(of: leg, request, store: request.store, output: request.output), route)
     }
   }
 
@@ -191,13 +192,13 @@ extension ChainRun {
     case .direct:
       return .direct
     case .progressive:
-      guard let chain = try VersionChain(request) else { return .direct }
+      guard request.migrates, let chain = try VersionChain(request) else { return .direct }
       var result = MigrationResult(
         store: request.store.string, verdict: .needsMapping, ending: .badInput)
       result.notes = chain.notes
       if chain.path.steps.isEmpty {
         result.refuse(.needsMapping, request.infersMapping ? 134_190 : 134_140, chain.reasons)
-      } else if request.migrates, let (code, reasons) = try chain.obstacles(request) {
+      } else if let (code, reasons) = try chain.obstacles(request) {
         // A later step's, too: nothing is begun that cannot be finished.
         result.path = chain.lines
         result.refuse(.needsMapping, code, reasons)
@@ -220,7 +221,7 @@ extension ChainRun {
   /// The end of a run that would lose what the request does not allow to be lost.
   private static func refused(_ route: ChainRoute, _ request: MigrationRequest) -> Way? {
     let losses = route.losses ?? []
-    let refusals = request.losses.refusals(of: losses)
+    let refusals = route.refusals(of: losses, request)
     guard !refusals.isEmpty else { return nil }
     var result = MigrationResult(
       store: request.store.string, verdict: .refused, ending: .badInput, notes: route.notes)

@@ -108,7 +108,10 @@ package struct DryRun: Sendable {
       result.take(plan, diskBytes: needed, withTables: true)
       if let end {
         result.destination = end.destination
-        result.losses = (end.losses ?? []) + end.losses(ofStep: result.losses)
+        let losses = end.losses(of: result, plan)
+        result.losses = (end.losses ?? []) + losses
+        let refusals = end.losses == nil ? [] : end.refusals(of: losses, self.request)
+        if !refusals.isEmpty { result.refuse(.refused, LossPolicy.refusalCode, refusals) }
       }
       let place = (request.output ?? request.store).removingLastComponent()
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {

@@ -43,7 +43,7 @@ extension StoreRun {
   /// What is known of a commit that is at its end: of a chain of versions by its steps, else by the plan and
   /// what was kept.
   func result(of journal: CommitJournal) async throws -> MigrationResult {
-    guard let done = try ChainFolder(directory: directory).lastDone() else {
+    guard let (step, done) = try ChainFolder(directory: directory).lastDone() else {
       var attempt = StoreAttempt(self)
       try await attempt.take(journal, RunFolder(directory: directory))
       return attempt.result
@@ -53,11 +53,19 @@ extension StoreRun {
     // The first step's run directory is kept to the end.
     let first = try? PlanFile(ChainFolder(directory: directory).run(of: 0)).read()
     result.source = first.map { $0.source.versionName ?? $0.source.checksum }
-    result.storeUUID = first?.control.storeUUID
     result.destination = done.result.destination
     (result.rows, result.counts) = (done.result.rows, done.result.counts)
     result.losses = done.result.losses
     result.sourceIdentity = done.ends.sourceIdentity.name
+    (result.findings, result.stages) = (done.result.findings, done.result.stages)
+    if let path = settings.uriTable {
+      if try DurableFile.exists(ChainFolder(directory: directory).uris(of: step)) {
+        result.uriTable = try await ChainRun(self).publishURIs(of: step, done)
+      } else {
+        result.notes.append(
+          "\(path) is not written: no table of object URIs was asked for while the steps were done.")
+      }
+    }
     result.succeed(request, journal)
     return result
   }

@@ -282,7 +282,7 @@ package enum RetryPolicy {
     case .unsafeVolume: Judgement(.configuration, "volume", "\(error)")
     case .scheduler, .unanswered, .full, .bundleLost:
       Judgement(.engineUnavailable, "scheduler", "\(error)")
-    case .underWay: Judgement(.locked, "on-cluster", "\(error)")
+    case .underWay, .underWayElsewhere: Judgement(.locked, "on-cluster", "\(error)")
     }
   }
 

@@ -50,6 +50,8 @@ package struct MigrationPlan: Codable, Sendable, Equatable {
   package var notes: [String]
   /// Rows, values and references of the source that the migration drops, counted while planning.
   package var losses: [Loss] = []
+  /// Of an inferred plan's ``losses`` those that only its rows tell, whatever came before or comes after.
+  package var rowLosses: [Loss]?
   /// What is wrong with the source's control tables and schema, where the request accepts it: the
   /// destination has these again.
   package var acceptedDamage: [StoreFinding] = []

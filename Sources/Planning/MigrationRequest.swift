@@ -46,6 +46,10 @@ package struct MigrationRequest: Sendable {
   /// Whether a store whose version is none of the given ones may lose nothing, whatever ``losses`` is: a
   /// pipeline that does not say otherwise knows nothing of it.
   package var guardsUnknownVersions = false
+  /// True in the steps of a chain whose store is of such a version: the steps' models have it.
+  package var isOfUnknownVersion = false
+  /// What the UUID of a mapping model's destination follows from; nil for the plan's fingerprint.
+  package var identitySeed: String?
   /// What is done about rows that the destination's validation refuses.
   package var invalid = InvalidPolicy.fail
   /// The entity migration policies that mapping models may name.

@@ -44,6 +44,7 @@ struct PlanMaker {
       tables: tables, joinTables: joins, foreignTables: foreign.map(\.table),
       triggers: triggers.statements, foreignIndexes: foreign.flatMap(\.indexes), units: [],
       audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
+    plan.rowLosses = losses
     plan.losses =
       try losses
       + LossCounter(

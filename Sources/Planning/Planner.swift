@@ -36,7 +36,8 @@ package struct Planner: Sendable {
     let foreign = try ForeignStore(store, request)
     if let foreign, request.mappings.isEmpty { return foreign.outcome }
     var found = try SourceModelSearch(store: store, models: request.models).find()
-    let isGuarded = request.guardsUnknownVersions && found.versionName == nil
+    let isGuarded =
+      request.guardsUnknownVersions && (found.versionName == nil || request.isOfUnknownVersion)
     let (destination, whole, note) = try destinationHierarchy(request, found)
     found.notes += try [note, store.logNote()].compactMap(\.self)
     if destination.versionHashes == store.metadata.versionHashes {
@@ -158,7 +159,7 @@ package struct Planner: Sendable {
     try DefaultCheck(plan: plan, request: request, rows: context.rows(ofSource:)).check()
     let refusals =
       isGuarded
-      ? plan.losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
+      ? LossPolicy.refusals(ofUnknownVersion: plan.losses)
       : request.losses.refusals(of: plan.losses)
     return refusals.isEmpty ? .migrate(plan) : .refused(code: LossPolicy.refusalCode, refusals)
   }

@@ -184,7 +184,7 @@ struct RowConditions {
               primaryKeys: try keys(dropped),
               message: "\(entity).\(relationship.name) takes the references of its inverse; "
                 + "those that only \(part.source.entity).\(part.source.relationship.name) has are "
-                + "dropped"))
+                + "dropped."))
         }
       }
     }

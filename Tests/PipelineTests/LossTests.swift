@@ -180,11 +180,13 @@ import Testing
     #expect(run.status == 0 && losses(run) == ["order Album photos 3"])
   }
 
-  @Test func `is refused of a version that the pipeline does not know, unless it says otherwise`()
-    throws
-  {
+  @Test(arguments: ["direct", "progressive"])
+  func `is refused of a version that the pipeline does not know, unless it says otherwise`(
+    chain: String
+  ) throws {
     let folder = try folder(
-      from: Self.model(), to: Self.model(hasMore: false), "UPDATE ZALBUM SET ZMORE = 'm'")
+      from: Self.model(), to: Self.model(hasMore: false), "UPDATE ZALBUM SET ZMORE = 'm'",
+      settings: "chain: \(chain)")
     // Its own model stays in the store, and is not among those given.
     try FileManager.default.removeItem(atPath: folder.path("Shop.xcdatamodeld/Shop.xcdatamodel"))
     let refused = try Godwit.run(folder)

@@ -47,6 +47,17 @@ private func lines(
     #expect(try lines([a, b, c]) == ["A → B: inferred", "B → C: inferred"])
   }
 
+  @Test func `begins at the store's version, not at an earlier one that has its hashes, too`() throws {
+    let again = version("A again", attribute("name"), attribute("note", default: .text("?")))
+    func lines(from given: ModelVersion?) throws -> [String]? {
+      try VersionChain(source: a, given: given, destination: c, models: [a, b, again, c])?.lines
+    }
+    #expect(try lines(from: again) == ["A again → C: inferred"])
+    for first in [a, nil] {
+      #expect(try lines(from: first) == ["A → B: inferred", "B → C: inferred"])
+    }
+  }
+
   @Test func `goes through a version that fills in another default`() throws {
     let one = version("1", attribute("x", .integer16))
     let two = version("2", attribute("x", .integer16, required: true, default: .integer(1)))

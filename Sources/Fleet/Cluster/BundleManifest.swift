@@ -251,6 +251,8 @@ package enum ClusterError: Error, Sendable, Equatable {
   case full(message: String)
   /// Work of an earlier run is still on the cluster.
   case underWay(state: String, arrays: [String])
+  /// Another pipeline with the same state folder has bundles on a cluster.
+  case underWayElsewhere(state: String, pipeline: String)
   /// Machines could work on one store at the same time.
   case unsafeVolume(folder: String, reason: String)
   /// A bundle ends again and again before it gets anywhere.
@@ -272,6 +274,9 @@ extension ClusterError: CustomStringConvertible {
     case .badManifest(let path, let reason):
       "\(path) is not a manifest that can be used: \(reason). Let `godwit run` write a new one."
     case .scheduler(let message), .unanswered(let message), .full(let message): message
+    case .underWayElsewhere(let state, let pipeline):
+      "Bundles of \(pipeline) are on a cluster, and it shares its state folder (\(state)). Wait for them, or "
+        + "stop that pipeline, or give this one a state folder of its own by --state."
     case .underWay(let state, let arrays):
       "Bundles of this pipeline are on a cluster (\(arrays.joined(separator: ", ")) in \(state)). "
         + "Attach with `godwit run PIPELINE` and the same engine, and stop that run with Ctrl-C to "

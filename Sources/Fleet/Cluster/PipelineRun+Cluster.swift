@@ -13,8 +13,13 @@ extension PipelineRun {
 
   /// What earlier starts have left on a cluster is not for the processes of this machine.
   ///
-  /// - Throws: ``ClusterError/underWay(state:arrays:)``.
+  /// - Throws: ``ClusterError/underWay(state:arrays:)``, ``ClusterError/underWayElsewhere(state:pipeline:)``.
   func checkCluster() throws {
+    for folder in try BundleFolder.permitted(in: state.absolute) {
+      guard let other = otherPipeline(of: folder) else { continue }
+      throw ClusterError.underWayElsewhere(
+        state: BundleFolder.all(in: state).string, pipeline: other.string)
+    }
     if options.engine == .local { try ClusterWork.requireNone(in: state) }
   }
 
@@ -39,7 +44,8 @@ extension PipelineRun {
 
   /// Writes down what became of a store on the cluster.
   func outcome(
-    _ line: BundleResult, of store: FoundStore, lane: Int?, _ setting: Setting
+    _ line: BundleResult, of store: FoundStore, lane: Int?, settings: String? = nil,
+    _ setting: Setting
   ) async throws -> Outcome {
     let books = setting.books
     let result = line.end.whole
@@ -56,7 +62,7 @@ extension PipelineRun {
     }
     let facts = StoreFacts(
       store: store, started: line.started, ended: line.ended, lane: lane, mark: line.mark,
-      host: line.host)
+      host: line.host, settings: settings)
     // A start that was killed may have written it down.
     let isKnown = known?.run == books.run && known?.time == line.ended
     if !isKnown {

@@ -11,7 +11,7 @@ extension PipelineRun {
     let folders = try BundleFolder.folders(in: clusterState)
     guard !folders.isEmpty else { return }
     let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    for folder in folders where try !folder.isPermitted {
+    for folder in folders where try !folder.isPermitted && otherPipeline(of: folder) == nil {
       do {
         var array = try ClusterArray(at: folder)
         try await takeLast(&array, found, setting)
@@ -19,6 +19,18 @@ extension PipelineRun {
         try await takeLast(of: folder, without: error, found, setting)
       }
     }
+  }
+
+  /// The pipeline of the folder whose array it is; nil for this one, and where nobody can tell: that pipeline's
+  /// next start takes the results over, and books them for its own stores, backups and settings.
+  func otherPipeline(of folder: BundleFolder) -> FilePath? {
+    guard let array = try? ClusterArray(at: folder) else { return nil }
+    let file = FilePath(array.header.pipeline)
+    // One that was moved is known by its run.
+    guard !file.isSamePlace(as: pipeline.file.absolute), case .there = FilePresence(of: file) else {
+      return nil
+    }
+    return file
   }
 
   /// Writes down the results of an array that is over, and removes its folder unless somebody is still
@@ -38,7 +50,7 @@ extension PipelineRun {
       guard let result = line.result, result.isLasting,
         let store = found[FilePath(result.store)] ?? known[FilePath(result.store)]
       else { continue }
-      _ = try await outcome(result, of: store, lane: nil, setting)
+      _ = try await outcome(result, of: store, lane: nil, settings: array.header.settings, setting)
     }
     // One that is alive may have committed a store and not said so yet.
     guard !isAlive, !array.isAlive() else { return }
@@ -144,7 +156,8 @@ extension PipelineRun {
       guard stores[path] == nil else { continue }
       let store = found[path] ?? known(path)
       if result.isFinal { stores[path] = store }
-      _ = try await outcome(result, of: store, lane: nil, setting)
+      // What it was made under is not known.
+      _ = try await outcome(result, of: store, lane: nil, settings: "", setting)
     }
     observe(
       .note(

@@ -64,7 +64,12 @@ extension PipelineRun {
       books.add(refusal, facts)
       return Outcome(store: store, result: refusal)
     }
-    if let gone = Self.gone(store) { return Outcome(store: store, result: gone) }
+    if let gone = Self.gone(store) {
+      // A bundle is whole once each of its stores has a result.
+      books.add(
+        gone, StoreFacts(store: store, started: Date().timeIntervalSince1970, mark: ""))
+      return Outcome(store: store, result: gone)
+    }
     if setting.isLost {
       let error = CommitError.leaseLost(store: store.path)
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))

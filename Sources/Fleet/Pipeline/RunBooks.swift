@@ -89,6 +89,8 @@ struct StoreFacts: Sendable {
   var mark: String
   /// The machine on which it was done; nil for this one.
   var host: String?
+  /// Under which settings it was done; nil for the books' own.
+  var settings: String?
 }
 
 /// The books of a pipeline's own process: progress file and ledger.
@@ -111,9 +113,10 @@ struct Books: StoreBooks {
   }
 
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
-    // An earlier commit's destination is not what these settings ask for.
+    // The destination of an earlier commit, or of other settings, is not what these ask for.
     var entry = PipelineLedger.Entry(
-      result, of: facts.store, run: run, result.isOfEarlierCommit ? "" : settings)
+      result, of: facts.store, run: run,
+      result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
     let attempt = attempt(result, facts, ended: entry.time)
     entry.attempt = attempt

@@ -15,6 +15,10 @@ package struct VersionChain: Sendable {
   /// What the whole way drops; nil where a step has a mapping model, whose losses are known once
   /// the step is planned.
   package private(set) var losses: [Loss]?
+  /// True where the store's version is not among the models given.
+  package private(set) var isOfUnknownVersion = false
+  /// See ``MigrationRequest/isOfMergedModel``.
+  package private(set) var isOfMergedModel = false
   private let mappings: [MappingFile]
   private let hierarchies: [EntityHierarchy]
 
@@ -44,6 +48,8 @@ package struct VersionChain: Sendable {
       // Planning the step says what is wrong with a version that has no such configuration.
       return (try? found.members(in: version))?.entities
     }
+    isOfUnknownVersion = found.versionName == nil
+    isOfMergedModel = request.isOfMergedModel
     if path.steps.count > 1, path.steps.allSatisfy({ $0.mappings.isEmpty }) {
       let passed = [0] + path.steps.map(\.destination)
       losses = try LossCounter.losses(of: store, over: passed.map { hierarchies[$0] })
@@ -53,8 +59,8 @@ package struct VersionChain: Sendable {
   /// The same for two models, without a store.
   ///
   /// - Parameters:
-  ///   - given: The version among the models that stands for the source; nil for the first one of its
-  ///     hashes.
+  ///   - given: The version among the models that stands for the source, and whose place is the store's;
+  ///     nil for the first one of its hashes.
   ///   - members: The entities of a version that the store would hold; nil for all.
   /// - Throws: `ModelError`.
   init?(
@@ -74,10 +80,16 @@ package struct VersionChain: Sendable {
     var known: [(version: ModelVersion, hierarchy: EntityHierarchy)] = []
     var seen: Set<[EntityName: VersionHash]> = []
     var places: (source: Int?, destination: Int?) = (nil, nil)
+    func isGiven(_ version: ModelVersion) -> Bool {
+      version.name == given?.name && version.path == given?.path
+    }
+    let knowsPlace = models.contains(where: isGiven)
     for version in models {
       let tree = try hierarchy(version)
       let own = tree.versionHashes
-      // A version that was given twice is at its first place.
+      // A version that takes back what others changed has the hashes of an earlier one.
+      if knowsPlace, own == hashes.0, !isGiven(version) { continue }
+      // Any other that was given twice is at its first place.
       guard seen.insert(own).inserted else { continue }
       if own == hashes.0 { places.source = known.count }
       if own == hashes.1 { places.destination = known.count }

@@ -17,6 +17,11 @@ extension LossPolicy {
     self == .refuse ? losses.map { Reason(loss: $0) } : []
   }
 
+  /// Why a store whose version is none of the given ones is not migrated, where it may lose nothing.
+  package static func refusals(ofUnknownVersion losses: [Loss]) -> [Reason] {
+    losses.map { Reason(loss: $0, forbiddenBy: Reason.unknownVersion) }
+  }
+
   /// `NSMigrationError`: Core Data itself never refuses a migration for what it loses.
   package static let refusalCode = 134_110
 }

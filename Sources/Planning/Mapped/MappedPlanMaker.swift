@@ -67,7 +67,8 @@ struct MappedPlanMaker {
     }
     plan.acceptedDamage = maker.acceptedDamage
     plan.units = try units(of: plan)
-    plan.control.storeUUID = Self.uuid(of: try maker.fingerprint(of: plan), store.metadata.uuid)
+    plan.control.storeUUID = Self.uuid(
+      of: try request.identitySeed ?? maker.fingerprint(of: plan), store.metadata.uuid)
     plan.losses =
       try LossCounter(
         binding: maker.binding, census: context.census,
