@@ -63,7 +63,8 @@ extension StoreRun {
         result.uriTable = try await ChainRun(self).publishURIs(of: step, done)
       } else {
         result.notes.append(
-          "\(path) is not written: no table of object URIs was asked for while the steps were done.")
+          "\(path) is not written: no table of object URIs was asked for while the steps were done."
+        )
       }
     }
     result.succeed(request, journal)

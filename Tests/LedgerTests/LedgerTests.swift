@@ -315,7 +315,7 @@ import Testing
     #expect(try ledger.writing { try ledger.release("/a", at: 4) })
   }
 
-  @Test func `was quarantined by an earlier version for the pipeline that came to it last`() throws {
+  @Test func `was quarantined by an earlier version for the pipeline that came last`() throws {
     let folder = try LedgerFolder()
     let ledger = try folder.open()
     try LedgerSample.write(to: ledger)

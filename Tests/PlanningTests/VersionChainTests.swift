@@ -47,7 +47,7 @@ private func lines(
     #expect(try lines([a, b, c]) == ["A → B: inferred", "B → C: inferred"])
   }
 
-  @Test func `begins at the store's version, not at an earlier one that has its hashes, too`() throws {
+  @Test func `begins at the store's version, not at an earlier one of its hashes`() throws {
     let again = version("A again", attribute("name"), attribute("note", default: .text("?")))
     func lines(from given: ModelVersion?) throws -> [String]? {
       try VersionChain(source: a, given: given, destination: c, models: [a, b, again, c])?.lines
