@@ -225,6 +225,61 @@ import Testing
     #expect(try manifests(folder) == same)
   }
 
+  @Test func `of another destination are not the present one's`() throws {
+    let folder = try PipelineFolder("total-cost")
+    func set(_ destination: String) throws {
+      try """
+      name: total-cost
+      stores: { roots: stores }
+      models: ../../Fixtures/Recipes.xcdatamodeld
+      destination: \(destination)
+      engine: array
+      """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    }
+    try folder.write(
+      "stores/a.sqlite", "../../Fixtures/Recipes.xcdatamodeld/Recipes", "")
+    func version() throws -> String? {
+      let run = try Godwit.run(
+        ["inspect", folder.path("stores/a.sqlite"), "--json"]
+          + ["--models", folder.path("../../Fixtures/Recipes.xcdatamodeld")])
+      return run.lines.last?["version"] as? String
+    }
+    for destination in ["Recipes 2", "Recipes"] {
+      try set(destination)
+      #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+      try doAll(folder)
+      if destination == "Recipes 2" { #expect(try version() == destination) }
+    }
+    #expect(try folder.godwit(["run"]).status == 0)
+    #expect(try version() == "Recipes")
+  }
+
+  @Test func `are left to the pipeline that cut them`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    let other = folder.path("other.yaml")
+    try FileManager.default.copyItem(atPath: folder.path("pipeline.yaml"), toPath: other)
+    for engine in ["array", "local"] {
+      let run = try Godwit.run(["run", other, "--engine", engine, "--json"])
+      #expect(run.status == 11)
+      #expect(run.messages.contains("pipeline.yaml are on a cluster"), "\(run.messages)")
+    }
+    let run = try folder.godwit(["run"])
+    #expect(run.status == 0 && run.counts == "2 found, 2 migrated", "\(run.messages)")
+    #expect(try folder.godwit(["rollback"]).status == 0)
+  }
+
+  @Test func `end though a store was deleted since the search`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try FileManager.default.removeItem(atPath: folder.path("stores/s1.sqlite"))
+    let manifest = try #require(try manifests(folder).first)
+    #expect(try task(manifest, 0).status == 0)
+    let run = try folder.godwit(["run"])
+    #expect(run.counts == "1 found, 1 migrated", "\(run.messages)")
+  }
+
   @Test func `are limited by control while nobody follows them, and stay so`() throws {
     let folder = try orders(2)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)

@@ -156,8 +156,7 @@ extension PipelineRun {
       guard stores[path] == nil else { continue }
       let store = found[path] ?? known(path)
       if result.isFinal { stores[path] = store }
-      // What it was made under is not known.
-      _ = try await outcome(result, of: store, lane: nil, settings: "", setting)
+      _ = try await outcome(result, of: store, lane: nil, setting)
     }
     observe(
       .note(
