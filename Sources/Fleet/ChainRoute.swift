@@ -134,7 +134,7 @@ extension ChainRoute {
     return own
   }
 
-  /// Of a step's losses, those that ``losses`` does not count.
+  /// Of the losses of a step and its plan, those that ``losses`` does not count.
   func losses(of result: MigrationResult, _ plan: MigrationPlan) -> [Loss] {
     losses == nil ? result.losses : plan.rowLosses ?? []
   }

@@ -21,8 +21,8 @@ extension PipelineRun {
     }
   }
 
-  /// The pipeline of the folder whose array it is; nil for this one, and where nobody can tell: that pipeline's
-  /// next start takes the results over, and books them for its own stores, backups and settings.
+  /// The other pipeline with this state folder whose array it is; nil for this one, and where nobody can tell.
+  /// Its own next start takes the results over: they are of its stores, backups and settings.
   func otherPipeline(of folder: BundleFolder) -> FilePath? {
     guard let array = try? ClusterArray(at: folder) else { return nil }
     let file = FilePath(array.header.pipeline)
