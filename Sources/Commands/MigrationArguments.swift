@@ -161,6 +161,7 @@ struct MigrationArguments: ParsableArguments {
     request.invalid = invalid
     request.isStoreOffline = storeIsOffline
     request.bundles = catalog.bundles
+    request.isDestinationNamed = to != nil
     CommandLineTool.code.bring(to: &request)
     return request
   }

@@ -162,6 +162,11 @@ struct RunCommand: AsyncParsableCommand {
       for note in outputs.begin() { Output.say("warning: \(note)") }
     }
     (run.context.follower, run.context.followerToken) = (try follower(engine), followerToken)
+    if detach, engine == .slurm, run.context.follower.isEmpty {
+      Output.say(
+        "note: With --files-from or --plan nothing starts the command again. Run it again when the bundles "
+          + "are over.")
+    }
     TemporaryFiles.useFolder((state.map { FilePath($0) } ?? pipeline.stateFolder).string)
     let task = Task { [run] in try await run.run() }
     StopSignals.install(
@@ -254,6 +259,7 @@ struct PipelineJob {
       mappings: try MappingFile.read(pipeline.mappings))
     request.sharesMappings = true
     request.bundles = catalog.bundles
+    request.isDestinationNamed = pipeline.destination != nil
     do throws(ChainObstacle) {
       request.chain = try CommandLineTool.code.chain(
         pipeline.chain, mappings: pipeline.mappings.count)

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitFleet
+import SystemPackage
 
 /// How far a pipeline's run is: rates, time left, and what is under way.
 struct RunView {
@@ -20,7 +21,7 @@ struct RunView {
   private var workDone: Int64 = 0
   private var rows: Int64 = 0
   private var bytes: Int64 = 0
-  private var inFlight: [String: InFlight] = [:]
+  private var inFlight: [FilePath: InFlight] = [:]
   private var progress: RunProgress?
   private let start: ContinuousClock.Instant
 
@@ -33,13 +34,13 @@ struct RunView {
       work = found.bytes + Int64(found.stores) * Self.bytesOfStore
     case .store(let store, let event):
       let stage = event.event == .stage ? event.stage : nil
-      let path = store.path.string
+      let path = store.path
       if inFlight[path] == nil { inFlight[path] = InFlight(bytes: store.bytes, since: now) }
       // Audits run beside the assembly, which takes longer.
       if let stage, stage != "audit" { inFlight[path]?.stage = stage }
     case .result(let store, let result):
       ended += 1
-      inFlight[result.store] = nil
+      inFlight[FilePath(result.store)] = nil
       if result.verdict != .migrated && result.verdict != .sameModel { notDone += 1 }
       guard let store else {
         found += 1
@@ -53,7 +54,7 @@ struct RunView {
       workDone += cost
       bytes += store.bytes
       rows += result.rows ?? 0
-    case .later(let store, _): inFlight[store.path.string] = nil
+    case .later(let store, _): inFlight[store.path] = nil
     case .progress(let progress): self.progress = progress
     case .wave, .note, .warning, .submitted: break
     }
@@ -119,7 +120,8 @@ struct RunView {
 
   /// The line, and one for each store under way, the one that began first on top.
   func lines(_ name: String, width: Int, at now: ContinuousClock.Instant = .now) -> [String] {
-    let stores = inFlight.sorted { ($0.value.since, $0.key) < ($1.value.since, $1.key) }
+    let stores = inFlight.map { (path: $0.key.string, store: $0.value) }
+      .sorted { ($0.store.since, $0.path) < ($1.store.since, $1.path) }
     var lines = [line(VisibleText.line(name), at: now)]
     lines += stores.prefix(Self.mostInFlight).map { path, store in
       let seconds = ProgressDisplay.text(seconds: (now - store.since).inSeconds.rounded())

@@ -278,11 +278,12 @@ package enum RetryPolicy {
 
   private static func judgement(of error: ClusterError) -> Judgement {
     switch error {
-    case .badManifest: Judgement(.configuration, "manifest", "\(error)")
+    case .badManifest, .badResults: Judgement(.configuration, "manifest", "\(error)")
     case .unsafeVolume: Judgement(.configuration, "volume", "\(error)")
     case .scheduler, .unanswered, .full, .bundleLost:
       Judgement(.engineUnavailable, "scheduler", "\(error)")
-    case .underWay, .underWayElsewhere: Judgement(.locked, "on-cluster", "\(error)")
+    case .underWay, .underWayElsewhere, .unownedResults:
+      Judgement(.locked, "on-cluster", "\(error)")
     }
   }
 

@@ -177,7 +177,7 @@ extension Ledger {
   ///
   /// - Parameter run: Only those that it was the last to take up.
   package func fleet(of pipeline: String, run: String? = nil) throws -> RunReport.Counts? {
-    guard try hasFleet else { return nil }
+    guard has(.fleet) else { return nil }
     var verdicts: [String: Int] = [:]
     try forEach(
       """
@@ -199,7 +199,7 @@ extension Ledger {
 
   /// How many of the stores that a run migrated a rollback has put back, and no run has taken up since.
   package func restoredStores(of pipeline: String, run: String) throws -> Int {
-    guard try hasFleet, let run = try knownKey(ofRun: run) else { return 0 }
+    guard has(.fleet), let run = try knownKey(ofRun: run) else { return 0 }
     var count = 0
     try forEach(
       """
@@ -217,13 +217,13 @@ extension Ledger {
     guard let key = try knownKey(ofRun: run.name) else { return 0 }
     var count = 0
     // Those that the run found there, and did not make, are known of the last run alone.
-    if try hasFleet {
+    if has(.fleet) {
       try forEach(
         "SELECT count(*) FROM fleet WHERE pipeline = ?1 AND run = ?2 AND verdict = 'snapshot'",
         [.text(fleetFile(run.file)), .integer(key)]
       ) { count = Int($0.int64(0)) }
     }
-    var made: Set<String> = []
+    var made = 0
     try forEach(
       """
       SELECT stores.path, a.output
@@ -236,9 +236,9 @@ extension Ledger {
       let path = row.value(0).text ?? ""
       let verdict = LedgerStanding.verdict(
         "migrated", output: row.value(1).text, ofStore: path)
-      if verdict == LedgerStanding.snapshot { made.insert(path) }
+      if verdict == LedgerStanding.snapshot { made += 1 }
     }
-    return max(count, made.count)
+    return max(count, made)
   }
 
   /// The stores of a pipeline that are not migrated, in the byte order of their paths.
@@ -247,7 +247,7 @@ extension Ledger {
   package func forEachNotMigrated(
     of pipeline: String, run: String? = nil, _ body: (LedgerStanding) throws -> Void
   ) throws {
-    guard try hasFleet else { return }
+    guard has(.fleet) else { return }
     try forEach(
       """
       SELECT stores.path, verdict, code, reason, message
@@ -269,7 +269,7 @@ extension Ledger {
   package func forEachMigratedStore(
     of pipeline: String, _ body: (_ path: String) throws -> Void
   ) throws {
-    guard try hasFleet else { return }
+    guard has(.fleet) else { return }
     try forEach(
       """
       SELECT stores.path
@@ -281,7 +281,7 @@ extension Ledger {
 
   /// How many stores of a pipeline are known below a folder. Folders that count as one are none.
   package func knownStores(of pipeline: String, below folder: String) throws -> Int {
-    guard try hasFleet else { return 0 }
+    guard has(.fleet) else { return 0 }
     var count = 0
     // "0" is the byte after "/".
     try forEach(
@@ -293,14 +293,5 @@ extension Ledger {
       """, [.text(fleetFile(pipeline)), .text(folder)]
     ) { count = Int($0.int64(0)) }
     return count
-  }
-
-  /// False for a ledger that only earlier versions have written.
-  var hasFleet: Bool {
-    get throws {
-      var has = false
-      try forEach("SELECT 1 FROM sqlite_schema WHERE name = 'fleet'") { _ in has = true }
-      return has
-    }
   }
 }

@@ -12,7 +12,7 @@ extension Ledger {
     all: Bool = false, of pipeline: String? = nil
   ) throws -> [LedgerQuarantine] {
     // A ledger that only earlier versions have written says nothing of pipelines.
-    let owner = try hasQuarantineOwners ? "q.pipeline" : "''"
+    let owner = has(.quarantineOwners) ? "q.pipeline" : "''"
     var stores: [LedgerQuarantine] = []
     try forEach(
       """
@@ -97,17 +97,6 @@ extension Ledger {
       WHERE store = ?1 AND since IS NOT NULL AND \(isOwn("pipeline"))
       """, [.integer(key), .real(time)])
     return connection.changes > 0
-  }
-
-  /// False for a ledger that only earlier versions have written.
-  var hasQuarantineOwners: Bool {
-    get throws {
-      var has = false
-      try forEach("SELECT 1 FROM pragma_table_info('quarantine') WHERE name = 'pipeline'") { _ in
-        has = true
-      }
-      return has
-    }
   }
 
   /// Gives what earlier versions have written to the pipelines whose runs came to the stores last.

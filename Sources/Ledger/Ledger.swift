@@ -20,8 +20,8 @@ package final class Ledger {
   /// The files that are those of the pipeline, and that of them under which its fleet is known; nil for
   /// every pipeline by its own, see ``narrow(to:)``.
   var ownFleet: (files: Set<String>, file: String)?
-  /// Whether attempts have their UUIDs.
-  private(set) var hasUUIDs = false
+  /// What the file has of what was added to the format later.
+  private(set) var additions: Set<LedgerAddition> = []
 
   package static let fileName = "ledger.sqlite"
 
@@ -70,10 +70,10 @@ package final class Ledger {
       return isEmpty
     }
     try Self.asLedger(path) {
-      if try !hasFleet { try writing { try makeFleet() } }
-      if try !knowsUUIDs() { try writing { try addUUIDs() } }
-      if try !hasQuarantineOwners { try writing { try addQuarantineOwners() } }
-      hasUUIDs = true
+      additions = try knownAdditions()
+      for addition in LedgerAddition.allCases where additions.insert(addition).inserted {
+        try writing { try addition.make(in: self) }
+      }
     }
   }
 
@@ -98,7 +98,7 @@ package final class Ledger {
     }
     try Self.asLedger(path) {
       try Self.check(connection, path)
-      hasUUIDs = try knowsUUIDs()
+      additions = try knownAdditions()
     }
   }
 

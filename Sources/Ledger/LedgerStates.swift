@@ -137,15 +137,7 @@ extension Ledger {
   }
 
   /// The UUIDs that an attempt left and found. A ledger that only earlier versions have written has neither.
-  var uuidColumns: String { hasUUIDs ? "a.uuid, a.source_uuid" : "NULL, NULL" }
-
-  func knowsUUIDs() throws -> Bool {
-    var isKnown = false
-    try forEach("SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'source_uuid'") { _ in
-      isKnown = true
-    }
-    return isKnown
-  }
+  var uuidColumns: String { has(.uuids) ? "a.uuid, a.source_uuid" : "NULL, NULL" }
 
   /// Gives a ledger of an earlier version the columns for UUIDs. What is known of a store is of its last
   /// attempt, where that left it.

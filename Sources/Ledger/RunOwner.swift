@@ -69,7 +69,7 @@ extension Ledger {
   /// Under which of its paths the fleet of a pipeline is known: its present one, or, before the first run
   /// there, that of its latest run.
   private func fleetFile(of owner: RunOwner, _ own: [String]) throws -> String {
-    guard try hasFleet else { return owner.file }
+    guard has(.fleet) else { return owner.file }
     func isKnown(_ file: String) throws -> Bool {
       var isKnown = false
       try forEach("SELECT 1 FROM fleet WHERE pipeline = ?1 LIMIT 1", [.text(file)]) { _ in

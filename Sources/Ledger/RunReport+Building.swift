@@ -1,3 +1,5 @@
+import SystemPackage
+
 // A report out of the ledger.
 extension Ledger {
   /// The report of a run.
@@ -10,17 +12,17 @@ extension Ledger {
     guard let found else { throw LedgerError.noRun(path: path, name: name ?? "at all") }
     var stores: [RunReport.Store] = []
     var lanes: [Int] = []
-    var backups: [String: String] = [:]
+    var backups: [FilePath: String] = [:]
     // A run that was resumed with another destination has two of a store.
     var (backupCount, backupBytes) = (0, Int64(0))
     try forEachBackup(ofRun: found.name) {
-      backups[$0.store] = $0.path
+      backups[FilePath($0.store)] = $0.path
       backupCount += 1
       backupBytes += $0.bytes
     }
     try forEachStore(of: found.name, exceptGone: true) { attempt, tries in
       stores.append(
-        RunReport.Store(attempt, backup: backups[attempt.store], attempts: tries))
+        RunReport.Store(attempt, backup: backups[FilePath(attempt.store)], attempts: tries))
       lanes.append(attempt.lane ?? 0)
     }
     var report = RunReport(
@@ -31,9 +33,9 @@ extension Ledger {
       let restored = try restoredStores(of: found.file, run: found.name)
       report.restored = restored > 0 ? restored : nil
     }
-    let tried = Set(stores.map(\.path))
+    let tried = Set(stores.map { FilePath($0.path) })
     try forEachNotMigrated(of: found.file, run: found.name) { standing in
-      guard !tried.contains(standing.store) else { return }
+      guard !tried.contains(FilePath(standing.store)) else { return }
       stores.append(RunReport.Store(notTried: standing, at: found.ended ?? found.started))
       lanes.append(0)
     }

@@ -25,7 +25,11 @@ struct MergedModels {
     let merged = MergedModels(
       bundles: request.bundles, hashes: store.metadata.versionHashes)
     let search = SourceModelSearch(store: store, models: request.models)
-    guard try !search.matchesGivenModel() else { return request }
+    guard try !search.matchesGivenModel() else {
+      var request = request
+      if let own = try merged.ownDestination(request, for: store) { request.destination = own }
+      return request
+    }
     let parts = try merged.parts()
     var request = request
     if let parts {
@@ -84,6 +88,31 @@ extension MergedModels {
       if names == wanted, chosen.count(where: { $0 != nil }) > 1 { return chosen }
     }
     return nil
+  }
+
+  /// The current version of the bundle that a store is of, where nobody asked for a version and the one
+  /// that was given last has no entity in common with the store: it is of another application's model, and
+  /// everything would be dropped. Nil where the request's holds.
+  private func ownDestination(
+    _ request: MigrationRequest, for store: SourceStore
+  ) throws -> ModelVersion? {
+    guard !request.isDestinationNamed,
+      let given = request.destination ?? request.models.last(where: \.isCurrent)
+    else { return nil }
+    let own = try bundles.filter { bundle in
+      try SourceModelSearch(store: store, models: bundle).matchesGivenModel()
+    }
+    let names = Set(given.model.entities.map { NameKey($0.mappingKey) })
+    let isShared = own.joined().contains { version in
+      version.model.entities.contains {
+        hashes[$0.name] != nil && names.contains(NameKey($0.mappingKey))
+      }
+    }
+    guard !isShared, let last = own.last else { return nil }
+    guard let current = last.last(where: \.isCurrent) else {
+      throw PlanError.noDestination(models: last.map(\.name))
+    }
+    return current
   }
 
   /// The merger that the destination is a part of: the version that was asked for, and the current

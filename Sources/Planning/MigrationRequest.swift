@@ -12,6 +12,8 @@ package struct MigrationRequest: Sendable {
   package var isOfMergedModel = false
   /// The destination version. Nil: the current version of the models given.
   package var destination: ModelVersion?
+  /// Whether somebody asked for that version. Else it is the current one of the bundle that was given last.
+  package var isDestinationNamed = false
   /// Core Data's `NSInferMappingModelAutomaticallyOption`.
   package var infersMapping: Bool
   /// Core Data's `NSMigratePersistentStoresAutomaticallyOption`.

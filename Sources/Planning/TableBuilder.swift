@@ -189,36 +189,28 @@ struct TableBuilder {
     }
     guard !isUnique, new.type == .string,
       let derivation = new.ownDerivation(hierarchy, of: destination),
-      let text = sql(of: derivation, in: destination)
+      let text = derivation.derivedText({ text(of: $0, in: destination) })
     else { return .null }
     return expression(text)
   }
 
-  private func sql(of derivation: ValueExpression, in destination: EntityName) -> String? {
-    switch derivation {
-    case .call(let name, let arguments):
-      guard let function = TextDerivation.named(name), arguments.count == 1,
-        let argument = sql(of: arguments[0], in: destination)
-      else { return nil }
-      return "\(function.sqlName)(\(argument))"
-    case .keyPath(.evaluatedObject, let keys):
-      guard case .key(let key)? = keys.first,
-        let input = context.destination.hierarchy.property(key, of: destination)?.property
-          .attribute,
-        input.type == .string
-      else { return nil }
-      let initial = Self.literal(input.defaultValue)
-      guard let match = context.inference.correspondence(of: key, in: destination),
-        let was = match.property.attribute, was.type == .string,
-        let source = context.predecessor(of: destination),
-        let column = context.source.column(of: match.property.name, in: source),
-        copyColumns.contains(column)
-      else { return initial }
-      let isFilled = !input.traits.isOptional && was.traits.isOptional
-      return isFilled
-        ? "coalesce(t.\(quoted(column)), \(initial))" : "t.\(quoted(column))"
-    default: return nil
-    }
+  /// What an attribute of the destination holds, where that is a text.
+  private func text(of attribute: String, in destination: EntityName) -> String? {
+    guard
+      let input = context.destination.hierarchy.property(attribute, of: destination)?.property
+        .attribute,
+      input.type == .string
+    else { return nil }
+    let initial = Self.literal(input.defaultValue)
+    guard let match = context.inference.correspondence(of: attribute, in: destination),
+      let was = match.property.attribute, was.type == .string,
+      let source = context.predecessor(of: destination),
+      let column = context.source.column(of: match.property.name, in: source),
+      copyColumns.contains(column)
+    else { return initial }
+    let isFilled = !input.traits.isOptional && was.traits.isOptional
+    return isFilled
+      ? "coalesce(t.\(quoted(column)), \(initial))" : "t.\(quoted(column))"
   }
 
   private static func literal(_ value: StoredDefault?) -> String {

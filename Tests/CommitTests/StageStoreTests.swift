@@ -107,6 +107,28 @@ extension StageContext {
     #expect(outcome.counts == nil)
   }
 
+  @Test func `derives texts again from what a handler sets`() throws {
+    let shop = try StageFixture([
+      EntityDescription(
+        name: "Item",
+        properties: [
+          attribute("name", .string), attribute("plain", .string, derivation: "canonical:(name)"),
+          attribute("loud", .string, derivation: "uppercase:(name)"),
+        ])
+    ])
+    try shop.execute(
+      """
+      INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNAME, ZPLAIN, ZLOUD)
+        VALUES (1, 1, 1, 'a', 'a', 'A'), (2, 1, 1, 'b', 'as it is', 'AS IT IS');
+      UPDATE Z_PRIMARYKEY SET Z_MAX = 2 WHERE Z_ENT = 1;
+      """)
+    try shop.run { try $0.first.setValue("Élan", forKey: "name") }
+    #expect(
+      try shop.rows("SELECT ZPLAIN, ZLOUD FROM ZITEM ORDER BY Z_PK") == [
+        [.text("elan"), .text("ÉLAN")], [.text("as it is"), .text("AS IT IS")],
+      ])
+  }
+
   @Test func `reads and writes the elements of a composite attribute`() throws {
     let shop = try shop()
     try shop.run { store in

@@ -89,3 +89,31 @@ import Testing
     #expect(beside.messages.contains("key commit") && !beside.messages.contains("Remove"))
   }
 }
+
+/// Swift takes them for one text.
+@Suite struct `Stores whose names differ in their normal form alone` {
+  private func folder(_ keys: String = "") throws -> PipelineFolder {
+    try PipelineFolder.orders(["caf\u{e9}", "cafe\u{301}"], keys)
+  }
+
+  @Test func `are two stores for a run, a rollback and its report`() throws {
+    let folder = try folder()
+    let bytes = try folder.bytes("stores/cafe\u{301}.sqlite")
+    #expect(try folder.godwit(["run"]).counts == "2 found, 2 migrated")
+    #expect(try folder.bytes("stores/cafe\u{301}.sqlite") != bytes)
+    #expect(try folder.godwit(["run"]).counts == "2 found, 2 same-model")
+    #expect(try folder.godwit(["verify"]).summary["found"] as? Int == 2)
+    #expect(try folder.godwit(["rollback"]).summary["restored"] as? Int == 2)
+    #expect(try folder.bytes("stores/caf\u{e9}.sqlite") == bytes)
+    #expect(try folder.bytes("stores/cafe\u{301}.sqlite") == bytes)
+  }
+
+  @Test func `are two stores of the waves of a run that was cut off, and of a plan`() throws {
+    let folder = try folder("limits: { failure-budget: 1 }\ncanary: [1, 100%]")
+    let plan = folder.path("plan.json")
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan]).status == 0)
+    #expect(
+      try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"], killAfter: 12).status < 0)
+    #expect(try folder.godwit(["run"]).counts == "2 found, 2 migrated")
+  }
+}

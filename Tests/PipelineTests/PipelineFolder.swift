@@ -143,6 +143,9 @@ enum Godwit {
     return beside
   }()
 
+  /// 300, after which the tool is killed.
+  private static let longestSeconds = 300.0
+
   /// Runs the tool to its end.
   ///
   /// - Parameters:
@@ -186,6 +189,11 @@ enum Godwit {
     defer { try? FileManager.default.removeItem(at: messages) }
     process.standardError = try FileHandle(forWritingTo: messages)
     try process.run()
+    // One that waits for a cluster does so for ever.
+    let pid = process.processIdentifier
+    let end = DispatchWorkItem { kill(pid, SIGKILL) }
+    DispatchQueue.global().asyncAfter(deadline: .now() + longestSeconds, execute: end)
+    defer { end.cancel() }
     var text = Data()
     while let words = words ?? moment, text.range(of: Data(words.utf8)) == nil {
       let more = output.fileHandleForReading.availableData

@@ -84,6 +84,16 @@ private func places(_ path: VersionPath) -> [[Int]] {
     #expect(Set(asked).count == 15)
   }
 
+  @Test func `asks for the direct edge alone where nothing is mapped and it is faithful`() {
+    var asked: [[Int]] = []
+    let found = VersionPath(count: 80, mayBeMapped: false) { source, destination in
+      asked.append([source, destination])
+      return yes
+    }
+    #expect(asked == [[0, 79]])
+    #expect(found.steps == [.init(source: 0, destination: 79)])
+  }
+
   @Test(arguments: 0..<200)
   func `leads from end to end by steps that exist, and none does better`(seed: Int) {
     var state = UInt64(seed) &* 0x9E37_79B9_7F4A_7C15 | 1

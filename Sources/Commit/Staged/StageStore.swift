@@ -71,6 +71,9 @@ package final class StageStore: StageStoreAccess {
     connection = try Connection(path: path.string, mode: .readWrite)
     // Triggers of derived attributes call Core Data's functions.
     try connection.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+    for derivation in TextDerivation.allCases {
+      try connection.registerTextFunction(derivation.sqlName, derivation.apply)
+    }
   }
 
   /// What a handler did.

@@ -107,6 +107,17 @@ struct BundleFolder: Sendable, Equatable {
     }
   }
 
+  /// The other pipeline with this state folder whose array it is; nil where it is that of the given file,
+  /// and where nobody can tell. Its own next start takes the results over: they are of its stores, backups
+  /// and settings.
+  func otherPipeline(than own: FilePath) -> FilePath? {
+    guard let manifest = try? BundleManifest(at: manifest) else { return nil }
+    let file = FilePath(manifest.header.pipeline)
+    // One that was moved is known by its run.
+    guard !file.isSamePlace(as: own), case .there = FilePresence(of: file) else { return nil }
+    return file
+  }
+
   /// What the folder says of its bundles.
   func markers() throws -> BundleMarkers { BundleMarkers(names: try DurableFile.names(in: path)) }
 
@@ -133,6 +144,16 @@ struct BundleFolder: Sendable, Equatable {
   /// Whether an attempt holds the lease of a bundle, and renews it. What cannot be looked at is held.
   func isHeld(_ index: Int) -> Bool {
     (try? Lease.isHeld(at: lock(index), seconds: LeaseTime.seconds)) ?? true
+  }
+
+  /// Whether an attempt is alive, as far as leases tell, at whichever bundle.
+  func isAlive() throws -> Bool { try markers().started.keys.contains(where: isHeld) }
+
+  /// The results of all attempts that are final, whatever the manifest says, and what they tell of earlier
+  /// commits.
+  func lastingResults() throws -> [BundleResult] {
+    try markers().results.flatMap { try lastingResults(of: $0.key, $0.value) }
+      .sorted { $0.ended < $1.ended }
   }
 
   /// Nil where it cannot be read: whoever wrote it died.
@@ -202,6 +223,9 @@ struct BundleLine: Codable, Sendable {
   var unit: FinishedTask?
 
   /// The whole lines of a file from an offset on, and the offset after them.
+  ///
+  /// - Throws: ``ClusterError/badResults(path:offset:)`` for a whole line that cannot be read: it may tell of
+  ///   a commit, and nothing else does.
   static func read(_ path: FilePath, from offset: Int64) throws -> (lines: [BundleLine], Int64) {
     let file = try RegularFile.open(path, isPrivate: true)
     defer { try? file.close() }
@@ -218,8 +242,12 @@ struct BundleLine: Codable, Sendable {
     guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")) else { return ([], offset) }
     let decoder = JSONDecoder()
     // A line that is not whole is of an attempt that died, and another one does the store again.
-    let lines = bytes[..<end].split(separator: UInt8(ascii: "\n"))
-      .compactMap { try? decoder.decode(BundleLine.self, from: Data($0)) }
+    let lines = try bytes[..<end].split(separator: UInt8(ascii: "\n")).map { line in
+      guard let read = try? decoder.decode(BundleLine.self, from: Data(line)) else {
+        throw ClusterError.badResults(path: path.string, offset: offset + Int64(line.startIndex))
+      }
+      return read
+    }
     return (lines, offset + Int64(end + 1))
   }
 

@@ -70,6 +70,13 @@ struct BundleManifest: Sendable {
     var store: String
     var stage: Stage
     var runDirectory: String
+
+    /// By bytes: names that Swift takes for one are those of two stores.
+    static func == (a: UnitWork, b: UnitWork) -> Bool {
+      a.stage == b.stage && a.path == b.path && FilePath(a.runDirectory) == FilePath(b.runDirectory)
+    }
+
+    var path: FilePath { FilePath(store) }
   }
 
   /// Where a bundle is.
@@ -243,6 +250,12 @@ struct BundleManifest: Sendable {
 /// Why work could not be done beyond this machine. No store was changed because of it.
 package enum ClusterError: Error, Sendable, Equatable {
   case badManifest(path: String, reason: String)
+  /// A line of results that nobody can read.
+  ///
+  /// - Parameter offset: Of the line, in bytes.
+  case badResults(path: String, offset: Int64)
+  /// Results that the runs of the state folder know nothing of.
+  case unownedResults(state: String, array: String)
   /// The scheduler refuses.
   case scheduler(message: String)
   /// The scheduler does not answer now.
@@ -273,6 +286,14 @@ extension ClusterError: CustomStringConvertible {
     switch self {
     case .badManifest(let path, let reason):
       "\(path) is not a manifest that can be used: \(reason). Let `godwit run` write a new one."
+    case .badResults(let path, let offset):
+      "\(path) is damaged: the line at byte \(offset) says what became of a store, and cannot be read. "
+        + "Nothing was changed, and the other results are kept. See which store of the manifest beside it has "
+        + "no line, and whether a backup that no list has lies beside that store. Then remove the line and "
+        + "run again."
+    case .unownedResults(let state, let array):
+      "The manifest of \(array) in \(state) cannot be read, and its results are not recorded yet. Run "
+        + "`godwit run PIPELINE`, which records them, and then this command again."
     case .scheduler(let message), .unanswered(let message), .full(let message): message
     case .underWayElsewhere(let state, let pipeline):
       "Bundles of \(pipeline) are on a cluster, and it shares its state folder (\(state)). Wait for them, or "

@@ -56,6 +56,11 @@ package struct BundleWork: Sendable {
     manifest = try BundleManifest(at: path)
     self.index = index
     folder = BundleFolder(path.removingLastComponent())
+    // In a copy nobody would look for results.
+    let own = BundleFolder(manifest.header.name, in: FilePath(manifest.header.state))
+    guard folder.path.isSamePlace(as: own.path) else {
+      throw ClusterError.badManifest(path: path.string, reason: "its place is \(own.manifest)")
+    }
     guard manifest.header.bundles.indices.contains(index) else {
       _ = try manifest.bundle(index)
       attempt = ""

@@ -26,15 +26,18 @@ package struct ClusterStatus: Codable, Sendable, Equatable {
   package var results: Int { arrays.reduce(0) { $0 + ($1.results ?? 0) } }
 
   /// Nil where nothing of the pipeline is on a cluster.
-  init?(in state: FilePath) throws {
+  init?(of places: PipelinePlaces) throws {
     arrays = []
-    for folder in try BundleFolder.folders(in: state) where try folder.isPermitted {
+    let file = FilePath(places.owner.file)
+    for folder in try BundleFolder.permitted(in: places.state)
+    where folder.otherPipeline(than: file) == nil {
       // One that is being made or removed.
       guard var array = try? ClusterArray(at: folder), let markers = try? folder.markers() else {
         continue
       }
       let lines = (try? array.read(changing: false)) ?? []
-      let results = Set(lines.compactMap { $0.result?.isFinal == true ? $0.result?.store : nil })
+      let results = Set(
+        lines.compactMap { $0.result?.isFinal == true ? $0.result.map { FilePath($0.store) } : nil })
       arrays.append(
         Array(
           name: array.name, bundles: array.header.bundles.count, finished: markers.done.count,

@@ -24,7 +24,7 @@ struct ClusterWork {
   /// Stores whose units are on their way.
   private var waitingForUnits: [FilePath: FoundStore] = [:]
   /// How often the units of a stage of a store were handed out.
-  private var handOuts: [String: Int] = [:]
+  private var handOuts: [HandOut: Int] = [:]
   private(set) var report = ClusterProgress()
   /// What nobody but their holders can go on with, for people.
   private(set) var heldByUnknown: [String] = []
@@ -32,6 +32,13 @@ struct ClusterWork {
   private var restartsOfFinished = 0
   /// Of the arrays' names.
   private var lastNumber = 0
+
+  private struct HandOut: Hashable {
+    var store: FilePath
+    var stage: Stage
+
+    init(_ work: BundleManifest.UnitWork) { (store, stage) = (work.path, work.stage) }
+  }
 
   init(
     _ run: PipelineRun, _ scheduler: any ArrayScheduler, _ limits: SchedulerLimits,
@@ -228,13 +235,12 @@ extension ClusterWork {
         owned.remove(store.path)
       }
       guard let work = array.header.units,
-        !arrays.contains(where: { $0.header.units?.store == work.store })
+        !arrays.contains(where: { $0.header.units?.path == work.path }),
+        let store = waitingForUnits.removeValue(forKey: work.path)
       else { continue }
-      let path = FilePath(work.store)
-      guard let store = waitingForUnits.removeValue(forKey: path) else { continue }
       // What was handed out again and again its own process performs, and says what is wrong.
-      let isWhole = handOuts["\(work.store) \(work.stage)", default: 0] >= RetryPolicy.attempts
-      owned.insert(path)
+      let isWhole = handOuts[HandOut(work), default: 0] >= RetryPolicy.attempts
+      owned.insert(store.path)
       try write([.stores([store])], wave: array.header.wave) {
         // What others have finished is not to be forgotten now.
         ($0.handsOut, $0.isFresh) = (!isWhole, false)
@@ -250,7 +256,7 @@ extension ClusterWork {
     owned.insert(store.path)
     // An earlier start has cut them already.
     guard !arrays.contains(where: { $0.header.units == handedOut.work }) else { return }
-    handOuts["\(handedOut.work.store) \(handedOut.work.stage)", default: 0] += 1
+    handOuts[HandOut(handedOut.work), default: 0] += 1
     let bundles = cutter.bundles(
       units: handedOut.units, shardBytes: run.template.shardBytes)
     try write(bundles.map { .units($0) }, wave: wave) { $0.units = handedOut.work }
@@ -317,6 +323,17 @@ extension ClusterWork {
 
 // The end.
 extension ClusterWork {
+  /// Takes back what the scheduler has never been given, since it refuses: nobody else would.
+  ///
+  /// - Throws: Where a permit stays.
+  mutating func dropUnsubmitted() throws {
+    for array in arrays where array.progress.bundles.allSatisfy({ $0.submissions == 0 }) {
+      try lease.requireCurrent()
+      try array.folder.revoke()
+      try array.folder.remove()
+    }
+  }
+
   /// Asks the scheduler for nothing further.
   func endQuestions() { questions.end() }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
 
@@ -92,7 +93,12 @@ extension PipelineRun {
         var work = try ClusterWork(self, scheduler, try await limits(scheduler), setting)
         defer { work.endQuestions() }
         try await adopt(&work, scheduler, found, setting)
-        try await self.follow(&work, &flow, &follow, setting, &summary)
+        do {
+          try await self.follow(&work, &flow, &follow, setting, &summary)
+        } catch ClusterError.scheduler(let message) {
+          try work.dropUnsubmitted()
+          throw ClusterError.scheduler(message: message)
+        }
         if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
           summary.detached = true
         } else if !work.isEmpty || Task.isCancelled {
@@ -197,11 +203,15 @@ extension PipelineRun {
         if !work.owns(store) { left.append(store) }
       }
     }
-    let wave = flow.queue.wave
-    let (rest, made) = (left, work)
-    work = try await onOwnThread {
+    work = try await adding(left, to: work, wave: flow.queue.wave)
+  }
+
+  private func adding(
+    _ stores: [FoundStore], to made: ClusterWork, wave: Int
+  ) async throws -> ClusterWork {
+    try await onOwnThread {
       var work = made
-      try work.add(rest, wave: wave)
+      try work.add(stores, wave: wave)
       return work
     }
   }
@@ -237,9 +247,15 @@ extension PipelineRun {
       for try await (place, outcome) in group { outcomes[place] = outcome }
       return outcomes
     }
+    var again: [FoundStore] = []
     for place in news.results.indices {
       // Of a store that this start was told to leave out, the books are told alone.
       guard let outcome = outcomes[place], follow.found[outcome.store.path] != nil else { continue }
+      guard outcome.isAsLeft else {
+        // An early one is cut when its wave begins.
+        if follow.inFlight.contains(outcome.store.path) { again.append(outcome.store) }
+        continue
+      }
       guard follow.inFlight.remove(outcome.store.path) != nil else {
         // Of a store that is settled, or whose wave has not begun in this start.
         follow.early[outcome.store.path] = outcome
@@ -248,6 +264,10 @@ extension PipelineRun {
       take(outcome, &flow, setting, &summary)
     }
     for var array in try work.takeFinished() { try await takeLast(&array, [:], setting) }
+    // A run that stops writes no permit.
+    if !again.isEmpty, flow.stop == nil, !Task.isCancelled {
+      work = try await adding(again, to: work, wave: flow.queue.wave)
+    }
     return news.results.isEmpty
   }
 
@@ -310,6 +330,17 @@ struct ClusterFollowing {
         "Tasks do not begin: \(reason). This does not pass by itself; see `sinfo -R` and "
           + "`scontrol show job`.")
     }
+  }
+}
+
+extension PipelineRun.Outcome {
+  /// False for a store that is not as a task has left it: whoever put it back before its result was read
+  /// wants it migrated again, and one that was written to is found to be done.
+  fileprivate var isAsLeft: Bool {
+    guard result.verdict == .migrated, let final = result.finalIdentity,
+      let identity = try? StoreFiles(store.path).identity().name
+    else { return true }
+    return identity == final
   }
 }
 

@@ -21,16 +21,8 @@ extension PipelineRun {
     }
   }
 
-  /// The other pipeline with this state folder whose array it is; nil for this one, and where nobody can tell.
-  /// Its own next start takes the results over: they are of its stores, backups and settings.
   func otherPipeline(of folder: BundleFolder) -> FilePath? {
-    guard let array = try? ClusterArray(at: folder) else { return nil }
-    let file = FilePath(array.header.pipeline)
-    // One that was moved is known by its run.
-    guard !file.isSamePlace(as: pipeline.file.absolute), case .there = FilePresence(of: file) else {
-      return nil
-    }
-    return file
+    folder.otherPipeline(than: pipeline.file.absolute)
   }
 
   /// Writes down the results of an array that is over, and removes its folder unless somebody is still
@@ -140,7 +132,7 @@ extension PipelineRun {
   private static let cancelSeconds = 1.0
 
   /// Takes back an array whose manifest cannot be used: the results of its tasks are written down all the
-  /// same, and the other stores start again. Its folder goes unless somebody is still at work in it.
+  /// same, and its stores are looked at again. Its folder goes unless somebody is still at work in it.
   ///
   /// - Throws: Where results cannot be read: they are still there then.
   func takeLast(
@@ -156,12 +148,13 @@ extension PipelineRun {
       guard stores[path] == nil else { continue }
       let store = found[path] ?? known(path)
       if result.isFinal { stores[path] = store }
-      _ = try await outcome(result, of: store, lane: nil, setting)
+      // Nobody can tell what they were to become: they are looked at again.
+      _ = try await outcome(result, of: store, lane: nil, settings: "", setting)
     }
     observe(
       .note(
-        "\(folder.name) was taken back: \(reason) Its \(stores.count) results are recorded, and the "
-          + "other stores start again."))
+        "\(folder.name) was taken back: \(reason) Its \(stores.count) results are recorded, and all its "
+          + "stores are looked at again."))
     // One that is alive may have committed a store and not said so yet.
     guard !isAlive, try !folder.isAlive() else { return }
     try setting.lease.requireCurrent()
@@ -173,19 +166,5 @@ extension PipelineRun {
   private func known(_ path: FilePath) -> FoundStore {
     let root = pipeline.stores.roots.compactMap(\.resolved).first { path.starts(with: $0) }
     return FoundStore(path: path, root: root ?? path.removingLastComponent(), bytes: 0)
-  }
-}
-
-extension BundleFolder {
-  /// Whether an attempt is alive, as far as leases tell, at whichever bundle.
-  fileprivate func isAlive() throws -> Bool {
-    try markers().started.keys.contains(where: isHeld)
-  }
-
-  /// The results of all attempts that are final, whatever the manifest says, and what they tell of earlier
-  /// commits.
-  fileprivate func lastingResults() throws -> [BundleResult] {
-    try markers().results.flatMap { try lastingResults(of: $0.key, $0.value) }
-      .sorted { $0.ended < $1.ended }
   }
 }

@@ -105,8 +105,8 @@ extension CanaryWaves {
     guard let bytes, let file = try? JSONDecoder().decode(File.self, from: Data(bytes)),
       file.run == run
     else { return nil }
-    var left = Dictionary(stores.map { ($0.path.string, $0) }, uniquingKeysWith: { $1 })
-    waves = file.waves.map { $0.compactMap { left.removeValue(forKey: $0) } }
+    var left = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    waves = file.waves.map { $0.compactMap { left.removeValue(forKey: FilePath($0)) } }
     waves.append(Self.byDigest(Array(left.values)))
     waves.removeAll(where: \.isEmpty)
   }

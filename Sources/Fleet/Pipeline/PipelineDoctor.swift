@@ -75,7 +75,7 @@ package struct PipelineDoctor: Sendable {
   private func space(for stores: [FoundStore], in root: FilePath) -> Doctor.Finding {
     let free = DiskSpace.free(at: root) ?? 0
     let done = (try? doneStores) ?? []
-    let waiting = stores.filter { !done.contains($0.path.string) }
+    let waiting = stores.filter { !done.contains($0.path) }
     let isInPlace = pipeline.commit == .replace
     let needed = max(
       FleetForecast.peakBytes(
@@ -93,12 +93,12 @@ package struct PipelineDoctor: Sendable {
   }
 
   /// Stores of which the ledger knows that they are migrated.
-  private var doneStores: Set<String> {
+  private var doneStores: Set<FilePath> {
     get throws {
-      var stores: Set<String> = []
+      var stores: Set<FilePath> = []
       let ledger = try Ledger(readingAt: places.ledger)
       try ledger?.narrow(to: places.owner)
-      try ledger?.forEachMigratedStore(of: places.owner.file) { stores.insert($0) }
+      try ledger?.forEachMigratedStore(of: places.owner.file) { stores.insert(FilePath($0)) }
       return stores
     }
   }

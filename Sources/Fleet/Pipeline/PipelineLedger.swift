@@ -90,7 +90,7 @@ final class PipelineLedger: Sendable {
   private let owner: RunOwner
   private let log: GroupedLog
   /// The last line of each store.
-  private let entries: Mutex<[String: Entry]>
+  private let entries: Mutex<[FilePath: Entry]>
 
   /// 64 MiB. A line has a few hundred bytes for each loss.
   private static let lineLimit = 64 << 20
@@ -123,8 +123,10 @@ final class PipelineLedger: Sendable {
       // Before anything of this start.
       history.keep(try Missing(in: folder))
     }
-    var lines: [String: Entry] = [:]
-    try Self.forEachEntry(in: file) { lines[$0.store] = isInHistory ? $0.withoutHistory : $0 }
+    var lines: [FilePath: Entry] = [:]
+    try Self.forEachEntry(in: file) {
+      lines[FilePath($0.store)] = isInHistory ? $0.withoutHistory : $0
+    }
     if let known, isResumed {
       run = known.run
       if known.isInHistory != nil {
@@ -150,10 +152,10 @@ final class PipelineLedger: Sendable {
     try DurableFile.write(Array(JSONLine.text(of: name).utf8), to: runFile(folder))
   }
 
-  private static func write(_ lines: [String: Entry], to file: FilePath) throws {
+  private static func write(_ lines: [FilePath: Entry], to file: FilePath) throws {
     var pending = try PendingFile(for: file)
     var bytes: [UInt8] = []
-    for (_, entry) in lines.sorted(by: { $0.key < $1.key }) {
+    for entry in lines.values.sorted(by: { $0.store < $1.store }) {
       bytes += JSONLine.text(of: entry).utf8
       bytes.append(UInt8(ascii: "\n"))
       guard bytes.count >= 1 << 16 else { continue }
@@ -235,13 +237,13 @@ final class PipelineLedger: Sendable {
     }
   }
 
-  func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store.string] } }
+  func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store] } }
 
   /// Adds what became of a store. On return it is on the disk.
   func record(_ entry: Entry) async throws {
     // That nothing was to be done is found out again where it is not known.
     try await log.append(JSONLine.text(of: entry), isLasting: entry.verdict != .sameModel)
-    entries.withLock { $0[entry.store] = entry.withoutHistory }
+    entries.withLock { $0[FilePath(entry.store)] = entry.withoutHistory }
   }
 
   /// Nothing is recorded any more.

@@ -47,7 +47,7 @@ extension PipelineRun {
         begun += 1
         group.addTask {
           if let refusal = Self.refusal(of: store) { return (place, refusal) }
-          if let known = quarantined[store.path.string],
+          if let known = quarantined[store.path],
             known.isOf(quarantineSettings, mark: StoreFiles(store.path).markName)
           {
             return (place, MigrationResult(quarantined: known))

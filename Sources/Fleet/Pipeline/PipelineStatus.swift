@@ -60,7 +60,7 @@ package struct PipelineStatus: Codable, Sendable {
     (run, message) = (RunReport.Run(last), nil)
     let lastCounts = try ledger.counts(of: last)
     runCounts = lastCounts
-    cluster = try ClusterStatus(in: places.state)
+    cluster = try ClusterStatus(of: places)
     state =
       try last.ended != nil && cluster == nil
       ? .ended : places.isInUse ? .running : cluster != nil ? .detached : .interrupted

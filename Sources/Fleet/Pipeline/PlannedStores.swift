@@ -59,10 +59,11 @@ package struct PlannedStores: Codable, Sendable, Equatable {
     isOurs: (FoundStore, String) -> Bool
   ) throws {
     guard settings == self.settings else { throw PlanDrift.otherSettings(pipeline: pipeline) }
-    var planned = Dictionary(stores.map { ($0.store, $0) }, uniquingKeysWith: { $1 })
+    var planned = Dictionary(
+      stores.map { (FilePath($0.store), $0) }, uniquingKeysWith: { $1 })
     var (new, changed): ([String], [String]) = ([], [])
     for store in found {
-      guard let known = planned.removeValue(forKey: store.path.string) else {
+      guard let known = planned.removeValue(forKey: store.path) else {
         new.append(store.path.string)
         continue
       }
@@ -71,7 +72,7 @@ package struct PlannedStores: Codable, Sendable, Equatable {
         changed.append(store.path.string)
       }
     }
-    let vanished = isWhole ? planned.keys.sorted() : []
+    let vanished = isWhole ? planned.values.map(\.store).sorted() : []
     guard new.isEmpty, changed.isEmpty, vanished.isEmpty else {
       throw PlanDrift.stores(changed: changed, vanished: vanished, new: new)
     }

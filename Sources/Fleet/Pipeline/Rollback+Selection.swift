@@ -28,26 +28,26 @@ extension Rollback {
   func selected(
     _ ledger: Ledger, undoing undone: String?, _ summary: inout Summary
   ) throws -> (stores: [Undoing], missing: [End]) {
-    var known: Set<String> = []
-    let wanted = selection.stores.map(\.string).filter { known.insert($0).inserted }
+    var known: Set<FilePath> = []
+    let wanted = selection.stores.filter { known.insert($0).inserted }
     let stores: [Undoing]
     if let name = selection.run {
       summary.run = try ledger.run(named: name).name
       stores = try undoings(of: name, wanted, ledger)
     } else if !wanted.isEmpty {
       let runs = Set(try ledger.runs().map(\.name))
-      stores = try wanted.compactMap { try newest(of: $0, by: runs, ledger) }
+      stores = try wanted.compactMap { try newest(of: $0.string, by: runs, ledger) }
     } else {
       (summary.run, stores) = try last(undone, ledger)
     }
-    let found = Set(stores.map(\.store))
+    let found = Set(stores.map { FilePath($0.store) })
     let missing = selection.version == nil ? wanted.filter { !found.contains($0) } : []
     return (
       stores,
       missing.map { store in
         End(
           item: Item(
-            store: store, verdict: .refused,
+            store: store.string, verdict: .refused,
             reasons: [
               RunReport.Reason(
                 reason: "no-backup", message: "The ledger names no backup of \(store).")
@@ -69,16 +69,16 @@ extension Rollback {
   /// What a run put aside and nobody has put back, also where it was removed, so that it is refused by
   /// name; or of these stores, whatever became of it.
   private func undoings(
-    of run: String, _ wanted: [String], _ ledger: Ledger
+    of run: String, _ wanted: [FilePath], _ ledger: Ledger
   ) throws -> [Undoing] {
     let wanted = Set(wanted)
-    var known: Set<String> = []
+    var known: Set<FilePath> = []
     var stores: [String] = []
     try ledger.forEachBackup(ofRun: run, all: true) { backup in
       guard backup.kind == .source,
-        wanted.isEmpty ? backup.state != .restored : wanted.contains(backup.store)
+        wanted.isEmpty ? backup.state != .restored : wanted.contains(FilePath(backup.store))
       else { return }
-      if known.insert(backup.store).inserted { stores.append(backup.store) }
+      if known.insert(FilePath(backup.store)).inserted { stores.append(backup.store) }
     }
     return try stores.compactMap { store in
       // In the order in which they were written down, which no clock changes.

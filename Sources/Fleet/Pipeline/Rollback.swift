@@ -131,23 +131,23 @@ package struct Rollback: Sendable {
         observe(end.item)
       }
     }
-    var finished: Set<String> = []
+    var finished: Set<FilePath> = []
     var undone = interrupted?.undone.name
     if !isDry {
       let ends = try await finishInterrupted(ledger)
-      finished = Set(ends.map(\.item.store))
+      finished = Set(ends.map { FilePath($0.item.store) })
       undone = undone ?? ends.first?.item.run
       try take(ends)
     }
     if finishesCommits {
       let ends = try await finishCommits(ledger)
-      finished.formUnion(ends.map(\.item.store))
+      finished.formUnion(ends.map { FilePath($0.item.store) })
       if isDry { undone = undone ?? ends.first { $0.item.verdict == .restored }?.item.run }
       try take(ends)
     }
     let (stores, missing) = try selected(ledger, undoing: undone, &summary)
-    try take(missing.filter { !finished.contains($0.item.store) })
-    var rest = stores.filter { !finished.contains($0.store) }[...]
+    try take(missing.filter { !finished.contains(FilePath($0.item.store)) })
+    var rest = stores.filter { !finished.contains(FilePath($0.store)) }[...]
     while !rest.isEmpty, !Task.isCancelled {
       let group = rest.prefix(Self.groupSize)
       rest = rest.dropFirst(Self.groupSize)

@@ -100,13 +100,13 @@ struct Books: StoreBooks {
   let settings: String
   /// ``PipelineRun/quarantineSettings(_:)``.
   let quarantineSettings: String
-  let quarantined: [String: LedgerQuarantine]
+  let quarantined: [FilePath: LedgerQuarantine]
 
   var run: String { ledger.run }
 
   func entry(of store: FilePath) -> PipelineLedger.Entry? { ledger.entry(of: store) }
   func quarantine(of store: FilePath) -> LedgerQuarantine? {
-    quarantined[store.string].flatMap { known in
+    quarantined[store].flatMap { known in
       let mark = StoreFiles(store).markName
       return known.isOf(quarantineSettings, mark: mark) ? known : nil
     }
@@ -176,13 +176,14 @@ extension MigrationResult {
 
 /// The ledger of a pipeline, for a command that is not a run.
 package enum PipelineHistory {
-  /// Opens the ledger for reading, narrowed to the pipeline's own runs; nil where there is none. What a run that crashed has left in its
-  /// progress file is added first, where nobody else is at work.
+  /// Opens the ledger for reading, narrowed to the pipeline's own runs; nil where there is none. What a run
+  /// that crashed has left in its progress file or on a cluster is added first, where nobody else is at
+  /// work.
   ///
   /// - Throws: ``LedgerError``.
   package static func reading(_ places: PipelinePlaces) throws -> Ledger? {
     // Only after a crash: a run that begins meanwhile has to wait for the lock.
-    if (try? PipelineLedger.isAheadOfHistory(places.state)) == true {
+    if (try? isBehind(places)) == true {
       do {
         let lock = try FileLock(acquiring: places.state.appending("lock"))
         _ = try writing(places)
@@ -196,17 +197,25 @@ package enum PipelineHistory {
     return ledger
   }
 
+  /// Whether the ledger may lack what the state folder has.
+  private static func isBehind(_ places: PipelinePlaces) throws -> Bool {
+    try PipelineLedger.isAheadOfHistory(places.state) || !LeftResults(of: places).isEmpty
+  }
+
   /// Opens the ledger for the holder of the state folder's lock, narrowed to the pipeline's own runs; nil
   /// where there is none.
   ///
-  /// - Throws: ``LedgerError``.
+  /// - Throws: ``LedgerError``, ``ClusterError``.
   package static func writing(_ places: PipelinePlaces) throws -> Ledger? {
     guard try Ledger(readingAt: places.ledger) != nil else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
     try ledger.writing { try ledger.adoptFleet(of: places.owner) }
     try ledger.narrow(to: places.owner)
-    if try PipelineLedger.isAheadOfHistory(places.state) {
-      try ledger.writing { try PipelineLedger.add(inState: places.state, to: ledger) }
+    if try isBehind(places) {
+      try ledger.writing {
+        try PipelineLedger.add(inState: places.state, to: ledger)
+        try LeftResults(of: places).add(to: ledger)
+      }
     }
     return ledger
   }
@@ -265,7 +274,8 @@ package enum PipelineHistory {
   /// Takes the right to work in the state folder that a run holds, for a command that changes what a
   /// run would.
   ///
-  /// - Throws: `DurabilityError.locked` while a run is under way.
+  /// - Throws: `DurabilityError.locked` while a run is under way, ``ClusterError`` while its work is on a
+  ///   cluster.
   package static func lock(
     _ places: PipelinePlaces, dismissesFollower: Bool = true
   ) throws -> PipelineLock {
@@ -275,6 +285,7 @@ package enum PipelineHistory {
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
     try ClusterWork.requireNone(in: places.state)
+    try LeftResults(of: places).requireEnded()
     CommandMark.write(lease.token, in: places.state)
     // A start that waits in a queue would undo what the command does.
     if dismissesFollower { try ClusterFollower.dismiss(in: places.state.absolute) }

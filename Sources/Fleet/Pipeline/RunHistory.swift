@@ -46,7 +46,7 @@ final class RunHistory: Sendable {
   private struct State {
     var waiting: [Item] = []
     /// The last failure of each store in this start.
-    var failures: [String: Failure] = [:]
+    var failures: [FilePath: Failure] = [:]
     var notes: [String] = []
     var isClosed = false
     var hasEnded = false
@@ -187,12 +187,12 @@ final class RunHistory: Sendable {
   }
 
   /// The stores that are quarantined.
-  func quarantined() -> [String: LedgerQuarantine] {
+  func quarantined() -> [FilePath: LedgerQuarantine] {
     Self.quarantined(ledger.ask { [owner] in try $0.quarantine(of: owner.file) } ?? [])
   }
 
-  static func quarantined(_ stores: [LedgerQuarantine]) -> [String: LedgerQuarantine] {
-    Dictionary(stores.map { ($0.store, $0) }, uniquingKeysWith: { $1 })
+  static func quarantined(_ stores: [LedgerQuarantine]) -> [FilePath: LedgerQuarantine] {
+    Dictionary(stores.map { (FilePath($0.store), $0) }, uniquingKeysWith: { $1 })
   }
 
   /// What became of a store. Returns at once.
@@ -241,10 +241,11 @@ final class RunHistory: Sendable {
   private func countFailures(_ items: [Item]) {
     state.withLock { state in
       for item in items {
+        let store = FilePath(item.attempt.store)
         switch item.outcome {
-        case .well: state.failures[item.attempt.store] = nil
+        case .well: state.failures[store] = nil
         case .failed(let reason, let mark, let settings):
-          state.failures[item.attempt.store] = Failure(
+          state.failures[store] = Failure(
             reason: reason, mark: mark, settings: settings, time: item.attempt.ended)
         case .passing: break
         }
@@ -269,7 +270,7 @@ final class RunHistory: Sendable {
     ledger.change { [owner, quarantineLimit] ledger in
       for (store, failure) in failures {
         try ledger.countFailure(
-          of: store, in: owner.file, reason: failure.reason, mark: failure.mark,
+          of: store.string, in: owner.file, reason: failure.reason, mark: failure.mark,
           settings: failure.settings, at: failure.time, limit: quarantineLimit)
       }
     }

@@ -108,12 +108,14 @@ package struct VersionChain: Sendable {
     let first = places.source.map { given ?? known[$0].version } ?? source
     let chain = [(version: first, hierarchy: ends.0)] + between + [(destination, ends.1)]
     let named = try NamedVersions(mappings.isEmpty ? [] : models + chain.map(\.version))
-    let edges = ChainEdges(
+    var edges = ChainEdges(
       names: chain.map(\.version.name), hierarchies: chain.map(\.hierarchy), named: named,
       ends: try chain.map { named.end(try $0.version.hierarchy(), part: $0.hierarchy) },
       mappings: mappings, infersMapping: infersMapping)
     versions = chain.map(\.version)
-    let path = VersionPath(count: chain.count) { edges.edge($0, $1) }
+    let path = VersionPath(count: chain.count, mayBeMapped: !mappings.isEmpty) {
+      edges.edge($0, $1)
+    }
     self.path = path
     self.mappings = mappings
     hierarchies = chain.map(\.hierarchy)
@@ -208,6 +210,8 @@ private struct ChainEdges {
   let infersMapping: Bool
   /// Inferred steps between neighbours.
   private let neighbours: [InferredMapping]
+  /// What those from one version on come to, one after the other, up to the first that is not plain.
+  private var stepwise: (source: Int, terms: [InferredTerms]) = (0, [])
 
   init(
     names: [String], hierarchies: [EntityHierarchy], named: NamedVersions,
@@ -224,7 +228,7 @@ private struct ChainEdges {
     }
   }
 
-  func edge(_ source: Int, _ destination: Int) -> VersionPath.Edge {
+  mutating func edge(_ source: Int, _ destination: Int) -> VersionPath.Edge {
     let files = chosen(source, destination)
     if !files.isEmpty { return .mapped(files) }
     guard infersMapping else {
@@ -243,11 +247,17 @@ private struct ChainEdges {
     return .inferred(isFaithful: isNeighbour || isFaithful(whole, source, destination))
   }
 
-  private func isFaithful(_ whole: InferredMapping, _ source: Int, _ destination: Int) -> Bool {
+  private mutating func isFaithful(
+    _ whole: InferredMapping, _ source: Int, _ destination: Int
+  ) -> Bool {
     let steps = neighbours[source..<destination]
-    guard steps.allSatisfy(\.isPossible), let first = steps.first else { return false }
-    let stepwise = steps.dropFirst().reduce(InferredTerms(first)) { $0.followed(by: $1) }
-    guard stepwise.isPlain, stepwise == InferredTerms(whole) else { return false }
+    if stepwise.source != source { stepwise = (source, []) }
+    for step in steps.dropFirst(stepwise.terms.count) {
+      guard step.isPossible, stepwise.terms.last?.isPlain != false else { return false }
+      stepwise.terms.append(stepwise.terms.last?.followed(by: step) ?? InferredTerms(step))
+    }
+    let terms = stepwise.terms[steps.count - 1]
+    guard terms.isPlain, terms == InferredTerms(whole) else { return false }
     // Rows that a version between forbids are refused there, whatever the last version allows.
     let asked = Set(whole.rowConditions.map(\.question))
     return steps.allSatisfy { step in

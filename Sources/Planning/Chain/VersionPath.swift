@@ -57,9 +57,19 @@ package struct VersionPath: Sendable, Equatable {
 
   /// Finds the path from the first of `count` versions to the last.
   ///
-  /// - Complexity: O(*count*³), and every edge is asked for once.
-  package init(count: Int, edge: (Int, Int) throws -> Edge) rethrows {
+  /// - Parameters:
+  ///   - mayBeMapped: False where no edge is by mapping models.
+  ///   - edge: Asked for the edges of one version after those of the version before it.
+  /// - Complexity: O(*count*³), and every edge is asked for once, or the direct one alone.
+  package init(
+    count: Int, mayBeMapped: Bool = true, edge: (Int, Int) throws -> Edge
+  ) rethrows {
     precondition(count >= 2, "a path has two ends")
+    // Nothing is cheaper, and of most stores it is the way.
+    if !mayBeMapped, case .inferred(isFaithful: true) = try edge(0, count - 1) {
+      (steps, obstacles) = ([Step(source: 0, destination: count - 1)], [])
+      return
+    }
     var edges: [Place: Edge] = [:]
     for source in 0..<(count - 1) {
       for destination in (source + 1)..<count {

@@ -78,7 +78,9 @@ struct DestinationAccessPlanner {
 extension AttributeDescription {
   /// A derivation that needs nothing but the object's own stored attributes: `canonical:(name)`,
   /// `lowercase:(name)`, `now()` and what they are made of. Nil for any other.
-  func ownDerivation(_ hierarchy: EntityHierarchy, of entity: EntityName) -> ValueExpression? {
+  package func ownDerivation(
+    _ hierarchy: EntityHierarchy, of entity: EntityName
+  ) -> ValueExpression? {
     guard let derivationExpression,
       let expression = try? ValueExpression(parsing: derivationExpression),
       expression.needsOnlyAttributes(hierarchy, of: entity)
@@ -99,6 +101,23 @@ extension AttributeDescription {
 }
 
 extension ValueExpression {
+  /// What a derivation over the object's own texts gives, in SQL; nil for any other.
+  ///
+  /// - Parameter text: What an attribute holds, in SQL; nil where that is no text.
+  package func derivedText(_ text: (_ attribute: String) -> String?) -> String? {
+    switch self {
+    case .call(let name, let arguments):
+      guard let function = TextDerivation.named(name), arguments.count == 1,
+        let argument = arguments[0].derivedText(text)
+      else { return nil }
+      return "\(function.sqlName)(\(argument))"
+    case .keyPath(.evaluatedObject, let keys):
+      guard case .key(let key)? = keys.first else { return nil }
+      return text(key)
+    default: return nil
+    }
+  }
+
   fileprivate var isTextDerivation: Bool {
     switch self {
     case .keyPath(.evaluatedObject, let keys): keys.count == 1

@@ -1,0 +1,62 @@
+import GodwitDurableFiles
+import GodwitLedger
+import SystemPackage
+
+/// What tasks of a cluster have done and no start of the run has taken over, for a command that is not a
+/// run: the start that followed them died, or was stopped while they still ended.
+///
+/// The ledger is told what became of their stores. The folders stay, and the next start of the run takes
+/// them over as ever: what the ledger has it is not told again.
+struct LeftResults {
+  private let folders: [BundleFolder]
+  private let places: PipelinePlaces
+
+  /// Those of the pipeline's own arrays. One that is permitted is under way, and its results are its
+  /// coordinator's.
+  init(of places: PipelinePlaces) throws {
+    self.places = places
+    let file = FilePath(places.owner.file)
+    folders = try BundleFolder.folders(in: places.state.absolute).filter { folder in
+      try !folder.isPermitted && !folder.markers().results.isEmpty
+        && folder.otherPipeline(than: file) == nil
+    }
+  }
+
+  var isEmpty: Bool { folders.isEmpty }
+
+  /// - Throws: ``ClusterError/underWay(state:arrays:)`` where a task may still be about to say what it has
+  ///   committed.
+  func requireEnded() throws {
+    let alive = try folders.filter { try $0.isAlive() }.map(\.name)
+    guard alive.isEmpty else {
+      throw ClusterError.underWay(state: BundleFolder.all(in: places.state).string, arrays: alive)
+    }
+  }
+
+  /// - Throws: ``ClusterError/badResults(path:offset:)``; ``ClusterError/unownedResults(state:array:)`` where
+  ///   nobody can tell which run they are of.
+  func add(to ledger: Ledger) throws {
+    for folder in folders {
+      let results = try folder.lastingResults()
+      if results.isEmpty { continue }
+      guard let array = try? ClusterArray(at: folder) else {
+        throw ClusterError.unownedResults(
+          state: BundleFolder.all(in: places.state).string, array: folder.name)
+      }
+      let known = Dictionary(
+        array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+      for line in results {
+        guard let store = known[FilePath(line.store)] else { continue }
+        let result = line.end.whole
+        var attempt = LedgerAttempt(
+          result, of: store, run: array.header.run, started: line.started, ended: line.ended,
+          lane: nil)
+        attempt.host = line.host
+        try ledger.add(attempt)
+        if let backup = try LedgerBackup(result, of: store, run: attempt.run, at: line.ended) {
+          try ledger.add(backup)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/// What was added to the format since its first version. A ledger that lacks it gets it when it is next
+/// opened for writing; one that is only read is read without it.
+enum LedgerAddition: CaseIterable {
+  /// The table `fleet`.
+  case fleet
+  /// The columns `uuid` and `source_uuid` of attempts.
+  case uuids
+  /// The column `pipeline` of the table `quarantine`.
+  case quarantineOwners
+
+  /// Gives a row where a ledger has it.
+  fileprivate var question: String {
+    switch self {
+    case .fleet: "SELECT 1 FROM sqlite_schema WHERE name = 'fleet'"
+    case .uuids: "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'source_uuid'"
+    case .quarantineOwners:
+      "SELECT 1 FROM pragma_table_info('quarantine') WHERE name = 'pipeline'"
+    }
+  }
+
+  func make(in ledger: Ledger) throws {
+    switch self {
+    case .fleet: try ledger.makeFleet()
+    case .uuids: try ledger.addUUIDs()
+    case .quarantineOwners: try ledger.addQuarantineOwners()
+    }
+  }
+}
+
+extension Ledger {
+  func has(_ addition: LedgerAddition) -> Bool { additions.contains(addition) }
+
+  func knownAdditions() throws -> Set<LedgerAddition> {
+    try Set(
+      LedgerAddition.allCases.filter { addition in
+        var isThere = false
+        try forEach(addition.question) { _ in isThere = true }
+        return isThere
+      })
+  }
+}
