@@ -37,7 +37,8 @@ package struct ClusterStatus: Codable, Sendable, Equatable {
       }
       let lines = (try? array.read(changing: false)) ?? []
       let results = Set(
-        lines.compactMap { $0.result?.isFinal == true ? $0.result.map { FilePath($0.store) } : nil })
+        lines.compactMap { $0.result?.isFinal == true ? $0.result.map { FilePath($0.store) } : nil }
+      )
       arrays.append(
         Array(
           name: array.name, bundles: array.header.bundles.count, finished: markers.done.count,
