@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitFleet
+import GodwitPersistentStore
 import GodwitSQLite
 import SystemPackage
 
@@ -33,6 +34,19 @@ enum FileTargets {
     let run = RunDirectory(FilePath(folder))
     _ = write(bytes, to: run.journal.lastComponent?.string ?? "")
     _ = try CommitJournal.read(in: run)
+  }
+
+  static func rollbackJournal(_ bytes: [UInt8]) throws {
+    _ = try RollbackJournal.damage(of: write(bytes, to: "a.sqlite-journal"))
+  }
+
+  static func wal(_ bytes: [UInt8]) throws {
+    let path = write(bytes, to: "a.sqlite-wal")
+    let log = try CommittedLog(path)
+    hold("what is committed is in the file", (0...Int64(bytes.count)).contains(log.size))
+    hold("what is committed has a seal", (log.size > 0) == !log.seal.isEmpty)
+    let unread = try CommittedLog.unreadTransactions(in: path, behind: log.size)
+    hold("what is not read is behind it", unread == 0 || log.size < bytes.count)
   }
 
   /// Scans the table at page 2, and looks at every byte of its rows.

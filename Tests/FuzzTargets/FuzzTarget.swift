@@ -28,6 +28,10 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
   case checkpoint
   /// `journal.json` of a run directory.
   case journal
+  /// SQLite's rollback journals.
+  case rollbackJournal = "rollback-journal"
+  /// SQLite's WALs.
+  case wal
   /// Records of SQLite's format.
   case record
   /// Pages of a table, read past SQLite.
@@ -48,6 +52,8 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
       case .pipeline: try FileTargets.pipeline(bytes)
       case .checkpoint: try CheckpointTarget.run(bytes)
       case .journal: try FileTargets.journal(bytes)
+      case .rollbackJournal: try FileTargets.rollbackJournal(bytes)
+      case .wal: try FileTargets.wal(bytes)
       case .record: FileTargets.record(bytes)
       case .pages: try FileTargets.pages(bytes)
       }

@@ -10,6 +10,7 @@ import os
 import random
 import sqlite3
 import sys
+import tempfile
 
 from . import ground, modelchanges, modelxml
 
@@ -86,6 +87,24 @@ def databases():
         connection.close()
 
 
+def logs():
+    """(target, bytes) of transactions that are not over, or not checkpointed."""
+    with tempfile.TemporaryDirectory() as folder:
+        for mode, target, suffix in (("DELETE", "rollback-journal", "-journal"), ("WAL", "wal", "-wal")):
+            for page, rows in ((512, 4), (512, 60), (1024, 12)):
+                path = os.path.join(folder, f"{mode}-{page}-{rows}.sqlite")
+                connection = sqlite3.connect(path, isolation_level=None)
+                for text in (f"PRAGMA page_size = {page}", f"PRAGMA journal_mode = {mode}", "PRAGMA cache_size = 1",
+                             "CREATE TABLE t (a)", "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 60) "
+                             "INSERT INTO t SELECT hex(randomblob(60)) FROM n", "BEGIN", f"UPDATE t SET a = 'x' WHERE rowid <= {rows}"):
+                    connection.execute(text)
+                if mode == "WAL":
+                    connection.execute("COMMIT")
+                with open(path + suffix, "rb") as file:
+                    yield target, file.read()
+                connection.close()
+
+
 def seeds():
     """(target, bytes)."""
     for target in ("property-list", "keyed-archive", "model-archive", "model-xml", "mapping-text", "mapping-xml", "mapping-archive",
@@ -104,6 +123,7 @@ def seeds():
     entries = b"\x03\x00\x00\x00\x00" + b"\x01" + b"\x00" * 7 + b"\x02\x01\x07" + bytes([len(summary)]) + b"\x00\x00\x00\x01" + b"\x00" * 8 + summary
     yield "checkpoint", b"\x02" + b"\x00" * 10 + b"\x01" + b"\x00" * 37 + b"\x02" + b"\x00" * 47 + entries
     yield "journal", json.dumps(JOURNAL).encode()
+    yield from logs()
     for record in (b"\x02\x01\x07", b"\x05\x00\x01\x06\x0f\x13ab", b"\x04\x07\x17\x1c" + b"\x40" * 24):
         yield "record", record
     yield from (("pages", data) for data in databases())

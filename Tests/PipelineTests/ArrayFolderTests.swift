@@ -93,7 +93,7 @@ import Testing
     damaged[damaged.startIndex] ^= 1
     let file = try #require(FileHandle(forWritingAtPath: results))
     try file.write(contentsOf: damaged)
-    for command in [["run"], ["rollback"]] {
+    for command in [["run"], ["rollback"], ["verify"], ["status"]] {
       let run = try folder.godwit(command)
       #expect(run.status == 78, "\(command): \(run.messages)")
       #expect(run.messages.contains("the line at byte 0"), "\(run.messages)")

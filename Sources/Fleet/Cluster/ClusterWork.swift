@@ -323,14 +323,14 @@ extension ClusterWork {
 
 // The end.
 extension ClusterWork {
-  /// Takes back what the scheduler has never been given, since it refuses: nobody else would.
+  /// Takes back what the scheduler has never taken, since it refuses: nobody else would. The folders stay
+  /// for the next start, in case a submission without an answer came through before that.
   ///
   /// - Throws: Where a permit stays.
-  mutating func dropUnsubmitted() throws {
+  func revokeUnsubmitted() throws {
     for array in arrays where array.progress.bundles.allSatisfy({ $0.submissions == 0 }) {
       try lease.requireCurrent()
       try array.folder.revoke()
-      try array.folder.remove()
     }
   }
 

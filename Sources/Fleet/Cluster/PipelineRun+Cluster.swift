@@ -96,7 +96,7 @@ extension PipelineRun {
         do {
           try await self.follow(&work, &flow, &follow, setting, &summary)
         } catch ClusterError.scheduler(let message) {
-          try work.dropUnsubmitted()
+          try work.revokeUnsubmitted()
           throw ClusterError.scheduler(message: message)
         }
         if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {

@@ -188,6 +188,8 @@ package enum PipelineHistory {
         let lock = try FileLock(acquiring: places.state.appending("lock"))
         _ = try writing(places)
         _ = consume lock
+      } catch let error as ClusterError {
+        throw error  // what is there is not all
       } catch {
         // A run is under way, or this user may only read: what is there is told.
       }

@@ -20,18 +20,18 @@ import SystemPackage
 /// the checksums take bytes.
 ///
 /// Source: https://sqlite.org/fileformat2.html §4.
-struct CommittedLog: Equatable {
+package struct CommittedLog: Equatable {
   /// Bytes of the header and the committed frames; 0 where nothing is committed.
-  var size: Int64 = 0
+  package private(set) var size: Int64 = 0
   /// Both salts and the checksums of the last committed frame, in hexadecimal; empty without one.
-  var seal = ""
+  package private(set) var seal = ""
 
   static let headerSize = 32
   static let frameHeaderSize = 24
 
   /// - Parameter path: A WAL; one that does not exist holds nothing.
   /// - Throws: ``StoreError``.
-  init(_ path: FilePath) throws {
+  package init(_ path: FilePath) throws {
     let file: FileDescriptor
     do {
       file = try RegularFile.open(path)
@@ -99,7 +99,7 @@ extension CommittedLog {
   /// transaction were given up, or were being written when the process ended.
   ///
   /// - Parameter size: ``size`` of the log.
-  static func unreadTransactions(in path: FilePath, behind size: Int64) throws -> Int {
+  package static func unreadTransactions(in path: FilePath, behind size: Int64) throws -> Int {
     guard let end = try StoreFiles.markIfThere(path)?.size, end > max(size, Int64(headerSize))
     else { return 0 }
     return try StoreFiles.reading(path) {

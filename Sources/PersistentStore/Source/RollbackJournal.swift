@@ -22,12 +22,12 @@ import SystemPackage
 /// on to the end of the file, or to those of an earlier transaction, which have another nonce.
 ///
 /// Source: https://sqlite.org/fileformat2.html §3.
-enum RollbackJournal {
+package enum RollbackJournal {
   /// What is missing or wrong; nil where there is nothing, or no journal.
   ///
   /// - Parameter path: A journal that is to be played back.
   /// - Throws: ``StoreError/cannotRead(_:errno:)``.
-  static func damage(of path: FilePath) throws -> String? {
+  package static func damage(of path: FilePath) throws -> String? {
     guard let size = try StoreFiles.markIfThere(path)?.size, size > 0 else { return nil }
     return try StoreFiles.reading(path) {
       let file = try RegularFile.open(path)
