@@ -42,7 +42,12 @@ struct VerifyCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    if let file = try Pipeline.file(at: store) { return try await verify(file.string) }
+    if let file = try Pipeline.file(at: store) {
+      guard models.isEmpty else {
+        throw ValidationError("--models is for a store: a pipeline says its own.")
+      }
+      return try await verify(file.string)
+    }
     guard state == nil else { throw ValidationError("--state is for a pipeline.") }
     let inspection: StoreInspection
     do {

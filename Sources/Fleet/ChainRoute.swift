@@ -85,6 +85,15 @@ struct ChainRoute: Sendable {
 }
 
 extension ChainRoute {
+  /// What a person should know.
+  func notes(for request: MigrationRequest) -> [String] {
+    guard request.invalid != .fail else { return notes }
+    return notes + [
+      "--invalid and the key invalid have no effect in several steps: rows that a version's validation "
+        + "refuses refuse the migration."
+    ]
+  }
+
   /// SHA-256 in hexadecimal over everything that the steps depend on.
   func fingerprint(_ request: MigrationRequest) throws -> String {
     var digest = SHA256()

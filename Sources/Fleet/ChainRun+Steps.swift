@@ -15,7 +15,7 @@ extension ChainRun {
   ) async throws -> MigrationResult {
     let fingerprint = try route.fingerprint(request)
     if try DurableFile.exists(directory.plan) { try own.discardPlan() }
-    var notes = route.notes
+    var notes = route.notes(for: request)
     if try folder.take(fingerprint) {
       notes.append(
         "The store, a model, a mapping model, an option or the program has changed since an "

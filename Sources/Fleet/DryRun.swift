@@ -69,7 +69,7 @@ package struct DryRun: Sendable {
       try NameLimits.checkReplacement(by: request)
       end = route
       result.path = route.lines
-      result.notes = route.notes
+      result.notes = route.notes(for: request)
       result.source = route.source
       result.destination = route.destination
       guard case .migration(let leg) = route.steps.first?.work else {

@@ -88,8 +88,7 @@ extension FleetError: CustomStringConvertible {
     case .ledger(let message): "The ledger of the run cannot be written: \(message)"
     case .limits(let message): message
     case .runDirectory(let path, let message):
-      "The run directory \(path) cannot be used: \(message). "
-        + "Give another with --state, or remove it to start again."
+      "The run directory \(path) cannot be used: \(message). Give another with --state."
     }
   }
 }

@@ -257,7 +257,8 @@ package enum RetryPolicy {
     case .changed: Judgement(.resumable, "changed", "\(error)")
     case .cannotCopy(_, _, let errno): judgement(errno: Errno(rawValue: errno), "\(error)")
     case .cannotRead: Judgement(.inputOutput, "io", "\(error)", code: error.code)
-    case .journal: Judgement(.badInput, "file", "\(error)", code: error.code)
+    case .journal, .truncated: Judgement(.badInput, "file", "\(error)", code: error.code)
+    case .damaged: Judgement(.badInput, "damaged", "\(error)", code: error.code)
     default: Judgement(.badInput, "store", "\(error)", code: error.code)
     }
   }

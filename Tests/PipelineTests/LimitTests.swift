@@ -82,6 +82,24 @@ import Testing
   }
 }
 
+@Suite struct `A store that takes longer than it may` {
+  @Test func `keeps no other store from being migrated`() throws {
+    let folder = try PipelineFolder.orders(
+      ["a", "b", "c"], "workers: 1\nlimits: { io: 2MiB/s, store-timeout: 2s }")
+    // So large that at 2 MiB/s it takes much longer. The largest comes first.
+    try folder.write(
+      "stores/large.sqlite", "Orders.xcdatamodeld/Orders",
+      """
+      INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT)
+      WITH n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 40000)
+      SELECT i, 1, 1, printf('%0400d', i), 5 FROM n
+      """)
+    let run = try Godwit.run(folder)
+    #expect(run.counts == "4 found, 3 migrated, 1 failed", "\(run.messages)")
+    #expect(run.status == 3 && run.reason(of: "large") == "timeout")
+  }
+}
+
 @Suite struct `godwit run in canary waves` {
   private static let names = (1...20).map { "s\($0)" }
   private static let keys = "limits: { failure-budget: 10% }\ncanary: [1, 10%, 100%]"
@@ -124,6 +142,15 @@ import Testing
     #expect(broken.messages.contains("of wave 2"))
     #expect((broken.summary["migrated"] as? Int ?? 99) <= 1)
     #expect(broken.lines("wave").count == 2)
+  }
+
+  @Test func `has the waves of all stores also after a start over some of them`() throws {
+    let folder = try PipelineFolder.orders(Self.names, Self.keys)
+    try folder.writeBad("s3")
+    let some = try folder.godwit(["run"], ["--only", "s3.sqlite", "--only", "s4.sqlite"])
+    #expect(some.status == 4, "\(some.messages)")
+    try folder.writeOrder("s3")
+    #expect(try Godwit.run(folder).lines("wave").map { $0["stores"] as? Int } == [1, 1, 18])
   }
 
   @Test func `needs a budget`() throws {

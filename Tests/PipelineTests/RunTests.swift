@@ -186,6 +186,16 @@ import Testing
     result["verdict"] as? String == "migrated"
   }
 
+  @Test(arguments: [[], ["--fresh"]])
+  func `takes no other file in the place of an output for its own`(options: [String]) throws {
+    let folder = try PipelineFolder.orders(["a"], "commit: { beside: -2 }")
+    #expect(try Godwit.run(folder).counts == "1 found, 1 migrated")
+    try folder.bytes("stores/a.sqlite")
+      .write(to: URL(fileURLWithPath: folder.path("stores/a-2.sqlite")))
+    let run = try folder.godwit(["run"], options)
+    #expect(run.status == 3 && run.reason(of: "a") == "output", "\(run.messages)")
+  }
+
   @Test func `knows an output beside its store as its own, until the store changes`() throws {
     let folder = try PipelineFolder("celsius")
     try folder.write(

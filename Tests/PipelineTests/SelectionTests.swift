@@ -46,6 +46,14 @@ import Testing
     #expect(try Godwit.run(folder).counts == "2 found, 2 same-model")
   }
 
+  @Test func `is no success where a pattern means none of the list`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    let list = folder.path("list")
+    try folder.path("stores/a.sqlite").write(toFile: list, atomically: true, encoding: .utf8)
+    let run = try folder.godwit(["run"], ["--files-from", list, "--only", "b.*"])
+    #expect(run.status == 3 && run.summary["found"] as? Int == 0, "\(run.messages)")
+  }
+
   @Test func `reads the list from a pipe, and from no device`() throws {
     let folder = try PipelineFolder.orders(["a", "b"])
     let pipe = folder.path("pipe")

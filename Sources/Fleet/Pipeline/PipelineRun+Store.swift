@@ -1,10 +1,13 @@
 import Foundation
+import Glibc
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
+import GodwitSQLite
 import SystemPackage
 
 // What becomes of one store.
@@ -74,7 +77,8 @@ extension PipelineRun {
       let error = CommitError.leaseLost(store: store.path)
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }
-    if let known = books.entry(of: store.path), known.settings == books.settings,
+    if !options.isFresh, let known = books.entry(of: store.path),
+      known.settings == books.settings,
       let output = try? unchanged(
         store, request(for: store).output, since: known, run: books.run)
     {
@@ -157,7 +161,7 @@ extension PipelineRun {
     guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
     if let output {
       guard known.verdict == .migrated, known.output == output.string,
-        try Self.isThere(output),
+        try Self.isThere(output), try Self.isOutput(output, since: known.time, of: store.path),
         known.identity == (try StoreFiles(store.path).identity().name)
       else { return nil }
     } else {
@@ -186,6 +190,24 @@ extension PipelineRun {
   /// reason to call its store migrated.
   static func isThere(_ output: FilePath) throws -> Bool {
     try FileKind(at: output) == .regular && StoreFiles.isDatabase(output)
+  }
+
+  /// Whether what lies at an output's place may be what was written there: an application may have taken it
+  /// up, and somebody may have put another file there. That one is not of its source's version.
+  ///
+  /// - Parameter time: When it was written, in seconds since 1970-01-01 UTC.
+  private static func isOutput(
+    _ output: FilePath, since time: Double, of store: FilePath
+  ) throws -> Bool {
+    var status = stat()
+    // A copy may bring the time of its content along, and none of its own.
+    guard output.withPlatformString({ lstat($0, &status) }) == 0,
+      Double(status.st_ctim.tv_sec) + Double(status.st_ctim.tv_nsec) / 1e9 > time
+    else { return true }
+    func hashes(_ path: FilePath) throws -> [EntityName: VersionHash] {
+      try StoreMetadata(Connection(path: path.string, mode: .immutable)).versionHashes
+    }
+    return try hashes(output) != hashes(store)
   }
 
   static func earlierStart(_ known: PipelineLedger.Entry) -> MigrationResult {

@@ -295,7 +295,8 @@ extension PipelineRun {
       for await look in group { cohorts[FilePath(look.store)] = look.source }
     }
     let found = CanaryWaves(stores, sizes: pipeline.canary) { cohorts[$0.path] }
-    try found.write(of: run, in: state)
+    // Those of some of the stores are not the waves of all.
+    if options.selection.isAll { try found.write(of: run, in: state) }
     return found.waves
   }
 

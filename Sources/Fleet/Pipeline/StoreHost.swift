@@ -87,7 +87,10 @@ package final class StoreHost: Sendable {
     var lines = LineReader(input)
     while let line = try? lines.next(), let message = StoreMessage(line: line) {
       switch message {
-      case .start(let task): tasks.yield(task)
+      case .start(let task):
+        // A stop was meant for the store before: it comes before the next start.
+        state.withLock { $0.isStopped = false }
+        tasks.yield(task)
       case .recorded(let failure):
         recorded.withLock { $0 = failure }
         answer.signal()

@@ -67,15 +67,15 @@ package struct StoreSelection: Sendable {
     let known = Set(stores.map(\.path))
     let unknown = (paths ?? []).filter { !known.contains($0) }.map(\.string).sorted()
     var chosen = stores
+    if let paths { chosen.removeAll { !paths.contains($0.path) } }
     var unmatched: [String] = []
     if let patterns {
       let meant = patterns.map { pattern in
-        Set(stores.filter { pattern.means($0.path, roots: roots) }.map(\.path))
+        Set(chosen.filter { pattern.means($0.path, roots: roots) }.map(\.path))
       }
       chosen.removeAll { store in !meant.contains { $0.contains(store.path) } }
       unmatched = zip(patterns, meant).filter(\.1.isEmpty).map(\.0.text)
     }
-    if let paths { chosen.removeAll { !paths.contains($0.path) } }
     return (chosen, unknown, unmatched)
   }
 }
