@@ -59,6 +59,12 @@ struct DifferenceRecord: Encodable {
     losses = isCompatible ? [] : pair.inference.losses
   }
 
+  /// Whether a store with rows of every entity would be refused, or would lose something.
+  var fails: Bool {
+    !isLightweight || !losses.isEmpty
+      || conditions.contains { $0.reason == .abstractWithRows }
+  }
+
   private static func configurations(
     _ source: ManagedObjectModel, _ destination: ManagedObjectModel
   ) -> [Configuration] {

@@ -117,9 +117,9 @@ extension ModelCommand {
       commandName: "diff",
       abstract: "What changed between two versions; lightweight or not, and why.",
       discussion: """
-        With --check the exit code is 65 where a mapping model cannot be inferred, or where a store \
-        with rows of every entity would lose objects, values, references or the order of members; else \
-        0. Only the two models are judged: whether numbers change in a narrower type is up to the rows, \
+        With --check the exit code is 65 where a mapping model cannot be inferred, where an entity \
+        becomes abstract, or where a store with rows of every entity would lose objects, values, \
+        references or the order of members; else 0. Only the two models are judged: whether numbers change in a narrower type is up to the rows, \
         and only noted.
         """)
 
@@ -151,9 +151,7 @@ extension ModelCommand {
       }
       // More columns than SQLite has room for: no store can be of the destination.
       try StoreLayout(pair.inference.destination).requireUsable()
-      if check, !record.isLightweight || !record.losses.isEmpty {
-        throw ExitStatus.badInput.exit
-      }
+      if check, record.fails { throw ExitStatus.badInput.exit }
     }
   }
 }

@@ -127,7 +127,7 @@ final class PipelineReport: Sendable {
       let (text, _) = several(unmatched, " patterns")
       let note = PathPattern.literalNote(unmatched).map { " \($0)" } ?? ""
       warnings.append(
-        "--only \(text) \(unmatched.count > 1 ? "mean" : "means") none of the pipeline's stores.\(note)"
+        "--only \(text) \(unmatched.count > 1 ? "mean" : "means") none of the stores.\(note)"
       )
     }
     if let leftOut = found.leftOut, !leftOut.isEmpty {
@@ -145,6 +145,12 @@ final class PipelineReport: Sendable {
     if found.links > 0 {
       notes.append(
         "\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")
+    }
+    if let special = found.special {
+      notes.append(
+        "stores.include means \(special) \(special == 1 ? "FIFO, socket or device" : "FIFOs, sockets or devices"), "
+          + "left out: a store is a file."
+      )
     }
     if found.stores == 0, let all = found.all, all > 0 {
       notes.append(

@@ -29,11 +29,12 @@ struct PlanCommand: AsyncParsableCommand {
       valueName: "file"), completion: .file())
   var out: String?
 
-  @Option(help: "Of a pipeline: how many stores are migrated privately for the forecast.")
-  var samples = 6
+  @Option(
+    help: "Of a pipeline: how many stores are migrated privately for the forecast. Default: 6.")
+  var samples: Int?
 
   func validate() throws {
-    guard (0...1_000).contains(samples) else {
+    guard (0...1_000).contains(samples ?? 0) else {
       throw ValidationError("--samples is a number from 0 to 1000.")
     }
     if out?.isEmpty == true { throw ValidationError("--out is the path of a file.") }
@@ -41,8 +42,8 @@ struct PlanCommand: AsyncParsableCommand {
 
   func run() async throws {
     if let file = try Pipeline.file(at: arguments.store) { return try await plan(file.string) }
-    guard out == nil, !verbose else {
-      throw ValidationError("--out and --verbose are for a pipeline.")
+    guard out == nil, !verbose, samples == nil else {
+      throw ValidationError("--out, --samples and --verbose are for a pipeline.")
     }
     let report = ResultReport(arguments, isPlan: true)
     let result: MigrationResult
@@ -75,7 +76,7 @@ struct PlanCommand: AsyncParsableCommand {
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
       observe: report.take)
     let ticks = Task { await report.tick() }
-    let outcome = await Task { try await run.plan(samples: samples) }.result
+    let outcome = await Task { try await run.plan(samples: samples ?? 6) }.result
     ticks.cancel()
     let found = try outcome.get()
     try file?.write(found.stores.text, isPrivate: true)

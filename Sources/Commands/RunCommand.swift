@@ -44,8 +44,8 @@ struct RunCommand: AsyncParsableCommand {
       valueName: "file"), completion: .file())
   var log: String?
 
-  @Option(help: "The form of log lines in a file: logfmt or json.")
-  var logFormat = LogForm.logfmt
+  @Option(help: "The form of the lines of --log in a file: logfmt, the default, or json.")
+  var logFormat: LogForm?
 
   @OptionGroup var selection: RunSelection
 
@@ -97,6 +97,7 @@ struct RunCommand: AsyncParsableCommand {
     if pipeline.isEmpty || state?.isEmpty == true || plan?.isEmpty == true {
       throw ValidationError("PIPELINE, --state and --plan are paths.")
     }
+    if logFormat != nil, log == nil { throw ValidationError("--log-format needs --log.") }
   }
 
   func run() async throws {
@@ -144,7 +145,9 @@ struct RunCommand: AsyncParsableCommand {
     options.isFresh = fresh
     (options.engine, options.isDetached) = (engine, detach)
     options.plan = try plan.map { try PlannedStores(file: FilePath($0)) }
-    let log = try log.map { try RunLog(path: $0, form: logFormat, pipeline: pipeline.name) }
+    let log = try log.map {
+      try RunLog(path: $0, form: logFormat ?? .logfmt, pipeline: pipeline.name)
+    }
     var run = PipelineRun(
       pipeline, request,
       pool: WorkerPool.Settings(

@@ -54,8 +54,11 @@ extension Ledger {
       }
     }
     for key in gone {
-      try perform(
-        "DELETE FROM fleet WHERE pipeline = ?1 AND store = ?2", [.text(pipeline), .integer(key)])
+      for table in ["fleet", "quarantine"] {
+        try perform(
+          "DELETE FROM \(table) WHERE pipeline = ?1 AND store = ?2",
+          [.text(pipeline), .integer(key)])
+      }
     }
     // A run over some of the stores goes on with one over others, too.
     var counted = taken.count == found.count ? known : []

@@ -57,7 +57,7 @@ extension ModelError: CustomStringConvertible {
       "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
     case .noCurrentVersion(let path, let known):
       "\(path) has several versions and does not say which one is current. "
-        + "Name one as PATH:VERSION: \(known.joined(separator: ", "))."
+        + "Name one as PATH:VERSION, or make one current with `godwit model set-current`: \(known.joined(separator: ", "))."
     case .notABundle(let path):
       "\(path) is not an .xcdatamodeld folder. Give the folder that holds the versions."
     case .versionOfABundle(let path, let bundle):

@@ -66,6 +66,14 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     #expect(throws: (any Error).self) { try MigrationArguments.parse(["a"] + extra) }
   }
 
+  @Test(arguments: [
+    ["plan", "a.sqlite", "--samples", "3"], ["plan", "a.sqlite", "--verbose"],
+    ["run", "pipeline.yaml", "--log-format", "json"],
+  ])
+  func `are refused where they would change nothing`(words: [String]) async {
+    #expect(await CommandLineTool.run(words) == .usage)
+  }
+
   @Test func `give numbers that a machine can use`() throws {
     #expect(try parse("a", "--shard-bytes", "64KiB").shardBytes.bytes == 65_536)
     #expect((1...8).contains(try parse("a").workerCount))
@@ -95,6 +103,7 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     ("renamed", "<attribute name=\"t\" elementID=\"title\" attributeType=\"String\"/>", .success),
     ("number", "<attribute name=\"title\" attributeType=\"Integer 16\"/>", .badInput),
     ("nothing", "", .badInput),
+    ("abstract", "<attribute name=\"title\" attributeType=\"String\"/>", .badInput),
   ])
   func `fails where values would be lost`(
     name: String, attribute: String, status: GodwitCommands.ExitStatus
@@ -104,7 +113,8 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     func model(_ name: String, _ attribute: String) throws -> String {
       let path = "\(folder)/\(name).xcdatamodel"
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-      try Data("<model><entity name=\"Book\">\(attribute)</entity></model>".utf8).write(
+      let traits = name == "abstract" ? " isAbstract=\"YES\"" : ""
+      try Data("<model><entity name=\"Book\"\(traits)>\(attribute)</entity></model>".utf8).write(
         to: URL(fileURLWithPath: path + "/contents"))
       return path
     }

@@ -106,6 +106,16 @@ private struct Bundle: ~Copyable {
     #expect(try ModelFile.version(at: bundle.path).name == "Shop")
   }
 
+  @Test(arguments: ["junk", ""])
+  func `whose current version cannot be read gets one`(current: String) throws {
+    let bundle = try Bundle(["Shop": "", "Shop 2": ""])
+    let file = bundle.path + "/.xccurrentversion"
+    if !current.isEmpty { try Data(current.utf8).write(to: URL(fileURLWithPath: file)) }
+    #expect(throws: ModelError.self) { try ModelFile.version(at: bundle.path) }
+    try ModelBundle(path: bundle.path).setCurrent("Shop 2")
+    #expect(try ModelFile.version(at: bundle.path).name == "Shop 2")
+  }
+
   @Test func `is needed, not a version alone`() throws {
     let bundle = try Bundle(["Shop": ""])
     for path in [bundle.path + "/Shop.xcdatamodel", bundle.path + "x", "/"] {

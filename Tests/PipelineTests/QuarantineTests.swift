@@ -57,6 +57,16 @@ import Testing
     #expect(list.lines("quarantine").map { $0["isGone"] as? Bool } == [true])
   }
 
+  @Test func `is forgotten once a run finds that it is deleted`() throws {
+    let (folder, bad) = try things()
+    for _ in 0..<4 { _ = try Godwit.run(folder) }
+    #expect(try folder.godwit(["status"]).summary["quarantined"] as? Int == 1)
+    try FileManager.default.removeItem(atPath: bad)
+    #expect(try Godwit.run(folder).counts == "2 found, 2 same-model")
+    #expect(try folder.godwit(["status"]).summary["quarantined"] as? Int == 0)
+    #expect(try folder.godwit(["quarantine", "list"], ["--all"]).lines("quarantine").isEmpty)
+  }
+
   @Test func `is tried as often as the pipeline says`() throws {
     let (folder, bad) = try things()
     try folder.addToPipeline("quarantine: { after: 1 }")

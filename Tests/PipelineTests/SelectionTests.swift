@@ -30,7 +30,7 @@ import Testing
     ])
     #expect(pattern.status == 3)
     #expect(
-      pattern.messages.contains("warning: --only [b].sqlite means none of the pipeline's stores."))
+      pattern.messages.contains("warning: --only [b].sqlite means none of the stores."))
     #expect(pattern.messages.contains("Brackets and braces stand for themselves"))
     let list = folder.path("list")
     let paths = ["b", "gone", "lost"].map { folder.path("stores/\($0).sqlite") }
@@ -44,6 +44,17 @@ import Testing
     let empty = try Godwit.run(["run", folder.url.path, "--files-from", list, "--quiet"])
     #expect(empty.status == 0 && empty.messages.isEmpty)
     #expect(try Godwit.run(folder).counts == "2 found, 2 same-model")
+  }
+
+  @Test func `says that what is no file is no store, whatever its name`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(mkfifo(folder.path("stores/b.sqlite"), 0o600) == 0)
+    #expect(mkfifo(folder.path("stores/b.log"), 0o600) == 0)
+    let run = try Godwit.run(["run", folder.url.path])
+    #expect(run.status == 0)
+    #expect(run.messages.contains("stores.include means 1 FIFO, socket or device, left out"))
+    let found = try Godwit.run(folder).lines("pipeline").first
+    #expect(found?["special"] as? Int == 1)
   }
 
   @Test func `is no success where a pattern means none of the list`() throws {

@@ -20,6 +20,10 @@ struct ClusterArray: Sendable {
   private var unitCounts: [Int: Int] = [:]
 
   var name: String { folder.name }
+  /// Its stores; none of units.
+  var storesByPath: [FilePath: FoundStore] {
+    Dictionary(stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+  }
   var isOfUnits: Bool { header.units != nil }
   /// Of one store that is cut over machines: its units, or its steps in between.
   var isOfLargeStore: Bool { isOfUnits || header.handsOut }

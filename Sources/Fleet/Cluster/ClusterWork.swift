@@ -203,8 +203,7 @@ extension ClusterWork {
     var news = News()
     for place in arrays.indices {
       let array = arrays[place]
-      let found = Dictionary(
-        array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+      let found = array.storesByPath
       for line in try arrays[place].read() {
         if let result = line.result {
           guard let store = found[FilePath(result.store)] else { continue }

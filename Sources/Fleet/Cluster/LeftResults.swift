@@ -43,17 +43,15 @@ struct LeftResults {
         throw ClusterError.unownedResults(
           state: BundleFolder.all(in: places.state).string, array: folder.name)
       }
-      let known = Dictionary(
-        array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+      let known = array.storesByPath
       for line in results {
         guard let store = known[FilePath(line.store)] else { continue }
         let result = line.end.whole
-        var attempt = LedgerAttempt(
-          result, of: store, run: array.header.run, started: line.started, ended: line.ended,
-          lane: nil)
-        attempt.host = line.host
-        try ledger.add(attempt)
-        if let backup = try LedgerBackup(result, of: store, run: attempt.run, at: line.ended) {
+        let facts = StoreFacts(
+          store: store, started: line.started, mark: line.mark, host: line.host)
+        try ledger.add(
+          LedgerAttempt(result, facts, run: array.header.run, ended: line.ended))
+        if let backup = try LedgerBackup(result, of: store, run: array.header.run, at: line.ended) {
           try ledger.add(backup)
         }
       }

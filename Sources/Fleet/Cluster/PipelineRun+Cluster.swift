@@ -95,9 +95,9 @@ extension PipelineRun {
         try await adopt(&work, scheduler, found, setting)
         do {
           try await self.follow(&work, &flow, &follow, setting, &summary)
-        } catch ClusterError.scheduler(let message) {
-          try work.revokeUnsubmitted()
-          throw ClusterError.scheduler(message: message)
+        } catch let error as ClusterError {
+          if case .scheduler = error { try work.revokeUnsubmitted() }
+          throw error
         }
         if options.isDetached, flow.stop == nil, !Task.isCancelled, !work.isEmpty {
           summary.detached = true

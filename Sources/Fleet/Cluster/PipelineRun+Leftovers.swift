@@ -36,8 +36,7 @@ extension PipelineRun {
     var lines = try array.read()
     let isAlive = array.isAlive()
     lines += try array.read()
-    let known = Dictionary(
-      array.stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    let known = array.storesByPath
     for line in lines {
       guard let result = line.result, result.isLasting,
         let store = found[FilePath(result.store)] ?? known[FilePath(result.store)]

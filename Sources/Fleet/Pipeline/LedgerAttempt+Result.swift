@@ -45,6 +45,15 @@ extension LedgerAttempt {
   }
 }
 
+extension LedgerAttempt {
+  /// - Parameter ended: Counts, whatever the facts say.
+  init(_ result: MigrationResult, _ facts: StoreFacts, run: String, ended: Double) {
+    self.init(
+      result, of: facts.store, run: run, started: facts.started, ended: ended, lane: facts.lane)
+    if let host = facts.host { self.host = host }
+  }
+}
+
 extension StoreFiles {
   /// The UUID in the metadata of the main file; nil where that cannot be read.
   var storedUUID: String? {

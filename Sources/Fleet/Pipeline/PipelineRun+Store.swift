@@ -161,7 +161,7 @@ extension PipelineRun {
     guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
     if let output {
       guard known.verdict == .migrated, known.output == output.string,
-        try Self.isThere(output), try Self.isOutput(output, since: known.time, of: store.path),
+        try Self.isThere(output), Self.isOutput(output, since: known.time, of: store.path),
         known.identity == (try StoreFiles(store.path).identity().name)
       else { return nil }
     } else {
@@ -198,16 +198,14 @@ extension PipelineRun {
   /// - Parameter time: When it was written, in seconds since 1970-01-01 UTC.
   private static func isOutput(
     _ output: FilePath, since time: Double, of store: FilePath
-  ) throws -> Bool {
+  ) -> Bool {
     var status = stat()
     // A copy may bring the time of its content along, and none of its own.
     guard output.withPlatformString({ lstat($0, &status) }) == 0,
       Double(status.st_ctim.tv_sec) + Double(status.st_ctim.tv_nsec) / 1e9 > time
     else { return true }
-    func hashes(_ path: FilePath) throws -> [EntityName: VersionHash] {
-      try StoreMetadata(Connection(path: path.string, mode: .immutable)).versionHashes
-    }
-    return try hashes(output) != hashes(store)
+    guard let version = StoreLook(output).result.source else { return false }
+    return version != StoreLook(store).result.source
   }
 
   static func earlierStart(_ known: PipelineLedger.Entry) -> MigrationResult {

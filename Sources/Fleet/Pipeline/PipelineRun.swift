@@ -264,7 +264,8 @@ extension PipelineRun {
     PipelineStart(
       pipeline: pipeline.name, run: ledger?.run, resumed: ledger?.isResumed,
       stores: findings.stores.count, bytes: findings.stores.reduce(0) { $0 + $1.bytes },
-      links: findings.links, unknown: findings.unknown.isEmpty ? nil : findings.unknown,
+      links: findings.links, special: findings.special > 0 ? findings.special : nil,
+      unknown: findings.unknown.isEmpty ? nil : findings.unknown,
       unmatched: findings.unmatched.isEmpty ? nil : findings.unmatched,
       leftOut: findings.leftOut.isEmpty ? nil : findings.leftOut.map(\.unambiguousText).sorted(),
       all: options.selection.isAll ? nil : findings.all.count)

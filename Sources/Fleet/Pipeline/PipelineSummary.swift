@@ -128,6 +128,8 @@ package struct PipelineStart: Codable, Sendable {
   package var bytes: Int64
   /// Symbolic links that could lead to stores, and that are not followed.
   package var links: Int
+  /// FIFOs, sockets and devices that `stores.include` means, and that are no stores; nil for none.
+  package var special: Int?
   /// Paths of a list of stores that are none of the pipeline's; nil for none.
   package var unknown: [String]?
   /// Patterns of a selection that mean none of the pipeline's stores; nil for none.
@@ -140,12 +142,12 @@ package struct PipelineStart: Codable, Sendable {
 
   package init(
     pipeline: String, run: String? = nil, resumed: Bool? = nil, stores: Int, bytes: Int64,
-    links: Int, unknown: [String]? = nil, unmatched: [String]? = nil, leftOut: [String]? = nil,
-    all: Int? = nil
+    links: Int, special: Int? = nil, unknown: [String]? = nil, unmatched: [String]? = nil,
+    leftOut: [String]? = nil, all: Int? = nil
   ) {
     (self.pipeline, self.run, self.resumed) = (pipeline, run, resumed)
     (self.stores, self.bytes, self.links) = (stores, bytes, links)
-    (self.unknown, self.unmatched) = (unknown, unmatched)
+    (self.special, self.unknown, self.unmatched) = (special, unknown, unmatched)
     (self.leftOut, self.all) = (leftOut, all)
   }
 }

@@ -118,7 +118,7 @@ struct Books: StoreBooks {
       result, of: facts.store, run: run,
       result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
-    let attempt = attempt(result, facts, ended: entry.time)
+    let attempt = LedgerAttempt(result, facts, run: run, ended: entry.time)
     entry.attempt = attempt
     entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)
     try await ledger.record(entry)
@@ -131,16 +131,8 @@ struct Books: StoreBooks {
 
   func add(_ result: MigrationResult, _ facts: StoreFacts) {
     let ended = facts.ended ?? Date().timeIntervalSince1970
-    history.add(attempt(result, facts, ended: ended), nil, outcome(result, facts))
-  }
-
-  private func attempt(
-    _ result: MigrationResult, _ facts: StoreFacts, ended: Double
-  ) -> LedgerAttempt {
-    var attempt = LedgerAttempt(
-      result, of: facts.store, run: run, started: facts.started, ended: ended, lane: facts.lane)
-    if let host = facts.host { attempt.host = host }
-    return attempt
+    history.add(
+      LedgerAttempt(result, facts, run: run, ended: ended), nil, outcome(result, facts))
   }
 
   private func outcome(_ result: MigrationResult, _ facts: StoreFacts) -> RunHistory.Outcome {
@@ -183,7 +175,7 @@ package enum PipelineHistory {
   /// - Throws: ``LedgerError``.
   package static func reading(_ places: PipelinePlaces) throws -> Ledger? {
     // Only after a crash: a run that begins meanwhile has to wait for the lock.
-    if (try? isBehind(places)) == true {
+    if (try? isBehind(places, LeftResults(of: places))) == true {
       do {
         let lock = try FileLock(acquiring: places.state.appending("lock"))
         _ = try writing(places)
@@ -200,8 +192,8 @@ package enum PipelineHistory {
   }
 
   /// Whether the ledger may lack what the state folder has.
-  private static func isBehind(_ places: PipelinePlaces) throws -> Bool {
-    try PipelineLedger.isAheadOfHistory(places.state) || !LeftResults(of: places).isEmpty
+  private static func isBehind(_ places: PipelinePlaces, _ left: LeftResults) throws -> Bool {
+    try !left.isEmpty || PipelineLedger.isAheadOfHistory(places.state)
   }
 
   /// Opens the ledger for the holder of the state folder's lock, narrowed to the pipeline's own runs; nil
@@ -213,10 +205,11 @@ package enum PipelineHistory {
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
     try ledger.writing { try ledger.adoptFleet(of: places.owner) }
     try ledger.narrow(to: places.owner)
-    if try isBehind(places) {
+    let left = try LeftResults(of: places)
+    if try isBehind(places, left) {
       try ledger.writing {
         try PipelineLedger.add(inState: places.state, to: ledger)
-        try LeftResults(of: places).add(to: ledger)
+        try left.add(to: ledger)
       }
     }
     return ledger

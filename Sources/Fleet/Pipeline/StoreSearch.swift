@@ -37,6 +37,8 @@ struct StoreSearch {
     var unreadable: [Unreadable] = []
     /// Symbolic links that a pattern means, or that may lead to something that it means.
     var links = 0
+    /// FIFOs, sockets and devices that a pattern means.
+    var special = 0
     /// Files that a pattern names outright, and that are not searched since Godwit or SQLite gives such
     /// names to files beside a store.
     var leftOut: [FilePath] = []
@@ -161,7 +163,7 @@ struct StoreSearch {
         case .link: findings.links += 1
         case .unknown(let error):
           findings.unreadable.append(Unreadable(path: path, reason: "\(error)"))
-        case .other: continue
+        case .other: if include.contains(where: \.isMatch) { findings.special += 1 }
         }
       }
     }

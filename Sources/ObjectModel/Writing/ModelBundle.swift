@@ -138,12 +138,19 @@ extension ModelBundle {
     return final
   }
 
-  /// Makes a version the one that new stores get.
+  /// Makes a version the one that new stores get. What `.xccurrentversion` says so far is not asked: this
+  /// mends one that cannot be read.
   ///
   /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, `DurabilityError`.
   public func setCurrent(_ name: String) throws {
     let name = try Self.checked(name)
-    _ = try version(name.version, among: try ModelFile.read(path.string))
+    let folders = try DurableFile.names(in: path).filter { $0.hasSuffix(".xcdatamodel") }
+    guard folders.contains(where: { $0.isSameBytes(as: name.folder) }) else {
+      throw ModelError.noSuchVersion(
+        path: path.string, version: name.version, known: folders.map(\.droppingExtension).sorted())
+    }
+    // What cannot be read as a model is no version.
+    _ = try ModelFile.read(path.appending(name.folder).string)
     try write(current: name.version)
   }
 
