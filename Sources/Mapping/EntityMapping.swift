@@ -35,14 +35,14 @@ public struct EntityMapping: Sendable, Equatable {
   /// The version hash that the destination entity must have; nil where the file does not say.
   public var destinationHash: VersionHash?
   /// The source objects that are mapped. Not used where there is no source entity.
-  public var sourceSelection: SourceSelection
+  package var sourceSelection: SourceSelection
   /// `$entityMapping.userInfo`: key-value pairs for expressions and policies.
   public var userInfo: [String: String]
   /// Expressions of the file that are never evaluated and were left out.
-  public var unusedExpressions: [MappingDocument.UnusedExpression] = []
+  package var unusedExpressions: [MappingDocument.UnusedExpression] = []
 
   /// Makes an entity mapping. Nothing is checked; see ``MappingCheck``.
-  public init(
+  package init(
     name: String, type: MappingType, sourceHash: VersionHash? = nil,
     destinationHash: VersionHash? = nil, sourceSelection: SourceSelection = .all,
     userInfo: [String: String] = [:]
@@ -60,7 +60,7 @@ public struct EntityMapping: Sendable, Equatable {
 /// they have mappings of their own.
 ///
 /// Source: `core-data-migration.md` §3.1 ("Source expression").
-public enum SourceSelection: Sendable, Equatable {
+package enum SourceSelection: Sendable, Equatable {
   /// All objects of the source entity.
   case all
   /// The objects for which the predicate holds.
@@ -78,7 +78,7 @@ public struct PropertyMappings: Sendable, Equatable {
   public var relationships: [PropertyMapping]
 
   /// Makes the property mappings of one entity mapping.
-  public init(attributes: [PropertyMapping] = [], relationships: [PropertyMapping] = []) {
+  package init(attributes: [PropertyMapping] = [], relationships: [PropertyMapping] = []) {
     self.attributes = attributes
     self.relationships = relationships
   }
@@ -95,7 +95,7 @@ public struct PropertyMapping: Sendable, Equatable {
   public var userInfo: [String: String]
 
   /// Makes a property mapping. Nothing is checked; see ``MappingCheck``.
-  public init(name: String, expression: ValueExpression?, userInfo: [String: String] = [:]) {
+  package init(name: String, expression: ValueExpression?, userInfo: [String: String] = [:]) {
     self.name = name
     self.expression = expression
     self.userInfo = userInfo

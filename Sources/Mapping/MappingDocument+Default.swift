@@ -1,4 +1,4 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 extension MappingDocument {
   /// A mapping model to begin with: what can be inferred is filled in, the rest is left for the
@@ -7,7 +7,7 @@ extension MappingDocument {
   /// As Xcode's template, one mapping for each pair of entities and for each added or removed one,
   /// and a property that inference would refuse keeps its default value. Entities are paired by
   /// renaming identifier, and where that refuses, by name.
-  public init(defaultFor source: EntityHierarchy, to destination: EntityHierarchy) {
+  package init(defaultFor source: EntityHierarchy, to destination: EntityHierarchy) {
     let inferred = InferredMapping(source: source, destination: destination)
     let (oldHashes, newHashes) = (source.versionHashes, destination.versionHashes)
     var entries: [Entry] = []

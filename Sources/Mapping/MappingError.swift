@@ -1,5 +1,5 @@
 /// Why a mapping model cannot be read or used.
-public indirect enum MappingError: Error, Sendable, Equatable {
+package indirect enum MappingError: Error, Sendable, Equatable {
   /// What is wrong in a file of several.
   case inFile(String, MappingError)
   /// The file is not a mapping model of any known form.
@@ -20,7 +20,7 @@ public indirect enum MappingError: Error, Sendable, Equatable {
 
 extension MappingError {
   /// Core Data's code where it has one. Source: `core-data-migration.md` §1.4.
-  public var code: Int? {
+  package var code: Int? {
     switch self {
     case .inFile(_, let error): error.code
     case .noneMatches: 134140
@@ -31,7 +31,7 @@ extension MappingError {
 
 extension MappingError: CustomStringConvertible {
   /// What is wrong with the mapping model, and what to do next.
-  public var description: String {
+  package var description: String {
     switch self {
     case .inFile(let file, let error): "\(file): \(error)"
     case .unreadable(let file, let reason):

@@ -7,7 +7,7 @@ public struct MappingModel: Sendable, Equatable {
   public var entityMappings: [EntityMapping]
 
   /// Makes a mapping model. Nothing is checked; see ``MappingCheck``.
-  public init(entityMappings: [EntityMapping]) {
+  package init(entityMappings: [EntityMapping]) {
     self.entityMappings = entityMappings
   }
 }

@@ -6,12 +6,12 @@ extension ManagedObjectModel {
   /// inherit from them. Relationships that lead out of it stay as they are, so that the version
   /// hashes do too.
   /// - Returns: Nil where the model has no such configuration.
-  public func restricted(to configuration: String) -> ManagedObjectModel? {
+  package func restricted(to configuration: String) -> ManagedObjectModel? {
     configurations[configuration].map { restricted(to: Set($0)) }
   }
 
   /// The model of these entities and their superentities.
-  public func restricted(to names: Set<EntityName>) -> ManagedObjectModel {
+  package func restricted(to names: Set<EntityName>) -> ManagedObjectModel {
     var superentities: [EntityName: EntityName] = [:]
     for entity in entities { superentities[entity.name] = entity.superentity }
     var kept: Set<EntityName> = []

@@ -4,7 +4,7 @@ extension AttributeDescription {
   ///
   /// What Core Data makes of a count in a text, a boolean or bytes is not known: like every
   /// derivation that is not understood, it is carried, or left to Core Data.
-  public var countedRelationship: String? {
+  package var countedRelationship: String? {
     guard type.holdsCounts, let derivation = derivationExpression else { return nil }
     let name: Substring
     if derivation.hasPrefix("count:("), derivation.hasSuffix(")") {

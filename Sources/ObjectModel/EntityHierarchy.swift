@@ -2,30 +2,30 @@
 ///
 /// Built once for a model and asked often; every look-up is O(1) in the number of entities.
 /// Source: `core-data-sqlite-format.md` §2 (numbering), §4 (one table a root entity).
-public struct EntityHierarchy: Sendable {
+package struct EntityHierarchy: Sendable {
   /// A property and the entity that declares it.
-  public struct Declared: Sendable, Equatable {
+  package struct Declared: Sendable, Equatable {
     /// The entity whose description lists the property.
-    public let entity: EntityName
+    package let entity: EntityName
     /// The property as that entity declares it.
-    public let property: PropertyDescription
+    package let property: PropertyDescription
 
     /// Pairs a property with the entity that declares it. Nothing is checked.
-    public init(entity: EntityName, property: PropertyDescription) {
+    package init(entity: EntityName, property: PropertyDescription) {
       self.entity = entity
       self.property = property
     }
   }
 
   /// The model that all of this was computed from.
-  public let model: ManagedObjectModel
+  package let model: ManagedObjectModel
   /// Every entity in the order of its number: depth first, roots and siblings by name without
   /// regard to case.
-  public let order: [EntityName]
+  package let order: [EntityName]
   /// `Z_ENT` of each entity, from 1.
-  public let numbers: [EntityName: Int]
+  package let numbers: [EntityName: Int]
   /// Entities without superentity, in number order.
-  public let roots: [EntityName]
+  package let roots: [EntityName]
 
   private let descriptions: [EntityName: EntityDescription]
   private let subtrees: [EntityName: [EntityName]]
@@ -38,13 +38,13 @@ public struct EntityHierarchy: Sendable {
 
   /// 4 million. Properties of all entities with inherited ones, and places in all subtrees: what
   /// grows with the square of a hostile model. The largest model seen has a few thousand.
-  public static let sizeLimit = 4_000_000
+  package static let sizeLimit = 4_000_000
 
   /// The entities of a model, each with what it inherits.
   ///
   /// - Throws: ``ModelError`` when inheritance goes in a circle, a superentity is not in the
   ///   model, two entities have one name, or ``sizeLimit`` is passed.
-  public init(_ model: ManagedObjectModel) throws {
+  package init(_ model: ManagedObjectModel) throws {
     self.model = model
     (hashes, modelCache) = (Memo(), Memo())
     var descriptions: [EntityName: EntityDescription] = [:]
@@ -133,27 +133,27 @@ public struct EntityHierarchy: Sendable {
 
 extension EntityHierarchy {
   /// The description of an entity; nil where the model has none of the name.
-  public subscript(name: EntityName) -> EntityDescription? { descriptions[name] }
+  package subscript(name: EntityName) -> EntityDescription? { descriptions[name] }
 
   /// Whether the model has an entity of this name.
-  public func contains(_ name: EntityName) -> Bool { descriptions[name] != nil }
+  package func contains(_ name: EntityName) -> Bool { descriptions[name] != nil }
 
   /// The entity whose table holds the objects of `name`; `name` itself where it is unknown.
-  public func root(of name: EntityName) -> EntityName { rootOf[name] ?? name }
+  package func root(of name: EntityName) -> EntityName { rootOf[name] ?? name }
 
   /// The entity and everything below it, in number order.
-  public func subtree(of name: EntityName) -> [EntityName] { subtrees[name] ?? [] }
+  package func subtree(of name: EntityName) -> [EntityName] { subtrees[name] ?? [] }
 
   /// The entities of the subtree that may have objects.
-  public func concrete(of name: EntityName) -> [EntityName] {
+  package func concrete(of name: EntityName) -> [EntityName] {
     subtree(of: name).filter { descriptions[$0]?.isAbstract == false }
   }
 
   /// Whether other entities inherit from this one. False for an unknown name.
-  public func hasSubentities(_ name: EntityName) -> Bool { subtree(of: name).count > 1 }
+  package func hasSubentities(_ name: EntityName) -> Bool { subtree(of: name).count > 1 }
 
   /// Whether `ancestor` is the entity itself or one that it inherits from, directly or not.
-  public func isKind(_ name: EntityName, of ancestor: EntityName) -> Bool {
+  package func isKind(_ name: EntityName, of ancestor: EntityName) -> Bool {
     var current: EntityName? = name
     while let entity = current {
       if entity == ancestor { return true }
@@ -164,16 +164,16 @@ extension EntityHierarchy {
 
   /// Inherited properties first, then own ones; each level by name in byte order. An own
   /// property hides an inherited one of the same name.
-  public func properties(of name: EntityName) -> [Declared] { allProperties[name] ?? [] }
+  package func properties(of name: EntityName) -> [Declared] { allProperties[name] ?? [] }
 
   /// An own or inherited property of an entity; nil where it has none of the name.
-  public func property(_ property: String, of name: EntityName) -> Declared? {
+  package func property(_ property: String, of name: EntityName) -> Declared? {
     guard let place = propertyIndex[name]?[NameKey(property)] else { return nil }
     return allProperties[name]?[place]
   }
 
   /// The inverse of a relationship with the entity that declares it, or nil.
-  public func inverse(of relationship: RelationshipDescription) -> (
+  package func inverse(of relationship: RelationshipDescription) -> (
     entity: EntityName, relationship: RelationshipDescription
   )? {
     guard let name = relationship.inverseName,

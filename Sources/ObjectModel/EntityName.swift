@@ -52,7 +52,7 @@ extension EntityName: Codable {
 
 extension String {
   /// Byte order of the UTF-8 text: capitals before small letters, no normalisation.
-  public func precedesInBytes(_ other: String) -> Bool {
+  package func precedesInBytes(_ other: String) -> Bool {
     utf8.lexicographicallyPrecedes(other.utf8)
   }
 }

@@ -18,7 +18,7 @@ public struct ManagedObjectModel: Sendable, Equatable {
 
   /// Makes a model; version identifiers and entities are sorted. Whether they agree with each other
   /// is checked by ``EntityHierarchy``.
-  public init(
+  package init(
     versionIdentifiers: [String] = [], entities: [EntityDescription],
     configurations: [String: [EntityName]] = [:],
     fetchRequestTemplates: [FetchRequestTemplate] = []
@@ -32,7 +32,7 @@ public struct ManagedObjectModel: Sendable, Equatable {
 
 /// One entity, with the properties that it declares itself.
 ///
-/// Inherited properties are found through ``EntityHierarchy/properties(of:)``.
+/// Inherited properties are found through `EntityHierarchy.properties(of:)`.
 public struct EntityDescription: Sendable, Equatable {
   /// Unique in the model.
   public var name: EntityName
@@ -42,7 +42,7 @@ public struct EntityDescription: Sendable, Equatable {
   public var superentity: EntityName?
   /// True for an entity that has no objects of its own. Part of the version hash.
   public var isAbstract: Bool
-  /// The name that a mapping is inferred by; nil means the own name. See ``mappingKey``.
+  /// The name that a mapping is inferred by; nil means the own name. See `mappingKey`.
   public var renamingIdentifier: String?
   /// A text that is mixed into the version hash; nil for none.
   /// Source: `core-data-models.md` §6.2.
@@ -60,7 +60,7 @@ public struct EntityDescription: Sendable, Equatable {
   public var compoundIndexes: [[String]]
 
   /// Makes an entity; its properties are sorted by name. Nothing is checked.
-  public init(
+  package init(
     name: EntityName, managedObjectClassName: String? = nil, superentity: EntityName? = nil,
     isAbstract: Bool = false, renamingIdentifier: String? = nil,
     versionHashModifier: String? = nil, userInfo: [String: String] = [:],
@@ -82,7 +82,7 @@ public struct EntityDescription: Sendable, Equatable {
 
   /// What correspondence is decided by: the renaming identifier, else the name.
   /// Source: `core-data-migration.md` §2.1.
-  public var mappingKey: String { renamingIdentifier ?? name.rawValue }
+  package var mappingKey: String { renamingIdentifier ?? name.rawValue }
 }
 
 /// An index declared for fetches.
@@ -95,7 +95,7 @@ public struct FetchIndexDescription: Sendable, Equatable {
   public var partialIndexPredicate: String?
 
   /// Makes an index description. Nothing is checked.
-  public init(name: String, elements: [Element], partialIndexPredicate: String? = nil) {
+  package init(name: String, elements: [Element], partialIndexPredicate: String? = nil) {
     self.name = name
     self.elements = elements
     self.partialIndexPredicate = partialIndexPredicate
@@ -113,7 +113,7 @@ public struct FetchIndexDescription: Sendable, Equatable {
     public var isAscending: Bool
 
     /// Makes an element of either kind. Nothing is checked.
-    public init(
+    package init(
       propertyName: String?, expression: String? = nil, isRTree: Bool = false,
       isAscending: Bool = true
     ) {
@@ -137,7 +137,7 @@ public struct FetchRequestTemplate: Sendable, Equatable {
   public var settings: [String: String]
 
   /// Makes a template. Nothing is checked.
-  public init(
+  package init(
     name: String, entity: EntityName?, predicate: String?, settings: [String: String] = [:]
   ) {
     self.name = name

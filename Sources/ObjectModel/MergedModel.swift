@@ -8,7 +8,7 @@ extension ManagedObjectModel {
   /// - Parameter models: With the name of each, for messages.
   /// - Throws: ``ModelError/invalid(path:problems:)`` with every entity that two of them define
   ///   differently.
-  public init(merging models: [(name: String, model: ManagedObjectModel)]) throws {
+  package init(merging models: [(name: String, model: ManagedObjectModel)]) throws {
     let path = models.map(\.name).joined(separator: " + ")
     var owners: [EntityName: (name: String, hash: VersionHash?)] = [:]
     var entities: [EntityDescription] = []
@@ -53,7 +53,7 @@ extension ModelVersion {
   /// The merger of several versions, named by theirs: `Notes 2 + Labels`.
   ///
   /// - Throws: As ``ManagedObjectModel/init(merging:)``.
-  public static func merging(_ versions: [ModelVersion]) throws -> ModelVersion {
+  package static func merging(_ versions: [ModelVersion]) throws -> ModelVersion {
     if versions.count == 1 { return versions[0] }
     return ModelVersion(
       name: versions.map(\.name).joined(separator: " + "),

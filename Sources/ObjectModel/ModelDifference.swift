@@ -3,9 +3,9 @@
 /// Items correspond as in inference: by renaming identifier, else by name. Whether a difference
 /// can be migrated without a mapping model is not judged here.
 /// Source: `core-data-migration.md` §2.1.
-public struct ModelDifference: Sendable, Equatable, Codable {
+package struct ModelDifference: Sendable, Equatable, Codable {
   /// What is compared. Raw values are part of the JSON output.
-  public enum Aspect: String, Sendable, Codable, CaseIterable {
+  package enum Aspect: String, Sendable, Codable, CaseIterable {
     /// Aspects of entities and properties alike.
     case name, versionHashModifier, userInfo
     /// Aspects of entities.
@@ -26,69 +26,69 @@ public struct ModelDifference: Sendable, Equatable, Codable {
   }
 
   /// One aspect that differs, as text; nil where a side has nothing.
-  public struct Change: Sendable, Equatable, Codable {
+  package struct Change: Sendable, Equatable, Codable {
     /// What differs.
-    public let aspect: Aspect
+    package let aspect: Aspect
     /// The text in the source model.
-    public let before: String?
+    package let before: String?
     /// The text in the destination model.
-    public let after: String?
+    package let after: String?
   }
 
   /// Whether an item is in one of the models only, or in both and different.
-  public enum Kind: String, Sendable, Codable {
+  package enum Kind: String, Sendable, Codable {
     /// In the destination only; in the source only; in both and different.
     case added, removed, changed
   }
 
   /// A property that is not the same in both models.
-  public struct PropertyDifference: Sendable, Equatable, Codable {
+  package struct PropertyDifference: Sendable, Equatable, Codable {
     /// Whether the property was added, removed or changed.
-    public let kind: Kind
+    package let kind: Kind
     /// The names in the two models; nil where the property is not there.
-    public let source: String?
+    package let source: String?
     /// The name in the destination model; nil for a removed property.
-    public let destination: String?
+    package let destination: String?
     /// `String, optional`: what was added or removed. Nil for a changed one.
-    public let summary: String?
+    package let summary: String?
     /// The aspects that differ. Empty for an added or removed property.
-    public let changes: [Change]
+    package let changes: [Change]
 
     /// True for a property that is in both models under two names.
-    public var isRenamed: Bool {
+    package var isRenamed: Bool {
       source != nil && destination != nil && !source.isSameName(as: destination)
     }
   }
 
   /// An entity that is not the same in both models.
-  public struct EntityDifference: Sendable, Equatable, Codable {
+  package struct EntityDifference: Sendable, Equatable, Codable {
     /// Whether the entity was added, removed or changed.
-    public let kind: Kind
+    package let kind: Kind
     /// The name in the source model; nil for an added entity.
-    public let source: EntityName?
+    package let source: EntityName?
     /// The name in the destination model; nil for a removed entity.
-    public let destination: EntityName?
+    package let destination: EntityName?
     /// The entity's own aspects that differ. Empty for an added or removed entity.
-    public let changes: [Change]
+    package let changes: [Change]
     /// Own properties that differ, sorted by name; all own ones of an added or removed entity.
-    public let properties: [PropertyDifference]
+    package let properties: [PropertyDifference]
     /// Tells whether a store of the source needs a migration because of this entity.
-    public let hashChanged: Bool
+    package let hashChanged: Bool
 
     /// True for an entity that is in both models under two names.
-    public var isRenamed: Bool { source != nil && destination != nil && source != destination }
+    package var isRenamed: Bool { source != nil && destination != nil && source != destination }
   }
 
   /// Sorted by the name in the destination, else in the source. Equal entities are not listed.
-  public let entities: [EntityDifference]
+  package let entities: [EntityDifference]
 
   /// True when the models are equal in everything that is compared.
-  public var isEmpty: Bool { entities.isEmpty }
+  package var isEmpty: Bool { entities.isEmpty }
   /// True when a store of the source does not open under the destination.
-  public var needsMigration: Bool { entities.contains(where: \.hashChanged) }
+  package var needsMigration: Bool { entities.contains(where: \.hashChanged) }
 
   /// Compares two models whose inheritance is already computed.
-  public init(source: EntityHierarchy, destination: EntityHierarchy) {
+  package init(source: EntityHierarchy, destination: EntityHierarchy) {
     let comparison = ModelComparison(source: source, destination: destination)
     entities = comparison.entities()
   }
@@ -96,7 +96,7 @@ public struct ModelDifference: Sendable, Equatable, Codable {
   /// Compares two models.
   ///
   /// - Throws: ``ModelError`` for a model whose inheritance cannot be followed.
-  public init(source: ManagedObjectModel, destination: ManagedObjectModel) throws {
+  package init(source: ManagedObjectModel, destination: ManagedObjectModel) throws {
     self.init(
       source: try EntityHierarchy(source), destination: try EntityHierarchy(destination))
   }
@@ -104,14 +104,14 @@ public struct ModelDifference: Sendable, Equatable, Codable {
 
 extension ModelDifference: CustomStringConvertible {
   /// One line an item: `+` added, `-` removed, `~` changed; properties are indented.
-  public var description: String {
+  package var description: String {
     entities.map(\.description).joined(separator: "\n")
   }
 }
 
 extension ModelDifference.Change: CustomStringConvertible {
   /// The aspect, what it was, and what it is.
-  public var description: String {
+  package var description: String {
     "\(aspect.rawValue): \(before ?? "none") → \(after ?? "none")"
   }
 }
@@ -128,7 +128,7 @@ extension ModelDifference.Kind {
 
 extension ModelDifference.PropertyDifference: CustomStringConvertible {
   /// The property and its changes, on one line.
-  public var description: String {
+  package var description: String {
     let name = destination ?? source ?? ""
     let origin = isRenamed ? " (was \(source ?? ""))" : ""
     let details = summary.map { [$0] } ?? changes.filter { $0.aspect != .name }.map(\.description)
@@ -139,7 +139,7 @@ extension ModelDifference.PropertyDifference: CustomStringConvertible {
 
 extension ModelDifference.EntityDifference: CustomStringConvertible {
   /// The entity, and a line below it for each change.
-  public var description: String { lines.joined(separator: "\n") }
+  package var description: String { lines.joined(separator: "\n") }
 
   /// The entity, and a line below it for each change.
   package var lines: [String] {

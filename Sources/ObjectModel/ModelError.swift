@@ -1,5 +1,5 @@
 /// Why a managed object model cannot be read or used.
-public enum ModelError: Error, Sendable, Equatable {
+package enum ModelError: Error, Sendable, Equatable {
   /// Two entities have the same name.
   case duplicateEntity(EntityName)
   /// An entity inherits from one that the model does not have.
@@ -34,7 +34,7 @@ public enum ModelError: Error, Sendable, Equatable {
 
 extension ModelError: CustomStringConvertible {
   /// What is wrong with the model, where, and what to do next.
-  public var description: String {
+  package var description: String {
     switch self {
     case .duplicateEntity(let name):
       "The model has two entities named \(name). Rename one of them."
@@ -80,7 +80,7 @@ extension ModelError: CustomStringConvertible {
 
 extension ModelError {
   /// What is wrong with which entity and property, the first ten; empty for every other error.
-  public var problems: [ModelProblem] {
+  package var problems: [ModelProblem] {
     if case .invalid(_, let problems) = self {
       Array(problems.prefix(ModelRules.mostProblems))
     } else {

@@ -4,23 +4,23 @@
 /// Data does not: `NSString` compares code units, and the version hash is made of bytes. Keys of
 /// dictionaries and sets are therefore of this type wherever names of two models, or of a model and
 /// a file beside it, meet. Within one model there are no two such names: see ``ModelRules``.
-public struct NameKey: Hashable, Sendable {
+package struct NameKey: Hashable, Sendable {
   /// The name as the model spells it.
-  public let name: String
+  package let name: String
 
   /// Makes a key of a name.
-  public init(_ name: String) { self.name = name }
+  package init(_ name: String) { self.name = name }
 
   /// Equal where they have the same Unicode scalars.
-  public static func == (a: NameKey, b: NameKey) -> Bool { a.name.isSameName(as: b.name) }
+  package static func == (a: NameKey, b: NameKey) -> Bool { a.name.isSameName(as: b.name) }
 
   /// Equal names have equal hashes.
-  public func hash(into hasher: inout Hasher) { name.hashScalars(into: &hasher) }
+  package func hash(into hasher: inout Hasher) { name.hashScalars(into: &hasher) }
 }
 
 extension String {
   /// Whether two names have the same Unicode scalars.
-  public func isSameName(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+  package func isSameName(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 
   /// Feeds the scalars to a hasher. `String.hash(into:)` feeds those of the normal form.
   func hashScalars(into hasher: inout Hasher) {
@@ -40,7 +40,7 @@ extension String {
 
 extension String? {
   /// Whether both are missing, or have the same Unicode scalars.
-  public func isSameName(as other: String?) -> Bool {
+  package func isSameName(as other: String?) -> Bool {
     switch (self, other) {
     case (nil, nil): true
     case (let a?, let b?): a.isSameName(as: b)

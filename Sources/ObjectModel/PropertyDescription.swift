@@ -28,7 +28,7 @@ public struct PropertyTraits: Sendable, Equatable {
   public var isIndexedBySpotlight: Bool
 
   /// Makes the common part of a property. Nothing is checked.
-  public init(
+  package init(
     name: String, isOptional: Bool = true, isTransient: Bool = false,
     renamingIdentifier: String? = nil, versionHashModifier: String? = nil,
     userInfo: [String: String] = [:], isIndexed: Bool = false, isIndexedBySpotlight: Bool = false
@@ -44,7 +44,7 @@ public struct PropertyTraits: Sendable, Equatable {
   }
 
   /// What correspondence is decided by: the renaming identifier, else the name.
-  public var mappingKey: String { renamingIdentifier ?? name }
+  package var mappingKey: String { renamingIdentifier ?? name }
 }
 
 extension PropertyDescription {
@@ -122,7 +122,7 @@ public enum AttributeType: Int, Sendable, Equatable, Codable, CaseIterable {
   }
 
   /// As an `.xcdatamodel` spells it: `Integer 16`, `Boolean` …
-  public var xmlName: String {
+  package var xmlName: String {
     switch self {
     case .undefined: "Undefined"
     case .integer16: "Integer 16"
@@ -186,7 +186,7 @@ public struct AttributeDescription: Sendable, Equatable {
   public var validation: [ValidationRule]
 
   /// Makes an attribute. Nothing is checked.
-  public init(
+  package init(
     traits: PropertyTraits, type: AttributeType, defaultValue: StoredDefault? = nil,
     attributeValueClassName: String? = nil, valueTransformerName: String? = nil,
     allowsExternalBinaryDataStorage: Bool = false, preservesValueInHistoryOnDeletion: Bool = false,
@@ -274,7 +274,7 @@ public struct RelationshipDescription: Sendable, Equatable {
   public var deleteRule: DeleteRule
 
   /// Makes a relationship, by default an unordered to-one. Nothing is checked.
-  public init(
+  package init(
     traits: PropertyTraits, destinationEntity: EntityName, inverseName: String? = nil,
     minCount: Int = 0, maxCount: Int = 1, isOrdered: Bool = false, deleteRule: DeleteRule = .nullify
   ) {
@@ -301,7 +301,7 @@ public struct FetchedPropertyDescription: Sendable, Equatable {
   public var fetchRequest: FetchRequestTemplate?
 
   /// Makes a fetched property. Nothing is checked.
-  public init(traits: PropertyTraits, fetchRequest: FetchRequestTemplate? = nil) {
+  package init(traits: PropertyTraits, fetchRequest: FetchRequestTemplate? = nil) {
     self.traits = traits
     self.fetchRequest = fetchRequest
   }

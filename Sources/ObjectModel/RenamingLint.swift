@@ -4,27 +4,28 @@
 /// identifier `color`, version 3 `primaryColor` with the identifier `color` again. With the
 /// identifier `paintColor`, nothing of version 2 corresponds, and inference removes the old values
 /// and adds an empty property. Source: `core-data-migration.md` §2.1, "Chains".
-public enum RenamingLint {
+package enum RenamingLint {
   /// A renaming identifier that names an intermediate name.
-  public struct Finding: Sendable, Equatable, Codable {
+  package struct Finding: Sendable, Equatable, Codable {
     /// The version whose identifier is wrong, and the one before it.
-    public let version: String
+    package let version: String
     /// The version before ``version``, in the order given.
-    public let previousVersion: String
+    package let previousVersion: String
     /// The entity in ``version`` that has the identifier, or the property with it.
-    public let entity: EntityName
+    package let entity: EntityName
     /// Nil when the identifier is that of the entity itself.
-    public let property: String?
+    package let property: String?
     /// The identifier as it is in ``version``.
-    public let identifier: String
+    package let identifier: String
     /// What it should be: the identifier in the previous version.
-    public let expected: String
+    package let expected: String
   }
 
   /// What is suspicious in the renaming identifiers of several versions.
   ///
   /// - Parameter versions: In the order in which they were made.
-  public static func findings(in versions: [(name: String, model: ManagedObjectModel)]) -> [Finding]
+  package static func findings(in versions: [(name: String, model: ManagedObjectModel)])
+    -> [Finding]
   {
     var findings: [Finding] = []
     for (earlier, later) in zip(versions, versions.dropFirst()) {
@@ -85,7 +86,7 @@ public enum RenamingLint {
 
 extension RenamingLint.Finding: CustomStringConvertible {
   /// What is suspicious, and what to do about it.
-  public var description: String {
+  package var description: String {
     let item = property.map { "\(entity).\($0)" } ?? "\(entity)"
     return "Version \(version): \(item) has the renaming identifier \(identifier), which is only "
       + "its name in \(previousVersion). Set it to \(expected); as it is, a migration from "

@@ -85,7 +85,7 @@ extension String {
 extension EntityHierarchy {
   /// The version hash of every entity.
   /// - Complexity: O(*n*) in the number of own and inherited properties, the first time.
-  public var versionHashes: [EntityName: VersionHash] { hashes.value { computedHashes() } }
+  package var versionHashes: [EntityName: VersionHash] { hashes.value { computedHashes() } }
 
   private func computedHashes() -> [EntityName: VersionHash] {
     var hashes: [EntityName: VersionHash] = [:]
@@ -103,7 +103,7 @@ extension EntityHierarchy {
   ///
   /// - Parameter configuration: The configuration that the store was added with. nil, or a name
   ///   that the model does not have, is the default one: all entities.
-  public func isCompatible(
+  package func isCompatible(
     withStoreHashes storeHashes: [EntityName: VersionHash], configuration: String? = nil
   ) -> Bool {
     guard let members = configuration.flatMap({ model.configurations[$0] }) else {
@@ -117,7 +117,7 @@ extension EntityHierarchy {
 extension ManagedObjectModel {
   /// Tells whether a store that recorded `storeHashes` opens under this model without migration.
   /// A model whose inheritance cannot be followed opens nothing.
-  public func isCompatible(withStoreHashes storeHashes: [EntityName: VersionHash]) -> Bool {
+  package func isCompatible(withStoreHashes storeHashes: [EntityName: VersionHash]) -> Bool {
     guard let hierarchy = try? EntityHierarchy(self) else { return false }
     return hierarchy.isCompatible(withStoreHashes: storeHashes)
   }

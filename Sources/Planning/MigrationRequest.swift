@@ -120,7 +120,7 @@ public struct Reason: Codable, Sendable, Equatable {
   public var entity: String?
   /// The property of ``entity``; nil where it is the whole entity.
   public var property: String?
-  /// `Z_PK` of the first rows that are the reason, ``mostPrimaryKeys`` at most; nil where no row is.
+  /// `Z_PK` of the first rows that are the reason, `mostPrimaryKeys` at most; nil where no row is.
   public var primaryKeys: [Int64]?
   /// How many rows are the reason; nil where no row is.
   public var count: Int64?
@@ -130,10 +130,10 @@ public struct Reason: Codable, Sendable, Equatable {
   public var error: OwnError?
 
   /// How many primary keys a reason or a loss names.
-  public static let mostPrimaryKeys = 10
+  package static let mostPrimaryKeys = 10
 
   /// Makes a reason. Nothing is checked.
-  public init(
+  package init(
     reason: String, entity: String? = nil, property: String? = nil, message: String,
     primaryKeys: [Int64]? = nil, count: Int64? = nil, error: OwnError? = nil
   ) {
@@ -158,7 +158,7 @@ public struct Reason: Codable, Sendable, Equatable {
     public var description: String
 
     /// Describes an error that was thrown in another process.
-    public init(type: String, domain: String, code: Int, description: String) {
+    package init(type: String, domain: String, code: Int, description: String) {
       self.type = type
       self.domain = domain
       self.code = code

@@ -1,4 +1,4 @@
-public import GodwitSQLite
+import GodwitSQLite
 
 /// Converts a number to another numeric attribute type, as its column would hold it.
 ///
@@ -6,13 +6,13 @@ public import GodwitSQLite
 /// not fit is narrowed: integers and booleans are truncated toward zero and clamped to the
 /// type's range, so that the result is always a value of the type.
 /// Source: `core-data-migration.md` §2.2; storage classes: `core-data-sqlite-format.md` §5.
-public enum NumericConversion {
+package enum NumericConversion {
   /// The number as a column of the type holds it. What is not a number is returned unchanged.
   ///
   /// - Parameter type: The raw value of an ``AttributeType``. An integer or real is returned
   ///   unchanged for a type that is not numeric.
   @inlinable @inline(__always)
-  public static func convert(_ value: RawValue, to type: Int32) -> RawValue {
+  package static func convert(_ value: RawValue, to type: Int32) -> RawValue {
     switch value.kind {
     case .integer: convert(integer: value.bits, to: type)
     case .real: convert(real: value.real, to: type)

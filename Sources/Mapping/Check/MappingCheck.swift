@@ -1,12 +1,12 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// What can be said about a mapping model before a row is read: names, types, coverage, hashes,
 /// selectors, policies.
 ///
 /// Source: `core-data-migration.md` §3.3, §3.5, §4.
-public struct MappingCheck: Sendable {
+package struct MappingCheck: Sendable {
   /// What was found, each finding once. Empty for a mapping model without fault.
-  public private(set) var findings: [MappingFinding] = []
+  package private(set) var findings: [MappingFinding] = []
 
   private let model: MappingModel
   private let source: EntityHierarchy
@@ -25,7 +25,7 @@ public struct MappingCheck: Sendable {
   ///     them.
   ///   - earlierModels: Mapping models that are run before into the same destination: expressions
   ///     may name their entity mappings where the model has none of the name.
-  public init(
+  package init(
     _ model: MappingModel, source: EntityHierarchy, destination: EntityHierarchy,
     registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = [],
     earlierModels: [MappingModel] = []
@@ -45,7 +45,7 @@ public struct MappingCheck: Sendable {
   }
 
   /// True when nothing stands against running it.
-  public var isSound: Bool { findings.allSatisfy { $0.severity == .warning } }
+  package var isSound: Bool { findings.allSatisfy { $0.severity == .warning } }
 }
 
 extension MappingCheck {

@@ -4,7 +4,7 @@ extension MappingDocument {
   /// - Parameters:
   ///   - registeredPolicies: As for ``MappingCheck``.
   ///   - promisedPolicies: Class names of policies that will be there.
-  public func findings(
+  package func findings(
     registeredPolicies: [String: Set<String>] = [:], promisedPolicies: Set<String> = []
   ) -> [MappingFinding] {
     var findings: [MappingFinding] = []

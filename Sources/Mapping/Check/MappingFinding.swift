@@ -1,7 +1,7 @@
 /// Something that is wrong, or may be, with a mapping model between two models.
-public struct MappingFinding: Sendable, Hashable, Codable {
+package struct MappingFinding: Sendable, Hashable, Codable {
   /// Whether a finding prevents the migration.
-  public enum Severity: String, Sendable, Hashable, Codable {
+  package enum Severity: String, Sendable, Hashable, Codable {
     /// The migration would fail, or do something else than is written.
     case error
     /// The migration runs; whether its outcome is wanted, only a person can say.
@@ -9,7 +9,7 @@ public struct MappingFinding: Sendable, Hashable, Codable {
   }
 
   /// What is wrong. Raw values are part of the JSON output.
-  public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+  package enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
     /// Two entity mappings have the same name.
     case duplicateName = "duplicate-name"
     /// An entity mapping names no entity; an error where none of them does.
@@ -58,20 +58,20 @@ public struct MappingFinding: Sendable, Hashable, Codable {
   }
 
   /// What is wrong.
-  public var kind: Kind
+  package var kind: Kind
   /// Whether it prevents the migration.
-  public var severity: Severity
+  package var severity: Severity
   /// The entity mapping; nil for a finding about the whole model.
-  public var mapping: String?
+  package var mapping: String?
   /// The destination property.
-  public var property: String?
+  package var property: String?
   /// The name that is missing: a policy's class, or a selector of one.
-  public var subject: String?
+  package var subject: String?
   /// Text without its last full stop, cut after 1,000 Unicode scalars.
-  public var message: String
+  package var message: String
 
   /// Makes a finding. A long message is cut, see ``message``.
-  public init(
+  package init(
     _ kind: Kind, _ severity: Severity = .error, mapping: String? = nil, property: String? = nil,
     subject: String? = nil, message: String
   ) {
@@ -114,7 +114,7 @@ extension String {
 
 extension MappingFinding: CustomStringConvertible {
   /// Where the finding is, and what it says.
-  public var description: String {
+  package var description: String {
     let place = [mapping, property].compactMap(\.self).joined(separator: ", ")
     return "\(severity.rawValue) \(kind.rawValue)"
       + (place.isEmpty ? "" : " in \(place)") + ": \(message)"

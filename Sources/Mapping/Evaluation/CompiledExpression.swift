@@ -1,5 +1,5 @@
-public import GodwitObjectModel
-public import GodwitSQLite
+import GodwitObjectModel
+import GodwitSQLite
 
 /// An expression over the columns of one row, made ready once: the fast tier.
 ///
@@ -12,16 +12,16 @@ public import GodwitSQLite
 /// numbers and dates, `TERNARY` with comparisons of those, and the case and length of texts;
 /// attributes of other types are copied or compared with nil. Decimals are reckoned with, and neither
 /// compared nor cast.
-public final class CompiledExpression {
+package final class CompiledExpression {
   /// Where the row holds an attribute, and of which type it is.
-  public struct Column: Sendable, Equatable {
+  package struct Column: Sendable, Equatable {
     /// The column's index in the row, from 0.
-    public var place: Int
+    package var place: Int
     /// The attribute's type.
-    public var type: AttributeType
+    package var type: AttributeType
 
     /// Names a column of a row.
-    public init(place: Int, type: AttributeType) {
+    package init(place: Int, type: AttributeType) {
       self.place = place
       self.type = type
     }
@@ -43,7 +43,7 @@ public final class CompiledExpression {
   ///   - related: Finds an attribute of the object that a to-one relationship leads to: a column that
   ///     is NULL where there is no such object.
   /// - Returns: nil when the expression needs the general tier.
-  public convenience init?(
+  package convenience init?(
     _ expression: ValueExpression, for type: AttributeType, column: @escaping (String) -> Column?,
     related: @escaping (_ relationship: String, _ attribute: String) -> Column? = { _, _ in nil }
   ) {
@@ -56,7 +56,7 @@ public final class CompiledExpression {
   }
 
   /// A filter of source objects: bare key paths are theirs. The value is 1 or 0.
-  public convenience init?(
+  package convenience init?(
     filter: PredicateExpression, column: @escaping (String) -> Column?
   ) {
     var builder = CompiledExpressionBuilder(
@@ -99,7 +99,7 @@ public final class CompiledExpression {
 
   /// The value as the attribute's column holds it. Texts and data point into the row, or into
   /// this instance, until the next row.
-  public func evaluate(
+  package func evaluate(
     _ row: UnsafePointer<RawValue>
   ) throws(EvaluationProblem) -> RawValue {
     var place = 0
@@ -136,7 +136,7 @@ public final class CompiledExpression {
   }
 
   /// Whether a filter takes the row.
-  public func holds(_ row: UnsafePointer<RawValue>) throws(EvaluationProblem) -> Bool {
+  package func holds(_ row: UnsafePointer<RawValue>) throws(EvaluationProblem) -> Bool {
     try evaluate(row).bits != 0
   }
 

@@ -16,7 +16,7 @@ public struct EvaluationError: Error, Sendable, Equatable {
   public var expression: String
 
   /// Puts a problem at its place.
-  public init(
+  package init(
     _ problem: EvaluationProblem, entity: EntityName? = nil, primaryKey: Int64? = nil,
     property: String? = nil, expression: String
   ) {
@@ -70,7 +70,7 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
   case damagedPropertyList(reason: String)
   /// The expression, or a value that it reads or makes, is nested too deeply.
   case tooDeep
-  /// Texts and collections longer than ``EvaluationLimits`` allow, or too many steps.
+  /// Texts and collections longer than `EvaluationLimits` allow, or too many steps.
   case tooLarge(what: String, limit: Int)
   /// A value that the attribute's type does not take; Core Data raises "Unacceptable type of
   /// value for attribute".
@@ -84,13 +84,13 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
 }
 
 /// Bounds that no honest expression meets, and that end a hostile one with an error.
-public enum EvaluationLimits {
+package enum EvaluationLimits {
   /// 64 MiB. Bytes of one text or one piece of data that an expression makes.
-  public static let bytes = 64 << 20
+  package static let bytes = 64 << 20
   /// Members of all collections that one evaluation makes; what it is given does not count.
-  public static let members = 4_000_000
+  package static let members = 4_000_000
   /// Nodes of the tree that one evaluation visits, nodes under a `SUBQUERY` once a member.
-  public static let steps = 200_000_000
+  package static let steps = 200_000_000
 }
 
 extension EvaluationError {

@@ -1,4 +1,4 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// Evaluates any value expression and predicate: the general tier.
 ///
@@ -7,7 +7,7 @@ public import GodwitObjectModel
 /// agree on every row.
 ///
 /// Source: `core-data-migration.md` §4.
-public final class Evaluator {
+package final class Evaluator {
   let access: any ObjectAccess
   /// What `now()` is, in seconds since 2001-01-01 UTC: one moment for the whole run.
   let runDate: Double
@@ -22,7 +22,7 @@ public final class Evaluator {
   ///   - access: The objects of both stores, the entity mappings and the policy.
   ///   - runDate: What `now()` yields, in seconds since 2001-01-01 UTC.
   ///   - seed: What `random` starts from.
-  public init(access: any ObjectAccess, runDate: Double, seed: UInt64 = 0) {
+  package init(access: any ObjectAccess, runDate: Double, seed: UInt64 = 0) {
     self.access = access
     self.runDate = runDate
     self.seed = seed
@@ -33,7 +33,7 @@ extension Evaluator {
   /// The value of an expression.
   ///
   /// - Throws: ``EvaluationError``, or what ``ObjectAccess`` threw.
-  public func value(
+  package func value(
     of expression: ValueExpression, in scope: EvaluationScope
   ) throws -> ExpressionValue {
     do {
@@ -47,7 +47,7 @@ extension Evaluator {
   /// Whether a predicate holds.
   ///
   /// - Throws: ``EvaluationError``, or what ``ObjectAccess`` threw.
-  public func holds(_ predicate: PredicateExpression, in scope: EvaluationScope) throws -> Bool {
+  package func holds(_ predicate: PredicateExpression, in scope: EvaluationScope) throws -> Bool {
     do {
       var evaluation = Evaluation(self, scope)
       return try evaluation.holds(predicate)
@@ -57,7 +57,7 @@ extension Evaluator {
   }
 
   /// The value as the attribute's type takes it, see ``ExpressionValue/assigned(to:)``.
-  public func attributeValue(
+  package func attributeValue(
     of expression: ValueExpression, for attribute: AttributeDescription, in scope: EvaluationScope
   ) throws -> ExpressionValue {
     let found = try value(of: expression, in: scope)
@@ -70,7 +70,7 @@ extension Evaluator {
 
   /// The objects that an expression yields, for a relationship: one object, a collection of
   /// objects in its order, or none for nil. Nothing twice.
-  public func objects(
+  package func objects(
     of expression: ValueExpression, in scope: EvaluationScope
   ) throws -> [ObjectReference] {
     let found = try value(of: expression, in: scope)
@@ -84,7 +84,7 @@ extension Evaluator {
 
 extension EvaluationScope {
   /// An error of this place. The source object is named, or the destination where there is none.
-  public func error(_ problem: EvaluationProblem, in expression: String) -> EvaluationError {
+  package func error(_ problem: EvaluationProblem, in expression: String) -> EvaluationError {
     let object = source ?? destination
     return EvaluationError(
       problem, entity: object?.entity, primaryKey: object?.primaryKey, property: property,

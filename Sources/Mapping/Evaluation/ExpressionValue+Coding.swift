@@ -87,7 +87,7 @@ extension ExpressionValue: Codable {
   }
 
   /// The value with every object in it replaced.
-  public func mapObjects(_ body: (ObjectReference) -> ObjectReference) -> ExpressionValue {
+  package func mapObjects(_ body: (ObjectReference) -> ObjectReference) -> ExpressionValue {
     switch self {
     case .object(let object): .object(body(object))
     case .array(let members): .array(members.map { $0.mapObjects(body) })

@@ -1,11 +1,11 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// What an evaluator asks of its surroundings: the engine of a migration, or a test's memory.
 ///
 /// Answers must not depend on the order of questions; collections come in an order that every
 /// run repeats. Errors thrown here keep their identity: an ``EvaluationProblem`` becomes an
 /// ``EvaluationError``, every other error is passed on as it is.
-public protocol ObjectAccess {
+package protocol ObjectAccess {
   /// An attribute's value, or a relationship's objects: `.object` or `.null` for a to-one, `.set`
   /// or `.orderedSet` for a to-many. A composite attribute is a `.dictionary` of its elements that have a
   /// value, `.null` where none has, and each of its elements answers to its key path, as `place.street`.
@@ -65,36 +65,36 @@ public protocol ObjectAccess {
 
 extension ObjectAccess {
   /// False: there are no composite attributes.
-  public func isComposite(_ key: String, of object: ObjectReference) -> Bool { false }
+  package func isComposite(_ key: String, of object: ObjectReference) -> Bool { false }
 
   /// Empty.
-  public var managerUserInfo: [String: ExpressionValue] { [:] }
+  package var managerUserInfo: [String: ExpressionValue] { [:] }
 
   /// Nil: there is no policy.
-  public func performPolicy(
+  package func performPolicy(
     selector: String, arguments: [ExpressionValue], in scope: EvaluationScope
   ) throws -> ExpressionValue? { nil }
 }
 
 /// What the variables of one evaluation mean. Source: `core-data-migration.md` §4.1.
-public struct EvaluationScope: Sendable {
+package struct EvaluationScope: Sendable {
   /// `$source`; nil where there is no source object.
-  public var source: ObjectReference?
+  package var source: ObjectReference?
   /// `$destination`; nil where there is no destination object yet.
-  public var destination: ObjectReference?
+  package var destination: ObjectReference?
   /// `SELF`, and what a bare key path starts from: in a filter, the source object.
-  public var evaluatedObject: ExpressionValue?
+  package var evaluatedObject: ExpressionValue?
   /// `$entityMapping.name` and `$entityMapping.userInfo`.
-  public var entityMapping: String?
+  package var entityMapping: String?
   /// `$entityMapping.userInfo`.
-  public var entityMappingUserInfo: [String: String] = [:]
+  package var entityMappingUserInfo: [String: String] = [:]
   /// The destination property: `$propertyMapping.name`.
-  public var property: String?
+  package var property: String?
   /// Variables beyond the six of Core Data.
-  public var variables: [String: ExpressionValue] = [:]
+  package var variables: [String: ExpressionValue] = [:]
 
   /// Makes the scope of one evaluation. Nil leaves a variable without meaning.
-  public init(
+  package init(
     source: ObjectReference? = nil, destination: ObjectReference? = nil,
     evaluatedObject: ExpressionValue? = nil, entityMapping: String? = nil,
     entityMappingUserInfo: [String: String] = [:], property: String? = nil
@@ -108,7 +108,7 @@ public struct EvaluationScope: Sendable {
   }
 
   /// For the filter of an entity mapping.
-  public static func filter(of object: ObjectReference, entityMapping: String? = nil) -> Self {
+  package static func filter(of object: ObjectReference, entityMapping: String? = nil) -> Self {
     EvaluationScope(
       source: object, evaluatedObject: .object(object), entityMapping: entityMapping)
   }

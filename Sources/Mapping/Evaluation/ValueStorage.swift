@@ -1,5 +1,5 @@
-public import GodwitObjectModel
-public import GodwitSQLite
+import GodwitObjectModel
+import GodwitSQLite
 
 // Between values and columns. Source: `core-data-sqlite-format.md` §5.
 extension ExpressionValue {
@@ -7,7 +7,7 @@ extension ExpressionValue {
   ///
   /// A transformable's bytes stay bytes, and so do those of a binary attribute; the marker of
   /// external storage is the caller's.
-  public init(
+  package init(
     stored value: SQLiteValue, as type: AttributeType
   ) throws(EvaluationProblem) {
     switch (type, value) {
@@ -43,7 +43,7 @@ extension ExpressionValue {
   /// what could be made of it would lose some of it.
   ///
   /// - Throws: ``EvaluationProblem/unexpectedStorage(_:)``.
-  public init(
+  package init(
     stored value: borrowing RawValue, as type: AttributeType
   ) throws(EvaluationProblem) {
     let value = copy value
@@ -58,7 +58,7 @@ extension ExpressionValue {
   /// Numbers become numbers of another type: cut toward zero for an integer, a Boolean by being
   /// other than 0. What does not fit is an error, and nothing else is converted automatically.
   /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
-  public func assigned(
+  package func assigned(
     to attribute: AttributeDescription
   ) throws(EvaluationProblem) -> ExpressionValue {
     guard attribute.type == .composite, case .dictionary(let pairs) = self else {
@@ -79,7 +79,7 @@ extension ExpressionValue {
   ///
   /// - Throws: ``EvaluationProblem/unacceptable(found:type:)`` or
   ///   ``EvaluationProblem/outOfRange(_:isTooLarge:)``.
-  public func assigned(to type: AttributeType) throws(EvaluationProblem) -> ExpressionValue {
+  package func assigned(to type: AttributeType) throws(EvaluationProblem) -> ExpressionValue {
     guard let valueKind = ValueKind(self) else { return .null }
     guard type != .composite, valueKind.isAssignable(to: type) else {
       throw .unacceptable(found: kind, type: type)
@@ -125,7 +125,7 @@ extension ExpressionValue {
   /// Decimal and date columns have numeric affinity: what is whole is an integer there.
   ///
   /// - Returns: nil for a value that no column holds.
-  public func stored(as type: AttributeType) -> SQLiteValue? {
+  package func stored(as type: AttributeType) -> SQLiteValue? {
     switch self {
     case .null: return .null
     case .boolean(let value): return .integer(value ? 1 : 0)

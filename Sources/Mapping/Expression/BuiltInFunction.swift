@@ -2,13 +2,13 @@
 ///
 /// Source: `core-data-migration.md` §4.4. Names with the prefix `godwit.` have no counterpart of
 /// Apple's.
-public struct BuiltInFunction: Sendable, Hashable {
+package struct BuiltInFunction: Sendable, Hashable {
   /// The selector, as an archived expression has it: `sum:`, `add:to:`.
-  public let name: String
+  package let name: String
   /// Least and most arguments.
-  public let arguments: ClosedRange<Int>
+  package let arguments: ClosedRange<Int>
   /// `+`, `-` … where there is one.
-  public let infix: String?
+  package let infix: String?
 
   init(_ name: String, _ arguments: ClosedRange<Int>, infix: String? = nil) {
     self.name = name
@@ -17,13 +17,13 @@ public struct BuiltInFunction: Sendable, Hashable {
   }
 
   /// As people write it: `sum` for `sum:`; with several arguments the whole selector.
-  public var shortName: String {
+  package var shortName: String {
     name.hasSuffix(":") && name.dropLast().allSatisfy { $0 != ":" }
       ? String(name.dropLast()) : name
   }
 
   /// Every function that can be called by name, operators included.
-  public static let all: [BuiltInFunction] =
+  package static let all: [BuiltInFunction] =
     ([
       "sum:", "count:", "min:", "max:", "average:", "median:", "mode:", "stddev:",
     ].map { BuiltInFunction($0, 1...ExpressionLimits.length) })
@@ -45,17 +45,17 @@ public struct BuiltInFunction: Sendable, Hashable {
     ] + converters
 
   /// Selectors of the operators, in the order of their arguments: left, right.
-  public enum Infix {
+  package enum Infix {
     /// `a + b`.
-    public static let add = "add:to:"
+    package static let add = "add:to:"
     /// `a - b`.
-    public static let subtract = "from:subtract:"
+    package static let subtract = "from:subtract:"
     /// `a * b`.
-    public static let multiply = "multiply:by:"
+    package static let multiply = "multiply:by:"
     /// `a / b`.
-    public static let divide = "divide:by:"
+    package static let divide = "divide:by:"
     /// `a ** b`.
-    public static let power = "raise:toPower:"
+    package static let power = "raise:toPower:"
   }
 
   /// Our own: a property in and out of a property-list dictionary in a binary attribute, and the
@@ -89,7 +89,7 @@ public struct BuiltInFunction: Sendable, Hashable {
   }()
 
   /// The function of a name in either spelling, without regard to case.
-  public static func named(_ name: String, argumentCount: Int) -> BuiltInFunction? {
+  package static func named(_ name: String, argumentCount: Int) -> BuiltInFunction? {
     let key = name.lowercased()
     if let found = byName[key], found.arguments.contains(argumentCount) { return found }
     return byName[key + ":"] ?? byName[key]

@@ -22,11 +22,11 @@ public struct ExpressionError: Error, Sendable, Equatable {
     case notAValue
     /// A value where a predicate is needed.
     case notAPredicate
-    /// A letter in brackets after an operator that is not an option: see ``Comparison/Options``.
+    /// A letter in brackets after an operator that is not an option: see `Comparison.Options`.
     case unknownOption(Character)
-    /// Nested deeper than ``ExpressionLimits/depth``.
+    /// Nested deeper than `ExpressionLimits.depth`.
     case tooDeep
-    /// Longer than ``ExpressionLimits/length``.
+    /// Longer than `ExpressionLimits.length`.
     case tooLong
   }
 
@@ -38,7 +38,7 @@ public struct ExpressionError: Error, Sendable, Equatable {
   public var text: String
 
   /// Puts a problem at its place.
-  public init(_ problem: Problem, at offset: Int, in text: String) {
+  package init(_ problem: Problem, at offset: Int, in text: String) {
     self.problem = problem
     self.offset = offset
     self.text = text
@@ -46,11 +46,11 @@ public struct ExpressionError: Error, Sendable, Equatable {
 }
 
 /// Bounds that no honest expression meets, and that keep a hostile one from filling the stack.
-public enum ExpressionLimits {
+package enum ExpressionLimits {
   /// Levels of the tree.
-  public static let depth = 200
+  package static let depth = 200
   /// Characters of the text.
-  public static let length = 100_000
+  package static let length = 100_000
 }
 
 extension ExpressionError: CustomStringConvertible {

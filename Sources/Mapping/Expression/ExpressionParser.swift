@@ -307,7 +307,7 @@ extension ExpressionParser {
 
 extension ValueExpression {
   /// Reads Core Data's expression syntax.
-  public init(parsing text: String) throws(ExpressionError) {
+  package init(parsing text: String) throws(ExpressionError) {
     var parser = try ExpressionParser(text)
     self = try parser.wholeValue()
   }
@@ -315,7 +315,7 @@ extension ValueExpression {
 
 extension PredicateExpression {
   /// Reads Core Data's predicate syntax.
-  public init(parsing text: String) throws(ExpressionError) {
+  package init(parsing text: String) throws(ExpressionError) {
     var parser = try ExpressionParser(text)
     self = try parser.wholePredicate()
   }

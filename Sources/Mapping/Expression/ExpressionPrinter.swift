@@ -167,11 +167,11 @@ enum ExpressionPrinter {
 }
 
 extension ValueExpression: CustomStringConvertible {
-  /// Core Data's syntax; ``init(parsing:)`` reads it back.
+  /// Core Data's syntax; `init(parsing:)` reads it back.
   public var description: String { ExpressionPrinter.text(self) }
 }
 
 extension PredicateExpression: CustomStringConvertible {
-  /// Core Data's syntax; ``init(parsing:)`` reads it back.
+  /// Core Data's syntax; `init(parsing:)` reads it back.
   public var description: String { ExpressionPrinter.text(self) }
 }

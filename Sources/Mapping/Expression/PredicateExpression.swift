@@ -18,7 +18,7 @@ public indirect enum PredicateExpression: Sendable, Hashable {
 /// `[ANY|ALL] left operator[options] right`
 public struct Comparison: Sendable, Hashable {
   /// How a collection on the left side is compared.
-  public enum Modifier: String, Sendable, Hashable {
+  package enum Modifier: String, Sendable, Hashable {
     /// The left side as it is.
     case direct
     /// True where the comparison holds for at least one member. False for an empty collection.
@@ -28,7 +28,7 @@ public struct Comparison: Sendable, Hashable {
   }
 
   /// How the two sides are compared. Raw values are the spellings that are written.
-  public enum Operator: String, Sendable, Hashable, CaseIterable {
+  package enum Operator: String, Sendable, Hashable, CaseIterable {
     /// Equal. Nil equals nil only.
     case equal = "=="
     /// Not equal.
@@ -58,34 +58,34 @@ public struct Comparison: Sendable, Hashable {
   }
 
   /// `[cdnl]` after the operator.
-  public struct Options: OptionSet, Sendable, Hashable {
+  package struct Options: OptionSet, Sendable, Hashable {
     /// One bit for each option.
-    public let rawValue: UInt8
+    package let rawValue: UInt8
     /// Makes a set of options of their bits.
-    public init(rawValue: UInt8) { self.rawValue = rawValue }
+    package init(rawValue: UInt8) { self.rawValue = rawValue }
     /// `[c]`: case does not matter.
-    public static let caseInsensitive = Options(rawValue: 1)
+    package static let caseInsensitive = Options(rawValue: 1)
     /// `[d]`: diacritics do not matter.
-    public static let diacriticInsensitive = Options(rawValue: 2)
+    package static let diacriticInsensitive = Options(rawValue: 2)
     /// Bytes are compared; excludes the other two.
-    public static let normalized = Options(rawValue: 4)
+    package static let normalized = Options(rawValue: 4)
     /// `[l]`: kept and written, without effect on evaluation.
-    public static let localeSensitive = Options(rawValue: 8)
+    package static let localeSensitive = Options(rawValue: 8)
   }
 
   /// How a collection on the left side is compared.
-  public var modifier: Modifier
+  package var modifier: Modifier
   /// The left side.
-  public var left: ValueExpression
+  package var left: ValueExpression
   /// The operator between the two sides.
-  public var `operator`: Operator
+  package var `operator`: Operator
   /// The options of a comparison of texts.
-  public var options: Options
+  package var options: Options
   /// The right side.
-  public var right: ValueExpression
+  package var right: ValueExpression
 
   /// Makes a comparison. Whether the operator applies to the two sides is not checked.
-  public init(
+  package init(
     _ left: ValueExpression, _ comparison: Operator, _ right: ValueExpression,
     modifier: Modifier = .direct, options: Options = []
   ) {

@@ -21,7 +21,7 @@ extension ValueExpression {
   /// True when a part of the expression is the variable, `name` being without its `$`.
   ///
   /// Recursion is bounded: no tree is deeper than ``ExpressionLimits/depth``.
-  public func mentions(_ name: String) -> Bool {
+  package func mentions(_ name: String) -> Bool {
     switch self {
     case .variable(let found): found == name
     case .subquery(let collection, name, _): collection.mentions(name)
@@ -83,7 +83,7 @@ extension PredicateExpression {
   }
 
   /// True when a part of the predicate is the variable, `name` being without its `$`.
-  public func mentions(_ name: String) -> Bool { operands.contains { $0.mentions(name) } }
+  package func mentions(_ name: String) -> Bool { operands.contains { $0.mentions(name) } }
 
   var policySelectors: [String] { operands.flatMap(\.policySelectors) }
 }
@@ -91,7 +91,7 @@ extension PredicateExpression {
 extension ValueExpression {
   /// Every name that the expression may read a property by: the keys of its key paths, and what it
   /// asks for through `valueForKey:` and its like.
-  public var keys: Set<String> {
+  package var keys: Set<String> {
     var keys: Set<String> = []
     collectKeys(&keys)
     return keys
@@ -134,7 +134,7 @@ extension ValueExpression {
 
 extension PredicateExpression {
   /// As ``ValueExpression/keys``.
-  public var keys: Set<String> {
+  package var keys: Set<String> {
     var keys: Set<String> = []
     collectKeys(&keys)
     return keys

@@ -16,7 +16,7 @@ public indirect enum ValueExpression: Sendable, Hashable {
   case keyPath(base: ValueExpression, keys: [KeyPathElement])
   /// `FUNCTION(receiver, "selector:", argument)`: a message of the receiver's.
   case function(receiver: ValueExpression, selector: String, arguments: [ValueExpression])
-  /// `sum:(…)`, `a * b`, `godwit.bucket(…)`: one of ``BuiltInFunction``, or an unknown name.
+  /// `sum:(…)`, `a * b`, `godwit.bucket(…)`: one of `BuiltInFunction`, or an unknown name.
   case call(String, [ValueExpression])
   /// `{a, b}`
   case aggregate([ValueExpression])
@@ -81,13 +81,13 @@ public enum ElementPlace: Sendable, Hashable {
 extension ValueExpression {
   /// `$source.name`, as the compiled form of an automatic attribute row has it.
   /// Source: `core-data-migration.md` §3.3, rule 3.
-  public static func sourceKeyPath(_ key: String) -> ValueExpression {
+  package static func sourceKeyPath(_ key: String) -> ValueExpression {
     .keyPath(base: .variable("source"), keys: [.key(key)])
   }
 
   /// `FUNCTION($source, "valueForKey:", "name")`, the form of an inferred mapping model.
   /// Source: `core-data-migration.md` §2.3.
-  public static func sourceValue(forKey key: String) -> ValueExpression {
+  package static func sourceValue(forKey key: String) -> ValueExpression {
     .function(
       receiver: .variable("source"), selector: ManagerSelector.valueForKey,
       arguments: [.constant(.string(key))])
@@ -95,19 +95,19 @@ extension ValueExpression {
 }
 
 /// Selectors that mapping models are written with, each spelled once.
-public enum ManagerSelector {
+package enum ManagerSelector {
   /// Of any object: the value of a property, by its name.
-  public static let valueForKey = "valueForKey:"
+  package static let valueForKey = "valueForKey:"
   /// Of `$manager`: the destination objects that an entity mapping made of source objects.
-  public static let instancesForMapping =
+  package static let instancesForMapping =
     "destinationInstancesForEntityMappingNamed:sourceInstances:"
   /// Of `$manager`: the destination objects that all mappings of a source relationship's
   /// destination entity made.
-  public static let instancesForRelationship =
+  package static let instancesForRelationship =
     "destinationInstancesForSourceRelationshipNamed:sourceInstances:"
   /// Of `$manager`: the source objects that destination objects of an entity mapping were made of.
-  public static let sourceInstancesForMapping =
+  package static let sourceInstancesForMapping =
     "sourceInstancesForEntityMappingNamed:destinationInstances:"
   /// Of `$manager`: a request for the source objects of an entity, for `FETCH` to perform.
-  public static let fetchRequest = "fetchRequestForSourceEntityNamed:predicateString:"
+  package static let fetchRequest = "fetchRequestForSourceEntityNamed:predicateString:"
 }

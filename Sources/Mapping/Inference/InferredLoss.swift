@@ -1,15 +1,15 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// Something of the source model that has no place in the destination: a store that has objects, values,
 /// references or places in an order of it loses them.
-public struct InferredLoss: Sendable, Hashable, Codable {
+package struct InferredLoss: Sendable, Hashable, Codable {
   /// Of the source model.
-  public let entity: EntityName
+  package let entity: EntityName
   /// The attribute, for an element of a composite one with the path to it, or the relationship; nil for
   /// the entity.
-  public let property: String?
+  package let property: String?
   /// What would be dropped, as a sentence without its full stop.
-  public let message: String
+  package let message: String
 
   package init(entity: EntityName, property: String?, message: String) {
     self.entity = entity

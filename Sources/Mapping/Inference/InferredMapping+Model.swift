@@ -7,7 +7,7 @@ extension InferredMapping {
   ///
   /// Abstract entities have no objects and no mapping. A copy is a mapping between entities of one
   /// name and one version hash. Source: `core-data-migration.md` §2.3.
-  public var mappingModel: MappingModel {
+  package var mappingModel: MappingModel {
     let sourceHashes = source.versionHashes
     let destinationHashes = destination.versionHashes
     var mappings: [EntityMapping] = []

@@ -3,7 +3,7 @@ import GodwitObjectModel
 extension InferredMapping {
   /// What the source store's rows must fulfil. The models leave these open; whoever has the store
   /// asks it.
-  public var rowConditions: [RowCondition] { conditions.value { findRowConditions() } }
+  package var rowConditions: [RowCondition] { conditions.value { findRowConditions() } }
 
   private func findRowConditions() -> [RowCondition] {
     var conditions: [RowCondition] = []
@@ -219,7 +219,7 @@ extension InferredMapping {
 
   /// ``rowConditions`` without those that the source's own uniqueness constraints fulfil: what a
   /// change of the model may make rows break.
-  public var changedRowConditions: [RowCondition] { rowConditions.filter { !isKept($0) } }
+  package var changedRowConditions: [RowCondition] { rowConditions.filter { !isKept($0) } }
 
   private func term(of property: String, in entity: EntityName) -> UniquePart.Term {
     guard let declared = destination.property(property, of: entity) else { return .constant(nil) }

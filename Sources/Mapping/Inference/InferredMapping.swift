@@ -1,4 +1,4 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// What becomes of a source model's entities and properties when nobody has written a mapping
 /// model; and the reasons why that may be impossible.
@@ -10,26 +10,26 @@ public import GodwitObjectModel
 /// move between parent and child.
 ///
 /// Source: `core-data-migration.md` §2.
-public struct InferredMapping: Sendable {
+package struct InferredMapping: Sendable {
   /// The model that the store is written under.
-  public let source: EntityHierarchy
+  package let source: EntityHierarchy
   /// The model that the store is migrated to.
-  public let destination: EntityHierarchy
+  package let destination: EntityHierarchy
   /// Destination entity → the source entity that it comes from.
-  public private(set) var entityPairs: [EntityName: EntityName] = [:]
+  package private(set) var entityPairs: [EntityName: EntityName] = [:]
   /// Source entity → the destination entity that it becomes.
-  public private(set) var successors: [EntityName: EntityName] = [:]
+  package private(set) var successors: [EntityName: EntityName] = [:]
   /// What the two models alone forbid.
-  public private(set) var refusals: [Refusal] = []
+  package private(set) var refusals: [Refusal] = []
   /// What a person should know of the inferred mapping. Nothing in it prevents a migration.
-  public private(set) var notes: [InferenceNote] = []
+  package private(set) var notes: [InferenceNote] = []
 
   private var matches: [EntityName: [NameKey: EntityHierarchy.Declared]] = [:]
 
   let conditions: Memo<[RowCondition]>
 
   /// Infers the mapping. Always succeeds: ``refusals`` names what forbids it.
-  public init(source: EntityHierarchy, destination: EntityHierarchy) {
+  package init(source: EntityHierarchy, destination: EntityHierarchy) {
     let pair = Pair(source: source.hashes, destination: destination.hashes)
     self = Self.recent.output(for: pair) {
       InferredMapping(inferring: source, to: destination)
@@ -74,11 +74,11 @@ public struct InferredMapping: Sendable {
 
 extension InferredMapping {
   /// True when the models allow it; the store's rows may still forbid it, see ``rowConditions``.
-  public var isPossible: Bool { refusals.isEmpty }
+  package var isPossible: Bool { refusals.isEmpty }
 
   /// The source's property that a property of a destination entity comes from, with the source
   /// entity that declares it. Nil for a property that is new, or not stored.
-  public func correspondence(
+  package func correspondence(
     of property: String, in entity: EntityName
   ) -> EntityHierarchy.Declared? {
     matches[entity]?[NameKey(property)]

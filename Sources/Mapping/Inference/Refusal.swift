@@ -1,11 +1,11 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// Why a mapping cannot be inferred, or an inferred one cannot be carried out.
 ///
 /// Source: `core-data-migration.md` §2.2.
-public struct Refusal: Sendable, Hashable, Codable {
+package struct Refusal: Sendable, Hashable, Codable {
   /// What the rule is that forbids it. Raw values are part of the JSON output.
-  public enum Reason: String, Sendable, Hashable, Codable, CaseIterable {
+  package enum Reason: String, Sendable, Hashable, Codable, CaseIterable {
     /// The type of an attribute changes, and one of the two types is not a number.
     case attributeType = "attribute-type"
     /// A required attribute without a default would have no value in some rows.
@@ -31,7 +31,7 @@ public struct Refusal: Sendable, Hashable, Codable {
   }
 
   /// How sure it is that Core Data would refuse as well.
-  public enum Certainty: String, Sendable, Hashable, Codable {
+  package enum Certainty: String, Sendable, Hashable, Codable {
     /// Apple's documentation, or Core Data's observed behaviour, says so.
     case documented
     /// Apple is silent. We refuse, since the other answer could lose data.
@@ -39,20 +39,20 @@ public struct Refusal: Sendable, Hashable, Codable {
   }
 
   /// The rule that forbids it.
-  public var reason: Reason
+  package var reason: Reason
   /// Of the destination model; of the source model for a duplicate identifier there.
-  public var entity: EntityName
+  package var entity: EntityName
   /// None for a refusal that concerns the whole entity, several for a uniqueness constraint.
-  public var properties: [String]
+  package var properties: [String]
   /// What forbids it, as a sentence without its full stop.
-  public var message: String
+  package var message: String
   /// What to do about it.
-  public var advice: String
+  package var advice: String
   /// How sure it is that Core Data would refuse as well.
-  public var certainty: Certainty
+  package var certainty: Certainty
 
   /// Makes a refusal. Nothing is checked.
-  public init(
+  package init(
     _ reason: Reason, entity: EntityName, properties: [String] = [], message: String,
     advice: String, certainty: Certainty = .documented
   ) {
@@ -67,10 +67,10 @@ public struct Refusal: Sendable, Hashable, Codable {
 
 extension Refusal {
   /// The first of ``properties``; nil for a refusal that concerns the whole entity.
-  public var property: String? { properties.first }
+  package var property: String? { properties.first }
 
   /// `Trade`, `Trade.amount`, or `Trade (isin, day)`.
-  public var place: String {
+  package var place: String {
     if reason == .uniqueness { return "\(entity) (\(properties.joined(separator: ", ")))" }
     return properties.first.map { "\(entity).\($0)" } ?? entity.rawValue
   }
@@ -81,7 +81,7 @@ extension Refusal {
   /// Core Data's error code: 134190 (inference refused) where the models decide, 134110
   /// (migration failed) or 134111 (constraint violated) where the rows do.
   /// Source: `core-data-migration.md` §1.4.
-  public var code: Int {
+  package var code: Int {
     switch reason {
     case .attributeType, .relationshipDestination, .mergeRoots, .splitEntity,
       .duplicateIdentifier:
@@ -95,9 +95,9 @@ extension Refusal {
 }
 
 /// Something about an inferred mapping that a person should know and that stops nothing.
-public struct InferenceNote: Sendable, Hashable, Codable {
+package struct InferenceNote: Sendable, Hashable, Codable {
   /// What the note is about. Raw values are part of the JSON output.
-  public enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
+  package enum Kind: String, Sendable, Hashable, Codable, CaseIterable {
     /// The entity has another name in the source model.
     case renamedEntity = "renamed-entity"
     /// The property has another name in the source model.
@@ -111,16 +111,16 @@ public struct InferenceNote: Sendable, Hashable, Codable {
   }
 
   /// What the note is about.
-  public var kind: Kind
+  package var kind: Kind
   /// Of the destination model.
-  public var entity: EntityName
+  package var entity: EntityName
   /// The property of ``entity``; nil for a note about the entity.
-  public var property: String?
+  package var property: String?
   /// A sentence without its full stop.
-  public var message: String
+  package var message: String
 
   /// Makes a note. Nothing is checked.
-  public init(_ kind: Kind, entity: EntityName, property: String? = nil, message: String) {
+  package init(_ kind: Kind, entity: EntityName, property: String? = nil, message: String) {
     self.kind = kind
     self.entity = entity
     self.property = property

@@ -1,14 +1,14 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// A source relationship that gives pairs to a destination relationship, and the source entities
 /// whose objects have it there.
-public struct RelationshipSource: Sendable, Equatable {
+package struct RelationshipSource: Sendable, Equatable {
   /// Declares ``relationship``.
-  public var entity: EntityName
+  package var entity: EntityName
   /// The source relationship that the pairs come from.
-  public var relationship: RelationshipDescription
+  package var relationship: RelationshipDescription
   /// Concrete source entities; their successors have the destination relationship.
-  public var owners: [EntityName]
+  package var owners: [EntityName]
 }
 
 /// Where an inferred migration takes the pairs (owner, target) of a destination relationship from,
@@ -17,17 +17,17 @@ public struct RelationshipSource: Sendable, Equatable {
 /// A relationship and its inverse share one place in the store, so one of the two decides: the
 /// to-one side of a one-to-many, the side that names the join table of a many-to-many, both sides
 /// of a one-to-one. Source: `core-data-sqlite-format.md` §4.3, §4.4, §7.
-public struct RelationshipPairs: Sendable {
+package struct RelationshipPairs: Sendable {
   /// What one source relationship contributes.
-  public struct Part: Sendable, Equatable {
+  package struct Part: Sendable, Equatable {
     /// The source relationship, with its owners.
-    public var source: RelationshipSource
+    package var source: RelationshipSource
     /// True when ``source`` gives pairs of the inverse: its owners are targets here.
-    public var isSwapped: Bool
+    package var isSwapped: Bool
   }
 
   /// What the destination's storage has room for.
-  public enum Limit: Sendable {
+  package enum Limit: Sendable {
     /// Any number of pairs: they are rows of a join table.
     case none
     /// One target for each owner: the key is in the owner's row.
@@ -39,25 +39,25 @@ public struct RelationshipPairs: Sendable {
   }
 
   /// The destination entity that declares ``relationship``.
-  public var entity: EntityName
+  package var entity: EntityName
   /// The destination relationship that the pairs are for.
-  public var relationship: RelationshipDescription
+  package var relationship: RelationshipDescription
   /// The inverse of ``relationship`` in the destination; nil for none.
-  public var inverse: (entity: EntityName, relationship: RelationshipDescription)?
+  package var inverse: (entity: EntityName, relationship: RelationshipDescription)?
   /// What the destination's storage has room for.
-  public var limit: Limit
+  package var limit: Limit
   /// Parts that decide. Where ``limit`` is ``Limit/oneToOne``, those of the side that comes first.
-  public var parts: [Part] = []
+  package var parts: [Part] = []
   /// Parts of the other side of a one-to-one.
-  public var laterParts: [Part] = []
+  package var laterParts: [Part] = []
   /// Parts of the other side that are not looked at, although their pairs may differ.
-  public var unusedParts: [Part] = []
+  package var unusedParts: [Part] = []
   /// True when the source may have more pairs than ``limit`` has room for, or when both sides of a
   /// one-to-one must be brought together.
-  public var needsMatching = false
+  package var needsMatching = false
 
   /// A relationship that is its own inverse.
-  public var isReflexive: Bool {
+  package var isReflexive: Bool {
     inverse?.entity == entity
       && inverse?.relationship.name.isSameName(as: relationship.name) == true
   }
@@ -66,7 +66,7 @@ public struct RelationshipPairs: Sendable {
 extension InferredMapping {
   /// The source relationships that a destination relationship comes from, by the concrete entities
   /// that have it: a relationship that moved up in the hierarchy may come from several.
-  public func sources(of relationship: String, in entity: EntityName) -> [RelationshipSource] {
+  package func sources(of relationship: String, in entity: EntityName) -> [RelationshipSource] {
     var found: [RelationshipSource] = []
     for below in destination.concrete(of: entity) {
       guard let old = entityPairs[below],
@@ -88,7 +88,7 @@ extension InferredMapping {
   /// What a destination relationship takes its pairs from.
   ///
   /// - Parameter entity: Declares the destination relationship.
-  public func pairs(
+  package func pairs(
     of relationship: RelationshipDescription, declaredBy entity: EntityName
   ) -> RelationshipPairs {
     let inverse = destination.inverse(of: relationship)

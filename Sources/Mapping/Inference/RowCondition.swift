@@ -1,13 +1,13 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// Something that the rows of the source store must fulfil, so that an inferred mapping can be
 /// carried out; and the refusal that it becomes where they do not.
 ///
 /// Entities mean objects of exactly that entity, without its sub-entities.
 /// Source: `core-data-migration.md` §2.2.
-public struct RowCondition: Sendable, Hashable {
+package struct RowCondition: Sendable, Hashable {
   /// What is asked of the rows.
-  public enum Question: Sendable, Hashable {
+  package enum Question: Sendable, Hashable {
     /// The source entity has no objects.
     case noRows(of: EntityName)
     /// No object of the source entity lacks a value (or, for a to-one, a target).
@@ -23,21 +23,21 @@ public struct RowCondition: Sendable, Hashable {
   }
 
   /// What the rows must fulfil.
-  public var question: Question
+  package var question: Question
   /// What the condition becomes where the rows do not fulfil it.
-  public var refusal: Refusal
+  package var refusal: Refusal
 
   /// Makes a condition with its refusal.
-  public init(_ question: Question, refusal: Refusal) {
+  package init(_ question: Question, refusal: Refusal) {
     self.question = question
     self.refusal = refusal
   }
 }
 
 /// What one source entity contributes to the values under a uniqueness constraint.
-public struct UniquePart: Sendable, Hashable {
+package struct UniquePart: Sendable, Hashable {
   /// Where the value of one property of the constraint comes from.
-  public enum Term: Sendable, Hashable {
+  package enum Term: Sendable, Hashable {
     /// The value of the source property, converted to another numeric type where one is given;
     /// `default` takes the place of NULL.
     case source(property: String, convertedTo: AttributeType?, default: StoredDefault?)
@@ -50,12 +50,12 @@ public struct UniquePart: Sendable, Hashable {
   }
 
   /// The source entity.
-  public var entity: EntityName
+  package var entity: EntityName
   /// One for each property of the constraint, in its order.
-  public var terms: [Term]
+  package var terms: [Term]
 
   /// Names what one source entity contributes. Nothing is checked.
-  public init(entity: EntityName, terms: [Term]) {
+  package init(entity: EntityName, terms: [Term]) {
     self.entity = entity
     self.terms = terms
   }

@@ -1,15 +1,15 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// Why a mapping model is not for a pair of models.
-public struct MappingMismatch: Sendable, Equatable {
+package struct MappingMismatch: Sendable, Equatable {
   /// Which of the two models does not fit.
-  public enum Side: String, Sendable {
+  package enum Side: String, Sendable {
     /// The model before, and the model after the migration.
     case source, destination
   }
 
   /// What does not fit.
-  public enum Reason: Sendable, Equatable {
+  package enum Reason: Sendable, Equatable {
     /// The version hash differs.
     case otherVersion
     /// The model has no entity of this name.
@@ -19,26 +19,26 @@ public struct MappingMismatch: Sendable, Equatable {
   }
 
   /// The mapping model's file.
-  public var file: String
+  package var file: String
   /// The entity mapping.
-  public var mapping: String
+  package var mapping: String
   /// The model that does not fit.
-  public var side: Side
+  package var side: Side
   /// The entity that the mapping model names.
-  public var entity: EntityName
+  package var entity: EntityName
   /// What does not fit.
-  public var reason: Reason
+  package var reason: Reason
   /// A name that the model has and that is spelled much like the one it does not have.
-  public var suggestion: String?
+  package var suggestion: String?
   /// Whether the file says by a version hash, or by the names of its models, that it was made for
   /// others than these: then it may be left out where files for several pairs were given.
-  public var namesOtherModels: Bool
+  package var namesOtherModels: Bool
   /// The version that a file without hashes names in place of the model; nil where something else
   /// does not fit.
   package var recordedName: String?
 
   /// Makes a mismatch. Nothing is checked.
-  public init(
+  package init(
     file: String, mapping: String, side: Side, entity: EntityName, reason: Reason,
     suggestion: String? = nil, namesOtherModels: Bool = false
   ) {
@@ -54,14 +54,14 @@ public struct MappingMismatch: Sendable, Equatable {
 
 extension MappingMismatch {
   /// The property that the model does not have; nil where the entity is what differs.
-  public var property: String? {
+  package var property: String? {
     if case .unknownProperty(let name) = reason { name } else { nil }
   }
 }
 
 extension MappingMismatch: CustomStringConvertible {
   /// Why the file is not used.
-  public var description: String {
+  package var description: String {
     let hint = suggestion.map { " Did you mean \($0)?" } ?? ""
     if let recordedName {
       return "\(file) is not used: it names \(recordedName) as its \(side.rawValue) model."
@@ -119,11 +119,11 @@ package struct VersionNames: Sendable {
 /// Core Data neither, so ``MappingCheck`` says what is uncovered.
 ///
 /// Source: `core-data-migration.md` §3.5.
-public struct MappingChoice: Sendable {
+package struct MappingChoice: Sendable {
   /// Places in the list of candidates, in its order.
-  public let matching: [Int]
+  package let matching: [Int]
   /// Of the candidates that do not match; the first of each.
-  public let mismatches: [MappingMismatch]
+  package let mismatches: [MappingMismatch]
   private let files: [String]
 
   /// Chooses among several files for one step.
@@ -131,7 +131,7 @@ public struct MappingChoice: Sendable {
   /// - Parameter names: The names of the versions that have the source's hashes, and of those that
   ///   have the destination's. A file without hashes that names one of these for the other is not
   ///   for this step.
-  public init(
+  package init(
     among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
     destination: EntityHierarchy, names: (source: Set<String>, destination: Set<String>) = ([], [])
   ) {
@@ -205,7 +205,7 @@ public struct MappingChoice: Sendable {
   /// The one that matches; nil where none does.
   ///
   /// - Throws: ``MappingError/severalMatch(_:)``.
-  public func single() throws(MappingError) -> Int? {
+  package func single() throws(MappingError) -> Int? {
     guard matching.count <= 1 else { throw .severalMatch(matching.map { files[$0] }) }
     return matching.first
   }

@@ -3,7 +3,7 @@ import SystemPackage
 
 extension MappingDocument {
   /// The forms in which a mapping model may lie on disk.
-  public enum Form: Sendable {
+  package enum Form: Sendable {
     /// `xcmapping.xml`, Xcode's source form.
     case xcode
     /// `.cdm`, the compiled form.
@@ -16,7 +16,7 @@ extension MappingDocument {
   ///
   /// - Parameter name: The file's name, for messages.
   /// - Throws: ``MappingError``.
-  public init(bytes: [UInt8], name: String) throws {
+  package init(bytes: [UInt8], name: String) throws {
     switch Self.form(of: bytes) {
     case .compiled: self = try CompiledMappingFile.read(bytes, file: name)
     case .xcode: self = try XcodeMappingFile.read(bytes, file: name)
@@ -27,7 +27,7 @@ extension MappingDocument {
   /// Reads an `.xcmappingmodel` folder, an `xcmapping.xml`, a `.cdm` or a text file.
   ///
   /// - Throws: ``MappingError``; another error where the file system fails.
-  public init(path: String) throws {
+  package init(path: String) throws {
     var file = FilePath(path)
     if try FileKind(following: file) == .folder { file.append("xcmapping.xml") }
     let bytes: [UInt8]
@@ -62,7 +62,7 @@ extension MappingDocument {
 
   /// What form the bytes have, by their beginning: `bplist` is a compiled mapping model, `<` after
   /// white space and a byte order mark is Xcode's XML. Anything else is taken for the text form.
-  public static func form(of bytes: [UInt8]) -> Form {
+  package static func form(of bytes: [UInt8]) -> Form {
     if bytes.starts(with: Array("bplist".utf8)) { return .compiled }
     let start = bytes.first { $0 > 0x20 && $0 != 0xEF && $0 != 0xBB && $0 != 0xBF }
     return start == UInt8(ascii: "<") ? .xcode : .text
@@ -71,5 +71,5 @@ extension MappingDocument {
   /// The text form. Reading it back gives an equal document.
   ///
   /// - Throws: An error of the YAML emitter, for text that no YAML can hold.
-  public func text() throws -> String { try MappingText.text(self) }
+  package func text() throws -> String { try MappingText.text(self) }
 }

@@ -1,11 +1,11 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 extension MappingDocument {
   /// The same with only what differs from the default written down.
   ///
   /// Xcode lists every property of every entity. Where the automatic rows are just those that
   /// would be added anyway, they are left out; the completed mapping model stays the same.
-  public func simplified(
+  package func simplified(
     source: EntityHierarchy, destination: EntityHierarchy
   ) -> MappingDocument {
     let whole = MappingModel(self, source: source, destination: destination)

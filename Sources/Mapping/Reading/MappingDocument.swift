@@ -1,4 +1,4 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 /// A mapping model as it is written, before the two models have completed it.
 ///
@@ -6,16 +6,16 @@ public import GodwitObjectModel
 /// comes to depends on the models. ``MappingModel/init(_:source:destination:)`` completes it.
 ///
 /// Source: `core-data-migration.md` §3.2, §3.3.
-public struct MappingDocument: Sendable, Equatable {
+package struct MappingDocument: Sendable, Equatable {
   /// Where the models were when the file was made; relative to some project's folder.
-  public var sourceModelPath: String?
+  package var sourceModelPath: String?
   /// The same for the destination model; nil where the file does not say.
-  public var destinationModelPath: String?
+  package var destinationModelPath: String?
   /// In order.
-  public var entityMappings: [Entry]
+  package var entityMappings: [Entry]
 
   /// Makes a document. Nothing is checked.
-  public init(
+  package init(
     entityMappings: [Entry], sourceModelPath: String? = nil, destinationModelPath: String? = nil
   ) {
     self.entityMappings = entityMappings
@@ -24,36 +24,36 @@ public struct MappingDocument: Sendable, Equatable {
   }
 
   /// One entity mapping.
-  public struct Entry: Sendable, Equatable {
+  package struct Entry: Sendable, Equatable {
     /// nil: made from the entities' names.
-    public var name: String?
+    package var name: String?
     /// nil: follows from source, destination and policy.
-    public var kind: Kind?
+    package var kind: Kind?
     /// The source entity; nil for an addition, and where none is named.
-    public var source: EntityName?
+    package var source: EntityName?
     /// The destination entity; nil for a removal, and where none is named.
-    public var destination: EntityName?
+    package var destination: EntityName?
     /// The source objects that are mapped.
-    public var selection: SourceSelection
+    package var selection: SourceSelection
     /// The class name of the entity migration policy; nil for none.
-    public var policy: String?
+    package var policy: String?
     /// nil where the file does not say; Xcode's source form never does.
-    public var sourceHash: VersionHash?
+    package var sourceHash: VersionHash?
     /// The same for the destination entity.
-    public var destinationHash: VersionHash?
+    package var destinationHash: VersionHash?
     /// What is written about attributes of the destination entity, in order.
-    public var attributes: [Row]
+    package var attributes: [Row]
     /// What is written about relationships of the destination entity, in order.
-    public var relationships: [Row]
+    package var relationships: [Row]
     /// What happens to properties without a row.
-    public var others: Others
+    package var others: Others
     /// `$entityMapping.userInfo`: key-value pairs for expressions and policies.
-    public var userInfo: [String: String]
+    package var userInfo: [String: String]
     /// Expressions of the file that are never evaluated and were left out.
-    public var unusedExpressions: [UnusedExpression] = []
+    package var unusedExpressions: [UnusedExpression] = []
 
     /// Makes an entity mapping as it is written. Nothing is checked.
-    public init(
+    package init(
       name: String? = nil, kind: Kind? = nil, source: EntityName? = nil,
       destination: EntityName? = nil, selection: SourceSelection = .all, policy: String? = nil,
       sourceHash: VersionHash? = nil, destinationHash: VersionHash? = nil, attributes: [Row] = [],
@@ -75,27 +75,27 @@ public struct MappingDocument: Sendable, Equatable {
   }
 
   /// An expression that is never evaluated.
-  public struct UnusedExpression: Sendable, Equatable {
+  package struct UnusedExpression: Sendable, Equatable {
     /// nil for the source expression.
-    public var property: String?
+    package var property: String?
     /// Why, as part of a sentence.
-    public var reason: String
+    package var reason: String
 
     /// Names an expression that is left out, with the reason.
-    public init(property: String?, reason: String) {
+    package init(property: String?, reason: String) {
       self.property = property
       self.reason = reason
     }
   }
 
   /// What kind of entity mapping it is. Source: `core-data-migration.md` §3.1.
-  public enum Kind: String, Sendable, CaseIterable {
+  package enum Kind: String, Sendable, CaseIterable {
     /// Raw values are the words of the text form.
     case add, remove, copy, transform, custom
   }
 
   /// What happens to destination properties that have no row.
-  public enum Others: String, Sendable, CaseIterable {
+  package enum Others: String, Sendable, CaseIterable {
     /// They get what an automatic row would give them.
     case automatic
     /// They keep their default value.
@@ -103,9 +103,9 @@ public struct MappingDocument: Sendable, Equatable {
   }
 
   /// What is written about one destination property.
-  public struct Row: Sendable, Equatable {
+  package struct Row: Sendable, Equatable {
     /// What a property is set to.
-    public enum Value: Sendable, Equatable {
+    package enum Value: Sendable, Equatable {
       /// From the source property of the same name, where there is one.
       case automatic
       /// Automatic, along another key path; relationships only.
@@ -117,14 +117,14 @@ public struct MappingDocument: Sendable, Equatable {
     }
 
     /// The destination property.
-    public var name: String
+    package var name: String
     /// What the property is set to.
-    public var value: Value
+    package var value: Value
     /// `$propertyMapping.userInfo`: key-value pairs for expressions and policies.
-    public var userInfo: [String: String]
+    package var userInfo: [String: String]
 
     /// Makes a row. Nothing is checked.
-    public init(_ name: String, _ value: Value, userInfo: [String: String] = [:]) {
+    package init(_ name: String, _ value: Value, userInfo: [String: String] = [:]) {
       self.name = name
       self.value = value
       self.userInfo = userInfo
@@ -136,7 +136,7 @@ extension MappingDocument {
   /// The names of the versions that the file was made for, as far as it says: `Shop 2` of
   /// `Model/Shop.xcdatamodeld/Shop 2.xcdatamodel`, and of `Shop.xcdatamodeld:Shop 2`. A bundle alone
   /// names no version.
-  public var modelNames: (source: String?, destination: String?) {
+  package var modelNames: (source: String?, destination: String?) {
     (Self.versionName(sourceModelPath), Self.versionName(destinationModelPath))
   }
 
@@ -157,7 +157,7 @@ extension MappingDocument {
   }
 
   /// Whether any entity mapping says which version of an entity it was made for.
-  public var hasHashes: Bool {
+  package var hasHashes: Bool {
     entityMappings.contains { $0.sourceHash != nil || $0.destinationHash != nil }
   }
 }
@@ -165,7 +165,7 @@ extension MappingDocument {
 extension MappingDocument.Entry {
   /// The name given, else `SourceToDestination`, or the one entity's name.
   /// Source: `core-data-migration.md` §3.3, rule 1.
-  public var effectiveName: String {
+  package var effectiveName: String {
     if let name, !name.isEmpty { return name }
     return switch (source, destination) {
     case (let source?, let destination?): "\(source)To\(destination)"
@@ -177,12 +177,12 @@ extension MappingDocument.Entry {
 
   /// True where there are no source objects, and no policy whose code could make objects: then no
   /// row is ever evaluated.
-  public var evaluatesNothing: Bool { source == nil && destination != nil && policy == nil }
+  package var evaluatesNothing: Bool { source == nil && destination != nil && policy == nil }
 
   /// The kind given, else the one that follows: custom with a policy, add without a source, remove
   /// without a destination, else transform. Nil where nothing is named.
   /// Source: `core-data-migration.md` §3.3, rule 2.
-  public var effectiveKind: MappingDocument.Kind? {
+  package var effectiveKind: MappingDocument.Kind? {
     if let kind { return kind }
     if policy != nil { return .custom }
     if source == nil { return destination == nil ? nil : .add }
@@ -192,7 +192,7 @@ extension MappingDocument.Entry {
 
 extension MappingDocument {
   /// The document that says exactly what a complete mapping model says.
-  public init(_ model: MappingModel) {
+  package init(_ model: MappingModel) {
     self.init(
       entityMappings: model.entityMappings.map { mapping in
         let kind: Kind? =

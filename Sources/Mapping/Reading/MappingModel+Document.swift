@@ -1,4 +1,4 @@
-public import GodwitObjectModel
+import GodwitObjectModel
 
 extension MappingModel {
   /// Completes a document with what its automatic rows come to between two models.
@@ -7,7 +7,7 @@ extension MappingModel {
   /// value, and ``MappingCheck`` names them.
   ///
   /// Source: `core-data-migration.md` §3.3.
-  public init(
+  package init(
     _ document: MappingDocument, source: EntityHierarchy, destination: EntityHierarchy
   ) {
     let compiler = MappingCompiler(document: document, source: source, destination: destination)
@@ -271,7 +271,7 @@ extension MappingDocument.Row {
 
 extension ValueExpression {
   /// `FUNCTION($manager, "destinationInstancesForEntityMappingNamed:sourceInstances:", …)`
-  public static func destinationInstances(
+  package static func destinationInstances(
     ofMapping name: String, from instances: ValueExpression
   ) -> ValueExpression {
     .function(

@@ -1,16 +1,16 @@
 import Yams
 
 /// What is wrong with a text in YAML, and where.
-public struct YAMLProblem: Error, Sendable, Equatable {
+package struct YAMLProblem: Error, Sendable, Equatable {
   /// Counted from 1; nil where the text as a whole cannot be read.
-  public var line: Int?
+  package var line: Int?
   /// Part of a sentence, without its full stop.
-  public var problem: String
+  package var problem: String
   /// What was probably meant.
-  public var suggestion: String?
+  package var suggestion: String?
 
   /// Makes a problem. Nothing is checked.
-  public init(line: Int? = nil, problem: String, suggestion: String? = nil) {
+  package init(line: Int? = nil, problem: String, suggestion: String? = nil) {
     self.line = line
     self.problem = problem
     self.suggestion = suggestion
@@ -21,7 +21,7 @@ public struct YAMLProblem: Error, Sendable, Equatable {
 ///
 /// Keys and words come from fixed lists; any other is a ``YAMLProblem`` with a suggestion. Scalars
 /// are texts as they are written: whether `5`, `yes` or `null` means more is for the reader to say.
-public struct YAMLValue {
+package struct YAMLValue {
   private let node: Node
 
   private init(_ node: Node) { self.node = node }
@@ -30,7 +30,7 @@ public struct YAMLValue {
   ///
   /// - Parameter byteLimit: Bytes that the text may have.
   /// - Throws: ``YAMLProblem``.
-  public init(bytes: [UInt8], byteLimit: Int) throws {
+  package init(bytes: [UInt8], byteLimit: Int) throws {
     guard bytes.count <= byteLimit else {
       throw YAMLProblem(problem: "it is larger than \(byteLimit) bytes")
     }
@@ -71,29 +71,29 @@ public struct YAMLValue {
 
 extension YAMLValue {
   /// The members of a list; nil for anything else.
-  public var list: [YAMLValue]? { node.sequence.map { $0.map(YAMLValue.init) } }
+  package var list: [YAMLValue]? { node.sequence.map { $0.map(YAMLValue.init) } }
 
   /// Keys and values in their order; nil for anything else.
-  public var pairs: [(key: YAMLValue, value: YAMLValue)]? {
+  package var pairs: [(key: YAMLValue, value: YAMLValue)]? {
     node.mapping.map { $0.map { (YAMLValue($0.key), YAMLValue($0.value)) } }
   }
 
   /// Any scalar as it is written, an empty one too; nil for lists and keys with values.
-  public var scalar: String? { node.scalar?.string }
+  package var scalar: String? { node.scalar?.string }
 
   /// A problem of this value.
-  public func problem(_ problem: String, _ suggestion: String? = nil) -> YAMLProblem {
+  package func problem(_ problem: String, _ suggestion: String? = nil) -> YAMLProblem {
     YAMLProblem(line: node.mark?.line ?? 1, problem: problem, suggestion: suggestion)
   }
 
   /// A scalar as it is written, which must not be empty.
-  public func text() throws -> String {
+  package func text() throws -> String {
     guard let scalar, !scalar.isEmpty else { throw problem("a text is missing here") }
     return scalar
   }
 
   /// A word of a fixed list.
-  public func word<Word: RawRepresentable & CaseIterable>(
+  package func word<Word: RawRepresentable & CaseIterable>(
     _ type: Word.Type
   ) throws -> Word where Word.RawValue == String {
     let name = try text()
@@ -109,7 +109,7 @@ extension YAMLValue {
   /// Values by their keys, which must be of a fixed list.
   ///
   /// - Parameter what: What has these keys, for messages.
-  public func fields<Key: RawRepresentable & Hashable & CaseIterable>(
+  package func fields<Key: RawRepresentable & Hashable & CaseIterable>(
     _ type: Key.Type, of what: String
   ) throws -> [Key: YAMLValue] where Key.RawValue == String {
     guard let pairs else { throw problem("\(what) is keys with values") }

@@ -4,15 +4,15 @@ import GodwitKeyedArchive
 /// A model as a store keeps it in `Z_MODELCACHE.Z_CONTENT`: a keyed archive, raw-deflated.
 ///
 /// Raw means RFC 1951 without the header of zlib. Source: `core-data-sqlite-format.md` §3.
-public enum ModelCache {
+package enum ModelCache {
   /// 64 MiB. The largest model cache seen inflates to 0.4 MiB.
-  public static let inflatedByteLimit = 64 << 20
+  package static let inflatedByteLimit = 64 << 20
 
   /// The archive that the bytes of a model cache hold.
   ///
   /// - Throws: ``ModelError/modelCache(reason:)`` for a stream that is damaged, cut short, or
   ///   larger than ``inflatedByteLimit``.
-  public static func inflate(_ bytes: [UInt8]) throws -> [UInt8] {
+  package static func inflate(_ bytes: [UInt8]) throws -> [UInt8] {
     guard !bytes.isEmpty else { throw ModelError.modelCache(reason: "it is empty") }
     var stream = z_stream()
     guard
@@ -31,7 +31,7 @@ public enum ModelCache {
   }
 
   /// The same bytes always give the same stream.
-  public static func deflate(_ bytes: [UInt8]) throws -> [UInt8] {
+  package static func deflate(_ bytes: [UInt8]) throws -> [UInt8] {
     var stream = z_stream()
     guard
       deflateInit2_(
@@ -86,7 +86,7 @@ extension ManagedObjectModel {
   ///
   /// - Throws: ``ModelError``. One store in a hundred has a damaged cache: it is a cache, not a
   ///   condition for opening the store.
-  public init(modelCache bytes: [UInt8]) throws {
+  package init(modelCache bytes: [UInt8]) throws {
     // The stores of a fleet carry the same few.
     self = try Self.recentCaches.output(for: bytes) {
       let path = "Z_MODELCACHE"
@@ -102,7 +102,7 @@ extension ManagedObjectModel {
 
 extension EntityHierarchy {
   /// Of the model that a store carries, see ``ManagedObjectModel/init(modelCache:)``.
-  public init(modelCache bytes: [UInt8]) throws {
+  package init(modelCache bytes: [UInt8]) throws {
     self = try Self.recentCaches.output(for: bytes) {
       try EntityHierarchy(ManagedObjectModel(modelCache: bytes))
     }
@@ -117,7 +117,7 @@ extension ManagedObjectModel {
   ///
   /// - Parameter path: Where the bytes are from, for messages.
   /// - Throws: ``ModelError``.
-  public init(archive bytes: [UInt8], path: String) throws {
+  package init(archive bytes: [UInt8], path: String) throws {
     self = try ArchivedModelReader.read(bytes, path: path)
     try ModelRules.require(self, path: path)
   }
@@ -126,7 +126,7 @@ extension ManagedObjectModel {
   ///
   /// - Parameter path: Where the bytes are from, for messages.
   /// - Throws: ``ModelError``.
-  public init(xml bytes: [UInt8], path: String) throws {
+  package init(xml bytes: [UInt8], path: String) throws {
     self = try XMLModelReader.read(bytes, path: path)
     try ModelRules.require(self, path: path)
   }

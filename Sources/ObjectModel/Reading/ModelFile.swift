@@ -4,19 +4,19 @@ import GodwitKeyedArchive
 import SystemPackage
 
 /// One version of a model, with what its file recorded beside it.
-public struct ModelVersion: Sendable {
+package struct ModelVersion: Sendable {
   /// As Xcode names it: the folder's or file's name without extension.
-  public let name: String
+  package let name: String
   /// The model as it was read.
-  public let model: ManagedObjectModel
+  package let model: ManagedObjectModel
   /// The version that new stores get. In a bundle that does not say, only a sole version is.
-  public let isCurrent: Bool
+  package let isCurrent: Bool
   /// What a compiled bundle's `VersionInfo.plist` says of this version; nil for source models.
-  public let recordedHashes: [EntityName: VersionHash]?
+  package let recordedHashes: [EntityName: VersionHash]?
   /// The same for the checksum, which Xcode 15 and later record.
-  public let recordedChecksum: String?
+  package let recordedChecksum: String?
   /// The `.xcdatamodel` folder, `contents` or `.mom` file that was read.
-  public let path: String
+  package let path: String
   /// Of a merger, the versions that it was made of; empty for any other.
   package private(set) var parts: [ModelVersion] = []
   private let memo = Memo<EntityHierarchy>()
@@ -24,12 +24,12 @@ public struct ModelVersion: Sendable {
   /// The model's inheritance, computed once.
   ///
   /// - Throws: ``ModelError``.
-  public func hierarchy() throws -> EntityHierarchy {
+  package func hierarchy() throws -> EntityHierarchy {
     try memo.value { try EntityHierarchy(model) }
   }
 
   /// Describes a version that was read, or made in memory.
-  public init(
+  package init(
     name: String, model: ManagedObjectModel, isCurrent: Bool,
     recordedHashes: [EntityName: VersionHash]? = nil, recordedChecksum: String? = nil,
     path: String
@@ -51,7 +51,7 @@ public struct ModelVersion: Sendable {
 
   /// Entities whose recorded hash is not the computed one, sorted; nil where none is recorded.
   /// Anything but an empty list is to be reported: see `core-data-models.md` §6, "Not settled".
-  public func disagreements(with hierarchy: EntityHierarchy) -> [EntityName]? {
+  package func disagreements(with hierarchy: EntityHierarchy) -> [EntityName]? {
     guard let recordedHashes else { return nil }
     let computed = hierarchy.versionHashes
     return Set(computed.keys).union(recordedHashes.keys)
@@ -69,10 +69,10 @@ public struct ModelVersion: Sendable {
 /// | `X.mom` | one compiled version |
 ///
 /// An `.omo` is skipped: it repeats a `.mom` beside it. Source: `core-data-models.md` §1 and §3.
-public enum ModelFile {
+package enum ModelFile {
   /// All versions at a path, sorted by name as Xcode lists them.
   /// - Throws: ``ModelError``.
-  public static func read(_ path: String) throws -> [ModelVersion] {
+  package static func read(_ path: String) throws -> [ModelVersion] {
     let path = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     switch try FileKind(following: FilePath(path)) {
     case .none, .symbolicLink:
@@ -96,7 +96,7 @@ public enum ModelFile {
 
   /// The version that `spec` names: a path, for a bundle its current version, or `PATH:VERSION`.
   /// - Throws: ``ModelError``.
-  public static func version(at spec: String) throws -> ModelVersion {
+  package static func version(at spec: String) throws -> ModelVersion {
     guard try !ModelBytes.exists(spec),
       let colon = spec.lastIndex(of: ":"), colon > spec.startIndex
     else { return try current(of: try read(spec), path: spec) }
@@ -110,7 +110,7 @@ public enum ModelFile {
 
   /// The model of ``version(at:)``.
   /// - Throws: ``ModelError``.
-  public static func model(at spec: String) throws -> ManagedObjectModel {
+  package static func model(at spec: String) throws -> ManagedObjectModel {
     try version(at: spec).model
   }
 

@@ -52,13 +52,13 @@ struct ModelRules {
 }
 
 /// Something in a model that Core Data would not open.
-public struct ModelProblem: Sendable, Equatable {
+package struct ModelProblem: Sendable, Equatable {
   /// Nil where the model as a whole is meant.
-  public let entity: EntityName?
+  package let entity: EntityName?
   /// The property of ``entity``; nil where the entity or the model as a whole is meant.
-  public let property: String?
+  package let property: String?
   /// What is wrong and how to mend it, as whole sentences that name entity and property.
-  public let message: String
+  package let message: String
 
   package init(entity: EntityName?, property: String?, message: String) {
     (self.entity, self.property, self.message) = (entity, property, message)

@@ -244,7 +244,7 @@ extension XMLModelReader {
 
 extension AttributeType {
   /// Nil for a name that no released Xcode writes.
-  public init?(xmlName: String) {
+  package init?(xmlName: String) {
     guard let type = Self.allCases.first(where: { $0.xmlName == xmlName }) else { return nil }
     self = type
   }

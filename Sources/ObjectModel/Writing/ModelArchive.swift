@@ -1,10 +1,10 @@
 extension EntityHierarchy {
   /// The model as a keyed archive: what a `.mom` file holds. The same model always gives the
   /// same bytes. Source: `core-data-models.md` §4.
-  public func archiveBytes() -> [UInt8] { ArchivedModelWriter.write(self) }
+  package func archiveBytes() -> [UInt8] { ArchivedModelWriter.write(self) }
 
   /// The model as a store keeps it in `Z_MODELCACHE.Z_CONTENT`: ``archiveBytes()``, raw-deflated.
-  public func modelCacheBytes() throws -> [UInt8] {
+  package func modelCacheBytes() throws -> [UInt8] {
     try modelCache.value { try ModelCache.deflate(archiveBytes()) }
   }
 }
@@ -12,9 +12,9 @@ extension EntityHierarchy {
 extension ManagedObjectModel {
   /// See ``EntityHierarchy/archiveBytes()``.
   /// - Throws: ``ModelError`` for a model whose inheritance cannot be followed.
-  public func archiveBytes() throws -> [UInt8] { try EntityHierarchy(self).archiveBytes() }
+  package func archiveBytes() throws -> [UInt8] { try EntityHierarchy(self).archiveBytes() }
 
   /// See ``EntityHierarchy/modelCacheBytes()``.
   /// - Throws: ``ModelError``.
-  public func modelCacheBytes() throws -> [UInt8] { try EntityHierarchy(self).modelCacheBytes() }
+  package func modelCacheBytes() throws -> [UInt8] { try EntityHierarchy(self).modelCacheBytes() }
 }

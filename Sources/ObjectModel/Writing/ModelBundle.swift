@@ -1,5 +1,5 @@
 import GodwitDurableFiles
-public import SystemPackage
+import SystemPackage
 
 /// An `.xcdatamodeld` folder: the versions of one model, one of them current.
 ///
@@ -7,14 +7,14 @@ public import SystemPackage
 /// else. Every change is one rename: a reader sees the folder before or after it.
 ///
 /// Source: `core-data-models.md` §1.
-public struct ModelBundle: Sendable {
+package struct ModelBundle: Sendable {
   /// The folder, with symbolic links resolved where that is possible.
-  public let path: FilePath
+  package let path: FilePath
 
   /// The bundle at a path.
   ///
   /// - Throws: ``ModelError/notABundle(path:)``.
-  public init(path: String) throws {
+  package init(path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard trimmed.hasSuffix(".xcdatamodeld"), try DurableFile.isFolder(FilePath(trimmed)) else {
       throw ModelError.notABundle(path: path)
@@ -32,7 +32,7 @@ extension ModelBundle {
   ///
   /// - Throws: ``ModelError/notABundle(path:)`` for anything else;
   ///   ``ModelError/bundleExists(path:)``; `DurabilityError`.
-  public init(wrapping path: String) throws {
+  package init(wrapping path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard trimmed.hasSuffix(".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
       throw ModelError.notABundle(path: path)
@@ -81,7 +81,7 @@ extension ModelBundle {
   ///
   /// - Returns: The new version's folder.
   /// - Throws: ``ModelError``, `DurabilityError`.
-  public static func adding(
+  package static func adding(
     _ name: String, to path: String, from origin: String? = nil
   ) throws -> FilePath {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
@@ -110,7 +110,7 @@ extension ModelBundle {
   ///   - origin: The version to copy; nil is the current one.
   /// - Returns: The new version's folder.
   /// - Throws: ``ModelError``, `DurabilityError`.
-  public func addVersion(_ name: String, from origin: String? = nil) throws -> FilePath {
+  package func addVersion(_ name: String, from origin: String? = nil) throws -> FilePath {
     let name = try Self.checked(name)
     let versions = try ModelFile.read(path.string)
     let contents = try bytes(of: try version(origin, among: versions))
@@ -142,7 +142,7 @@ extension ModelBundle {
   /// mends one that cannot be read.
   ///
   /// - Throws: ``ModelError/noSuchVersion(path:version:known:)``, `DurabilityError`.
-  public func setCurrent(_ name: String) throws {
+  package func setCurrent(_ name: String) throws {
     let name = try Self.checked(name)
     let folders = try DurableFile.names(in: path).filter { $0.hasSuffix(".xcdatamodel") }
     guard folders.contains(where: { $0.isSameBytes(as: name.folder) }) else {

@@ -6,7 +6,7 @@
 /// among the validation rules, and defaults of Binary attributes.
 ///
 /// Source: `core-data-models.md` §2; the order of attributes is that of the files of the corpus.
-public struct ModelXMLWriter {
+package struct ModelXMLWriter {
   private let hierarchy: EntityHierarchy
   private var lines = MarkupLines()
   /// Composite types are declared beside the entities, each once.
@@ -15,7 +15,7 @@ public struct ModelXMLWriter {
   /// Writes a model document, as Xcode keeps it in `contents`.
   ///
   /// - Returns: The UTF-8 text of the file.
-  public static func write(_ hierarchy: EntityHierarchy) -> String {
+  package static func write(_ hierarchy: EntityHierarchy) -> String {
     var writer = ModelXMLWriter(hierarchy: hierarchy)
     writer.writeModel()
     return writer.lines.text
@@ -24,7 +24,7 @@ public struct ModelXMLWriter {
   /// Writes a model as a document.
   ///
   /// - Throws: ``ModelError`` for a model whose inheritance cannot be followed.
-  public static func write(_ model: ManagedObjectModel) throws -> String {
+  package static func write(_ model: ManagedObjectModel) throws -> String {
     write(try EntityHierarchy(model))
   }
 

@@ -1,4 +1,4 @@
-public import GodwitMapping
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 
@@ -8,7 +8,7 @@ extension InferredMapping {
   /// It is what a migration by this mapping counts as losses in a store with rows of every entity, values
   /// in every attribute and every object in every relationship. Numbers that change in a narrower type
   /// are not listed, since only the values tell. A relationship and its inverse are listed once.
-  public var losses: [InferredLoss] {
+  package var losses: [InferredLoss] {
     let questions = LossQuestions(
       layout: StoreLayout(source), successors: Succession([self]),
       mayHaveRows: { source[$0]?.isAbstract == false })

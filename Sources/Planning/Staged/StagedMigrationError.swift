@@ -88,7 +88,7 @@ public struct StageHandlerError: Error {
   public let error: any Error
 
   /// Puts an error at its place.
-  public init(_ error: any Error, in phase: Phase, of stage: String) {
+  package init(_ error: any Error, in phase: Phase, of stage: String) {
     self.error = error
     self.phase = phase
     self.stage = stage
