@@ -1,4 +1,4 @@
-package import GodwitObjectModel
+import GodwitObjectModel
 
 extension MappingDocument {
   /// What a mapping model leaves undone between two models, a sentence each without its full stop: source

@@ -1,4 +1,4 @@
-package import GodwitObjectModel
+import GodwitObjectModel
 
 /// What expressions read of the source's objects, by the entities that these may be of.
 ///
