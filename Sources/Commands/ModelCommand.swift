@@ -119,8 +119,8 @@ extension ModelCommand {
       discussion: """
         With --check the exit code is 65 where a mapping model cannot be inferred, where an entity \
         becomes abstract, or where a store with rows of every entity would lose objects, values, \
-        references or the order of members; else 0. Only the two models are judged: whether numbers change in a narrower type is up to the rows, \
-        and only noted.
+        references or the order of members; else 0. Only the two models are judged: whether numbers \
+        change in a narrower type is up to the rows, and only noted.
         """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())

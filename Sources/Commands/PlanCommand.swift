@@ -29,12 +29,16 @@ struct PlanCommand: AsyncParsableCommand {
       valueName: "file"), completion: .file())
   var out: String?
 
+  private static let defaultSamples = 6
+
   @Option(
-    help: "Of a pipeline: how many stores are migrated privately for the forecast. Default: 6.")
+    help: ArgumentHelp(
+      "Of a pipeline: how many stores are migrated privately for the forecast. Default: "
+        + "\(defaultSamples)."))
   var samples: Int?
 
   func validate() throws {
-    guard (0...1_000).contains(samples ?? 0) else {
+    guard (0...1_000).contains(samples ?? Self.defaultSamples) else {
       throw ValidationError("--samples is a number from 0 to 1000.")
     }
     if out?.isEmpty == true { throw ValidationError("--out is the path of a file.") }
@@ -76,7 +80,7 @@ struct PlanCommand: AsyncParsableCommand {
       pool: WorkerPool.Settings(executable: Executable.path, workerCount: job.workerCount),
       observe: report.take)
     let ticks = Task { await report.tick() }
-    let outcome = await Task { try await run.plan(samples: samples ?? 6) }.result
+    let outcome = await Task { try await run.plan(samples: samples ?? Self.defaultSamples) }.result
     ticks.cancel()
     let found = try outcome.get()
     try file?.write(found.stores.text, isPrivate: true)

@@ -106,6 +106,14 @@ private struct Bundle: ~Copyable {
     #expect(try ModelFile.version(at: bundle.path).name == "Shop")
   }
 
+  @Test func `names its versions as people count them`() throws {
+    let bundle = try Bundle(["Shop": "", "Shop 2": "", "Shop 10": ""])
+    let known = ["Shop", "Shop 2", "Shop 10"]
+    #expect(
+      throws: ModelError.noSuchVersion(path: bundle.path, version: "Shop 3", known: known)
+    ) { try ModelBundle(path: bundle.path).setCurrent("Shop 3") }
+  }
+
   @Test(arguments: ["junk", ""])
   func `whose current version cannot be read gets one`(current: String) throws {
     let bundle = try Bundle(["Shop": "", "Shop 2": ""])

@@ -8,6 +8,7 @@ struct ClusterArray: Sendable {
   let header: BundleManifest.Header
   /// By bundle; empty for units.
   let stores: [[FoundStore]]
+  let storesByPath: [FilePath: FoundStore]
   var progress: ArrayProgress
   /// How far each file of results has been read.
   private var offsets: [String: Int64] = [:]
@@ -20,10 +21,6 @@ struct ClusterArray: Sendable {
   private var unitCounts: [Int: Int] = [:]
 
   var name: String { folder.name }
-  /// Its stores; none of units.
-  var storesByPath: [FilePath: FoundStore] {
-    Dictionary(stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-  }
   var isOfUnits: Bool { header.units != nil }
   /// Of one store that is cut over machines: its units, or its steps in between.
   var isOfLargeStore: Bool { isOfUnits || header.handsOut }
@@ -40,6 +37,7 @@ struct ClusterArray: Sendable {
         guard case .stores(let stores) = try manifest.bundle(index) else { return [] }
         return stores
       }
+    storesByPath = Self.byPath(stores)
     progress = ArrayProgress(count: header.bundles.count)
   }
 
@@ -56,7 +54,12 @@ struct ClusterArray: Sendable {
       guard case .stores(let stores) = bundle else { return nil }
       return stores
     }
+    storesByPath = Self.byPath(stores)
     progress = ArrayProgress(count: bundles.count)
+  }
+
+  private static func byPath(_ stores: [[FoundStore]]) -> [FilePath: FoundStore] {
+    Dictionary(stores.joined().map { ($0.path, $0) }, uniquingKeysWith: { $1 })
   }
 
   /// - Throws: ``ClusterError/badManifest(path:reason:)`` for one with stores that are none of the

@@ -43,9 +43,7 @@ extension LedgerAttempt {
       uuid = sourceUUID
     }
   }
-}
 
-extension LedgerAttempt {
   /// - Parameter ended: Counts, whatever the facts say.
   init(_ result: MigrationResult, _ facts: StoreFacts, run: String, ended: Double) {
     self.init(

@@ -4,10 +4,8 @@ import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
 import GodwitLedger
-import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
-import GodwitSQLite
 import SystemPackage
 
 // What becomes of one store.

@@ -147,7 +147,8 @@ extension ModelBundle {
     let folders = try DurableFile.names(in: path).filter { $0.hasSuffix(".xcdatamodel") }
     guard folders.contains(where: { $0.isSameBytes(as: name.folder) }) else {
       throw ModelError.noSuchVersion(
-        path: path.string, version: name.version, known: folders.map(\.droppingExtension).sorted())
+        path: path.string, version: name.version,
+        known: folders.map(\.droppingExtension).sorted(by: ModelFile.inOrder))
     }
     // What cannot be read as a model is no version.
     _ = try ModelFile.read(path.appending(name.folder).string)
