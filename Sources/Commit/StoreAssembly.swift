@@ -20,13 +20,18 @@ package struct StoreAssembly: Sendable {
   let plan: MigrationPlan
   let run: RunDirectory
   let usesPages: Bool
+  let carriesIndexes: Bool
 
-  /// - Parameter usesPages: False to write everything through SQLite, which gives a store of the
-  ///   same content.
-  package init(plan: MigrationPlan, run: RunDirectory, usesPages: Bool = true) {
+  /// - Parameters:
+  ///   - usesPages: False to write everything through SQLite, which gives a store of the same content.
+  ///   - carriesIndexes: False to make every index of rows, where the source's may be damaged.
+  package init(
+    plan: MigrationPlan, run: RunDirectory, usesPages: Bool = true, carriesIndexes: Bool = true
+  ) {
     self.plan = plan
     self.run = run
     self.usesPages = usesPages
+    self.carriesIndexes = carriesIndexes
   }
 }
 
@@ -54,7 +59,9 @@ extension StoreAssembly {
     do {
       let rows = RowCounter(isStopped: isStopped, progress)
       do {
-        try write(path, PageAssembly(plan: plan, run: run, source: source), rows, isStopped)
+        let pages = PageAssembly(
+          plan: plan, run: run, source: source, carriesIndexes: carriesIndexes)
+        try write(path, pages, rows, isStopped)
       } catch is TreeScan.NotUnderstood {
         // What is unusual about the source's pages, or wrong with them, SQLite knows.
         let pages = PageAssembly(plan: plan, run: run, carriesTrees: false)

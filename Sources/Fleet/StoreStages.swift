@@ -142,7 +142,9 @@ extension StoreAttempt {
     let emit = eventSink
     // For comparing the two assemblies, and for a day on which the faster one is in doubt.
     let usesPages = ProcessInfo.processInfo.environment["GODWIT_ASSEMBLY"] != "sqlite"
-    let assembly = StoreAssembly(plan: plan, run: directory, usesPages: usesPages)
+    // Accepted damage may be that of an index, which is whole again when it is made of rows.
+    let assembly = StoreAssembly(
+      plan: plan, run: directory, usesPages: usesPages, carriesIndexes: !request.acceptsDamage)
     var begin = RunEvent(.stage, stage: "assemble")
     // Validate went over everything that is now written.
     let rows = stages.last { $0.stage == Stage.validate.rawValue }?.rows ?? 0

@@ -160,8 +160,9 @@ package struct TablePlan: Codable, Sendable, Equatable {
   package var columns: [String]
   /// Nil only for an empty table.
   package var sourceTable: String?
-  /// For a carried table: the source's columns in the order of ``columns``.
-  package var carriedColumns: [String]
+  /// For each of ``columns`` the source's column whose value every row keeps, and every row is kept;
+  /// nil where values change. Of a carried table all of them; empty where rows stay behind.
+  package var keptColumns: [String?]
   /// Columns of the source that the copy stage reads after `Z_PK`, `Z_ENT` and `Z_OPT`.
   package var copyColumns: [String]
   /// SQL expressions that follow ``copyColumns`` in what the copy stage reads: values of derived
@@ -181,6 +182,16 @@ package struct TablePlan: Codable, Sendable, Equatable {
   package var attributePlaces: [Int]
   /// Places in ``columns`` that the link stage fills, ascending.
   package var relationshipPlaces: [Int]
+}
+
+extension TablePlan {
+  /// For a carried table: the source's columns in the order of ``columns``.
+  package var carriedColumns: [String] { keptColumns.compactMap { $0 } }
+
+  /// Whether every row keeps its `Z_ENT`.
+  package var keepsNumbers: Bool {
+    entities.allSatisfy { $0.destination == nil || $0.sourceNumber == $0.destinationNumber }
+  }
 }
 
 /// What becomes of the objects of one source entity.
@@ -264,6 +275,14 @@ package struct ReferenceCheck: Codable, Sendable, Equatable {
   package var allowed: [Int64]
   /// Source `Z_ENT` → destination `Z_ENT`, for those that survive as targets.
   package var surviving: [Int: Int64]
+
+  /// Whether every object that may be a target is one in the destination.
+  var keepsTargets: Bool { surviving.count == allowed.count }
+
+  /// Whether it is one under the same number.
+  var keepsNumbers: Bool {
+    keepsTargets && surviving.allSatisfy { Int64($0.key) == $0.value }
+  }
 }
 
 /// Pairs of keys out of the source store: how a relationship that changes its form is read.

@@ -59,24 +59,22 @@ struct TablePlanner {
     let elsewhere = others.filter { !isFirst || context.successor[$0] != nil }
     var plan = TablePlan(
       name: table.name, root: table.root, way: .computed, columns: table.columns.map(\.name),
-      sourceTable: old.name, carriedColumns: [], copyColumns: builder.copyColumns,
+      sourceTable: old.name, keptColumns: [], copyColumns: builder.copyColumns,
       copyExpressions: builder.copyExpressions,
       linkColumns: builder.linkColumns, pairQueries: builder.pairQueries,
       entities: builder.programs, elsewhere: elsewhere.map(context.sourceNumber),
       expectedRows: taken.reduce(0) { $0 + context.rows(ofSource: $1) },
       attributePlaces: table.columns.indices.filter { table.columns[$0].isAttribute },
       relationshipPlaces: table.columns.indices.filter { !table.columns[$0].isAttribute })
-    if let columns = carriedColumns(of: plan, table: table, old: old) {
-      plan.way = .carried
-      plan.carriedColumns = columns
-    }
+    plan.keptColumns = keptColumns(of: plan, table: table, old: old)
+    if isCarried(plan, old: old) { plan.way = .carried }
     return plan
   }
 
   private func empty(_ table: EntityTable) -> TablePlan {
     TablePlan(
       name: table.name, root: table.root, way: .empty, columns: table.columns.map(\.name),
-      sourceTable: nil, carriedColumns: [], copyColumns: [], copyExpressions: [], linkColumns: [],
+      sourceTable: nil, keptColumns: [], copyColumns: [], copyExpressions: [], linkColumns: [],
       pairQueries: [],
       entities: [], elsewhere: [], expectedRows: 0,
       attributePlaces: table.columns.indices.filter { table.columns[$0].isAttribute },
@@ -88,7 +86,7 @@ struct TablePlanner {
     for name in table.entities { builder.addRemoved(name) }
     return TablePlan(
       name: table.name, root: table.root, way: .removed, columns: [], sourceTable: table.name,
-      carriedColumns: [], copyColumns: builder.copyColumns, copyExpressions: [],
+      keptColumns: [], copyColumns: builder.copyColumns, copyExpressions: [],
       linkColumns: builder.linkColumns,
       pairQueries: [], entities: builder.programs, elsewhere: [], expectedRows: 0,
       attributePlaces: [], relationshipPlaces: [])
@@ -96,83 +94,82 @@ struct TablePlanner {
 
   // MARK: Carried or computed
 
-  /// The source's columns in the destination's order, when no value of any row changes and the
-  /// source has no other column; nil when the rows must be computed.
-  private func carriedColumns(of plan: TablePlan, table: EntityTable, old: EntityTable) -> [String]?
-  {
-    var columns = [String?](repeating: nil, count: plan.columns.count)
-    for entity in plan.entities {
-      guard entity.destination != nil else {
-        if context.rows(ofSource: entity.source) > 0 { return nil }
-        continue
+  /// The source's column for each of the destination's whose value no row changes; empty where rows
+  /// stay behind.
+  private func keptColumns(of plan: TablePlan, table: EntityTable, old: EntityTable) -> [String?] {
+    let leavesRows =
+      plan.entities.contains { $0.destination == nil && context.rows(ofSource: $0.source) > 0 }
+      || plan.elsewhere.contains { number in
+        old.entities.contains {
+          context.sourceNumber($0) == number && context.rows(ofSource: $0) > 0
+        }
       }
-      guard entity.sourceNumber == entity.destinationNumber else { return nil }
+    if leavesRows { return [] }
+    var columns = [KeptColumn](repeating: .unknown, count: plan.columns.count)
+    for entity in plan.entities where entity.destination != nil {
       for (place, program) in zip(plan.attributePlaces, entity.attributes) {
         switch program {
         case .null where !isOwn(table.columns[place], of: entity.destination): continue
-        case .source(let index):
-          guard plan.copyColumns.indices.contains(index),
-            assign(plan.copyColumns[index], to: place, in: &columns)
-          else { return nil }
-        default: return nil
+        case .source(let index): columns[place].take(plan.copyColumns[index])
+        default: columns[place] = .changed
         }
       }
       for (place, program) in zip(plan.relationshipPlaces, entity.relationships) {
         switch program {
-        case .null:
-          if isOwn(table.columns[place], of: entity.destination) { return nil }
-        case .key(let number), .targetEntity(let number):
-          let check = entity.references[number]
-          guard check.surviving.count == check.allowed.count,
-            check.surviving.allSatisfy({ Int64($0.key) == $0.value })
-          else { return nil }
-          let isKey = if case .key = program { true } else { false }
-          guard let index = isKey ? check.key : check.entityColumn,
-            assign(plan.linkColumns[index], to: place, in: &columns)
-          else { return nil }
-        case .order(let index, _):
-          guard assign(plan.linkColumns[index], to: place, in: &columns) else { return nil }
-        default: return nil
+        case .null where !isOwn(table.columns[place], of: entity.destination): continue
+        case .key(let number) where entity.references[number].keepsTargets:
+          columns[place].take(plan.linkColumns[entity.references[number].key])
+        case .targetEntity(let number) where entity.references[number].keepsNumbers:
+          columns[place].take(entity.references[number].entityColumn.map { plan.linkColumns[$0] })
+        case .order(let index, let number)
+        where number.map { entity.references[$0].keepsTargets } ?? true:
+          columns[place].take(plan.linkColumns[index])
+        default: columns[place] = .changed
         }
       }
     }
-    guard
-      plan.elsewhere.allSatisfy({ number in
-        old.entities.contains {
-          context.sourceNumber($0) == number && context.rows(ofSource: $0) == 0
-        }
-      })
-    else { return nil }
-    let complete = columns.compactMap { $0 }
-    guard complete.count == columns.count, !leavesValues(plan, columns, table: table, old: old)
-    else { return nil }
-    let actual = context.store.columns(of: old.name)
-    guard actual.map(\.name) == ["Z_PK", "Z_ENT", "Z_OPT"] + complete else { return nil }
-    return complete
+    return zip(table.columns, columns).map { column, found in
+      guard case .kept(let name) = found,
+        !leavesValues(plan, column, keptFrom: name, old: old)
+      else { return nil }
+      return name
+    }
+  }
+
+  /// Whether no value of any row changes, and the source has no other column.
+  private func isCarried(_ plan: TablePlan, old: EntityTable) -> Bool {
+    let kept = plan.keptColumns.compactMap { $0 }
+    return kept.count == plan.columns.count && plan.keepsNumbers
+      && context.store.columns(of: old.name).map(\.name) == EntityTable.systemColumns + kept
+  }
+
+  /// What is known of a destination column while the entities are looked at.
+  private enum KeptColumn {
+    case unknown, changed
+    case kept(String)
+
+    mutating func take(_ column: String?) {
+      switch (self, column) {
+      case (.unknown, let column?): self = .kept(column)
+      case (.kept(let known), let column?) where known == column: break
+      default: self = .changed
+      }
+    }
   }
 
   /// True when objects of some entity have a value in a column that their successors do not have:
   /// carried, it would remain there.
   private func leavesValues(
-    _ plan: TablePlan, _ columns: [String?], table: EntityTable, old: EntityTable
+    _ plan: TablePlan, _ column: Column, keptFrom name: String, old: EntityTable
   ) -> Bool {
     plan.entities.contains { entity in
-      context.rows(ofSource: entity.source) > 0
-        && zip(table.columns, columns).contains { column, carried in
-          !isOwn(column, of: entity.destination)
-            && old.columns.contains {
-              $0.name == carried
-                && context.source.hierarchy.isKind(
-                  entity.source, of: PlanContext.bearer(of: $0, in: context.source.hierarchy))
-            }
+      context.rows(ofSource: entity.source) > 0 && !isOwn(column, of: entity.destination)
+        && old.columns.contains {
+          $0.name == name
+            && context.source.hierarchy.isKind(
+              entity.source, of: PlanContext.bearer(of: $0, in: context.source.hierarchy))
         }
     }
-  }
-
-  private func assign(_ column: String, to place: Int, in columns: inout [String?]) -> Bool {
-    if let known = columns[place] { return known == column }
-    columns[place] = column
-    return true
   }
 
   /// True when objects of `entity` have the property behind the column.

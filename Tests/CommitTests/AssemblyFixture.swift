@@ -116,7 +116,7 @@ final class AssemblyFixture {
   ) -> TablePlan {
     TablePlan(
       name: name, root: root, way: way, columns: columns, sourceTable: source,
-      carriedColumns: carried, copyColumns: [], copyExpressions: [], linkColumns: [],
+      keptColumns: carried, copyColumns: [], copyExpressions: [], linkColumns: [],
       pairQueries: [], entities: [], elsewhere: [], expectedRows: 0, attributePlaces: [],
       relationshipPlaces: [])
   }

@@ -62,9 +62,9 @@ import Testing
     let table = try #require(
       try DestinationTables.of(fixture.plan).covered(fixture.plan.tables[0]))
     let trees = try #require(try carried(table, source))
-    #expect(trees.table.indexes.map(\.name) == ["Z_Carried_byB"])
+    #expect(trees.indexes.table.indexes.map(\.name) == ["Z_Carried_byB"])
     var names: [String] = []
-    try trees.forEachIndex {
+    try trees.indexes.forEach {
       names.append($0.name)
     } entry: { _ in
     } end: {

@@ -174,7 +174,7 @@ final class SwapFixture {
     ])
     return TablePlan(
       name: "ZWORD", root: "Word", way: .computed, columns: ["ZPICTURE"], sourceTable: "ZWORD",
-      carriedColumns: [], copyColumns: ["ZDATA"], copyExpressions: [], linkColumns: [],
+      keptColumns: [], copyColumns: ["ZDATA"], copyExpressions: [], linkColumns: [],
       pairQueries: [],
       entities: [
         EntityProgram(

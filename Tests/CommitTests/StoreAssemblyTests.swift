@@ -78,7 +78,7 @@ import Testing
     let fixture = try AssemblyFixture()
     try fixture.writeCheckpoints()
     fixture.plan.tables[0].columns = ["ZB", "ZA"]
-    fixture.plan.tables[0].carriedColumns = ["ZY", "ZX"]
+    fixture.plan.tables[0].keptColumns = ["ZY", "ZX"]
     let store = try fixture.assembled()
     let source = try Connection(path: fixture.source.string, mode: .immutable)
     #expect(

@@ -14,13 +14,16 @@ struct PageAssembly {
   private struct Task {
     enum Source {
       /// With its number in the plan.
-      case table(TablePlan, Int)
+      case table(Int)
       case joinTable(JoinTablePlan)
       case carried(CarriedTrees)
     }
 
     var source: Source
+    /// With the indexes that are made of its rows.
     var table: CoveredTable
+    /// The other ones, where there are any.
+    var indexes: CarriedIndexes?
     /// In the order of their keys.
     var units: [Int]
   }
@@ -31,8 +34,9 @@ struct PageAssembly {
   private let plan: MigrationPlan
   private let run: RunDirectory
   private let carriesTrees: Bool
+  private let carriesIndexes: Bool
   private let tables: DestinationTables
-  /// Opened for the first carried table where it is not.
+  /// Opened for the first table that is carried, or has an index that is, where it is not.
   private var source: Connection?
   private var tasks: [Task] = []
   private var roots: [NameKey: UInt32] = [:]
@@ -40,13 +44,16 @@ struct PageAssembly {
   /// - Parameters:
   ///   - source: The source, where it is open.
   ///   - carriesTrees: False where SQLite is to read the source.
+  ///   - carriesIndexes: False where indexes are to be made of rows.
   init(
-    plan: MigrationPlan, run: RunDirectory, source: Connection? = nil, carriesTrees: Bool = true
+    plan: MigrationPlan, run: RunDirectory, source: Connection? = nil, carriesTrees: Bool = true,
+    carriesIndexes: Bool = true
   ) {
     self.plan = plan
     self.run = run
     self.source = source
     self.carriesTrees = carriesTrees
+    self.carriesIndexes = carriesIndexes
     tables = DestinationTables.of(plan)
   }
 }
@@ -60,7 +67,13 @@ extension PageAssembly {
     guard let covered = try tables.covered(table) else { return false }
     switch table.way {
     case .computed:
-      tasks.append(Task(source: .table(table, number), table: covered, units: units))
+      var indexes: CarriedIndexes?
+      if carriesTrees, carriesIndexes, plan.mapped == nil {
+        indexes = try CarriedIndexes(covered, of: table, in: readableSource())
+      }
+      tasks.append(
+        Task(
+          source: .table(number), table: indexes?.table ?? covered, indexes: indexes, units: units))
       return true
     case .carried:
       return try carries(
@@ -88,13 +101,21 @@ extension PageAssembly {
   private mutating func carries(
     _ table: CoveredTable, from name: String?, key: String?, columns: [String], _ units: [Int]
   ) throws -> Bool {
-    guard carriesTrees, let name else { return false }
+    guard carriesTrees, let name,
+      let trees = try CarriedTrees(
+        table, from: name, key: key, columns: columns, carriesIndexes: carriesIndexes,
+        in: readableSource())
+    else { return false }
+    tasks.append(
+      Task(
+        source: .carried(trees), table: trees.indexes.table, indexes: trees.indexes, units: units))
+    return true
+  }
+
+  private mutating func readableSource() throws -> Connection {
     let source = try source ?? Connection(path: plan.readPath, mode: .immutable)
     self.source = source
-    guard let trees = try CarriedTrees(table, from: name, key: key, columns: columns, in: source)
-    else { return false }
-    tasks.append(Task(source: .carried(trees), table: trees.table, units: units))
-    return true
+    return source
   }
 
   /// Finds the root pages, which stay where they are once the schema is whole.
@@ -127,7 +148,7 @@ extension PageAssembly {
       let pages = try TablePages(task.table, roots: roots, to: feed, folder: run.path)
       var source = CheckpointRows(plan: plan, run: run, table: task.table.name)
       switch task.source {
-      case .table(_, let number) where plan.mapped != nil:
+      case .table(let number) where plan.mapped != nil:
         try MappedRows(plan: plan, run: run).forEach(table: number) { row in
           try pages.append(row)
           try rows.add()
@@ -156,12 +177,12 @@ extension PageAssembly {
         }
       }
       try pages.finish { violation(of: $0, in: task.table, by: $1) }
-      if case .carried(let trees) = task.source { try fill(trees, feed) }
+      if let indexes = task.indexes { try fill(indexes, feed) }
     }
   }
 
-  private func fill(_ trees: CarriedTrees, _ feed: TreeFeed) throws {
-    try trees.forEachIndex { index in
+  private func fill(_ indexes: CarriedIndexes, _ feed: TreeFeed) throws {
+    try indexes.forEach { index in
       guard let root = roots[NameKey(index.name)] else {
         throw CommitError.unusablePlan("\(index.name) went missing from sqlite_master")
       }

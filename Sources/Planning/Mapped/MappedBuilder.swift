@@ -96,7 +96,7 @@ struct MappedBuilder {
     let empty = RowRules(of: table.root, in: context.destination, columns: [])
     return TablePlan(
       name: table.name, root: table.root, way: makers.isEmpty && !hasPolicies ? .empty : .computed,
-      columns: names, sourceTable: nil, carriedColumns: [], copyColumns: [], copyExpressions: [],
+      columns: names, sourceTable: nil, keptColumns: [], copyColumns: [], copyExpressions: [],
       linkColumns: [], pairQueries: [],
       entities: numbers.map { entity in
         EntityProgram(
