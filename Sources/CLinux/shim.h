@@ -49,8 +49,11 @@ static inline int linux_open_without_links(int folder, const char *path, int fla
 // open(2): O_PATH, which glibc declares for _GNU_SOURCE only
 static const int linux_path_only = 010000000;
 
-// open(2): O_DIRECT, likewise; the name that glibc gives it for its own use is always there
-static const int linux_direct = __O_DIRECT;
+// sync_file_range(2) with SYNC_FILE_RANGE_WRITE: begins to write what the page cache holds of the
+// range, and does not wait for it. No promise about durability.
+static inline int linux_start_writing(int file, off_t offset, off_t size) {
+  return (int)syscall(SYS_sync_file_range, file, offset, size, 2u);
+}
 
 // openat(2), a variadic function
 static inline int linux_open_at(int folder, const char *path, int flags, unsigned mode) {

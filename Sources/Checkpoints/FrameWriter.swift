@@ -37,6 +37,9 @@ final class FrameWriter {
       for (parameter, value) in [
         (ZSTD_c_compressionLevel, Checkpoint.compressionLevel),
         (ZSTD_c_windowLog, Checkpoint.windowLog),
+        (ZSTD_c_hashLog, Checkpoint.hashLog),
+        (ZSTD_c_minMatch, Checkpoint.minimumMatch),
+        (ZSTD_c_targetLength, Checkpoint.targetLength),
         (ZSTD_c_checksumFlag, 1),
       ] {
         try check(ZSTD_CCtx_setParameter(compressor, parameter, value), path)

@@ -171,7 +171,7 @@ extension StoreAttempt {
     case .copy: plan.units(in: .copy)
     case .link: plan.units(in: .link)
     case .validate: plan.units(in: .validate)
-    case .verify: plan.units(in: .verify)
+    case .verify: plan.verifyUnits
     case .audit: Array(plan.audits.indices)
     // What is asked of the destination is known once it is there.
     case .soundness: []
@@ -200,5 +200,18 @@ extension StoreAttempt {
         return nil
       }
     }
+  }
+}
+
+extension MigrationPlan {
+  /// The units to verify, the first ones of all tables before the second ones: those look at the b-trees
+  /// besides, and what takes longest is not begun last.
+  fileprivate var verifyUnits: [Int] {
+    var counts: [Shard.Subject: Int] = [:]
+    let parts = units(in: .verify).map { unit in
+      counts[units[unit].subject, default: 0] += 1
+      return (part: counts[units[unit].subject] ?? 0, unit: unit)
+    }
+    return parts.sorted { ($0.part, $0.unit) < ($1.part, $1.unit) }.map(\.unit)
   }
 }

@@ -104,13 +104,14 @@ extension StoreAttempt {
     await pool.open(assembled: path)
     let verification = StoreVerification(plan: plan, run: directory)
     let file = AssembledFile(path, plan, directory, opened)
-    async let isCounted: Void = onOwnThread { try verification.countRows(in: file.connection()) }
     try await perform(.verify, plan, pool)
-    async let isSound: Void = onOwnThread { try verification.checkPages(of: file.connection()) }
+    async let isSound: Void = onOwnThread {
+      try verification.checkPages(of: file.connection())
+      try verification.countRows(in: file.connection())
+    }
     if barrier != nil, request.invalid == .fail { try stopAtInvalidRows() }
     let found = try await askDestination(plan, file, verification, pool)
     try await isSound
-    try await isCounted
     count(try await onOwnThread { try verification.compare() })
     let isCleaned = try await cleanInvalidRows(plan, path)
     if isCleaned { opened?.close() }

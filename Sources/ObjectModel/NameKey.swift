@@ -1,3 +1,9 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
 /// A name of a model as a key: compared by its Unicode scalars.
 ///
 /// Swift takes canonically equal texts for one: `é` as one scalar and as `e` with an accent. Core
@@ -20,7 +26,16 @@ package struct NameKey: Hashable, Sendable {
 
 extension String {
   /// Whether two names have the same Unicode scalars.
-  package func isSameName(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
+  package func isSameName(as other: String) -> Bool {
+    let isSame = utf8.withContiguousStorageIfAvailable { own in
+      other.utf8.withContiguousStorageIfAvailable { other in
+        guard own.count == other.count else { return false }
+        guard let one = own.baseAddress, let two = other.baseAddress else { return own.isEmpty }
+        return memcmp(one, two, own.count) == 0
+      }
+    }
+    return (isSame ?? nil) ?? utf8.elementsEqual(other.utf8)
+  }
 
   /// Feeds the scalars to a hasher. `String.hash(into:)` feeds those of the normal form.
   func hashScalars(into hasher: inout Hasher) {

@@ -75,6 +75,8 @@ package struct SoundnessEvidence: Codable, Sendable, Equatable {
   package private(set) var trees: [String] = []
   /// Their pages; see `PageLedger`.
   package private(set) var pages = RowSetDigest()
+  /// How many rows the table has, wherever their keys lie, said by the unit that read its b-tree.
+  package var rows: Int64?
   /// Numbers of the soundness jobs that would find nothing in these rows.
   package var answered: [Int] = []
 
@@ -94,6 +96,7 @@ package struct SoundnessEvidence: Codable, Sendable, Equatable {
     entries.merge(other.entries) { one, _ in one }
     trees += other.trees
     pages += other.pages
+    rows = rows ?? other.rows
     answered = answered.filter(other.answered.contains)
   }
 }

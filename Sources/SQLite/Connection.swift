@@ -29,6 +29,8 @@ public final class Connection {
   private var ownSchema: DatabaseSchema?
   /// What ``visitRows(_:_:_:_:)`` keeps; its SQL function owns it.
   var visits: UnsafeMutableRawPointer?
+  /// Known from the first visit on.
+  var textsAreUTF8: Bool?
 
   /// Opens a database.
   ///

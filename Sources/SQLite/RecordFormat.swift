@@ -229,6 +229,33 @@ extension RecordFormat {
     return true
   }
 
+  /// Reads a record that has `count` values and nothing behind them.
+  ///
+  /// - Returns: `false` for any other, and for a malformed one; the values are then of no use.
+  @inlinable
+  public static func decodeWhole(
+    record: UnsafeRawBufferPointer, into values: UnsafeMutablePointer<RawValue>, count: Int
+  ) -> Bool {
+    guard let start = record.baseAddress else { return false }
+    let end = start + record.count
+    var typePlace = start
+    guard
+      let header = Varint.read(&typePlace, end: end),
+      header <= UInt64(truncatingIfNeeded: record.count),
+      header >= UInt64(truncatingIfNeeded: typePlace - start)
+    else { return false }
+    let headerEnd = start + Int(truncatingIfNeeded: header)
+    var bodyPlace = headerEnd
+    for index in 0..<count {
+      guard typePlace < headerEnd, let type = Varint.read(&typePlace, end: headerEnd),
+        let value = read(type, at: bodyPlace, end: end)
+      else { return false }
+      values[index] = value
+      bodyPlace += size(of: type)
+    }
+    return typePlace == headerEnd && bodyPlace == end
+  }
+
   /// Gives the first `count` values of a record with their numbers, NULL for those that it does not
   /// have.
   @inlinable @inline(__always)

@@ -29,12 +29,12 @@ extension Connection {
       }
       return
     }
-    let current = try currentVisit()
+    let (current, isUTF8) = (try currentVisit(), try isUTF8())
     let statement = try prepare("SELECT \(visitFunction)(\(list)) \(source)", arguments)
     try withoutActuallyEscaping(visit) { visit in
       let outer = current.pointee
       let mine = UnsafeMutablePointer<RowVisit>.allocate(capacity: 1)
-      mine.initialize(to: RowVisit(row: row, visit: visit))
+      mine.initialize(to: RowVisit(row: row, visit: visit, isUTF8: isUTF8))
       current.pointee = mine
       defer {
         current.pointee = outer
@@ -47,6 +47,14 @@ extension Connection {
         throw mine.pointee.failure ?? error
       }
     }
+  }
+
+  /// Whether the bytes of texts are those that ``RawValue`` has.
+  private func isUTF8() throws -> Bool {
+    if let textsAreUTF8 { return textsAreUTF8 }
+    let isUTF8 = try rows("PRAGMA encoding").first?.first?.text == "UTF-8"
+    textsAreUTF8 = isUTF8
+    return isUTF8
   }
 
   /// Where the aggregate function finds the visit that is going on. Made, and the function with it,
@@ -78,6 +86,8 @@ private let visitFunction = "godwit_visit"
 private struct RowVisit {
   let row: UnsafeMutablePointer<RawValue>
   let visit: (UnsafeMutablePointer<RawValue>) throws -> Void
+  /// The database's texts are in UTF-8.
+  let isUTF8: Bool
   var failure: (any Error)?
 }
 
@@ -85,13 +95,19 @@ private func take(
   _ values: UnsafeMutablePointer<OpaquePointer?>, _ count: Int32,
   for visit: UnsafeMutablePointer<RowVisit>, _ context: OpaquePointer
 ) {
-  let row = visit.pointee.row
+  let (row, isUTF8) = (visit.pointee.row, visit.pointee.isUTF8)
   var isWhole = true
   for place in 0..<Int(count) {
     let value = values[place]
     switch sqlite3_value_type(value) {
     case SQLITE_INTEGER: row[place] = .integer(sqlite3_value_int64(value))
     case SQLITE_FLOAT: row[place] = .real(sqlite3_value_double(value))
+    case SQLITE_TEXT where isUTF8:
+      // As a text it would be copied, to get a terminator.
+      let bytes = sqlite3_value_blob(value)
+      let size = Int(sqlite3_value_bytes(value))
+      if bytes == nil, size > 0 { isWhole = false }
+      row[place] = .text(bytes, count: size)
     case SQLITE_TEXT:
       // Text always has a terminator, so nil means that there was no memory for it.
       let bytes = sqlite3_value_text(value)

@@ -24,9 +24,6 @@ final class PageFile {
 
   private let path: FilePath
   private let file: FileDescriptor
-  /// The same file past the page cache, for what large stores would only push other things out with.
-  private var direct: FileDescriptor?
-  private var mayBeDirect = true
   private let numbering: PageNumbering
   private let firstMap: Int
   /// The last page of the file so far.
@@ -65,7 +62,6 @@ final class PageFile {
 
   deinit {
     try? file.close()
-    try? direct?.close()
     buffer.deallocate()
     for map in maps { map.deallocate() }
   }
@@ -100,40 +96,13 @@ extension PageFile {
   private func flush() throws {
     let bytes = UnsafeRawBufferPointer(
       start: buffer, count: bufferCount * PageNumbering.pageSize)
-    if try !writeDirectly(bytes, at: bufferStart) { try write(bytes, at: bufferStart) }
+    try write(bytes, at: bufferStart)
+    // The disk is busy from now on, and the commit's fsync finds little left to write. Meanwhile the
+    // file is read back out of the page cache.
+    let offset = Int(bufferStart - 1) * PageNumbering.pageSize
+    _ = linux_start_writing(file.rawValue, offset, bytes.count)
     bufferStart += UInt32(bufferCount)
     bufferCount = 0
-  }
-
-  /// 64 MiB. A smaller store is read again before it leaves the page cache.
-  private static let firstDirectPage: UInt32 = 64 << 20 / UInt32(PageNumbering.pageSize)
-
-  /// - Returns: False where the file system does not do so, and for the first pages of a file.
-  private func writeDirectly(_ bytes: UnsafeRawBufferPointer, at page: UInt32) throws -> Bool {
-    guard page > Self.firstDirectPage, mayBeDirect, !bytes.isEmpty else { return false }
-    let direct: FileDescriptor
-    if let known = self.direct {
-      direct = known
-    } else {
-      guard
-        let opened = try? RegularFile.open(
-          path, .readWrite, options: .init(rawValue: linux_direct))
-      else {
-        mayBeDirect = false
-        return false
-      }
-      (direct, self.direct) = (opened, opened)
-    }
-    let offset = Int64(page - 1) * Int64(PageNumbering.pageSize)
-    do {
-      _ = try direct.writeAll(toAbsoluteOffset: offset, bytes)
-      return true
-    } catch Errno.invalidArgument {
-      mayBeDirect = false
-      return false
-    } catch let errno as Errno {
-      throw DurabilityError.failed(call: "pwrite", path: path, errno)
-    }
   }
 
   /// Writes a page that is in the file already.

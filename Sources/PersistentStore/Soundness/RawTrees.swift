@@ -79,7 +79,7 @@ extension RawTrees {
       for name in try tableNames() {
         if left.contains(name) {
           guard let digest = try digest(ofRows: name) else { return false }
-          sum += digest
+          sum += digest.pages
           left.remove(name)
         }
         guard try table(name)?.isPlain == true || connection.isWhole(name, by: "quick_check") else {
@@ -92,12 +92,13 @@ extension RawTrees {
 
   /// Checks the b-tree of a table of the model's.
   ///
-  /// - Returns: The digest of its pages; nil where SQLite must be asked.
-  package func digest(ofRows name: String) throws -> RowSetDigest? {
+  /// - Returns: The digest of its pages, and how many rows it has; nil where SQLite must be asked.
+  package func digest(ofRows name: String) throws -> (pages: RowSetDigest, rows: Int64)? {
     try understood {
       let ledger = pages.ledger()
-      guard try scan(rowsOf: name, ledger, { _ in }) else { return nil }
-      return ledger.digest
+      var rows: Int64 = 0
+      guard try scan(rowsOf: name, ledger, { _ in rows += 1 }) else { return nil }
+      return (ledger.digest, rows)
     } ?? nil
   }
 
@@ -163,7 +164,7 @@ extension RawTrees {
       return false
     }
     let columns = Set(indexes.flatMap(\.columns)).sorted()
-    guard var keys = IndexKeys(indexes, columns: columns, rowID: columns.count) else {
+    guard let keys = IndexKeys(indexes, columns: columns, rowID: columns.count) else {
       return false
     }
     let raw =
@@ -217,28 +218,21 @@ extension RawTrees {
     let scan = try scan(.index, root, ledger)
     var order = EntryOrder(index)
     let count = index.columns.count + 1
-    let kinds = [RecordFormat.Kinds](repeating: .any, count: count)
     var digest = RowSetDigest()
-    let isAscending = try withUnsafeTemporaryAllocation(of: RawValue.self, capacity: count) {
-      values in
-      values.initialize(repeating: .null)
-      guard let entry = values.baseAddress else { return false }
-      return try kinds.withUnsafeBufferPointer { kinds in
-        while try scan.nextLeaf() {
-          for cell in scan.rows {
-            guard RecordFormat.holds(cell.record, kinds),
-              RecordFormat.decode(record: cell.record, into: entry, count: count)
-            else { throw TreeScan.NotUnderstood() }
-            var hash = RowHash(length: count)
-            for place in 0..<count { hash.add(key: entry[place]) }
-            digest.add(hash)
-            guard entry[count - 1].kind == .integer, order.ascends(to: entry) else { return false }
-          }
+    while try scan.nextLeaf() {
+      for cell in scan.rows {
+        let entry = order.entry
+        guard RecordFormat.decodeWhole(record: cell.record, into: entry, count: count) else {
+          throw TreeScan.NotUnderstood()
         }
-        return true
+        var hash = RowHash(length: count)
+        for place in 0..<count { hash.add(key: entry[place]) }
+        digest.add(hash)
+        guard entry[count - 1].kind == .integer, order.ascends() else { return nil }
       }
+      order.keepLast()
     }
-    return isAscending ? digest : nil
+    return digest
   }
 
   /// - Returns: nil for a table without row ids, or a virtual one.

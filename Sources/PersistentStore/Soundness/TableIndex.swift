@@ -37,41 +37,57 @@ package struct TableIndex {
 }
 
 /// The digests that the indexes of a table must have, from the table's rows.
-package struct IndexKeys {
+package final class IndexKeys {
+  /// Places in a row, of one list of keys.
+  private struct Keys {
+    var places: UnsafeMutableBufferPointer<Int>
+    var digest = RowSetDigest()
+  }
+
   package let indexes: [TableIndex]
-  package private(set) var digests: [RowSetDigest]
-  /// Places in a row, those of one index after those of another.
-  private var places: [Int] = []
-  private var ends: [Int] = []
+  // Each list of keys once, however many indexes have it. Arrays cost a reference count and a check each
+  // time, and this is done for each row.
+  private let keys: UnsafeMutableBufferPointer<Keys>
+  /// Which list an index has.
+  private let lists: [Int]
 
   /// - Parameters:
   ///   - columns: The columns of the rows that will be added, by place.
   ///   - rowID: The place of the row id.
   /// - Returns: Nil where a column of an index is not among them.
   package init?(_ indexes: [TableIndex], columns: [String], rowID: Int) {
-    self.indexes = indexes
-    digests = indexes.map { _ in RowSetDigest() }
-    let keys = columns.map(\.columnKey)
+    let names = columns.map(\.columnKey)
+    var (known, lists) = ([[Int]](), [Int]())
     for index in indexes {
-      for column in index.columns {
-        guard let place = keys.firstIndex(of: column.columnKey) else { return nil }
-        places.append(place)
-      }
-      places.append(rowID)
-      ends.append(places.count)
+      let places = index.columns.compactMap { names.firstIndex(of: $0.columnKey) } + [rowID]
+      guard places.count == index.columns.count + 1 else { return nil }
+      lists.append(known.firstIndex(of: places) ?? known.count)
+      if lists.last == known.count { known.append(places) }
+    }
+    self.indexes = indexes
+    self.lists = lists
+    keys = .allocate(capacity: known.count)
+    for (number, places) in known.enumerated() {
+      let kept = UnsafeMutableBufferPointer<Int>.allocate(capacity: places.count)
+      _ = kept.initialize(from: places)
+      keys.initializeElement(at: number, to: Keys(places: kept))
     }
   }
 
-  package mutating func add(_ row: UnsafePointer<RawValue>) {
-    var place = 0
-    for index in ends.indices {
-      let end = ends[index]
-      var hash = RowHash(length: end - place)
-      while place < end {
-        hash.add(key: row[places[place]])
-        place += 1
-      }
-      digests[index].add(hash)
+  deinit {
+    for list in keys { list.places.deallocate() }
+    keys.deallocate()
+  }
+
+  /// Those of ``indexes``.
+  package var digests: [RowSetDigest] { lists.map { keys[$0].digest } }
+
+  package func add(_ row: UnsafePointer<RawValue>) {
+    for number in 0..<keys.count {
+      let places = keys[number].places
+      var hash = RowHash(length: places.count)
+      for place in 0..<places.count { hash.add(key: row[places[place]]) }
+      keys[number].digest.add(hash)
     }
   }
 }
@@ -85,12 +101,15 @@ extension RowHash {
   }
 }
 
-/// Whether entries of an index come in its order. Keeps a copy of the entry before.
+/// Whether entries of an index come in its order. Each is read to where ``entry`` says, beside the one
+/// before.
 struct EntryOrder: ~Copyable {
   private let isDescending: [Bool]
   private let isUnique: Bool
   private let count: Int
-  private let last: UnsafeMutablePointer<RawValue>
+  private var last: UnsafeMutablePointer<RawValue>
+  /// The place of the next entry's values.
+  private(set) var entry: UnsafeMutablePointer<RawValue>
   private var bytes = RawBuffer(capacity: 4 << 10)
   private var isFirst = true
 
@@ -100,31 +119,48 @@ struct EntryOrder: ~Copyable {
     count = index.columns.count + 1
     last = .allocate(capacity: count)
     last.initialize(repeating: .null, count: count)
+    entry = .allocate(capacity: count)
+    entry.initialize(repeating: .null, count: count)
   }
 
-  deinit { last.deallocate() }
+  deinit {
+    last.deallocate()
+    entry.deallocate()
+  }
 
-  mutating func ascends(to entry: UnsafePointer<RawValue>) -> Bool {
-    let ascends = isFirst || stands(before: entry)
+  /// Whether ``entry`` stands behind the one before, which it takes the place of.
+  @inline(__always)
+  mutating func ascends() -> Bool {
+    let ascends = isFirst || isInOrder()
     isFirst = false
-    var size = 0
-    for place in 0..<count { size += entry[place].buffer.count }
-    bytes.removeAll()
-    // At once, since growing would move what `last` points to.
-    bytes.reserve(size)
-    for place in 0..<count {
-      var value = entry[place]
-      if value.bytes != nil {
-        let start = bytes.count
-        bytes.append(value.buffer)
-        value.bytes = UnsafeRawPointer(bytes.base + start)
-      }
-      last[place] = value
-    }
+    swap(&last, &entry)
     return ascends
   }
 
-  private func stands(before entry: UnsafePointer<RawValue>) -> Bool {
+  /// Keeps the bytes of the last entry, before their page goes.
+  mutating func keepLast() {
+    var size = 0
+    for place in 0..<count { size += last[place].buffer.count }
+    bytes.removeAll()
+    // At once, since growing would move what `last` points to.
+    bytes.reserve(size)
+    for place in 0..<count where last[place].bytes != nil {
+      let start = bytes.count
+      bytes.append(last[place].buffer)
+      last[place].bytes = UnsafeRawPointer(bytes.base + start)
+    }
+  }
+
+  @inline(__always)
+  private func isInOrder() -> Bool {
+    // Most indexes are over one column of numbers.
+    if count == 2, last[0].kind == .integer, entry[0].kind == .integer, last[0].bits != entry[0].bits {
+      return (last[0].bits < entry[0].bits) != isDescending[0]
+    }
+    return stands()
+  }
+
+  private func stands() -> Bool {
     var hasNull = false
     for place in 0..<(count - 1) {
       hasNull = hasNull || entry[place].kind == .null

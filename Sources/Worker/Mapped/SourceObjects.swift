@@ -10,20 +10,18 @@ final class SourceObjects: ObjectAccess {
   /// One entity, its statements made when they are first needed.
   private final class Entity {
     let access: SourceEntityAccess
-    let attributes: [String: Int]
+    let attributes: NameTable
     let composites: CompositeIndex
-    let relationships: [String: Int]
+    let relationships: NameTable
     let unstored: Set<String>
     var row: Statement?
     var lists: [Int: Statement] = [:]
 
     init(_ access: SourceEntityAccess) {
       self.access = access
-      attributes = Dictionary(
-        access.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+      attributes = NameTable(access.attributes.map(\.name))
       composites = CompositeIndex(access.attributes.map(\.name))
-      relationships = Dictionary(
-        access.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+      relationships = NameTable(access.relationships.map(\.name))
       unstored = Set(access.unstored)
     }
   }

@@ -7,9 +7,9 @@ import GodwitSQLite
 final class DestinationKind {
   let plan: DestinationEntityPlan
   let table: TablePlan
-  let attributes: [String: Int]
+  let attributes: NameTable
   let composites: CompositeIndex
-  let relationships: [String: Int]
+  let relationships: NameTable
   /// The record of a new object: `Z_ENT`, `Z_OPT` and the model's defaults.
   let template: [UInt8]
   /// Room for one row, for changing its record.
@@ -18,11 +18,9 @@ final class DestinationKind {
   init(_ plan: DestinationEntityPlan, _ table: TablePlan) {
     self.plan = plan
     self.table = table
-    attributes = Dictionary(
-      plan.attributes.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    attributes = NameTable(plan.attributes.map(\.name))
     composites = CompositeIndex(plan.attributes.map(\.name))
-    relationships = Dictionary(
-      plan.relationships.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { a, _ in a })
+    relationships = NameTable(plan.relationships.map(\.name))
     let code = AttributeProgramCode(plan.defaults)
     row = RowValues(count: 2 + plan.defaults.count)
     row.values[0] = .integer(plan.number)
@@ -41,6 +39,8 @@ final class DestinationKind {
 final class DestinationKinds {
   private let byName: [EntityName: DestinationKind]
   private let byNumber: [Int64: DestinationKind]
+  /// Most questions are about the same entity as the one before.
+  private var recent: DestinationKind?
 
   init(_ plan: MigrationPlan) {
     var (names, numbers) = ([EntityName: DestinationKind](), [Int64: DestinationKind]())
@@ -54,7 +54,12 @@ final class DestinationKinds {
     byNumber = numbers
   }
 
-  subscript(name: EntityName) -> DestinationKind? { byName[name] }
+  subscript(name: EntityName) -> DestinationKind? {
+    if let recent, recent.plan.entity == name { return recent }
+    recent = byName[name]
+    return recent
+  }
+
   subscript(number: Int64) -> DestinationKind? { byNumber[number] }
 }
 

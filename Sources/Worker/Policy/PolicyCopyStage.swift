@@ -190,10 +190,10 @@ final class PolicyCopyEngine: PolicyEngine {
   }
 
   private func associate(_ source: ObjectReference, _ destination: ObjectReference) throws {
-    guard let from = context.mapped.sourceNumbers[source.entity] else {
-      throw PolicyError.unknownEntity(source.entity.rawValue)
-    }
-    if let current, current.object == source {
+    let isCurrent = current?.object == source
+    let number = isCurrent ? mapping.sourceNumber : context.mapped.sourceNumbers[source.entity]
+    guard let from = number else { throw PolicyError.unknownEntity(source.entity.rawValue) }
+    if isCurrent {
       if made.contains(destination) { return }
       made.append(destination)
     }

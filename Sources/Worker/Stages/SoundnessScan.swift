@@ -52,8 +52,9 @@ struct SoundnessScan {
     guard let keys, let trees = try trees() else { return evidence }
     for (index, digest) in zip(keys.indexes, keys.digests) { evidence.keys[index.name] = digest }
     // A tree that cannot be read is a matter of its job, and of SQLite's own check.
-    if part == 0, let pages = try trees.digest(ofRows: table.name) {
-      evidence.add(tree: table.name, pages: pages)
+    if part == 0, let found = try trees.digest(ofRows: table.name) {
+      evidence.add(tree: table.name, pages: found.pages)
+      evidence.rows = found.rows
     }
     for (place, index) in keys.indexes.enumerated()
     where (place + 1) % table.units.count == part {
