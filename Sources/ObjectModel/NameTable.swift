@@ -32,7 +32,9 @@ package final class NameTable {
   /// The slot that has the name, or that it would have.
   private func slot(of name: String) -> Int {
     var slot = Int(truncatingIfNeeded: name.scalarHash &>> 32) & mask
-    while slots[slot] >= 0, !names[Int(slots[slot])].isSameName(as: name) { slot = (slot + 1) & mask }
+    while slots[slot] >= 0, !names[Int(slots[slot])].isSameName(as: name) {
+      slot = (slot + 1) & mask
+    }
     return slot
   }
 }

@@ -154,7 +154,9 @@ struct EntryOrder: ~Copyable {
   @inline(__always)
   private func isInOrder() -> Bool {
     // Most indexes are over one column of numbers.
-    if count == 2, last[0].kind == .integer, entry[0].kind == .integer, last[0].bits != entry[0].bits {
+    if count == 2, last[0].kind == .integer, entry[0].kind == .integer,
+      last[0].bits != entry[0].bits
+    {
       return (last[0].bits < entry[0].bits) != isDescending[0]
     }
     return stands()
