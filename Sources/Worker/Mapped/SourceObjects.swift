@@ -14,8 +14,8 @@ final class SourceObjects: ObjectAccess {
     let composites: CompositeIndex
     let relationships: NameTable
     let unstored: Set<String>
-    var row: Statement?
-    var lists: [Int: Statement] = [:]
+    @exclusivity(unchecked) var row: Statement?
+    @exclusivity(unchecked) var lists: [Int: Statement] = [:]
 
     init(_ access: SourceEntityAccess) {
       self.access = access
@@ -40,21 +40,23 @@ final class SourceObjects: ObjectAccess {
   private let connection: Connection
   private let home: ObjectReference.Store
   /// Reads a destination object that a policy's shard has at hand.
-  var readDestination: ((String, ObjectReference) throws -> ExpressionValue?)?
+  @exclusivity(unchecked) var readDestination:
+    ((String, ObjectReference) throws -> ExpressionValue?)?
   /// `$manager.userInfo` as the policy at hand has it.
-  var readUserInfo: (() -> [String: ExpressionValue])?
+  @exclusivity(unchecked) var readUserInfo: (() -> [String: ExpressionValue])?
   /// What policies left in it, for mappings without one: known from the link stage on.
-  private var carriedUserInfo: [String: ExpressionValue]?
+  @exclusivity(unchecked) private var carriedUserInfo: [String: ExpressionValue]?
   /// Answers `FUNCTION($entityPolicy, …)`; nil for a selector that is not the policy's.
-  var policy: ((String, [ExpressionValue]) throws -> ExpressionValue?)?
-  private var entities: [EntityName: Entity] = [:]
-  private var recent: Entity?
-  private var names: [Int64: EntityName] = [:]
-  private var destinationNames: [Int64: EntityName] = [:]
+  @exclusivity(unchecked) var policy: ((String, [ExpressionValue]) throws -> ExpressionValue?)?
+  @exclusivity(unchecked) private var entities: [EntityName: Entity] = [:]
+  @exclusivity(unchecked) private var recent: Entity?
+  @exclusivity(unchecked) private var names: [Int64: EntityName] = [:]
+  @exclusivity(unchecked) private var destinationNames: [Int64: EntityName] = [:]
   /// The values of the object at hand, in the order of its entity's attributes.
-  private var current: (object: ObjectReference, values: UnsafePointer<RawValue>)?
+  @exclusivity(unchecked) private var current:
+    (object: ObjectReference, values: UnsafePointer<RawValue>)?
   /// `$destination`, where expressions of the mapping speak of it.
-  var destinationRow: DestinationRow?
+  @exclusivity(unchecked) var destinationRow: DestinationRow?
 
   convenience init(_ context: MappedContext, _ mapping: EntityMappingPlan, stage: Pass) {
     self.init(

@@ -40,7 +40,7 @@ final class DestinationKinds {
   private let byName: [EntityName: DestinationKind]
   private let byNumber: [Int64: DestinationKind]
   /// Most questions are about the same entity as the one before.
-  private var recent: DestinationKind?
+  @exclusivity(unchecked) private var recent: DestinationKind?
 
   init(_ plan: MigrationPlan) {
     var (names, numbers) = ([EntityName: DestinationKind](), [Int64: DestinationKind]())
@@ -66,18 +66,18 @@ final class DestinationKinds {
 /// An object that is being worked on, until others need the room: nobody keeps one beyond the next
 /// question for an object.
 final class WorkingObject {
-  private(set) var kind: DestinationKind
+  @exclusivity(unchecked) private(set) var kind: DestinationKind
   /// Place among the shard's objects of the same table, from 1.
-  private(set) var ordinal: Int64
+  @exclusivity(unchecked) private(set) var ordinal: Int64
   /// `Z_ENT`, `Z_OPT` and the attribute columns, without what ``changes`` say.
-  var record = RawBuffer(capacity: 256)
+  @exclusivity(unchecked) var record = RawBuffer(capacity: 256)
   /// Places among the attribute columns, and their new values; the last one counts.
-  var changes: [(place: Int, value: ExpressionValue)] = []
+  @exclusivity(unchecked) var changes: [(place: Int, value: ExpressionValue)] = []
   /// Values of transient attributes, which no store holds.
-  var transients: [Int: ExpressionValue] = [:]
+  @exclusivity(unchecked) var transients: [Int: ExpressionValue] = [:]
   /// Relationships that were set, by their number in the entity.
-  var links: [(relationship: Int, targets: [LinkTargets.Target])] = []
-  var isDirty = true
+  @exclusivity(unchecked) var links: [(relationship: Int, targets: [LinkTargets.Target])] = []
+  @exclusivity(unchecked) var isDirty = true
 
   init(_ kind: DestinationKind, _ ordinal: Int64) {
     self.kind = kind

@@ -30,22 +30,31 @@ final class DestinationObjects {
 
   let kinds: DestinationKinds
   private let scratch: ScratchRows
-  /// Table → places of its objects in the scratch rows, by ordinal.
-  private var places: [Int: [Int]] = [:]
+  /// A table with the places of its objects in the scratch rows, by ordinal.
+  private final class Table {
+    let number: Int
+    @exclusivity(unchecked) var places: [Int] = []
+
+    init(_ number: Int) { self.number = number }
+  }
+
+  @exclusivity(unchecked) private var byNumber: [Int: Table] = [:]
+  /// Most questions are about the same table as the one before.
+  @exclusivity(unchecked) private var recentTable: Table?
   /// Tables in the order in which they came up; the mapping's own is first.
-  private(set) var tables: [Int] = []
-  private var working: [Key: WorkingObject] = [:]
+  @exclusivity(unchecked) private(set) var tables: [Int] = []
+  @exclusivity(unchecked) private var working: [Key: WorkingObject] = [:]
   /// Objects that became bytes: their memory is used again.
-  private var spare: [WorkingObject] = []
-  private var recent: WorkingObject?
-  private var hubs: [Hub: [LinkTargets.Target]] = [:]
+  @exclusivity(unchecked) private var spare: [WorkingObject] = []
+  @exclusivity(unchecked) private var recent: WorkingObject?
+  @exclusivity(unchecked) private var hubs: [Hub: [LinkTargets.Target]] = [:]
   /// Whether it is remembered whose attributes change: in the link stage they have been written.
-  var remembersChanges = false
-  private(set) var changed: [Int: Set<Int64>] = [:]
+  @exclusivity(unchecked) var remembersChanges = false
+  @exclusivity(unchecked) private(set) var changed: [Int: Set<Int64>] = [:]
   private let externalName: String
   private let newFiles: NewExternalFiles
-  private var bytes = RawBuffer(capacity: 4 << 10)
-  private var output = RawBuffer(capacity: 4 << 10)
+  @exclusivity(unchecked) private var bytes = RawBuffer(capacity: 4 << 10)
+  @exclusivity(unchecked) private var output = RawBuffer(capacity: 4 << 10)
 
   /// - Parameter unit: The shard's number: part of the names of new external files.
   init(_ context: ShardContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int) {
@@ -56,13 +65,23 @@ final class DestinationObjects {
     if let ownTable { use(ownTable) }
   }
 
-  private func use(_ table: Int) {
-    guard places[table] == nil else { return }
-    places[table] = []
-    tables.append(table)
+  @discardableResult
+  private func use(_ number: Int) -> Table {
+    if let known = table(number) { return known }
+    let table = Table(number)
+    byNumber[number] = table
+    tables.append(number)
+    return table
   }
 
-  func count(of table: Int) -> Int64 { Int64(places[table]?.count ?? 0) }
+  private func table(_ number: Int) -> Table? {
+    if let recentTable, recentTable.number == number { return recentTable }
+    guard let found = byNumber[number] else { return nil }
+    recentTable = found
+    return found
+  }
+
+  func count(of number: Int) -> Int64 { Int64(table(number)?.places.count ?? 0) }
 
   // MARK: Objects
 
@@ -71,9 +90,9 @@ final class DestinationObjects {
     -> WorkingObject
   {
     if working.count >= Self.mostWorking { try settle() }
-    use(kind.plan.table)
-    places[kind.plan.table]?.append(-1)
-    let object = fresh(kind, count(of: kind.plan.table))
+    let table = use(kind.plan.table)
+    table.places.append(-1)
+    let object = fresh(kind, Int64(table.places.count))
     if let record { object.record.append(record) } else { object.record.append(kind.template) }
     return keep(object)
   }
@@ -99,8 +118,8 @@ final class DestinationObjects {
       recent = found
       return found
     }
-    guard ordinal >= 1, ordinal <= count(of: table), let place = places[table]?[Int(ordinal) - 1],
-      place >= 0
+    guard let places = self.table(table)?.places, ordinal >= 1, ordinal <= places.count,
+      case let place = places[Int(ordinal) - 1], place >= 0
     else { return nil }
     if working.count >= Self.mostWorking { try settle() }
     let object = try read(place) { record, links -> WorkingObject? in
@@ -211,7 +230,7 @@ extension DestinationObjects {
         changed[object.kind.plan.table, default: []].insert(object.ordinal)
       }
     }
-    places[object.kind.plan.table]?[Int(object.ordinal) - 1] = try append(
+    use(object.kind.plan.table).places[Int(object.ordinal) - 1] = try append(
       object.record.bytes, object.links)
   }
 
@@ -320,7 +339,7 @@ extension DestinationObjects {
     ) throws -> Void
   ) throws {
     try settle()
-    for (index, place) in (places[table] ?? []).enumerated() where place >= 0 {
+    for (index, place) in (self.table(table)?.places ?? []).enumerated() where place >= 0 {
       let ordinal = Int64(index) + 1
       try read(place) { record, bytes in
         var links = bytes.isEmpty ? [] : LinkBytes.links(bytes)
@@ -341,11 +360,11 @@ extension DestinationObjects {
     table: Int, record: UnsafeRawBufferPointer,
     links: [(relationship: Int, targets: [LinkTargets.Target])]
   ) throws {
-    use(table)
+    let rows = use(table)
     guard Self.kind(of: record, kinds)?.plan.table == table else {
       throw StageError.outOfOrder("an object of an entity that its table does not have")
     }
-    let ordinal = count(of: table) + 1
+    let ordinal = Int64(rows.places.count) + 1
     let links = links.map { link in
       guard link.targets.count >= Self.hubMembers else { return link }
       hubs[Hub(key: Key(table: table, ordinal: ordinal), relationship: link.relationship)] =
@@ -353,6 +372,6 @@ extension DestinationObjects {
       return (link.relationship, [])
     }
     let place = try append(record, links)
-    places[table]?.append(place)
+    rows.places.append(place)
   }
 }

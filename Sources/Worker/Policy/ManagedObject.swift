@@ -1,4 +1,4 @@
-import GodwitMapping
+public import GodwitMapping
 import GodwitObjectModel
 
 /// An object of the source or of the destination, as a policy sees it.
@@ -8,7 +8,7 @@ import GodwitObjectModel
 /// ends the migration when the current hook returns, with an error that names entity, `Z_PK` and
 /// key, as Core Data's exception would; until then such values are nil.
 public struct ManagedObject {
-  let engine: PolicyEngine
+  @usableFromInline let engine: PolicyEngine
   let reference: ObjectReference
 
   init(_ engine: PolicyEngine, _ reference: ObjectReference) {
@@ -88,18 +88,29 @@ public struct ManagedObject {
 
   /// A property by its type: `object["name"] as String?`. Faster than ``value(forKey:)``.
   public subscript<Value: PropertyValue>(key: String) -> Value? {
-    get {
-      guard let found = engine.value(key, reference), !found.isNull else { return nil }
+    // Inlined where it is used: there the type is known, which makes it twice as fast.
+    @inlinable get {
+      guard let found = present(key) else { return nil }
       if let value = Value(found, in: engine) { return value }
-      engine.fail(
-        .wrongType(
-          entity: entityName, primaryKey: reference.primaryKey, key: key,
-          wanted: "\(Value.self)"))
+      fail(key, wanted: "\(Value.self)")
       return nil
     }
-    nonmutating set {
-      engine.attempt { try engine.set(newValue?.expressionValue ?? .null, key, reference) }
-    }
+    @inlinable nonmutating set { assign(newValue?.expressionValue ?? .null, key) }
+  }
+
+  /// A property's value; nil for nil, and after an error.
+  @usableFromInline func present(_ key: String) -> ExpressionValue? {
+    guard let found = engine.value(key, reference), !found.isNull else { return nil }
+    return found
+  }
+
+  @usableFromInline func fail(_ key: String, wanted: String) {
+    engine.fail(
+      .wrongType(entity: entityName, primaryKey: reference.primaryKey, key: key, wanted: wanted))
+  }
+
+  @usableFromInline func assign(_ value: ExpressionValue, _ key: String) {
+    engine.attempt { try engine.set(value, key, reference) }
   }
 
   /// Adds an object to a to-many relationship, at the end where that is ordered.

@@ -62,17 +62,18 @@ final class PolicyCopyEngine: PolicyEngine {
   private let external: ExternalData
   private let newFiles: NewExternalFiles
   private let output: RowValues
-  private var record = RawBuffer(capacity: 4 << 10)
-  private var values = RawBuffer(capacity: 4 << 10)
-  private var scratch = RawBuffer(capacity: 16)
-  private var current: (object: ObjectReference, values: UnsafeMutablePointer<RawValue>)?
-  private var failures = RowFailures()
+  @exclusivity(unchecked) private var record = RawBuffer(capacity: 4 << 10)
+  @exclusivity(unchecked) private var values = RawBuffer(capacity: 4 << 10)
+  @exclusivity(unchecked) private var scratch = RawBuffer(capacity: 16)
+  @exclusivity(unchecked) private var current:
+    (object: ObjectReference, values: UnsafeMutablePointer<RawValue>)?
+  @exclusivity(unchecked) private var failures = RowFailures()
   private let pairs: ScratchRows
-  private var pairCount = 0
-  private var last: (entity: Int64, key: Int64) = (.min, .min)
-  private var isAscending = true
+  @exclusivity(unchecked) private var pairCount = 0
+  @exclusivity(unchecked) private var last: (entity: Int64, key: Int64) = (.min, .min)
+  @exclusivity(unchecked) private var isAscending = true
   /// What became of the source object at hand.
-  private var made: [ObjectReference] = []
+  @exclusivity(unchecked) private var made: [ObjectReference] = []
 
   init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
     let kinds = DestinationKinds(context.plan)

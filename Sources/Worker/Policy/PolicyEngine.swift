@@ -15,13 +15,13 @@ public class PolicyEngine {
   let kinds: DestinationKinds
   /// The objects that the stage can read by SQL.
   let stored: SourceObjects
-  var userInfo: [String: ExpressionValue]
+  @exclusivity(unchecked) var userInfo: [String: ExpressionValue]
   private let earlierUserInfo: [String: ExpressionValue]
-  var progress: Float = 0
+  @exclusivity(unchecked) var progress: Float = 0
   /// What the hook at hand was called for.
-  var atHand: ObjectReference?
-  private var failure: (any Error)?
-  private(set) var cancellation: (any Error)?
+  @exclusivity(unchecked) var atHand: ObjectReference?
+  @exclusivity(unchecked) private var failure: (any Error)?
+  @exclusivity(unchecked) private(set) var cancellation: (any Error)?
 
   init(
     _ context: ShardContext, _ mapping: EntityMappingPlan, _ kinds: DestinationKinds,

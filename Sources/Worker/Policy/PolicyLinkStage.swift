@@ -41,10 +41,10 @@ final class PolicyLinkEngine: PolicyEngine {
   private let defaults: DefaultLinks
   private let copied: CopiedRows
   /// Pairs of relationships of other shards' objects, in the order in which they were set.
-  private var foreign: [(group: Int, edge: Edge)] = []
+  @exclusivity(unchecked) private var foreign: [(group: Int, edge: Edge)] = []
   /// The first source object of the object at hand.
-  private var current: (object: ObjectReference, source: ObjectReference)?
-  private var dropped = DroppedDefaults()
+  @exclusivity(unchecked) private var current: (object: ObjectReference, source: ObjectReference)?
+  @exclusivity(unchecked) private var dropped = DroppedDefaults()
 
   init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
     self.unit = unit

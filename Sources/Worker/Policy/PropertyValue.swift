@@ -13,7 +13,7 @@ public protocol PropertyValue {
 
 extension Bool: PropertyValue {
   /// A Boolean, or an integer: true unless it is 0.
-  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+  @inlinable public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .boolean(let value): self = value
     case .integer(let number): self = number != 0
@@ -21,12 +21,12 @@ extension Bool: PropertyValue {
     }
   }
   /// A Boolean.
-  public var expressionValue: ExpressionValue { .boolean(self) }
+  @inlinable public var expressionValue: ExpressionValue { .boolean(self) }
 }
 
 extension PropertyValue where Self: FixedWidthInteger {
   /// An integer that fits, or a Boolean as 1 or 0.
-  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+  @inlinable public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .integer(let number): self.init(exactly: number)
     case .boolean(let value): self = value ? 1 : 0
@@ -34,7 +34,7 @@ extension PropertyValue where Self: FixedWidthInteger {
     }
   }
   /// Integers beyond 64 signed bits stay what they are, and fit no attribute.
-  public var expressionValue: ExpressionValue {
+  @inlinable public var expressionValue: ExpressionValue {
     if let number = Int64(exactly: self) { return .integer(number) }
     return DecimalNumber(text: "\(self)").map { .decimal($0) } ?? .null
   }
@@ -47,7 +47,7 @@ extension Int64: PropertyValue {}
 
 extension PropertyValue where Self: BinaryFloatingPoint {
   /// A number: the nearest one where the type cannot hold it exactly.
-  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+  @inlinable public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     switch value {
     case .real(let number): self.init(number)
     case .integer(let number): self.init(number)
@@ -56,7 +56,7 @@ extension PropertyValue where Self: BinaryFloatingPoint {
     }
   }
   /// A floating-point number of 64 bits.
-  public var expressionValue: ExpressionValue { .real(Double(self)) }
+  @inlinable public var expressionValue: ExpressionValue { .real(Double(self)) }
 }
 
 extension Double: PropertyValue {}
@@ -81,22 +81,22 @@ extension Decimal: PropertyValue {
 
 extension String: PropertyValue {
   /// A string. A URI is not one.
-  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+  @inlinable public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .string(let text) = value else { return nil }
     self = text
   }
   /// A string.
-  public var expressionValue: ExpressionValue { .string(self) }
+  @inlinable public var expressionValue: ExpressionValue { .string(self) }
 }
 
 extension Date: PropertyValue {
   /// A date.
-  public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
+  @inlinable public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
     guard case .date(let seconds) = value else { return nil }
     self.init(timeIntervalSinceReferenceDate: seconds)
   }
   /// A date, in seconds since 2001-01-01 00:00:00 UTC.
-  public var expressionValue: ExpressionValue { .date(timeIntervalSinceReferenceDate) }
+  @inlinable public var expressionValue: ExpressionValue { .date(timeIntervalSinceReferenceDate) }
 }
 
 extension Data: PropertyValue {

@@ -14,12 +14,12 @@ final class ScratchRows {
   private static let readBytes = 256 << 10
 
   private let folder: FilePath
-  private var tail = RawBuffer(capacity: 64 << 10)
+  @exclusivity(unchecked) private var tail = RawBuffer(capacity: 64 << 10)
   /// Bytes in the file: where the tail begins.
-  private var filed = 0
-  private var file: FileDescriptor?
-  private var window = RawBuffer(capacity: 16)
-  private var windowStart = 0
+  @exclusivity(unchecked) private var filed = 0
+  @exclusivity(unchecked) private var file: FileDescriptor?
+  @exclusivity(unchecked) private var window = RawBuffer(capacity: 16)
+  @exclusivity(unchecked) private var windowStart = 0
 
   /// - Parameter folder: Where the file goes, on the volume that is meant for the run.
   init(in folder: FilePath) { self.folder = folder }
