@@ -72,6 +72,36 @@ import Testing
     #expect(names == ["ZCARRIED_ZA_INDEX"])
   }
 
+  /// The indexes of a computed table that are made of its rows, where it keeps so many columns.
+  @Test(arguments: [
+    (["ZX", "ZY"], "ZX INTEGER", ["Z_Carried_byB"]),
+    (["ZX", nil], "ZX INTEGER", ["Z_Carried_byB"]),
+    ([nil, "ZY"], "ZX INTEGER", nil), (["ZY", "ZX"], "ZX INTEGER", nil), ([], "ZX INTEGER", nil),
+    (["ZX", "ZY"], "ZX VARCHAR", nil), (["ZX", "ZY"], "ZX INTEGER DEFAULT 1", nil),
+  ])
+  func `bring the entries of indexes over values that rows keep`(
+    kept: [String?], column: String, made: [String]?
+  ) throws {
+    let fixture = try AssemblyFixture()
+    let source = try Connection(path: fixture.scratch.path.appending("s").string, mode: .create)
+    try source.execute(
+      """
+      CREATE TABLE ZOLD (Z_PK INTEGER PRIMARY KEY, Z_ENT INTEGER, ZGONE BLOB, Z_OPT INTEGER,
+        \(column), ZY VARCHAR);
+      CREATE INDEX ZOLD_ZX_INDEX ON ZOLD (ZX);
+      CREATE UNIQUE INDEX ZOLD_ZY_INDEX ON ZOLD (ZY);
+      CREATE INDEX ZOLD_ZY_DOWN ON ZOLD (ZY DESC);
+      """)
+    try source.close()
+    let read = try Connection(path: fixture.scratch.path.appending("s").string, mode: .immutable)
+    var plan = fixture.plan.tables[0]
+    plan.way = .computed
+    plan.keptColumns = kept
+    let table = try #require(try DestinationTables.of(fixture.plan).covered(plan))
+    let found = try CarriedIndexes(table, of: plan, in: read)
+    #expect(found?.table.indexes.map(\.name) == made)
+  }
+
   /// Pages that cannot be read raw are SQLite's to read, and to complain of.
   @Test func `leave damage to SQLite`() throws {
     let fixture = try AssemblyFixture()

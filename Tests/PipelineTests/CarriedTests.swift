@@ -24,6 +24,16 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
   private func migrated(
     from source: [String], to destination: [String], rows: String, mapping: String? = nil
   ) throws -> (folder: PipelineFolder, result: [String: Any]) {
+    let (folder, run) = try migration(
+      from: source, to: destination, rows: rows, mapping: mapping)
+    #expect(run.status == 0, "\(run.messages)")
+    return (folder, try #require(run.lines.last))
+  }
+
+  private func migration(
+    from source: [String], to destination: [String], rows: String, mapping: String? = nil,
+    _ more: [String] = []
+  ) throws -> (folder: PipelineFolder, run: Godwit.Run) {
     let folder = try PipelineFolder("total-cost")
     for (name, entities) in [("Old", source), ("New", destination)] {
       let path = folder.path("M.xcdatamodeld/\(name).xcdatamodel")
@@ -32,15 +42,13 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
         toFile: path + "/contents", atomically: true, encoding: .utf8)
     }
     try folder.write("stores/a.sqlite", "M.xcdatamodeld/Old", rows)
-    var words = ["migrate", folder.path("stores/a.sqlite"), "--to", "New", "--json"]
+    var words = ["migrate", folder.path("stores/a.sqlite"), "--to", "New", "--json"] + more
     words += ["--models", folder.path("M.xcdatamodeld")]
     if let mapping {
       try mapping.write(toFile: folder.path("m.yaml"), atomically: true, encoding: .utf8)
       words += ["--mapping", folder.path("m.yaml")]
     }
-    let run = try Godwit.run(words)
-    #expect(run.status == 0, "\(run.messages)")
-    return (folder, try #require(run.lines.last))
+    return (folder, try Godwit.run(words))
   }
 
   // MARK: Triggers
@@ -122,5 +130,38 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(findings.first?["property"] as? String == "photo")
     #expect((findings.first?["message"] as? String)?.contains("there is no such folder") == true)
     #expect(findings.first?["examples"] as? [Int] == [7])
+  }
+
+  // MARK: Indexes
+
+  /// Each of two indexes has the b-tree of the other: their entries are in order, and of other columns.
+  @Test(arguments: [true, false])
+  func `is no index that disagrees with its table, whatever is accepted`(isAccepted: Bool) throws {
+    let indexes = ["x", "y"].map {
+      #"<fetchIndex name="by_\#($0)"><fetchIndexElement property="\#($0)" type="Binary" "#
+        + #"order="ascending"/></fetchIndex>"#
+    }
+    let rest = [text("x"), text("y")] + indexes
+    func exchange(_ one: String, _ other: String) -> String {
+      let names = "name IN ('\(one)', '\(other)')"
+      return """
+        UPDATE sqlite_master
+           SET rootpage = (SELECT sum(rootpage) FROM sqlite_master WHERE \(names)) - rootpage
+         WHERE \(names)
+        """
+    }
+    let (folder, run) = try migration(
+      from: [entity("A", rest.joined())], to: [entity("A", text("n"), rest.joined())],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX, ZY)
+          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)
+          SELECT i, 1, 1, 'x' || (i % 100), 'y' || (i % 7) FROM n;
+        PRAGMA writable_schema = ON;
+        \(exchange("Z_A_x", "Z_A_y")); \(exchange("Z_A_by_x", "Z_A_by_y"))
+        """, isAccepted ? ["--accept-damage"] : [])
+    #expect(run.status == 65, "\(run.messages)")
+    let reasons = run.lines.last?["reasons"] as? [[String: Any]] ?? []
+    #expect(reasons.map { $0["reason"] as? String } == ["file"])
+    #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") != ["ok"])
   }
 }
