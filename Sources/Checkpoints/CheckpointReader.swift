@@ -26,9 +26,6 @@ package final class CheckpointReader {
   @exclusivity(unchecked) package private(set) var entriesRead: UInt64 = 0
 
   private let source: Source
-  /// That of ``source``: it is read twice for each row, where a reference count costs as much as the
-  /// reading.
-  private let frame: Unmanaged<FrameReader>?
   private let name: CheckpointName
   private let fingerprint: [UInt8]
   private let summaries: KnownSummaries?
@@ -58,9 +55,8 @@ package final class CheckpointReader {
     let (file, header) = try openCheckpoint(path, name: name, fingerprint: fingerprint)
     entryCount = header.entryCount
     byteCount = header.byteCount
-    let frame = try FrameReader(path: path, file: file, digest: header.frameDigest)
-    source = .frame(frame)
-    self.frame = .passUnretained(frame)
+    source = .frame(
+      .passRetained(try FrameReader(path: path, file: file, digest: header.frameDigest)))
   }
 
   /// Opens a checkpoint that a run keeps in memory.
@@ -74,23 +70,24 @@ package final class CheckpointReader {
     entryCount = entries.count
     byteCount = UInt64(entries.bytes.count)
     source = .memory(entries)
-    frame = nil
   }
+
+  deinit { if case .frame(let frame) = source { frame.release() } }
 }
 
 extension CheckpointReader {
   /// Where the uncompressed entries come from.
   private enum Source {
-    case frame(FrameReader)
+    /// Owned: it is read twice for each row, where a reference count costs as much as the reading.
+    case frame(Unmanaged<FrameReader>)
     case memory(CheckpointMemory.Entries)
   }
 
   /// The next bytes; nil at the very end.
   @inline(__always)
   private func read(_ count: Int) throws -> UnsafeRawBufferPointer? {
-    if let frame { return try frame._withUnsafeGuaranteedRef { try $0.read(count) } }
     switch source {
-    case .frame: return nil
+    case .frame(let frame): return try frame._withUnsafeGuaranteedRef { try $0.read(count) }
     case .memory(let entries):
       let place = memoryPlace
       guard place < entries.bytes.count else { return nil }
@@ -107,7 +104,7 @@ extension CheckpointReader {
   /// Bytes of memory in use for the file's bytes, compressed and not; the window comes on top.
   var bufferByteCount: Int {
     switch source {
-    case .frame(let frame): frame.bufferByteCount
+    case .frame(let frame): frame._withUnsafeGuaranteedRef { $0.bufferByteCount }
     case .memory: 0
     }
   }

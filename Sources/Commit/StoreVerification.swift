@@ -37,24 +37,27 @@ package struct StoreVerification: Sendable {
 extension StoreVerification {
   /// All three looks. The verify stage must be done.
   package func check(_ path: FilePath) throws -> RowCounts {
-    let file = try Connection(path: path.string, mode: .immutable)
-    try checkPages(of: file)
+    try check(Connection(path: path.string, mode: .immutable))
+  }
+
+  /// The same of an open file, which nobody may write to.
+  package func check(_ file: Connection) throws -> RowCounts {
+    let evidence = try evidence()
+    try checkPages(of: file, evidence)
     let counts = try compare()
-    try countRows(in: file)
+    try countRows(in: file, evidence)
     return counts
   }
 
   /// A check of every page and record, out of what the verify stage saw of most b-trees. Where that
   /// does not prove the file sound, SQLite says what is wrong.
   ///
-  /// - Parameter file: The assembled file; nobody may write to it.
-  ///
   /// Source: https://sqlite.org/pragma.html#pragma_quick_check.
-  package func checkPages(of file: Connection) throws {
+  private func checkPages(of file: Connection, _ known: [String: SoundnessEvidence]) throws {
     let path = FilePath(file.path)
     do {
       var (names, pages) = (Set<String>(), RowSetDigest())
-      for evidence in try evidence().values {
+      for evidence in known.values {
         names.formUnion(evidence.trees)
         pages += evidence.pages
       }
@@ -101,15 +104,14 @@ extension StoreVerification {
 
   /// Counts the rows of the file itself: what lies outside every shard's keys has no digest. Where the
   /// verify stage read a table's b-tree, it counted them; then the digests say of which entities they are.
-  package func countRows(in file: Connection) throws {
+  private func countRows(in file: Connection, _ known: [String: SoundnessEvidence]) throws {
     let expected = try sums(of: plan.isOnePass ? .rows : .validate).digests
-    let evidence = try evidence()
     for table in destinationTables() {
       var byEntity: [Int64: Int64] = [:]
       for (key, digest) in expected where key.table.name.isSameName(as: table.name) {
         byEntity[key.entity, default: 0] += Int64(digest.count)
       }
-      if evidence[table.name]?.rows == byEntity.values.reduce(0, +) { continue }
+      if known[table.name]?.rows == byEntity.values.reduce(0, +) { continue }
       let found = try file.rows(
         table.entityNumbers.count > 1
           ? "SELECT Z_ENT, count(*) FROM \(quoted(table.name)) GROUP BY Z_ENT"

@@ -105,14 +105,10 @@ extension StoreAttempt {
     let verification = StoreVerification(plan: plan, run: directory)
     let file = AssembledFile(path, plan, directory, opened)
     try await perform(.verify, plan, pool)
-    async let isSound: Void = onOwnThread {
-      try verification.checkPages(of: file.connection())
-      try verification.countRows(in: file.connection())
-    }
+    async let counts = onOwnThread { try verification.check(file.connection()) }
     if barrier != nil, request.invalid == .fail { try stopAtInvalidRows() }
     let found = try await askDestination(plan, file, verification, pool)
-    try await isSound
-    count(try await onOwnThread { try verification.compare() })
+    count(try await counts)
     let isCleaned = try await cleanInvalidRows(plan, path)
     if isCleaned { opened?.close() }
     try await judgeDestination(plan, file, isCleaned ? nil : found)
@@ -143,7 +139,6 @@ extension StoreAttempt {
     let emit = eventSink
     // For comparing the two assemblies, and for a day on which the faster one is in doubt.
     let usesPages = ProcessInfo.processInfo.environment["GODWIT_ASSEMBLY"] != "sqlite"
-    // Accepted damage may be that of an index, which is whole again when it is made of rows.
     let assembly = StoreAssembly(
       plan: plan, run: directory, usesPages: usesPages, carriesIndexes: !request.acceptsDamage)
     var begin = RunEvent(.stage, stage: "assemble")

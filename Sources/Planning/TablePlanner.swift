@@ -138,9 +138,9 @@ struct TablePlanner {
 
   /// Whether no value of any row changes, and the source has no other column.
   private func isCarried(_ plan: TablePlan, old: EntityTable) -> Bool {
-    let kept = plan.keptColumns.compactMap { $0 }
-    return kept.count == plan.columns.count && plan.keepsNumbers
-      && context.store.columns(of: old.name).map(\.name) == EntityTable.systemColumns + kept
+    plan.carriedColumns.count == plan.columns.count && plan.keepsNumbers
+      && context.store.columns(of: old.name).map(\.name)
+        == EntityTable.systemColumns + plan.carriedColumns
   }
 
   /// What is known of a destination column while the entities are looked at.

@@ -195,14 +195,8 @@ extension RecordFormat {
   public static func holds(
     _ record: UnsafeRawBufferPointer, _ columns: UnsafeBufferPointer<Kinds>
   ) -> Bool {
-    guard let start = record.baseAddress else { return false }
-    let end = start + record.count
-    var place = start
-    guard let header = Varint.read(&place, end: end),
-      header <= UInt64(truncatingIfNeeded: record.count),
-      header >= UInt64(truncatingIfNeeded: place - start)
-    else { return false }
-    let headerEnd = start + Int(truncatingIfNeeded: header)
+    guard let (types, headerEnd, end) = parts(of: record) else { return false }
+    var place = types
     let room = UInt64(truncatingIfNeeded: end - headerEnd)
     var (number, body) = (0, UInt64(0))
     while place < headerEnd {
@@ -236,15 +230,8 @@ extension RecordFormat {
   public static func decodeWhole(
     record: UnsafeRawBufferPointer, into values: UnsafeMutablePointer<RawValue>, count: Int
   ) -> Bool {
-    guard let start = record.baseAddress else { return false }
-    let end = start + record.count
-    var typePlace = start
-    guard
-      let header = Varint.read(&typePlace, end: end),
-      header <= UInt64(truncatingIfNeeded: record.count),
-      header >= UInt64(truncatingIfNeeded: typePlace - start)
-    else { return false }
-    let headerEnd = start + Int(truncatingIfNeeded: header)
+    guard let (types, headerEnd, end) = parts(of: record) else { return false }
+    var typePlace = types
     var bodyPlace = headerEnd
     for index in 0..<count {
       guard typePlace < headerEnd, let type = Varint.read(&typePlace, end: headerEnd),
@@ -256,21 +243,31 @@ extension RecordFormat {
     return typePlace == headerEnd && bodyPlace == end
   }
 
+  /// Where the serial types of a record begin and end, the latter where its body begins, and where that
+  /// ends; nil where they do not lie in the record.
+  @inlinable @inline(__always)
+  static func parts(
+    of record: UnsafeRawBufferPointer
+  ) -> (types: UnsafeRawPointer, body: UnsafeRawPointer, end: UnsafeRawPointer)? {
+    guard let start = record.baseAddress else { return nil }
+    let end = start + record.count
+    var place = start
+    guard
+      let header = Varint.read(&place, end: end),
+      header <= UInt64(truncatingIfNeeded: record.count),
+      header >= UInt64(truncatingIfNeeded: place - start)
+    else { return nil }
+    return (place, start + Int(truncatingIfNeeded: header), end)
+  }
+
   /// Gives the first `count` values of a record with their numbers, NULL for those that it does not
   /// have.
   @inlinable @inline(__always)
   static func forEachValue(
     of record: UnsafeRawBufferPointer, count: Int, _ body: (Int, RawValue) -> Void
   ) -> Bool {
-    guard let start = record.baseAddress else { return false }
-    let end = start + record.count
-    var typePlace = start
-    guard
-      let header = Varint.read(&typePlace, end: end),
-      header <= UInt64(truncatingIfNeeded: record.count),
-      header >= UInt64(truncatingIfNeeded: typePlace - start)
-    else { return false }
-    let headerEnd = start + Int(truncatingIfNeeded: header)
+    guard let (types, headerEnd, end) = parts(of: record) else { return false }
+    var typePlace = types
     var bodyPlace = headerEnd
     var index = 0
     while index < count, typePlace < headerEnd {

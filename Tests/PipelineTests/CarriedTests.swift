@@ -164,4 +164,27 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(reasons.map { $0["reason"] as? String } == ["file"])
     #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") != ["ok"])
   }
+
+  /// The source's index has the key that the row has no longer.
+  @Test func `is no index entry of a reference that is lost`() throws {
+    let people = [
+      entity("Person", text("name")),
+      entity("Pupil", text("grade")).replacingOccurrences(
+        of: "<entity ", with: #"<entity parentEntity="Person" "#),
+    ]
+    let pupil = """
+      <relationship name="pupil" optional="YES" maxCount="1" destinationEntity="Pupil"/>
+      """
+    let (folder, run) = try migration(
+      from: people + [entity("Seat", pupil)], to: people + [entity("Seat", pupil, text("n"))],
+      rows: """
+        INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 2, 1);
+        INSERT INTO ZSEAT (Z_PK, Z_ENT, Z_OPT, ZPUPIL) VALUES (1, 3, 1, 1), (2, 3, 1, 2)
+        """, ["--accept-damage"])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ifnull(ZPUPIL, 0) FROM ZSEAT ORDER BY Z_PK")
+        == ["0", "2"])
+    #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") == ["ok"])
+  }
 }

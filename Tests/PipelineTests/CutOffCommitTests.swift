@@ -170,7 +170,8 @@ import Testing
   /// Until the journal says that the store was replaced, nobody can tell how it went.
   @Test func `is put back where its store is gone, or named with its backup`() throws {
     let killed = try killed { try notes() }
-    let backups = try killed.backups().there
+    let start = killed.path + ".godwit-backup-"
+    let backups = try killed.backups().there.filter { $0.hasPrefix(start) }
     try FileManager.default.removeItem(atPath: killed.path)
     let rollback = try killed.folder.godwit(["rollback"])
     if rollback.status == 0 {
@@ -179,8 +180,9 @@ import Testing
       #expect(rollback.status == 3)
       let reasons = rollback.results[killed.path]?["reasons"] as? [[String: Any]]
       let message = reasons?.first?["message"] as? String ?? ""
-      #expect(message.contains(killed.path + ".godwit-backup-"), "\(rollback.messages)")
-      #expect(try killed.backups().there == backups)
+      #expect(message.contains(start), "\(rollback.messages)")
+      // The others were put back, and are no longer backed up.
+      #expect(try !backups.isEmpty && killed.backups().there.isSuperset(of: backups))
     }
   }
 

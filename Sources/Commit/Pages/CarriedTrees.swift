@@ -90,12 +90,10 @@ struct CarriedTrees {
   ///   - table: The destination's.
   ///   - key: The source's column that is the row's key, when there is one.
   ///   - columns: The source's other columns, in the order of the destination's.
-  ///   - carriesIndexes: False where all entries are to be made of the rows.
   ///   - source: Open as immutable, for as long as this is used.
   /// - Returns: nil where the two tables do not keep the same values in the same way.
   init?(
-    _ table: CoveredTable, from name: String, key: String?, columns: [String],
-    carriesIndexes: Bool = true, in source: Connection
+    _ table: CoveredTable, from name: String, key: String?, columns: [String], in source: Connection
   ) throws {
     guard let old = try CoveredTable(name, key: key, columns: columns, in: source),
       old.recordPlaces == table.recordPlaces, old.affinities == table.affinities,
@@ -103,8 +101,8 @@ struct CarriedTrees {
     else { return nil }
     self.root = root
     self.descriptor = descriptor
-    let places = table.affinities.indices.map { carriesIndexes ? $0 : nil }
-    indexes = try CarriedIndexes(table, from: old, places: places, in: source, descriptor)
+    indexes = try CarriedIndexes(
+      table, from: old, places: Array(table.affinities.indices), in: source, descriptor)
   }
 
   /// Gives every row to the table's pages.

@@ -44,7 +44,7 @@ struct PageAssembly {
   /// - Parameters:
   ///   - source: The source, where it is open.
   ///   - carriesTrees: False where SQLite is to read the source.
-  ///   - carriesIndexes: False where indexes are to be made of rows.
+  ///   - carriesIndexes: False where the indexes of computed tables are to be made of their rows.
   init(
     plan: MigrationPlan, run: RunDirectory, source: Connection? = nil, carriesTrees: Bool = true,
     carriesIndexes: Bool = true
@@ -103,8 +103,7 @@ extension PageAssembly {
   ) throws -> Bool {
     guard carriesTrees, let name,
       let trees = try CarriedTrees(
-        table, from: name, key: key, columns: columns, carriesIndexes: carriesIndexes,
-        in: readableSource())
+        table, from: name, key: key, columns: columns, in: readableSource())
     else { return false }
     tasks.append(
       Task(

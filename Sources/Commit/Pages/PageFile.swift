@@ -97,10 +97,12 @@ extension PageFile {
     let bytes = UnsafeRawBufferPointer(
       start: buffer, count: bufferCount * PageNumbering.pageSize)
     try write(bytes, at: bufferStart)
-    // The disk is busy from now on, and the commit's fsync finds little left to write. Meanwhile the
-    // file is read back out of the page cache.
-    let offset = Int(bufferStart - 1) * PageNumbering.pageSize
-    _ = linux_start_writing(file.rawValue, offset, bytes.count)
+    if bufferCount == PageFile.pagesPerWrite {
+      // The disk is busy from now on, and the commit's fsync finds little left to write. Meanwhile the
+      // file is read back out of the page cache.
+      let offset = Int(bufferStart - 1) * PageNumbering.pageSize
+      _ = linux_start_writing(file.rawValue, offset, bytes.count)
+    }
     bufferStart += UInt32(bufferCount)
     bufferCount = 0
   }
