@@ -32,6 +32,7 @@ extension ChainRun {
           pattern: RegularExpression.matcher,
           runDate: Date().timeIntervalSinceReferenceDate)
         let model = try EntityHierarchy(call.model.model)
+        if earlier == nil { try requireSoundness(of: written, step, model) }
         let outcome: StageStore.Outcome
         do {
           outcome = try StageStore.run(
@@ -44,9 +45,8 @@ extension ChainRun {
         try judge(written, step, after: earlier, ends, model)
         return (ends, outcome)
       }
-    } catch let error as UnsoundDestination {
-      return StepResult(result: MigrationResult(failing: request.store.string, with: error))
-    } catch let error as StageHandlerError {
+    } catch  where error is StoreDamage || error is UnsoundDestination || error is StageHandlerError
+    {
       return StepResult(result: MigrationResult(failing: request.store.string, with: error))
     }
     var result =
@@ -76,6 +76,19 @@ extension ChainRun {
       obsolete: (earlier?.obsolete ?? []) + outcome.obsolete, result: result)
     try folder.finish(step, done)
     return StepResult(result: result, done: done)
+  }
+
+  /// Nothing has looked at the run's own store before a handler that comes first.
+  private func requireSoundness(
+    of copy: StoreFiles, _ step: Int, _ model: EntityHierarchy
+  ) throws {
+    let snapshot = folder.run(of: step).snapshot
+    var ledger = FindingLedger(acceptsDamage: request.acceptsDamage)
+    ledger.add(
+      try StoreSoundness.check(
+        StoreBinding(SourceStore(path: copy.store, snapshotFolder: snapshot), model)))
+    let damage = ledger.unacceptable
+    if !damage.isEmpty { throw StoreDamage(findings: damage) }
   }
 
   /// What the handler has left is judged as a migration's destination is.

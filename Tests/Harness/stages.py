@@ -47,6 +47,8 @@ VERSIONS = {
 PATH = ["Shop: willMigrate of titles", "Shop → Shop 2: inferred", "Shop 2: didMigrate of titles",
         "Shop 2 → Shop 3: inferred", "Shop 3: didMigrate of shelves", "Shop 3 → Shop 4: inferred"]
 HANDLERS = ["markNotes", "fillTitles", "makeShelves"]
+DAMAGE = ["DROP TABLE ZPART", "ALTER TABLE ZITEM DROP COLUMN ZNOTE", "DROP INDEX ZPART_ZITEM_INDEX",
+          "DELETE FROM Z_PRIMARYKEY", "UPDATE ZPART SET Z_ENT = 77 WHERE Z_PK = 1"]
 
 
 def write_models(folder):
@@ -172,6 +174,20 @@ def main(arguments=None):
                 problems.append(f"a rehearsal does not name the error of {handler}: {run.why()}")
             if fingerprint(here) != untouched or left_behind(here):
                 problems.append(f"a rehearsal, {handler or 'undisturbed'}, touched the stores")
+
+        # What is wrong with the store is said before the handler that comes first meets it.
+        for damage in DAMAGE:
+            fresh()
+            database = sqlite3.connect(store)
+            database.executescript(damage)
+            database.close()
+            damaged = fingerprint(here)
+            run = tool.run(command, env=environment())
+            found = [reason.get("reason") for reason in run.reasons]
+            if run.exit != 65 or run.verdict != "refused" or not found or "internal" in found:
+                problems.append(f"{damage}: {run.why()}")
+            if fingerprint(here) != damaged or left_behind(here):
+                problems.append(f"{damage}: the source was touched: {left_behind(here)}")
 
         for handler in HANDLERS:
             fresh()
