@@ -24,8 +24,8 @@ package struct StoreAssembly: Sendable {
 
   /// - Parameters:
   ///   - usesPages: False to write everything through SQLite, which gives a store of the same content.
-  ///   - carriesIndexes: False to make the indexes of computed tables of their rows, where damage is
-  ///     accepted: a reference to an object of a wrong entity is lost, and the source's index has it.
+  ///   - carriesIndexes: False to make the indexes of computed tables of their rows, where references
+  ///     have no targets: what becomes NULL then, the source's index has.
   package init(
     plan: MigrationPlan, run: RunDirectory, usesPages: Bool = true, carriesIndexes: Bool = true
   ) {

@@ -139,8 +139,12 @@ extension StoreAttempt {
     let emit = eventSink
     // For comparing the two assemblies, and for a day on which the faster one is in doubt.
     let usesPages = ProcessInfo.processInfo.environment["GODWIT_ASSEMBLY"] != "sqlite"
+    // A reference whose target is gone, or of a wrong entity, changes a column that may be indexed.
+    let keepsReferences = !ledger.findings.contains {
+      $0.kind == .dangling || Damage.isDamage($0)
+    }
     let assembly = StoreAssembly(
-      plan: plan, run: directory, usesPages: usesPages, carriesIndexes: !request.acceptsDamage)
+      plan: plan, run: directory, usesPages: usesPages, carriesIndexes: keepsReferences)
     var begin = RunEvent(.stage, stage: "assemble")
     // Validate went over everything that is now written.
     let rows = stages.last { $0.stage == Stage.validate.rawValue }?.rows ?? 0

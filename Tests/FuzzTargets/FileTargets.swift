@@ -66,6 +66,28 @@ enum FileTargets {
     }
   }
 
+  /// Reads every page as the root of a tree, then what is left as leaves, as tables and as indexes;
+  /// once with a gap where nobody could read the file.
+  static func damagedPages(_ bytes: [UInt8]) throws {
+    let middle = Int64(bytes.count / 2)
+    let ways: [(TreeScan.Kind, missing: [Range<Int64>])] = [
+      (.table, []), (.index, []), (.table, [middle..<middle + 700]),
+    ]
+    for (kind, missing) in ways {
+      let path = write(bytes, to: "damaged.sqlite").string
+      guard let file = DamagedFile(privateCopy: path, missing: missing) else { return }
+      var reader = DamagedTreeReader(file, kind, tree: 1)
+      for page in 1...file.pageCount {
+        _ = (file.entry(of: page)?.parent, file.isFree(page), reader.isLeaf(page))
+        reader.sample(below: page) { decode($0.record.bytes) }
+      }
+      for page in stride(from: 1, through: file.pageCount, by: 2) {
+        try reader.read(root: page) { decode($0.record.bytes) }
+      }
+      for page in 1...file.pageCount { try reader.read(orphan: page) { decode($0.record.bytes) } }
+    }
+  }
+
   static func record(_ bytes: [UInt8]) {
     bytes.withUnsafeBytes { decode($0) }
   }

@@ -36,6 +36,8 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
   case record
   /// Pages of a table, read past SQLite.
   case pages
+  /// Pages of a damaged database, as a repair reads them.
+  case damagedPages = "damaged-pages"
 
   /// Parses the bytes. What it throws is caught here: an error is a right answer.
   package func run(_ bytes: [UInt8]) {
@@ -56,6 +58,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
       case .wal: try FileTargets.wal(bytes)
       case .record: FileTargets.record(bytes)
       case .pages: try FileTargets.pages(bytes)
+      case .damagedPages: try FileTargets.damagedPages(bytes)
       }
     } catch {
       // What is said about a bad input is made from it, too.

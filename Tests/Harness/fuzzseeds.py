@@ -87,6 +87,15 @@ def databases():
         connection.close()
 
 
+def crowded():
+    """Pages with as many cell pointers as have room, all of them to one cell."""
+    for data in databases():
+        page = int.from_bytes(data[16:18], "big")
+        for place in range(page, min(len(data), 3 * page), page):
+            cell = data[place + 8:place + 10]
+            yield data[:place + 3] + b"\xff\xff" + data[place + 5:place + 8] + cell * ((page - 8 - 60) // 2) + data[place + page - 60:]
+
+
 def logs():
     """(target, bytes) of transactions that are not over, or not checkpointed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +135,8 @@ def seeds():
     yield from logs()
     for record in (b"\x02\x01\x07", b"\x05\x00\x01\x06\x0f\x13ab", b"\x04\x07\x17\x1c" + b"\x40" * 24):
         yield "record", record
-    yield from (("pages", data) for data in databases())
+    yield from ((target, data) for data in databases() for target in ("pages", "damaged-pages"))
+    yield from (("damaged-pages", data) for data in crowded())
 
 
 def main(folder):

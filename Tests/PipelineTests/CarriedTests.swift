@@ -165,6 +165,29 @@ private func text(_ name: String, id: String? = nil, more: String = "") -> Strin
     #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") != ["ok"])
   }
 
+  /// Nothing says of which entity an object is that does not exist, and the source's index does.
+  @Test func `is no index entry of a reference without a target`() throws {
+    let people = [
+      entity("Person", text("name")),
+      entity("Pupil", text("grade")).replacingOccurrences(
+        of: "<entity ", with: #"<entity parentEntity="Person" "#),
+    ]
+    let person = """
+      <relationship name="person" optional="YES" maxCount="1" destinationEntity="Person"/>
+      """
+    let (folder, run) = try migration(
+      from: people + [entity("Seat", person)], to: people + [entity("Seat", person, text("n"))],
+      rows: """
+        INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1);
+        INSERT INTO ZSEAT (Z_PK, Z_ENT, Z_OPT, ZPERSON, Z1_PERSON) VALUES
+          (1, 3, 1, 1, 2), (2, 3, 1, 9, 1)
+        """)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(
+      try folder.table("stores/a.sqlite", "SELECT ZPERSON FROM ZSEAT ORDER BY Z_PK") == ["1", "9"])
+    #expect(try folder.table("stores/a.sqlite", "PRAGMA integrity_check") == ["ok"])
+  }
+
   /// The source's index has the key that the row has no longer.
   @Test func `is no index entry of a reference that is lost`() throws {
     let people = [

@@ -24,6 +24,26 @@ import Testing
     #expect(lossless > 10)
   }
 
+  /// As many cells as there are places for their pointers, where a whole page has half as many.
+  @Test func `is repaired whichever page says that it is full of one cell`() throws {
+    let patient = try Patient(rows: 30, seed: 3)
+    let (whole, before) = (patient.bytes, try patient.allKeys())
+    let size = whole.count / patient.pageCount
+    for page in 2...patient.pageCount {
+      let (start, end) = ((page - 1) * size, page * size)
+      var bytes = whole
+      bytes.replaceSubrange(start + 3..<start + 5, with: [0xFF, 0xFF])
+      for place in stride(from: start + 8, to: end - 100, by: 2) {
+        bytes[place] = UInt8((size - 60) >> 8)
+        bytes[place + 1] = UInt8((size - 60) & 255)
+      }
+      patient.bytes = bytes
+      let report = try patient.repair()
+      #expect(try patient.failures().isEmpty, "page \(page)")
+      #expect(try patient.unaccounted(before, report).isEmpty, "page \(page)")
+    }
+  }
+
   @Test(arguments: 1...30)
   func `is repaired with bits flipped anywhere`(seed: UInt64) throws {
     let patient = try Patient(rows: 30, seed: 3)

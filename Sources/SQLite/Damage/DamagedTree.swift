@@ -26,7 +26,8 @@ package struct DamagedTreeReader {
     self.kind = kind
     self.tree = tree
     format = kind == .table ? file.tableFormat : file.indexFormat
-    extents = CellExtents(capacity: file.pageSize / 4)
+    // Cells of a damaged page may share bytes: only its cell pointers, of 2 bytes, need room.
+    extents = CellExtents(capacity: file.pageSize / 2)
   }
 
   /// Reads the tree below a root page.
