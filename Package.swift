@@ -214,7 +214,7 @@ let package = Package(
       "Repair",
       [
         ours("Repair"), ours("Fixtures"), ours("PersistentStore"), ours("ObjectModel"),
-        ours("SQLite"), "StoreFixtures", system,
+        ours("DurableFiles"), ours("SQLite"), "StoreFixtures", system,
       ]),
     tests(
       "Planning", [ours("Planning"), ours("Mapping"), ours("ObjectModel"), ours("SQLite"), system]),

@@ -95,7 +95,7 @@ struct BackupsPruneCommand: ParsableCommand {
       throw PipelineArguments.noLedger(places)
     }
     let pruning = BackupPruning(
-      retention, pipeline, models: try ModelCatalog(pipeline.models).versions, places: places,
+      retention, pipeline, models: try ModelCatalog(pipeline.models).models, places: places,
       now: Date().timeIntervalSince1970, isDry: dryRun)
     let summary = try pruning.run(ledger) { item in
       if let message = item.message { Output.say(message) }

@@ -37,7 +37,7 @@ struct DifferenceRecord: Encodable {
   /// Those of which the entities change, in the order of their names.
   var configurations: [Configuration]
   var reasons: [Refusal]
-  /// What only the rows of a store can tell.
+  /// What only the rows of a store can tell: each as in Refusal.
   var conditions: [Refusal]
   var notes: [InferenceNote]
   /// What a store with rows of every entity would lose.

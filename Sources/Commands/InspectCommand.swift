@@ -26,7 +26,7 @@ struct InspectCommand: ParsableCommand {
     var status = ExitStatus.success
     for store in stores {
       do {
-        let inspection = try StoreInspector.inspect(store, catalog.versions, readsRows: true)
+        let inspection = try StoreInspector.inspect(store, catalog.models, readsRows: true)
         if json {
           Output.result(json: inspection)
         } else {
@@ -43,7 +43,7 @@ struct InspectCommand: ParsableCommand {
 /// What `inspect` and `verify` have in common.
 enum StoreInspector {
   static func inspect(
-    _ store: String, _ models: [ModelVersion], readsRows: Bool
+    _ store: String, _ models: GivenModels, readsRows: Bool
   ) throws -> StoreInspection {
     try TemporaryFolder.with { folder in
       try StoreInspection(

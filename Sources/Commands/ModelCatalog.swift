@@ -14,6 +14,8 @@ struct ModelCatalog {
   var versions: [ModelVersion] { bundles.flatMap(\.self) }
   /// The same, apart by argument.
   private(set) var bundles: [[ModelVersion]] = []
+  /// The same, for what looks for a store's version.
+  var models: GivenModels { GivenModels(bundles) }
   /// The current version of the last bundle of versions; without one, of whatever was given last.
   private(set) var current: ModelVersion?
 

@@ -45,14 +45,20 @@ struct OutputFile {
 
   /// Looks at what is there, before any work is done.
   ///
-  /// - Throws: `CommandError` where something else lies there; `PlaceError` for a part of a store;
-  ///   `DurabilityError`.
+  /// - Throws: `CommandError` where something else lies there, or where there is no such folder;
+  ///   `PlaceError` for a part of a store; `DurabilityError`.
   init(_ path: String, _ kind: Kind) throws { try self.init(FilePath(path), kind) }
 
   init(_ path: FilePath, _ kind: Kind) throws {
     self.path = path.resolvingFolders
     self.kind = kind
     try NewFilePlace(path).check()
+    let parent = self.path.removingLastComponent()
+    guard try parent.isEmpty || FileKind(following: parent) == .folder else {
+      throw CommandError(
+        .cannotCreateOutput, "output",
+        "\(path) cannot be made: there is no folder \(parent). Make it, or give another path.")
+    }
     _ = try isThere()
   }
 

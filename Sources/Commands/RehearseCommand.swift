@@ -77,6 +77,11 @@ struct RehearseCommand: AsyncParsableCommand {
     if stores.isEmpty || junit?.isEmpty == true {
       throw ValidationError("--stores and --junit are paths.")
     }
+    if let text = include.first(where: { PathPattern($0) == nil }) {
+      throw ValidationError(
+        "--include: \(text.isEmpty ? "an empty text" : text) is not a path below --stores, such as "
+          + "*/Recipes.sqlite.")
+    }
   }
 
   func run() async throws {

@@ -42,9 +42,9 @@ struct RepairCommand: ParsableCommand {
   }
 
   func run() throws {
-    let versions = try ModelCatalog(models).versions
+    let models = try ModelCatalog(models).models
     let report = try StoreRepair(
-      FilePath(store).resolvingFolders, output: FilePath(output), models: versions
+      FilePath(store).resolvingFolders, output: FilePath(output), models: models
     ).run()
     guard !json else { return Output.result(json: report) }
     for line in Self.lines(report) { Output.result(line) }

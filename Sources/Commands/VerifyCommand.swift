@@ -52,7 +52,7 @@ struct VerifyCommand: AsyncParsableCommand {
     let inspection: StoreInspection
     do {
       inspection = try StoreInspector.inspect(
-        store, try ModelCatalog(models).versions, readsRows: true)
+        store, try ModelCatalog(models).models, readsRows: true)
     } catch {
       throw StoreInspector.report(error, store: store, asJSON: json).exit
     }
@@ -72,9 +72,8 @@ struct VerifyCommand: AsyncParsableCommand {
     guard let ledger = try PipelineHistory.reading(places) else {
       throw PipelineArguments.noLedger(places)
     }
-    let versions = try job.request.models + ModelCatalog(models).versions
     let verification = PipelineVerification(
-      job.pipeline, models: versions, workers: job.workerCount)
+      job.pipeline, models: GivenModels(job.request.bundles), workers: job.workerCount)
     let summary = try await verification.run(ledger) { item in
       if json {
         Output.result(json: item)

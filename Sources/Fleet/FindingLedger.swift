@@ -66,6 +66,12 @@ package struct FindingLedger: Sendable {
       }, uniquingKeysWith: { $1 })
   }
 
+  /// - Throws: ``StoreDamage`` where a finding ends the migration.
+  func stopAtDamage() throws {
+    let damage = unacceptable
+    if !damage.isEmpty { throw StoreDamage(findings: damage) }
+  }
+
   /// Findings that end the migration.
   package var unacceptable: [StoreFinding] {
     findings.filter {

@@ -87,8 +87,7 @@ extension ChainRun {
     ledger.add(
       try StoreSoundness.check(
         StoreBinding(SourceStore(path: copy.store, snapshotFolder: snapshot), model)))
-    let damage = ledger.unacceptable
-    if !damage.isEmpty { throw StoreDamage(findings: damage) }
+    try ledger.stopAtDamage()
   }
 
   /// What the handler has left is judged as a migration's destination is.

@@ -50,13 +50,14 @@ package struct StoreInspection: Codable, Sendable {
   package var unchecked: [String] = []
 
   /// - Parameters:
-  ///   - models: Versions among which the store's own is looked for, before its cached model.
+  ///   - models: Those among whose versions, and their mergers, the store's own is looked for, before its
+  ///     cached model.
   ///   - snapshotFolder: For the private clone of a store with a WAL.
   ///   - readsRows: Whether every row is looked at, not only control tables and schema.
   ///   - externalData: What is asked of files that rows refer to.
   /// Where another process writes to the store meanwhile, a clone of it is read.
   package init(
-    _ path: FilePath, models: [ModelVersion], snapshotFolder: FilePath, readsRows: Bool,
+    _ path: FilePath, models: GivenModels, snapshotFolder: FilePath, readsRows: Bool,
     externalData: ExternalData = .unasked
   ) throws {
     func inspection(ofClone isClone: Bool) throws -> StoreInspection {
@@ -71,7 +72,7 @@ package struct StoreInspection: Codable, Sendable {
   }
 
   private init(
-    reading path: FilePath, _ isClone: Bool, models: [ModelVersion], snapshotFolder: FilePath,
+    reading path: FilePath, _ isClone: Bool, models: GivenModels, snapshotFolder: FilePath,
     readsRows: Bool, _ externalData: ExternalData
   ) throws {
     let source = try SourceStore(
@@ -137,11 +138,11 @@ package struct StoreInspection: Codable, Sendable {
   ///
   /// - Returns: Also where a given version of the store's hashes would read it wrongly.
   private mutating func find(
-    _ hashes: [EntityName: VersionHash], _ models: [ModelVersion], _ source: SourceStore
+    _ hashes: [EntityName: VersionHash], _ models: GivenModels, _ source: SourceStore
   ) throws -> (EntityHierarchy, notes: [StoreFinding])? {
     var fewest: [EntityName]?
     var given: [(name: String, hierarchy: EntityHierarchy)] = []
-    for version in models {
+    for version in models.versions {
       let hierarchy = StoreBinding.fitting(try EntityHierarchy(version.model), to: source)
       let computed = hierarchy.versionHashes
       if computed == hashes {
@@ -156,13 +157,16 @@ package struct StoreInspection: Codable, Sendable {
         nearest = version.name
       }
     }
+    if given.isEmpty, let merged = try models.merger(of: hashes) {
+      given.append((merged.name, try merged.hierarchy()))
+    }
     // A damaged cache is a finding elsewhere and no reason to say nothing.
     let own = try source.readableModel().flatMap { try? EntityHierarchy($0) }
       .map { StoreBinding.fitting($0, to: source) }.flatMap {
         $0.versionHashes == hashes ? $0 : nil
       }
     guard let first = given.first else {
-      if models.isEmpty, own != nil { version = "cached model" }
+      if models.versions.isEmpty, own != nil { version = "cached model" }
       return own.map { ($0, []) }
     }
     (differing, nearest) = ([], nil)

@@ -52,7 +52,7 @@ extension StoreAttempt {
       event.work = work.of(unit.unit)
       emit(event)
     }
-    try stopAtDamage()
+    try ledger.stopAtDamage()
     let done = Set(reused.map(\.unit))
     let tasks = units.filter { !done.contains($0) }.map { WorkerTask(stage: stage, unit: $0) }
     for try await finished in await pool.perform(tasks) {
@@ -66,14 +66,14 @@ extension StoreAttempt {
       add(finished.losses ?? [])
       if let parts = finished.parts {
         for part in parts { record(part.findings ?? [], part.stage, finished.unit, plan) }
-        try stopAtDamage()
+        try ledger.stopAtDamage()
       }
       guard let found = finished.findings else { continue }
       if stage == .soundness {
         ofDestination += found
       } else {
         record(found, stage, finished.unit, plan)
-        try stopAtDamage()
+        try ledger.stopAtDamage()
       }
     }
     // A stream that a cancelled task reads ends without a word.
@@ -158,11 +158,6 @@ extension StoreAttempt {
   func stopAtInvalidRows() throws {
     let invalid = ledger.findings.filter { $0.code != nil }
     if !invalid.isEmpty { throw InvalidRows(findings: invalid) }
-  }
-
-  private func stopAtDamage() throws {
-    let damage = ledger.unacceptable
-    if !damage.isEmpty { throw StoreDamage(findings: damage) }
   }
 
   static func units(of stage: Stage, in plan: MigrationPlan) -> [Int] {

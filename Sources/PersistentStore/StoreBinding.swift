@@ -15,6 +15,14 @@ package struct StoreBinding {
   /// With the store's own entity numbers, and tables and columns under their real names. Statements
   /// are those of the rules all the same.
   package let layout: StoreLayout
+  /// Where the entities' numbers come from.
+  package enum Numbering: Sendable {
+    /// `Z_PRIMARYKEY`, where it names just the model's entities and tells them apart; else the rules.
+    case store
+    /// The rules alone: `Z_PRIMARYKEY` is not believed.
+    case rules
+  }
+
   /// What was not found under any name: `table ZRECIPE`, `column ZRECIPE.ZNAME`,
   /// `join table Z_1TAGS`.
   package let missing: [String]
@@ -24,11 +32,13 @@ package struct StoreBinding {
   /// - Parameter hierarchy: The whole model, or the entities of the configuration that the store
   ///   was added with. Given the whole model, a store that holds just the entities of one
   ///   configuration is bound to these. See ``fitting(_:to:)``.
-  package init(_ store: SourceStore, _ hierarchy: EntityHierarchy) {
+  package init(
+    _ store: SourceStore, _ hierarchy: EntityHierarchy, numbering: Numbering = .store
+  ) {
     let hierarchy = Self.fitting(hierarchy, to: store)
     var layout = StoreLayout(
       hierarchy, frameworkVersion: store.metadata.frameworkVersion ?? StoreLayout.recentFramework,
-      entityNumbers: Self.ownNumbers(store, hierarchy))
+      entityNumbers: numbering == .store ? Self.ownNumbers(store, hierarchy) : nil)
     var missing: [String] = []
     for (index, table) in layout.tables.enumerated() {
       let have = Set(store.columns(of: table.name).map(\.name))

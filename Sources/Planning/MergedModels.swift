@@ -1,18 +1,9 @@
 import GodwitObjectModel
 import GodwitPersistentStore
 
-/// Finds out whether a store was written under the merger of several of the models given, and what
-/// it becomes then.
-///
-/// An application may open its store with `NSManagedObjectModel.mergedModel(from:)`; the store then
-/// records the hashes of all bundles' entities. Source: `core-data-migration.md` §1.3 (3).
-///
-/// Its version is one version of each of some bundles, with the store's hashes and no others.
-/// Versions that the store does not have whole are left out first, so that few combinations remain.
+/// Finds out whether a store was written under the merger of several of the models given, see
+/// `GivenModels`, and what it becomes then.
 struct MergedModels {
-  /// 4 096. More than one version of a bundle that the store has whole is rare.
-  static let combinationLimit = 4_096
-
   private let bundles: [[ModelVersion]]
   private let hashes: [EntityName: VersionHash]
 
@@ -22,25 +13,22 @@ struct MergedModels {
     -> MigrationRequest
   {
     guard request.bundles.count > 1 else { return request }
-    let merged = MergedModels(
-      bundles: request.bundles, hashes: store.metadata.versionHashes)
+    let hashes = store.metadata.versionHashes
+    let merged = MergedModels(bundles: request.bundles, hashes: hashes)
     let search = SourceModelSearch(store: store, models: request.models)
     guard try !search.matchesGivenModel() else {
       var request = request
       if let own = try merged.ownDestination(request, for: store) { request.destination = own }
       return request
     }
-    let parts = try merged.parts()
+    let merger = try GivenModels(request.bundles).merger(of: hashes)
     var request = request
-    if let parts {
+    if let merger {
       request.isOfMergedModel = true
-      let versions = zip(request.bundles, parts).compactMap { bundle, place in
-        place.map { bundle[$0] }
-      }
-      request.models.append(try .merging(versions))
+      request.models.append(merger)
     }
     if let destination = request.destination ?? request.models.last(where: \.isCurrent),
-      let whole = try merged.destination(destination, parts: parts)
+      let whole = try merged.destination(destination, isOfMerger: merger != nil)
     {
       request.models.append(whole)
       request.destination = whole
@@ -50,46 +38,6 @@ struct MergedModels {
 }
 
 extension MergedModels {
-  /// For each bundle the version that the store has, nil for bundles that it has nothing of; nil
-  /// where no combination of two or more has all of the store's entities.
-  private func parts() throws -> [Int?]? {
-    var candidates: [[(version: Int?, names: Set<EntityName>)]] = []
-    var count = 1
-    for bundle in bundles {
-      var fitting: [(version: Int?, names: Set<EntityName>)] = []
-      for (place, version) in bundle.enumerated() {
-        let own = try version.hierarchy().versionHashes
-        let names = Set(own.keys)
-        guard !own.isEmpty, own.allSatisfy({ hashes[$0.key] == $0.value }),
-          !fitting.contains(where: { $0.names == names })
-        else { continue }
-        fitting.append((place, names))
-      }
-      candidates.append(fitting.isEmpty ? [(nil, [])] : fitting)
-      count =
-        count.multipliedReportingOverflow(by: candidates[candidates.count - 1].count)
-        .partialValue
-      guard count > 0, count <= Self.combinationLimit else {
-        throw ModelError.tooLarge(
-          what: "combinations of versions that the store may be of", limit: Self.combinationLimit)
-      }
-    }
-    let wanted = Set(hashes.keys)
-    for combination in 0..<count {
-      var rest = combination
-      var chosen: [Int?] = []
-      var names: Set<EntityName> = []
-      for fitting in candidates {
-        let one = fitting[rest % fitting.count]
-        rest /= fitting.count
-        chosen.append(one.version)
-        names.formUnion(one.names)
-      }
-      if names == wanted, chosen.count(where: { $0 != nil }) > 1 { return chosen }
-    }
-    return nil
-  }
-
   /// The current version of the bundle that a store is of, where nobody asked for a version and the one
   /// that was given last has no entity in common with the store: it is of another application's model, and
   /// everything would be dropped. Nil where the request's holds.
@@ -119,19 +67,19 @@ extension MergedModels {
   /// ones of the other models.
   ///
   /// - Returns: Nil where the destination is a model of its own, or nothing is to be merged with it.
-  private func destination(_ version: ModelVersion, parts: [Int?]?) throws -> ModelVersion? {
+  private func destination(_ version: ModelVersion, isOfMerger: Bool) throws -> ModelVersion? {
     let families = try families()
     let home = bundles.lastIndex { $0.contains { $0.path == version.path } }.map { families[$0] }
     guard let home else { return nil }
     let own = names(of: families.indices.filter { families[$0] == home })
     // The store's own model is all that is known of its version: it says which models have a part.
-    if parts == nil, own.isSuperset(of: hashes.keys) { return nil }
+    if !isOfMerger, own.isSuperset(of: hashes.keys) { return nil }
     var chosen: [ModelVersion] = []
     for family in Set(families).sorted() {
       let members = families.indices.filter { families[$0] == family }
       if family == home {
         chosen.append(version)
-      } else if parts != nil || !names(of: members).isDisjoint(with: hashes.keys) {
+      } else if isOfMerger || !names(of: members).isDisjoint(with: hashes.keys) {
         let current = members.reversed().lazy.compactMap { bundles[$0].first(where: \.isCurrent) }
         guard let current = current.first else {
           throw PlanError.noDestination(models: members.flatMap { bundles[$0].map(\.name) })
@@ -140,7 +88,7 @@ extension MergedModels {
       }
     }
     guard chosen.count > 1 else { return nil }
-    return parts == nil ? try? .merging(chosen) : try .merging(chosen)
+    return isOfMerger ? try .merging(chosen) : try? .merging(chosen)
   }
 
   private func names(of places: [Int]) -> Set<EntityName> {

@@ -23,7 +23,7 @@ struct ModelChoice {
 
   /// By version hash: the given version most like the store's own model, else that. Where the hashes are lost, the
   /// model whose entities, tables and columns the store has.
-  static func among(_ models: [ModelVersion], for store: SourceStore) throws -> Outcome {
+  static func among(_ models: GivenModels, for store: SourceStore) throws -> Outcome {
     let hashes = store.metadata.versionHashes
     // A model without entities has no hashes either.
     let isEmpty =
@@ -33,9 +33,14 @@ struct ModelChoice {
       hierarchy.versionHashes == hashes && (isEmpty || !hashes.isEmpty)
     }
     var candidates: [(hierarchy: EntityHierarchy, version: String, isCached: Bool)] = []
-    for model in models {
+    for model in models.versions {
       candidates.append(
         (StoreBinding.fitting(try model.hierarchy(), to: store), model.name, false))
+    }
+    if !candidates.contains(where: { isProven($0.hierarchy) }),
+      let merged = try models.merger(of: hashes)
+    {
+      candidates.append((try merged.hierarchy(), merged.name, false))
     }
     let cached = Self.cached(store).map { StoreBinding.fitting($0, to: store) }
     let proven = candidates.filter { isProven($0.hierarchy) }

@@ -25,6 +25,13 @@ struct OutputStore {
 
   var layout: StoreLayout { schema.layout }
 
+  /// Whether something of its own has such a name.
+  func isTaken(_ name: String) throws -> Bool {
+    try !connection.rows(
+      "SELECT 1 FROM main.sqlite_master WHERE name = ?1 COLLATE NOCASE", [.text(name)]
+    ).isEmpty
+  }
+
   /// Copies the rows of the model's tables out of the salvaged file, which is attached as `salvage`.
   func copyRows(from binding: StoreBinding) throws {
     try connection.attachImmutable(binding.store.readPath.string, as: "salvage")
@@ -123,7 +130,7 @@ struct OutputStore {
   func carry(
     _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column]
   ) throws -> (rows: Int64, refused: Int64)? {
-    guard let sql = table.sql else { return nil }
+    guard let sql = table.sql, try !isTaken(table.name) else { return nil }
     let statements = [sql] + indexes.compactMap(\.sql)
     do {
       let trial = try Connection(path: ":memory:", mode: .create)

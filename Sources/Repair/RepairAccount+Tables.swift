@@ -5,11 +5,15 @@ import GodwitSQLite
 extension RepairAccount {
   /// Carries tables that are not the model's, and names what is left of them.
   mutating func carryForeignTables(into store: OutputStore) throws {
+    var left: [String] = []
     for entry in salvage.foreignTables {
       guard let table = salvage.tables[NameKey(entry.name)] else { continue }
-      let indexes = salvage.schema.entries.filter {
+      var indexes = salvage.schema.entries.filter {
         $0.kind == .index && $0.table.isSameName(as: entry.name) && $0.sql != nil
       }
+      let taken = try indexes.filter { try store.isTaken($0.name) }.map(\.name)
+      indexes.removeAll { taken.contains($0.name) }
+      left += taken
       guard let found = try store.carry(entry, indexes: indexes, columns: table.columns) else {
         report.lost.append(
           .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
@@ -33,7 +37,7 @@ extension RepairAccount {
           .table, count: rows, names: [name],
           "a table whose columns cannot be understood, with its rows"))
     }
-    let left = salvage.schema.entries.filter { entry in
+    left += salvage.schema.entries.filter { entry in
       switch entry.kind {
       // A virtual table has no rows of its own.
       case .table: entry.root == 0 && entry.sql?.hasPrefix("CREATE VIRTUAL") == true

@@ -8,8 +8,10 @@ package enum RepairError: Error, Sendable {
   /// No table of Core Data's can be found in it.
   case notCoreData(FilePath)
   /// Neither the store nor the models given tell what the rows mean. Entities that the store names
-  /// and the model that comes closest does not have as the store has them.
-  case noModel(FilePath, givenModels: Bool, unknownEntities: [String])
+  /// and the model that comes closest does not have as the store has them; whether the list of its
+  /// tables, `sqlite_schema`, could be read whole.
+  case noModel(
+    FilePath, givenModels: Bool, unknownEntities: [String], isTableListWhole: Bool)
   /// The model is known, and not a single object can be read.
   case nothingLeft(FilePath, RepairReport)
   case outputExists(FilePath)
@@ -27,11 +29,15 @@ extension RepairError: CustomStringConvertible {
     case .notCoreData(let path):
       "\(path) holds none of Core Data's tables, so nothing can be saved. Give the path of a store, "
         + "or restore it from a backup."
-    case .noModel(let path, _, let unknown) where !unknown.isEmpty:
+    case .noModel(let path, _, let unknown, _) where !unknown.isEmpty:
       "The model of \(path) is lost, and none of the models given has its entities as the store numbers "
         + "them: \(unknown.prefix(10).joined(separator: ", ")). Give the version that wrote it with "
         + "--models."
-    case .noModel(let path, let givenModels, _):
+    case .noModel(let path, true, _, isTableListWhole: false):
+      "The list of tables of \(path) is damaged, and what is left of it fits none of the models given, so "
+        + "nothing tells which rows are whose. Give the version that wrote it with --models if it is not "
+        + "among them; else restore the store from a backup."
+    case .noModel(let path, let givenModels, _, _):
       givenModels
         ? "The model of \(path) is lost, and none of the models given has its tables. Give the "
           + "version that wrote it with --models."

@@ -11,10 +11,11 @@ import SystemPackage
 package struct StoreRepair {
   private let source: FilePath
   private let output: FilePath
-  private let models: [ModelVersion]
+  private let models: GivenModels
 
-  /// - Parameter models: Versions among which the store's own is found, before its cached model.
-  package init(_ source: FilePath, output: FilePath, models: [ModelVersion] = []) {
+  /// - Parameter models: Those among whose versions, and their mergers, the store's own is found, before
+  ///   its cached model.
+  package init(_ source: FilePath, output: FilePath, models: GivenModels = .none) {
     (self.source, self.output, self.models) = (source, output, models)
   }
 
@@ -88,7 +89,7 @@ package struct StoreRepair {
   }
 
   /// What is published keeps every rule of `verify`.
-  private func judge(_ place: OutputPlace, _ hierarchy: EntityHierarchy) throws {
+  private func judge(_ place: borrowing OutputPlace, _ hierarchy: EntityHierarchy) throws {
     let source = try SourceStore(path: place.file, snapshotFolder: place.draft)
     let findings = try StoreSoundness.check(StoreBinding(source, hierarchy))
       .filter(\.kind.isFailure)
@@ -97,9 +98,11 @@ package struct StoreRepair {
 }
 
 /// Where the output goes, and the folder beside it in which it is made.
-struct OutputPlace {
+struct OutputPlace: ~Copyable {
   let output: FilePath
   let draft: FilePath
+  /// Held for as long as the draft is somebody's.
+  private let lock: FileLock
   /// The output while it is being made: of the name that it will have, which its external data goes
   /// by.
   let file: FilePath
@@ -120,11 +123,27 @@ struct OutputPlace {
       if try DurableFile.exists(file) { throw RepairError.outputExists(file) }
     }
     var random = SystemRandomNumberGenerator()
-    let suffix = String(random.next() as UInt64, radix: 36)
-    output = path
-    draft = folder.appending(".\(name).repair-\(suffix)")
-    file = draft.appending("output").appending(name)
+    let prefix = ".\(name).repair-"
+    try Self.removeLeftovers(prefix, in: folder)
+    let draft = folder.appending(prefix + String(random.next() as UInt64, radix: 36))
     try DurableFile.makeFolder(draft.appending("output"), surviving: .processCrash)
+    lock = try FileLock(acquiring: draft.appending(Self.lockName))
+    (output, self.draft) = (path, draft)
+    file = draft.appending("output").appending(name)
+  }
+
+  private static let lockName = "lock"
+
+  /// Drafts of repairs that were killed, which hold copies of rows.
+  private static func removeLeftovers(_ prefix: String, in folder: FilePath) throws {
+    for name in try DurableFile.names(in: folder) where name.hasPrefix(prefix) {
+      let draft = folder.appending(name)
+      let lock = draft.appending(lockName)
+      guard try FileKind(at: draft) == .folder, try FileKind(at: lock) == .regular,
+        try !FileLock.isHeld(at: lock)
+      else { continue }
+      try DurableFile.removeTree(draft, surviving: .processCrash)
+    }
   }
 
   func removeDraft() { try? DurableFile.removeTree(draft, surviving: .processCrash) }

@@ -26,6 +26,22 @@ extension StoreSalvage {
     try rebind()
   }
 
+  /// Whether the entities have the numbers that `Z_PRIMARYKEY` gives, and not those of the rules: by the
+  /// names of tables and columns, and by the rows where these do not tell.
+  func isNumberedByStore() -> Bool {
+    let byRules = StoreBinding(binding.store, binding.hierarchy, numbering: .rules)
+    guard byRules.layout.entityNumbers != binding.layout.entityNumbers else { return true }
+    if byRules.missing.count != binding.missing.count {
+      return binding.missing.count < byRules.missing.count
+    }
+    func fitting(_ binding: StoreBinding) -> Int {
+      shapes(binding).reduce(0) { sum, shape in
+        sum + shape.value.share(below: schema.table(shape.key)?.root ?? 0, file, values).fitting
+      }
+    }
+    return fitting(binding) >= fitting(byRules)
+  }
+
   /// What the schema, the control tables and the indexes lack, by the rules of `verify`.
   func judgeStructure() throws -> [StoreFinding] {
     try StoreSoundness.control(binding) + StoreSoundness.metadata(binding)
@@ -42,7 +58,7 @@ extension StoreSalvage {
     {
       try salvage.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
     }
-    let shapes = shapes()
+    let shapes = shapes(binding)
     try salvage.execute("BEGIN")
     var homeless: Set<String> = []
     let withoutRowIDs = Set(shapes.keys.filter { schema.isWithoutRowID($0) })
@@ -99,7 +115,7 @@ extension StoreSalvage {
   }
 
   /// What the rows of the model's tables look like, by the names that the store has for them.
-  private func shapes() -> [String: TableShape] {
+  private func shapes(_ binding: StoreBinding) -> [String: TableShape] {
     let layout = binding.layout
     var shapes: [String: TableShape] = [:]
     for table in layout.tables {

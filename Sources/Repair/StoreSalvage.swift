@@ -42,6 +42,8 @@ final class StoreSalvage {
   var virtualColumns: [(table: String, column: String)] = []
 
   private let folder: FilePath
+  /// By rules where `Z_PRIMARYKEY` gives numbers that the store itself does not use.
+  private var numbering = StoreBinding.Numbering.store
   let values: UnsafeMutablePointer<RawValue>
   private let valueCount: Int
   var nextTree: Int32
@@ -50,7 +52,7 @@ final class StoreSalvage {
   private static let mostColumns = 32_767
 
   /// - Parameter folder: Belongs to the caller alone.
-  init(_ store: FilePath, models: [ModelVersion], in folder: FilePath) throws {
+  init(_ store: FilePath, models: GivenModels, in folder: FilePath) throws {
     self.folder = folder
     let files = StoreFiles(store)
     image = try StoreImage(of: files, in: folder)
@@ -67,7 +69,7 @@ final class StoreSalvage {
     path = folder.appending("salvage.sqlite")
     let salvage = try Self.create(path)
     let names = try Self.makeTables(salvage, schema)
-    guard !names.isEmpty || !models.isEmpty, Self.mayBeCoreData(schema) else {
+    guard !names.isEmpty || !models.versions.isEmpty, Self.mayBeCoreData(schema) else {
       throw RepairError.notCoreData(store)
     }
     for name in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] {
@@ -103,10 +105,14 @@ final class StoreSalvage {
     switch try ModelChoice.among(models, for: source) {
     case .found(let choice): found = choice
     case .none(let unknown):
-      throw RepairError.noModel(store, givenModels: !models.isEmpty, unknownEntities: unknown)
+      throw RepairError.noModel(
+        store, givenModels: !models.versions.isEmpty, unknownEntities: unknown,
+        isTableListWhole: schema.isWhole)
     }
     model = found
     binding = StoreBinding(source, found.hierarchy)
+    if !isNumberedByStore() { numbering = .rules }
+    try rebind()
     structure = try StoreSoundness.schema(binding) + StoreSoundness.indexes(binding)
     try bindAgain()
     structure += try judgeStructure()
@@ -122,7 +128,7 @@ final class StoreSalvage {
   /// Reads the salvaged file again.
   func rebind() throws {
     binding = StoreBinding(
-      try SourceStore(path: path, snapshotFolder: folder), binding.hierarchy)
+      try SourceStore(path: path, snapshotFolder: folder), binding.hierarchy, numbering: numbering)
   }
 
   deinit { values.deallocate() }

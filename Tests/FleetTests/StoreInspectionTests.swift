@@ -33,7 +33,7 @@ private func version(_ name: String, isExternal: Bool) -> ModelVersion {
       version("Outside", isExternal: true).model, options: StoreOptions(seed: 1, rows: 5)
     ).write(to: store.string)
     let inspection = try StoreInspection(
-      store, models: given.map { version($0, isExternal: $0 == "Outside") },
+      store, models: GivenModels([given.map { version($0, isExternal: $0 == "Outside") }]),
       snapshotFolder: scratch.path.appending("snapshot"), readsRows: true)
     #expect(inspection.version == name)
     #expect(inspection.isSound && inspection.differing.isEmpty)

@@ -113,6 +113,24 @@ import Testing
     #expect(run.status == 0 && run.messages.contains("1 symbolic link is not followed."))
   }
 
+  /// Before any work is done.
+  @Test(arguments: [
+    (["--include", "../*"], 64, "--include: ../* is not a path below --stores"),
+    (["--include", ""], 64, "--include: an empty text is not a path below --stores"),
+    (["--junit", "none/out.xml"], 73, "there is no folder"),
+  ])
+  func `names the option that cannot be meant`(
+    options: [String], status: Int32, message: String
+  ) throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    let run = try Self.rehearse(
+      folder, Self.bundle,
+      options.map {
+        $0.hasPrefix("none/") ? folder.path($0) : $0
+      })
+    #expect(run.status == status && run.messages.contains(message), "\(run.messages)")
+  }
+
   @Test func `is never a success over no stores`() throws {
     let folder = try PipelineFolder("recipes-2.0")
     let none = try Self.rehearse(folder, Self.bundle)

@@ -1,4 +1,7 @@
 import Foundation
+import GodwitObjectModel
+import GodwitSQLite
+import StoreFixtures
 import Testing
 
 @Suite struct `Models of several applications` {
@@ -19,5 +22,32 @@ import Testing
     let result = try #require(run.results.values.first)
     #expect((result["destination"] as? String)?.hasPrefix("Orders") == true, "\(result)")
     #expect(try folder.table("stores/a.sqlite", "SELECT count(*) FROM ZORDER") == ["1"])
+  }
+
+  /// As `mergedModel(from:)` makes it. For the repair the store's own copy of it is lost.
+  @Test func `are the model of a store that was opened with their merger`() throws {
+    let folder = try PipelineFolder("notes-progressive")
+    let paths = [
+      FixtureModels.folder.appendingPathComponent("Recipes.xcdatamodeld/Recipes.xcdatamodel").path,
+      folder.path("Notes.xcdatamodeld"),
+    ]
+    let models = [
+      try FixtureModels.Recipes.one.model(),
+      try FixtureModels.model(at: folder.path("Notes.xcdatamodeld/Notes 3.xcdatamodel")),
+    ]
+    let merged = try ManagedObjectModel(merging: models.map { ("", $0) })
+    let store = folder.path("stores/merged.sqlite")
+    try StoreGenerator(merged, options: StoreOptions(seed: 5, rows: 12)).write(to: store)
+    let given = paths.flatMap { ["--models", $0] }
+    for words in [["verify", store], ["inspect", store], ["repair", store, "-o", store + "2"]] {
+      if words[0] == "repair" {
+        let connection = try Connection(path: store, mode: .readWrite)
+        try connection.execute("DELETE FROM Z_MODELCACHE")
+        try connection.close()
+      }
+      let run = try Godwit.run(words + ["--json"] + given)
+      #expect(run.status == 0, "\(words[0]): \(run.messages)\(run.output.prefix(400))")
+      #expect(run.output.contains(#""version":"Recipes + Notes 3""#), "\(run.output.prefix(400))")
+    }
   }
 }

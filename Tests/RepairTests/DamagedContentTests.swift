@@ -1,8 +1,10 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitRepair
 import GodwitSQLite
 import StoreFixtures
+import SystemPackage
 import Testing
 
 /// Damage that SQL can show: each becomes sound, and the account says what was done about it.
@@ -146,7 +148,7 @@ import Testing
     try patient.sql("DELETE FROM Z_METADATA; DELETE FROM Z_MODELCACHE")
     let two = try FixtureModels.Recipes.two.model()
     let error = try #require(throws: RepairError.self) { try patient.repair(models: [two]) }
-    guard case .noModel(_, true, let unknown) = error else {
+    guard case .noModel(_, true, let unknown, true) = error else {
       Issue.record("\(error)")
       return
     }
@@ -277,6 +279,22 @@ import Testing
     #expect(report.lost.isEmpty && report.rebuilt.count { $0.subject == .entity } == 2)
   }
 
+  /// Tables and columns of relationships are named by the numbers that the store itself uses.
+  @Test func `takes a wrong entity number of Z_PRIMARYKEY back`() throws {
+    let patient = try Patient()
+    let (whole, before) = (patient.bytes, try patient.allKeys())
+    for name in try patient.model.entities.map(\.name) {
+      patient.bytes = whole
+      try patient.sql("UPDATE Z_PRIMARYKEY SET Z_ENT = 77 WHERE Z_NAME = '\(name)'")
+      let report = try patient.repair()
+      #expect(try patient.failures().isEmpty, "\(name)")
+      #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(name): \(report.lost)")
+      for (table, keys) in before {
+        #expect(try patient.keys(of: table, in: patient.output) == keys, "\(name)")
+      }
+    }
+  }
+
   @Test func `gets places in ordered relationships`() throws {
     let patient = try Patient()
     let column = try #require(
@@ -364,6 +382,25 @@ import Testing
     #expect(report.lost.first?.property == "form.inner.data" && report.lost.first?.count == 1)
     #expect(
       try patient.read("SELECT count(ZDATA) FROM ZPHOTO", of: patient.output) == [[.integer(4)]])
+  }
+
+  @Test func `has drafts removed that no repair is at work on any more`() throws {
+    let patient = try Patient()
+    let drafts = ["killed", "running", "other"].map {
+      patient.folder.appendingPathComponent(".Repaired.sqlite.repair-\($0)")
+    }
+    for draft in drafts {
+      try FileManager.default.createDirectory(at: draft, withIntermediateDirectories: true)
+    }
+    for draft in drafts.prefix(2) {
+      try Data().write(to: draft.appendingPathComponent("lock"))
+    }
+    let lock = try FileLock(acquiring: FilePath(drafts[1].appendingPathComponent("lock").path))
+    try patient.repair()
+    withExtendedLifetime(lock) {
+      #expect(
+        drafts.map { FileManager.default.fileExists(atPath: $0.path) } == [false, true, true])
+    }
   }
 
   @Test func `is never written over another file`() throws {

@@ -44,6 +44,23 @@ import Testing
     }
   }
 
+  /// What SQLite never leaves below a root: it reads as sound, and its rows are gone.
+  @Test(arguments: [UInt8(13), 10])
+  func `is repaired whichever page below a root is a leaf without cells`(type: UInt8) throws {
+    let patient = try Patient(rows: 200, seed: 3)
+    let (whole, before) = (patient.bytes, try patient.allKeys())
+    let roots = try patient.read("SELECT rootpage FROM sqlite_master").map { $0[0].integer ?? 0 }
+    for page in 2...patient.pageCount where !roots.contains(Int64(page)) {
+      patient.bytes = whole
+      patient.zero(page: page)
+      let start = (page - 1) * 4096
+      (patient.bytes[start], patient.bytes[start + 5]) = (type, 16)
+      let report = try patient.repair()
+      #expect(try patient.failures().isEmpty, "page \(page)")
+      #expect(try patient.unaccounted(before, report).isEmpty, "page \(page)")
+    }
+  }
+
   @Test(arguments: 1...30)
   func `is repaired with bits flipped anywhere`(seed: UInt64) throws {
     let patient = try Patient(rows: 30, seed: 3)

@@ -86,7 +86,7 @@ final class Patient {
       ModelVersion(name: "Recipes", model: $0, isCurrent: true, path: "")
     }
     return try StoreRepair(
-      FilePath(store), output: FilePath(output), models: versions
+      FilePath(store), output: FilePath(output), models: GivenModels([versions])
     ).run()
   }
 

@@ -108,7 +108,7 @@ extension BackupPruning {
       }
       let inspection = try TemporaryPlace.with { folder in
         try StoreInspection(
-          store, models: isAsLeft ? [] : models, snapshotFolder: folder, readsRows: false,
+          store, models: isAsLeft ? .none : models, snapshotFolder: folder, readsRows: false,
           externalData: hadExternalData ? .required : .inFolder)
       }
       if inspection.findings.contains(where: { $0.kind == .external }) {

@@ -58,16 +58,16 @@ package struct BackupPruning: Sendable {
   let retention: BackupRetention
   let places: PipelinePlaces
   let reach: StoreReach
-  let models: [ModelVersion]
+  let models: GivenModels
   let now: Double
   let isDry: Bool
 
   /// - Parameters:
   ///   - pipeline: Whose stores may be looked at.
-  ///   - models: Versions among which that of a store is found.
+  ///   - models: Those among which that of a store is found.
   ///   - now: Seconds since 1970-01-01 UTC.
   package init(
-    _ retention: BackupRetention, _ pipeline: Pipeline, models: [ModelVersion],
+    _ retention: BackupRetention, _ pipeline: Pipeline, models: GivenModels,
     places: PipelinePlaces, now: Double, isDry: Bool = false
   ) {
     self.models = models
@@ -280,7 +280,7 @@ extension PipelineRun {
       let pruned = try history.using { ledger in
         try ledger.narrow(to: places.owner)
         return try BackupPruning(
-          backupRetention, pipeline, models: template.models, places: places,
+          backupRetention, pipeline, models: GivenModels(template.bundles), places: places,
           now: Date().timeIntervalSince1970
         ).run(ledger) { item in
           guard let message = item.message else { return }

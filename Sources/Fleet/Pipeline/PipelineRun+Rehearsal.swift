@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitLedger
+import GodwitObjectModel
 import GodwitPlanning
 import SystemPackage
 
@@ -139,7 +140,8 @@ extension PipelineRun {
     }
     result.source =
       (try? StoreInspection(
-        store.path, models: template.models, snapshotFolder: folder, readsRows: false))?.version
+        store.path, models: GivenModels(template.bundles), snapshotFolder: folder, readsRows: false))?
+      .version
     return result
   }
 }

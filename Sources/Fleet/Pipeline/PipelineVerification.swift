@@ -69,13 +69,13 @@ package struct PipelineVerification: Sendable {
   }
 
   let reach: StoreReach
-  let models: [ModelVersion]
+  let models: GivenModels
   let workers: Int
 
   /// - Parameters:
   ///   - pipeline: Whose stores may be opened.
-  ///   - models: Versions among which that of a store is found.
-  package init(_ pipeline: Pipeline, models: [ModelVersion], workers: Int) {
+  ///   - models: Those among which that of a store is found.
+  package init(_ pipeline: Pipeline, models: GivenModels, workers: Int) {
     reach = StoreReach(pipeline)
     self.models = models
     self.workers = workers

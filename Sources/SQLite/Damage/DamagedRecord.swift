@@ -41,14 +41,10 @@ package struct DamagedRecord {
   ) -> (count: Int, condition: Condition)? {
     lost.removeAll(keepingCapacity: true)
     for index in 0..<count { values[index] = .null }
-    guard let start = bytes.baseAddress else { return nil }
-    let end = start + bytes.count
-    var place = start
-    guard let header = Varint.read(&place, end: end), header <= UInt64(bytes.count),
-      header >= UInt64(place - start)
-    else { return nil }
-    let headerEnd = start + Int(header)
-    let room = UInt64(size) - header
+    guard let (types, headerEnd, end) = RecordFormat.parts(of: bytes) else { return nil }
+    var place = types
+    let there = UInt64(end - headerEnd)
+    let room = there + UInt64(size - bytes.count)
     var (number, body) = (0, UInt64(0))
     while place < headerEnd {
       guard let type = Varint.read(&place, end: headerEnd), type != 10, type != 11 else {
@@ -56,7 +52,7 @@ package struct DamagedRecord {
         return (max(number, 1), .doubtful)
       }
       let width = type < 12 ? UInt64(RecordFormat.fixedSize(of: type)) : (type - 12) >> 1
-      let isThere = body + width <= UInt64(bytes.count) - header
+      let isThere = body + width <= there
       if number < count {
         if isThere, let value = RecordFormat.read(type, at: headerEnd + Int(body), end: end) {
           values[number] = value

@@ -43,7 +43,7 @@ package struct DamagedTreeReader {
       leafQuality(page, orphan) == 1
     else { return }
     file.claim(orphan, for: tree)
-    try readLeaf(page, orphan, after: after, upTo: nil, body)
+    try readLeaf(page, orphan, after: after, upTo: nil, isRoot: false, body)
   }
 
   /// Rows of one leaf below a page, of which nothing is claimed: for a look at what they are. The
@@ -100,7 +100,8 @@ package struct DamagedTreeReader {
     }
     file.claim(number, for: tree)
     switch shape {
-    case .leaf: try readLeaf(page, number, after: after, upTo: upTo, body)
+    case .leaf:
+      try readLeaf(page, number, after: after, upTo: upTo, isRoot: level == 0, body)
     case .interior:
       try readInterior(page, number, after: after, upTo: upTo, level: level, body)
     case .neither: gaps.append(KeyGap(page: number, after: after, upTo: upTo))
@@ -253,12 +254,15 @@ extension DamagedTreeReader {
 
 extension DamagedTreeReader {
   private mutating func readLeaf(
-    _ page: UnsafeRawPointer, _ number: UInt32, after: Int64?, upTo: Int64?, _ body: Body
+    _ page: UnsafeRawPointer, _ number: UInt32, after: Int64?, upTo: Int64?, isRoot: Bool,
+    _ body: Body
   ) throws {
     let offsets = offsets(page, number, pointers: 8)
     let first = head(of: number) + 8
     let known = file.knownBytes(of: number)
-    var isSound = offsets.count == count(page, number) && known == file.pageSize
+    // SQLite removes a leaf with its last cell; only a root stays.
+    var isSound =
+      offsets.count == count(page, number) && known == file.pageSize && (isRoot || !offsets.isEmpty)
     var entries: [CellFormat.Entry] = []
     extents.begin()
     for offset in offsets {
