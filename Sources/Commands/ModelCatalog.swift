@@ -1,5 +1,6 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitFleet
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
@@ -110,26 +111,12 @@ extension String {
 /// A folder for the length of a command: for the private clone of a store with a WAL.
 enum TemporaryFolder {
   static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
-    let path = try make()
+    let path = try TemporaryPlace.make()
     TemporaryFiles.useFolder(path.string)
     defer {
       TemporaryFiles.useFolder(nil)
       try? FileManager.default.removeItem(atPath: path.string)
     }
     return try body(path)
-  }
-
-  private static func make() throws -> FilePath {
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let path = (place.resolved ?? place).appending("godwit-XXXXXX").string
-    var template = Array(path.utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw CommandError(
-        .cannotCreateOutput, "temporary-folder",
-        "No folder can be made in \(FileManager.default.temporaryDirectory.path): "
-          + "\(Errno(rawValue: errno)). Point TMPDIR to a folder that this user may write to.")
-    }
-    return FilePath(
-      String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
   }
 }

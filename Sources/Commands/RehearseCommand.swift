@@ -92,9 +92,7 @@ struct RehearseCommand: AsyncParsableCommand {
     }
     // What must not be replaced is found before the work is done.
     if let junit { _ = try OutputFile(junit, .junit) }
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let folder = (place.resolved ?? place).appending("godwit-rehearse-\(UUID().uuidString)")
-    try DurableFile.makeFolder(folder, surviving: .processCrash)
+    let folder = try TemporaryPlace.make()
     TemporaryFiles.useFolder(folder.string)
     // What the processes of the stores put into a temporary folder goes with this one.
     setenv("TMPDIR", folder.string, 1)

@@ -96,7 +96,7 @@ struct RollbackCommand: AsyncParsableCommand {
   private func line(_ summary: Rollback.Summary) -> String {
     guard summary.found > 0 else {
       return summary.run.map { "Nothing is left to roll back of run \($0)." }
-        ?? "Nothing to roll back: no run replaced such a store."
+        ?? "Nothing to roll back: the ledger knows of no such store that a run replaced."
     }
     let stores = summary.found == 1 ? "1 store" : "\(grouped(Int64(summary.found))) stores"
     return "\(summary.run.map { "run \($0): " } ?? "")\(stores): "

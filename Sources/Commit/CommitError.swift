@@ -134,8 +134,10 @@ extension CommitError: CustomStringConvertible {
     case .externalDataConflict(let path):
       "\(path) already exists with other content. Move it away or name another output."
     case .unreadableJournal(let path):
-      "\(path) is not a commit journal of this version. Finish the commit with the version of "
-        + "godwit that began it."
+      "\(path) cannot be read as a commit journal: another version of godwit wrote it, or it is "
+        + "damaged. Finish the commit with the version that began it. Where the journal is damaged, the "
+        + "store is whole, the old or the new one, which `godwit inspect` tells: keep what lies beside it, "
+        + "move this folder away, and run again."
     case .foreignJournal(let path, let reason):
       "\(path) does not belong to this run: \(reason). Nothing was changed. Run the command that "
         + "began that commit again, or give another run directory with --state."

@@ -47,12 +47,7 @@ package struct DryRun: Sendable {
   private func rehearse(_ request: MigrationRequest) throws -> MigrationResult {
     try StoreRun.checkPaths(request, directory, uriTable: uriTable)
     let earlier = try EarlierOutput(request)
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let folder = (place.resolved ?? place)
-      .appending("godwit-plan-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(
-      atPath: folder.string, withIntermediateDirectories: false,
-      attributes: [.posixPermissions: 0o700])
+    let folder = try TemporaryPlace.make()
     TemporaryFiles.useFolder(folder.string)
     defer {
       TemporaryFiles.useFolder(nil)

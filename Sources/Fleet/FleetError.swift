@@ -18,6 +18,8 @@ package enum FleetError: Error, Sendable, Equatable {
   case outputExists(path: String)
   case noFolder(path: String)
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
+  /// There is no room for temporary files.
+  case noTemporaryFolder(parent: String, message: String)
   /// The table of object URIs cannot go where it is wanted.
   case uriTable(path: String, message: String)
   /// A staged migration was asked for, and nobody registered stages.
@@ -71,6 +73,8 @@ extension FleetError: CustomStringConvertible {
     case .notEnoughSpace(let folder, let needed, let free):
       "\(folder) has \(free) bytes free and the migration needs about \(needed). "
         + "Free \(needed - free) bytes and run again; finished shards are kept."
+    case .noTemporaryFolder(let parent, let message):
+      "No folder can be made in \(parent): \(message). Point TMPDIR to a folder that this user may write to."
     case .uriTable(let path, let message):
       "The table of object URIs cannot be written to \(path): \(message). "
         + "Give another path with --uri-table."

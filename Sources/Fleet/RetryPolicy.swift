@@ -314,6 +314,8 @@ package enum RetryPolicy {
     case .nameTooLong, .pathTooLong: return Judgement(.badInput, "long-name", "\(error)")
     case .outputExists, .noFolder, .uriTable:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
+    case .noTemporaryFolder:
+      return Judgement(.cannotCreateOutput, "temporary-folder", "\(error)")
     case .notEnoughSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .coordinationLost(_, let how, let count):
       if how.hasPrefix(WorkerProcess.stopped) {

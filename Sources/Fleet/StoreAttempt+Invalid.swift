@@ -14,6 +14,9 @@ extension StoreAttempt {
   /// Where the rows that were set aside are noted, until the commit.
   private var rejects: FilePath { directory.path.appending("rejects.sqlite") }
 
+  /// Whether objects were taken out of what was assembled.
+  var setsObjectsAside: Bool { get throws { try FileKind(at: rejects) == .regular } }
+
   /// Sees to invalid rows in the assembled file.
   ///
   /// - Returns: False where there is none, or nothing is to be done about them.

@@ -65,8 +65,10 @@ extension StoreAttempt {
     guard let path = run.settings.uriTable else { return }
     let directory = directory
     let start = ContinuousClock.now
+    let isThinned = try setsObjectsAside
     let count = try await onOwnThread {
-      try URITable(plan: plan, run: directory, written: written).write(to: path)
+      try URITable(plan: plan, run: directory, written: written, isThinned: isThinned)
+        .write(to: path)
     }
     result.uriTable = MigrationResult.URITable(path: path.string, pairs: count)
     let cost = MigrationResult.StageCost(

@@ -94,11 +94,13 @@ package enum FailureAdvice {
     "unreadable-folder": "Let this user read the folder, rename what is not UTF-8, or exclude it.",
     "empty-root": "Mount the volume, or correct stores.roots and stores.include.",
     "output": "Let this user write there, or move away the file that is in the way.",
+    "temporary-folder": "Point TMPDIR to a folder that this user may write to, then run again.",
     "io": "Check the rights of the files, the volume and the kernel's log, then run again.",
     "commit": "Check the volume and the kernel's log, then run again.",
     "checkpoint": "Run again; the piece is made again.",
     "run-directory":
-      "Check the permissions of the state folder, or remove it to start again, then run again.",
+      "Do what the message says of the store's run directory, then run again. One that no commit was begun "
+      + "in may be removed to start again.",
     "ledger": "Check the volume that holds the ledger and the state folder, then run again.",
     "quarantined":
       "Export one with `godwit quarantine export`, fix the cause, then `godwit quarantine release`.",

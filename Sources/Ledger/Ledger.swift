@@ -28,13 +28,16 @@ package final class Ledger {
   /// Opens the ledger for writing, or begins one. A file that is not a ledger, or that is damaged, is
   /// set aside under a name of its own.
   ///
-  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  /// - Parameters:
+  ///   - now: Seconds since 1970-01-01 UTC.
+  ///   - readsAll: Whether every page is looked at: whatever is damaged is found now, and not when it
+  ///     is needed.
   /// - Throws: ``LedgerError/newerVersion(path:found:known:)``; `DurabilityError` for a file that
   ///   belongs to another user or that others may write to; `SQLiteError` where the volume fails.
-  package convenience init(writingAt path: FilePath, now: Double) throws {
+  package convenience init(writingAt path: FilePath, now: Double, readsAll: Bool = false) throws {
     let path = path.resolvingFolders
     do {
-      try self.init(path, note: nil)
+      try self.init(path, note: nil, readsAll: readsAll)
     } catch let error as LedgerError {
       guard case .damaged(_, let message) = error else { throw error }
       let aside = try Self.setAside(path, now: now)
@@ -45,7 +48,7 @@ package final class Ledger {
     }
   }
 
-  private init(_ path: FilePath, note: String?) throws {
+  private init(_ path: FilePath, note: String?, readsAll: Bool = false) throws {
     self.path = path
     self.note = note
     if try FileKind(at: path) == .none {
@@ -67,6 +70,9 @@ package final class Ledger {
         }
       }
       try Self.check(connection, path)
+      if readsAll, try connection.rows("PRAGMA quick_check(1)").first?.first?.text != "ok" {
+        throw LedgerError.damaged(path: path, message: "some of its pages are damaged")
+      }
       return isEmpty
     }
     try Self.asLedger(path) {
@@ -77,12 +83,14 @@ package final class Ledger {
     }
   }
 
-  /// Opens the ledger for reading; nil where there is none.
+  /// Opens the ledger for reading; nil where there is none, or an empty file.
   ///
   /// - Throws: ``LedgerError``.
   package init?(readingAt path: FilePath) throws {
     let path = path.resolvingFolders
-    guard try FileKind(at: path) != .none else { return nil }
+    let kind = try FileKind(at: path)
+    guard kind != .none else { return nil }
+    if kind == .regular, try RegularFile.firstBytes(of: path, count: 1).isEmpty { return nil }
     self.path = path
     note = nil
     isNew = false
@@ -120,7 +128,7 @@ package final class Ledger {
     for (place, argument) in arguments.enumerated() {
       try statement.bind(Int32(place + 1), argument)
     }
-    try statement.run()
+    try Self.asLedger(path) { try statement.run() }
   }
 
   /// One row at a time, each valid only in the body.
@@ -132,12 +140,12 @@ package final class Ledger {
       try statement.bind(Int32(place + 1), argument)
     }
     defer { statement.reset() }
-    while try statement.step() { try body(statement) }
+    while try Self.asLedger(path, { try statement.step() }) { try body(statement) }
   }
 
   /// Makes the changes of the body together, on the disk when this returns.
   package func writing<Result>(_ body: () throws -> Result) throws -> Result {
-    try connection.transaction(body)
+    try Self.asLedger(path) { try connection.transaction(body) }
   }
 }
 

@@ -12,6 +12,10 @@ package enum LedgerError: Error, Sendable, Equatable {
   case nameTaken(path: FilePath, name: String)
 }
 
+extension LedgerError {
+  package var isDamage: Bool { if case .damaged = self { true } else { false } }
+}
+
 extension LedgerError: CustomStringConvertible {
   package var description: String {
     switch self {

@@ -1,5 +1,6 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
@@ -15,7 +16,7 @@ import SystemPackage
 ///     destination   x-coredata://UUID/Entity/pN of an object that the mapping made of it
 ///
 /// In a mapping's name a tab, a line feed, a carriage return and a backslash are `\t`, `\n`, `\r`
-/// and `\\`. Objects that were dropped have no line, objects that became several have several. The
+/// and `\\`. Objects that were dropped or set aside have no line, objects that became several have several. The
 /// same plan gives the same bytes.
 ///
 /// Source: `core-data-migration.md` §5.4 ("Object identity"). The form of the URIs is that of
@@ -28,12 +29,16 @@ package struct URITable: Sendable {
   private let plan: MigrationPlan
   private let run: RunDirectory
   private let written: FilePath
+  private let isThinned: Bool
 
-  /// - Parameter written: The destination, assembled or in its place.
-  package init(plan: MigrationPlan, run: RunDirectory, written: FilePath) {
+  /// - Parameters:
+  ///   - written: The destination, assembled or in its place.
+  ///   - isThinned: Whether objects that the stages made were taken out of it again: those have no line.
+  package init(plan: MigrationPlan, run: RunDirectory, written: FilePath, isThinned: Bool = false) {
     self.plan = plan
     self.run = run
     self.written = written
+    self.isThinned = isThinned
   }
 
   /// Writes the table durably, in the place of an earlier one. All shards must have been copied.
@@ -50,13 +55,16 @@ package struct URITable: Sendable {
     var count: Int64 = 0
     var last: ObjectPairs.Kind?
     var prefixes = (source: [UInt8](), destination: [UInt8]())
+    var objects = isThinned ? try WrittenObjects(written, plan) : nil
     try ObjectPairs(plan: plan, run: run, written: written).forEach { kind, old, new in
       if kind != last {
         last = kind
+        try objects?.take(kind.destination)
         prefixes.source = Array(
           "\(Self.field(kind.mapping))\t\(Self.uri(source, kind.source.rawValue))".utf8)
         prefixes.destination = Array("\t\(Self.uri(destination, kind.destination.rawValue))".utf8)
       }
+      guard try objects?.has(new) ?? true else { return }
       prefixes.source.withUnsafeBytes { lines.append($0) }
       lines.append(decimal: old)
       prefixes.destination.withUnsafeBytes { lines.append($0) }
@@ -93,6 +101,32 @@ package struct URITable: Sendable {
       }
     }
     return field
+  }
+}
+
+/// The objects that the destination has.
+private struct WrittenObjects {
+  private let store: Connection
+  private let layout: StoreLayout
+  private var ofEntity: Statement?
+
+  init(_ written: FilePath, _ plan: MigrationPlan) throws {
+    store = try Connection(path: written.string, mode: .immutable)
+    try store.execute("PRAGMA cache_size = -8192")
+    layout = StoreLayout(try EntityHierarchy(modelCache: plan.control.modelCache))
+  }
+
+  mutating func take(_ entity: EntityName) throws {
+    ofEntity = try layout.table(of: entity).map {
+      try store.prepare("SELECT 1 FROM \(quoted($0.name)) WHERE Z_PK = ?1")
+    }
+  }
+
+  func has(_ key: Int64) throws -> Bool {
+    guard let ofEntity else { return false }
+    try ofEntity.bind(1, key)
+    defer { ofEntity.reset() }
+    return try ofEntity.step()
   }
 }
 

@@ -109,6 +109,22 @@ import Testing
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }
 
+  @Test func `have no line in the table of object URIs when they are set aside`() throws {
+    let folder = try folder("set-aside")
+    let table = folder.path("uris.tsv")
+    let run = try Godwit.run([
+      "migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Shop.xcdatamodeld"),
+      "--to", "Shop 2", "--mapping", folder.path("shop.yaml"), "--invalid", "set-aside",
+      "--uri-table", table,
+    ])
+    #expect(
+      run.status == 0 && run.output.contains("4 pairs of object URIs"),
+      "\(run.output)\(run.messages)")
+    let objects = try String(contentsOfFile: table, encoding: .utf8).split(separator: "\n")
+      .dropFirst().map { $0.split(separator: "/").suffix(2).joined(separator: " ") }
+    #expect(objects == ["Customer p1", "Order p1", "Order p4", "Parcel p1"])
+  }
+
   @Test(arguments: ["fail", "set-aside"])
   func `show when a plan tries a sample`(invalid: String) throws {
     let folder = try folder(invalid)

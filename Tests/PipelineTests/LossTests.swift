@@ -180,6 +180,28 @@ import Testing
     #expect(run.status == 0 && losses(run) == ["order Album photos 3"])
   }
 
+  /// Members that come from the other side stand in the order of their own rows.
+  @Test(arguments: [(", photos: { value: default }", true), ("", false)])
+  func `is counted where a mapping model sets an ordered relationship from its other side`(
+    follows: String, isLost: Bool
+  ) throws {
+    let folder = try widened()
+    let mapping = folder.path("shop.mapping.yaml")
+    try """
+    mapping-model: 1
+    entity-mappings:
+      - { source: Album, destination: Album, relationships: { tags: automatic\(follows) } }
+      - { source: Photo, destination: Photo }
+      - { source: Tag, destination: Tag }
+    """.write(toFile: mapping, atomically: true, encoding: .utf8)
+    let run = try migrate(folder, ["--mapping", mapping, "--output", folder.path("out.sqlite")])
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(losses(run) == (isLost ? ["order Album photos 3"] : []))
+    let places = try folder.table(
+      "out.sqlite", "SELECT ZNAME FROM ZPHOTO WHERE ZALBUM = 1 ORDER BY Z_FOK_ALBUM")
+    #expect(places == (isLost ? ["p", "q"] : ["q", "p"]))
+  }
+
   @Test(arguments: ["direct", "progressive"])
   func `is refused of a version that the pipeline does not know, unless it says otherwise`(
     chain: String

@@ -167,16 +167,3 @@ extension LedgerBackup {
     return !path.dropFirst(prefix.count).utf8.contains(UInt8(ascii: "/"))
   }
 }
-
-/// A private folder for the length of a look.
-enum TemporaryPlace {
-  static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let folder = (place.resolved ?? place).appending("godwit-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(
-      atPath: folder.string, withIntermediateDirectories: false,
-      attributes: [.posixPermissions: 0o700])
-    defer { try? FileManager.default.removeItem(atPath: folder.string) }
-    return try body(folder)
-  }
-}

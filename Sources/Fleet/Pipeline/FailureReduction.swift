@@ -67,9 +67,7 @@ package struct FailureReduction: Sendable {
   private func reduce(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
     guard try FileKind(at: output) == .none else { throw DurabilityError.alreadyExists(output) }
     try NewFilePlace(output, beside: [request.store]).checkForStore()
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let folder = (place.resolved ?? place).appending("godwit-export-\(UUID().uuidString)")
-    try DurableFile.makeFolder(folder, surviving: .processCrash)
+    let folder = try TemporaryPlace.make()
     defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
     var trials = Trials(self, folder)
     let original = folder.appending("original.sqlite")

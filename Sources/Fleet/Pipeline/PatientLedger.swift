@@ -37,6 +37,8 @@ final class PatientLedger: @unchecked Sendable {
       (obstacle, isGivenUp) = (error, true)
     } catch let error as DurabilityError where error.errno != nil {
       (obstacle, isGivenUp) = (error, true)
+    } catch let error as LedgerError where error.isDamage {
+      (obstacle, isGivenUp) = (error, true)
     }
   }
 
@@ -49,6 +51,9 @@ final class PatientLedger: @unchecked Sendable {
 
   /// True for a ledger that was begun here, or that could not be opened: nothing is known to be in it.
   var isNew: Bool { locked { ledger?.isNew ?? true } }
+
+  /// True for a ledger that was begun here where no file was.
+  var hasBegunFile: Bool { locked { ledger.map { $0.isNew && $0.note == nil } ?? false } }
 
   var note: String? { locked { ledger?.note } }
 

@@ -146,12 +146,17 @@ package struct PipelineDoctor: Sendable {
   private var ledger: Doctor.Finding {
     do {
       let found = try Ledger(readingAt: places.ledger)
+      if found != nil { try RegularFile.open(places.ledger, isPrivate: true).close() }
       return Doctor.Finding(
         name: "ledger", value: found == nil ? "none yet" : "\(places.ledger)", isGood: true)
-    } catch {
+    } catch let error as LedgerError where error.isDamage {
       return Doctor.Finding(
         name: "ledger", value: "\(error)", isGood: false,
         advice: "The next run sets it aside and begins a new one.")
+    } catch {
+      return Doctor.Finding(
+        name: "ledger", value: "\(error)", isGood: false,
+        advice: "A run would not begin. Correct that, or give another folder with --state.")
     }
   }
 

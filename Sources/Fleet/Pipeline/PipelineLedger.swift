@@ -69,9 +69,17 @@ final class PipelineLedger: Sendable {
     var file: String?
     /// True when every line is in the ledger.
     var isInHistory: Bool?
+    /// What the ledger was told of it at its end, for a ledger that is lost.
+    var record: LedgerRun?
 
-    init(_ run: String, of owner: RunOwner, isFinished: Bool, isInHistory: Bool? = nil) {
+    init(
+      _ run: String, of owner: RunOwner, isFinished: Bool, isInHistory: Bool? = nil,
+      record: LedgerRun? = nil
+    ) {
       (self.run, self.isFinished, self.isInHistory) = (run, isFinished, isInHistory)
+      self.record = record
+      // The command line is of any length.
+      self.record?.options = []
       (pipeline, file) = (owner.pipeline, owner.file)
     }
 
@@ -117,6 +125,7 @@ final class PipelineLedger: Sendable {
     let isInHistory =
       try (known?.isInHistory == true && !history.isNew)
       || history.catchUp { try Self.add(inState: folder, to: $0) }
+    if known?.isInHistory == true, history.isNew { history.noteLoss() }
     if isInHistory {
       try DurableFile.removeIfPresent(Self.endingsFile(folder))
     } else {
@@ -144,7 +153,7 @@ final class PipelineLedger: Sendable {
   }
 
   private static func runName(_ folder: FilePath) throws -> RunName? {
-    try RegularFile.bytesIfPresent(of: runFile(folder), limit: 4096, isPrivate: true)
+    try RegularFile.bytesIfPresent(of: runFile(folder), limit: 65_536, isPrivate: true)
       .flatMap { try? JSONDecoder().decode(RunName.self, from: Data($0)) }
   }
 
@@ -194,6 +203,9 @@ final class PipelineLedger: Sendable {
     try runName(folder)?.run == run
   }
 
+  /// Whether a run has been at work in the state folder.
+  static func knowsRun(_ folder: FilePath) throws -> Bool { try runName(folder) != nil }
+
   /// Whether the ledger may lack what the state folder of a run has.
   static func isAheadOfHistory(_ folder: FilePath) throws -> Bool {
     try runName(folder).map { $0.isInHistory != true } ?? false
@@ -203,7 +215,13 @@ final class PipelineLedger: Sendable {
   /// and what became of stores.
   static func add(inState folder: FilePath, to ledger: Ledger) throws {
     try add(try endings(folder), to: ledger) {
+      let lost = try runName(folder)?.record.flatMap { record in
+        try ledger.hasRun(named: record.name) ? nil : record
+      }
+      if let lost { try ledger.begin(lost) }
       try forEachEntry(in: logFile(folder)) { try $0.add(to: ledger) }
+      guard let lost, let ended = lost.ended, let exitCode = lost.exitCode else { return }
+      try ledger.end(lost.name, at: ended, exitCode: exitCode, lost.counts)
     }
   }
 
@@ -255,7 +273,10 @@ final class PipelineLedger: Sendable {
   ///   - isFinished: The run has, too: the next one is another.
   ///   - isInHistory: Every line is in the ledger.
   ///   - ending: What the ledger is to be told later.
-  func end(isFinished: Bool, isInHistory: Bool, _ ending: Ending? = nil) throws {
+  ///   - record: What it was told, or is to be told, of the run.
+  func end(
+    isFinished: Bool, isInHistory: Bool, _ ending: Ending? = nil, record: LedgerRun? = nil
+  ) throws {
     if isInHistory { try DurableFile.removeIfPresent(Self.endingsFile(folder)) }
     if let ending {
       let all = try Self.endings(folder) + [ending]
@@ -263,7 +284,8 @@ final class PipelineLedger: Sendable {
         Array(JSONLine.text(of: all).utf8), to: Self.endingsFile(folder))
     }
     try Self.write(
-      RunName(run, of: owner, isFinished: isFinished, isInHistory: isInHistory), in: folder)
+      RunName(run, of: owner, isFinished: isFinished, isInHistory: isInHistory, record: record),
+      in: folder)
   }
 }
 

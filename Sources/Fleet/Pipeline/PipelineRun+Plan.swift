@@ -19,6 +19,8 @@ extension PipelineRun {
   /// - Parameter samples: How many stores are migrated privately for a forecast; 0 for none.
   package func plan(samples: Int = 0) async throws -> PlanOutcome {
     let start = ContinuousClock.now
+    // Every store is looked at by means of one: it is not the stores' fault.
+    try TemporaryPlace.check()
     var findings = try await search(
       state: try FileKind(following: state) == .folder ? state : nil)
     observe(.found(self.start(findings, nil)))
@@ -91,9 +93,7 @@ extension PipelineRun {
   ) async throws -> (FleetForecast?, FleetPlan.Trial?) {
     let chosen = FleetForecast.sample(of: stores, count: count)
     guard !chosen.isEmpty else { return (nil, nil) }
-    let place = FilePath(FileManager.default.temporaryDirectory.path)
-    let folder = (place.resolved ?? place).appending("godwit-plan-\(UUID().uuidString)")
-    try DurableFile.makeFolder(folder, surviving: .processCrash)
+    let folder = try TemporaryPlace.make()
     defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
     var queue = StoreQueue(waves: [chosen], workerCount: pool.workerCount, need: workers(for:))
     var samples: [FleetForecast.Sample] = []

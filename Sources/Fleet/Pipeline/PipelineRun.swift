@@ -187,7 +187,8 @@ package struct PipelineRun: Sendable {
     let ending = history.end(
       ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
       counts ?? RunReport.Counts(summary))
-    try ledger.end(isFinished: isFinished, isInHistory: history.isWhole, ending)
+    try ledger.end(
+      isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
     try keepRetention(history, &summary)
     for note in history.takeNotes() { observe(.warning(note)) }
     try RunProgress.remove(in: state)

@@ -22,7 +22,16 @@ package struct ReportSettings: Sendable, Equatable {
     html = try fields[.html].map { try Self.path($0, "html", [".html", ".htm"], resolve) }
     // What the collector reads; it leaves everything else alone.
     metrics = try fields[.metrics].map { try Self.path($0, "metrics", [".prom"], resolve) }
-    ping = try fields[.ping]?.text()
+    ping = try fields[.ping].map(Self.address)
+  }
+
+  /// What is plainly no address of the web; `DeadManSwitch` looks at the rest.
+  private static func address(_ value: YAMLValue) throws -> String {
+    let text = try value.text()
+    guard ["http://", "https://"].contains(where: text.hasPrefix) else {
+      throw value.problem("ping is an address of the web, as in https://hc-ping.com/UUID")
+    }
+    return text
   }
 
   private static func path(

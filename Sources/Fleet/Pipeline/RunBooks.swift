@@ -191,9 +191,10 @@ package enum PipelineHistory {
     return ledger
   }
 
-  /// Whether the ledger may lack what the state folder has.
+  /// Whether the ledger may lack what the state folder has: that it was lost included.
   private static func isBehind(_ places: PipelinePlaces, _ left: LeftResults) throws -> Bool {
     try !left.isEmpty || PipelineLedger.isAheadOfHistory(places.state)
+      || PipelineLedger.knowsRun(places.state) && Ledger(readingAt: places.ledger) == nil
   }
 
   /// Opens the ledger for the holder of the state folder's lock, narrowed to the pipeline's own runs; nil
@@ -201,12 +202,14 @@ package enum PipelineHistory {
   ///
   /// - Throws: ``LedgerError``, ``ClusterError``.
   package static func writing(_ places: PipelinePlaces) throws -> Ledger? {
-    guard try Ledger(readingAt: places.ledger) != nil else { return nil }
+    guard
+      try Ledger(readingAt: places.ledger) != nil || PipelineLedger.knowsRun(places.state)
+    else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
     try ledger.writing { try ledger.adoptFleet(of: places.owner) }
     try ledger.narrow(to: places.owner)
     let left = try LeftResults(of: places)
-    if try isBehind(places, left) {
+    if try ledger.isNew || isBehind(places, left) {
       try ledger.writing {
         try PipelineLedger.add(inState: places.state, to: ledger)
         try left.add(to: ledger)

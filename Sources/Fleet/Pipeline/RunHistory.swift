@@ -80,7 +80,7 @@ final class RunHistory: Sendable {
     (self.path, self.owner) = (path, owner)
     self.quarantineLimit = quarantineLimit
     ledger = try PatientLedger {
-      let ledger = try Ledger(writingAt: path, now: now)
+      let ledger = try Ledger(writingAt: path, now: now, readsAll: true)
       try ledger.writing { try ledger.adoptFleet(of: owner) }
       return ledger
     }
@@ -96,6 +96,20 @@ final class RunHistory: Sendable {
     }
   }
 
+  /// A history begins although there was one: what the state folder has of it is added.
+  func noteLoss() {
+    guard ledger.hasBegunFile else { return }
+    state.withLock {
+      $0.notes.append(
+        "There is no ledger at \(path) any more. A new history begins, with what the state folder has of the "
+          + "last run. Backups of earlier runs lie beside their stores, and `godwit rollback` does not know "
+          + "of them.")
+    }
+  }
+
+  /// What the ledger has been told of the run; nil before its end.
+  var endedRun: LedgerRun? { state.withLock { $0.run.flatMap { $0.ended == nil ? nil : $0 } } }
+
   /// Whether everything that was added is in the ledger.
   var isWhole: Bool { ledger.missing == nil }
 
@@ -108,6 +122,8 @@ final class RunHistory: Sendable {
       do {
         try add(ledger)
       } catch let error as SQLiteError {
+        throw error
+      } catch let error as LedgerError where error.isDamage {
         throw error
       } catch {
         failure = error
@@ -134,7 +150,7 @@ final class RunHistory: Sendable {
     ledger.change { ledger in
       do {
         try ledger.begin(run, isResumed: isResumed)
-      } catch let error as LedgerError where !refusal.isTold {
+      } catch let error as LedgerError where !refusal.isTold && !error.isDamage {
         refusal.error = error
       }
     }
@@ -283,13 +299,17 @@ final class RunHistory: Sendable {
     _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts
   ) -> PipelineLedger.Ending? {
     ledger.change(isLast: true) { try $0.end(run, at: time, exitCode: exitCode, counts) }
+    state.withLock { state in
+      state.run?.ended = time
+      state.run?.exitCode = exitCode
+      state.run?.counts = counts
+    }
     guard let missing = ledger.missing else { return nil }
     return state.withLock { state in
       state.notes.append(
         "\(path) could not be written: \(missing) What it lacks of this run is in the state folder; the "
           + "next start adds it, and so does `godwit status`.")
-      guard var begun = state.run, let fleet = state.fleet else { return nil }
-      (begun.ended, begun.exitCode, begun.counts) = (time, exitCode, counts)
+      guard let begun = state.run, let fleet = state.fleet else { return nil }
       return PipelineLedger.Ending(run: begun, fleet: fleet, standings: state.standings)
     }
   }

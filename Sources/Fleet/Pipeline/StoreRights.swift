@@ -14,19 +14,19 @@ struct StoreRights {
     let user = geteuid()
     var folders: Set<FilePath> = []
     for store in stores {
+      var status = stat()
+      let isOthers =
+        user != 0 && store.path.withPlatformString({ lstat($0, &status) }) == 0
+        && status.st_uid != user
       if !Self.may(R_OK, store.path) {
         unreadable.append(store.path)
-      } else if isReplaced, !Self.may(W_OK, store.path) {
+      } else if isReplaced, isOthers, !Self.may(W_OK, store.path) {
+        // What is this user's is replaced whatever its permissions are: by name, in its folder.
         unwritable.append(store.path)
       }
       let folder = store.path.removingLastComponent()
       if folders.insert(folder).inserted, !Self.may(W_OK | X_OK, folder) { closed.insert(folder) }
-      var status = stat()
-      if user != 0, isReplaced, store.path.withPlatformString({ lstat($0, &status) }) == 0,
-        status.st_uid != user
-      {
-        foreign.append((store.path, status.st_uid))
-      }
+      if isReplaced, isOthers { foreign.append((store.path, status.st_uid)) }
     }
   }
 

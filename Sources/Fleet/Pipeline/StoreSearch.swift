@@ -68,7 +68,7 @@ struct StoreSearch {
   private let pipeline: Pipeline
   private let state: FilePath?
 
-  /// - Parameter state: The state folder of the run, which is not searched.
+  /// - Parameter state: The state folder of the run, in which no store is taken up.
   init(_ pipeline: Pipeline, state: FilePath?) {
     self.pipeline = pipeline
     self.state = state?.resolved
@@ -108,9 +108,16 @@ struct StoreSearch {
     var path: FilePath
     var include: [PathPattern.Cursor]
     var exclude: [PathPattern.Cursor]
+    /// The state folder, or below it: stores are not taken up there.
+    var isOfState = false
   }
 
+  /// What a run makes in its state folder that holds databases.
+  private static let stateFolders: Set<String> = ["stores", "rollbacks", "cluster"]
+
   private func search(_ root: FilePath, _ findings: inout Findings, _ known: inout Set<FilePath>) {
+    var inState: [FilePath] = []
+    defer { if let first = inState.first { add(first, count: inState.count, to: &findings) } }
     var waiting = [
       Folder(
         path: root, include: pipeline.stores.include.map(\.start),
@@ -151,13 +158,19 @@ struct StoreSearch {
         }
         switch kind {
         case .folder:
-          if path != state {
-            waiting.append(Folder(path: path, include: include, exclude: exclude))
-          }
+          if folder.path == state, Self.stateFolders.contains(name) { continue }
+          waiting.append(
+            Folder(
+              path: path, include: include, exclude: exclude,
+              isOfState: folder.isOfState || path == state))
         case .file(let bytes):
           guard include.contains(where: \.isMatch), !Self.isLedger(path, name),
             known.insert(path).inserted
           else { continue }
+          if folder.isOfState {
+            inState.append(path)
+            continue
+          }
           let log = DiskSpace.size(of: StoreFiles(path).wal)
           findings.stores.append(FoundStore(path: path, root: root, bytes: bytes + log))
         case .link: findings.links += 1
@@ -167,6 +180,18 @@ struct StoreSearch {
         }
       }
     }
+  }
+
+  /// Files in the state folder that patterns mean: which of them are stores is not looked at.
+  private func add(_ first: FilePath, count: Int, to findings: inout Findings) {
+    guard let state else { return }
+    findings.unreadable.append(
+      Unreadable(
+        path: state,
+        reason: "it is the state folder, and holds \(count) "
+          + "\(count == 1 ? "file" : "files") that stores.include means, such as "
+          + first.unambiguousText,
+        advice: "Give another folder with --state, move the stores out of it, or exclude them."))
   }
 
   /// A pipeline's ledger, its own or another's, or one that was put aside as damaged.

@@ -82,8 +82,8 @@ struct MappedSuccession: Successors {
     return isRead ? .kept : .withoutRelationship
   }
 
-  /// Only where all that becomes of the pair are relationships without places, and nothing else reads
-  /// the members of the owner.
+  /// Only where all that is made of the owner's members are relationships without places, or nothing is,
+  /// and the pair comes from the other side: members then stand in the order of their own rows.
   func losesPlace(
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool {
@@ -96,12 +96,6 @@ struct MappedSuccession: Successors {
     guard !ahead.isEmpty || !back.isEmpty else { return false }
     // A to-one keeps the first one: the place decides which it is.
     return ahead.allSatisfy { $0.relationship.isToMany && !storesPlaces(in: $0) }
-      && back.allSatisfy { link in
-        guard let inverse = destination.hierarchy.inverse(of: link.relationship) else {
-          return true
-        }
-        return !storesPlaces(in: .init(entity: inverse.entity, relationship: inverse.relationship))
-      }
   }
 
   private func storesPlaces(in link: PropertyReaders.Link) -> Bool {
