@@ -54,8 +54,8 @@ struct DifferenceRecord: Encodable {
     reasons = isCompatible ? [] : pair.inference.refusals
     code = isLightweight ? nil : 134_190
     conditions = isCompatible ? [] : pair.inference.changedRowConditions.map(\.refusal)
-    // Nothing is migrated, so nothing can be said of it.
-    notes = isCompatible ? [] : pair.inference.notes
+    // Nothing is migrated: all that can be said is what will not be done.
+    notes = pair.inference.notes.filter { !pair.isCompatible || $0.isRename }
     losses = isCompatible ? [] : pair.inference.losses
   }
 
@@ -84,6 +84,11 @@ struct DifferenceRecord: Encodable {
     lines += notes.map { "note: \($0.message)" }
     if isCompatible {
       lines.append("\(destination) is compatible with \(source): nothing to migrate.")
+      if !notes.isEmpty {
+        lines.append(
+          "Version hashes do not cover renaming identifiers, so that nothing is renamed. Give the "
+            + "entities or properties a hash modifier to have it done.")
+      }
     } else if isLightweight {
       lines.append("Lightweight: a mapping model from \(source) to \(destination) is inferred.")
       lines += conditions.map {

@@ -26,10 +26,21 @@ extension MappingCommand {
           + "May repeat.", valueName: "name"))
     var policy: [String] = []
 
+    @Option(
+      help: ArgumentHelp(
+        "A mapping model that is run before it into the same store, whose entity mappings it may "
+          + "name. May repeat.", valueName: "file"), completion: .file())
+    var after: [String] = []
+
     @Flag(help: "JSON Lines: one object a finding; the last one is the result.")
     var json = false
 
-    func validate() throws { try ModelPair.validate(models) }
+    func validate() throws {
+      try ModelPair.validate(models)
+      if !after.isEmpty, models.isEmpty {
+        throw ValidationError("--after needs the two models: only with them names are followed.")
+      }
+    }
 
     func run() throws {
       let document = try MappingDocument(path: file)
@@ -53,9 +64,13 @@ extension MappingCommand {
       }
       let pair = try ModelPair(models[0], models[1]).inference
       let model = MappingModel(document, source: pair.source, destination: pair.destination)
+      let earlier = try after.map {
+        MappingModel(
+          try MappingDocument(path: $0), source: pair.source, destination: pair.destination)
+      }
       return MappingCheck(
         model, source: pair.source, destination: pair.destination, registeredPolicies: registered,
-        promisedPolicies: Set(policy)
+        promisedPolicies: Set(policy), earlierModels: earlier
       ).findings + document.unsaidRemovals
     }
   }

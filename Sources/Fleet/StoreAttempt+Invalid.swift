@@ -17,6 +17,14 @@ extension StoreAttempt {
   /// Whether objects were taken out of what was assembled.
   var setsObjectsAside: Bool { get throws { try FileKind(at: rejects) == .regular } }
 
+  /// A migration by a mapping model saves its objects, and saving validates them.
+  func stopAtInvalidRows(_ plan: MigrationPlan) async throws {
+    let invalid = ledger.findings.filter { $0.code != nil }
+    guard !invalid.isEmpty else { return }
+    let origins = ObjectOrigins(plan: plan, run: directory)
+    throw InvalidRows(findings: try await onOwnThread { try origins.named(invalid) })
+  }
+
   /// Sees to invalid rows in the assembled file.
   ///
   /// - Returns: False where there is none, or nothing is to be done about them.
@@ -26,6 +34,7 @@ extension StoreAttempt {
     guard plan.mapped != nil, request.invalid != .fail, !invalid.isEmpty else { return false }
     let cleaning = InvalidRowCleaning(request.invalid, rejects: rejects)
     let cache = plan.control.modelCache
+    let origins = ObjectOrigins(plan: plan, run: directory)
     let outcome: InvalidRowCleaning.Outcome
     do {
       outcome = try await onOwnThread {
@@ -33,10 +42,13 @@ extension StoreAttempt {
           path, model: try EntityHierarchy(modelCache: cache),
           settings: StageStore.Settings(
             side: .destination, pattern: RegularExpression.matcher,
-            runDate: Date().timeIntervalSinceReferenceDate))
+            runDate: Date().timeIntervalSinceReferenceDate)
+        ) { body in
+          try origins.forEach { try body($0.entity, $0.key, $1.entity, $1.key) }
+        }
       }
     } catch StagedMigrationError.invalidObjects(let findings) {
-      throw InvalidRows(findings: findings)
+      throw InvalidRows(findings: try await onOwnThread { try origins.named(findings) })
     }
     ledger.forgetInvalidRows()
     take(outcome)

@@ -154,12 +154,6 @@ extension StoreAttempt {
     if !refusals.isEmpty { throw RefusedLosses(reasons: refusals) }
   }
 
-  /// A migration by a mapping model saves its objects, and saving validates them.
-  func stopAtInvalidRows() throws {
-    let invalid = ledger.findings.filter { $0.code != nil }
-    if !invalid.isEmpty { throw InvalidRows(findings: invalid) }
-  }
-
   static func units(of stage: Stage, in plan: MigrationPlan) -> [Int] {
     switch stage {
     case .rows: plan.units(in: .validate)

@@ -92,7 +92,7 @@ extension StoreAttempt {
       case .link:
         add(try await onOwnThread { try barrier.gather() })
         try refuseLosses()
-      default: if request.invalid == .fail { try stopAtInvalidRows() }
+      default: if request.invalid == .fail { try await stopAtInvalidRows(plan) }
       }
     }
     try requireLeases()
@@ -106,7 +106,7 @@ extension StoreAttempt {
     let file = AssembledFile(path, plan, directory, opened)
     try await perform(.verify, plan, pool)
     async let counts = onOwnThread { try verification.check(file.connection()) }
-    if barrier != nil, request.invalid == .fail { try stopAtInvalidRows() }
+    if barrier != nil, request.invalid == .fail { try await stopAtInvalidRows(plan) }
     let found = try await askDestination(plan, file, verification, pool)
     count(try await counts)
     let isCleaned = try await cleanInvalidRows(plan, path)

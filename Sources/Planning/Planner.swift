@@ -111,12 +111,22 @@ package struct Planner: Sendable {
     of found: SourceModelSearch.Found, by destination: EntityHierarchy
   ) -> [String] {
     guard let own = found.own else { return [] }
-    let storage = UnhashedDifference.between(given: destination, own: own).storage
-    guard !storage.isEmpty else { return [] }
-    return [
-      "The store opens under the destination without a migration, since version hashes do not cover all, "
-        + "and is not read as the model cached in it wrote it: \(storage.joined(separator: "; ")). "
-        + "A hash modifier in the destination has such values migrated."
+    let difference = UnhashedDifference.between(given: destination, own: own)
+    var notes: [String] = []
+    if !difference.storage.isEmpty {
+      notes.append(
+        "The store opens under the destination without a migration, since version hashes do not cover all, "
+          + "and is not read as the model cached in it wrote it: "
+          + "\(difference.storage.joined(separator: "; ")). "
+          + "A hash modifier in the destination has such values migrated.")
+    }
+    guard !difference.identifiers.isEmpty else { return notes }
+    let renames = InferredMapping(source: own, destination: destination).renames
+    guard !renames.isEmpty else { return notes }
+    return notes + [
+      "The store opens under the destination without a migration, since version hashes do not cover renaming "
+        + "identifiers, and nothing of what these say is done: \(renames.joined(separator: "; ")). "
+        + "A hash modifier in the destination has it done."
     ]
   }
 
@@ -181,6 +191,13 @@ package struct Planner: Sendable {
       inference: inference,
       census: try StoreCensus(binding, shardBytes: request.undividedBytes))
     try requireOwners(of: context.census, request)
+    // Core Data counts from 1. The lowest number of all stands for no object where pairs are gathered.
+    for table in context.census.tables.values where table.keys?.lowerBound == .min {
+      throw PlanError.unsupported(
+        store: request.store.string,
+        what: "\(table.name) has a row with Z_PK \(Int64.min), which no mapping model can take. "
+          + "Give the row a number above 0, everywhere it is referred to, or remove it.")
+    }
     return try accepted(
       try MappedPlanMaker(
         maker: PlanMaker(

@@ -45,6 +45,18 @@ extension StageContext {
 }
 
 @Suite struct `A store between two versions` {
+  @Test func `shows the objects with the lowest and the highest key of all`() throws {
+    let keys = [Int64.min, -1, 2, .max]
+    let shop = try shop()
+    try shop.execute(
+      "DELETE FROM ZITEM; INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES "
+        + keys.enumerated().map { "(\($1), 1, 1, '\($0)')" }.joined(separator: ", "))
+    try shop.run { store in
+      let seen = try store.fetch("Item")
+      #expect(seen.map(\.primaryKey) == keys)
+    }
+  }
+
   @Test func `shows its objects, those of sub-entities under their own names`() throws {
     try shop().run { store in
       var seen = try store.fetch("Item")

@@ -59,6 +59,31 @@ import Testing
     #expect(try findings("{ totalCost: '\(expression)' }") == [])
   }
 
+  /// Whether the source's attribute is optional, and the destination's; what the row says.
+  @Test(arguments: [
+    (true, false, "", true), (true, false, "n: $source.n", true), (false, false, "", false),
+    (true, true, "", false), (true, false, "n: 'TERNARY($source.n == nil, 0, $source.n)'", false),
+    (true, false, "n: default", false),
+  ])
+  func `warns of a nil that a required attribute would get`(
+    from: Bool, to: Bool, row: String, isFound: Bool
+  ) throws {
+    let source = try model(entity("A", attribute("n", .integer16, optional: from)))
+    let destination = try model(
+      entity("A", attribute("n", .integer16, optional: to, default: .integer(0))))
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: A, destination: A, attributes: { \(row) } }
+      """
+    let check = MappingCheck(
+      MappingModel(
+        try MappingDocument(bytes: Array(text.utf8), name: "test"), source: source,
+        destination: destination), source: source, destination: destination)
+    #expect(
+      check.findings.map(\.kind) == (isFound ? [.requiredWithoutValue] : []) && check.isSound)
+  }
+
   @Test(arguments: [
     (
       "{ totalCost: $source.amuont }",

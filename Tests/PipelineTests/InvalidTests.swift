@@ -109,6 +109,31 @@ import Testing
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }
 
+  @Test func `are named by the objects that they were made of, where they got other keys`() throws {
+    let folder = try folder("set-aside")
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute("DELETE FROM ZORDER WHERE Z_PK = 1; DELETE FROM ZPARCEL WHERE Z_PK = 1")
+    try store.close()
+    func migrate(_ invalid: String) throws -> Godwit.Run {
+      try Godwit.run([
+        "migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Shop.xcdatamodeld"),
+        "--to", "Shop 2", "--mapping", folder.path("shop.yaml"), "--renumber", "--invalid", invalid,
+      ])
+    }
+    let refused = try migrate("fail")
+    #expect(refused.status == 65)
+    #expect(refused.messages.contains("Z_PK 1"), "\(refused.messages)")
+    #expect(refused.messages.contains("made of Order with Z_PK 2"), "\(refused.messages)")
+    #expect(refused.messages.contains("made of Order with Z_PK 3"))
+    #expect(try migrate("set-aside").status == 0)
+    let rejects = try #require(folder.storeFiles().first { $0.contains(".godwit-rejects-") })
+    #expect(
+      try folder.table(
+        "stores/" + rejects,
+        "SELECT entity, Z_PK, sourceEntity, sourceZ_PK FROM ZREJECT ORDER BY entity, Z_PK")
+        == ["Order 1 Order 2", "Order 2 Order 3", "Parcel 1 Parcel 2"])
+  }
+
   @Test func `have no line in the table of object URIs when they are set aside`() throws {
     let folder = try folder("set-aside")
     let table = folder.path("uris.tsv")

@@ -103,4 +103,29 @@ import Testing
     #expect(check.status == 0)
     #expect(check.output.contains("warning uncovered-source in Ingredient"), "\(check.output)")
   }
+
+  @Test func `of a second pass is checked after the first, whose entity mappings it names`() throws
+  {
+    let folder = try PipelineFolder("recipes-ingredients")
+    let bundle = folder.path("../../Fixtures/Recipes.xcdatamodeld")
+    let pair = [bundle + ":Recipes", bundle + ":Recipes 2 M"]
+    let (first, second) = (folder.path("first.mapping.yaml"), folder.path("second.mapping.yaml"))
+    try #require(try Godwit.run(["mapping", "new"] + pair + ["-o", first]).status == 0)
+    try """
+    mapping-model: 1
+    entity-mappings:
+      - name: Again
+        source: Recipe
+        destination: Recipe
+        others: none
+        attributes:
+          name: FUNCTION($manager, "destinationInstancesForEntityMappingNamed:sourceInstances:", \
+    "RecipeToRecipe", $source).name
+    """.write(toFile: second, atomically: true, encoding: .utf8)
+    let alone = try Godwit.run(["mapping", "check", second] + pair)
+    #expect(alone.status == 65 && alone.output.contains("unknown-mapping"), "\(alone.output)")
+    let after = try Godwit.run(["mapping", "check", second, "--after", first] + pair)
+    #expect(!after.output.contains("unknown-mapping"), "\(after.output)")
+    #expect(try Godwit.run(["mapping", "check", second, "--after", first]).status == 64)
+  }
 }

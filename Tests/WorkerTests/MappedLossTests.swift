@@ -85,6 +85,7 @@ private func mapping(_ lines: String...) -> String {
       "mapping-model: 1\nentity-mappings:\n" + lines.map { "  - { \($0) }" }.joined(separator: "\n")
     )
     #expect(text(plan.losses) == (changed == 0 ? [] : ["narrowing Item.amount \(changed)"]))
+    #expect(plan.losses.allSatisfy { $0.message.contains("ends the migration (1610, 1620)") })
   }
 
   @Test(arguments: [

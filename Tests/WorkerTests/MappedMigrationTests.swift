@@ -81,6 +81,27 @@ import Testing
     #expect(error?.code == 1610)
   }
 
+  @Test(arguments: [(Int64.min, true), (Int64.min + 1, false), (0, false)])
+  func `refuses the one key that stands for no object`(key: Int64, isRefused: Bool) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("x", .integer64))],
+      to: [entity("A", attribute("y", .integer64))],
+      rows: "INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZX) VALUES (\(key), 1, 1, 5), (4, 1, 1, 6)")
+    let mapping = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: A, destination: A, attributes: { y: $source.x } }
+      """
+    guard isRefused else {
+      let rows = try fixture.migrate(mapping).rows("SELECT Z_PK, ZY FROM ZA ORDER BY Z_PK")
+      #expect(rows.map { $0.compactMap(\.integer) } == [[key, 5], [4, 6]])
+      return
+    }
+    let error = #expect(throws: PlanError.self) { try fixture.plan(mapping) }
+    #expect(
+      "\(error.map(String.init(describing:)) ?? "")".contains("ZA has a row with Z_PK \(key)"))
+  }
+
   // MARK: One source, two destinations
 
   private static func notes() throws -> MigrationFixture {

@@ -113,4 +113,18 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     let wrong = try #require(try notes(outside, kept))
     #expect(wrong.count == 1 && wrong[0].contains("P.b is Binary in ZB (in the store's own"))
   }
+
+  @Test func `is said not to be renamed where only renaming identifiers say so`() throws {
+    let plain = version("Plain", text("p"), text("q"))
+    let fixture = try GivenVersions(storeOf: plain)
+    func notes(_ model: ModelVersion) throws -> [String]? {
+      if case .sameModel(let notes) = try fixture.outcome(plain, model) { notes } else { nil }
+    }
+    let swapped = version("Swapped", text("p", id: "q"), text("q", id: "p"))
+    let said = try #require(try notes(swapped))
+    #expect(
+      said.count == 1 && said[0].contains("P.q becomes P.p; P.p becomes P.q. A hash modifier"))
+    // An identifier that names nothing of the store's model renames nothing.
+    #expect(try notes(version("Same", text("p", id: "first"), text("q"))) == [])
+  }
 }

@@ -16,11 +16,13 @@ import SystemPackage
 /// The store of rejects is SQLite:
 ///
 ///     ZREJECT  entity TEXT   of the destination
-///              Z_PK INTEGER  in the destination, where one object becomes one object also in the source
+///              Z_PK INTEGER  in the destination
 ///              code INTEGER  Core Data's code of the rule
 ///              rule TEXT     what is wrong, in words
 ///              property TEXT
 ///              value         as it was
+///              sourceEntity TEXT, sourceZ_PK INTEGER  the object that it was made of, the first of
+///                            several; NULL where it was made of none
 ///
 /// A row that breaks several rules has a line for each.
 package struct InvalidRowCleaning: Sendable {
@@ -56,9 +58,11 @@ package struct InvalidRowCleaning: Sendable {
   /// - Parameters:
   ///   - path: The assembled file, to which nobody else has a connection.
   ///   - settings: As for a handler: how patterns are read.
+  ///   - origins: Gives entity and key of each source object, and of an object that was made of it.
   /// - Throws: ``StagedMigrationError/invalidObjects(_:)`` where rows break rules all the same.
   package func clean(
-    _ path: FilePath, model: EntityHierarchy, settings: StageStore.Settings
+    _ path: FilePath, model: EntityHierarchy, settings: StageStore.Settings,
+    origins: ((EntityName, Int64, EntityName, Int64) throws -> Void) throws -> Void = { _ in }
   ) throws -> Outcome {
     var outcome = Outcome()
     var cleared: Cleared = [:]
@@ -76,7 +80,7 @@ package struct InvalidRowCleaning: Sendable {
         if handled == 0 || policy != .setAside { return }
       }
     }
-    try rejects?.finish()
+    try rejects?.finish(origins)
     for (object, properties) in cleared {
       for (property, count) in properties {
         let name = "\(object.entity.rawValue).\(property)"
@@ -92,7 +96,7 @@ package struct InvalidRowCleaning: Sendable {
     _ entity: EntityName, in store: StageStore, onlyChanged: Bool, _ rejects: RejectStore?,
     _ outcome: inout Outcome, _ cleared: inout Cleared
   ) throws -> Int {
-    var (handled, last) = (0, Int64.min)
+    var (handled, last) = (0, nil as Int64?)
     while true {
       let rows = try store.brokenRules(of: entity, after: last, onlyChanged: onlyChanged)
       guard let next = rows.last?.key else { return handled }
@@ -146,11 +150,12 @@ private final class RejectStore {
       """
       CREATE TABLE ZREJECT (
         entity TEXT NOT NULL, Z_PK INTEGER NOT NULL, code INTEGER NOT NULL, rule TEXT NOT NULL,
-        property TEXT NOT NULL, value
+        property TEXT NOT NULL, value, sourceEntity TEXT, sourceZ_PK INTEGER
       )
       """)
     try connection.execute("BEGIN")
-    insert = try connection.prepare("INSERT INTO ZREJECT VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+    insert = try connection.prepare(
+      "INSERT INTO ZREJECT VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL, NULL)")
   }
 
   func add(
@@ -163,8 +168,26 @@ private final class RejectStore {
     try insert?.run()
   }
 
-  func finish() throws {
+  func finish(
+    _ origins: ((EntityName, Int64, EntityName, Int64) throws -> Void) throws -> Void
+  ) throws {
     insert = nil
+    try connection.execute("CREATE INDEX object ON ZREJECT (entity, Z_PK)")
+    do {
+      let update = try connection.prepare(
+        """
+        UPDATE ZREJECT SET sourceEntity = ?1, sourceZ_PK = ?2
+         WHERE entity = ?3 AND Z_PK = ?4 AND sourceEntity IS NULL
+        """)
+      try origins { source, sourceKey, entity, key in
+        try update.bind(1, SQLiteValue.text(source.rawValue))
+        try update.bind(2, sourceKey)
+        try update.bind(3, SQLiteValue.text(entity.rawValue))
+        try update.bind(4, key)
+        try update.run()
+      }
+    }
+    try connection.execute("DROP INDEX object")
     try connection.execute("COMMIT")
     try connection.close()
     try DurableFile.syncFile(path)

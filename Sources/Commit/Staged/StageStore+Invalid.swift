@@ -18,9 +18,11 @@ extension StageStore {
 
   /// Rows of an entity that break rules, in the order of their keys; a part of them at a time.
   ///
-  /// - Parameter onlyChanged: Looks only at rows that were changed.
+  /// - Parameters:
+  ///   - key: `Z_PK` of the row before the first; nil to begin.
+  ///   - onlyChanged: Looks only at rows that were changed.
   func brokenRules(
-    of entity: EntityName, after key: Int64, onlyChanged: Bool
+    of entity: EntityName, after key: Int64?, onlyChanged: Bool
   ) throws -> [(key: Int64, broken: [BrokenRule])] {
     guard model[entity]?.isAbstract == false, let table = layout.table(of: entity) else {
       return []
@@ -34,12 +36,12 @@ extension StageStore {
       """
       SELECT \((["Z_PK"] + columns.map(quoted) + counts.map(\.sql)).joined(separator: ", "))
         FROM \(quoted(table.name)) AS o
-       WHERE Z_ENT = ?1 AND Z_PK > ?2
+       WHERE Z_ENT = ?1 \(key == nil ? "" : "AND Z_PK > ?2")
              \(onlyChanged ? "AND Z_PK IN (SELECT pk FROM temp.changes WHERE ent = ?1)" : "")
        ORDER BY Z_PK
       """)
     try statement.bind(1, number(of: entity))
-    try statement.bind(2, key)
+    if let key { try statement.bind(2, key) }
     let values = UnsafeMutablePointer<RawValue>.allocate(capacity: columns.count)
     values.initialize(repeating: .null, count: columns.count)
     defer { values.deallocate() }

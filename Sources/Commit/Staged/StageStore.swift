@@ -170,25 +170,26 @@ extension StageStore {
     let query = """
       SELECT Z_PK, Z_ENT
         FROM \(name)
-       WHERE Z_PK > ?1 AND Z_PK <= ?2 AND Z_ENT IN (\(numbers(of: entity)))
+       WHERE Z_PK >= ?1 AND Z_PK <= ?2 AND Z_ENT IN (\(numbers(of: entity)))
        ORDER BY Z_PK
        LIMIT \(Self.batch)
       """
-    var reached = Int64.min
+    var next = Int64.min
     while true {
-      let rows = try connection.rows(query, [.integer(reached), .integer(last ?? 0)])
+      let rows = try connection.rows(query, [.integer(next), .integer(last ?? 0)])
       let before = deletions
       for row in rows {
         guard let key = row[0].integer, let name = row[1].integer.flatMap({ entityName($0) })
         else { continue }
-        reached = key
+        next = key == .max ? key : key + 1
         let object = ObjectReference(name, key, in: settings.side)
         // Perhaps the body deleted it.
         if deletions != before, try !exists(object) { continue }
         if let condition, try !condition(object) { continue }
         try body(object)
       }
-      if rows.count < Self.batch { return }
+      // The last key of all would be met again and again.
+      if rows.count < Self.batch || rows.last?[0].integer == last { return }
     }
   }
 

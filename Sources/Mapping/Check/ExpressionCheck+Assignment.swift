@@ -8,7 +8,9 @@ extension ExpressionCheck {
     isEvaluated = property.isStored
     let found = type(of: value)
     switch property {
-    case .attribute(let attribute): checkAttribute(attribute, found)
+    case .attribute(let attribute):
+      checkAttribute(attribute, found)
+      checkNil(value, attribute)
     case .relationship(let relationship): checkRelationship(relationship, found)
     case .fetchedProperty:
       find(.typeMismatch, .error, "a fetched property cannot be set")
@@ -47,6 +49,21 @@ extension ExpressionCheck {
       }
     case .unknown: break
     }
+  }
+
+  /// A mapping model hands nil on, where inference gives the default value.
+  /// Source: `core-data-migration.md` §2.2 and §4.5.
+  private mutating func checkNil(_ value: ValueExpression, _ attribute: AttributeDescription) {
+    guard mapping.policy == nil, !attribute.traits.isOptional, !attribute.traits.isTransient,
+      attribute.type != .composite, attribute.derivationExpression == nil,
+      let entity = mapping.sourceEntity, let key = value.plainSourceKey,
+      source.property(key, of: entity)?.property.attribute?.traits.isOptional == true
+    else { return }
+    find(
+      .requiredWithoutValue, .warning,
+      "the attribute is required, and \(entity).\(key) is optional: an object without a value fails "
+        + "in validation (1570). Give it one, as in TERNARY($source.\(key) == nil, value, "
+        + "$source.\(key))")
   }
 
   /// Elements of one name: what is not assignable stays without a value where a composite is copied, which

@@ -172,7 +172,10 @@ extension EvaluationProblem: CustomStringConvertible {
       "the number is too \(isTooLarge ? "large" : "small") for \(type.xmlName)"
     case .unexpectedStorage(let type):
       "the column does not hold a value of type \(type.xmlName)"
-        + (type == .string || type == .uri ? ", which is a text in UTF-8" : "")
+        + (type == .string || type == .uri
+          ? ", which is a text in UTF-8"
+          : type == .double || type == .float || type == .date || type == .decimal
+            ? ", which is a finite number" : "")
     case .access(let reason): reason
     }
   }

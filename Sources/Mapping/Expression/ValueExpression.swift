@@ -79,6 +79,23 @@ public enum ElementPlace: Sendable, Hashable {
 }
 
 extension ValueExpression {
+  /// `name`, for `$source.name` in either of its forms.
+  package var plainSourceKey: String? {
+    switch self {
+    case .keyPath(.variable("source"), let keys):
+      guard keys.count == 1, case .key(let key)? = keys.first else { return nil }
+      return key
+    case .function(.variable("source"), ManagerSelector.valueForKey, let arguments):
+      guard arguments.count == 1, case .constant(.string(let key))? = arguments.first else {
+        return nil
+      }
+      return key
+    default: return nil
+    }
+  }
+}
+
+extension ValueExpression {
   /// `$source.name`, as the compiled form of an automatic attribute row has it.
   /// Source: `core-data-migration.md` §3.3, rule 3.
   package static func sourceKeyPath(_ key: String) -> ValueExpression {

@@ -84,6 +84,9 @@ extension InferredMapping {
     matches[entity]?[NameKey(property)]
   }
 
+  /// What the destination calls otherwise, as `X.a becomes X.b`.
+  package var renames: [String] { notes.filter(\.isRename).map(\.message) }
+
   private mutating func note(
     _ kind: InferenceNote.Kind, _ entity: EntityName, _ property: String?, _ message: String
   ) {

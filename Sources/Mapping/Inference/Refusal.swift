@@ -119,6 +119,9 @@ package struct InferenceNote: Sendable, Hashable, Codable {
   /// A sentence without its full stop.
   package var message: String
 
+  /// Whether it says that something has another name in the source model.
+  package var isRename: Bool { kind == .renamedEntity || kind == .renamedProperty }
+
   /// Makes a note. Nothing is checked.
   package init(_ kind: Kind, entity: EntityName, property: String? = nil, message: String) {
     self.kind = kind

@@ -94,12 +94,16 @@ extension LossQuestions {
     guard !conversions.isEmpty else { return nil }
     let onTheWay = conversions.map(\.xmlName).joined(separator: " or ")
     let narrow = conversions == [type] ? "the type" : "\(onTheWay), its type on the way,"
+    let end =
+      successors.refusesOutOfRange
+      ? ". One beyond the type's range ends the migration (1610, 1620): cut it in an expression"
+      : ""
     return ValueDoubt(
       column: value.column, property: value.keyPath(below: attribute.name),
       question: .changed(value.column, by: conversions), kind: .narrowing,
       counted: {
         "becomes \(type.xmlName): \(Loss.number($0, "number")) \($0 == 1 ? "changes" : "change"), "
-          + "because \(narrow) cannot hold \($0 == 1 ? "it" : "them")"
+          + "because \(narrow) cannot hold \($0 == 1 ? "it" : "them")\(end)"
       })
   }
 }

@@ -70,6 +70,7 @@ struct MappedSuccession: Successors {
   }
 
   var convertsElements: Bool { true }
+  var refusesOutOfRange: Bool { true }
 
   func fate(
     of relationship: String, from owner: EntityName, to target: EntityName, inverse: String?

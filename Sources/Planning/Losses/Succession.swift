@@ -21,6 +21,9 @@ protocol Successors {
   func names(element path: [String], of composite: String, in entity: EntityName) -> Bool
   /// Whether the number in an element becomes one of another type.
   var convertsElements: Bool { get }
+  /// Whether a number beyond the range of its new type ends the migration; else it becomes the type's
+  /// nearest one.
+  var refusesOutOfRange: Bool { get }
   /// What becomes of the pair of two objects that a relationship connects.
   ///
   /// - Parameter inverse: Name of the inverse in the target's entity, where there is one.
@@ -40,6 +43,7 @@ extension Successors {
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool { true }
   func names(element path: [String], of composite: String, in entity: EntityName) -> Bool { false }
   var convertsElements: Bool { false }
+  var refusesOutOfRange: Bool { false }
 }
 
 /// What becomes of a pair of objects that a relationship connects.

@@ -354,23 +354,6 @@ extension AttributeType {
   }
 }
 
-extension ValueExpression {
-  /// `name`, for `$source.name` in either of its forms.
-  var plainSourceKey: String? {
-    switch self {
-    case .keyPath(.variable("source"), let keys):
-      guard keys.count == 1, case .key(let key)? = keys.first else { return nil }
-      return key
-    case .function(.variable("source"), ManagerSelector.valueForKey, let arguments):
-      guard arguments.count == 1, case .constant(.string(let key))? = arguments.first else {
-        return nil
-      }
-      return key
-    default: return nil
-    }
-  }
-}
-
 extension EntityMappingPlan {
   /// True when no object of the source entity is left out.
   package var takesAll: Bool { filter == nil && selection == nil }

@@ -166,7 +166,8 @@ struct MappedLinks {
           + "by object, and the last word stands."
         : "\(sides[0]) and \(sides[1]) are two sides of one relationship, and the mapping model "
           + "sets them to different things: they are set one entity mapping after the other, and "
-          + "the last word stands. Where one is meant to follow the other, write default for it.")
+          + "the last word stands. Where one is meant to follow the other, write default for it: for the one without "
+          + "an order, where the other has one.")
   }
 
   private mutating func add(_ key: Key, _ target: RelationshipGroup.Target) {
