@@ -42,6 +42,13 @@ struct DifferenceRecord: Encodable {
   var notes: [InferenceNote]
   /// What a store with rows of every entity would lose.
   var losses: [InferredLoss]
+  /// Whether a condition allows no rows of an entity at all.
+  private let needsEmptyStore: Bool
+
+  private enum CodingKeys: String, CodingKey {
+    case event, source, destination, isCompatible, isLightweight, code, difference, configurations
+    case reasons, conditions, notes, losses
+  }
 
   init(_ pair: ModelPair) {
     source = pair.source.name
@@ -57,13 +64,15 @@ struct DifferenceRecord: Encodable {
     // Nothing is migrated: all that can be said is what will not be done.
     notes = pair.inference.notes.filter { !pair.isCompatible || $0.isRename }
     losses = isCompatible ? [] : pair.inference.losses
+    needsEmptyStore =
+      !isCompatible
+      && pair.inference.changedRowConditions.contains {
+        if case .noRows = $0.question { true } else { false }
+      }
   }
 
   /// Whether a store with rows of every entity would be refused, or would lose something.
-  var fails: Bool {
-    !isLightweight || !losses.isEmpty
-      || conditions.contains { $0.reason == .abstractWithRows }
-  }
+  var fails: Bool { !isLightweight || !losses.isEmpty || needsEmptyStore }
 
   private static func configurations(
     _ source: ManagedObjectModel, _ destination: ManagedObjectModel

@@ -117,10 +117,11 @@ extension ModelCommand {
       commandName: "diff",
       abstract: "What changed between two versions; lightweight or not, and why.",
       discussion: """
-        With --check the exit code is 65 where a mapping model cannot be inferred, where an entity \
-        becomes abstract, or where a store with rows of every entity would lose objects, values, \
-        references or the order of members; else 0. Only the two models are judged: whether numbers \
-        change in a narrower type is up to the rows, and only noted.
+        With --check the exit code is 65 where a mapping model cannot be inferred, where any row of an \
+        entity forbids the migration (it becomes abstract, or gets a required property without a \
+        default value), or where a store with rows of every entity would lose objects, values, \
+        references or the order of members; else 0. Only the two models are judged: what depends on the \
+        rows' values, such as numbers in a narrower type, is only noted.
         """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())

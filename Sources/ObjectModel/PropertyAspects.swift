@@ -115,7 +115,9 @@ package enum PropertyAspects {
     elements?.map { element in
       let inner = text(of: element.compositeElements).map { "(\($0))" } ?? ""
       let storage = element.isExternal ? " (external storage)" : ""
-      return "\(element.name): \(element.type.xmlName)\(storage)\(inner)"
+      let need = element.traits.isOptional ? "" : " required"
+      let value = text(ofDefault: element).map { " default \($0)" } ?? ""
+      return "\(element.name): \(element.type.xmlName)\(storage)\(need)\(value)\(inner)"
     }.joined(separator: ", ")
   }
 

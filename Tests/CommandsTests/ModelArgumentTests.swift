@@ -103,6 +103,16 @@ private let recipes = root + "/Fixtures/Recipes.xcdatamodeld"
     ("renamed", "<attribute name=\"t\" elementID=\"title\" attributeType=\"String\"/>", .success),
     ("number", "<attribute name=\"title\" attributeType=\"Integer 16\"/>", .badInput),
     ("nothing", "", .badInput),
+    (
+      "required",
+      "<attribute name=\"title\" attributeType=\"String\"/><attribute name=\"size\" attributeType=\"Integer 16\"/>",
+      .badInput
+    ),
+    (
+      "default",
+      "<attribute name=\"title\" attributeType=\"String\"/><attribute name=\"size\" attributeType=\"Integer 16\" defaultValueString=\"1\"/>",
+      .success
+    ),
     ("abstract", "<attribute name=\"title\" attributeType=\"String\"/>", .badInput),
   ])
   func `fails where values would be lost`(

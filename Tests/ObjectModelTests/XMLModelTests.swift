@@ -119,6 +119,14 @@ import Testing
       "inheritance in a circle",
       Samples.text("<entity name='A' parentEntity='B'/><entity name='B' parentEntity='A'/>")
     ),
+    (
+      "an attribute of an unknown type",
+      Samples.text("<entity name='A'><attribute name='a' attributeType='Integer16'/></entity>")
+    ),
+    (
+      "a composite attribute without a composite type",
+      Samples.text("<entity name='A'><attribute name='a' attributeType='Composite'/></entity>")
+    ),
     ("an unknown superentity", Samples.text("<entity name='A' parentEntity='B'/>")),
     (
       "a count that is not a number",

@@ -178,24 +178,33 @@ extension XMLModelReader {
       throw ModelError.unreadable(
         path: path, reason: "composite attribute \(entity).\(traits.name) is nested too deeply")
     }
-    // A name that this build does not know counts as undefined, as an absent one does.
-    let type = element["attributeType"].flatMap(AttributeType.init(xmlName:)) ?? .undefined
+    func invalid(_ message: String) -> ModelError {
+      .invalid(
+        path: path,
+        problems: [
+          ModelProblem(entity: EntityName(entity), property: traits.name, message: message)
+        ])
+    }
+    // An absent type is undefined. An unknown one has a hash and a column that nobody knows here.
+    let typeName = element["attributeType"]?.nonEmpty
+    guard let type = typeName.map(AttributeType.init(xmlName:)) ?? .undefined else {
+      throw invalid(
+        "The attribute \(entity).\(traits.name) has the unknown type \(typeName ?? ""). Correct it."
+      )
+    }
     var elements: [AttributeDescription]?
     if type == .composite {
       elements = []
-      let name = element["elements"]?.nonEmpty
-      let parts = name.flatMap { composites[$0] }
-      if let name, parts == nil {
-        throw ModelError.invalid(
-          path: path,
-          problems: [
-            ModelProblem(
-              entity: EntityName(entity), property: traits.name,
-              message: "The composite type \(name) of the attribute \(entity).\(traits.name) is "
-                + "not in the model. Add it, or choose another.")
-          ])
+      guard let name = element["elements"]?.nonEmpty else {
+        throw invalid(
+          "The composite attribute \(entity).\(traits.name) names no composite type. Choose one.")
       }
-      for part in parts ?? [] {
+      guard let parts = composites[name] else {
+        throw invalid(
+          "The composite type \(name) of the attribute \(entity).\(traits.name) is not in the model. "
+            + "Add it, or choose another.")
+      }
+      for part in parts {
         elements?.append(
           try attribute(part, entity: entity, depth: depth + 1))
       }
