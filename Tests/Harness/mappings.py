@@ -23,6 +23,9 @@ MISSING = {"missing-policy", "missing-policy-selector"}
 DEFECTS = {
     # The row names NoteToNote where AttachmentToImageAttachment was meant.
     "kodecocodes-cdt-materials__UnCloudNotesMappingModel-v3-to-v4": {("yields-nothing", "NoteToNote")},
+    # An optional attribute becomes a required one, and is handed on as it is.
+    "kodecocodes-cdt-materials__UnCloudNotesMappingModel-v2-to-v3": {("required-without-value", "NoteToAttachment")},
+    "rileytestut-Delta__Delta3ToDelta4": {("required-without-value", "CheatToCheat")},
     # An entity mapping that Xcode left behind.
     "rileytestut-Delta__Delta4ToDelta5": {("empty-mapping", "Mapping")},
 }
