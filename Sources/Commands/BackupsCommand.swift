@@ -131,6 +131,7 @@ struct BackupRecord: Encodable {
   var bytes: Int64
   var made: Double
   var state: String
+  /// When its state changed, in seconds since 1970-01-01 UTC.
   var changed: Double
 
   /// - Parameter state: Nil for that of the ledger.

@@ -78,7 +78,7 @@ struct MigrationArguments: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Writes what every source object became: tab-separated, one line a pair of object URIs.",
+      "Writes what every source object became: tab-separated, the entity mapping and two object URIs a line.",
       valueName: "file"), completion: .file())
   var uriTable: String?
 

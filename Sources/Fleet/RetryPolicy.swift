@@ -94,7 +94,9 @@ package enum RetryPolicy {
     }
 
     /// Reasons that lie in the store.
-    private static let storesOwn: Set = ["damaged", "file", "store", "unusual-file", "long-name"]
+    private static let storesOwn: Set = [
+      "damaged", "file", "store", "link", "unusual-file", "long-name",
+    ]
   }
 
   static func judgement(of error: any Error) -> Judgement {
@@ -259,6 +261,9 @@ package enum RetryPolicy {
     case .cannotRead: Judgement(.inputOutput, "io", "\(error)", code: error.code)
     case .journal, .truncated: Judgement(.badInput, "file", "\(error)", code: error.code)
     case .damaged: Judgement(.badInput, "damaged", "\(error)", code: error.code)
+    case .unusualFile(_, let kind, _):
+      Judgement(
+        .badInput, kind == .symbolicLink ? "link" : "unusual-file", "\(error)", code: error.code)
     default: Judgement(.badInput, "store", "\(error)", code: error.code)
     }
   }

@@ -41,8 +41,8 @@ package struct RunEvent: Codable, Sendable, Equatable {
   /// Seconds since 1970-01-01 UTC.
   package var time: Double?
   package var store: String?
-  /// `copy`, `link`, `validate`, `audit`, `assemble`, `verify`, `uri-table` or
-  /// `commit`.
+  /// `copy`, `link`, `validate`, `rows` (these three in one), `audit`, `assemble`, `verify`, `soundness`,
+  /// `uri-table` or `commit`.
   package var stage: String?
   package var unit: Int?
   package var units: Int?

@@ -175,11 +175,16 @@ extension Ledger {
     return !standing.contains(run)
   }
 
-  /// Whether a store had files of external data before or after one of its backups was made.
-  package func hadExternalData(_ store: String) throws -> Bool {
-    try backups(of: store).contains {
-      $0.marks.externalFiles > 0 || $0.marks.isExternalInStore == true
-    }
+  /// Whether a store had files of external data before or after one of its backups was made, and the last
+  /// backup that is kept and has some.
+  package func externalData(
+    of store: String
+  ) throws -> (wasThere: Bool, backup: LedgerBackup?) {
+    let backups = try backups(of: store)
+    return (
+      backups.contains { $0.marks.externalFiles > 0 || $0.marks.isExternalInStore == true },
+      backups.first { $0.state == .kept && $0.marks.externalFiles > 0 }
+    )
   }
 
   /// How many backups there are, and their bytes.

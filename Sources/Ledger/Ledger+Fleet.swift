@@ -7,9 +7,9 @@ extension Ledger {
   /// Verdicts of the table `fleet` of stores for which nothing has to be done, as far as is known.
   private static let done = "'migrated', 'same-model', 'snapshot'"
 
-  /// A start of a run has found its stores. Those that it takes up are pending from here on, but for those
-  /// that are done as far as is known; those that are gone are forgotten, and those that are new are
-  /// pending, too. What the run had tried of those that are gone is not counted any more.
+  /// A start of a run has found its stores. Of those that it takes up, what is known stays until it comes to
+  /// them; those that are gone are forgotten, and those that are new are pending. What the run had tried of
+  /// those that are gone is not counted any more.
   ///
   /// - Parameters:
   ///   - pipeline: The path of its file.
@@ -69,18 +69,15 @@ extension Ledger {
     try setGone(of: run, allBut: counted)
   }
 
-  /// A start takes a store up.
+  /// A start takes a store up. It waits for the start to come to it, unless it is done as far as is known.
   private func take(_ path: String, store: Int64, _ pipeline: String, _ run: Int64) throws {
     let standing = LedgerStanding.notBegun(path)
     try perform(
       """
-      INSERT INTO fleet (pipeline, store, verdict, reason, message, run)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+      INSERT INTO fleet (pipeline, store, verdict, reason, message, run, waiting)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1)
       ON CONFLICT (pipeline, store) DO UPDATE
-      SET run = ?6, code = NULL,
-        verdict = CASE WHEN verdict IN (\(Self.done)) THEN verdict ELSE ?3 END,
-        reason = CASE WHEN verdict IN (\(Self.done)) THEN NULL ELSE ?4 END,
-        message = CASE WHEN verdict IN (\(Self.done)) THEN NULL ELSE ?5 END
+      SET run = ?6, waiting = verdict NOT IN (\(Self.done))
       """,
       [
         .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.reason),
@@ -135,10 +132,18 @@ extension Ledger {
     for found in last { try set(found.standing, store: found.store, found.file, found.run) }
   }
 
-  /// What a start of a run knows of stores at its end.
+  /// What a start of a run knows of stores at its end. One that it has not come to, or was stopped in, keeps
+  /// what is known of it.
   package func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) throws {
     guard let run = try knownKey(ofRun: run) else { return }
-    for store in stores { try set(store, store: key(ofStore: store.store), pipeline, run) }
+    for store in stores {
+      let key = try key(ofStore: store.store)
+      if store.isNotBegun {
+        try take(store.store, store: key, pipeline, run)
+      } else {
+        try set(store, store: key, pipeline, run)
+      }
+    }
   }
 
   /// Takes what an attempt says of its store.
@@ -167,8 +172,9 @@ extension Ledger {
       INSERT INTO fleet (pipeline, store, verdict, code, reason, message, run)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
       ON CONFLICT (pipeline, store) DO UPDATE
-      SET verdict = ?3, code = ?4, reason = ?5, message = ?6, run = ?7
+      SET verdict = ?3, code = ?4, reason = ?5, message = ?6, run = ?7, waiting = 0
       WHERE verdict <> ?3 OR code IS NOT ?4 OR reason IS NOT ?5 OR message IS NOT ?6 OR run IS NOT ?7
+        OR waiting
       """,
       [
         .text(pipeline), .integer(store), .text(standing.verdict), .optional(standing.code),
@@ -176,18 +182,22 @@ extension Ledger {
       ])
   }
 
+  /// Whether a store waits for the run that it is asked for, parameter 2: then it is pending there, whatever
+  /// is known of it.
+  private var waits: String { has(.waiting) ? "(?2 IS NOT NULL AND waiting)" : "0" }
+
   /// Every store of a pipeline by what is known of it; nil where nothing is.
   ///
-  /// - Parameter run: Only those that it was the last to take up.
+  /// - Parameter run: Only those that it was the last to take up. Those that it has not come to are pending.
   package func fleet(of pipeline: String, run: String? = nil) throws -> RunReport.Counts? {
     guard has(.fleet) else { return nil }
     var verdicts: [String: Int] = [:]
     try forEach(
       """
-      SELECT verdict, count(*)
+      SELECT iif(\(waits), 'pending', verdict) AS standing, count(*)
       FROM fleet
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
-      GROUP BY verdict
+      GROUP BY standing
       """, [.text(fleetFile(pipeline)), .optional(run)]
     ) { verdicts[$0.value(0).text ?? ""] = Int($0.int64(1)) }
     if verdicts.isEmpty { return nil }
@@ -200,7 +210,7 @@ extension Ledger {
       snapshots: count("snapshot"))
   }
 
-  /// How many of the stores that a run migrated a rollback has put back, and no run has taken up since.
+  /// How many of the stores that a run migrated a rollback has put back, and no run has come to since.
   package func restoredStores(of pipeline: String, run: String) throws -> Int {
     guard has(.fleet), let run = try knownKey(ofRun: run) else { return 0 }
     var count = 0
@@ -246,25 +256,28 @@ extension Ledger {
 
   /// The stores of a pipeline that are not migrated, in the byte order of their paths.
   ///
-  /// - Parameter run: Only those that it was the last to take up.
+  /// - Parameter run: Only those that it was the last to take up. Those that it has not come to are pending.
   package func forEachNotMigrated(
     of pipeline: String, run: String? = nil, _ body: (LedgerStanding) throws -> Void
   ) throws {
     guard has(.fleet) else { return }
     try forEach(
       """
-      SELECT stores.path, verdict, code, reason, message
+      SELECT stores.path, verdict, code, reason, message, \(waits) AS waits
       FROM fleet JOIN stores ON stores.id = fleet.store
       WHERE pipeline = ?1 AND (?2 IS NULL OR run = (SELECT id FROM runs WHERE name = ?2))
-        AND verdict NOT IN (\(Self.done), 'restored')
+        AND (waits OR verdict NOT IN (\(Self.done), 'restored'))
       ORDER BY stores.path
       """, [.text(fleetFile(pipeline)), .optional(run)]
     ) { row in
+      let store = row.value(0).text ?? ""
       try body(
-        LedgerStanding(
-          store: row.value(0).text ?? "", verdict: row.value(1).text ?? "",
-          code: row.value(2).integer.map(Int.init), reason: row.value(3).text,
-          message: row.value(4).text))
+        row.int64(5) != 0
+          ? .notBegun(store)
+          : LedgerStanding(
+            store: store, verdict: row.value(1).text ?? "",
+            code: row.value(2).integer.map(Int.init), reason: row.value(3).text,
+            message: row.value(4).text))
     }
   }
 

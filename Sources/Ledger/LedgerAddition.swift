@@ -3,6 +3,8 @@
 enum LedgerAddition: CaseIterable {
   /// The table `fleet`.
   case fleet
+  /// The column `waiting` of it.
+  case waiting
   /// The columns `uuid` and `source_uuid` of attempts.
   case uuids
   /// The column `pipeline` of the table `quarantine`.
@@ -12,6 +14,13 @@ enum LedgerAddition: CaseIterable {
   fileprivate var question: String {
     switch self {
     case .fleet: "SELECT 1 FROM sqlite_schema WHERE name = 'fleet'"
+    case .waiting:
+      // A table that is made now has it.
+      """
+      SELECT 1
+      WHERE EXISTS (SELECT 1 FROM pragma_table_info('fleet') WHERE name = 'waiting')
+        OR NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'fleet')
+      """
     case .uuids: "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'source_uuid'"
     case .quarantineOwners:
       "SELECT 1 FROM pragma_table_info('quarantine') WHERE name = 'pipeline'"
@@ -21,6 +30,7 @@ enum LedgerAddition: CaseIterable {
   func make(in ledger: Ledger) throws {
     switch self {
     case .fleet: try ledger.makeFleet()
+    case .waiting: try ledger.connection.execute(LedgerFormat.waiting)
     case .uuids: try ledger.addUUIDs()
     case .quarantineOwners: try ledger.addQuarantineOwners()
     }

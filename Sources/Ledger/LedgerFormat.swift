@@ -74,12 +74,14 @@
 ///     fleet         one row for each store of a pipeline that the last search found
 ///       pipeline      the path of its file; of one that was moved, the new one once it is written to
 ///       store         key
-///       verdict       of the last start that came to it, else pending; snapshot of a store in use with a
-///                     migrated snapshot beside it; restored after a rollback
+///       verdict       of the last start that came to it and was not stopped in it, else pending; snapshot of
+///                     a store in use with a migrated snapshot beside it; restored after a rollback
 ///       code, reason, message   of a store that did not end well
 ///       run           key of the run that took it up last; NULL where none did
+///       waiting       1 while that run has still to come to it, else 0
 ///
-/// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts.
+/// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts;
+/// one whose `fleet` has no column `waiting` gets that, in which nothing waits.
 /// One whose attempts have no UUIDs gets the columns then, filled for stores that their last attempt left.
 /// Where a quarantine is of no pipeline, that of the store's last attempt gets it.
 ///
@@ -125,6 +127,9 @@ package enum LedgerFormat {
   static let fleet = """
     CREATE TABLE IF NOT EXISTS fleet (
       pipeline TEXT NOT NULL, store INTEGER NOT NULL, verdict TEXT NOT NULL, code INTEGER,
-      reason TEXT, message TEXT, run INTEGER, PRIMARY KEY (pipeline, store)) WITHOUT ROWID;
+      reason TEXT, message TEXT, run INTEGER, waiting INTEGER NOT NULL DEFAULT 0,
+      PRIMARY KEY (pipeline, store)) WITHOUT ROWID;
     """
+
+  static let waiting = "ALTER TABLE fleet ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0;"
 }

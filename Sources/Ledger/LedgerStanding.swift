@@ -34,6 +34,9 @@ package struct LedgerStanding: Codable, Sendable, Equatable {
       store: store, verdict: "pending", reason: notBegunReason, message: notBegunMessage)
   }
 
+  /// Whether it says nothing of the store: a start has not come to it, or was stopped in it.
+  var isNotBegun: Bool { verdict == "pending" && reason == Self.notBegunReason }
+
   /// The verdict of a store that was in use and stays as it is, with a migrated snapshot of it beside it.
   package static let snapshot = "snapshot"
 

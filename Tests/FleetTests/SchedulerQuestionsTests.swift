@@ -66,7 +66,7 @@ private final class FailingScheduler: ArrayScheduler {
   private func submit(_ questions: SchedulerQuestions) async throws -> String? {
     questions.submit(TaskSubmission(array: array, indices: [0, 1]))
     // As long as it takes where all tests run at once.
-    await questions.wait(seconds: 600)
+    await questions.wait(seconds: 3_600)
     return try questions.takeSubmitted()?.job
   }
 

@@ -392,6 +392,46 @@ import Testing
     #expect(try ledger.fleet(of: "/another/pipeline.yaml") == nil)
   }
 
+  @Test func `stays until a start comes to the store, and is pending in that start's run`() throws {
+    let folder = try LedgerFolder()
+    do {
+      let ledger = try folder.open()
+      try ledger.writing {
+        try begin(ledger, "1", Self.paths)
+        try ledger.add(attempt("1", "/r/a", "failed", at: 1))
+        try ledger.add(attempt("1", "/r/b", "migrated", at: 1))
+      }
+      #expect(
+        try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 1, failed: 1, pending: 1))
+    }
+    // As an earlier version of the format has it.
+    let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
+    try connection.execute("ALTER TABLE fleet DROP COLUMN waiting")
+    try connection.close()
+    let earlier = try #require(try Ledger(readingAt: folder.ledger))
+    #expect(try earlier.fleet(of: Self.file) == .init(found: 3, migrated: 1, failed: 1, pending: 1))
+    let ledger = try folder.open()
+    try ledger.writing { try begin(ledger, "2", Self.paths) }
+    let notBegun = LedgerStanding.notBegun("/r/a")
+    for isEnded in [false, true] {
+      if isEnded {
+        try ledger.writing { try ledger.settle([notBegun], of: Self.file, run: "2") }
+      }
+      #expect(
+        try ledger.fleet(of: Self.file) == .init(found: 3, migrated: 1, failed: 1, pending: 1))
+      #expect(try ledger.fleet(of: Self.file, run: "2") == .init(found: 3, migrated: 1, pending: 2))
+      var known: [String] = []
+      try ledger.forEachNotMigrated(of: Self.file, run: "2") {
+        known.append("\($0.store) \($0.verdict)")
+      }
+      #expect(known == ["/r/a pending", "/s/c pending"])
+    }
+    try ledger.writing { try ledger.add(attempt("2", "/r/a", "failed", at: 2)) }
+    #expect(
+      try ledger.fleet(of: Self.file, run: "2")
+        == .init(found: 3, migrated: 1, failed: 1, pending: 1))
+  }
+
   @Test func `of an earlier ledger is what the last attempts say`() throws {
     let folder = try LedgerFolder()
     do {

@@ -188,6 +188,45 @@ import Testing
     let array = (cluster?["arrays"] as? [[String: Any]])?.first
     #expect(array?["finished"] as? Int == 1)
     #expect(array?["results"] as? Int == 2)
+    let counts = status.summary["counts"] as? [String: Any]
+    #expect(counts?["migrated"] as? Int == 2 && counts?["pending"] as? Int == 2, "\(counts ?? [:])")
+  }
+
+  /// Whoever follows the tasks may be gone for good.
+  @Test func `are known to verify and to the list of backups before any run takes them over`()
+    throws
+  {
+    let folder = try orders(4)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    for _ in 1...2 {
+      let verify = try folder.godwit(["verify"])
+      #expect(verify.status == 0 && verify.summary["sound"] as? Int == 4, "\(verify.output)")
+      #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 4)
+    }
+    try folder.changeUnseen(folder.path("stores/s0.sqlite"))
+    #expect(try folder.godwit(["verify"]).summary["damaged"] as? Int == 1)
+    #expect(try folder.godwit(["run"]).status == 0)
+    let attempts = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT count(*), count(DISTINCT store) FROM attempts")
+    #expect(attempts == ["4 4"], "nothing is told twice: \(attempts)")
+  }
+
+  @Test func `are not passed over by verify where a line of their results is damaged`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    #expect(try task(manifest, 0).status == 0)
+    let array = URL(fileURLWithPath: manifest).deletingLastPathComponent().path
+    let names = try FileManager.default.contentsOfDirectory(atPath: array)
+    let results = "\(array)/\(try #require(names.first { $0.hasPrefix("0.results-") }))"
+    var text = try String(contentsOfFile: results, encoding: .utf8)
+    text.replace(#""result":"#, with: #""resu t":"#, maxReplacements: 1)
+    text.replace("{", with: "[", maxReplacements: 1)
+    try text.write(toFile: results, atomically: true, encoding: .utf8)
+    let verify = try folder.godwit(["verify"])
+    #expect(verify.status == 78, "\(verify.output)")
+    #expect(verify.messages.contains(results), "\(verify.messages)")
   }
 
   @Test func `are taken back by a signal, with what was committed`() throws {

@@ -46,6 +46,34 @@ import Testing
     #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 2)
   }
 
+  @Test func `stay where a file of external data was exchanged, or written to`() throws {
+    let (folder, external) = try recipes()
+    try #require(external.count >= 2)
+    let exchanged = try #require(files(of: external[0], folder).first)
+    let written = try #require(files(of: external[1], folder).first)
+    let size = try Data(contentsOf: URL(fileURLWithPath: exchanged)).count
+    // One gets another file of its size, the other, which its backup shares, another first byte.
+    try FileManager.default.removeItem(atPath: exchanged)
+    try Data(repeating: 7, count: size).write(to: URL(fileURLWithPath: exchanged))
+    let file = try #require(FileHandle(forUpdatingAtPath: written))
+    let first = try #require(try file.read(upToCount: 1)?.first)
+    try file.seek(toOffset: 0)
+    try file.write(contentsOf: Data([first ^ 1]))
+    try file.close()
+    let damaged = external.prefix(2).map { folder.path("stores/\($0)/Recipes.sqlite") }
+    let verify = try folder.godwit(["verify"])
+    #expect(verify.status == 3 && verify.summary["damaged"] as? Int == 2, "\(verify.output)")
+    for (store, path) in zip(damaged, [exchanged, written]) {
+      let reasons = verify.results[store]?["reasons"] as? [[String: Any]]
+      #expect(reasons?.first?["reason"] as? String == "external")
+      #expect((reasons?.first?["message"] as? String)?.hasPrefix(path) == true, "\(reasons ?? [])")
+    }
+    let result = try prune(folder)
+    #expect(kept(result, "store-damaged") == damaged.sorted(), "\(result.output)")
+    #expect(!result.output.contains("by hand once nobody needs it"))
+    #expect(result.summary["pruned"] as? Int == 8)
+  }
+
   @Test func `stay where the bytes of the store changed, although nobody wrote`() throws {
     let folder = try PipelineFolder.orders(["a"])
     #expect(try Godwit.run(folder).status == 0)

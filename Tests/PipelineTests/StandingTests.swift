@@ -39,6 +39,24 @@ import Testing
     #expect(after == 0 && all["found"] == 3 && all["refused"] == nil, "\(all)")
   }
 
+  /// An alert that a start clears although nobody looked at the store is no alert.
+  @Test func `stays while a start comes to no store`() throws {
+    let folder = try PipelineFolder.orders(["a"], Self.metrics)
+    try folder.writeBad("b")
+    #expect(try Godwit.run(folder).status == 3)
+    for limit in [PipelineFolder.closedWindow, "limits: { failure-budget: 0 }"] {
+      try folder.set(limit + "\n" + Self.metrics)
+      if limit == PipelineFolder.closedWindow { try folder.writeOrder("c") }
+      #expect(try Godwit.run(folder).status != 0)
+      let (status, known) = try counts(folder)
+      #expect(status == 3)
+      #expect(known["refused"] == 1, "\(known)")
+      #expect(known["migrated"] == 1 || known["same-model"] ?? 0 >= 1, "\(known)")
+      #expect(try refusedMetric(folder))
+      #expect(try folder.godwit(["status"]).output.contains("b.sqlite"))
+    }
+  }
+
   @Test func `is not what a list of paths that are gone finds`() throws {
     let folder = try PipelineFolder.orders(["a"], Self.metrics)
     try folder.writeBad("b")

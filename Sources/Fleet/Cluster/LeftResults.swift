@@ -3,22 +3,21 @@ import GodwitLedger
 import SystemPackage
 
 /// What tasks of a cluster have done and no start of the run has taken over, for a command that is not a
-/// run: the start that followed them died, or was stopped while they still ended.
+/// run: nobody follows them yet, the start that did died, or was stopped while they still ended.
 ///
-/// The ledger is told what became of their stores. The folders stay, and the next start of the run takes
-/// them over as ever: what the ledger has it is not told again.
+/// The ledger is told what became of their stores, so far. The folders stay, and the next start of the run
+/// takes them over as ever: what the ledger has it is not told again.
 struct LeftResults {
   private let folders: [BundleFolder]
   private let places: PipelinePlaces
 
-  /// Those of the pipeline's own arrays. One that is permitted is under way, and its results are its
-  /// coordinator's.
+  /// Those of the pipeline's own arrays, for whoever holds the lock of the state folder: no coordinator is
+  /// there, and tasks may still be at work.
   init(of places: PipelinePlaces) throws {
     self.places = places
     let file = FilePath(places.owner.file)
     folders = try BundleFolder.folders(in: places.state.absolute).filter { folder in
-      try !folder.isPermitted && !folder.markers().results.isEmpty
-        && folder.otherPipeline(than: file) == nil
+      try !folder.markers().results.isEmpty && folder.otherPipeline(than: file) == nil
     }
   }
 

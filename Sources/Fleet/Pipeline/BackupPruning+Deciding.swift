@@ -37,8 +37,9 @@ extension BackupPruning {
     let states = try ledger.states(of: backup.store)
     // What is left of a backup may be all that is left of its store.
     if let (reason, message) = try reasonToDistrust(
-      store, states, hadExternalData: try ledger.hadExternalData(backup.store))
+      store, states, hadExternalData: try ledger.externalData(of: backup.store).wasThere)
       ?? states.exchange(since: backup).map({ Self.reason(of: $0, store) })
+      ?? StoreFiles(store).externalDamage(since: backup).map({ ("store-damaged", $0) })
     {
       return .keep(
         reason: reason,

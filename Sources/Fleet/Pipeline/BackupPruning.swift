@@ -13,8 +13,8 @@ import SystemPackage
 /// - its files are those that the ledger names, by inode, size and modification time;
 /// - its store lies at its path in a root of the pipeline, and is as godwit left it; or an application
 ///   wrote to it since, its metadata name the same store, and its structure is sound. Every file of
-///   external data that its rows refer to is there. What is missing, damaged, being written to, another
-///   store or an older one keeps its backup;
+///   external data that its rows refer to is there, and the one that the backup has under its name. What is
+///   missing, damaged, being written to, another store or an older one keeps its backup;
 /// - what is there came out of what the backup holds: no run since then has migrated another store, or an
 ///   older one, that somebody put in the store's place, see `LedgerStates`;
 /// - no rollback of its store is under way.

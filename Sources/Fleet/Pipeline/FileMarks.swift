@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCommit
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitLedger
@@ -86,6 +87,39 @@ extension StoreFiles {
       if written > time { paths.append(externalDataFolder.appending(name)) }
     }
     return paths
+  }
+
+  /// Why a file of external data is not the one that a backup of the store has under its name; nil where all
+  /// are. Such a file is written once and no other value gets its name, format reference §5.1: whoever
+  /// writes to the store changes none.
+  func externalDamage(since backup: LedgerBackup) throws -> String? {
+    let kept = StoreFiles(FilePath(backup.path))
+    func own(_ path: FilePath) -> FilePath? {
+      path.lastComponent.map { externalDataFolder.appending($0) }
+    }
+    let others = try ExternalDataFolder.names(in: kept.externalDataFolder)
+      .map { kept.externalDataFolder.appending($0) }
+      .filter { path in
+        // Whether one that rows refer to is there is asked elsewhere.
+        guard let own = own(path), try FileMark(own) != nil else { return false }
+        return try !ExternalDataFolder.areEqual(own, path)
+      }
+    func more(_ count: Int) -> String { count > 1 ? ", and \(count - 1) more" : "" }
+    if let first = others.first, let own = own(first) {
+      return
+        "\(own) holds other bytes than \(first)\(more(others.count)). Such a file of external data is "
+        + "written once: compare the two, and keep the one that is right."
+    }
+    guard let recorded = backup.marks.externalMarks, let found = try kept.backupMark(),
+      found.mark.externalMarks != recorded
+    else { return nil }
+    let written = try kept.externalFiles(writtenAfter: backup.made).filter { path in
+      try own(path).flatMap { try FileMark($0) }?.isSameFile(as: FileMark(path)) == true
+    }
+    guard let first = written.first, let own = own(first) else { return nil }
+    return
+      "\(own) was written to after its store was backed up\(more(written.count)), and is the same file "
+      + "as \(first). Such a file of external data is written once: compare it with another copy."
   }
 
   /// In byte order, with lstat(2) of each. The folder must be there.

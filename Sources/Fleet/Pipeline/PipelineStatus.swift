@@ -29,7 +29,7 @@ package struct PipelineStatus: Codable, Sendable {
   package var quarantined = 0
   /// Why a run that is going on begins nothing: `paused` or `load`; nil where nothing holds it.
   package var held: String?
-  /// Stores that were put back, and that no run has taken up since: as many as are `restored`.
+  /// Stores that were put back, and that no run has come to since: as many as are `restored`.
   package var rolledBack = 0
   /// Backups of all runs that are there, and their bytes.
   package var backups = 0

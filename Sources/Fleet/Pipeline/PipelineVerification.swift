@@ -91,8 +91,10 @@ package struct PipelineVerification: Sendable {
       attempts.append(attempt)
     }
     let lefts = try attempts.map { attempt in
-      Left(
-        attempt: attempt, hadExternalData: try ledger.hadExternalData(attempt.store),
+      let external = try ledger.externalData(of: attempt.store)
+      return Left(
+        attempt: attempt, hadExternalData: external.wasThere,
+        backup: attempt.leavesStore ? external.backup : nil,
         mark: try attempt.leavesStore
           ? StoreMark(ledger.states(of: attempt.store)) : StoreMark(ofOutput: attempt))
     }
@@ -132,6 +134,8 @@ package struct PipelineVerification: Sendable {
   private struct Left: Sendable {
     var attempt: LedgerAttempt
     var hadExternalData: Bool
+    /// What its external data is compared with; nil for nothing.
+    var backup: LedgerBackup?
     var mark: StoreMark
   }
 
@@ -205,6 +209,9 @@ package struct PipelineVerification: Sendable {
       } else if item.verdict == .changed, let reason = left.mark.exchange(for: inspection) {
         item.verdict = .damaged
         item.reasons = [reason]
+      } else if let backup = left.backup, let message = try files.externalDamage(since: backup) {
+        item.verdict = .damaged
+        item.reasons = [RunReport.Reason(reason: "external", message: message)]
       }
       return item
     } catch {

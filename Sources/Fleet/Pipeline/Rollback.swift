@@ -49,7 +49,7 @@ package struct Rollback: Sendable {
   /// The last line of `--json`: found = restored + refused.
   package struct Summary: Codable, Sendable, Equatable {
     package private(set) var event = "summary"
-    /// The rollback's own name in the history.
+    /// The rollback's own name in the history; of a dry run one that is in none.
     package var rollback: String
     package var run: String?
     package var found = 0
