@@ -31,6 +31,11 @@ static inline int godwit_sqlite_take_no_name_for_a_text(sqlite3 *database) {
   return sqlite3_db_config(database, SQLITE_DBCONFIG_DQS_DML, 0, (int *)0);
 }
 
+// Lets no trigger fire. https://sqlite.org/c3ref/c_dbconfig_defensive.html#sqlitedbconfigenabletrigger
+static inline int godwit_sqlite_fire_no_triggers(sqlite3 *database) {
+  return sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, (int *)0);
+}
+
 // What the operating system said when a page could not be read, of a database's file or of its journal
 // or WAL; 0 when all could be. https://sqlite.org/c3ref/c_fcntl_begin_atomic_write.html
 static inline int godwit_sqlite_read_errno(sqlite3 *database, const char *name) {

@@ -155,10 +155,22 @@ extension CommitJournal {
   }
 
   /// Makes the journal durable as it is now.
-  func write(in run: RunDirectory) throws {
+  ///
+  /// - Parameter leases: Whoever takes the work over removes files with temporary names before it looks for a
+  ///   journal: it sees this one, or none is written.
+  /// - Throws: ``CommitError/leaseLost(store:)``.
+  func write(in run: RunDirectory, _ leases: [LeaseToken]) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    try DurableFile.write([UInt8](try encoder.encode(self)), to: CommitJournal.path(in: run))
+    let bytes = [UInt8](try encoder.encode(self))
+    do {
+      try DurableFile.write(bytes, to: CommitJournal.path(in: run)) {
+        try leases.requireCurrent(store: storePath)
+      }
+    } catch let error as DurabilityError where error.isNotFound {
+      try leases.requireCurrent(store: storePath)
+      throw error
+    }
     // Nobody has flushed the run directory's own name so far.
     if run.durability == .processCrash { try DurableFile.syncFolder(run.path.parent) }
   }

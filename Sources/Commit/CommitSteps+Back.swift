@@ -9,14 +9,21 @@ extension CommitSteps {
   ///
   /// Where a clone of a backup has the store's name, somebody wrote to that since: what the rollback
   /// put aside is then all that is left of the store, and stays.
+  ///
+  /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over: what lies there
+  ///   is its own.
   func takeBack(_ journal: CommitJournal) throws {
+    try requireLeases(journal.storePath)
     if journal.kind == .restore,
       try FileMark(journal.storePath)?.isSameFile(as: journal.main) != true
     {
       try DurableFile.removeIfPresent(FilePath(journal.assembled))
       return try forget(journal)
     }
-    try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
+    // Somebody's output at that path may refer to files of these names.
+    if try journal.isReplacement || !DurableFile.exists(journal.storePath) {
+      try ExternalDataFolder.remove(journal.added, from: journal.files.externalDataFolder)
+    }
     if journal.makesExternalFolder {
       try removeIfEmpty(journal.files.externalDataFolder)
       try removeIfEmpty(journal.files.supportFolder)

@@ -65,17 +65,28 @@ extension CommitSteps {
   func goForward(_ journal: inout CommitJournal) throws {
     if journal.isReplacement, try !isInPlace(journal) {
       var lock = try CommitSteps.lock(journal.storePath)
-      try goForward(&journal, &lock)
-    } else {
-      if journal.kind == .publish { try publish(&journal) }
-      try finish(&journal)
+      // Whoever held it until now may have made the exchange.
+      if try !isInPlace(journal) { try exchange(&journal, &lock) }
+      return try finish(&journal)
     }
+    if journal.kind == .publish { try publish(&journal) }
+    try finish(&journal)
   }
 
+  /// Brings a commit that this process has begun to its end. It is taken back where another process has the
+  /// store in use or has changed it, and before the lock is given up: whoever has taken the work over waits
+  /// for that.
+  ///
   /// - Parameter lock: On the source's main file.
-  func goForward(_ journal: inout CommitJournal, _ lock: inout StoreLock) throws {
-    try exchange(&journal, &lock)
-    try finish(&journal)
+  func goForwardOrBack(_ journal: inout CommitJournal, _ lock: inout StoreLock) throws {
+    do {
+      try exchange(&journal, &lock)
+      try finish(&journal)
+    } catch let error as CommitError where error.isInterference {
+      lock.giveLeaseBack()
+      try takeBack(journal)
+      throw error
+    }
   }
 
   private func finish(_ journal: inout CommitJournal) throws {
@@ -98,7 +109,7 @@ extension CommitSteps {
     guard run.durability == .powerCut || (state == .backedUp && journal.clone != nil) else {
       return
     }
-    try journal.write(in: run)
+    try journal.write(in: run, leases)
   }
 
   /// Removes the external data that only the source refers to, where the backup has it.
@@ -135,6 +146,10 @@ extension CommitSteps {
   private func exchange(_ journal: inout CommitJournal, _ source: inout StoreLock) throws {
     let files = journal.files
     if journal.state == .prepared {
+      // What is copied is the source, or a backup of an earlier attempt is the better one.
+      guard try isSourceUnchanged(journal) else {
+        throw CommitError.sourceChanged(store: files.store)
+      }
       try backUp(journal)
       try addExternalData(journal)
       try makeClone(&journal)
@@ -145,7 +160,7 @@ extension CommitSteps {
     }
     if try needsClone(journal) {
       try makeClone(&journal)
-      try journal.write(in: run)
+      try journal.write(in: run, leases)
     }
     try requireNoOpeners(of: files, &source)
     // Files that nobody has open yet are locked before they get the store's name, so that nobody

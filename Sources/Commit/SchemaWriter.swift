@@ -32,9 +32,9 @@ extension SchemaWriter {
     if !isBlank { for object in plan.schema { try file.execute(object.sql) } }
     let made = Set(plan.schema.map { NameKey($0.name) })
     for table in plan.foreignTables where !made.contains(NameKey(table.name)) {
-      try file.execute(table.sql)
+      try file.define(.table, table.sql)
     }
-    for sql in plan.foreignIndexes { try file.execute(sql) }
+    for sql in plan.foreignIndexes { try file.define(.index, sql) }
   }
 
   /// Takes all indexes of a table away until ``finish()``.
@@ -72,7 +72,7 @@ extension SchemaWriter {
       }
     }
     if !waiting.isEmpty { try restoreOrder() }
-    for sql in plan.triggers { try file.execute(sql) }
+    for sql in plan.triggers { try file.define(.trigger, sql) }
   }
 
   /// The rows that a unique index refuses. Without a journal the index is half there now.

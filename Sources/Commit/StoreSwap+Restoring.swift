@@ -71,23 +71,18 @@ extension StoreSwap {
     _ backup: StoreFiles, _ assembled: FilePath, obsolete: [String]
   ) throws -> CommitJournal {
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
-    do {
-      var lock = try CommitSteps.lock(source.store)
-      var journal = try beginningExchange(.restore, assembled, steps, &lock)
-      journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
-      journal.restoredJournal = try waiting(backup.journal, "journal", assembled)
-      let external = backup.externalDataFolder
-      if try FileKind(at: external) == .folder { journal.externalSources = [external.string] }
-      journal.added = try newExternalData(from: [external], in: source)
-      try journal.setRemoved(obsolete)
-      journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
-      try journal.write(in: run)
-      try steps.goForward(&journal, &lock)
-      return journal
-    } catch let error as CommitError where error.isInterference {
-      if let journal = try CommitJournal.read(in: run) { try steps.takeBack(journal) }
-      throw error
-    }
+    var lock = try CommitSteps.lock(source.store)
+    var journal = try beginningExchange(.restore, assembled, steps, &lock)
+    journal.restoredWAL = try waiting(backup.wal, "wal", assembled)
+    journal.restoredJournal = try waiting(backup.journal, "journal", assembled)
+    let external = backup.externalDataFolder
+    if try FileKind(at: external) == .folder { journal.externalSources = [external.string] }
+    journal.added = try newExternalData(from: [external], in: source)
+    try journal.setRemoved(obsolete)
+    journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
+    try journal.write(in: run, leases)
+    try steps.goForwardOrBack(&journal, &lock)
+    return journal
   }
 
   /// A copy of one of the backup's logs, ready to get its name.

@@ -136,7 +136,7 @@ extension StoreSwap {
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
     let steps = CommitSteps(run: run, leases: leases)
     try steps.requireLeases(source.store)
-    try journal.write(in: run)
+    try journal.write(in: run, leases)
     try steps.goForward(&journal)
     return journal
   }
@@ -147,19 +147,7 @@ extension StoreSwap {
   ) throws -> CommitJournal {
     guard try FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
-    do {
-      var lock = try CommitSteps.lock(source.store)
-      return try replace(with: assembled, external, obsolete, steps, &lock)
-    } catch let error as CommitError where error.isInterference {
-      if let journal = try CommitJournal.read(in: run) { try steps.takeBack(journal) }
-      throw error
-    }
-  }
-
-  private func replace(
-    with assembled: FilePath, _ external: FilePath?, _ obsolete: [String]?, _ steps: CommitSteps,
-    _ lock: inout StoreLock
-  ) throws -> CommitJournal {
+    var lock = try CommitSteps.lock(source.store)
     var journal = try beginningExchange(.replace, assembled, steps, &lock)
     guard journal.settledSource != nil || !ends.sourceIdentity.hasPendingChanges else {
       throw CommitError.unusablePlan("\(source.store) has a WAL and no clone was read")
@@ -174,8 +162,8 @@ extension StoreSwap {
         ObsoleteExternalData(plan).names(in: source.externalDataFolder, assembled: assembled))
     }
     journal.makesExternalFolder = try FileKind(at: source.externalDataFolder) != .folder
-    try journal.write(in: run)
-    try steps.goForward(&journal, &lock)
+    try journal.write(in: run, leases)
+    try steps.goForwardOrBack(&journal, &lock)
     return journal
   }
 

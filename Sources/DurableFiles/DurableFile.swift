@@ -8,22 +8,28 @@ package import SystemPackage
 /// or as it would be after, and never torn.
 package enum DurableFile {
   /// Writes a file whole, in the place of one of that name.
+  ///
+  /// - Parameter check: Throws where the file must not get its name. It is asked once the file is there under
+  ///   its temporary one: who takes work over from a process that stands still, and then removes such files,
+  ///   sees all that the process has written before, and it writes nothing more.
   package static func write(
     _ bytes: [UInt8], to path: FilePath, permissions: FilePermissions = .ownerReadWrite,
-    surviving durability: Durability = .powerCut
+    surviving durability: Durability = .powerCut, check: () throws -> Void = {}
   ) throws {
     try bytes.withUnsafeBytes {
-      try write($0, to: path, permissions: permissions, surviving: durability)
+      try write($0, to: path, permissions: permissions, surviving: durability, check: check)
     }
   }
 
   /// Writes a file whole, in the place of one of that name.
   package static func write(
     _ bytes: UnsafeRawBufferPointer, to path: FilePath,
-    permissions: FilePermissions = .ownerReadWrite, surviving durability: Durability = .powerCut
+    permissions: FilePermissions = .ownerReadWrite, surviving durability: Durability = .powerCut,
+    check: () throws -> Void = {}
   ) throws {
     var file = try PendingFile(for: path, permissions: permissions)
     try file.write(bytes)
+    try check()
     try file.publish(surviving: durability)
   }
 

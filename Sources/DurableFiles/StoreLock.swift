@@ -21,7 +21,8 @@ package struct StoreLock: ~Copyable {
 
   /// Takes the lock at once, or fails. For a file that may not be written, the lock is only tried.
   ///
-  /// - Throws: ``DurabilityError/locked(_:)`` when somebody else has the file in use.
+  /// - Throws: ``DurabilityError/locked(_:)`` when somebody else has the file in use, or has just given its
+  ///   name to another.
   package init(excludingOthersFrom path: FilePath) throws {
     var command = ownedSetLock
     let file: FileDescriptor
@@ -37,10 +38,17 @@ package struct StoreLock: ~Copyable {
     var range = byteRange(0x4000_0000, 512, F_WRLCK)
     let code = fcntl(file.rawValue, command, &range) < 0 ? errno : 0
     if code == 0, command == ownedSetLock || range.l_type == Int16(F_UNLCK) {
-      self.path = path
-      descriptor = file
-      isWritable = command == ownedSetLock
-      return
+      // Who held the lock until now may have put another file in its place.
+      let isNamed = Result { try isFile(file, at: path) }
+      if case .success(true) = isNamed {
+        self.path = path
+        descriptor = file
+        isWritable = command == ownedSetLock
+        return
+      }
+      try? file.close()  // the first error is the one to tell
+      _ = try isNamed.get()
+      throw DurabilityError.locked(path)
     }
     try? file.close()  // the lock's error is the one to tell
     if code == 0 || code == EAGAIN || code == EACCES { throw DurabilityError.locked(path) }

@@ -284,7 +284,8 @@ package enum RetryPolicy {
 
   private static func judgement(of error: ClusterError) -> Judgement {
     switch error {
-    case .badManifest, .badResults: Judgement(.configuration, "manifest", "\(error)")
+    case .badManifest, .badResults, .lostResults, .unreadableResults:
+      Judgement(.configuration, "manifest", "\(error)")
     case .unsafeVolume: Judgement(.configuration, "volume", "\(error)")
     case .scheduler, .unanswered, .full, .bundleLost:
       Judgement(.engineUnavailable, "scheduler", "\(error)")

@@ -88,10 +88,10 @@ struct StoreAttempt {
       // Whatever led to it, the next run starts again.
       if error is UnsoundDestination, (try? lease.isCurrent) == true { try? folder.discardPlan() }
     }
-    // What lies in the directory, and what becomes of the store, is now another's to say. What was
-    // published before is published.
+    // What lies in the directory, and what becomes of the store, is now another's to say, also where that one
+    // is at its end and nothing lies there any more. What was published before is published.
     do {
-      try [lease.token].requireCurrent(store: request.store)
+      try requireLeases()
     } catch {
       if result.verdict != .migrated { fail(error) }
       log?.close()

@@ -79,6 +79,7 @@ package enum PropertyAspects {
       parts.append("transient")
     }
     if let text = property.attribute.flatMap(text(ofDefault:)) { parts.append("default \(text)") }
+    if let text = property.attribute?.derivationExpression { parts.append("derived \(text)") }
     return parts.joined(separator: ", ")
   }
 

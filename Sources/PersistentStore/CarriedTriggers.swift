@@ -68,7 +68,9 @@ extension DestinationSchema {
     let trial = try Connection(path: ":memory:", mode: .create)
     try trial.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
     for statement in statements { try trial.execute(statement.sql) }
-    for table in try source.foreignTables() where !table.isVirtual { try? trial.execute(table.sql) }
+    for table in try source.foreignTables() where !table.isVirtual {
+      try? trial.define(.table, table.sql)
+    }
     return trial
   }
 
@@ -78,8 +80,7 @@ extension DestinationSchema {
   ) throws -> Bool {
     let table = quoted(trigger.table)
     do {
-      _ = try trial.prepare(sql)  // one statement, or several would be run
-      try trial.execute(sql)
+      try trial.define(.trigger, sql)
     } catch let error as SQLiteError where !error.isOutOfMemory {
       return false
     }

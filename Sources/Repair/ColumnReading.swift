@@ -48,6 +48,14 @@ struct ColumnReading {
         (isGuessed, renamings) = (text.isGuessed, text.renamings)
       }
     }
+    // The only column that may be the row id is the key, whatever is left of its name.
+    if let key, !columns.contains(where: { $0.name == key }),
+      let place = columns.firstIndex(where: \.isRowID)
+    {
+      renamings.append((columns[place].name, key))
+      columns[place].name = key
+      isChanged = true
+    }
     guard let key, let place = columns.firstIndex(where: { $0.name == key }),
       !columns[place].isRowID
     else { return }

@@ -131,19 +131,19 @@ struct OutputStore {
     _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column]
   ) throws -> (rows: Int64, refused: Int64)? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
-    let statements = [sql] + indexes.compactMap(\.sql)
+    func make(in connection: Connection) throws -> GodwitSQLite.TableShape? {
+      try connection.define(.table, sql)
+      for sql in indexes.compactMap(\.sql) { try connection.define(.index, sql) }
+      return try connection.shape(of: table.name)
+    }
     do {
-      let trial = try Connection(path: ":memory:", mode: .create)
-      for statement in statements {
-        _ = try trial.prepare(statement)  // one statement, or several would be run
-        try trial.execute(statement)
-      }
+      // What it defines may have another name.
+      guard try make(in: Connection(path: ":memory:", mode: .create)) != nil else { return nil }
     } catch let error as SQLiteError where !error.isOutOfMemory {
       return nil
     }
-    for statement in statements { try connection.execute(statement) }
     // Rows of other tables may refer to row ids.
-    let shape = try connection.shape(of: table.name)
+    let shape = try make(in: connection)
     let rowIDName = ["rowid", "_rowid_", "oid"].first { name in
       shape?.isWithoutRowID == false && !columns.contains { $0.name.columnKey == name.columnKey }
     }

@@ -52,14 +52,22 @@ struct SchemaSalvage {
     }
     isWhole = reader.gaps.isEmpty
     var names: Set<[UInt8]> = []
-    for entry in found where names.insert(Array(entry.name.utf8)).inserted {
+    for entry in found where names.insert(entry.name.columnKey).inserted {
       entries.append(entry)
-      guard entry.kind == .table || entry.kind == .index, let sql = entry.sql,
-        sql.utf8.prefix(7).elementsEqual("CREATE ".utf8)
-      else { continue }
-      // One statement, or several would be run; what does not parse is told by its lack of columns.
-      if (try? model.prepare(sql)) != nil { try? model.execute(sql) }
+      // What does not parse is told by its lack of columns.
+      switch entry.kind {
+      case .table: entry.sql.map { try? model.define(.table, $0) }
+      case .index: entry.sql.map { try? model.define(.index, $0) }
+      case .view, .trigger: break
+      }
     }
+  }
+
+  private static let controlTables = ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"]
+
+  /// SQLite tells names apart without the case of their letters, and one bit makes it.
+  private static func controlName(_ name: String) -> String {
+    controlTables.first { $0.columnKey == name.columnKey } ?? name
   }
 
   private static func entry(_ values: UnsafeMutablePointer<RawValue>) -> Entry? {
@@ -68,7 +76,7 @@ struct SchemaSalvage {
       let name = read[1].text, !name.isEmpty, !name.utf8.contains(0), let table = read[2].text
     else { return nil }
     return Entry(
-      kind: kind, name: name, table: table,
+      kind: kind, name: controlName(name), table: controlName(table),
       root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: read[4].text)
   }
 }
@@ -161,9 +169,7 @@ extension SchemaSalvage {
   func define(_ table: String, _ columns: [Column]) {
     try? model.execute("DROP TABLE IF EXISTS \(quoted(table))")
     try? model.execute(TableSalvage.sql(table, columns))
-    for sql in indexes(of: table).compactMap(\.sql) where (try? model.prepare(sql)) != nil {
-      try? model.execute(sql)
-    }
+    for sql in indexes(of: table).compactMap(\.sql) { try? model.define(.index, sql) }
   }
 
   /// The columns of an index, the row id's left out; nil for what is no index over columns.

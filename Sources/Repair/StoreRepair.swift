@@ -57,7 +57,7 @@ package struct StoreRepair {
       metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path))
     try account.carryForeignTables(into: store)
     for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
-      try store.connection.execute(sql)
+      try store.connection.define(.trigger, sql)
     }
     try store.connection.execute("DETACH salvage")
     try store.close()

@@ -107,8 +107,7 @@ extension StoreSalvage {
     try salvage.execute("COMMIT")
     for name in Array(tables.keys) { tables[name]?.end() }
     for entry in schema.entries where entry.kind == .trigger && entry.name.hasPrefix("Z_DA_") {
-      guard let sql = entry.sql, (try? salvage.prepare(sql)) != nil else { continue }
-      try? salvage.execute(sql)
+      entry.sql.map { try? salvage.define(.trigger, $0) }
     }
     try salvage.close()
     try rebind()

@@ -195,9 +195,7 @@ final class StoreSalvage {
       try salvage.execute(TableSalvage.sql(control, controlColumns(control)))
     }
     for entry in schema.entries where entry.kind == .index && names.contains(entry.table) {
-      guard let sql = entry.sql, sql.hasPrefix("CREATE INDEX") || sql.hasPrefix("CREATE UNIQUE")
-      else { continue }
-      if (try? salvage.prepare(sql)) != nil { try? salvage.execute(sql) }
+      entry.sql.map { try? salvage.define(.index, $0) }
     }
     return names
   }

@@ -62,12 +62,9 @@ struct TableText {
     }
   }
 
+  /// Only what Core Data writes between words divides them: one bit makes any other byte of a letter.
   private static func words(_ part: Substring) -> [String] {
-    part.utf8.split { byte in
-      !(byte >= 0x80 || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$")
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-        || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20))
-    }.map { String(decoding: $0, as: UTF8.self) }
+    part.utf8.split { " ()".utf8.contains($0) }.map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// What follows on `CREATE TABLE name (`, however damaged.

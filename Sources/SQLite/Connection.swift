@@ -166,6 +166,23 @@ extension Connection {
     guard code == SQLITE_OK else { throw failure(code, in: sql) }
   }
 
+  /// Runs the body while SQLite asks whether each thing that a statement is to do may be done.
+  func authorizing(
+    _ ask:
+      @convention(c) (
+        UnsafeMutableRawPointer?, Int32, UnsafePointer<CChar>?, UnsafePointer<CChar>?,
+        UnsafePointer<CChar>?, UnsafePointer<CChar>?
+      ) -> Int32, _ context: UnsafeMutableRawPointer?, _ body: () throws -> Void
+  ) throws {
+    let handle = try openHandle("")
+    sqlite3_set_authorizer(handle, ask, context)
+    defer { sqlite3_set_authorizer(handle, nil, nil) }
+    try body()
+  }
+
+  /// Lets no trigger of the database fire, whoever made it.
+  public func disableTriggers() { _ = handle.map { godwit_sqlite_fire_no_triggers($0) } }
+
   /// Prepares exactly one statement.
   public func prepare(_ sql: String) throws -> Statement {
     let handle = try openHandle(sql)

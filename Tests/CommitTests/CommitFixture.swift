@@ -14,7 +14,7 @@ import Testing
 struct SimulatedCrash: Error {}
 
 /// A folder of its own that goes away with the value.
-final class Scratch {
+final class Scratch: Sendable {
   let path: FilePath
 
   init(in parent: FilePath? = nil) throws {
@@ -105,7 +105,7 @@ enum StoreContent: Equatable {
 }
 
 /// A source store with external data, a run directory, and an assembled destination.
-final class SwapFixture {
+final class SwapFixture: Sendable {
   enum Way: String, CaseIterable, Sendable {
     /// In place, everything in the main file.
     case settled
@@ -213,11 +213,17 @@ final class SwapFixture {
     "UPDATE ZWORD SET ZDATA = CAST(x'02' || '\(name)' || x'00' AS BLOB) WHERE Z_PK = \(row);"
   }
 
-  func recover() throws -> StoreSwap.Recovery {
-    try StoreSwap.recover(run: run, source: source, destination: destination)
+  func recover(_ leases: [LeaseToken] = []) throws -> StoreSwap.Recovery {
+    try StoreSwap.recover(run: run, source: source, destination: destination, leases: leases)
   }
 
-  var swap: StoreSwap { StoreSwap(plan: plan, run: run, name: "R1") }
+  var swap: StoreSwap { swap("R1", []) }
+
+  func swap(_ name: String, _ leases: [LeaseToken]) -> StoreSwap {
+    var swap = StoreSwap(plan: plan, run: run, name: name)
+    swap.leases = leases
+    return swap
+  }
 
   /// Stands in for the assembly.
   func assemble() throws -> FilePath {
@@ -246,9 +252,11 @@ final class SwapFixture {
   }
 
   /// Everything beside the store that an undisturbed commit leaves.
-  var expectedFiles: [String] {
+  var expectedFiles: [String] { expectedFiles(named: "R1") }
+
+  func expectedFiles(named name: String) -> [String] {
     let (kept, obsolete, added) = (SwapFixture.kept, SwapFixture.obsolete, SwapFixture.added)
-    let backup = "Recipes.sqlite.godwit-backup-R1"
+    let backup = "Recipes.sqlite.godwit-backup-\(name)"
     let original = [
       ".Recipes_SUPPORT/_EXTERNAL_DATA/\(kept)", "Recipes.sqlite",
     ]

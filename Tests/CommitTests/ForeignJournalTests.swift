@@ -26,7 +26,7 @@ import Testing
   ) throws -> StoreSwap.Recovery {
     var journal = journal
     change(&journal)
-    try journal.write(in: fixture.run)
+    try journal.write(in: fixture.run, [])
     return try fixture.recover()
   }
 
@@ -103,7 +103,7 @@ import Testing
     done.removed = [SwapFixture.kept]
     let backup = done.backup.externalDataFolder
     try FileManager.default.removeItem(atPath: backup.appending(SwapFixture.kept).string)
-    try done.write(in: fixture.run)
+    try done.write(in: fixture.run, [])
     _ = try fixture.recover()
     let kept = StoreFiles(fixture.source).externalDataFolder.appending(SwapFixture.kept)
     #expect(try DurableFile.exists(kept))

@@ -73,6 +73,20 @@ import Testing
     #expect(try other.read().isEmpty)
   }
 
+  /// Its results are in several files, read one after the other.
+  @Test func `tells that there was nothing to do once no attempt can have migrated the store`()
+    throws
+  {
+    var array = try array()
+    try attempt("a", at: 1, .sameModel, in: array.folder)
+    #expect(try array.read().isEmpty)
+    var other = array
+    try DurableFile.write([], to: array.folder.done(0))
+    #expect(verdicts(try array.read()) == [.sameModel])
+    try attempt("b", at: 2, .migrated, in: array.folder)
+    #expect(verdicts(try other.read()) == [.migrated])
+  }
+
   @Test func `holds a bundle for an attempt that renews its lease, and no longer`() throws {
     let array = try array()
     #expect(!array.isHeld(0))

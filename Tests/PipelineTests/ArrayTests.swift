@@ -212,6 +212,83 @@ import Testing
     #expect(attempts == ["4 4"], "nothing is told twice: \(attempts)")
   }
 
+  /// A run that goes on over many starts stops where one in one piece does.
+  @Test func `hold the failure budget and the waves over starts that are detached`() throws {
+    let folder = try orders(8, pipeline: "canary: [2, 4, 100%]\nlimits: { failure-budget: 1 }\n")
+    for name in ["s0", "s1", "s2", "s3"] { try folder.writeBad(name) }
+    let good = try (4..<8).map { try folder.bytes("stores/s\($0).sqlite") }
+    var run = try folder.godwit(["run"], ["--detach"])
+    for _ in 0..<8 where run.status == 0 {
+      try doAll(folder)
+      run = try folder.godwit(["run"], ["--detach"])
+    }
+    #expect(run.status == 4, "\(run.messages)")
+    let left = try (4..<8).map { try folder.bytes("stores/s\($0).sqlite") }
+    #expect(zip(good, left).contains { $0 == $1 }, "the last wave has not begun")
+    let attempts = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT max(n) FROM (SELECT count(*) AS n FROM attempts WHERE verdict <> 'migrated' GROUP BY store)"
+    )
+    #expect(attempts == ["1"], "each failure counts once: \(attempts)")
+  }
+
+  @Test func `end although applications write to what they have migrated`() throws {
+    let folder = try orders(4)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    for name in ["s0", "s1", "s2"] {
+      let connection = try Connection(path: folder.path("stores/\(name).sqlite"), mode: .readWrite)
+      try connection.execute("UPDATE ZORDER SET Z_OPT = Z_OPT + 1")
+      try connection.close()
+      #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+      try doAll(folder)
+    }
+    for _ in 0..<2 {
+      #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+      try doAll(folder)
+    }
+    #expect(try manifests(folder).isEmpty)
+    #expect(try folder.godwit(["status"]).summary["state"] as? String == "ended")
+  }
+
+  @Test(arguments: [["-s", "-1"], ["-s", "0"]])
+  func `are not believed where results were cut off after their end`(size: [String]) throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    let array = URL(fileURLWithPath: try #require(try manifests(folder).first))
+      .deletingLastPathComponent().path
+    let names = try FileManager.default.contentsOfDirectory(atPath: array)
+    let results = "\(array)/\(try #require(names.first { $0.hasPrefix("0.results-") }))"
+    let process = try Process.run(
+      URL(fileURLWithPath: "/usr/bin/env"), arguments: ["truncate"] + size + [results])
+    process.waitUntilExit()
+    for command in [["verify"], ["backups", "list"], ["run"]] {
+      let run = try folder.godwit(command)
+      #expect(run.status == 78, "\(command): \(run.output)")
+      #expect(run.messages.contains("cut off or removed"), "\(run.messages)")
+    }
+    #expect(try entries(of: array).contains("0.done"))
+  }
+
+  private func entries(of path: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path)
+  }
+
+  @Test func `are cut again where their state folder was moved`() throws {
+    let folder = try orders(2)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try FileManager.default.moveItem(atPath: folder.path("state"), toPath: folder.path("moved"))
+    let state = ["--state", folder.path("moved")]
+    let run = try folder.godwit(["run"], ["--detach"] + state)
+    #expect(run.status == 0, "\(run.messages)")
+    let arrays = folder.path("moved/cluster")
+    for name in try entries(of: arrays) {
+      let run = try task("\(arrays)/\(name)/manifest.jsonl", 0)
+      #expect(run.status == 0, "\(run.messages)")
+    }
+    #expect(try folder.godwit(["run"], state).counts == "2 found, 2 migrated")
+  }
+
   @Test func `are not passed over by verify where a line of their results is damaged`() throws {
     let folder = try orders(2)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)

@@ -125,6 +125,31 @@ import Testing
 
   // MARK: Losses
 
+  /// Nobody has said what may be lost of a version that nobody knows.
+  @Test(arguments: ["local", "array"])
+  func `is refused of an unknown version, by whichever engine`(engine: String) throws {
+    let folder = try folder(
+      from: Self.model(), to: Self.model(hasMore: false),
+      "UPDATE ZALBUM SET ZMORE = 'x'", settings: "engine: \(engine)")
+    let file = folder.path("pipeline.yaml")
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    try text.replacing(
+      "models: Shop.xcdatamodeld", with: "models: Shop.xcdatamodeld/Shop 2.xcdatamodel"
+    )
+    .write(toFile: file, atomically: true, encoding: .utf8)
+    let before = try folder.bytes("stores/a.sqlite")
+    if engine == "array" {
+      #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+      let arrays = folder.path("state/cluster")
+      let name = try #require(try FileManager.default.contentsOfDirectory(atPath: arrays).first)
+      let manifest = "\(arrays)/\(name)/manifest.jsonl"
+      #expect(try Godwit.run(["worker", "--manifest", manifest, "--index", "0"]).status == 0)
+    }
+    let run = try Godwit.run(folder)
+    #expect(run.counts == "1 found, 1 refused", "\(run.messages)")
+    #expect(try folder.bytes("stores/a.sqlite") == before)
+  }
+
   @Test func `quarantines a store no longer once it may be lost`() throws {
     let settings = "quarantine: { after: 1 }\nlosses: "
     let folder = try folder(

@@ -105,6 +105,15 @@ import Testing
     let (folder, bad) = try things(rows: 40)
     let connection = try Connection(path: bad, mode: .readWrite)
     try connection.execute("UPDATE ZTHING SET ZNAME = 'my secret ' || Z_PK")
+    // What an application may have put beside: its trigger writes down what is replaced.
+    try connection.execute(
+      """
+      CREATE TABLE audit (v);
+      CREATE TABLE SQLiteCache (v); INSERT INTO SQLiteCache VALUES ('a secret');
+      CREATE TABLE ZCACHE (v); INSERT INTO ZCACHE VALUES ('a secret');
+      CREATE TRIGGER watch AFTER UPDATE ON ZTHING BEGIN INSERT INTO audit VALUES (old.ZNAME); END;
+      CREATE TRIGGER gone AFTER DELETE ON ZTHING BEGIN INSERT INTO audit VALUES (old.ZNAME); END;
+      """)
     try connection.close()
     let before = try Data(contentsOf: URL(fileURLWithPath: bad))
     let output = folder.path("small.sqlite")

@@ -64,6 +64,58 @@ private let turned =
     }
   }
 
+  @Test(arguments: ["ZAUTHOR", "ZRECIPE"], [0x1F, 0x5E, 0x60, 0x57] as [UInt8])
+  func `keep every object's Z_PK where one bit of its name is wrong`(
+    table: String, byte: UInt8
+  ) throws {
+    let patient = try Patient { $0.deletedFraction = 0.3 }
+    let query = "SELECT * FROM \(table) ORDER BY Z_PK"
+    let rows = try patient.read(query)
+    try damage(patient, table, "Z_PK", at: 1, to: byte)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty, "\(report.lost)")
+    #expect(try patient.read(query, of: patient.output) == rows)
+  }
+
+  /// A byte of a letter that one wrong bit makes no letter.
+  @Test(arguments: [0x1F, 0x5E, 0x5D, 0x40, 0x0F, 0x7F] as [UInt8])
+  func `keep the values and pairs of columns one bit of whose names is wrong`(byte: UInt8) throws {
+    let patient = try Patient()
+    let joins = try patient.read(
+      "SELECT m.name, p.name FROM sqlite_master AS m, pragma_table_info(m.name) AS p "
+        + "WHERE m.type = 'table' AND m.name GLOB 'Z_[0-9]*' GROUP BY m.name")
+    let columns =
+      [("ZINGREDIENT", "ZRECIPE"), ("ZRECIPE", "ZAUTHOR")]
+      + joins.compactMap { row in row[0].text.flatMap { table in row[1].text.map { (table, $0) } } }
+    #expect(columns.count > 3)
+    for (table, column) in columns {
+      let patient = try Patient()
+      let rows = try patient.read("SELECT count(\(column)), count(*) FROM \(table)")
+      try damage(patient, table, column, at: 2, to: byte)
+      let report = try patient.repair()
+      #expect(try patient.failures().isEmpty, "\(table).\(column)")
+      let found = try patient.read(
+        "SELECT count(\(column)), count(*) FROM \(table)", of: patient.output)
+      #expect(found == rows, "\(table).\(column): \(report.lost)")
+    }
+  }
+
+  @Test(arguments: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"])
+  func `are whole where the name of a control table has another case`(table: String) throws {
+    let patient = try Patient()
+    let before = try patient.allKeys()
+    try patient.sql(
+      "PRAGMA writable_schema = ON; UPDATE sqlite_master SET name = 'z' || substr(name, 2) "
+        + "WHERE name = '\(table)'")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty, "\(report.lost)")
+    for (table, keys) in before {
+      #expect(try patient.keys(of: table, in: patient.output) == keys)
+    }
+  }
+
   @Test func `keep entity numbers where Z_PRIMARYKEY no longer says that they are the row ids`()
     throws
   {

@@ -22,6 +22,58 @@ import Testing
     #expect(try folder.names() == [])
   }
 
+  @Test(arguments: [
+    (
+      Definition.table,
+      "CREATE TABLE u (a INTEGER PRIMARY KEY AUTOINCREMENT, b UNIQUE, CHECK (length(b) < 9))", true
+    ),
+    (.table, "CREATE TABLE u (a, b AS (a + 1) STORED, PRIMARY KEY (a)) WITHOUT ROWID;\n", true),
+    (.table, "CREATE TABLE u AS SELECT a FROM t", false),
+    (.table, "CREATE TEMP TABLE u (a)", false),
+    (.table, "CREATE VIRTUAL TABLE u USING rtree(a, b, c)", false),
+    (.table, "CREATE VIEW u AS SELECT a FROM t", false),
+    (.table, "CREATE TABLE u (a); DELETE FROM t", false),
+    (.table, "CREATE INDEX u ON t (a)", false),
+    (.index, "CREATE UNIQUE INDEX u ON t (lower(a)) WHERE a IS NOT NULL", true),
+    (.index, "CREATE TABLE u (a)", false),
+    (.trigger, "CREATE TRIGGER u AFTER INSERT ON t BEGIN UPDATE t SET a = 1; END", true),
+    (.trigger, "CREATE TEMP TRIGGER u AFTER INSERT ON t BEGIN SELECT 1; END", false),
+    (.trigger, "DELETE FROM t", false), (.trigger, "DROP TABLE t", false),
+    (.trigger, "ATTACH '/tmp/other.db' AS x", false),
+    (.index, "VACUUM INTO '/tmp/other.db'", false),
+    (.index, "PRAGMA writable_schema = ON", false), (.table, "INSERT INTO t VALUES (2)", false),
+  ])
+  func `lets a statement of a store's schema define what it should, and do nothing else`(
+    definition: Definition, sql: String, isAllowed: Bool
+  ) throws {
+    let connection = try Connection(path: ":memory:", mode: .create)
+    try connection.execute("CREATE TABLE t (a); INSERT INTO t VALUES ('x')")
+    let before = try connection.rows("SELECT name FROM sqlite_master")
+    if isAllowed {
+      try connection.define(definition, sql)
+      #expect(try connection.rows("SELECT type FROM sqlite_master WHERE name = 'u'").count == 1)
+    } else {
+      #expect(throws: SQLiteError.self) { try connection.define(definition, sql) }
+      #expect(try connection.rows("SELECT name FROM sqlite_master") == before)
+    }
+    #expect(try connection.rows("SELECT a FROM t") == [[.text("x")]])
+    // What we ask for is not asked about.
+    try connection.execute("CREATE TABLE own AS SELECT a FROM t; DROP TABLE own")
+  }
+
+  @Test func `lets no trigger fire once it is told so`() throws {
+    let connection = try Connection(path: ":memory:", mode: .create)
+    try connection.execute(
+      """
+      CREATE TABLE t (a); CREATE TABLE seen (a);
+      CREATE TRIGGER g AFTER INSERT ON t BEGIN INSERT INTO seen VALUES (new.a); END;
+      INSERT INTO t VALUES (1)
+      """)
+    connection.disableTriggers()
+    try connection.execute("INSERT INTO t VALUES (2)")
+    #expect(try connection.rows("SELECT a FROM seen") == [[.integer(1)]])
+  }
+
   @Test func `refuses an empty path and one with a zero byte`() {
     #expect(throws: SQLiteError.self) { try Connection(path: "", mode: .create) }
     #expect(throws: SQLiteError.self) { try Connection(path: "/tmp/a\0b", mode: .create) }

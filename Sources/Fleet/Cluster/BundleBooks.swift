@@ -15,7 +15,8 @@ final class BundleBooks: StoreBooks {
 
   private struct State {
     var written: Set<FilePath> = []
-    var failure: String?
+    /// Those of them of which more is known than that there was nothing to do.
+    var news: Set<FilePath> = []
   }
 
   init(_ header: BundleManifest.Header, results: FilePath) throws {
@@ -31,6 +32,9 @@ final class BundleBooks: StoreBooks {
     // That nothing was to be done is found out again where it is not known.
     try await write(result, facts, isLasting: result.verdict != .sameModel)
   }
+
+  // Another attempt looks again.
+  func keep(_ entry: PipelineLedger.Entry) async throws {}
 
   func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws {
     let now = Date().timeIntervalSince1970
@@ -62,16 +66,20 @@ final class BundleBooks: StoreBooks {
     let line = BundleLine(
       result: BundleResult(result, facts, ended: Date().timeIntervalSince1970))
     try await log.append(JSONLine.text(of: line), isLasting: isLasting)
-    if !result.isOfEarlierCommit { state.withLock { _ = $0.written.insert(facts.store.path) } }
+    if result.isOfEarlierCommit { return }
+    state.withLock { state in
+      state.written.insert(facts.store.path)
+      if line.result?.isNews == true { state.news.insert(facts.store.path) }
+    }
   }
 
   /// Waits until everything is written.
   ///
-  /// - Returns: The stores that have a result.
-  func close() async -> Set<FilePath> {
+  /// - Returns: The stores that have a result, and those of them with one that is not found out again.
+  func close() async -> (written: Set<FilePath>, news: Set<FilePath>) {
     await waiting.finish()
     log.close()
-    return state.withLock { $0.written }
+    return state.withLock { ($0.written, $0.news) }
   }
 }
 

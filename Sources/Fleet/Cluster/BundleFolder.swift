@@ -14,7 +14,7 @@ import SystemPackage
 ///     K.lock               held, as a lease, by the attempt that works on bundle K
 ///     K.start-ATTEMPT      an attempt has begun: ``AttemptStart``
 ///     K.results-ATTEMPT    what happened to each store in it, and what became of it: ``BundleLine``
-///     K.done               the bundle is finished; gets its name by a rename, after all results
+///     K.done               the bundle is finished; gets its name by a rename, after all results: ``BundleEnd``
 ///     K.pace               how much the processes of the attempt may read and write
 ///
 /// K counts from 0. ATTEMPT names one start of a task and is used once. The scheduler's word for what has
@@ -151,9 +151,35 @@ struct BundleFolder: Sendable, Equatable {
 
   /// The results of all attempts that are final, whatever the manifest says, and what they tell of earlier
   /// commits.
+  ///
+  /// - Throws: ``ClusterError/badResults(path:offset:)``, ``ClusterError/lostResults(array:bundle:expected:found:)``,
+  ///   ``ClusterError/unreadableResults(path:reason:)``.
   func lastingResults() throws -> [BundleResult] {
-    try markers().results.flatMap { try lastingResults(of: $0.key, $0.value) }
-      .sorted { $0.ended < $1.ended }
+    do {
+      let markers = try markers()
+      var all = try markers.results.flatMap { try lastingResults(of: $0.key, $0.value) }
+      for index in markers.done {
+        let news = try finalResults(of: index, markers.results[index] ?? []).filter(\.isNews)
+        try requireAll(of: index, Set(news.map { FilePath($0.store) }).count)
+      }
+      all.sort { $0.ended < $1.ended }
+      return all
+    } catch let error as DurabilityError {
+      throw ClusterError.unreadableResults(path: path.string, reason: "\(error)")
+    }
+  }
+
+  /// The bundle is finished, and its results are as many as whoever finished it had seen.
+  func requireAll(of index: Int, _ found: Int) throws {
+    guard let end = try readEnd(index), let expected = end.results, found < expected else { return }
+    throw ClusterError.lostResults(
+      array: path.string, bundle: index, expected: expected, found: found)
+  }
+
+  /// Nil where it says no more than that the bundle is finished.
+  private func readEnd(_ index: Int) throws -> BundleEnd? {
+    let bytes = try RegularFile.bytes(of: done(index), limit: 1 << 16, isPrivate: true)
+    return try? JSONDecoder().decode(BundleEnd.self, from: Data(bytes))
   }
 
   /// Nil where it cannot be read: whoever wrote it died.
@@ -255,6 +281,14 @@ struct BundleLine: Codable, Sendable {
   private static let byteLimit = 64 << 20
 }
 
+/// `K.done`.
+struct BundleEnd: Codable, Sendable, Equatable {
+  var attempt: String
+  /// How many of the bundle's stores have a result in the folder that is not found out again, see
+  /// ``BundleResult/isNews``; nil for units.
+  var results: Int?
+}
+
 /// What became of a store.
 struct BundleResult: Codable, Sendable {
   var end: StoreEnd
@@ -277,6 +311,8 @@ struct BundleResult: Codable, Sendable {
   var isFinal: Bool { end.result.verdict != .pending && !isOfEarlierCommit }
   /// Whether it tells of a commit that an earlier run began, and the store's own result is still to come.
   var isOfEarlierCommit: Bool { end.isOfEarlierCommit == true }
+  /// Whether it is final and not found out again where it is lost.
+  var isNews: Bool { isFinal && end.result.verdict != .sameModel }
   /// Whether the books have it whatever comes after it.
   var isLasting: Bool { isFinal || isOfEarlierCommit }
 }

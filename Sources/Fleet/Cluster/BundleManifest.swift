@@ -28,6 +28,8 @@ struct BundleManifest: Sendable {
     /// ``PipelineRun/settingsDigest()`` of the coordinator.
     var settings: String
     var losses: LossPolicy
+    /// `MigrationRequest.guardsUnknownVersions`; nil, too, in manifests of earlier versions, for false.
+    var guardsUnknownVersions: Bool?
     var isStoreOffline: Bool
     /// From 0.
     var wave: Int
@@ -254,6 +256,10 @@ package enum ClusterError: Error, Sendable, Equatable {
   ///
   /// - Parameter offset: Of the line, in bytes.
   case badResults(path: String, offset: Int64)
+  /// A bundle is finished, and fewer of its stores have a result than when it was.
+  case lostResults(array: String, bundle: Int, expected: Int, found: Int)
+  /// Results that are there and cannot be read.
+  case unreadableResults(path: String, reason: String)
   /// Results that the runs of the state folder know nothing of.
   case unownedResults(state: String, array: String)
   /// The scheduler refuses.
@@ -291,6 +297,13 @@ extension ClusterError: CustomStringConvertible {
         + "Nothing was changed, and the other results are kept. See which store of the manifest beside it has "
         + "no line, and whether a backup that no list has lies beside that store. Then remove the line and "
         + "run again."
+    case .lostResults(let array, let bundle, let expected, let found):
+      "Bundle \(bundle) of \(array) is finished with the results of \(expected) stores, and has those of "
+        + "\(found): its files of results were cut off or removed. Nothing was changed. Restore them, or see which "
+        + "store of the manifest has no line, and whether a backup that no list has lies beside that store; "
+        + "then remove \(bundle).done and run again."
+    case .unreadableResults(let path, let reason):
+      "The results in \(path) cannot be read: \(reason) Let this user read them, and run the command again."
     case .unownedResults(let state, let array):
       "The manifest of \(array) in \(state) cannot be read, and its results are not recorded yet. Run "
         + "`godwit run PIPELINE`, which records them, and then this command again."

@@ -34,7 +34,10 @@ package struct BundleWork: Sendable {
 
   /// The pipeline's file, which the manifest is of.
   package var pipeline: String { manifest.header.pipeline }
-  package var losses: LossPolicy { manifest.header.losses }
+  /// What the operator said; nil for nothing.
+  package var losses: LossPolicy? {
+    manifest.header.guardsUnknownVersions == true ? nil : manifest.header.losses
+  }
   package var isStoreOffline: Bool { manifest.header.isStoreOffline }
   package var state: FilePath { FilePath(manifest.header.state) }
   package var workers: Int { manifest.header.workers }
@@ -97,12 +100,13 @@ package struct BundleWork: Sendable {
     // It may have been finished while we waited.
     if try FileKind(at: folder.done(index)) != .none { return .done }
     let isWhole: Bool
+    var results: Int?
     let bundle = try manifest.bundle(index)
     let run = try unchanged(run)
     switch bundle {
     case .stores(let stores):
       if let run { try check(stores, StoreReach(run.pipeline)) }
-      isWhole = try await migrate(stores, run, lease, permit)
+      (isWhole, results) = try await migrate(stores, run, lease, permit)
     case .units(let units):
       // Where the pipeline has changed, the store's own process finds that out, too.
       guard let run else {
@@ -115,7 +119,8 @@ package struct BundleWork: Sendable {
     guard try lease.isCurrent else { return .elsewhere }
     guard try permit.isCurrent else { return .revoked }
     guard isWhole else { return .stopped }
-    try DurableFile.write(Array("\(attempt)\n".utf8), to: folder.done(index))
+    let end = BundleEnd(attempt: attempt, results: results)
+    try DurableFile.write(Array(JSONLine.text(of: end).utf8), to: folder.done(index))
     withExtendedLifetime(lease) {}
     return .done
   }
@@ -141,14 +146,16 @@ package struct BundleWork: Sendable {
 // Stores.
 extension BundleWork {
   /// - Parameter run: Nil where the stores are left as they are, since the pipeline's file changed.
-  /// - Returns: Whether every store has a result.
+  /// - Returns: Whether every store has a result, and how many have one that is not found out again.
   private func migrate(
     _ stores: [FoundStore], _ run: PipelineRun?, _ lease: HeldLease, _ permit: LeaseToken
-  ) async throws -> Bool {
+  ) async throws -> (isWhole: Bool, results: Int) {
     let earlier = try folder.markers().results[index] ?? []
-    let known = Set(try folder.finalResults(of: index, earlier).map { FilePath($0.store) })
+    let final = try folder.finalResults(of: index, earlier)
+    let known = Set(final.map { FilePath($0.store) })
+    let news = Set(final.filter(\.isNews).map { FilePath($0.store) })
     let left = stores.filter { !known.contains($0.path) }
-    if left.isEmpty { return true }
+    if left.isEmpty { return (true, news.count) }
     let books = try BundleBooks(manifest.header, results: folder.results(index, attempt))
     sink.set(books)
     guard let run else {
@@ -158,14 +165,23 @@ extension BundleWork {
           MigrationResult(changingUnder: store.path.string),
           StoreFacts(store: store, started: now, mark: ""))
       }
-      return known.union(await books.close()).isSuperset(of: stores.map(\.path))
+      return end(of: stores, known, news, await books.close())
     }
     try Pace.set(share(run.pipeline.limits.ioBytesPerSecond), in: paceFile)
     let setting = PipelineRun.Setting(
       books: books, hosts: run.hosts(pace: paceFile), lease: lease, permit: permit)
     await work(left, run, setting)
     await setting.hosts.close()
-    return known.union(await books.close()).isSuperset(of: stores.map(\.path))
+    return end(of: stores, known, news, await books.close())
+  }
+
+  private func end(
+    of stores: [FoundStore], _ known: Set<FilePath>, _ news: Set<FilePath>,
+    _ own: (written: Set<FilePath>, news: Set<FilePath>)
+  ) -> (isWhole: Bool, results: Int) {
+    (
+      known.union(own.written).isSuperset(of: stores.map(\.path)), news.union(own.news).count
+    )
   }
 
   private func share(_ bytesPerSecond: Int64?) -> Int64? {

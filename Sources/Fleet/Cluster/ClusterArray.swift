@@ -102,6 +102,9 @@ struct ClusterArray: Sendable {
       sight.results = isOfUnits ? unitCounts[index] ?? 0 : known[index]?.count ?? 0
       progress.see(index, sight)
       if sight.isDone { lines += pending.removeValue(forKey: index)?.values.map { $0 } ?? [] }
+      if markers.done.contains(index) {
+        try folder.requireAll(of: index, final[index]?.count ?? 0)
+      }
       if changing, markers.done.contains(index), !sight.isDone {
         // Nobody would look at its stores again.
         try DurableFile.removeIfPresent(folder.done(index))
@@ -111,19 +114,21 @@ struct ClusterArray: Sendable {
   }
 
   /// A result that is final counts once, and more than any other. One that is not is told when no other
-  /// attempt can have another: when the bundle is done. What is told of an earlier run's commit is no
-  /// result of the store's, and always news.
+  /// attempt can have another: when the bundle is done. So is that there was nothing to do: the attempt that
+  /// migrated the store may have said so in a file that was read before that. What is told of an earlier run's
+  /// commit is no result of the store's, and always news.
   private mutating func isNews(_ line: BundleLine, _ result: BundleResult, of index: Int) -> Bool {
     if result.isOfEarlierCommit { return true }
     let store = FilePath(result.store)
     known[index, default: []].insert(store)
-    if result.isFinal {
+    if result.isNews {
       pending[index]?[store] = nil
       return final[index, default: []].insert(store).inserted
     }
     guard final[index]?.contains(store) != true else { return false }
     if result.end.handedOut != nil { return true }
-    pending[index, default: [:]][store] = line
+    let isHeld = pending[index]?[store]?.result?.isFinal == true
+    if result.isFinal || !isHeld { pending[index, default: [:]][store] = line }
     return false
   }
 

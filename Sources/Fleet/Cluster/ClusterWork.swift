@@ -56,6 +56,7 @@ struct ClusterWork {
       name: "", pipeline: run.pipeline.file.absolute.string, state: run.clusterState.string,
       pipelineDigest: run.pipeline.digest, run: books.run, settings: books.settings,
       losses: run.template.losses,
+      guardsUnknownVersions: run.template.guardsUnknownVersions ? true : nil,
       isStoreOffline: run.template.isStoreOffline, wave: 0, workers: run.clusterWorkers,
       slots: limits.slots, isFresh: run.options.isFresh, tellsEvents: run.tellsEvents, units: nil,
       handsOut: false, bundles: [], request: run.requestDigest(books.settings))
@@ -64,7 +65,8 @@ struct ClusterWork {
   /// Whether tasks of an array do what this start would have done: the operator may have changed the
   /// pipeline's file or the options since.
   func isSame(_ header: BundleManifest.Header) -> Bool {
-    header.run == template.run && header.settings == template.settings
+    FilePath(header.state).isSamePlace(as: FilePath(template.state))
+      && header.run == template.run && header.settings == template.settings
       && header.request == template.request && !template.isFresh
   }
 

@@ -51,9 +51,15 @@ extension PipelineRun {
     let books = setting.books
     let result = line.end.whole
     let known = books.entry(of: store.path)
-    if result.verdict == .sameModel, let known, known.verdict == .migrated,
+    if result.verdict == .sameModel, var known, known.verdict == .migrated,
       known.run == books.run
     {
+      // As an application has left it since: it is looked at again when it is another.
+      if known.finalIdentity != result.finalIdentity {
+        known.finalIdentity = result.finalIdentity
+        try setting.lease.requireCurrent()
+        try await books.keep(known)
+      }
       return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot,

@@ -61,7 +61,8 @@ extension PipelineRun {
       let isOurs: Bool
       do {
         array = try ClusterArray(at: folder)
-        isOurs = work.isSame(array.header)
+        // Tasks do nothing by a copy, or by one that was moved.
+        isOurs = work.isSame(array.header) && array.header.name == folder.name
         if isOurs { try array.check(StoreReach(pipeline)) }
       } catch let error as ClusterError {
         await scheduler.cancel([folder.name])

@@ -81,11 +81,15 @@ package struct FailureReduction: Sendable {
     trials.wanted = failure
     var work = ReducedStore(original)
     let before = try work.rowCount()
-    try await trials.keep(&work) { try $0.removeMetadata(metadata) }
-    try await trials.keep(&work) { try $0.deleteForeignRows() }
+    var left: [String] = []
+    if try await !trials.keep(&work, always: true, { try $0.removeMetadata(metadata) }) {
+      left.append("Z_METADATA.Z_PLIST")
+    }
+    if try await !trials.keep(&work, always: true, { try $0.deleteForeignRows() }) {
+      left.append("tables that are none of the model's")
+    }
     let kept = try await scrub(&work, &trials)
     try await dropRows(&work, &trials)
-    var left: [String] = []
     for column in kept where try await !scrub(column, &work, &trials) {
       if try work.hasValues(column) { left.append("\(column.table).\(column.name)") }
     }

@@ -41,6 +41,7 @@ final class PipelineLedger: Sendable {
     var losses: [Loss]?
     var code: Int?
     /// Of the reasons, the first.
+    var reason: String?
     var message: String?
     /// What the ledger is to have of it, until it is sure to have it.
     var attempt: LedgerAttempt?

@@ -82,10 +82,33 @@ extension PipelineRun {
     {
       return output
     }
+    if let known = books.entry(of: store.path), let failure = failure(known, books) {
+      return Outcome(store: store, result: failure)
+    }
     if let known = books.quarantine(of: store.path) {
       return Outcome(store: store, result: MigrationResult(quarantined: known))
     }
     return nil
+  }
+
+  /// What a store failed with in an earlier start of this run: on a cluster a run goes on over many starts, and
+  /// each failure counts once. The next run tries it again.
+  private func failure(
+    _ known: PipelineLedger.Entry, _ books: any StoreBooks
+  ) -> MigrationResult? {
+    guard options.engine != .local, !options.isFresh, known.run == books.run,
+      known.settings == books.settings
+    else { return nil }
+    var result = MigrationResult(store: known.store, verdict: known.verdict, ending: .badInput)
+    guard result.isFailure else { return nil }
+    let first = known.attempt?.reasons.first
+    result.reasons = [
+      Reason(
+        reason: first?.reason ?? known.reason ?? "failed",
+        entity: first?.entity, property: first?.property, message: known.message ?? "")
+    ]
+    (result.code, result.source, result.destination) = (known.code, known.source, known.destination)
+    return result
   }
 
   /// Has a store done within the time that one may take.
@@ -247,6 +270,6 @@ extension PipelineLedger.Entry {
       destination: result.destination, output: result.output,
       backup: result.backup, rows: result.rows,
       losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
-      message: result.reasons.first?.message)
+      reason: result.reasons.first?.reason, message: result.reasons.first?.message)
   }
 }

@@ -27,7 +27,8 @@ struct ReducedStore {
     let connection = try Connection(path: path.string, mode: .readWrite)
     // A copy that a crash tears is made again.
     try connection.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
-    try connection.registerFunctionStubs(CarriedTriggers.coreDataFunctions)
+    // An application's own would write down what is replaced.
+    connection.disableTriggers()
     return connection
   }
 
@@ -47,7 +48,7 @@ struct ReducedStore {
   /// The tables that hold objects, the largest first.
   func tables() throws -> [String] {
     let connection = try opened()
-    let names = try Self.names(connection).filter { $0.hasPrefix("Z") && !Self.isControl($0) }
+    let names = try Self.modelNames(connection)
     let sizes = try names.map { name in
       (name, try connection.rows("SELECT count(*) FROM \(quoted(name))").first?.first?.integer ?? 0)
     }
@@ -55,9 +56,28 @@ struct ReducedStore {
   }
 
   private static func names(_ connection: Connection) throws -> [String] {
-    try connection.rows(
-      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    ).compactMap { $0[0].text }
+    try connection.rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+      .compactMap { $0[0].text }
+  }
+
+  /// Those of objects and of pairs, as far as that shows without a model: their names, and their keys. Any
+  /// other may hold what an application wrote.
+  private static func modelNames(_ connection: Connection) throws -> [String] {
+    try names(connection).filter { name in
+      guard name.hasPrefix("Z"), !isControl(name) else { return false }
+      let columns = try columns(of: name, connection)
+      return ["Z_PK", "Z_ENT", "Z_OPT"].allSatisfy(columns.map(\.name).contains)
+        || (name.hasPrefix("Z_")
+          && columns.allSatisfy { $0.name.hasPrefix("Z_") && $0.type == "INTEGER" })
+    }
+  }
+
+  private static func columns(
+    of table: String, _ connection: Connection
+  ) throws -> [(name: String, type: String)] {
+    try connection.rows("PRAGMA table_info(\(quoted(table)))").map {
+      ($0[1].text ?? "", $0[2].text ?? "")
+    }
   }
 
   private static func isControl(_ name: String) -> Bool {
@@ -67,7 +87,7 @@ struct ReducedStore {
   /// Rows of all tables that hold objects.
   func rowCount() throws -> Int64 {
     let connection = try opened()
-    return try Self.names(connection).filter { $0.hasPrefix("Z") && !Self.isControl($0) }
+    return try Self.modelNames(connection)
       .reduce(0) { sum, name in
         sum
           + (try connection.rows("SELECT count(*) FROM \(quoted(name))").first?.first?.integer ?? 0)
@@ -77,15 +97,18 @@ struct ReducedStore {
   /// Columns that may hold an application's values.
   func columns() throws -> [Column] {
     let connection = try opened()
-    return try Self.names(connection).filter { $0.hasPrefix("Z") && !Self.isControl($0) }
-      .flatMap { table in
-        try connection.rows("PRAGMA table_info(\(quoted(table)))").compactMap { row in
-          guard let name = row[1].text, name.hasPrefix("Z"), !name.hasPrefix("Z_") else {
-            return nil
-          }
-          return Column(table: table, name: name)
-        }
-      }
+    return try Self.modelNames(connection).flatMap { table in
+      let columns = try Self.columns(of: table, connection)
+      let names = Set(columns.map(\.name))
+      // Tables of pairs have keys alone.
+      guard names.contains("Z_PK") else { return [Column]() }
+      return columns.filter { column in
+        !["Z_PK", "Z_ENT", "Z_OPT"].contains(column.name)
+          // The places of objects in an ordered relationship, whose own column is there, too.
+          && !(column.name.hasPrefix("Z_FOK_") && column.type == "INTEGER"
+            && names.contains("Z" + column.name.dropFirst("Z_FOK_".count)))
+      }.map { Column(table: table, name: $0.name) }
+    }
   }
 
   func hasValues(_ column: Column) throws -> Bool {
@@ -96,7 +119,8 @@ struct ReducedStore {
   }
 
   /// Replaces the values of a column by filler of their lengths. The first byte of binary data stays:
-  /// it says where the data is. The name of an external file is a random UUID, and stays.
+  /// it says where the data is. The name of an external file is a random UUID, and stays; nothing else of its
+  /// form does, in a column whose values all lie in the store.
   func scrub(_ column: Column, with filler: Filler) throws {
     let name = quoted(column.name)
     let (text, number): (String, String) =
@@ -124,7 +148,9 @@ struct ReducedStore {
             WHEN 'blob' THEN
               CASE
                 WHEN length(\(name)) = 0 THEN \(name)
-                WHEN length(\(name)) = 38 AND substr(\(name), 1, 1) = x'02' THEN \(name)
+                WHEN length(\(name)) = 38 AND substr(\(name), 1, 1) = x'02'
+                  AND CAST(substr(\(name), 2, 36) AS TEXT) GLOB '\(Self.uuidPattern)'
+                  AND substr(\(name), 38) = x'00' THEN \(name)
                 ELSE CAST(substr(\(name), 1, 1) || zeroblob(length(\(name)) - 1) AS BLOB)
               END
           END
@@ -132,6 +158,9 @@ struct ReducedStore {
         """)
     }
   }
+
+  private static let uuidPattern = [8, 4, 4, 4, 12]
+    .map { String(repeating: "[0-9A-F]", count: $0) }.joined(separator: "-")
 
   /// `rowid` of each row, in order.
   func keys(of table: String) throws -> [Int64] {
@@ -151,10 +180,12 @@ struct ReducedStore {
   }
 
   /// Deletes the rows of tables that are not of objects: persistent history, CloudKit, an application's
-  /// own.
+  /// own, and SQLite's statistics, which have samples of values.
   func deleteForeignRows() throws {
     try changing { connection in
-      for table in try Self.names(connection) where !table.hasPrefix("Z") {
+      let kept = Set(try Self.modelNames(connection))
+      for table in try Self.names(connection)
+      where !kept.contains(table) && !Self.isControl(table) {
         try connection.execute("DELETE FROM \(quoted(table))")
       }
     }

@@ -70,7 +70,9 @@ protocol StoreBooks: Sendable {
   func quarantine(of store: FilePath) -> LedgerQuarantine?
   /// Writes down what became of a store: on return it is on the disk.
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws
-  /// Likewise of a snapshot, for the progress alone.
+  /// Likewise what is known of a store by now, for the progress alone.
+  func keep(_ entry: PipelineLedger.Entry) async throws
+  /// Likewise of a snapshot.
   func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws
   /// Adds what is found out again if it is lost.
   func add(_ result: MigrationResult, _ facts: StoreFacts)
@@ -125,6 +127,8 @@ struct Books: StoreBooks {
     history.add(attempt, entry.backupRecord, outcome(result, facts))
   }
 
+  func keep(_ entry: PipelineLedger.Entry) async throws { try await ledger.record(entry) }
+
   func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws {
     try await ledger.record(.init(result, of: store, run: run, settings))
   }
@@ -175,7 +179,8 @@ package enum PipelineHistory {
   /// - Throws: ``LedgerError``.
   package static func reading(_ places: PipelinePlaces) throws -> Ledger? {
     // Only after a crash: a run that begins meanwhile has to wait for the lock.
-    if (try? isBehind(places, LeftResults(of: places))) == true {
+    let left = try LeftResults(of: places)
+    if (try? isBehind(places, left)) == true {
       do {
         let lock = try FileLock(acquiring: places.state.appending("lock"))
         _ = try writing(places)
