@@ -30,6 +30,10 @@ struct IndexEvidence {
     var missing: [Int64] = []
     var pairs: [Int64: (first: Int64, second: Int64)] = [:]
     var hasUnusablePair = false
+    /// Rows that the table has, and has with other keys.
+    var contraryPairs: Int64 = 0
+    /// An index of the table's own agrees with the rows that are there.
+    var isContrary: Bool { contraryPairs * 10 > saved }
   }
 
   /// - Parameters:
@@ -56,7 +60,8 @@ struct IndexEvidence {
   ) throws -> Reading {
     let values = UnsafeMutablePointer<RawValue>.allocate(capacity: Self.mostValues)
     defer { values.deallocate() }
-    let known = try file.prepare("SELECT 1 FROM \(quoted(table.name)) WHERE rowid = ?1")
+    let own = pairColumns.map { "\(quoted($0)), \(quoted($1))" } ?? "1"
+    let known = try file.prepare("SELECT \(own) FROM \(quoted(table.name)) WHERE rowid = ?1")
     let entityColumn = columns.firstIndex(of: "Z_ENT")
     let pair = pairColumns.flatMap { first, second -> (Int, Int)? in
       guard let a = columns.firstIndex(of: first), let b = columns.firstIndex(of: second) else {
@@ -81,6 +86,12 @@ struct IndexEvidence {
       let key = values[count - 1].bits
       try known.bind(1, key)
       let isSaved = try known.step()
+      if isSaved, let pair,
+        known.value(0).integer != Self.integer(values[pair.0])
+          || known.value(1).integer != Self.integer(values[pair.1])
+      {
+        reading.contraryPairs += 1
+      }
       known.reset()
       guard !isSaved else {
         reading.saved += 1
@@ -104,7 +115,14 @@ struct IndexEvidence {
     return reading
   }
 
-  private mutating func judge(_ readings: [Reading], _ table: TableSalvage) {
+  private static func integer(_ value: RawValue) -> Int64? {
+    value.kind == .integer ? value.bits : nil
+  }
+
+  private mutating func judge(_ all: [Reading], _ table: TableSalvage) {
+    // Of another table, or with its columns exchanged.
+    let readings = all.filter { !$0.isContrary }
+    defer { damaged += all.filter(\.isContrary).map(\.name) }
     let whole = readings.filter(\.isWhole)
     damaged = readings.filter { !$0.isWhole }.map(\.name)
     isComplete = whole.contains { $0.saved == table.rowCount && !$0.hasUnusablePair }

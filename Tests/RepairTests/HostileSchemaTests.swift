@@ -54,4 +54,17 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: evil))
     #expect(FileManager.default.contents(atPath: victim) == theirs)
   }
+
+  /// A length costs nothing to write, and a hole has nothing in it.
+  @Test func `is repaired however long its file is said to be`() throws {
+    let patient = try Patient()
+    let before = try patient.allKeys()
+    let file = try #require(FileHandle(forUpdatingAtPath: patient.store))
+    try file.truncate(atOffset: 200 << 30)
+    try file.close()
+    _ = try patient.repair()
+    for (table, keys) in before {
+      #expect(try patient.keys(of: table, in: patient.output) == keys, "\(table)")
+    }
+  }
 }

@@ -43,6 +43,8 @@ final class PipelineLedger: Sendable {
     /// Of the reasons, the first.
     var reason: String?
     var message: String?
+    /// How often it failed in the run; nil for once.
+    var failures: Int?
     /// What the ledger is to have of it, until it is sure to have it.
     var attempt: LedgerAttempt?
     var backupRecord: LedgerBackup?

@@ -92,7 +92,8 @@ extension PipelineRun {
   }
 
   /// What a store failed with in an earlier start of this run: on a cluster a run goes on over many starts, and
-  /// each failure counts once. The next run tries it again.
+  /// each failure counts once. The next run tries it again; what may pass this one does, so often as it would in
+  /// one start.
   private func failure(
     _ known: PipelineLedger.Entry, _ books: any StoreBooks
   ) -> MigrationResult? {
@@ -101,12 +102,8 @@ extension PipelineRun {
     else { return nil }
     var result = MigrationResult(store: known.store, verdict: known.verdict, ending: .badInput)
     guard result.isFailure else { return nil }
-    let first = known.attempt?.reasons.first
-    result.reasons = [
-      Reason(
-        reason: first?.reason ?? known.reason ?? "failed",
-        entity: first?.entity, property: first?.property, message: known.message ?? "")
-    ]
+    if known.reason == "io", (known.failures ?? 1) < RetryPolicy.attempts { return nil }
+    result.reasons = [Reason(reason: known.reason ?? "failed", message: known.message ?? "")]
     (result.code, result.source, result.destination) = (known.code, known.source, known.destination)
     return result
   }

@@ -120,6 +120,9 @@ struct Books: StoreBooks {
       result, of: facts.store, run: run,
       result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
+    if result.isFailure, let earlier = ledger.entry(of: facts.store.path), earlier.run == run {
+      entry.failures = (earlier.failures ?? 1) + 1
+    }
     let attempt = LedgerAttempt(result, facts, run: run, ended: entry.time)
     entry.attempt = attempt
     entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)

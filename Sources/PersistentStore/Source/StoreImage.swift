@@ -82,6 +82,7 @@ extension StoreImage {
         path, .writeOnly, options: [.create, .truncate, .closeOnExec, .noFollow],
         permissions: .ownerReadWrite)
       defer { try? output.close() }
+      let size = SparseFile.end(of: input.rawValue, size: size)
       var offset: Int64 = 0
       while offset < size {
         let wanted = Int(min(size - offset, Int64(buffer.count)))
@@ -146,6 +147,9 @@ extension StoreImage {
       let pageSize = Int(head[8...11].reduce(0) { $0 << 8 | UInt32($1) })
       var frame = [UInt8](repeating: 0, count: CommittedLog.frameHeaderSize + pageSize)
       var (offset, lastPage) = (Int64(CommittedLog.headerSize), UInt32(0))
+      // What is not in the main file is in a frame: more pages than that there cannot be.
+      let mostPages =
+        (bytes + Int64(pageSize) - 1) / Int64(pageSize) + committedBytes / Int64(frame.count)
       var written: Set<UInt32> = []
       while offset + Int64(frame.count) <= committedBytes {
         let read = try frame.withUnsafeMutableBytes {
@@ -154,7 +158,12 @@ extension StoreImage {
         guard read == frame.count else { break }
         let page = frame[0...3].reduce(0) { $0 << 8 | UInt32($1) }
         let pages = frame[4...7].reduce(0) { $0 << 8 | UInt32($1) }
-        if pages > 0 { lastPage = pages }
+        if pages > 0 { lastPage = UInt32(clamping: min(Int64(pages), mostPages)) }
+        offset += Int64(frame.count)
+        guard page > 0, Int64(page) <= mostPages else {
+          unusedLogBytes += Int64(frame.count)
+          continue
+        }
         try frame.withUnsafeBytes { bytes in
           _ = try output.writeAll(
             toAbsoluteOffset: Int64(page - 1) * Int64(pageSize),
@@ -162,7 +171,6 @@ extension StoreImage {
         }
         written.insert(page)
         logPages += 1
-        offset += Int64(frame.count)
       }
       if lastPage > 0 {
         let end = Int64(lastPage) * Int64(pageSize)

@@ -43,11 +43,11 @@ package final class DamagedFile {
       Glibc.close(descriptor)
       return nil
     }
-    let size = Int64(status.st_size)
+    let size = SparseFile.end(of: descriptor, size: Int64(status.st_size))
     let guess = PageSizeGuess(descriptor: descriptor, fileSize: size)
     let count = (size + Int64(guess.pageSize) - 1) / Int64(guess.pageSize)
     guard let pageCount = UInt32(exactly: count), pageCount < .max,
-      count * Int64(guess.pageSize) == size
+      count * Int64(guess.pageSize) == Int64(status.st_size)
         || ftruncate(descriptor, off_t(count * Int64(guess.pageSize))) == 0
     else {
       Glibc.close(descriptor)
@@ -86,6 +86,12 @@ package final class DamagedFile {
 
   /// How many of a page's bytes are there, counted from its first one; all of them as a rule.
   func knownBytes(of page: UInt32) -> Int { partialPages[page] ?? pageSize }
+
+  /// Whether the pointer maps say that a page is one of a tree; false where there are none.
+  func isOfTree(_ page: UInt32) -> Bool {
+    guard let role = entry(of: page)?.role else { return false }
+    return role == .tree || role == .root
+  }
 
   /// Whether the list of free pages names the page, whatever the pointer map says.
   package func isListedFree(_ page: UInt32) -> Bool { listedFree.contains(page) }

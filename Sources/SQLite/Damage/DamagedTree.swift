@@ -321,7 +321,8 @@ extension DamagedTreeReader {
     chain.bytes.removeAll()
     chain.bytes.append(UnsafeRawBufferPointer(start: start, count: entry.local))
     var next = be32(start, entry.local)
-    while chain.bytes.count < entry.count, file.isOpen(next),
+    // A page of a tree is no part of a value, whatever leads there.
+    while chain.bytes.count < entry.count, file.isOpen(next), !file.isOfTree(next),
       let bytes = try? file.overflowPages.page(next)
     {
       file.claim(next, for: tree)
