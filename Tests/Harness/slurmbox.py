@@ -2,6 +2,7 @@
 so that one kill is a power cut. Nothing under /etc changes, and everything ends with `close`."""
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -123,6 +124,8 @@ class Box:
     def __init__(self, nodes=3, cpus=2):
         # A trial that is ended by a signal takes its cluster with it.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        # Slurm's processes dump core when they are struck, into the folder that the trial was started in.
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         self.folder = tempfile.mkdtemp(prefix="gw-slurm-", dir="/tmp")   # unix sockets need a short path
         os.chmod(self.folder, 0o755)
         self.cpus, self.nodes = cpus, [f"n{i + 1}" for i in range(nodes)]
