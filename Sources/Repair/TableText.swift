@@ -62,9 +62,10 @@ struct TableText {
     }
   }
 
-  /// Only what Core Data writes between words divides them: one bit makes any other byte of a letter.
+  /// Only what stands between words divides them, and Core Data writes spaces and parentheses: one bit makes any
+  /// other byte of a letter.
   private static func words(_ part: Substring) -> [String] {
-    part.utf8.split { " ()".utf8.contains($0) }.map { String(decoding: $0, as: UTF8.self) }
+    part.utf8.split { " \t\n\r()".utf8.contains($0) }.map { String(decoding: $0, as: UTF8.self) }
   }
 
   /// What follows on `CREATE TABLE name (`, however damaged.
