@@ -294,6 +294,9 @@ extension StoreAssembly {
     _ table: ForeignTablePlan, in file: Connection, _ schema: inout SchemaWriter,
     _ rows: inout RowCounter
   ) throws {
+    // An application's own constraints and columns are computed here.
+    let length = file.boundValues(byFile: plan.readPath)
+    defer { file.setLimit(.length, to: length) }
     try carry(
       table.name, table.columns, from: table.name, expressions: table.expressions,
       rowIDName: table.rowIDName, in: file, &schema, &rows)

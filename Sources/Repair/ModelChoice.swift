@@ -23,7 +23,12 @@ struct ModelChoice {
 
   /// By version hash: the given version most like the store's own model, else that. Where the hashes are lost, the
   /// model whose entities, tables and columns the store has.
-  static func among(_ models: GivenModels, for store: SourceStore) throws -> Outcome {
+  ///
+  /// - Parameter isTableListWhole: Where it is not, and names no table of an entity, a single model that is
+  ///   given is taken.
+  static func among(
+    _ models: GivenModels, for store: SourceStore, isTableListWhole: Bool
+  ) throws -> Outcome {
     let hashes = store.metadata.versionHashes
     // A model without entities has no hashes either.
     let isEmpty =
@@ -79,7 +84,12 @@ struct ModelChoice {
     let fitting = judged.filter {
       $0.0.isCached || unknownEntities(in: $0.0.hierarchy, store).isEmpty
     }
-    guard let best = fitting.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
+    let isOnlyOne =
+      !isTableListWhole && models.versions.count == 1 && candidates.count == 1
+      && !store.schemaObjects.contains { $0.kind == .table && isEntityTable($0.name) }
+    guard let best = fitting.min(by: { $0.1 < $1.1 }),
+      best.1.missing < best.1.tables || isOnlyOne
+    else {
       let nearest = judged.min { $0.1 < $1.1 }
       return .none(
         unknownEntities: nearest.map { unknownEntities(in: $0.0.hierarchy, store) } ?? [])

@@ -125,10 +125,12 @@ struct OutputStore {
 
   /// Carries a table that is not the model's, with its indexes.
   ///
+  /// - Parameter salvage: Where the salvaged file lies.
   /// - Returns: How many rows it has, and how many of the salvaged file's its constraints refuse;
   ///   nil where it cannot be made.
   func carry(
-    _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column]
+    _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column],
+    from salvage: FilePath
   ) throws -> (rows: Int64, refused: Int64)? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
     func make(in connection: Connection) throws -> GodwitSQLite.TableShape? {
@@ -149,9 +151,18 @@ struct OutputStore {
     }
     let listed = ([rowIDName].compactMap { $0 } + columns.map(\.name)).map(quoted)
       .joined(separator: ", ")
-    try connection.execute(
-      "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
-        + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")
+    // Its own constraints and columns are computed here.
+    let length = connection.boundValues(byFile: salvage.string)
+    defer { connection.setLimit(.length, to: length) }
+    let isFilled = try SQLiteError.nilByContent {
+      try connection.execute(
+        "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
+          + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")
+    }
+    guard isFilled != nil else {
+      try connection.execute("DROP TABLE main.\(quoted(table.name))")
+      return nil
+    }
     let rows = connection.changes
     let all =
       try connection.rows("SELECT count(*) FROM salvage.\(quoted(table.name))").first?.first?

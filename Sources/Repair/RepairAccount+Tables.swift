@@ -14,7 +14,9 @@ extension RepairAccount {
       let taken = try indexes.filter { try store.isTaken($0.name) }.map(\.name)
       indexes.removeAll { taken.contains($0.name) }
       left += taken
-      guard let found = try store.carry(entry, indexes: indexes, columns: table.columns) else {
+      let found = try store.carry(
+        entry, indexes: indexes, columns: table.columns, from: salvage.path)
+      guard let found else {
         report.lost.append(
           .init(.table, count: table.rowCount, names: [entry.name], "a table that cannot be made"))
         continue

@@ -45,12 +45,19 @@ struct SchemaSalvage {
     }
     var reader = DamagedTreeReader(file, .table, tree: Self.tree)
     try reader.read(root: 1, take)
-    if !reader.gaps.isEmpty {
+    // Page 1 without a cell is that of a file in which nothing was made, or has lost them.
+    isWhole = reader.gaps.isEmpty && !found.isEmpty
+    if !isWhole {
+      let isEntry = { Self.isEntry($0, of: file, values) }
       for page in file.orphans(below: Self.tree, of: reader) {
         try reader.read(orphan: page, take)
       }
+      // Where no map tells of orphans, and where cell pointers are lost, rows tell that they are of it.
+      for page in 1...file.pageCount
+      where file.owners[Int(page)] == Self.tree || reader.isLeaf(page, allOf: isEntry) {
+        try reader.search(page, isEntry, take)
+      }
     }
-    isWhole = reader.gaps.isEmpty
     var names: Set<[UInt8]> = []
     for entry in found where names.insert(entry.name.columnKey).inserted {
       entries.append(entry)
@@ -68,6 +75,18 @@ struct SchemaSalvage {
   /// SQLite tells names apart without the case of their letters, and one bit makes it.
   private static func controlName(_ name: String) -> String {
     controlTables.first { $0.columnKey == name.columnKey } ?? name
+  }
+
+  /// Whether a record is one of `sqlite_master`, as far as its beginning tells.
+  private static func isEntry(
+    _ record: DamagedRecord, of file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>
+  ) -> Bool {
+    var lost: [Int] = []
+    guard let (count, condition) = record.decode(into: values, count: 5, lost: &lost), count == 5,
+      condition != .doubtful, !lost.contains(where: { $0 < 4 }), let entry = entry(values)
+    else { return false }
+    return entry.root <= file.pageCount
+      && (entry.root > 0 || [.view, .trigger].contains(entry.kind))
   }
 
   private static func entry(_ values: UnsafeMutablePointer<RawValue>) -> Entry? {

@@ -102,7 +102,7 @@ final class StoreSalvage {
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
     let found: ModelChoice
-    switch try ModelChoice.among(models, for: source) {
+    switch try ModelChoice.among(models, for: source, isTableListWhole: schema.isWhole) {
     case .found(let choice): found = choice
     case .none(let unknown):
       throw RepairError.noModel(

@@ -12,7 +12,7 @@ struct TableSalvage {
   private(set) var gaps: [KeyGap] = []
   /// Rows that were there and of which nothing can be read.
   private(set) var lostKeys = KeyRanges()
-  /// Rows whose records do not add up.
+  /// Rows whose records do not add up, or have values on pages of zeros.
   private(set) var doubtfulKeys = KeyRanges()
   /// Rows whose key may be another row's.
   private(set) var doubtfulOwnKeys = KeyRanges()
@@ -205,7 +205,7 @@ extension TableSalvage {
     }
     rowCount += 1
     if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
-    if condition == .doubtful { doubtfulKeys.insert(key) }
+    if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
       lostValues[place, default: KeyRanges()].insert(key)
     }

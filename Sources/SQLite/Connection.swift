@@ -76,7 +76,7 @@ public final class Connection {
     sqlite3_busy_timeout(handle, busyTimeoutMilliseconds)
     _ = godwit_sqlite_take_no_name_for_a_text(handle)
     try execute("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
-    if mode == .immutable { boundValues() }
+    if mode == .immutable { boundValues(byFile: path) }
   }
 
   /// SQLite's own words for a path that is too long are those for one that does not exist.
@@ -96,12 +96,15 @@ public final class Connection {
         + "store, or the run's folder, to a shorter path")
   }
 
-  /// No value of a file is longer than the file: a damaged length then is an error at once, and
-  /// not an allocation of up to a gigabyte.
-  private func boundValues() {
+  /// No value of a file is longer than the file: a damaged length, or what a file's own expressions make, then
+  /// is an error at once, and not an allocation of up to a gigabyte.
+  ///
+  /// - Returns: The bound before.
+  @discardableResult
+  public func boundValues(byFile path: String) -> Int32 {
     var status = stat()
-    guard lstat(path, &status) == 0 else { return }
-    setLimit(.length, to: Int32(clamping: max(1 << 20, status.st_size)))
+    let size = lstat(path, &status) == 0 ? status.st_size : .max
+    return setLimit(.length, to: Int32(clamping: max(1 << 20, size)))
   }
 
   deinit {

@@ -87,12 +87,6 @@ package final class DamagedFile {
   /// How many of a page's bytes are there, counted from its first one; all of them as a rule.
   func knownBytes(of page: UInt32) -> Int { partialPages[page] ?? pageSize }
 
-  /// Whether the pointer maps say that a page is one of a tree; false where there are none.
-  func isOfTree(_ page: UInt32) -> Bool {
-    guard let role = entry(of: page)?.role else { return false }
-    return role == .tree || role == .root
-  }
-
   /// Whether the list of free pages names the page, whatever the pointer map says.
   package func isListedFree(_ page: UInt32) -> Bool { listedFree.contains(page) }
 
@@ -137,6 +131,16 @@ extension DamagedFile {
     else { return nil }
     let parent = (bytes + place.offset + 1).loadUnaligned(as: UInt32.self)
     return (role, UInt32(bigEndian: parent))
+  }
+
+  /// Whether a number of a page stands anywhere on a page that is said to be its parent.
+  func leads(_ parent: UInt32, to page: UInt32) -> Bool {
+    guard parent >= 1, parent <= pageCount, let bytes = try? mapPages.page(parent) else {
+      return false
+    }
+    return (0...usableBytes - 4).contains { offset in
+      UInt32(bigEndian: (bytes + offset).loadUnaligned(as: UInt32.self)) == page
+    }
   }
 
   /// Whether the page is free: what lies on it was deleted.

@@ -6,6 +6,8 @@ package struct DamagedRecord {
     case whole
     /// The last overflow pages are lost: values on them are missing.
     case cut
+    /// A blob or a number lies on a page of zeros: its own, or what became of others.
+    case blank
     /// Header and values do not add up: values may be wrong.
     case doubtful
   }
@@ -13,8 +15,12 @@ package struct DamagedRecord {
   package let bytes: UnsafeRawBufferPointer
   /// Bytes that the record had; more than there are where its end is lost.
   package let size: Int
+  /// Where overflow pages begin that are zeros from end to end; nil where there are none.
+  private let zerosFrom: Int?
 
-  package init(bytes: UnsafeRawBufferPointer, size: Int) { (self.bytes, self.size) = (bytes, size) }
+  package init(bytes: UnsafeRawBufferPointer, size: Int, zerosFrom: Int? = nil) {
+    (self.bytes, self.size, self.zerosFrom) = (bytes, size, zerosFrom)
+  }
 
   /// A record with all its bytes.
   package init(whole bytes: UnsafeRawBufferPointer) { self.init(bytes: bytes, size: bytes.count) }
@@ -45,7 +51,9 @@ package struct DamagedRecord {
     var place = types
     let there = UInt64(end - headerEnd)
     let room = there + UInt64(size - bytes.count)
-    var (number, body) = (0, UInt64(0))
+    // Where values begin of which a text is none, and whose zeros nobody can tell from lost bytes.
+    let zeros = zerosFrom.map { UInt64(max(0, $0 - (bytes.count - Int(there)))) } ?? .max
+    var (number, body, isBlank) = (0, UInt64(0), false)
     while place < headerEnd {
       guard let type = Varint.read(&place, end: headerEnd), type != 10, type != 11 else {
         for index in number..<max(number, count) { lost.append(index) }
@@ -54,8 +62,11 @@ package struct DamagedRecord {
       let width = type < 12 ? UInt64(RecordFormat.fixedSize(of: type)) : (type - 12) >> 1
       let isThere = body + width <= there
       if number < count {
-        if isThere, let value = RecordFormat.read(type, at: headerEnd + Int(body), end: end) {
+        let value = isThere ? RecordFormat.read(type, at: headerEnd + Int(body), end: end) : nil
+        let isOnZeros = body + width > zeros && width > 0
+        if let value, !isOnZeros || type & 1 == 0 || type < 12 {
           values[number] = value
+          isBlank = isBlank || (isOnZeros && !Self.beginsWithZeros(value, zeros, body))
         } else {
           lost.append(number)
         }
@@ -69,6 +80,14 @@ package struct DamagedRecord {
       body = sum
     }
     guard body == room else { return (number, .doubtful) }
+    if isBlank { return (number, .blank) }
     return (number, lost.isEmpty && bytes.count == size ? .whole : .cut)
+  }
+
+  /// Whether a blob is zeros before the page of zeros, too: such a one was stored.
+  private static func beginsWithZeros(_ value: RawValue, _ zeros: UInt64, _ body: UInt64) -> Bool {
+    guard let bytes = value.bytes, zeros > body else { return false }
+    let before = UnsafeRawBufferPointer(start: bytes, count: min(value.count, Int(zeros - body)))
+    return before.allSatisfy { $0 == 0 }
   }
 }

@@ -1,8 +1,3 @@
-/// A record that lies on several pages.
-private final class Chain {
-  var bytes = RawBuffer(capacity: 64)
-}
-
 /// Reads the b-trees of a ``DamagedFile`` as far as they can be followed.
 package struct DamagedTreeReader {
   package typealias Body = (DamagedCell) throws -> Void
@@ -17,9 +12,9 @@ package struct DamagedTreeReader {
   package private(set) var gaps: [KeyGap] = []
   /// Whether a leaf's rows can be the tree's; one whose cannot is left to other trees.
   package var isOwn: (UInt32) throws -> Bool = { _ in true }
-  private let format: CellFormat
+  let format: CellFormat
   private let extents: CellExtents
-  private let chain = Chain()
+  let chain = RecordChain()
 
   package init(_ file: DamagedFile, _ kind: TreeScan.Kind, tree: Int32) {
     self.file = file
@@ -65,11 +60,7 @@ package struct DamagedTreeReader {
             let entry = kind == .table
               ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
           else { continue }
-          let known = file.knownBytes(of: next) - entry.start
-          guard known > 0 else { continue }
-          let bytes = UnsafeRawBufferPointer(
-            start: page + entry.start, count: min(entry.local, known))
-          let record = DamagedRecord(bytes: bytes, size: entry.count)
+          guard let record = beginning(of: entry, on: page, next) else { continue }
           try body(DamagedCell(key: entry.key, record: record, keyState: .sound))
         }
         return
@@ -82,6 +73,17 @@ package struct DamagedTreeReader {
     guard file.isOpen(number), let page = try? file.pages.page(number) else { return false }
     return byte(page, head(of: number)) == format.leafType && leafQuality(page, number) == 1
       && count(page, number) > 0
+  }
+
+  /// Whether it also has such records alone.
+  package func isLeaf(_ number: UInt32, allOf isRow: (DamagedRecord) -> Bool) -> Bool {
+    guard isLeaf(number) else { return false }
+    var (rows, fitting) = (0, 0)
+    sample(below: number) { cell in
+      rows += 1
+      if isRow(cell.record) { fitting += 1 }
+    }
+    return rows > 0 && fitting == rows
   }
 
   private mutating func visit(
@@ -162,13 +164,13 @@ extension DamagedTreeReader {
     return (0..<min(count(page, number), room)).map { be16(page, first + 2 * $0) }
   }
 
-  private func head(of page: UInt32) -> Int { page == 1 ? DatabaseHeader.byteCount : 0 }
+  func head(of page: UInt32) -> Int { page == 1 ? DatabaseHeader.byteCount : 0 }
 
   private func count(_ page: UnsafeRawPointer, _ number: UInt32) -> Int {
     be16(page, head(of: number) + 3)
   }
 
-  private func byte(_ page: UnsafeRawPointer, _ offset: Int) -> UInt8 {
+  func byte(_ page: UnsafeRawPointer, _ offset: Int) -> UInt8 {
     (page + offset).load(as: UInt8.self)
   }
 
@@ -176,7 +178,7 @@ extension DamagedTreeReader {
     Int(UInt16(bigEndian: (page + offset).loadUnaligned(as: UInt16.self)))
   }
 
-  private func be32(_ page: UnsafeRawPointer, _ offset: Int) -> UInt32 {
+  func be32(_ page: UnsafeRawPointer, _ offset: Int) -> UInt32 {
     UInt32(bigEndian: (page + offset).loadUnaligned(as: UInt32.self))
   }
 }
@@ -300,41 +302,5 @@ extension DamagedTreeReader {
       try body(
         DamagedCell(key: keys.keys[place], record: record, keyState: keys.states[place]))
     }
-  }
-
-  /// The record of a cell, as much of it as there is. Valid until the next one.
-  private mutating func record(
-    of entry: CellFormat.Entry, on page: UnsafeRawPointer, _ number: UInt32
-  ) -> DamagedRecord {
-    let start = page + entry.start
-    let known = file.knownBytes(of: number) - entry.start
-    // The rest of the cell is missing, and what it says of overflow pages with it.
-    if known < (entry.local < entry.count ? entry.local + 4 : entry.local) {
-      return DamagedRecord(
-        bytes: UnsafeRawBufferPointer(start: start, count: max(0, min(known, entry.local))),
-        size: entry.count)
-    }
-    guard entry.local < entry.count else {
-      return DamagedRecord(
-        bytes: UnsafeRawBufferPointer(start: start, count: entry.count), size: entry.count)
-    }
-    chain.bytes.removeAll()
-    chain.bytes.append(UnsafeRawBufferPointer(start: start, count: entry.local))
-    var next = be32(start, entry.local)
-    // A page of a tree is no part of a value, whatever leads there.
-    while chain.bytes.count < entry.count, file.isOpen(next), !file.isOfTree(next),
-      let bytes = try? file.overflowPages.page(next)
-    {
-      file.claim(next, for: tree)
-      let part = min(entry.count - chain.bytes.count, format.usable - 4)
-      let there = min(part, file.knownBytes(of: next) - 4)
-      guard there > 0 else { break }
-      chain.bytes.append(UnsafeRawBufferPointer(start: bytes + 4, count: there))
-      guard there == part else { break }
-      next = be32(bytes, 0)
-    }
-    return DamagedRecord(
-      bytes: UnsafeRawBufferPointer(start: chain.bytes.base, count: chain.bytes.count),
-      size: entry.count)
   }
 }
