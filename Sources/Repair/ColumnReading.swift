@@ -29,7 +29,8 @@ struct ColumnReading {
   ) {
     self.table = table
     let entry = schema.table(table)
-    let read = schema.storedColumns(of: table)
+    // A text may name the table where its row does not.
+    let read = entry.flatMap { schema.storedColumns(of: $0.name) }
     let kind: TreeScan.Kind = schema.isWithoutRowID(table) ? .index : .table
     let records = Records(below: entry?.root ?? 0, kind, file, values)
     columns = read ?? []

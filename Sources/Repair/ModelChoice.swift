@@ -23,12 +23,7 @@ struct ModelChoice {
 
   /// By version hash: the given version most like the store's own model, else that. Where the hashes are lost, the
   /// model whose entities, tables and columns the store has.
-  ///
-  /// - Parameter isTableListWhole: Where it is not, and names no table of an entity, a single model that is
-  ///   given is taken.
-  static func among(
-    _ models: GivenModels, for store: SourceStore, isTableListWhole: Bool
-  ) throws -> Outcome {
+  static func among(_ models: GivenModels, for store: SourceStore) throws -> Outcome {
     let hashes = store.metadata.versionHashes
     // A model without entities has no hashes either.
     let isEmpty =
@@ -84,12 +79,7 @@ struct ModelChoice {
     let fitting = judged.filter {
       $0.0.isCached || unknownEntities(in: $0.0.hierarchy, store).isEmpty
     }
-    let isOnlyOne =
-      !isTableListWhole && models.versions.count == 1 && candidates.count == 1
-      && !store.schemaObjects.contains { $0.kind == .table && isEntityTable($0.name) }
-    guard let best = fitting.min(by: { $0.1 < $1.1 }),
-      best.1.missing < best.1.tables || isOnlyOne
-    else {
+    guard let best = fitting.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
       let nearest = judged.min { $0.1 < $1.1 }
       return .none(
         unknownEntities: nearest.map { unknownEntities(in: $0.0.hierarchy, store) } ?? [])
@@ -102,7 +92,7 @@ struct ModelChoice {
 
   private static func isEntityTable(_ name: String) -> Bool {
     name.first == "Z" && SchemaObject.isApplicationTable(name)
-      && !["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
+      && !LayoutProblem.controlTables.contains(name)
   }
 
   /// Entities that `Z_PRIMARYKEY` names, and that the model does not have below the same parent and
@@ -175,7 +165,7 @@ struct ModelChoice {
     let names = Set(binding.layout.tables.map(\.name) + binding.layout.joinTables.map(\.name))
     let have = store.schemaObjects.filter {
       $0.kind == .table && SchemaObject.isApplicationTable($0.name)
-        && !["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains($0.name)
+        && !LayoutProblem.controlTables.contains($0.name)
     }
     var extra = have.count { !names.contains($0.name) }
     for table in binding.layout.tables {

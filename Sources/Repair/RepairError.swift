@@ -35,8 +35,8 @@ extension RepairError: CustomStringConvertible {
         + "--models."
     case .noModel(let path, true, _, isTableListWhole: false):
       "The list of tables of \(path) is damaged, and what is left of it fits none of the models given, so "
-        + "nothing tells which rows are whose. Give the version that wrote it alone with --models; else "
-        + "restore the store from a backup."
+        + "nothing tells which rows are whose. Give the version that wrote it with --models if it is not "
+        + "among them; else restore the store from a backup."
     case .noModel(let path, let givenModels, _, _):
       givenModels
         ? "The model of \(path) is lost, and none of the models given has its tables. Give the "

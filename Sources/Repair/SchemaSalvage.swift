@@ -70,11 +70,9 @@ struct SchemaSalvage {
     }
   }
 
-  private static let controlTables = ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"]
-
   /// SQLite tells names apart without the case of their letters, and one bit makes it.
   private static func controlName(_ name: String) -> String {
-    controlTables.first { $0.columnKey == name.columnKey } ?? name
+    LayoutProblem.controlTables.first { $0.columnKey == name.columnKey } ?? name
   }
 
   /// Whether a record is one of `sqlite_master`, as far as its beginning tells.
@@ -89,14 +87,32 @@ struct SchemaSalvage {
       && (entry.root > 0 || [.view, .trigger].contains(entry.kind))
   }
 
+  /// A row says most things more than once: what one of its values has lost, the others tell.
   private static func entry(_ values: UnsafeMutablePointer<RawValue>) -> Entry? {
     let read = (0..<5).map { SQLiteValue(values[$0]) }
-    guard let kind = read[0].text.flatMap(SchemaObject.Kind.init(rawValue:)),
-      let name = read[1].text, !name.isEmpty, !name.utf8.contains(0), let table = read[2].text
-    else { return nil }
+    var (name, table) = (read[1].text, read[2].text)
+    let sql = read[4].text
+    // SQLite keeps a text as `CREATE`, what it makes, and the name.
+    let head = sql.map { TableText.words($0.prefix(4096)).prefix(3) } ?? []
+    let kind = read[0].text.flatMap(SchemaObject.Kind.init(rawValue:)) ?? kind(head, name)
+    if kind == .table, name != table {
+      let quotes: Set<Character> = ["\"", "'", "`", "[", "]"]
+      let third = head.last.map { $0.filter { !quotes.contains($0) } }
+      name = third == table ? table : name ?? third
+      table = name
+    }
+    guard let kind, let name, !name.isEmpty, !name.utf8.contains(0), let table else { return nil }
     return Entry(
       kind: kind, name: controlName(name), table: controlName(table),
-      root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: read[4].text)
+      root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: sql)
+  }
+
+  /// By the beginning of its text, or by a name that SQLite gives.
+  private static func kind(_ head: ArraySlice<String>, _ name: String?) -> SchemaObject.Kind? {
+    if name?.hasPrefix("sqlite_autoindex_") == true { return .index }
+    let words = head.prefix(2).map { $0.uppercased() }
+    return [.table, .index, .trigger, .view].first { words.contains($0.rawValue.uppercased()) }
+      ?? (words.last == "UNIQUE" ? .index : nil)
   }
 }
 

@@ -131,7 +131,7 @@ extension StoreSalvage {
 
   private func foreignNames(_ shapes: [String: TableShape]) -> [String] {
     schema.tables.map(\.name).filter { name in
-      shapes[name] == nil && !["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"].contains(name)
+      shapes[name] == nil && !LayoutProblem.controlTables.contains(name)
     }
   }
 

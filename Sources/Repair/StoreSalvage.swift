@@ -72,7 +72,7 @@ final class StoreSalvage {
     guard !names.isEmpty || !models.versions.isEmpty, Self.mayBeCoreData(schema) else {
       throw RepairError.notCoreData(store)
     }
-    for name in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] {
+    for name in LayoutProblem.controlTables {
       let entry = schema.table(name)
       if entry == nil, name == "Z_MODELCACHE" { continue }
       let wanted = Self.controlColumns(name)
@@ -102,7 +102,7 @@ final class StoreSalvage {
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
     let found: ModelChoice
-    switch try ModelChoice.among(models, for: source, isTableListWhole: schema.isWhole) {
+    switch try ModelChoice.among(models, for: source) {
     case .found(let choice): found = choice
     case .none(let unknown):
       throw RepairError.noModel(
@@ -189,7 +189,7 @@ final class StoreSalvage {
       try salvage.execute(TableSalvage.sql(entry.name, columns))
       names.append(entry.name)
     }
-    for control in ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"] where !names.contains(control) {
+    for control in LayoutProblem.controlTables where !names.contains(control) {
       // Stores of old frameworks have no model cache.
       guard control != "Z_MODELCACHE" || schema.table(control) != nil else { continue }
       try salvage.execute(TableSalvage.sql(control, controlColumns(control)))

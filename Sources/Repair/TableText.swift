@@ -32,6 +32,7 @@ struct TableText {
     var found: Set<String> = []
     for (number, part) in (text ?? "").split(separator: ",").enumerated() {
       var words = Self.words(part)
+      words = Self.joined(words, names)
       if number == 0 { words = Self.afterHead(words, table: table, names) }
       guard let first = words.first else { continue }
       if Self.constraints.contains(first.uppercased()) { break }
@@ -64,8 +65,20 @@ struct TableText {
 
   /// Only what stands between words divides them, and Core Data writes spaces and parentheses: one bit makes any
   /// other byte of a letter.
-  private static func words(_ part: Substring) -> [String] {
+  static func words(_ part: Substring) -> [String] {
     part.utf8.split { " \t\n\r()".utf8.contains($0) }.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Puts the two parts of a name together of which one byte has become what divides words.
+  private static func joined(_ words: [String], _ names: Set<String>) -> [String] {
+    var words = words
+    for place in words.indices.dropLast().reversed() {
+      let name = words[place] + "\t" + words[place + 1]
+      if names.contains(where: { isNear(name, $0) && $0.utf8.count == name.utf8.count }) {
+        words.replaceSubrange(place...place + 1, with: [name])
+      }
+    }
+    return words
   }
 
   /// What follows on `CREATE TABLE name (`, however damaged.

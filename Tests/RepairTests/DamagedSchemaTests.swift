@@ -78,8 +78,8 @@ private let turned =
     #expect(try patient.read(query, of: patient.output) == rows)
   }
 
-  /// A byte of a letter that one wrong bit makes no letter.
-  @Test(arguments: [0x1F, 0x5E, 0x5D, 0x40, 0x0F, 0x7F] as [UInt8])
+  /// A byte of a name that one wrong bit makes no letter, or what divides words.
+  @Test(arguments: [0x1F, 0x5E, 0x5D, 0x40, 0x0F, 0x7F, 0x09, 0x0A, 0x0C, 0x0D, 0x20] as [UInt8])
   func `keep the values and pairs of columns one bit of whose names is wrong`(byte: UInt8) throws {
     let patient = try Patient()
     let joins = try patient.read(
@@ -98,6 +98,34 @@ private let turned =
       let found = try patient.read(
         "SELECT count(\(column)), count(*) FROM \(table)", of: patient.output)
       #expect(found == rows, "\(table).\(column): \(report.lost)")
+    }
+  }
+
+  @Test(
+    arguments: ["ZRECIPE", "ZAUTHOR", "Z_8TAGS", "Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"],
+    ["type", "name", "tbl_name"])
+  func `are whole where one bit of what stands beside the text is wrong`(
+    table: String, column: String
+  ) throws {
+    let patient = try Patient()
+    let names = Patient.entityTables + ["Z_8TAGS", "Z_PRIMARYKEY"]
+    let before = try names.map { try patient.read("SELECT * FROM \($0) ORDER BY 1, 2") }
+    let whole = patient.bytes
+    let row = Array("table\(table)\(table)".utf8)
+    let start = try #require(whole.indices.first { whole[$0...].starts(with: row) })
+    let size = table.utf8.count
+    let offset = column == "type" ? 4 : column == "name" ? 4 + size : 4 + 2 * size
+    for bit in [0x01, 0x20, 0x80] as [UInt8] {
+      var bytes = whole
+      bytes[start + offset] ^= bit
+      patient.bytes = bytes
+      let report = try patient.repair()
+      #expect(try patient.failures().isEmpty)
+      #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+      for (name, rows) in zip(names, before) {
+        #expect(
+          try patient.read("SELECT * FROM \(name) ORDER BY 1, 2", of: patient.output) == rows)
+      }
     }
   }
 

@@ -31,10 +31,7 @@ private func version(_ name: String, isExternal: Bool) -> ModelVersion {
     let store = try SourceStore(
       path: FilePath(patient.store), snapshotFolder: FilePath(patient.folder.path))
     let models = given.map { version($0, isExternal: $0 == "Outside") }
-    guard
-      case .found(let choice) = try ModelChoice.among(
-        GivenModels([models]), for: store, isTableListWhole: true)
-    else {
+    guard case .found(let choice) = try ModelChoice.among(GivenModels([models]), for: store) else {
       Issue.record("no model was found")
       return
     }

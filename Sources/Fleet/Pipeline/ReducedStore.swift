@@ -81,7 +81,7 @@ struct ReducedStore {
   }
 
   private static func isControl(_ name: String) -> Bool {
-    ["Z_METADATA", "Z_PRIMARYKEY", "Z_MODELCACHE"].contains(name)
+    LayoutProblem.controlTables.contains(name)
   }
 
   /// Rows of all tables that hold objects.

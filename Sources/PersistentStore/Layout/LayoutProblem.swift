@@ -28,7 +28,8 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   /// https://sqlite.org/limits.html#max_column
   static let mostColumns = 2_000
 
-  static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
+  /// What every store has besides the tables of its model; stores of old frameworks lack the last.
+  package static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]
 
   static func all(tables: [EntityTable], joins: [JoinTable]) -> [LayoutProblem] {
     var problems: [LayoutProblem] = []
