@@ -34,6 +34,8 @@ struct ColumnReading {
     let kind: TreeScan.Kind = schema.isWithoutRowID(table) ? .index : .table
     let records = Records(below: entry?.root ?? 0, kind, file, values)
     columns = read ?? []
+    // Whoever has lost its root page has no table yet.
+    isChanged = read != nil && entry?.root == 0
     let have = Set(columns.map(\.name))
     let known = wanted.count { have.contains($0.name) }
     // A statement may read well and be damaged: of a comma, columns become one, or one becomes two.
@@ -123,8 +125,17 @@ extension StoreSalvage {
         + table.columns.map { (name: $0.name, type: $0.declaredType) }
       try settle(table.name, wanted, key: "Z_PK", entity: table.root.rawValue, in: salvage)
     }
+    let rules = StoreLayout(binding.hierarchy).joinTables
     for join in binding.layout.joinTables {
-      let wanted = join.columns.map { (name: $0, type: "INTEGER") }
+      // A column of places whose name is damaged is none to the binding.
+      let rule = rules.first { $0.entity == join.entity && $0.relationship == join.relationship }
+      let places = [
+        (rule?.firstOrderColumn, join.firstColumn), (rule?.secondOrderColumn, join.secondColumn),
+      ]
+      .compactMap { $0 == nil ? nil : "Z_FOK_" + $1.dropFirst(2) }
+      let wanted = ([join.firstColumn, join.secondColumn] + places).map {
+        (name: $0, type: "INTEGER")
+      }
       try settle(join.name, wanted, key: nil, entity: join.entity.rawValue, in: salvage)
     }
     try salvage.close()

@@ -53,9 +53,12 @@ struct SchemaSalvage {
         try reader.read(orphan: page, take)
       }
       // Where no map tells of orphans, and where cell pointers are lost, rows tell that they are of it.
-      for page in 1...file.pageCount
-      where file.owners[Int(page)] == Self.tree || reader.isLeaf(page, allOf: isEntry) {
-        try reader.search(page, isEntry, take)
+      for page in 1...file.pageCount {
+        if file.owners[Int(page)] == Self.tree {
+          try reader.search(page, isEntry, take)
+        } else if !file.isFree(page), reader.isLeaf(page, allOf: isEntry) {
+          try reader.read(orphan: page, take)
+        }
       }
     }
     var names: Set<[UInt8]> = []

@@ -72,13 +72,15 @@ extension DamagedTreeReader {
     UnsafeRawBufferPointer(start: bytes, count: count).allSatisfy { $0 == 0 }
   }
 
-  /// Gives rows that lie anywhere on a page of a table, whether or not its cell pointers say so.
+  /// Gives rows that lie anywhere on a leaf of a table, whether or not its cell pointers say so. One that has
+  /// become an interior page has only old ones.
   ///
   /// - Parameter isRow: Whether what reads as a cell is one, by the beginning of its record.
   package mutating func search(
     _ number: UInt32, _ isRow: (DamagedRecord) -> Bool, _ body: Body
   ) throws {
-    guard let page = try? file.pages.page(number) else { return }
+    guard let page = try? file.pages.page(number), byte(page, head(of: number)) == format.leafType
+    else { return }
     var offset = head(of: number) + 8
     while offset + 4 <= format.usable {
       guard let entry = try? format.row(of: page, at: offset),
