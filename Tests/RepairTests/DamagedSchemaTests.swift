@@ -129,6 +129,36 @@ private let turned =
     }
   }
 
+  @Test(arguments: ["ZRECIPE", "ZTAG", "Z_8TAGS"], [-5, 0, 1, 4_000_000])
+  func `have their rows found where the number of the root page is none`(
+    table: String, root: Int
+  ) throws {
+    let patient = try Patient()
+    let query = "SELECT * FROM \(table) ORDER BY 1, 2"
+    let (before, keys) = (try patient.read(query), try patient.allKeys())
+    try patient.sql(
+      "PRAGMA writable_schema = ON; UPDATE sqlite_master SET rootpage = \(root) "
+        + "WHERE type = 'table' AND name = '\(table)'")
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.unaccounted(keys, report).isEmpty)
+    #expect(try patient.read(query, of: patient.output) == before)
+  }
+
+  @Test(arguments: [0x09, 0x20, 0x4B, 0xD2] as [UInt8])
+  func `keep places in ordered pairs where the name of their column is damaged`(
+    byte: UInt8
+  ) throws {
+    let patient = try Patient()
+    let query = "SELECT * FROM Z_5RECIPES ORDER BY 1, 2"
+    let before = try patient.read(query)
+    try damage(patient, "Z_5RECIPES", "Z_FOK_8RECIPES", at: 9, to: byte)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty, "\(report.lost)")
+    #expect(try patient.read(query, of: patient.output) == before)
+  }
+
   @Test(arguments: ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"])
   func `are whole where the name of a control table has another case`(table: String) throws {
     let patient = try Patient()
