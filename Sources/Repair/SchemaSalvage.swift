@@ -52,9 +52,12 @@ struct SchemaSalvage {
       for page in file.orphans(below: Self.tree, of: reader) {
         try reader.read(orphan: page, take)
       }
-      // Where no map tells of orphans, and where cell pointers are lost, rows tell that they are of it.
+      // Where no map tells of orphans, and where cell pointers are lost, rows tell that they are of it. A sound
+      // leaf has others that were deleted.
+      let damaged = found.isEmpty ? [1] : Set(reader.gaps.map(\.page))
       for page in 1...file.pageCount {
         if file.owners[Int(page)] == Self.tree {
+          guard damaged.contains(page) else { continue }
           try reader.search(page, isEntry, take)
         } else if !file.isFree(page), reader.isLeaf(page, allOf: isEntry) {
           try reader.read(orphan: page, take)

@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitRepair
 import GodwitSQLite
 import Testing
@@ -111,6 +112,26 @@ import Testing
   /// How the page's cells go.
   enum Damage: CaseIterable {
     case noCount, noPointers, noPage
+  }
+
+  /// Of a model so small that page 1 has all of them.
+  @Test(arguments: [Damage.noCount, .noPointers], [false, true])
+  func `has its tables found where they are on page 1 alone`(damage: Damage, mapped: Bool) throws {
+    let attribute = AttributeDescription(traits: PropertyTraits(name: "a"), type: .string)
+    let entity = EntityDescription(name: "P", properties: [.attribute(attribute)])
+    let patient = try Patient(of: ManagedObjectModel(entities: [entity]), rows: 50) { _ in }
+    try patient.sql(
+      "CREATE TABLE gone (a); DROP TABLE gone; PRAGMA auto_vacuum = \(mapped ? 2 : 0); VACUUM")
+    var bytes = patient.bytes
+    #expect(bytes[100] == 13)
+    let count = 2 * Int(bytes[104])
+    let hurt = damage == .noCount ? 103..<105 : 108..<108 + count
+    bytes.replaceSubrange(hurt, with: repeatElement(0, count: hurt.count))
+    let before = try patient.read("SELECT * FROM ZP ORDER BY 1")
+    patient.bytes = bytes
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty, "\(report.lost)")
+    #expect(try patient.read("SELECT * FROM ZP ORDER BY 1", of: patient.output) == before)
   }
 
   @Test(arguments: Damage.allCases, [false, true])
