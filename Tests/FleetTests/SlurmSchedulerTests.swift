@@ -24,11 +24,16 @@ import Testing
 
   deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
-  /// Makes a command that writes its arguments down and then does something.
+  /// Makes a command that writes its arguments down and then does something. A process of its own writes it: what
+  /// other tests start meanwhile has files open that this one writes, and nobody can run such a file.
   private func say(_ command: String, _ script: String) throws {
     let text = "#!/bin/sh\nprintf '%s\\n' \"$@\" >> \"$0.arguments\"\n\(script)\n"
-    try DurableFile.write(
-      Array(text.utf8), to: folder.appending(command), permissions: .ownerReadWriteExecute)
+    let (place, draft) = (folder.appending(command).string, folder.appending("draft").string)
+    try text.write(toFile: draft, atomically: true, encoding: .utf8)
+    let install = try Process.run(
+      URL(fileURLWithPath: "/usr/bin/install"), arguments: ["-m", "700", draft, place])
+    install.waitUntilExit()
+    #expect(install.terminationStatus == 0)
   }
 
   private func arguments(of command: String) throws -> [String] {
