@@ -85,7 +85,7 @@ import Testing
 @Suite struct `A store that takes longer than it may` {
   @Test func `keeps no other store from being migrated`() throws {
     let folder = try PipelineFolder.orders(
-      ["a", "b", "c"], "workers: 1\nlimits: { io: 2MiB/s, store-timeout: 2s }")
+      ["a", "b", "c"], "workers: 1\nlimits: { io: 2MiB/s, store-timeout: 5s }")
     // So large that at 2 MiB/s it takes much longer. The largest comes first.
     try folder.write(
       "stores/large.sqlite", "Orders.xcdatamodeld/Orders",

@@ -79,8 +79,8 @@ import Testing
   }
 
   @Test func `goes on with an interrupted run, and counts what was done before`() throws {
-    let folder = try orders(["a", "b", "c", "d"])
-    // One worker, so that one store comes after the other.
+    // So many that they are not committed together, and one worker, so that one comes after the other.
+    let folder = try orders((1...12).map { "store-\($0)" })
     let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
     try write(text + "workers: 1\n", to: folder)
     var step = 20
@@ -92,7 +92,7 @@ import Testing
     try #require(killed.status == -SIGKILL, "there must be something left to do")
     let run = try Godwit.run(folder)
     #expect(run.status == 0)
-    #expect(run.counts == "4 found, 4 migrated")
+    #expect(run.counts == "12 found, 12 migrated")
     #expect(run.summary["resumed"] as? Bool == true)
     #expect((run.summary["earlier"] as? Int ?? 0) > 0)
     #expect(killed.lines.first?["run"] as? String == run.summary["run"] as? String)
