@@ -125,17 +125,14 @@ extension StoreSalvage {
         + table.columns.map { (name: $0.name, type: $0.declaredType) }
       try settle(table.name, wanted, key: "Z_PK", entity: table.root.rawValue, in: salvage)
     }
-    let rules = StoreLayout(binding.hierarchy).joinTables
+    let rules = StoreLayout(
+      binding.hierarchy, frameworkVersion: binding.layout.frameworkVersion,
+      entityNumbers: binding.layout.entityNumbers
+    ).joinTables
     for join in binding.layout.joinTables {
       // A column of places whose name is damaged is none to the binding.
       let rule = rules.first { $0.entity == join.entity && $0.relationship == join.relationship }
-      let places = [
-        (rule?.firstOrderColumn, join.firstColumn), (rule?.secondOrderColumn, join.secondColumn),
-      ]
-      .compactMap { $0 == nil ? nil : "Z_FOK_" + $1.dropFirst(2) }
-      let wanted = ([join.firstColumn, join.secondColumn] + places).map {
-        (name: $0, type: "INTEGER")
-      }
+      let wanted = (rule ?? join).columns.map { (name: $0, type: "INTEGER") }
       try settle(join.name, wanted, key: nil, entity: join.entity.rawValue, in: salvage)
     }
     try salvage.close()

@@ -31,8 +31,7 @@ struct TableText {
     let names = Set(wanted.map(\.name))
     var found: Set<String> = []
     for (number, part) in (text ?? "").split(separator: ",").enumerated() {
-      var words = Self.words(part)
-      words = Self.joined(words, names)
+      var words = Self.joined(Self.words(part), names)
       if number == 0 { words = Self.afterHead(words, table: table, names) }
       guard let first = words.first else { continue }
       if Self.constraints.contains(first.uppercased()) { break }
