@@ -2,6 +2,9 @@ import GodwitSQLite
 
 /// What a table's indexes tell of rows that the table has lost.
 struct IndexEvidence {
+  /// Keys of two objects.
+  typealias Pair = (first: Int64, second: Int64)
+
   /// Rows that the table had and has lost: an index names them where pages of it are lost, or two
   /// whole ones do.
   private(set) var lostKeys = KeyRanges()
@@ -14,7 +17,14 @@ struct IndexEvidence {
   /// Whether an index proves that no other rows are lost.
   private(set) var isComplete = false
   /// Pairs of a join table that an index has and the table lost.
-  private(set) var pairs: [(first: Int64, second: Int64)] = []
+  private(set) var pairs: [Pair] = []
+  /// Pairs of a join table that two indexes have, and the table otherwise: by the row.
+  private(set) var correctedPairs: [Int64: Pair] = [:]
+  /// Rows of which an index has another value than the table, and nothing tells which is right: by
+  /// the column.
+  private(set) var contradictedKeys: [String: KeyRanges] = [:]
+  /// Objects of a join table's first column of whose pairs the same is true.
+  private(set) var contradictedOwners = KeyRanges()
   /// Indexes that could not be read from end to end, or that contradict the table and another index.
   private(set) var damaged: [String] = []
 
@@ -24,16 +34,22 @@ struct IndexEvidence {
   /// What one index says.
   private struct Reading {
     let name: String
+    let columns: [String]
     var isWhole = true
     /// Entries of rows that the table has.
     var saved: Int64 = 0
     var missing: [Int64] = []
-    var pairs: [Int64: (first: Int64, second: Int64)] = [:]
+    var pairs: [Int64: Pair] = [:]
     var hasUnusablePair = false
-    /// Rows that the table has, and has with other keys.
-    var contraryPairs: Int64 = 0
-    /// An index of the table's own agrees with the rows that are there.
-    var isContrary: Bool { contraryPairs * 10 > saved }
+    /// Rows that the table has, and has with other values: by the column.
+    var contraryKeys: [String: Set<Int64>] = [:]
+    /// Such rows of a join table: the table's pair and the index's.
+    var contraryPairs: [Int64: (own: Pair, said: Pair)] = [:]
+    private var contraryCount: Int64 { Int64(contraryKeys.values.map(\.count).max() ?? 0) }
+    /// An index of the table's own agrees with the rows that are there: others prove no loss.
+    var isContrary: Bool { contraryCount * 10 > saved }
+    /// Too much for damaged values: it is another table's, or its columns are exchanged.
+    var isForeign: Bool { isContrary && contraryCount > 2 }
   }
 
   /// - Parameters:
@@ -60,8 +76,15 @@ struct IndexEvidence {
   ) throws -> Reading {
     let values = UnsafeMutablePointer<RawValue>.allocate(capacity: Self.mostValues)
     defer { values.deallocate() }
-    let own = pairColumns.map { "\(quoted($0)), \(quoted($1))" } ?? "1"
-    let known = try file.prepare("SELECT \(own) FROM \(quoted(table.name)) WHERE rowid = ?1")
+    let places = columns.indices.filter { place in
+      table.columns.contains { $0.name.isSameName(as: columns[place]) }
+    }
+    // SQLite compares as the column does: a whole number is stored alike in a column of numbers.
+    let agrees = places.map { "\(quoted(columns[$0])) IS ?\($0 + 2)" }
+    let own = pairColumns.map { [quoted($0), quoted($1)] } ?? []
+    let known = try file.prepare(
+      "SELECT \((agrees + own + ["1"]).joined(separator: ", ")) FROM \(quoted(table.name)) "
+        + "WHERE rowid = ?1")
     let entityColumn = columns.firstIndex(of: "Z_ENT")
     let pair = pairColumns.flatMap { first, second -> (Int, Int)? in
       guard let a = columns.firstIndex(of: first), let b = columns.firstIndex(of: second) else {
@@ -71,7 +94,7 @@ struct IndexEvidence {
     }
     var reader = tree
     var lost: [Int] = []
-    var reading = Reading(name: index.name)
+    var reading = Reading(name: index.name, columns: columns)
     var (numbers, confirmed): ([Int64: Int64], [Int64]) = ([:], [])
     let strays = table.strayKeys
     try reader.read(root: index.root) { cell in
@@ -85,12 +108,21 @@ struct IndexEvidence {
       }
       let key = values[count - 1].bits
       try known.bind(1, key)
+      for place in places { try known.bind(Int32(place + 2), values[place]) }
       let isSaved = try known.step()
-      if isSaved, let pair,
-        known.value(0).integer != Self.integer(values[pair.0])
-          || known.value(1).integer != Self.integer(values[pair.1])
+      let contrary =
+        isSaved
+        ? places.indices.filter { known.value(Int32($0)).integer == 0 }.map { columns[places[$0]] }
+        : []
+      for column in contrary where !table.hasLost(column, of: key) {
+        reading.contraryKeys[column, default: []].insert(key)
+      }
+      if !contrary.isEmpty, let pair,
+        let first = known.value(Int32(places.count)).integer,
+        let second = known.value(Int32(places.count + 1)).integer,
+        let saidFirst = Self.integer(values[pair.0]), let saidSecond = Self.integer(values[pair.1])
       {
-        reading.contraryPairs += 1
+        reading.contraryPairs[key] = ((first, second), (saidFirst, saidSecond))
       }
       known.reset()
       guard !isSaved else {
@@ -119,12 +151,13 @@ struct IndexEvidence {
     value.kind == .integer ? value.bits : nil
   }
 
-  private mutating func judge(_ all: [Reading], _ table: TableSalvage) {
-    // Of another table, or with its columns exchanged.
+  private mutating func judge(_ found: [Reading], _ table: TableSalvage) {
+    var all = found
+    correctPairs(&all)
+    damaged = all.filter { !$0.isWhole || $0.isForeign }.map(\.name)
+    settle(all.filter { !$0.isForeign }, table)
     let readings = all.filter { !$0.isContrary }
-    defer { damaged += all.filter(\.isContrary).map(\.name) }
     let whole = readings.filter(\.isWhole)
-    damaged = readings.filter { !$0.isWhole }.map(\.name)
     isComplete = whole.contains { $0.saved == table.rowCount && !$0.hasUnusablePair }
     var lost = Set(
       readings.flatMap(\.missing).filter { key in table.gaps.contains { $0.contains(key) } })
@@ -143,12 +176,52 @@ struct IndexEvidence {
       damaged += whole.filter { !Set($0.missing).isDisjoint(with: single) }.map(\.name)
     }
     lostKeys = KeyRanges(lost)
-    var pairs: [Int64: (first: Int64, second: Int64)] = [:]
+    var pairs: [Int64: Pair] = [:]
     for reading in readings {
       for (key, pair) in reading.pairs where !table.gaps.isEmpty || lost.contains(key) {
         pairs[key] = pair
       }
     }
     self.pairs = pairs.sorted { $0.key < $1.key }.map(\.value)
+    damaged = Set(damaged).sorted()
+  }
+
+  /// Two indexes that say the same of a pair outvote the table.
+  private mutating func correctPairs(_ readings: inout [Reading]) {
+    for (place, reading) in readings.enumerated() {
+      for (key, pairs) in reading.contraryPairs {
+        let agreeing = readings[(place + 1)...].contains { other in
+          other.contraryPairs[key].map { $0.said == pairs.said } == true
+        }
+        if agreeing { correctedPairs[key] = pairs.said }
+      }
+    }
+    for place in readings.indices {
+      for (column, keys) in readings[place].contraryKeys {
+        readings[place].contraryKeys[column] = keys.filter { correctedPairs[$0] == nil }
+      }
+    }
+  }
+
+  /// Who is right where one index and the table differ: another index that agrees with the table all
+  /// over tells that the first one is damaged.
+  private mutating func settle(_ readings: [Reading], _ table: TableSalvage) {
+    var doubtful: [String: Set<Int64>] = [:]
+    for reading in readings {
+      for (column, keys) in reading.contraryKeys where !keys.isEmpty {
+        let witnesses = readings.filter { other in
+          other.name != reading.name && other.isWhole && other.saved == table.rowCount
+            && other.columns.contains(column)
+        }
+        let open = keys.filter { key in
+          witnesses.allSatisfy { $0.contraryKeys[column]?.contains(key) == true }
+        }
+        doubtful[column, default: []].formUnion(open)
+        if open.count < keys.count { damaged.append(reading.name) }
+        contradictedOwners.formUnion(
+          KeyRanges(open.compactMap { reading.contraryPairs[$0]?.own.first }))
+      }
+    }
+    contradictedKeys = doubtful.filter { !$0.value.isEmpty }.mapValues { KeyRanges($0) }
   }
 }

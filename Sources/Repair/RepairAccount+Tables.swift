@@ -84,6 +84,21 @@ extension RepairAccount {
             count: Int64(found.count), keys: KeyRanges(found), "has pairs taken from an index"))
       }
     }
+    if let evidence, !evidence.correctedPairs.isEmpty {
+      report.rebuilt.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship,
+          count: Int64(evidence.correctedPairs.count),
+          keys: KeyRanges(evidence.correctedPairs.values.map(\.first)),
+          "has pairs that two indexes have, and the table otherwise"))
+    }
+    if let evidence, !evidence.contradictedOwners.isEmpty {
+      report.doubtful.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship,
+          keys: evidence.contradictedOwners,
+          "has pairs that an index has otherwise, and nothing tells which is right"))
+    }
     if let evidence, !evidence.possibleKeys.isEmpty {
       report.lost.append(
         .init(

@@ -271,6 +271,15 @@ struct RepairAccount {
             .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
             "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
       }
+      let contradicted = salvage.evidence[source.name]?.contradictedKeys ?? [:]
+      for (column, keys) in contradicted.sorted(by: { $0.key < $1.key }) {
+        report.doubtful.append(
+          .init(
+            column == "Z_ENT" ? .entity : roles[column]?.subject ?? .value,
+            entity: source.root.rawValue,
+            property: roles[column]?.property ?? column, keys: keys,
+            "has another value in an index, and nothing tells which is right"))
+      }
       let confirmed = salvage.evidence[source.name]?.confirmedKeys ?? KeyRanges()
       let found = KeyRanges(union: [table.misplacedKeys, confirmed])
       if !found.isEmpty {
@@ -317,6 +326,14 @@ struct RepairAccount {
 }
 
 extension Role {
+  fileprivate var subject: RepairReport.Subject {
+    switch self {
+    case .attribute, .leaf: .value
+    case .toOne, .targetEntity, .owner: .reference
+    case .order: .order
+    }
+  }
+
   fileprivate var property: String {
     switch self {
     case .attribute(_, let name), .toOne(_, let name), .targetEntity(_, let name),

@@ -277,7 +277,19 @@ extension StoreSalvage {
         table, schema, file, in: salvage, nextTree: &nextTree,
         pairColumns: join.map { ($0.firstColumn, $0.secondColumn) })
       evidence[name] = found
-      guard let join, !found.pairs.isEmpty else { continue }
+      guard let join else { continue }
+      if !found.correctedPairs.isEmpty {
+        let correction = try salvage.prepare(
+          "UPDATE \(quoted(name)) SET \(quoted(join.firstColumn)) = ?2, "
+            + "\(quoted(join.secondColumn)) = ?3 WHERE rowid = ?1")
+        for (row, pair) in found.correctedPairs {
+          try correction.bind(1, row)
+          try correction.bind(2, pair.first)
+          try correction.bind(3, pair.second)
+          try correction.run()
+        }
+      }
+      guard !found.pairs.isEmpty else { continue }
       // A table without constraints: what is there twice is dropped with the output's.
       let insertion = try salvage.prepare(
         "INSERT INTO \(quoted(name)) (\(quoted(join.firstColumn)), \(quoted(join.secondColumn))) "

@@ -48,6 +48,11 @@ struct TableSalvage {
   /// Whether a row's key is that of its cell.
   var namesRowsByRowID: Bool { keyColumn == nil && kind == .table }
 
+  /// Whether a row's value in a column could not be read.
+  func hasLost(_ column: String, of key: Int64) -> Bool {
+    lostValues.contains { $0.value.contains(key) && columns[$0.key].name.isSameName(as: column) }
+  }
+
   /// - Parameters:
   ///   - file: The sound file, which has the table.
   ///   - kind: That of a tree of the form of an index for a table without row ids.
