@@ -82,6 +82,19 @@ import Testing
     #expect(try manifests(folder).isEmpty, "what is over goes")
   }
 
+  @Test func `show that they are paused while no command follows them`() throws {
+    let folder = try orders(3)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    func held(after action: String) throws -> [String?] {
+      #expect(try folder.godwit(["control"], [action]).status == 0)
+      let asked = try folder.godwit(["control"], ["status"])
+      #expect(asked.status == 0, "\(asked.messages)")
+      return [asked, try folder.godwit(["status"])].map { $0.summary["held"] as? String }
+    }
+    #expect(try held(after: "pause") == ["paused", "paused"])
+    #expect(try held(after: "resume") == [nil, nil])
+  }
+
   @Test func `are not copied again while they are in use and nothing changes`() throws {
     let folder = try orders(2)
     try folder.set(

@@ -71,10 +71,17 @@ package struct RunProgress: Codable, Sendable, Equatable {
 
   private static func path(_ state: FilePath) -> FilePath { state.appending("progress.json") }
 
-  /// Nil where there is none that can be read.
+  /// With what is asked by now; nil where there is none that can be read.
   package static func read(in state: FilePath) -> RunProgress? {
     let bytes = try? RegularFile.bytesIfPresent(of: path(state), limit: 1 << 20, isPrivate: true)
-    return bytes.flatMap { try? JSONDecoder().decode(RunProgress.self, from: Data($0)) }
+    guard let bytes, var progress = try? JSONDecoder().decode(RunProgress.self, from: Data(bytes))
+    else { return nil }
+    // Nobody brings the file up to date while a run is detached, and its tasks do what is asked.
+    if let control = try? RunControl.read(in: state), control.isPaused != progress.isPaused {
+      progress.isPaused = control.isPaused
+      progress.held = control.isPaused ? "paused" : nil
+    }
+    return progress
   }
 
   /// A display that cannot be written is no reason to stop.
