@@ -169,7 +169,14 @@ final class ResultReport: Sendable {
 extension Reason {
   /// The message with its place before it, where the message does not name it itself.
   var text: String {
-    guard let entity, !message.contains(entity) else { return message }
+    guard let entity, !names(entity) else { return message }
     return "\(entity)\(property.map { "." + $0 } ?? ""): \(message)"
+  }
+
+  /// An entity's name may be a word of the message, or a part of one: `Date cannot become String`.
+  private func names(_ entity: String) -> Bool {
+    if message.hasPrefix("\(entity) with Z_PK") { return true }
+    if let property { return message.contains("\(entity).\(property)") }
+    return [" ", ".", ",", ":"].contains { message.hasPrefix(entity + $0) }
   }
 }

@@ -44,7 +44,8 @@ extension StageError: CustomStringConvertible {
       "\(path) cannot be used: \(reason). Run again; the file is made again."
     case .wrongTarget(let entity, let key, let relationship, let found):
       "\(entity) with Z_PK \(key), property \(relationship): its expression gives an object of "
-        + "\(found), which is not the relationship's destination entity."
+        + "\(found), to which the relationship may not point: that is neither its destination entity nor "
+        + "one of its sub-entities. Correct the expression, or the relationship."
     case .missingPolicy(let policy, let mapping):
       "The entity mapping \(mapping) needs the policy \(policy), which is not registered. Run the "
         + "executable that registers it."

@@ -114,5 +114,16 @@ import Testing
         == "Recipe.name: is a blob")
     #expect(
       Reason(reason: "x", entity: "Recipe", message: "Recipe is gone").text == "Recipe is gone")
+    // A word of the message, or a part of one, names no entity.
+    #expect(
+      Reason(reason: "x", entity: "Date", property: "day", message: "Date cannot become String")
+        .text
+        == "Date.day: Date cannot become String")
+    #expect(
+      Reason(reason: "x", entity: "C", message: "its table takes the rows of P").text
+        == "C: its table takes the rows of P")
+    #expect(
+      Reason(reason: "x", entity: "P", property: "q", message: "the values of P.q differ").text
+        == "the values of P.q differ")
   }
 }

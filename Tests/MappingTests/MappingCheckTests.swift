@@ -508,6 +508,25 @@ import Testing
       ])
   }
 
+  /// Inference refuses an identifier that two have.
+  @Test func `pairs by name what shares a renaming identifier`() throws {
+    let both = try model(
+      entity("Author", attribute("x"), attribute("y", id: "x")),
+      entity("Dose", attribute("b", id: "a"), attribute("a")),
+      entity("Writer", attribute("x"), id: "Author"))
+    #expect(!InferredMapping(source: both, destination: both).isPossible)
+    let mapping = MappingModel(
+      MappingDocument(defaultFor: both, to: both), source: both, destination: both)
+    #expect(
+      mapping.entityMappings.map(\.name) == ["AuthorToAuthor", "DoseToDose", "WriterToWriter"])
+    #expect(
+      mapping.entityMappings.map { entity in
+        entity.properties.attributes.map { "\($0.name) \($0.expression?.description ?? "-")" }
+      } == [
+        ["x $source.x", "y $source.y"], ["a $source.a", "b $source.b"], ["x $source.x"],
+      ])
+  }
+
   @Test func `names required properties without a value`() throws {
     let old = try model(entity("A", attribute("x")))
     let new = try model(

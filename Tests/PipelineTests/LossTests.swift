@@ -196,6 +196,40 @@ import Testing
     #expect(whole.status == 0 && losses(whole) == [], "\(whole.messages)")
   }
 
+  /// What an attribute gets over a relationship is a value, and no reference.
+  @Test(
+    arguments: ["title", "$source.tags.@count", "FUNCTION($source.tags, \"count\")"],
+    [
+      ("$manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", \"X\"", 1),
+      ("", 2),
+    ])
+  func `is counted where an attribute reads over the relationship that loses pairs`(
+    title: String, tags: (asked: String, lost: Int)
+  ) throws {
+    let folder = try widened()
+    let mapping = folder.path("m.yaml")
+    let row = tags.asked.isEmpty ? "default" : "FUNCTION(\(tags.asked), $source.tags)"
+    let value = title == "title" ? "$source.title" : "CAST(\(title), \"NSString\")"
+    try """
+    mapping-model: 1
+    entity-mappings:
+      - source: Album
+        destination: Album
+        attributes: { more: '\(value)' }
+        relationships: { tags: '\(row)' }
+      - { source: Photo, destination: Photo }
+      - { name: X, source: Tag, destination: Tag, filter: name == "x", relationships: { albums: default } }
+      - { name: Y, source: Tag, destination: Tag, filter: name != "x", relationships: { albums: default } }
+    """.write(toFile: mapping, atomically: true, encoding: .utf8)
+    let refused = try migrate(folder, ["--mapping", mapping, "--losses", "refuse"])
+    #expect(refused.status == 65, "\(refused.messages)")
+    let run = try migrate(folder, ["--mapping", mapping, "--output", folder.path("out.sqlite")])
+    #expect(run.status == 0 && losses(run).count == 1, "\(run.messages)")
+    #expect(losses(run).first?.hasSuffix(" \(tags.lost)") == true, "\(losses(run))")
+    #expect(
+      try folder.table("out.sqlite", "SELECT count(*) FROM Z_1TAGS") == ["\(2 - tags.lost)"])
+  }
+
   @Test(arguments: ["direct", "progressive"])
   func `is counted where a relationship is no longer ordered`(chain: String) throws {
     let folder = try folder(from: Self.model(), to: Self.model(isOrdered: false))

@@ -98,9 +98,9 @@ extension InferredMapping {
   }
 
   private mutating func matchEntities() {
-    var byKey: [NameKey: EntityName] = [:]
+    var byKey: [NameKey: [EntityName]] = [:]
     for entity in source.model.entities {
-      if let other = byKey.updateValue(entity.name, forKey: NameKey(entity.mappingKey)) {
+      if let other = byKey[NameKey(entity.mappingKey)]?.last {
         refuse(
           Refusal(
             .duplicateIdentifier, entity: entity.name,
@@ -109,9 +109,14 @@ extension InferredMapping {
             advice: "Give each its own identifier, or write a mapping model.",
             certainty: .unspecified))
       }
+      byKey[NameKey(entity.mappingKey), default: []].append(entity.name)
     }
     for entity in destination.model.entities {
-      guard let old = byKey[NameKey(entity.mappingKey)] else { continue }
+      // Where several have the identifier, which is refused, a template pairs them by name.
+      let candidates = byKey[NameKey(entity.mappingKey)] ?? []
+      guard let old = candidates.first(where: { $0 == entity.name }) ?? candidates.last else {
+        continue
+      }
       if let other = successors[old] {
         refuse(
           Refusal(
@@ -144,10 +149,10 @@ extension InferredMapping {
   }
 
   private mutating func matchProperties(of name: EntityName, from old: EntityName) {
-    var byKey: [QualifiedProperty: EntityHierarchy.Declared] = [:]
+    var byKey: [QualifiedProperty: [EntityHierarchy.Declared]] = [:]
     for declared in source.properties(of: old) where declared.property.isStored {
       let key = QualifiedProperty(declared.property)
-      if byKey.updateValue(declared, forKey: key) != nil {
+      if byKey[key] != nil {
         refuse(
           Refusal(
             .duplicateIdentifier, entity: old, properties: [declared.property.name],
@@ -155,12 +160,17 @@ extension InferredMapping {
             advice: "Give each its own identifier, or write a mapping model.",
             certainty: .unspecified))
       }
+      byKey[key, default: []].append(declared)
     }
     var found: [NameKey: EntityHierarchy.Declared] = [:]
     var used: Set<NameKey> = []
     for declared in destination.properties(of: name) where declared.property.isStored {
       let property = declared.property
-      guard let hit = byKey[QualifiedProperty(property)] else {
+      let candidates = byKey[QualifiedProperty(property)] ?? []
+      guard
+        let hit = candidates.first(where: { $0.property.name.isSameName(as: property.name) })
+          ?? candidates.last
+      else {
         noteUnmatched(property, of: name, from: old)
         continue
       }

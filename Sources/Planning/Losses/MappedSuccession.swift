@@ -78,8 +78,8 @@ struct MappedSuccession: Successors {
     if open.contains(owner) || open.contains(target) { return .kept }
     guard keeps(owner), keeps(target) else { return .withoutObject }
     let isRead =
-      readers.reads(.init(entity: owner, name: relationship))
-      || inverse.map { readers.reads(.init(entity: target, name: $0)) } ?? false
+      readers.links(.init(entity: owner, name: relationship))
+      || inverse.map { readers.links(.init(entity: target, name: $0)) } ?? false
     return isRead ? .kept : .withoutRelationship
   }
 

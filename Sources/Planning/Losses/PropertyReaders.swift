@@ -29,11 +29,14 @@ struct PropertyReaders {
   private(set) var others: [Property: Set<[String]>] = [:]
   /// Names that are read of objects whose entity is not known.
   private let names: Set<String>
+  /// What rows for relationships alone read, and policies: no other keeps a reference.
+  private let byLinks: (places: Set<Property>, names: Set<String>)
   private let destination: EntityHierarchy
 
   init(_ mappings: [EntityMapping], source: EntityHierarchy, destination: EntityHierarchy) {
     self.destination = destination
     var reads = SourceReads(source: source, mappings: mappings)
+    var linkReads = reads
     var (handedTo, derived) = (self.handedTo, self.derived)
     var links: [Property: [Link]] = [:]
     for mapping in mappings {
@@ -41,7 +44,9 @@ struct PropertyReaders {
       guard let entity = mapping.sourceEntity, mapping.policy == nil else {
         guard mapping.policy != nil else { continue }
         for row in rows.attributes + rows.relationships {
-          if let expression = row.expression { reads.add(expression, of: mapping) }
+          guard let expression = row.expression else { continue }
+          reads.add(expression, of: mapping)
+          linkReads.add(expression, of: mapping)
         }
         continue
       }
@@ -71,6 +76,7 @@ struct PropertyReaders {
             Link(entity: declared.entity, relationship: relationship))
         } else {
           reads.add(expression, of: mapping)
+          linkReads.add(expression, of: mapping)
         }
       }
     }
@@ -81,6 +87,20 @@ struct PropertyReaders {
         Array(place.path.dropFirst()))
     }
     names = reads.names
+    let places = linkReads.places.compactMap { place in
+      place.path.first.map { Property(entity: place.entity, name: $0) }
+    }
+    byLinks = (Set(places), linkReads.names)
+  }
+
+  /// True where a row for a relationship reads one of the source, in whatever form.
+  func links(_ property: Property) -> Bool {
+    links[property] != nil || linksOtherwise(property)
+  }
+
+  /// True where an expression of such a row that is no plain one reads something of the property.
+  func linksOtherwise(_ property: Property) -> Bool {
+    byLinks.places.contains(property) || byLinks.names.contains(property.name)
   }
 
   func reads(_ property: Property) -> Bool {

@@ -67,10 +67,10 @@ struct OtherTakers {
         ?? PropertyReaders(
           members.map(\.mapping), source: source, destination: destination)
       readers = known
-      guard !known.readsOtherwise(property) else { continue }
+      guard !known.linksOtherwise(property) else { continue }
       let unread = missed.filter { taker in
         guard let inverse, let entity = plans[taker].source else { return true }
-        return !known.readsOtherwise(.init(entity: entity, name: inverse.name))
+        return !known.linksOtherwise(.init(entity: entity, name: inverse.name))
       }
       let kept = takers.filter { plans[$0].table != nil && !unread.contains($0) }
       for follower in counting(followers, plans) {

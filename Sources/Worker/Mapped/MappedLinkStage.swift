@@ -278,7 +278,10 @@ final class LinkTargets {
 
   private func append(_ target: Target) throws {
     guard allowed.contains(target.entity) else {
-      throw wrong("the entity with Z_ENT \(target.entity)")
+      let entity = context.plan.tables.lazy.flatMap(\.entities).first {
+        $0.destination != nil && $0.destinationNumber == target.entity
+      }?.destination?.rawValue
+      throw wrong(entity ?? "the destination's entity with Z_ENT \(target.entity)")
     }
     targets.append(target)
   }
