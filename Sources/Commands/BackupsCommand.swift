@@ -152,6 +152,7 @@ private struct BackupTotals: Encodable {
   var event = "summary"
   var backups: Int
   var bytes: Int64
-  /// How many of them are not there: removed by somebody, or on a volume that is not mounted.
+  /// How many of them somebody removed. One whose folder is not there is not counted: its volume may not be
+  /// mounted.
   var missing: Int
 }

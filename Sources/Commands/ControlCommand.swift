@@ -74,7 +74,7 @@ struct ControlCommand: ParsableCommand {
     }
     try control.write(in: state)
     if json {
-      Output.result(json: control)
+      Output.result(json: ControlRecord(pipeline: pipeline.name, control))
     } else {
       Output.result("\(pipeline.name): \(Self.text(control))")
     }
@@ -147,5 +147,25 @@ struct ControlCommand: ParsableCommand {
   private struct Starting: Encodable {
     var event = "progress"
     var pipeline: String
+  }
+}
+
+/// What is asked of a run from now on. A limit that is not given is the pipeline's.
+struct ControlRecord: Encodable {
+  var event = "control"
+  var pipeline: String
+  var isPaused: Bool
+  /// 0 for no limit.
+  var ioBytesPerSecond: Int64?
+  var workers: Int?
+  /// 0 for no limit.
+  var load: Double?
+
+  init(pipeline: String, _ control: RunControl) {
+    self.pipeline = pipeline
+    isPaused = control.isPaused
+    ioBytesPerSecond = control.ioBytesPerSecond
+    workers = control.workers
+    load = control.load
   }
 }

@@ -114,7 +114,7 @@ struct HistoryCommand: ParsableCommand {
     let ledger = try arguments.ledger(places)
     if let store { return try show(store, ledger) }
     var table = TextTable()
-    table.add(["run", "kind", "started", "took", "exit", "stores", "migrated", "not migrated"])
+    table.add(["run", "kind", "started", "took", "exit", "stores", "migrated", "restored", "left"])
     for run in try ledger.runs() {
       let record = HistoryRecord.Run(run, try ledger.counts(of: run))
       if arguments.json {
@@ -122,16 +122,17 @@ struct HistoryCommand: ParsableCommand {
         continue
       }
       let counts = record.counts
-      let good = counts.migrated + counts.sameModel
+      let good = counts.migrated + counts.sameModel + counts.restored
       table.add([
         run.name, run.kind.rawValue, Clock.text(run.started),
         run.ended.map { TimeSpan.text($0 - run.started) } ?? "-",
         run.exitCode.map(String.init) ?? "-", grouped(Int64(counts.found)),
-        grouped(Int64(counts.migrated)), grouped(Int64(counts.found - good)),
+        grouped(Int64(counts.migrated)), grouped(Int64(counts.restored)),
+        grouped(Int64(counts.found - good)),
       ])
     }
     guard !arguments.json else { return }
-    for line in table.lines(numbers: [3, 4, 5, 6, 7]) { Output.result(line) }
+    for line in table.lines(numbers: [3, 4, 5, 6, 7, 8]) { Output.result(line) }
   }
 
   private func show(_ store: String, _ ledger: Ledger) throws {

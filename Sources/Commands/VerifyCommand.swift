@@ -74,7 +74,8 @@ struct VerifyCommand: AsyncParsableCommand {
     }
     let verification = PipelineVerification(
       job.pipeline, models: GivenModels(job.request.bundles), workers: job.workerCount)
-    let summary = try await verification.run(ledger) { item in
+    let isUnderWay = { (try? places.isInUse) ?? false }
+    let summary = try await verification.run(ledger, isUnderWay: isUnderWay) { item in
       if json {
         Output.result(json: item)
       } else {

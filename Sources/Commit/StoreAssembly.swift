@@ -297,9 +297,18 @@ extension StoreAssembly {
     // An application's own constraints and columns are computed here.
     let length = file.boundValues(byFile: plan.readPath)
     defer { file.setLimit(.length, to: length) }
-    try carry(
-      table.name, table.columns, from: table.name, expressions: table.expressions,
-      rowIDName: table.rowIDName, in: file, &schema, &rows)
+    do {
+      try carry(
+        table.name, table.columns, from: table.name, expressions: table.expressions,
+        rowIDName: table.rowIDName, in: file, &schema, &rows)
+      try computeColumns(of: table.name, in: file)
+    } catch let error as SQLiteError where error.isTooLong {
+      throw StoreError.damaged(
+        FilePath(plan.sourcePath),
+        reason:
+          "an expression of the table \(table.name) computes a value that is longer than the store, "
+          + "and than 1 MiB")
+    }
     // AUTOINCREMENT: numbers of deleted rows must not be given out again.
     let hasSequences = try file.rows(
       "SELECT 1 FROM src.sqlite_master WHERE name = 'sqlite_sequence'")
@@ -312,6 +321,17 @@ extension StoreAssembly {
       _ = try file.rows(
         "INSERT INTO main.sqlite_sequence (name, seq) VALUES (?1, ?2)", [.text(table.name), row[0]])
     }
+  }
+
+  /// Columns that are computed when they are read no row was asked for yet; the checks of the written
+  /// file ask for them.
+  private func computeColumns(of table: String, in file: Connection) throws {
+    let columns = try file.rows(
+      "SELECT name FROM pragma_table_xinfo(?1, 'main') WHERE hidden = 2", [.text(table)]
+    ).compactMap { $0[0].text }
+    guard !columns.isEmpty else { return }
+    let counts = columns.map { "count(\(quoted($0)))" }.joined(separator: ", ")
+    _ = try file.rows("SELECT \(counts) FROM main.\(quoted(table))")
   }
 
   /// The units of a table in the order of their keys: rows are appended, never inserted between.

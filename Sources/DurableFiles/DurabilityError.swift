@@ -12,6 +12,8 @@ package enum DurabilityError: Error, Equatable, Sendable {
   case symbolicLink(FilePath)
   /// A file that is read whole is larger than any of its kind.
   case tooLarge(FilePath, limitBytes: Int)
+  /// A file that is changed in place has further names: hard links.
+  case otherNames(FilePath)
   /// Another user owns the file or folder, or may write to it.
   case notPrivate(FilePath, reason: String)
   /// The operating system refused a call.
@@ -23,7 +25,7 @@ extension DurabilityError {
     switch self {
     case .locked(let path), .alreadyExists(let path), .failed(_, let path, _),
       .notRegular(let path, _), .symbolicLink(let path), .tooLarge(let path, _),
-      .notPrivate(let path, _):
+      .notPrivate(let path, _), .otherNames(let path):
       path
     }
   }
@@ -64,6 +66,9 @@ extension DurabilityError: CustomStringConvertible {
     case .notPrivate(let path, let reason):
       "\(path) cannot be trusted: \(reason). Make this user its owner and take the others' right "
         + "to write (chmod go-w), or remove it."
+    case .otherNames(let path):
+      "\(path) has other names (hard links), under which it would be changed, too. Put a copy of it in "
+        + "its place, or remove this name."
     case .failed(let call, let path, let errno):
       "\(path): \(call) failed, \(errno) (errno \(errno.rawValue)). \(advice)"
     }

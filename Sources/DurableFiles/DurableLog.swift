@@ -15,7 +15,7 @@ package struct DurableLog: ~Copyable {
     if try !DurableFile.exists(path) {
       try DurableFile.write([], to: path, permissions: permissions)
     }
-    let file = try RegularFile.open(path, .readWrite, options: .append)
+    let file = try RegularFile.open(path, .readWrite, options: .append, isSole: true)
     do {
       needsLineFeed = try failing("read", path) { try Self.isInsideLine(file) }
     } catch {

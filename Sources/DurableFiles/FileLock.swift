@@ -32,7 +32,7 @@ package struct FileLock: ~Copyable {
     var tries = 8
     while tries > 0 {
       tries -= 1
-      let file = try RegularFile.open(path, .readWrite, options: .create)
+      let file = try RegularFile.open(path, .readWrite, options: .create, isSole: true)
       if flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 {
         do {
           if try isFile(file, at: path) { return file }

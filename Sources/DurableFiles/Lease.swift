@@ -71,6 +71,9 @@ package final class Lease: Sendable {
 }
 
 extension Lease {
+  /// More than there are ever holders: a file that says so was damaged.
+  private static let highestEpoch: UInt64 = 1 << 62
+
   /// Puts a new file in the place of one whose holder does not renew it.
   ///
   /// - Returns: Nil where the lease still lasts, or somebody else takes it over.
@@ -116,20 +119,23 @@ extension Lease {
     return age > seconds
   }
 
-  /// 0 for a file that holds no epoch yet.
+  /// 0 for a file that holds no epoch yet, or something else: whoever has its lock writes one.
   static func epoch(in file: FileDescriptor, _ path: FilePath) throws -> UInt64 {
     let bytes = try [UInt8](unsafeUninitializedCapacity: 20) { buffer, count in
       count = try failing("read", path) {
         try file.read(fromAbsoluteOffset: 0, into: UnsafeMutableRawBufferPointer(buffer))
       }
     }
-    return UInt64(String(decoding: bytes, as: UTF8.self)) ?? 0
+    let epoch = UInt64(String(decoding: bytes, as: UTF8.self)) ?? 0
+    return epoch > highestEpoch ? 0 : epoch
   }
 
   private static func write(_ epoch: UInt64, to file: FileDescriptor, _ path: FilePath) throws {
+    let text = Array(String(epoch).utf8)
     do {
-      // Never shorter than before, so nothing of an earlier number is left behind it.
-      try file.writeAll(toAbsoluteOffset: 0, Array(String(epoch).utf8))
+      try file.writeAll(toAbsoluteOffset: 0, text)
+      // What was no number may have been longer.
+      try calling("ftruncate", path) { ftruncate(file.rawValue, off_t(text.count)) }
     } catch let errno as Errno {
       throw DurabilityError.failed(call: "write", path: path, errno)
     }

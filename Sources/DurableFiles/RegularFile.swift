@@ -21,12 +21,14 @@ package enum RegularFile {
   /// - Parameters:
   ///   - options: `.create` makes the file if it is missing, with the permissions.
   ///   - isPrivate: The file must belong to this user and be writable by nobody else.
+  ///   - isSole: For a file that is changed in place: it must have no other name, under which another
+  ///     file would be changed.
   /// - Throws: ``DurabilityError/notRegular(_:_:)``, ``DurabilityError/symbolicLink(_:)``,
-  ///   ``DurabilityError/notPrivate(_:reason:)``.
+  ///   ``DurabilityError/notPrivate(_:reason:)``, ``DurabilityError/otherNames(_:)``.
   package static func open(
     _ path: FilePath, _ access: FileDescriptor.AccessMode = .readOnly,
     options: FileDescriptor.OpenOptions = [], permissions: FilePermissions = .ownerReadWrite,
-    links: Links = .refused, isPrivate: Bool = false
+    links: Links = .refused, isPrivate: Bool = false, isSole: Bool = false
   ) throws -> FileDescriptor {
     let flags = access.rawValue | options.rawValue
     let file = try opened(path, flags, permissions, links)
@@ -36,6 +38,7 @@ package enum RegularFile {
       let kind = FileKind(mode: status.st_mode)
       guard kind == .regular else { throw DurabilityError.notRegular(path, kind) }
       if isPrivate { try checkPrivate(status, path) }
+      if isSole, status.st_nlink > 1 { throw DurabilityError.otherNames(path) }
       return file
     } catch {
       try? file.close()  // the first error is the one to tell
@@ -46,7 +49,7 @@ package enum RegularFile {
   /// The bytes of a regular file.
   ///
   /// - Parameter limit: The most bytes that the file may have.
-  /// - Throws: ``DurabilityError/tooLarge(_:limitBytes:)``, and what ``open(_:_:options:permissions:links:isPrivate:)``
+  /// - Throws: ``DurabilityError/tooLarge(_:limitBytes:)``, and what ``open(_:_:options:permissions:links:isPrivate:isSole:)``
   ///   does.
   package static func bytes(
     of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false

@@ -183,7 +183,7 @@ package enum RetryPolicy {
           + "and run again.")
     case .alreadyExists: Judgement(.cannotCreateOutput, "output", "\(error)")
     case .notRegular, .symbolicLink, .tooLarge: Judgement(.badInput, "unusual-file", "\(error)")
-    case .notPrivate: Judgement(.configuration, "run-directory", "\(error)")
+    case .notPrivate, .otherNames: Judgement(.configuration, "run-directory", "\(error)")
     case .failed(DurabilityError.reading, _, _): Judgement(.inputOutput, "io", "\(error)")
     case .failed(_, _, let errno): judgement(errno: errno, "\(error)")
     }

@@ -78,10 +78,10 @@ extension Ledger {
     else { return nil }
     var backup = LedgerBackup(
       path: row.value(0).text ?? "", folder: row.value(1).text, store: row.value(2).text ?? "",
-      run: row.value(3).text ?? "", kind: kind, bytes: row.int64(5),
-      made: row.value(6).number ?? 0, marks: marks, identity: row.value(8).text,
+      run: row.value(3).text ?? "", kind: kind, bytes: row.value(5).amount,
+      made: row.value(6).time ?? 0, marks: marks, identity: row.value(8).text,
       digest: row.value(9).text, state: state)
-    backup.changed = row.value(11).number ?? 0
+    backup.changed = row.value(11).time ?? 0
     return backup
   }
 
@@ -115,7 +115,7 @@ extension Ledger {
     ) { row in
       try body(
         LedgerBackup.Place(
-          key: row.int64(0), bytes: row.int64(1), made: row.value(2).number ?? 0,
+          key: row.int64(0), bytes: row.value(1).amount, made: row.value(2).time ?? 0,
           isBeingRemoved: row.int64(3) != 0))
     }
   }
@@ -192,7 +192,7 @@ extension Ledger {
     var totals = (count: 0, bytes: Int64(0))
     try forEach(
       """
-      SELECT count(*), coalesce(sum(b.bytes), 0)
+      SELECT count(*), CAST(total(b.bytes) AS INTEGER)
       FROM backups AS b
       JOIN runs ON runs.id = b.run
       WHERE b.state <> 'pruned' AND \(ownRuns)

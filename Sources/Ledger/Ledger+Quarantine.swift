@@ -29,8 +29,8 @@ extension Ledger {
         LedgerQuarantine(
           store: row.value(0).text ?? "", reason: row.value(1).text ?? "",
           mark: row.value(2).text ?? "", settings: row.value(3).text ?? "",
-          attempts: Int(row.int64(4)), first: row.value(5).number ?? 0,
-          last: row.value(6).number ?? 0, since: row.value(7).number, released: row.value(8).number)
+          attempts: Int(row.value(4).amount), first: row.value(5).time ?? 0,
+          last: row.value(6).time ?? 0, since: row.value(7).time, released: row.value(8).time)
       )
     }
     return stores

@@ -163,7 +163,7 @@ extension Ledger {
     """
 
   private static func run(_ row: Statement) -> LedgerRun {
-    func count(_ column: Int32) -> Int { Int(row.int64(column)) }
+    func count(_ column: Int32) -> Int { Int(row.value(column).amount) }
     var counts: RunReport.Counts?
     if let found = row.value(11).integer {
       counts = RunReport.Counts(
@@ -175,7 +175,7 @@ extension Ledger {
       name: row.value(0).text ?? "",
       kind: row.value(1).text.flatMap(LedgerRun.Kind.init) ?? .run,
       pipeline: row.value(2).text ?? "", file: row.value(3).text ?? "",
-      started: row.value(4).number ?? 0, ended: row.value(5).number,
+      started: row.value(4).time ?? 0, ended: row.value(5).time,
       exitCode: row.value(6).integer.map(Int.init), starts: Int(row.int64(7)),
       host: row.value(8).text ?? "", workers: row.value(9).integer.map(Int.init),
       options: LedgerJSON.value([String].self, row.value(10).text) ?? [], counts: counts)
@@ -229,8 +229,8 @@ extension Ledger {
   private static func attempt(_ row: Statement) -> LedgerAttempt {
     var attempt = LedgerAttempt(
       run: row.value(0).text ?? "", store: row.value(1).text ?? "",
-      started: row.value(2).number ?? 0, ended: row.value(3).number ?? 0,
-      verdict: row.value(4).text ?? "", sourceBytes: row.int64(5),
+      started: row.value(2).time ?? 0, ended: row.value(3).time ?? 0,
+      verdict: row.value(4).text ?? "", sourceBytes: row.value(5).amount,
       code: row.value(6).integer.map(Int.init),
       reasons: LedgerJSON.value([RunReport.Reason].self, row.value(7).text) ?? [],
       losses: LedgerJSON.value([RunReport.Loss].self, row.value(8).text) ?? [],
@@ -298,7 +298,11 @@ extension Ledger {
   /// How each file that runs of the pipeline wrote was left, by the last attempt that wrote it, in the byte
   /// order of the stores' paths. That is a migration in place or a rollback, whichever pipeline's; where a run
   /// wrote elsewhere since, beside the store or of a snapshot of it, that is one more.
-  package func forEachLeft(_ body: (LedgerAttempt) throws -> Void) throws {
+  ///
+  /// - Parameter store: Nil for all.
+  package func forEachLeft(
+    of store: String? = nil, _ body: (LedgerAttempt) throws -> Void
+  ) throws {
     try forEach(
       """
       WITH last AS (
@@ -308,7 +312,7 @@ extension Ledger {
         FROM attempts AS a
         JOIN stores ON stores.id = a.store
         JOIN runs ON runs.id = a.run
-        WHERE a.verdict IN ('migrated', 'restored')
+        WHERE a.verdict IN ('migrated', 'restored') AND (?1 IS NULL OR stores.path = ?1)
         GROUP BY a.store)
       SELECT \(attemptColumns)
       FROM (
@@ -319,7 +323,7 @@ extension Ledger {
       JOIN stores ON stores.id = a.store
       JOIN runs ON runs.id = a.run
       ORDER BY stores.path, a.id
-      """
+      """, [.optional(store)]
     ) { try body(Self.attempt($0)) }
   }
 

@@ -54,7 +54,7 @@ package final class Ledger {
     if try FileKind(at: path) == .none {
       try DurableFile.write([], to: path)
     } else {
-      try RegularFile.open(path, isPrivate: true).close()
+      try RegularFile.open(path, isPrivate: true, isSole: true).close()
     }
     let connection = try Connection(path: path.string, mode: .readWrite)
     self.connection = connection
@@ -85,12 +85,11 @@ package final class Ledger {
 
   /// Opens the ledger for reading; nil where there is none, or an empty file.
   ///
-  /// - Throws: ``LedgerError``.
+  /// - Throws: ``LedgerError``; `DurabilityError` for what is no regular file.
   package init?(readingAt path: FilePath) throws {
     let path = path.resolvingFolders
-    let kind = try FileKind(at: path)
-    guard kind != .none else { return nil }
-    if kind == .regular, try RegularFile.firstBytes(of: path, count: 1).isEmpty { return nil }
+    guard try FileKind(at: path) != .none else { return nil }
+    if try RegularFile.firstBytes(of: path, count: 1).isEmpty { return nil }
     self.path = path
     note = nil
     isNew = false
@@ -175,6 +174,12 @@ extension Ledger {
     guard version == LedgerFormat.version else {
       throw LedgerError.damaged(path: path, message: "it has format version \(version)")
     }
+    // Whatever such a thing computes, it would be computed by every command.
+    let foreign = try connection.rows(
+      "SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view') OR rootpage = 0 LIMIT 1")
+    guard foreign.isEmpty else {
+      throw LedgerError.damaged(path: path, message: "it has triggers, views or virtual tables")
+    }
     // One page of each table: more would cost time on every start.
     for table in ["runs", "stores", "attempts", "backups", "quarantine"] {
       do {
@@ -225,6 +230,12 @@ enum LedgerJSON {
 }
 
 extension SQLiteValue {
+  /// Seconds since 1970 of a time that a calendar has; whatever else a damaged ledger says is none.
+  var time: Double? { number.flatMap { abs($0) < 1e11 ? $0 : nil } }
+
+  /// A number of things, so that sums of them are numbers, too.
+  var amount: Int64 { min(max(integer ?? 0, 0), 1 << 48) }
+
   static func optional(_ text: String?) -> SQLiteValue { text.map { .text($0) } ?? .null }
   static func optional(_ number: Int?) -> SQLiteValue {
     number.map { .integer(Int64($0)) } ?? .null

@@ -73,6 +73,8 @@ extension Ledger {
   package func counts(of run: LedgerRun) throws -> RunReport.Counts {
     if run.ended != nil, var counts = run.counts {
       if run.kind == .run { counts.snapshots = try snapshots(of: run) }
+      // The ledger has one column for what ended well.
+      if run.kind == .rollback { (counts.restored, counts.migrated) = (counts.migrated, 0) }
       return counts
     }
     // What is known of the stores holds until a start has come to them.
@@ -84,11 +86,11 @@ extension Ledger {
     let verdicts = try verdicts(of: run.name)
     func count(_ verdict: String) -> Int { verdicts[verdict] ?? 0 }
     var counts = RunReport.Counts(
-      migrated: count("migrated") + count("restored"), sameModel: count("same-model"),
-      refused: count("refused"), needsMapping: count("needs-mapping"), failed: count("failed"))
+      migrated: count("migrated"), sameModel: count("same-model"), refused: count("refused"),
+      needsMapping: count("needs-mapping"), failed: count("failed"), restored: count("restored"))
     let known =
       counts.migrated + counts.sameModel + counts.refused + counts.needsMapping
-      + counts.failed
+      + counts.failed + counts.restored
     counts.found = max(known + count("pending"), run.counts?.found ?? 0)
     counts.pending = counts.found - known
     return counts

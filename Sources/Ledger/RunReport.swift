@@ -93,7 +93,8 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var pending = 0
     /// Of those migrated, how many were so before the last start.
     package var earlier = 0
-    /// Stores that a rollback has put back, and no run has taken up since. 0 where the counts are a run's.
+    /// Of a fleet, stores that a rollback has put back, and no run has taken up since; of a rollback, those
+    /// that it put back; of a run, 0.
     package var restored = 0
     /// Of those migrated, how many are snapshots of stores in use, which stay at their version.
     package var snapshots = 0

@@ -50,6 +50,9 @@ extension SQLiteError {
       || primaryCode == SQLITE_TOOBIG
   }
 
+  /// A value is longer than what values are bounded by.
+  public var isTooLong: Bool { primaryCode == SQLITE_TOOBIG }
+
   /// What the database holds is the reason: it is damaged, or its schema is not what the statement
   /// takes for granted. Else it is the machine: the volume, memory, or another process.
   public var isOfContent: Bool { isCorruption || primaryCode == SQLITE_ERROR }

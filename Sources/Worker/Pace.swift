@@ -1,4 +1,5 @@
 import Glibc
+import GodwitDurableFiles
 import Synchronization
 import SystemPackage
 
@@ -47,8 +48,7 @@ extension Pace {
   ///
   /// - Parameter bytesPerSecond: Nil for no limit; 0 lets everybody stand still.
   package static func set(_ bytesPerSecond: Int64?, in path: FilePath) throws {
-    let file = try FileDescriptor.open(
-      path, .readWrite, options: [.create, .noFollow, .closeOnExec], permissions: .ownerReadWrite)
+    let file = try RegularFile.open(path, .readWrite, options: .create, isSole: true)
     defer { try? file.close() }
     let count = withUnsafeBytes(of: ((bytesPerSecond ?? noLimit).littleEndian, Int64(0))) {
       pwrite(file.rawValue, $0.baseAddress, 16, 0)

@@ -21,6 +21,38 @@ import Testing
     }
   }
 
+  /// Whatever lies there, a run that nobody can begin helps nobody.
+  @Test(arguments: [
+    "", "5\n", "precious lock", "7 and more than twenty bytes", String(repeating: "9", count: 25),
+    "\(UInt64.max)", "\(UInt64.max - 1)", "-1",
+  ])
+  func `begins anew where its file holds no epoch`(text: String) throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path.appending("lock")
+    try text.write(toFile: path.string, atomically: false, encoding: .utf8)
+    for epoch in 1...2 as ClosedRange<UInt64> {
+      let lease = try Lease(acquiring: path, seconds: 60)
+      #expect(try lease.token.epoch == epoch && lease.token.isCurrent)
+      #expect(FileManager.default.contents(atPath: path.string) == Data("\(epoch)".utf8))
+    }
+    try text.write(toFile: path.string, atomically: false, encoding: .utf8)
+    let old = try FileLock(acquiring: path)
+    try age(path)
+    let new = try Lease(acquiring: path, seconds: 60)
+    #expect(try new.token.epoch == 1 && new.token.isCurrent)
+    withExtendedLifetime(old) {}
+  }
+
+  @Test func `is not taken on a file that has other names`() throws {
+    let folder = try TemporaryFolder()
+    let (path, other) = (folder.path.appending("lock"), folder.path.appending("other"))
+    try "precious".write(toFile: other.string, atomically: false, encoding: .utf8)
+    try #require(link(other.string, path.string) == 0)
+    #expect(throws: DurabilityError.otherNames(path)) { try Lease(acquiring: path, seconds: 60) }
+    #expect(throws: DurabilityError.otherNames(path)) { try DurableLog(at: path) }
+    #expect(FileManager.default.contents(atPath: other.string) == Data("precious".utf8))
+  }
+
   @Test func `keeps others out while it is renewed`() throws {
     let folder = try TemporaryFolder()
     let path = folder.path.appending("lock")

@@ -54,6 +54,60 @@ import Testing
     #expect(try count() == 2)
   }
 
+  @Test func `of another kind of file is refused, and not waited for`() throws {
+    let folder = try LedgerFolder()
+    try #require(mkfifo(folder.ledger.string, 0o600) == 0)
+    #expect(throws: DurabilityError.self) { try Ledger(readingAt: folder.ledger) }
+    #expect(throws: DurabilityError.self) { try folder.open() }
+  }
+
+  @Test(arguments: [
+    "CREATE TRIGGER t AFTER INSERT ON attempts BEGIN SELECT 1; END",
+    "CREATE VIEW v AS SELECT 1",
+    "DROP TABLE quarantine; CREATE VIEW quarantine AS SELECT 1",
+  ])
+  func `that computes is no ledger, and is set aside`(change: String) throws {
+    let folder = try LedgerFolder()
+    _ = try folder.open()
+    let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
+    try connection.execute(change)
+    try connection.close()
+    #expect(throws: LedgerError.self) { try Ledger(readingAt: folder.ledger) }
+    #expect(try folder.open().note?.contains("set aside") == true)
+  }
+
+  @Test(arguments: ["9e999", "-9e999", "1e300", "9223372036854775807", "-9223372036854775808"])
+  func `with absurd numbers is read all the same`(number: String) throws {
+    let folder = try LedgerFolder()
+    do {
+      let ledger = try folder.open()
+      try ledger.writing {
+        try ledger.begin(LedgerSample.run)
+        try ledger.add(LedgerSample.migrated)
+        try ledger.add(LedgerSample.backup)
+        try ledger.end(LedgerSample.run.name, at: 2, exitCode: 0, .init(found: 3, migrated: 3))
+      }
+    }
+    let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
+    try connection.execute(
+      """
+      UPDATE runs SET started = \(number), ended = \(number), found = \(number), migrated = \(number),
+        failed = \(number), refused = \(number);
+      UPDATE attempts SET started = \(number), ended = \(number), source_bytes = \(number);
+      UPDATE backups SET bytes = \(number), made = \(number);
+      """)
+    try connection.close()
+    let ledger = try #require(try Ledger(readingAt: folder.ledger))
+    for run in try ledger.runs() {
+      let counts = try ledger.counts(of: run)
+      #expect(abs(run.started) < 1e11 && counts.found - counts.migrated - counts.failed < 1 << 60)
+    }
+    #expect(try ledger.backupTotals().count == 1)
+    try ledger.forEachAttempt(at: LedgerSample.migrated.store) { attempt in
+      #expect(abs(attempt.started) < 1e11 && attempt.sourceBytes >= 0)
+    }
+  }
+
   @Test func `keeps every run's backups when the next one begins`() throws {
     let folder = try LedgerFolder()
     for number in 1...3 {

@@ -43,6 +43,21 @@ import Testing
     #expect(run.status == 0, "\(run.messages)")
   }
 
+  /// Of which no row is computed before somebody reads it.
+  @Test(arguments: [
+    "CREATE TABLE own (a, b AS (hex(zeroblob(a))))",
+    "CREATE TABLE own (a CHECK (length(hex(zeroblob(a))) > 0))",
+  ])
+  func `are refused where they compute more than a store holds`(sql: String) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
+    try store.execute("\(sql); INSERT INTO own (a) VALUES (700000)")
+    try store.close()
+    let run = try Godwit.run(folder)
+    #expect(run.status == 3 && run.reason(of: "a") == "damaged", "\(run.messages)")
+    #expect(run.messages.contains("table own"), "\(run.messages)")
+  }
+
   @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])
   func `are carried with their indexes, whatever their names`(way: [String]) throws {
     let folder = try PipelineFolder("total-cost")

@@ -86,7 +86,9 @@ import Testing
     let folder = try orders(3)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
     func held(after action: String) throws -> [String?] {
-      #expect(try folder.godwit(["control"], [action]).status == 0)
+      let request = try folder.godwit(["control"], [action])
+      #expect(request.status == 0 && request.summary["event"] as? String == "control")
+      #expect(request.summary["isPaused"] as? Bool == (action == "pause"))
       let asked = try folder.godwit(["control"], ["status"])
       #expect(asked.status == 0, "\(asked.messages)")
       return [asked, try folder.godwit(["status"])].map { $0.summary["held"] as? String }

@@ -57,6 +57,7 @@ import Testing
     let folder = try folder("snapshot")
     let reader = try folder.reader(of: "a")
     let before = try folder.bytes("stores/a.sqlite")
+    try #require(chmod(folder.path("stores/a.sqlite"), 0o664) == 0)
     let run = try Godwit.run(folder)
     #expect(run.status == 0, "\(run.messages)")
     #expect(run.counts == "2 found, 2 migrated")
@@ -64,6 +65,9 @@ import Testing
     let names = folder.storeFiles().filter { $0.hasPrefix("a.godwit-snapshot-") }
     let snapshot = try #require(names.first)
     #expect(names.count == 1)
+    let attributes = try FileManager.default.attributesOfItem(
+      atPath: folder.path("stores/" + snapshot))
+    #expect(attributes[.posixPermissions] as? Int == 0o664, "who may read the store may read it")
     #expect(
       try folder.table("stores/" + snapshot, "SELECT ZNUMBER, ZTOTALCOST FROM ZORDER") == ["A 5.0"])
     let result = try #require(run.results[folder.path("stores/a.sqlite")])

@@ -59,6 +59,26 @@ import Testing
     let known = Set(list.lines.compactMap { $0["path"] as? String })
     let found = folder.storeFiles().filter { $0.contains(".godwit-") && $0.hasSuffix(".sqlite") }
     #expect(Set(found.map { folder.path("stores/" + $0) }) == known, "nothing is left unnamed")
+    let twice = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT store FROM attempts WHERE verdict = 'restored' GROUP BY store HAVING count(*) > 1")
+    #expect(twice.isEmpty, "what is put back is recorded once")
+  }
+
+  /// Whatever it has come to by then.
+  @Test func `is no damage to who verifies the stores meanwhile`() throws {
+    let folder = try recipes(stores: 8, seed: 5)
+    #expect(try Godwit.run(folder).status == 0)
+    var rollback: Godwit.Run?
+    let verify = try Godwit.run(
+      ["verify", folder.url.path, "--json"], at: #""event":"result""#,
+      { _ in rollback = try folder.godwit(["rollback"]) })
+    #expect(rollback?.status == 0)
+    #expect(verify.status == 0, "\(verify.output) \(verify.messages)")
+    #expect(verify.summary["changed"] as? Int == 0, "no application wrote")
+    let history = try folder.godwit(["history"])
+    let counts = try #require(history.lines.first?["counts"] as? [String: Any])
+    #expect(counts["migrated"] as? Int == 0)
+    #expect(counts["restored"] as? Int == rollback?.summary["restored"] as? Int)
   }
 
   @Test func `that was killed is finished by the next run first`() throws {

@@ -122,6 +122,8 @@ struct StoreClone: Sendable {
     let links = folder.appending("external")
     try Self.link(files.externalDataFolder, into: links)
     let (store, identity) = try files.clone(in: folder)
+    // What is made of the clone takes its mode: the folder keeps others out meanwhile.
+    try Self.takeMode(of: original, at: store)
     try Self.link(files.externalDataFolder, into: links)
     for name in try DurableFile.names(in: folder)
     where name.hasPrefix("store-") && folder.appending(name) != store {
@@ -130,6 +132,18 @@ struct StoreClone: Sendable {
     let target = StoreFiles(store).externalDataFolder
     try Self.link(links, into: target)
     (self.store, self.identity) = (store, identity.name)
+  }
+
+  private static func takeMode(of original: FilePath, at store: FilePath) throws {
+    var (source, clone) = (stat(), stat())
+    guard lstat(original.string, &source) == 0, lstat(store.string, &clone) == 0 else {
+      throw DurabilityError.failed(call: "lstat", path: original, Errno(rawValue: errno))
+    }
+    // Asked for nothing, the change would make it another state of the clone.
+    guard source.st_mode != clone.st_mode else { return }
+    guard chmod(store.string, source.st_mode & 0o777) == 0 else {
+      throw DurabilityError.failed(call: "chmod", path: store, Errno(rawValue: errno))
+    }
   }
 
   private static func link(_ source: FilePath, into target: FilePath) throws {

@@ -26,12 +26,14 @@ package struct PipelineStatus: Codable, Sendable {
   package var counts = RunReport.Counts()
   /// What was not migrated, by reason, the most frequent first.
   package var failures: [RunReport.Failure] = []
+  /// How many are quarantined now; `counts` has those that the last start left out.
   package var quarantined = 0
   /// Why a run that is going on begins nothing: `paused` or `load`; nil where nothing holds it.
   package var held: String?
   /// Stores that were put back, and that no run has come to since: as many as are `restored`.
   package var rolledBack = 0
-  /// Backups of all runs that are there, and their bytes.
+  /// Backups of all runs that the ledger lists, and their bytes; see `backups list` for those that somebody
+  /// removed.
   package var backups = 0
   package var backupBytes: Int64 = 0
   /// What is on a cluster; nil where nothing is.

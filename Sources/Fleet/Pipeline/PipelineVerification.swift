@@ -81,23 +81,14 @@ package struct PipelineVerification: Sendable {
     self.workers = workers
   }
 
-  /// - Parameter observe: Called with every store, in the order of their paths.
-  package func run(_ ledger: Ledger, observe: (Item) -> Void) async throws -> Summary {
+  /// - Parameters:
+  ///   - isUnderWay: Whether a run or a rollback works on the stores just now.
+  ///   - observe: Called with every store, in the order of their paths.
+  package func run(
+    _ ledger: Ledger, isUnderWay: () -> Bool, observe: (Item) -> Void
+  ) async throws -> Summary {
     var summary = Summary()
-    var attempts: [LedgerAttempt] = []
-    try ledger.forEachLeft { attempt in
-      var attempt = attempt
-      (attempt.reasons, attempt.losses, attempt.stages) = ([], [], [])
-      attempts.append(attempt)
-    }
-    let lefts = try attempts.map { attempt in
-      let external = try ledger.externalData(of: attempt.store)
-      return Left(
-        attempt: attempt, hadExternalData: external.wasThere,
-        backup: attempt.leavesStore ? external.backup : nil,
-        mark: try attempt.leavesStore
-          ? StoreMark(ledger.states(of: attempt.store)) : StoreMark(ofOutput: attempt))
-    }
+    let lefts = try Self.lefts(ledger)
     var results: [Item?] = Array(repeating: nil, count: lefts.count)
     var told = 0
     await withTaskGroup(of: (Int, Item).self) { group in
@@ -115,8 +106,8 @@ package struct PipelineVerification: Sendable {
         }
       }
       for _ in 0..<max(1, workers) { begin() }
-      for await (place, item) in group {
-        results[place] = item
+      for await (place, found) in group {
+        results[place] = await current(found, lefts[place], ledger, isUnderWay: isUnderWay)
         while told < results.count, let next = results[told] {
           summary.count(next.verdict)
           observe(next)
@@ -130,6 +121,47 @@ package struct PipelineVerification: Sendable {
     return summary
   }
 
+  private static func lefts(_ ledger: Ledger, of store: String? = nil) throws -> [Left] {
+    var attempts: [LedgerAttempt] = []
+    try ledger.forEachLeft(of: store) { attempt in
+      var attempt = attempt
+      (attempt.reasons, attempt.losses, attempt.stages) = ([], [], [])
+      attempts.append(attempt)
+    }
+    return try attempts.map { attempt in
+      let external = try ledger.externalData(of: attempt.store)
+      return Left(
+        attempt: attempt, hadExternalData: external.wasThere,
+        backup: attempt.leavesStore ? external.backup : nil,
+        mark: try attempt.leavesStore
+          ? StoreMark(ledger.states(of: attempt.store)) : StoreMark(ofOutput: attempt))
+    }
+  }
+
+  /// Looks again at what is not as it was left: a run or a rollback may have left it otherwise since.
+  private func current(
+    _ item: Item, _ left: Left, _ ledger: Ledger, isUnderWay: () -> Bool
+  ) async -> Item {
+    var (item, left) = (item, left)
+    for _ in 0..<Self.looks where item.verdict != .sound && item.verdict != .outside {
+      let attempt = left.attempt
+      let now = try? Self.lefts(ledger, of: attempt.store).first { $0.isSameFile(as: left) }
+      if let now, now.attempt.run != attempt.run || now.attempt.ended != attempt.ended {
+        left = now
+      } else if isUnderWay() {
+        // Results are written down in groups, a moment after the store is in its place.
+        try? await Task.sleep(for: .seconds(1))
+      } else {
+        break
+      }
+      let next = left
+      if let again = try? await onOwnThread({ self.judge(next) }) { item = again }
+    }
+    return item
+  }
+
+  private static let looks = 3
+
   /// A file, and what the ledger has of it.
   private struct Left: Sendable {
     var attempt: LedgerAttempt
@@ -137,6 +169,11 @@ package struct PipelineVerification: Sendable {
     /// What its external data is compared with; nil for nothing.
     var backup: LedgerBackup?
     var mark: StoreMark
+
+    /// Not so for a store and an output of it.
+    func isSameFile(as other: Left) -> Bool {
+      (attempt.output ?? attempt.store) == (other.attempt.output ?? other.attempt.store)
+    }
   }
 
   private static func failure(_ attempt: LedgerAttempt, _ error: any Error) -> Item {

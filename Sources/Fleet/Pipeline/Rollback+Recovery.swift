@@ -31,6 +31,11 @@ extension Rollback {
         ends.append(End(item: Self.refusal(of: backup, reason.reason, reason.message)))
         continue
       }
+      // It was cut off after its record, and before its run directory went.
+      if backup.state == .restored {
+        try directory.remove()
+        continue
+      }
       do {
         if task.isMissing == true {
           var end = try await onOwnThread { try self.finishWhole(task, backup) }

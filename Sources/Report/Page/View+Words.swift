@@ -73,12 +73,13 @@ extension View {
 
   static func tiles(_ report: RunReport) -> [Tile] {
     let counts = report.counts
-    let bad = counts.found - counts.migrated - counts.sameModel + (report.restored ?? 0)
+    let good = counts.migrated + counts.sameModel + counts.restored
+    let bad = counts.found - good + (report.restored ?? 0)
     var tiles = [
       Tile(value: Figures.count(counts.found), name: "stores found"),
-      Tile(
-        value: Figures.count(counts.migrated),
-        name: report.run.kind == "rollback" ? "restored" : "migrated"),
+      report.run.kind == "rollback"
+        ? Tile(value: Figures.count(counts.restored), name: "restored")
+        : Tile(value: Figures.count(counts.migrated), name: "migrated"),
       Tile(value: Figures.count(bad), name: "not done"),
       Tile(value: Figures.count(report.totals.rows), name: "rows"),
       Tile(value: Figures.bytes(report.totals.sourceBytes), name: "of stores"),
@@ -95,7 +96,8 @@ extension View {
     let counts = report.counts
     let isRollback = report.run.kind == "rollback"
     return [
-      (isRollback ? "restored" : "migrated", counts.migrated, isRollback ? "Restored" : "Migrated"),
+      isRollback
+        ? ("restored", counts.restored, "Restored") : ("migrated", counts.migrated, "Migrated"),
       ("same-model", counts.sameModel, "At the version already"),
       ("refused", counts.refused, "Refused"),
       ("needs-mapping", counts.needsMapping, "Need a mapping model"),
