@@ -24,7 +24,7 @@ package enum FailureAdvice {
 
   /// What is wrong with a store that is not sound.
   private static let damage: Set = [
-    "file", "control", "metadata", "modelcache", "schema", "index", "rows", "type", "external",
+    "control", "metadata", "modelcache", "schema", "index", "rows", "type", "external",
     "dangling", "targetEntity", "entityColumn", "inverse", "order", "derived",
   ]
 
@@ -64,6 +64,9 @@ package enum FailureAdvice {
     "damaged":
       "Inspect one with `godwit inspect`. Restore the store from a copy, repair it with `godwit "
       + "repair`, or carry on as it is with `godwit migrate --accept-damage`.",
+    // No part of what pages hold can be trusted then.
+    "file":
+      "Restore the stores from a copy, or save what can be saved with `godwit repair`.",
     "note": "Nothing has to be done.",
     "validation":
       "Correct the rows with the application, use a mapping model, or make the destination's rule "

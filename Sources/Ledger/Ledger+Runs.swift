@@ -165,9 +165,9 @@ extension Ledger {
   private static func run(_ row: Statement) -> LedgerRun {
     func count(_ column: Int32) -> Int { Int(row.value(column).amount) }
     var counts: RunReport.Counts?
-    if let found = row.value(11).integer {
+    if row.value(11).integer != nil {
       counts = RunReport.Counts(
-        found: Int(found), migrated: count(12), sameModel: count(13), refused: count(14),
+        found: count(11), migrated: count(12), sameModel: count(13), refused: count(14),
         needsMapping: count(15), quarantined: count(16), failed: count(17), pending: count(18),
         earlier: count(19))
     }
@@ -176,7 +176,7 @@ extension Ledger {
       kind: row.value(1).text.flatMap(LedgerRun.Kind.init) ?? .run,
       pipeline: row.value(2).text ?? "", file: row.value(3).text ?? "",
       started: row.value(4).time ?? 0, ended: row.value(5).time,
-      exitCode: row.value(6).integer.map(Int.init), starts: Int(row.int64(7)),
+      exitCode: row.value(6).integer.map(Int.init), starts: count(7),
       host: row.value(8).text ?? "", workers: row.value(9).integer.map(Int.init),
       options: LedgerJSON.value([String].self, row.value(10).text) ?? [], counts: counts)
   }

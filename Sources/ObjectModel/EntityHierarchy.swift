@@ -36,14 +36,17 @@ package struct EntityHierarchy: Sendable {
   package let hashes: Memo<[EntityName: VersionHash]>
   let modelCache: Memo<[UInt8]>
 
-  /// 4 million. Properties of all entities with inherited ones, and places in all subtrees: what
-  /// grows with the square of a hostile model. The largest model seen has a few thousand.
+  /// 4 million places in all subtrees: what grows with the square of a hostile model. The largest
+  /// model seen has a few thousand.
   package static let sizeLimit = 4_000_000
+  /// Properties of all entities with inherited ones: as much, and each is looked at many times.
+  package static let propertyLimit = 250_000
 
   /// The entities of a model, each with what it inherits.
   ///
   /// - Throws: ``ModelError`` when inheritance goes in a circle, a superentity is not in the
-  ///   model, two entities have one name, or ``sizeLimit`` is passed.
+  ///   model, two entities have one name, or ``sizeLimit``
+  ///   or ``propertyLimit`` is passed.
   package init(_ model: ManagedObjectModel) throws {
     self.model = model
     (hashes, modelCache) = (Memo(), Memo())
@@ -114,8 +117,9 @@ package struct EntityHierarchy: Sendable {
         }
       }
       listedCount += listed.count
-      guard listedCount <= Self.sizeLimit else {
-        throw ModelError.tooLarge(what: "inherited properties", limit: Self.sizeLimit)
+      guard listedCount <= Self.propertyLimit else {
+        throw ModelError.tooLarge(
+          what: "properties with inherited ones", limit: Self.propertyLimit)
       }
       all[name] = listed
       indexes[name] = index

@@ -158,3 +158,24 @@ struct BadModel: Sendable, CustomStringConvertible {
     #expect(difference.entities.map(\.kind) == [.added, .removed])
   }
 }
+
+@Suite struct `Inheritance` {
+  /// Each level adds a property, and all below have it, too.
+  @Test(arguments: [(500, true), (800, false)])
+  func `may be so deep that its properties can be looked at`(levels: Int, isRead: Bool) throws {
+    let entities = (0..<levels).map { level in
+      let parent = level == 0 ? "" : #" parentEntity="E\#(level - 1)""#
+      return
+        #"<entity name="E\#(level)"\#(parent)><attribute name="a\#(level)" attributeType="String"/></entity>"#
+    }
+    let model = try Samples.model(entities.joined())
+    guard !isRead else {
+      #expect(try EntityHierarchy(model).order.count == levels)
+      return
+    }
+    #expect(
+      throws: ModelError.tooLarge(
+        what: "properties with inherited ones", limit: EntityHierarchy.propertyLimit)
+    ) { try EntityHierarchy(model) }
+  }
+}

@@ -135,8 +135,14 @@ private func mapping(_ lines: String...) -> String {
       // Another row asks the mapping, from either side.
       (", relationships: { note: { along: fav } }", "", []),
       ("", ", relationships: { people: { along: fans } }", []),
-      // What an expression makes of it is not known.
-      (", attributes: { n: $source.fav.k.stringValue }", "", []),
+      // A value is no reference.
+      (", attributes: { n: $source.fav.k.stringValue }", "", ["reference Own.fav 2"]),
+      // What another expression for a relationship makes of it is not known.
+      (
+        #", relationships: { note: 'TERNARY($source.fav == nil, nil, FUNCTION($manager, "#
+          + #""destinationInstancesForEntityMappingNamed:sourceInstances:", "DocToNote", $source.fav))' }"#,
+        "", []
+      ),
     ], [Int64(1), 1 << 20])
   func `are counted where nothing asks that one`(
     rows: (own: String, note: String, expected: [String]), shardBytes: Int64
