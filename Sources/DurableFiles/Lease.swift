@@ -84,14 +84,16 @@ extension Lease {
     let name = path.lastComponent?.string ?? "lock"
     let guardPath = path.folder.appending(".\(name)-takeover")
     // Two that take it over at the same time would both believe that they have it.
-    let entry = try RegularFile.open(guardPath, .readWrite, options: .create)
+    let entry = try RegularFile.open(guardPath, .readWrite, options: .create, isSole: true)
     defer { try? entry.close() }
     guard flock(entry.rawValue, LOCK_EX | LOCK_NB) == 0, try isFile(entry, at: guardPath),
       try isFile(old, at: path), hasRunOut(old, seconds)
     else { return nil }
     defer { _ = guardPath.withPlatformString { unlink($0) } }
     let newPath = path.folder.appending(".\(name)-next")
-    let file = try RegularFile.open(newPath, .readWrite, options: [.create, .truncate])
+    // What somebody left who was cut off here.
+    _ = newPath.withPlatformString { unlink($0) }
+    let file = try RegularFile.open(newPath, .readWrite, options: [.create, .exclusiveCreate])
     do {
       guard flock(file.rawValue, LOCK_EX | LOCK_NB) == 0 else {
         throw DurabilityError.failed(call: "flock", path: newPath, Errno(rawValue: errno))

@@ -94,7 +94,7 @@ struct EventLog {
   init(path: FilePath) {
     file = try? RegularFile.open(
       path, .writeOnly, options: [.create, .append],
-      permissions: [.ownerReadWrite, .groupRead, .otherRead])
+      permissions: [.ownerReadWrite, .groupRead, .otherRead], isSole: true)
   }
 
   func append(_ event: RunEvent) {

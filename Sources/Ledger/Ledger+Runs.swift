@@ -64,12 +64,14 @@ extension Ledger {
     }
     let numbers = [
       counts.found, counts.migrated, counts.sameModel, counts.refused, counts.needsMapping,
-      counts.quarantined, counts.failed, counts.pending, counts.earlier,
+      counts.quarantined, counts.failed, counts.pending, counts.earlier, counts.restored,
     ]
+    // There is one column for what ended well.
     try perform(
       """
       UPDATE runs
-      SET ended = ?2, exit = ?3, found = ?4, migrated = ?5, same_model = ?6, refused = ?7,
+      SET ended = ?2, exit = ?3, found = ?4,
+        migrated = CASE kind WHEN 'rollback' THEN ?13 ELSE ?5 END, same_model = ?6, refused = ?7,
         needs_mapping = ?8, quarantined = ?9, failed = ?10, pending = ?11, earlier = ?12
       WHERE name = ?1
       """,

@@ -73,7 +73,6 @@ extension Ledger {
   package func counts(of run: LedgerRun) throws -> RunReport.Counts {
     if run.ended != nil, var counts = run.counts {
       if run.kind == .run { counts.snapshots = try snapshots(of: run) }
-      // The ledger has one column for what ended well.
       if run.kind == .rollback { (counts.restored, counts.migrated) = (counts.migrated, 0) }
       return counts
     }

@@ -167,7 +167,7 @@ package struct Rollback: Sendable {
           summary.rollback, at: Date().timeIntervalSince1970,
           exitCode: summary.refused > 0 ? 3 : 0,
           RunReport.Counts(
-            found: summary.found, migrated: summary.restored, refused: summary.refused))
+            found: summary.found, refused: summary.refused, restored: summary.restored))
       }
     }
     try Task.checkCancellation()

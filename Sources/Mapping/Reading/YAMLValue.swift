@@ -46,10 +46,17 @@ package struct YAMLValue {
     do {
       root = try Yams.compose(yaml: text)
     } catch {
-      throw YAMLProblem(problem: "\(error)")
+      throw YAMLProblem(problem: Self.cut("\(error)"))
     }
     guard let root else { throw YAMLProblem(problem: "it is empty") }
     node = root
+  }
+
+  /// The parser repeats the whole line that it stumbled over.
+  private static func cut(_ message: String) -> String {
+    message.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+      line.count > 200 ? line.prefix(200) + "…" : line
+    }.joined(separator: "\n")
   }
 
   /// Aliases of aliases grow without bound; a handful cannot.

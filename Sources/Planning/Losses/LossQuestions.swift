@@ -222,7 +222,7 @@ struct ReferenceLoss: Hashable {
     guard let path = successors.path(of: own.name, in: entity) else {
       kind = .relationship
       why =
-        successors.propertyWords
+        successors.words(of: own.name, in: entity)
         + (other.map { isOwnerKept && isTargetKept ? ", nor has its inverse \($0.name)" : "" } ?? "")
       return
     }

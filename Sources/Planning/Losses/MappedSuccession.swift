@@ -38,14 +38,15 @@ struct MappedSuccession: Successors {
     guard keeps(entity) else { return nil }
     if open.contains(entity) { return [] }
     let place = PropertyReaders.Property(entity: entity, name: property)
-    let isComposite = source.property(property, of: entity)?.property.attribute?.type == .composite
+    let declared = source.property(property, of: entity)?.property
+    if declared?.relationship != nil { return readers.links(place) ? [] : nil }
+    let isComposite = declared?.attribute?.type == .composite
     // Any other expression may save what a narrower type cuts.
     let isOpen = isComposite ? readers.readsAllOtherwise(place) : readers.readsOtherwise(place)
     if isOpen { return [] }
     if let targets = readers.handedTo[place] {
       return Self.widest(targets).map { [.attribute($0)] } ?? []
     }
-    if readers.reads(place) { return [] }
     return readers.derived[place].map { [.attribute($0)] }
   }
 
@@ -56,6 +57,12 @@ struct MappedSuccession: Successors {
     return own.first { wide in
       wide.type != .composite && own.allSatisfy { $0.type.keepsNumbers(as: wide.type) }
     }
+  }
+
+  /// What an attribute gets over a relationship is a value.
+  func words(of relationship: String, in entity: EntityName) -> String {
+    readers.readsOtherwise(.init(entity: entity, name: relationship))
+      ? "is read by no expression for a relationship" : propertyWords
   }
 
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool {

@@ -103,10 +103,6 @@ struct PropertyReaders {
     byLinks.places.contains(property) || byLinks.names.contains(property.name)
   }
 
-  func reads(_ property: Property) -> Bool {
-    handedTo[property] != nil || links[property] != nil || readsOtherwise(property)
-  }
-
   /// True where an expression that is no plain one reads something of the property.
   func readsOtherwise(_ property: Property) -> Bool {
     others[property] != nil || names.contains(property.name)

@@ -51,7 +51,8 @@ package struct DamagedRecord {
     var place = types
     let there = UInt64(end - headerEnd)
     let room = there + UInt64(size - bytes.count)
-    // Where values begin of which a text is none, and whose zeros nobody can tell from lost bytes.
+    // From here on values lie on pages of zeros: a text is lost there, and of other values nobody can tell
+    // whether the zeros are their own.
     let zeros = zerosFrom.map { UInt64(max(0, $0 - (bytes.count - Int(there)))) } ?? .max
     var (number, body, isBlank) = (0, UInt64(0), false)
     while place < headerEnd {
