@@ -222,7 +222,7 @@ struct ReferenceLoss: Hashable {
     guard let path = successors.path(of: own.name, in: entity) else {
       kind = .relationship
       why =
-        successors.words(of: own.name, in: entity)
+        successors.propertyWords
         + (other.map { isOwnerKept && isTargetKept ? ", nor has its inverse \($0.name)" : "" } ?? "")
       return
     }
@@ -230,7 +230,7 @@ struct ReferenceLoss: Hashable {
     let gone = isOfTarget ? owner : target
     why =
       isOwnerKept && isTargetKept
-      ? "may no longer point to \(gone)" : "points to objects of \(gone), which is dropped"
+      ? successors.words(ofReferencesTo: gone) : "points to objects of \(gone), which is dropped"
     if let next = path.last?.relationship, !next.isToMany, !next.traits.isOptional {
       why += ", and is required"
     }

@@ -39,7 +39,6 @@ struct MappedSuccession: Successors {
     if open.contains(entity) { return [] }
     let place = PropertyReaders.Property(entity: entity, name: property)
     let declared = source.property(property, of: entity)?.property
-    if declared?.relationship != nil { return readers.links(place) ? [] : nil }
     let isComposite = declared?.attribute?.type == .composite
     // Any other expression may save what a narrower type cuts.
     let isOpen = isComposite ? readers.readsAllOtherwise(place) : readers.readsOtherwise(place)
@@ -47,6 +46,7 @@ struct MappedSuccession: Successors {
     if let targets = readers.handedTo[place] {
       return Self.widest(targets).map { [.attribute($0)] } ?? []
     }
+    if readers.links(place) { return [] }
     return readers.derived[place].map { [.attribute($0)] }
   }
 
@@ -60,9 +60,8 @@ struct MappedSuccession: Successors {
   }
 
   /// What an attribute gets over a relationship is a value.
-  func words(of relationship: String, in entity: EntityName) -> String {
-    readers.readsOtherwise(.init(entity: entity, name: relationship))
-      ? "is read by no expression for a relationship" : propertyWords
+  func words(ofReferencesTo target: EntityName) -> String {
+    "is read by no expression for a relationship"
   }
 
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool {

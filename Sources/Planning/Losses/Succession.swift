@@ -9,8 +9,8 @@ protocol Successors {
   var entityWords: String { get }
   /// The same for a property.
   var propertyWords: String { get }
-  /// The same of a relationship.
-  func words(of relationship: String, in entity: EntityName) -> String
+  /// The same of references to objects of an entity that is kept.
+  func words(ofReferencesTo target: EntityName) -> String
 
   /// Whether objects of the entity may live on.
   func keeps(_ entity: EntityName) -> Bool
@@ -42,7 +42,7 @@ extension Successors {
   func losesPlace(
     in relationship: String, from owner: EntityName, to target: EntityName, inverse: String?
   ) -> Bool { false }
-  func words(of relationship: String, in entity: EntityName) -> String { propertyWords }
+  func words(ofReferencesTo target: EntityName) -> String { "may no longer point to \(target)" }
   func keepsWhole(_ composite: String, in entity: EntityName) -> Bool { true }
   func names(element path: [String], of composite: String, in entity: EntityName) -> Bool { false }
   var convertsElements: Bool { false }
