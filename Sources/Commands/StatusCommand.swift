@@ -114,7 +114,9 @@ struct HistoryCommand: ParsableCommand {
     let ledger = try arguments.ledger(places)
     if let store { return try show(store, ledger) }
     var table = TextTable()
-    table.add(["run", "kind", "started", "took", "exit", "stores", "migrated", "restored", "left"])
+    table.add([
+      "run", "kind", "started", "took", "exit", "stores", "migrated", "restored", "not done",
+    ])
     for run in try ledger.runs() {
       let record = HistoryRecord.Run(run, try ledger.counts(of: run))
       if arguments.json {

@@ -139,9 +139,10 @@ struct StoreClone: Sendable {
     guard lstat(original.string, &source) == 0, lstat(store.string, &clone) == 0 else {
       throw DurabilityError.failed(call: "lstat", path: original, Errno(rawValue: errno))
     }
-    // Asked for nothing, the change would make it another state of the clone.
-    guard source.st_mode != clone.st_mode else { return }
-    guard chmod(store.string, source.st_mode & 0o777) == 0 else {
+    let mode = source.st_mode & 0o777 | 0o600
+    // Even one that changes nothing would make another state of the clone.
+    guard clone.st_mode & 0o777 != mode else { return }
+    guard chmod(store.string, mode) == 0 else {
       throw DurabilityError.failed(call: "chmod", path: store, Errno(rawValue: errno))
     }
   }
