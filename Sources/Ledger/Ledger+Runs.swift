@@ -345,12 +345,11 @@ extension Ledger {
     return runs
   }
 
-  /// The last rollback where it was cut off, and the run that it was undoing; nil where it ended, where
-  /// it restored nothing, and where a run has begun since.
-  package func interruptedRollback() throws -> (rollback: LedgerRun, undone: LedgerRun)? {
-    guard let last = try runs(limit: 1).first, last.kind == .rollback, last.ended == nil else {
-      return nil
-    }
+  /// The last rollback where it was cut off, with those before it that were, and the run that they were
+  /// undoing; nil where it ended, where they restored nothing, and where a run has begun since.
+  package func interruptedRollback() throws -> (rollbacks: [LedgerRun], undone: LedgerRun)? {
+    let rollbacks = try runs().prefix { $0.kind == .rollback && $0.ended == nil }
+    guard let first = rollbacks.last else { return nil }
     var name: String?
     try forEach(
       """
@@ -360,9 +359,9 @@ extension Ledger {
       WHERE b.state = 'restored' AND b.kind = 'source' AND b.changed >= ?1 AND \(ownRuns)
       ORDER BY b.changed DESC, b.id DESC
       LIMIT 1
-      """, [.real(last.started)]
+      """, [.real(first.started)]
     ) { name = $0.value(0).text }
-    return try name.map { (last, try run(named: $0)) }
+    return try name.map { (Array(rollbacks), try run(named: $0)) }
   }
 
   /// How many stores were put back by rollbacks after a run.

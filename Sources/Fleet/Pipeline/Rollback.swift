@@ -154,11 +154,12 @@ package struct Rollback: Sendable {
       try take(try await putBack(Array(group), name: summary.rollback))
     }
     if let interrupted, !isDry, !Task.isCancelled {
-      let rollback = interrupted.rollback
       try ledger.writing {
-        try ledger.end(
-          rollback.name, at: Date().timeIntervalSince1970, exitCode: 75,
-          ledger.counts(of: rollback))
+        for rollback in interrupted.rollbacks {
+          try ledger.end(
+            rollback.name, at: Date().timeIntervalSince1970, exitCode: 75,
+            ledger.counts(of: rollback))
+        }
       }
     }
     if isBegun {
