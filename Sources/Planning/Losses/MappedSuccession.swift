@@ -46,7 +46,7 @@ struct MappedSuccession: Successors {
     if let targets = readers.handedTo[place] {
       return Self.widest(targets).map { [.attribute($0)] } ?? []
     }
-    if readers.links(place) { return [] }
+    if readers.links(place) || readers.readsOtherwise(place) { return [] }
     return readers.derived[place].map { [.attribute($0)] }
   }
 
