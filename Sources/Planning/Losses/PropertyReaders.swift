@@ -35,8 +35,8 @@ struct PropertyReaders {
 
   init(_ mappings: [EntityMapping], source: EntityHierarchy, destination: EntityHierarchy) {
     self.destination = destination
-    var reads = SourceReads(source: source, mappings: mappings)
-    var linkReads = reads
+    var valueReads = SourceReads(source: source, mappings: mappings)
+    var linkReads = valueReads
     var (handedTo, derived) = (self.handedTo, self.derived)
     var links: [Property: [Link]] = [:]
     for mapping in mappings {
@@ -45,7 +45,6 @@ struct PropertyReaders {
         guard mapping.policy != nil else { continue }
         for row in rows.attributes + rows.relationships {
           guard let expression = row.expression else { continue }
-          reads.add(expression, of: mapping)
           linkReads.add(expression, of: mapping)
         }
         continue
@@ -62,7 +61,7 @@ struct PropertyReaders {
         } else if let key {
           handedTo[key, default: []].append(attribute)
         } else {
-          reads.add(expression, of: mapping)
+          valueReads.add(expression, of: mapping)
         }
       }
       for row in rows.relationships {
@@ -75,18 +74,17 @@ struct PropertyReaders {
           links[Property(entity: entity, name: key), default: []].append(
             Link(entity: declared.entity, relationship: relationship))
         } else {
-          reads.add(expression, of: mapping)
           linkReads.add(expression, of: mapping)
         }
       }
     }
     (self.handedTo, self.derived, self.links) = (handedTo, derived, links)
-    for place in reads.places {
+    for place in valueReads.places.union(linkReads.places) {
       guard let name = place.path.first else { continue }
       others[Property(entity: place.entity, name: name), default: []].insert(
         Array(place.path.dropFirst()))
     }
-    names = reads.names
+    names = valueReads.names.union(linkReads.names)
     let places = linkReads.places.compactMap { place in
       place.path.first.map { Property(entity: place.entity, name: $0) }
     }
