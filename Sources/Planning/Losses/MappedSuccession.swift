@@ -38,8 +38,7 @@ struct MappedSuccession: Successors {
     guard keeps(entity) else { return nil }
     if open.contains(entity) { return [] }
     let place = PropertyReaders.Property(entity: entity, name: property)
-    let declared = source.property(property, of: entity)?.property
-    let isComposite = declared?.attribute?.type == .composite
+    let isComposite = source.property(property, of: entity)?.property.attribute?.type == .composite
     // Any other expression may save what a narrower type cuts.
     let isOpen = isComposite ? readers.readsAllOtherwise(place) : readers.readsOtherwise(place)
     if isOpen { return [] }
