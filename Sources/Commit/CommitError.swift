@@ -83,7 +83,7 @@ extension CommitError: CustomStringConvertible {
     case .notAFile(let store):
       "\(store) is a symbolic link or not a regular file. Give the path of the file itself."
     case .storeInUse(let store):
-      "\(store) is open in another process. Close it and run again; finished shards are kept."
+      "\(store) is open in another process. Close it and run again; finished work is kept."
     case .storeMayBeInUse(let store):
       "Whether another process has \(store) open cannot be found out: its volume has no file "
         + "leases, or the file belongs to another user. Stop every application that uses it, then "
@@ -102,7 +102,7 @@ extension CommitError: CustomStringConvertible {
         + "Free \(needed - free) bytes and run again; only the commit is left to do."
     case .outOfSpace(let path):
       "The volume is full while \(path) is written. Free some space and run again; finished "
-        + "shards are kept."
+        + "work is kept."
     case .destinationExists(let path):
       "\(path) already exists and does not belong to this run. Move it away or name another output."
     case .uniqueness(let entity, let index, let rows):

@@ -50,10 +50,10 @@ extension FleetError: CustomStringConvertible {
           : how.hasPrefix(WorkerProcess.silence)
             ? "Look for a volume that does not answer, or policies that wait, then run again; "
             : "See its output above, fix the cause, and run again; ")
-        + "finished shards are kept."
+        + "finished work is kept."
     case .workersDie(let executable, let how):
       "\(executable) does not work as a worker: it \(how). Check the installation with "
-        + "`godwit doctor` and run again; finished shards are kept."
+        + "`godwit doctor` and run again; finished work is kept."
     case .noStore(let path):
       "\(path) does not exist. Give the path of a store's main SQLite file."
     case .nameTooLong(let path, let limit, let isReplaced):
@@ -72,7 +72,7 @@ extension FleetError: CustomStringConvertible {
       "\(path) is not a folder. Make it, or give another path."
     case .notEnoughSpace(let folder, let needed, let free):
       "\(folder) has \(free) bytes free and the migration needs about \(needed). "
-        + "Free \(needed - free) bytes and run again; finished shards are kept."
+        + "Free \(needed - free) bytes and run again; finished work is kept."
     case .noTemporaryFolder(let parent, let message):
       "No folder can be made in \(parent): \(message). Point TMPDIR to a folder that this user may write to."
     case .uriTable(let path, let message):
@@ -88,7 +88,7 @@ extension FleetError: CustomStringConvertible {
           : "See its output above. Run `godwit migrate` with this store alone to see more.")
     case .timeout(let store, let seconds):
       "\(store) was not migrated within \(Int(seconds.rounded(.up))) seconds. It is as it was, and "
-        + "its finished shards are kept. Raise limits.store-timeout, or look for a volume that is slow."
+        + "its finished work is kept. Raise limits.store-timeout, or look for a volume that is slow."
     case .ledger(let message): "The ledger of the run cannot be written: \(message)"
     case .limits(let message): message
     case .runDirectory(let path, let message):

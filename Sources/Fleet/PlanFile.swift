@@ -47,11 +47,11 @@ extension StoreAttempt {
           return true
         }
         discarded(
-          "The store, a model or an option has changed since an earlier run; its shards "
-            + "are discarded.")
+          "The store, a model or an option has changed since an earlier run; its work "
+            + "is discarded.")
       }
     } catch {
-      discarded("The plan of an earlier run cannot be read; its shards are discarded.")
+      discarded("The plan of an earlier run cannot be read; its work is discarded.")
     }
     for stage in Stage.allCases { try folder.discard(stage) }
     try directory.discardDerived()

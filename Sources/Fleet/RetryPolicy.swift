@@ -104,7 +104,7 @@ package enum RetryPolicy {
     case is CancellationError:
       return Judgement(
         .resumable, "stopped",
-        "The run was stopped. Run the same command again to resume; finished shards are kept.")
+        "The run was stopped. Run the same command again to resume; finished work is kept.")
     case let error as StoreDamage:
       var judgement = Judgement(.badInput, "damaged", "", code: coreDataCorruption)
       judgement.reasons = error.findings.map(Reason.init(finding:))

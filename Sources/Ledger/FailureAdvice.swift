@@ -106,7 +106,8 @@ package enum FailureAdvice {
       + "in may be removed to start again.",
     "ledger": "Check the volume that holds the ledger and the state folder, then run again.",
     "quarantined":
-      "Export one with `godwit quarantine export`, fix the cause, then `godwit quarantine release`.",
+      "Fix the cause that `godwit quarantine list` names, then `godwit quarantine release`: the next run tries "
+      + "what is released. `godwit quarantine export` makes a small copy of one that can be opened.",
     "internal": "This is a defect of Godwit. Report it with the message.",
     "other-store": "Find out who put another store in the place of the one that was migrated.",
     "other-version":

@@ -9,18 +9,27 @@ extension ExpressionCheck {
     let found = type(of: value)
     switch property {
     case .attribute(let attribute):
-      checkAttribute(attribute, found)
+      for one in found.cases { checkAttribute(attribute, one, severity(oneOf: found.cases)) }
       checkNil(value, attribute)
-    case .relationship(let relationship): checkRelationship(relationship, found)
+    case .relationship(let relationship):
+      for one in found.leaves {
+        checkRelationship(relationship, one, severity(oneOf: found.leaves))
+      }
     case .fetchedProperty:
       find(.typeMismatch, .error, "a fetched property cannot be set")
     }
   }
 
+  /// Which of several cases a row comes to, the models do not tell.
+  private func severity(oneOf cases: [ExpressionType]) -> MappingFinding.Severity {
+    cases.count > 1 ? .warning : .error
+  }
+
   /// No text becomes a number by itself, no number a date.
   /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
   private mutating func checkAttribute(
-    _ attribute: AttributeDescription, _ found: ExpressionType
+    _ attribute: AttributeDescription, _ found: ExpressionType,
+    _ severity: MappingFinding.Severity
   ) {
     switch found {
     case .value(let kind):
@@ -34,20 +43,20 @@ extension ExpressionCheck {
       let wanted = ValueKind(attribute)
       // Without a value in any row it does no harm, and what is automatic nobody has written.
       find(
-        .typeMismatch, isAutomatic ? .warning : .error,
+        .typeMismatch, isAutomatic ? .warning : severity,
         "\(kind.description) is not converted to \(wanted.description) automatically. "
           + advice(from: kind, to: wanted))
-    case .object, .someDestinationObjects:
-      find(.typeMismatch, .error, "an object cannot be the value of an attribute")
+    case .object, .made, .someDestinationObjects:
+      find(.typeMismatch, severity, "an object cannot be the value of an attribute")
     case .collection:
-      find(.typeMismatch, .error, "a collection cannot be the value of an attribute")
+      find(.typeMismatch, severity, "a collection cannot be the value of an attribute")
     case .helper(let name):
-      find(.typeMismatch, .error, "$\(name) cannot be the value of an attribute")
+      find(.typeMismatch, severity, "$\(name) cannot be the value of an attribute")
     case .null:
       if !attribute.traits.isOptional {
         find(.typeMismatch, .error, "NULL cannot be the value of a required attribute")
       }
-    case .unknown: break
+    case .either, .unknown: break
     }
   }
 
@@ -111,25 +120,27 @@ extension ExpressionCheck {
   }
 
   private mutating func checkRelationship(
-    _ relationship: RelationshipDescription, _ found: ExpressionType
+    _ relationship: RelationshipDescription, _ found: ExpressionType,
+    _ severity: MappingFinding.Severity
   ) {
-    var object = found
-    while case .collection(let member) = object { object = member }
-    switch object {
+    let wanted = relationship.destinationEntity
+    switch found {
     case .object(.source, _):
       find(
-        .typeMismatch, .error,
+        .typeMismatch, severity,
         "source objects cannot be put into the destination. Use FUNCTION($manager, "
           + "\"\(ManagerSelector.instancesForMapping)\", mapping, objects)")
     case .object(.destination, let entity):
-      let wanted = relationship.destinationEntity
       guard !destination.isKind(entity, of: wanted), !destination.isKind(wanted, of: entity) else {
         return
       }
-      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
+      find(.typeMismatch, severity, "\(entity) is no \(wanted), which the relationship leads to")
+    case .made(let entity):
+      guard !destination.isKind(entity, of: wanted) else { return }
+      find(.typeMismatch, severity, "\(entity) is no \(wanted), which the relationship leads to")
     case .value, .helper:
-      find(.typeMismatch, .error, "a relationship takes objects, and this is a value")
-    case .someDestinationObjects, .null, .unknown, .collection: break
+      find(.typeMismatch, severity, "a relationship takes objects, and this is a value")
+    case .someDestinationObjects, .null, .unknown, .collection, .either: break
     }
   }
 }

@@ -31,6 +31,13 @@ extension ExpressionCheck {
       let keys = selector == ManagerSelector.valueForKey ? [.key(text)] : text.keyPathElements
       return follow(keys[...], from: type)
     }
+    return ExpressionType(anyOf: type.cases.map { send(selector, arguments, types, to: $0) })
+  }
+
+  private mutating func send(
+    _ selector: String, _ arguments: [ValueExpression], _ types: [ExpressionType],
+    to type: ExpressionType
+  ) -> ExpressionType {
     switch type {
     case .helper("manager"): return manager(selector, arguments, types)
     case .helper("entityPolicy"):
@@ -40,14 +47,14 @@ extension ExpressionCheck {
     case .value(let kind): return selectorResult(selector, on: kind)
     case .collection(let member):
       return collectionResult(selector, member)
-    case .object:
+    case .object, .made:
       if selector == "self" { return type }
       if selector == "objectID" || selector == "description" || selector == "isEqual:" {
         return .unknown
       }
       unknown(selector, ["valueForKey:", "valueForKeyPath:", "objectID", "isEqual:"])
       return .unknown
-    case .helper, .someDestinationObjects, .null, .unknown: return .unknown
+    case .helper, .someDestinationObjects, .either, .null, .unknown: return .unknown
     }
   }
 
@@ -96,21 +103,23 @@ extension ExpressionCheck {
   ) -> ExpressionType {
     switch selector {
     case ManagerSelector.instancesForMapping:
+      let isGiven = checkGiven(types.last, .source)
       guard let maker = mappingNamed(arguments.first),
         let entity = maker.destinationEntity
       else { return .collection(of: .someDestinationObjects) }
-      if let given = types.last, yieldsNothing(given, for: maker) {
+      if isGiven, let given = types.last, yieldsNothing(given, for: maker) {
         return .collection(of: .someDestinationObjects)
       }
-      return .collection(of: .object(.destination, entity))
+      return .collection(of: maker.policy == nil ? .made(entity) : .object(.destination, entity))
     case ManagerSelector.sourceInstancesForMapping:
+      checkGiven(types.last, .destination)
       guard let maker = mappingNamed(arguments.first), let entity = maker.sourceEntity else {
         return .collection(of: .unknown)
       }
       return .collection(of: .object(.source, entity))
     case ManagerSelector.instancesForRelationship:
-      checkRelationshipName(arguments.first)
-      return .collection(of: .someDestinationObjects)
+      checkGiven(types.last, .source)
+      return .collection(of: made(along: arguments.first))
     case ManagerSelector.fetchRequest:
       return fetched(arguments)
     case let name where ValueSelectors.manager.contains(name): return .unknown
@@ -147,16 +156,56 @@ extension ExpressionCheck {
     return nil
   }
 
-  private mutating func checkRelationshipName(_ argument: ValueExpression?) {
-    guard case .constant(.string(let name))? = argument, let entity = mapping.sourceEntity,
-      source.property(name, of: entity)?.property.relationship == nil
-    else { return }
+  /// The objects that are asked after. False where there cannot be any: a value is refused when it is
+  /// evaluated, and objects of the other store have become nothing.
+  @discardableResult private mutating func checkGiven(
+    _ instances: ExpressionType?, _ side: ExpressionType.Side
+  ) -> Bool {
+    let count = findings.count
+    for given in instances?.leaves ?? [] {
+      switch given {
+      case .value(let kind) where kind != .unknown && kind != .transformed:
+        find(.typeMismatch, .error, "it is asked after \(kind.description), and takes objects")
+      case .helper(let name):
+        find(.typeMismatch, .error, "it is asked after $\(name), and takes objects")
+      case .object(let found, _) where found != side:
+        find(
+          .yieldsNothing, .warning,
+          "it takes \(side.rawValue) objects and is asked for \(found.rawValue) objects: this yields "
+            + "nothing")
+      case .made where side == .source, .someDestinationObjects where side == .source:
+        find(
+          .yieldsNothing, .warning,
+          "it takes source objects and is asked for destination objects: this yields nothing")
+      case .value, .object, .made, .someDestinationObjects, .collection, .either, .null, .unknown:
+        break
+      }
+    }
+    return findings.count == count
+  }
+
+  /// What became of the objects that a relationship of the source leads to.
+  private mutating func made(along argument: ValueExpression?) -> ExpressionType {
+    guard case .constant(.string(let name))? = argument, let entity = mapping.sourceEntity else {
+      return .someDestinationObjects
+    }
+    if let target = source.property(name, of: entity)?.property.relationship?.destinationEntity {
+      let makers = siblings.filter {
+        $0.destinationEntity != nil
+          && $0.sourceEntity.map { source.isKind($0, of: target) } ?? false
+      }
+      guard !makers.isEmpty, makers.allSatisfy({ $0.policy == nil }) else {
+        return .someDestinationObjects
+      }
+      return ExpressionType(anyOf: makers.compactMap(\.destinationEntity).map { .made($0) })
+    }
     let known = source.properties(of: entity).compactMap { $0.property.relationship?.name }
     let suggestion = Spelling.closest(to: name, among: known)
     find(
       .unknownKey, .error,
       "the source entity \(entity) has no relationship \(name)"
         + (suggestion.map { ". Did you mean \($0)?" } ?? ""))
+    return .someDestinationObjects
   }
 
   /// The fetch of another entity's objects, with the text of its predicate.
@@ -208,6 +257,10 @@ extension ExpressionCheck {
       BuiltInFunction.Infix.divide, BuiltInFunction.Infix.power, "modulus:by:",
     ]
     if operators.contains(name) {
+      for type in types {
+        guard case .object = type else { continue }
+        find(.typeMismatch, .error, "an object does not support arithmetic")
+      }
       for case .value(let kind) in types
       where ![.number, .unknown, .transformed].contains(kind) {
         find(

@@ -9,6 +9,8 @@ struct ExpressionCheck {
   let source: EntityHierarchy
   let destination: EntityHierarchy
   let mapping: EntityMapping
+  /// Those of the mapping model itself, without the models that are run before it.
+  let siblings: [EntityMapping]
   /// The destination property; nil in a filter.
   let property: String?
   private(set) var findings: [MappingFinding] = []
@@ -24,12 +26,13 @@ struct ExpressionCheck {
 
   init(
     mappings: [String: EntityMapping], source: EntityHierarchy, destination: EntityHierarchy,
-    mapping: EntityMapping, property: String?
+    mapping: EntityMapping, of siblings: [EntityMapping], property: String?
   ) {
     self.mappings = mappings
     self.source = source
     self.destination = destination
     self.mapping = mapping
+    self.siblings = siblings
     self.property = property
     for name in ["manager", "entityMapping", "propertyMapping", "entityPolicy"] {
       variables[name] = .helper(name)
@@ -67,8 +70,10 @@ struct ExpressionCheck {
   mutating func checkSelection(_ expression: ValueExpression) {
     for name in ["source", "destination", "propertyMapping"] { variables[name] = nil }
     text = expression.description
-    var found = type(of: expression)
-    while case .collection(let member) = found { found = member }
+    for found in type(of: expression).leaves { checkSelection(of: found) }
+  }
+
+  private mutating func checkSelection(of found: ExpressionType) {
     switch found {
     case .object(.source, let entity):
       guard let wanted = mapping.sourceEntity, !source.isKind(entity, of: wanted),
@@ -78,13 +83,13 @@ struct ExpressionCheck {
         .typeMismatch, .error,
         "the source expression yields objects of \(entity), and the mapping takes those of "
           + "\(wanted)")
-    case .object(.destination, _), .someDestinationObjects:
+    case .object(.destination, _), .made, .someDestinationObjects:
       find(
         .typeMismatch, .error,
         "the source expression yields destination objects, and there are none yet")
     case .value, .helper, .null:
       find(.typeMismatch, .error, "the source expression yields no objects")
-    case .collection, .unknown: break
+    case .collection, .either, .unknown: break
     }
   }
 }
@@ -139,17 +144,16 @@ extension ExpressionCheck {
       return function(receiver, selector, arguments)
     case .call(let name, let arguments): return call(name, arguments)
     case .aggregate(let members):
-      let types = members.map { type(of: $0) }
-      return .collection(of: types.first ?? .unknown)
+      return .collection(of: ExpressionType(anyOf: members.map { type(of: $0) }))
     case .cast(let operand, let name):
       _ = type(of: operand)
       return cast(to: name)
     case .ternary(let test, let then, let otherwise):
       check(test)
-      let (a, b) = (type(of: then), type(of: otherwise))
-      return a == b || b == .null ? a : a == .null ? b : .unknown
+      return ExpressionType(anyOf: [type(of: then), type(of: otherwise)])
     case .subquery(let collection, let variable, let predicate):
       let found = type(of: collection)
+      guard mayHaveMembers(found, "SUBQUERY") else { return .unknown }
       let hidden = variables[variable]
       if case .collection(let member) = found {
         variables[variable] = member
@@ -168,9 +172,13 @@ extension ExpressionCheck {
       }
       _ = type(of: context)
       let found = type(of: request)
+      if case .value(let kind) = found, kind != .unknown {
+        find(.typeMismatch, .error, "FETCH takes a fetch request of $manager, and this is a value")
+      }
       return countOnly ? .value(.number) : found == .unknown ? .collection(of: .unknown) : found
     case .element(let collection, let place):
       let found = type(of: collection)
+      guard found.isComposite || mayHaveMembers(found, "[…]") else { return .unknown }
       if case .index(let index) = place { _ = type(of: index) }
       if case .size = place { return .value(.number) }
       if case .collection(let member) = found { return member }
@@ -197,6 +205,17 @@ extension ExpressionCheck {
         "there is no variable $\(name)" + didYouMean(name, Array(variables.keys), mark: "$"))
     }
     return .unknown
+  }
+
+  /// An object or a single value has no members. What cannot be known may have some.
+  private mutating func mayHaveMembers(_ found: ExpressionType, _ what: String) -> Bool {
+    switch found {
+    case .value(.unknown), .value(.transformed): return true
+    case .value, .object, .made, .helper:
+      find(.typeMismatch, .error, "\(what) needs a collection, and there is one value or object")
+      return false
+    case .someDestinationObjects, .collection, .either, .null, .unknown: return true
+    }
   }
 
   private mutating func cast(to name: String) -> ExpressionType {
@@ -248,6 +267,8 @@ extension ExpressionCheck {
   private mutating func key(_ name: String, of type: ExpressionType) -> ExpressionType {
     switch type {
     case .object(let side, let entity): return property(name, of: entity, side)
+    case .made(let entity): return property(name, of: entity, .destination)
+    case .either(let cases): return ExpressionType(anyOf: cases.map { key(name, of: $0) })
     case .value(.transformed), .value(.unknown): return .unknown
     case .value(let kind):
       if let found = ValueSelectors.result(of: name, on: kind), !name.unicodeScalars.contains(":") {
@@ -335,6 +356,8 @@ extension ExpressionCheck {
     var member: ExpressionType
     switch type {
     case .collection(let inner): member = inner
+    case .either(let cases):
+      return ExpressionType(anyOf: cases.map { collect(name, rest, over: $0) })
     case .unknown, .someDestinationObjects: member = .unknown
     default:
       find(.typeMismatch, .error, "@\(name) needs a collection before it")

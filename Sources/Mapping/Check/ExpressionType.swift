@@ -6,9 +6,13 @@ indirect enum ExpressionType: Sendable, Equatable {
   case value(ValueKind)
   /// Objects of the entity, or of its sub-entities.
   case object(Side, EntityName)
+  /// Objects that an entity mapping without a policy makes: of its destination entity, and of none below.
+  case made(EntityName)
   /// Some objects of the destination; which, only a run can tell.
   case someDestinationObjects
   case collection(of: ExpressionType)
+  /// One of several, which only a row decides: the branches of a `TERNARY`, the members of a list.
+  case either([ExpressionType])
   /// `$manager`, `$entityMapping`, `$propertyMapping`, `$entityPolicy`.
   case helper(String)
   case null
@@ -28,8 +32,40 @@ indirect enum ExpressionType: Sendable, Equatable {
     }
   }
 
+  /// Any of these: one type where they agree or are nil besides, unknown where one of them is.
+  init(anyOf types: [ExpressionType]) {
+    var distinct: [ExpressionType] = []
+    for type in types {
+      for type in type.cases where type != .null && !distinct.contains(type) {
+        distinct.append(type)
+      }
+    }
+    let members: [ExpressionType] = distinct.compactMap {
+      if case .collection(let member) = $0 { member } else { nil }
+    }
+    if distinct.contains(.unknown) {
+      self = .unknown
+    } else if distinct.count > 1, members.count == distinct.count {
+      self = .collection(of: ExpressionType(anyOf: members))
+    } else if distinct.count > 1 {
+      self = .either(distinct)
+    } else {
+      self = distinct.first ?? .null
+    }
+  }
+
+  /// What it can be: itself, or each of several.
+  var cases: [ExpressionType] { if case .either(let cases) = self { cases } else { [self] } }
+
+  /// The single values and objects that it can be, those in collections of collections, too.
+  var leaves: [ExpressionType] {
+    cases.flatMap { if case .collection(let member) = $0 { member.leaves } else { [$0] } }
+  }
+
   /// True for the dictionary of a composite attribute's elements.
-  var isComposite: Bool { if case .value(.composite) = self { true } else { false } }
+  var isComposite: Bool {
+    cases.contains { if case .value(.composite) = $0 { true } else { false } }
+  }
 }
 
 /// What a single value is, for the question whether it can be assigned.

@@ -167,7 +167,8 @@ extension MappingCheck {
 
   private mutating func checkSelection(of mapping: EntityMapping) {
     var check = ExpressionCheck(
-      mappings: byName, source: source, destination: destination, mapping: mapping, property: nil)
+      mappings: byName, source: source, destination: destination, mapping: mapping,
+      of: model.entityMappings, property: nil)
     switch mapping.sourceSelection {
     case .all: return
     case .filter(let predicate):
@@ -223,7 +224,7 @@ extension MappingCheck {
       guard let expression = row.expression else { continue }
       var check = ExpressionCheck(
         mappings: byName, source: source, destination: destination, mapping: mapping,
-        property: row.name)
+        of: model.entityMappings, property: row.name)
       check.checkAssignment(of: expression, to: property)
       take(check)
       if !isRelationship { checkOrder(expression, row.name, before: rows[(place + 1)...], mapping) }

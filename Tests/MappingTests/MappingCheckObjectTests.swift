@@ -1,0 +1,103 @@
+import GodwitMapping
+import GodwitObjectModel
+import Testing
+
+@Suite struct `A check of the objects that an expression gives` {
+  private func findings(_ rows: String) throws -> [String] {
+    let source = try model(
+      entity("Owner", attribute("name"), toOne("pet", "Pet"), toMany("pets", "Pet")),
+      entity("Pet"), entity("Cat", parent: "Pet"), entity("Dog", parent: "Pet"))
+    let destination = try model(
+      entity(
+        "Owner", attribute("name"), attribute("number", .integer64), toOne("pet", "Pet"),
+        toOne("cat", "Cat"), toMany("pets", "Pet")),
+      entity("Pet"), entity("Cat", parent: "Pet"), entity("Stone"))
+    let rows = rows.replacing("ASK(", with: "FUNCTION($manager, \"\(ask)\", ")
+    let document = try MappingDocument(
+      bytes: Array(
+        """
+        mapping-model: 1
+        entity-mappings:
+          - { source: Owner, destination: Owner, others: none, \(rows) }
+          - { source: Pet, destination: Pet }
+          - { source: Cat, destination: Cat }
+          - { source: Dog, destination: Stone }
+        """.utf8), name: "test")
+    return MappingCheck(
+      MappingModel(document, source: source, destination: destination), source: source,
+      destination: destination
+    ).findings.map { "\($0.severity) \($0.kind.rawValue): \($0.message)" }
+  }
+
+  private let ask = "destinationInstancesForEntityMappingNamed:sourceInstances:"
+
+  @Test(arguments: [
+    "pet: 'ASK(\"PetToPet\", $source.pet)'", "pet: 'ASK(\"CatToCat\", $source.pet)'",
+    "cat: 'ASK(\"CatToCat\", $source.pet)'",
+    "pets: 'ASK(\"PetToPet\", {$source.pet, $source.pet})'",
+    "pet: 'TERNARY($source.name == nil, ASK(\"PetToPet\", $source.pet), ASK(\"CatToCat\", $source.pet))'",
+    "pet: 'TERNARY($source.name == nil, ASK(\"PetToPet\", $source.pet), NULL)'",
+  ])
+  func `finds nothing wrong`(row: String) throws {
+    #expect(try findings("relationships: { \(row) }") == [])
+  }
+
+  @Test(arguments: [
+    // What a mapping makes is of its destination entity, and of none below.
+    (
+      "relationships: { cat: 'ASK(\"PetToPet\", $source.pet)' }",
+      "error type-mismatch: Pet is no Cat, which the relationship leads to"
+    ),
+    // Among the pets are dogs, and they become stones.
+    (
+      "relationships: { pet: 'FUNCTION($manager, "
+        + "\"destinationInstancesForSourceRelationshipNamed:sourceInstances:\", \"pet\", $source.pet)' }",
+      "warning type-mismatch: Stone is no Pet, which the relationship leads to"
+    ),
+    (
+      "relationships: { pet: 'TERNARY($source.name == nil, ASK(\"PetToPet\", $source.pet), "
+        + "ASK(\"DogToStone\", $source.pet))' }",
+      "warning type-mismatch: Stone is no Pet, which the relationship leads to"
+    ),
+    (
+      "relationships: { pets: '{ASK(\"PetToPet\", $source.pet), ASK(\"DogToStone\", $source.pet)}' }",
+      "warning type-mismatch: Stone is no Pet, which the relationship leads to"
+    ),
+    // An attribute where objects are needed.
+    (
+      "relationships: { pet: 'ASK(\"PetToPet\", $source.name)' }",
+      "error type-mismatch: it is asked after a text, and takes objects"
+    ),
+    (
+      "relationships: { pet: 'ASK(\"PetToPet\", {$source.pet, $source.name})' }",
+      "error type-mismatch: it is asked after a text, and takes objects"
+    ),
+    (
+      "relationships: { pet: 'ASK(\"PetToPet\", $destination.pet)' }",
+      "warning yields-nothing: it takes source objects and is asked for destination objects: this yields "
+        + "nothing"
+    ),
+    // One object or value where several are needed, and the other way round.
+    (
+      "attributes: { number: '$source.name[FIRST]' }",
+      "error type-mismatch: […] needs a collection, and there is one value or object"
+    ),
+    (
+      "attributes: { number: 'SUBQUERY($source.pet, $x, TRUEPREDICATE).@count' }",
+      "error type-mismatch: SUBQUERY needs a collection, and there is one value or object"
+    ),
+    (
+      "attributes: { number: '$source.pet + 1' }",
+      "error type-mismatch: an object does not support arithmetic"
+    ),
+    // One case of two.
+    (
+      "attributes: { number: 'TERNARY($source.name == nil, 0, $source.name)' }",
+      "warning type-mismatch: a text is not converted to a number automatically. Convert it, for "
+        + "instance with godwit.integer(…) or godwit.double(…)"
+    ),
+  ])
+  func `says what cannot work, and what may not`(rows: String, finding: String) throws {
+    #expect(try findings(rows) == [finding])
+  }
+}
