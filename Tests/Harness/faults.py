@@ -25,7 +25,9 @@ MODES = {"EIO": (1, {0, 74}), "ENOSPC": (2, {0, 75}), "EMFILE": (3, {0, 69, 74, 
 # What a call may end with besides. SQLite flushes what it writes into a private clone, and takes
 # every failure for one; where it cannot open a file for writing it tries for reading, and tells the
 # second reason. Who cannot ask whether somebody waits for a lease must take it that somebody does.
-EXCUSED = {("EINTR", "fsync"): 74, ("EINTR", "fdatasync"): 74, ("ENOSPC", "open64"): 74, ("EIO", "fcntl"): 75}
+# Where no worker can be started, that is what is said.
+EXCUSED = {("EINTR", "fsync"): 74, ("EINTR", "fdatasync"): 74, ("ENOSPC", "open64"): 74, ("EIO", "fcntl"): 75,
+           ("EIO", "posix_spawn"): 69}
 PLAN = "QQII512s"
 
 
