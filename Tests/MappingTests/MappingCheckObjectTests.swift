@@ -37,6 +37,7 @@ import Testing
     "pets: 'ASK(\"PetToPet\", {$source.pet, $source.pet})'",
     "pet: 'TERNARY($source.name == nil, ASK(\"PetToPet\", $source.pet), ASK(\"CatToCat\", $source.pet))'",
     "pet: 'TERNARY($source.name == nil, ASK(\"PetToPet\", $source.pet), NULL)'",
+    "pets: '{}'", "pet: '{}'", "pet: NULL",
   ])
   func `finds nothing wrong`(row: String) throws {
     #expect(try findings("relationships: { \(row) }") == [])

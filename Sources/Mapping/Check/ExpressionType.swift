@@ -32,7 +32,8 @@ indirect enum ExpressionType: Sendable, Equatable {
     }
   }
 
-  /// Any of these: one type where they agree or are nil besides, unknown where one of them is.
+  /// Any of these: one type where they agree or are nil besides, unknown where one of them is, or where
+  /// there are none.
   init(anyOf types: [ExpressionType]) {
     var distinct: [ExpressionType] = []
     for type in types {
@@ -50,7 +51,7 @@ indirect enum ExpressionType: Sendable, Equatable {
     } else if distinct.count > 1 {
       self = .either(distinct)
     } else {
-      self = distinct.first ?? .null
+      self = distinct.first ?? (types.isEmpty ? .unknown : .null)
     }
   }
 
