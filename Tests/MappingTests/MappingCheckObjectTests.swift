@@ -71,7 +71,7 @@ import Testing
     ),
     (
       "relationships: { pet: 'ASK(\"PetToPet\", {$source.pet, $source.name})' }",
-      "error type-mismatch: it is asked after a text, and takes objects"
+      "warning type-mismatch: it is asked after a text, and takes objects"
     ),
     (
       "relationships: { pet: 'ASK(\"PetToPet\", $destination.pet)' }",
@@ -92,6 +92,10 @@ import Testing
       "error type-mismatch: an object does not support arithmetic"
     ),
     // One case of two.
+    (
+      "attributes: { name: 'TERNARY($source.name == nil, $source, $source.pet).name' }",
+      "warning unknown-key: the source entity Pet has no property name"
+    ),
     (
       "attributes: { number: 'TERNARY($source.name == nil, 0, $source.name)' }",
       "warning type-mismatch: a text is not converted to a number automatically. Convert it, for "

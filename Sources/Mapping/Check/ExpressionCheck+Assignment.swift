@@ -9,27 +9,19 @@ extension ExpressionCheck {
     let found = type(of: value)
     switch property {
     case .attribute(let attribute):
-      for one in found.cases { checkAttribute(attribute, one, severity(oneOf: found.cases)) }
+      ofEach(found.cases) { $0.checkAttribute(attribute, $1) }
       checkNil(value, attribute)
     case .relationship(let relationship):
-      for one in found.leaves {
-        checkRelationship(relationship, one, severity(oneOf: found.leaves))
-      }
+      ofEach(found.leaves) { $0.checkRelationship(relationship, $1) }
     case .fetchedProperty:
       find(.typeMismatch, .error, "a fetched property cannot be set")
     }
   }
 
-  /// Which of several cases a row comes to, the models do not tell.
-  private func severity(oneOf cases: [ExpressionType]) -> MappingFinding.Severity {
-    cases.count > 1 ? .warning : .error
-  }
-
   /// No text becomes a number by itself, no number a date.
   /// Source: `core-data-migration.md` §4.5 ("Assignment coercion").
   private mutating func checkAttribute(
-    _ attribute: AttributeDescription, _ found: ExpressionType,
-    _ severity: MappingFinding.Severity
+    _ attribute: AttributeDescription, _ found: ExpressionType
   ) {
     switch found {
     case .value(let kind):
@@ -43,15 +35,15 @@ extension ExpressionCheck {
       let wanted = ValueKind(attribute)
       // Without a value in any row it does no harm, and what is automatic nobody has written.
       find(
-        .typeMismatch, isAutomatic ? .warning : severity,
+        .typeMismatch, isAutomatic ? .warning : .error,
         "\(kind.description) is not converted to \(wanted.description) automatically. "
           + advice(from: kind, to: wanted))
     case .object, .made, .someDestinationObjects:
-      find(.typeMismatch, severity, "an object cannot be the value of an attribute")
+      find(.typeMismatch, .error, "an object cannot be the value of an attribute")
     case .collection:
-      find(.typeMismatch, severity, "a collection cannot be the value of an attribute")
+      find(.typeMismatch, .error, "a collection cannot be the value of an attribute")
     case .helper(let name):
-      find(.typeMismatch, severity, "$\(name) cannot be the value of an attribute")
+      find(.typeMismatch, .error, "$\(name) cannot be the value of an attribute")
     case .null:
       if !attribute.traits.isOptional {
         find(.typeMismatch, .error, "NULL cannot be the value of a required attribute")
@@ -120,26 +112,25 @@ extension ExpressionCheck {
   }
 
   private mutating func checkRelationship(
-    _ relationship: RelationshipDescription, _ found: ExpressionType,
-    _ severity: MappingFinding.Severity
+    _ relationship: RelationshipDescription, _ found: ExpressionType
   ) {
     let wanted = relationship.destinationEntity
     switch found {
     case .object(.source, _):
       find(
-        .typeMismatch, severity,
+        .typeMismatch, .error,
         "source objects cannot be put into the destination. Use FUNCTION($manager, "
           + "\"\(ManagerSelector.instancesForMapping)\", mapping, objects)")
     case .object(.destination, let entity):
       guard !destination.isKind(entity, of: wanted), !destination.isKind(wanted, of: entity) else {
         return
       }
-      find(.typeMismatch, severity, "\(entity) is no \(wanted), which the relationship leads to")
+      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
     case .made(let entity):
       guard !destination.isKind(entity, of: wanted) else { return }
-      find(.typeMismatch, severity, "\(entity) is no \(wanted), which the relationship leads to")
+      find(.typeMismatch, .error, "\(entity) is no \(wanted), which the relationship leads to")
     case .value, .helper:
-      find(.typeMismatch, severity, "a relationship takes objects, and this is a value")
+      find(.typeMismatch, .error, "a relationship takes objects, and this is a value")
     case .someDestinationObjects, .null, .unknown, .collection, .either: break
     }
   }

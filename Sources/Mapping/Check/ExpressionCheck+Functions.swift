@@ -31,7 +31,7 @@ extension ExpressionCheck {
       let keys = selector == ManagerSelector.valueForKey ? [.key(text)] : text.keyPathElements
       return follow(keys[...], from: type)
     }
-    return ExpressionType(anyOf: type.cases.map { send(selector, arguments, types, to: $0) })
+    return ExpressionType(anyOf: ofEach(type.cases) { $0.send(selector, arguments, types, to: $1) })
   }
 
   private mutating func send(
@@ -162,26 +162,28 @@ extension ExpressionCheck {
     _ instances: ExpressionType?, _ side: ExpressionType.Side
   ) -> Bool {
     let count = findings.count
-    for given in instances?.leaves ?? [] {
-      switch given {
-      case .value(let kind) where kind != .unknown && kind != .transformed:
-        find(.typeMismatch, .error, "it is asked after \(kind.description), and takes objects")
-      case .helper(let name):
-        find(.typeMismatch, .error, "it is asked after $\(name), and takes objects")
-      case .object(let found, _) where found != side:
-        find(
-          .yieldsNothing, .warning,
-          "it takes \(side.rawValue) objects and is asked for \(found.rawValue) objects: this yields "
-            + "nothing")
-      case .made where side == .source, .someDestinationObjects where side == .source:
-        find(
-          .yieldsNothing, .warning,
-          "it takes source objects and is asked for destination objects: this yields nothing")
-      case .value, .object, .made, .someDestinationObjects, .collection, .either, .null, .unknown:
-        break
-      }
-    }
+    ofEach(instances?.leaves ?? []) { $0.checkGiven($1, side) }
     return findings.count == count
+  }
+
+  private mutating func checkGiven(_ given: ExpressionType, _ side: ExpressionType.Side) {
+    switch given {
+    case .value(let kind) where kind != .unknown && kind != .transformed:
+      find(.typeMismatch, .error, "it is asked after \(kind.description), and takes objects")
+    case .helper(let name):
+      find(.typeMismatch, .error, "it is asked after $\(name), and takes objects")
+    case .object(let found, _) where found != side:
+      find(
+        .yieldsNothing, .warning,
+        "it takes \(side.rawValue) objects and is asked for \(found.rawValue) objects: this yields "
+          + "nothing")
+    case .made where side == .source, .someDestinationObjects where side == .source:
+      find(
+        .yieldsNothing, .warning,
+        "it takes source objects and is asked for destination objects: this yields nothing")
+    case .value, .object, .made, .someDestinationObjects, .collection, .either, .null, .unknown:
+      break
+    }
   }
 
   /// What became of the objects that a relationship of the source leads to.

@@ -53,6 +53,19 @@ struct ExpressionCheck {
         message: message))
   }
 
+  /// What comes of each of several cases. Whether a row comes to one of them the models do not tell: what is
+  /// wrong with it is a warning then.
+  @discardableResult mutating func ofEach<Result>(
+    _ cases: [ExpressionType], _ body: (inout Self, ExpressionType) -> Result
+  ) -> [Result] {
+    let first = findings.count
+    let found = cases.map { body(&self, $0) }
+    if cases.count > 1 {
+      for place in first..<findings.count { findings[place].severity = .warning }
+    }
+    return found
+  }
+
   private func didYouMean(_ name: String, _ known: [String], mark: String = "") -> String {
     Spelling.closest(to: name, among: known.sorted { $0.precedesInBytes($1) })
       .map { ". Did you mean \(mark)\($0)?" } ?? ""
@@ -70,7 +83,7 @@ struct ExpressionCheck {
   mutating func checkSelection(_ expression: ValueExpression) {
     for name in ["source", "destination", "propertyMapping"] { variables[name] = nil }
     text = expression.description
-    for found in type(of: expression).leaves { checkSelection(of: found) }
+    ofEach(type(of: expression).leaves) { $0.checkSelection(of: $1) }
   }
 
   private mutating func checkSelection(of found: ExpressionType) {
@@ -268,7 +281,7 @@ extension ExpressionCheck {
     switch type {
     case .object(let side, let entity): return property(name, of: entity, side)
     case .made(let entity): return property(name, of: entity, .destination)
-    case .either(let cases): return ExpressionType(anyOf: cases.map { key(name, of: $0) })
+    case .either(let cases): return ExpressionType(anyOf: ofEach(cases) { $0.key(name, of: $1) })
     case .value(.transformed), .value(.unknown): return .unknown
     case .value(let kind):
       if let found = ValueSelectors.result(of: name, on: kind), !name.unicodeScalars.contains(":") {
@@ -357,7 +370,7 @@ extension ExpressionCheck {
     switch type {
     case .collection(let inner): member = inner
     case .either(let cases):
-      return ExpressionType(anyOf: cases.map { collect(name, rest, over: $0) })
+      return ExpressionType(anyOf: ofEach(cases) { $0.collect(name, rest, over: $1) })
     case .unknown, .someDestinationObjects: member = .unknown
     default:
       find(.typeMismatch, .error, "@\(name) needs a collection before it")

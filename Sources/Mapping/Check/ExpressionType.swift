@@ -65,7 +65,7 @@ indirect enum ExpressionType: Sendable, Equatable {
 
   /// True for the dictionary of a composite attribute's elements.
   var isComposite: Bool {
-    cases.contains { if case .value(.composite) = $0 { true } else { false } }
+    cases.allSatisfy { if case .value(.composite) = $0 { true } else { false } }
   }
 }
 
