@@ -13,6 +13,7 @@ import Testing
         toOne("cat", "Cat"), toMany("pets", "Pet")),
       entity("Pet"), entity("Cat", parent: "Pet"), entity("Stone"))
     let rows = rows.replacing("ASK(", with: "FUNCTION($manager, \"\(ask)\", ")
+      .replacing("ORIGIN(", with: "FUNCTION($manager, \"\(origin)\", ")
     let document = try MappingDocument(
       bytes: Array(
         """
@@ -30,6 +31,7 @@ import Testing
   }
 
   private let ask = "destinationInstancesForEntityMappingNamed:sourceInstances:"
+  private let origin = "sourceInstancesForEntityMappingNamed:destinationInstances:"
 
   @Test(arguments: [
     "pet: 'ASK(\"PetToPet\", $source.pet)'", "pet: 'ASK(\"CatToCat\", $source.pet)'",
@@ -78,6 +80,16 @@ import Testing
       "warning yields-nothing: it takes source objects and is asked for destination objects: this yields "
         + "nothing"
     ),
+    (
+      "relationships: { pet: 'ASK(\"PetToPet\", TERNARY($source.name == nil, $source, $source.pet))' }",
+      "warning yields-nothing: PetToPet takes objects of Pet and is asked for those of Owner: this yields "
+        + "nothing"
+    ),
+    (
+      "attributes: { number: 'ORIGIN(\"PetToPet\", $destination)[SIZE]' }",
+      "warning yields-nothing: PetToPet makes objects of Pet and is asked for those of Owner: this yields "
+        + "nothing"
+    ),
     // One object or value where several are needed, and the other way round.
     (
       "attributes: { number: '$source.name[FIRST]' }",
@@ -91,7 +103,15 @@ import Testing
       "attributes: { number: '$source.pet + 1' }",
       "error type-mismatch: an object does not support arithmetic"
     ),
+    (
+      "attributes: { number: 'ASK(\"PetToPet\", $source.pet)[FIRST] + 1' }",
+      "error type-mismatch: an object does not support arithmetic"
+    ),
     // One case of two.
+    (
+      "attributes: { number: 'TERNARY($source.name == nil, 1, $source.pet) + 1' }",
+      "warning type-mismatch: an object does not support arithmetic"
+    ),
     (
       "attributes: { name: 'TERNARY($source.name == nil, $source, $source.pet).name' }",
       "warning unknown-key: the source entity Pet has no property name"
@@ -104,5 +124,15 @@ import Testing
   ])
   func `says what cannot work, and what may not`(rows: String, finding: String) throws {
     #expect(try findings(rows) == [finding])
+  }
+
+  @Test(arguments: [
+    "$source.name[$source.nme]", "SUBQUERY($source.name, $x, $source.nme == 1)[SIZE]",
+  ])
+  func `goes on behind what cannot work`(expression: String) throws {
+    let found = try findings("attributes: { number: '\(expression)' }")
+    #expect(found.count == 2)
+    #expect(found.contains { $0.hasPrefix("error type-mismatch: ") })
+    #expect(found.contains { $0.contains("has no property nme. Did you mean name?") })
   }
 }

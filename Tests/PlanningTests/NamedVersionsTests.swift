@@ -95,6 +95,67 @@ private func planner(
   }
 }
 
+@Suite struct `Mapping models of what no version changes` {
+  private let versions = [
+    version("1", [entity("Tag", "word"), entity("Item", "name")]),
+    version("2", [entity("Tag", "word"), entity("Item", "name", "x")]),
+    version("3", [entity("Tag", "word"), entity("Item", "name", "x", "y")]),
+  ]
+
+  /// With hashes, which fit every step where the entity is `Tag`.
+  private func file(
+    _ entity: EntityName = "Tag", hashesOf places: (Int, Int) = (0, 0), from: String? = nil,
+    to: String? = nil
+  ) throws -> MappingFile {
+    var entry = MappingDocument.Entry(source: entity, destination: entity)
+    entry.sourceHash = try versions[places.0].hierarchy().versionHashes[entity]
+    entry.destinationHash = try versions[places.1].hierarchy().versionHashes[entity]
+    return MappingFile(
+      file: "\(from ?? "any") to \(to ?? "any")",
+      document: MappingDocument(
+        entityMappings: [entry], sourceModelPath: from, destinationModelPath: to))
+  }
+
+  private func chain(_ files: MappingFile...) throws -> [String] {
+    let chain = try VersionChain(
+      source: versions[0], destination: versions[2], models: versions, mappings: files)
+    return try #require(chain).lines
+  }
+
+  private func direct(_ files: MappingFile...) throws -> [String] {
+    try planner(files, versions, from: versions[0], to: versions[2]).files.map(\.file)
+  }
+
+  @Test func `are each for the step that it names, in a chain`() throws {
+    let files = try (file(from: "1", to: "2"), file(from: "2", to: "3"))
+    #expect(try chain(files.0, files.1) == ["1 → 2: 1 to 2", "2 → 3: 2 to 3"])
+    #expect(try chain(files.1) == ["1 → 2: inferred", "2 → 3: 2 to 3"])
+    #expect(try chain(files.0) == ["1 → 2: 1 to 2", "2 → 3: inferred"])
+    #expect(try chain(file(from: "1", to: "3")) == ["1 → 3: 1 to 3"])
+  }
+
+  @Test func `are for what fits their hashes, where these do not fit what they name`() throws {
+    #expect(
+      try chain(file("Item", hashesOf: (0, 2), from: "2", to: "3")) == ["1 → 3: 2 to 3"])
+    for (from, to) in [(nil, nil), ("1", nil), ("Old", "3"), ("Old", "New")] as [(String?, String?)]
+    {
+      let file = try file(from: from, to: to)
+      #expect(try chain(file) == ["1 → 3: \(file.file)"])
+    }
+  }
+
+  @Test func `are for one direct step by their hashes, unless another file names it`() throws {
+    let files = try (file(from: "1", to: "2"), file(from: "2", to: "3"))
+    #expect(try direct(files.1) == ["2 to 3"])
+    #expect(try direct(files.0, files.1) == ["1 to 2", "2 to 3"])
+    let own = try file(from: "1", to: "3")
+    #expect(try direct(files.0, own, files.1) == ["1 to 3"])
+    #expect(try direct(files.0, file()) == ["any to any"])
+    let notes = try planner([files.0, own], versions, from: versions[0], to: versions[2]).notes
+    #expect(notes == ["1 to 2 is not used: it names 2 as its destination model."])
+  }
+}
+
 @Suite struct `Mapping models of a part of the model` {
   @Test func `are for the merger of the versions that they name`() throws {
     let notes = (

@@ -103,19 +103,15 @@ extension ExpressionCheck {
   ) -> ExpressionType {
     switch selector {
     case ManagerSelector.instancesForMapping:
-      let isGiven = checkGiven(types.last, .source)
-      guard let maker = mappingNamed(arguments.first),
+      let maker = mappingNamed(arguments.first)
+      guard checkGiven(types.last, .source, to: maker), let maker,
         let entity = maker.destinationEntity
       else { return .collection(of: .someDestinationObjects) }
-      if isGiven, let given = types.last, yieldsNothing(given, for: maker) {
-        return .collection(of: .someDestinationObjects)
-      }
       return .collection(of: maker.policy == nil ? .made(entity) : .object(.destination, entity))
     case ManagerSelector.sourceInstancesForMapping:
-      checkGiven(types.last, .destination)
-      guard let maker = mappingNamed(arguments.first), let entity = maker.sourceEntity else {
-        return .collection(of: .unknown)
-      }
+      let maker = mappingNamed(arguments.first)
+      checkGiven(types.last, .destination, to: maker)
+      guard let entity = maker?.sourceEntity else { return .collection(of: .unknown) }
       return .collection(of: .object(.source, entity))
     case ManagerSelector.instancesForRelationship:
       checkGiven(types.last, .source)
@@ -127,22 +123,6 @@ extension ExpressionCheck {
       unknown(selector, ValueSelectors.manager)
       return .collection(of: .someDestinationObjects)
     }
-  }
-
-  /// Objects that a mapping does not take have no destination instances through it.
-  private mutating func yieldsNothing(
-    _ instances: ExpressionType, for maker: EntityMapping
-  ) -> Bool {
-    var member = instances
-    while case .collection(let inner) = member { member = inner }
-    guard case .object(.source, let given) = member, let taken = maker.sourceEntity,
-      source.contains(taken), !source.isKind(given, of: taken), !source.isKind(taken, of: given)
-    else { return false }
-    find(
-      .yieldsNothing, .warning,
-      "\(maker.name) takes objects of \(taken) and is asked for those of \(given): "
-        + "this yields nothing")
-    return true
   }
 
   private mutating func mappingNamed(_ argument: ValueExpression?) -> EntityMapping? {
@@ -157,33 +137,42 @@ extension ExpressionCheck {
   }
 
   /// The objects that are asked after. False where there cannot be any: a value is refused when it is
-  /// evaluated, and objects of the other store have become nothing.
+  /// evaluated, and objects of the other store, or that the mapping does not take, yield nothing.
   @discardableResult private mutating func checkGiven(
-    _ instances: ExpressionType?, _ side: ExpressionType.Side
+    _ instances: ExpressionType?, _ side: ExpressionType.Side, to maker: EntityMapping? = nil
   ) -> Bool {
-    let count = findings.count
-    ofEach(instances?.leaves ?? []) { $0.checkGiven($1, side) }
-    return findings.count == count
+    let found = ofEach(instances?.leaves ?? []) { $0.checkGiven($1, side, to: maker) }
+    return found.isEmpty || found.contains(true)
   }
 
-  private mutating func checkGiven(_ given: ExpressionType, _ side: ExpressionType.Side) {
+  private mutating func checkGiven(
+    _ given: ExpressionType, _ side: ExpressionType.Side, to maker: EntityMapping?
+  ) -> Bool {
+    let nothing: String
     switch given {
     case .value(let kind) where kind != .unknown && kind != .transformed:
       find(.typeMismatch, .error, "it is asked after \(kind.description), and takes objects")
+      return false
     case .helper(let name):
       find(.typeMismatch, .error, "it is asked after $\(name), and takes objects")
-    case .object(let found, _) where found != side:
-      find(
-        .yieldsNothing, .warning,
-        "it takes \(side.rawValue) objects and is asked for \(found.rawValue) objects: this yields "
-          + "nothing")
-    case .made where side == .source, .someDestinationObjects where side == .source:
-      find(
-        .yieldsNothing, .warning,
-        "it takes source objects and is asked for destination objects: this yields nothing")
-    case .value, .object, .made, .someDestinationObjects, .collection, .either, .null, .unknown:
-      break
+      return false
+    case .object(.source, _) where side == .destination:
+      nothing = "it takes destination objects and is asked for source objects"
+    case .object(.destination, _) where side == .source, .made where side == .source,
+      .someDestinationObjects where side == .source:
+      nothing = "it takes source objects and is asked for destination objects"
+    case .object(_, let entity), .made(let entity):
+      let model = side == .source ? source : destination
+      guard let maker, let taken = side == .source ? maker.sourceEntity : maker.destinationEntity,
+        model.contains(taken), !model.isKind(entity, of: taken), !model.isKind(taken, of: entity)
+      else { return true }
+      nothing =
+        "\(maker.name) \(side == .source ? "takes" : "makes") objects of \(taken) and is "
+        + "asked for those of \(entity)"
+    case .value, .someDestinationObjects, .collection, .either, .null, .unknown: return true
     }
+    find(.yieldsNothing, .warning, nothing + ": this yields nothing")
+    return false
   }
 
   /// What became of the objects that a relationship of the source leads to.
@@ -259,20 +248,23 @@ extension ExpressionCheck {
       BuiltInFunction.Infix.divide, BuiltInFunction.Infix.power, "modulus:by:",
     ]
     if operators.contains(name) {
-      for type in types {
-        guard case .object = type else { continue }
-        find(.typeMismatch, .error, "an object does not support arithmetic")
-      }
-      for case .value(let kind) in types
-      where ![.number, .unknown, .transformed].contains(kind) {
-        find(
-          .typeMismatch, .error,
-          "\(kind.description) does not support arithmetic"
-            + (kind == .date
-              ? ". Use CAST(…, \"NSNumber\") and CAST(…, \"NSDate\")"
-              : kind == .string ? ". Texts are joined by stringByAppendingString:" : ""))
-      }
+      for type in types { ofEach(type.cases) { $0.checkOperand($1) } }
     }
     return .value(.number)
+  }
+
+  private mutating func checkOperand(_ operand: ExpressionType) {
+    switch operand {
+    case .object, .made, .someDestinationObjects:
+      find(.typeMismatch, .error, "an object does not support arithmetic")
+    case .value(let kind) where ![.number, .unknown, .transformed].contains(kind):
+      find(
+        .typeMismatch, .error,
+        "\(kind.description) does not support arithmetic"
+          + (kind == .date
+            ? ". Use CAST(…, \"NSNumber\") and CAST(…, \"NSDate\")"
+            : kind == .string ? ". Texts are joined by stringByAppendingString:" : ""))
+    case .value, .collection, .either, .helper, .null, .unknown: break
+    }
   }
 }

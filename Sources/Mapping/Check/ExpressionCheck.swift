@@ -166,7 +166,7 @@ extension ExpressionCheck {
       return ExpressionType(anyOf: [type(of: then), type(of: otherwise)])
     case .subquery(let collection, let variable, let predicate):
       let found = type(of: collection)
-      guard mayHaveMembers(found, "SUBQUERY") else { return .unknown }
+      let hasMembers = mayHaveMembers(found, "SUBQUERY")
       let hidden = variables[variable]
       if case .collection(let member) = found {
         variables[variable] = member
@@ -175,7 +175,7 @@ extension ExpressionCheck {
       }
       check(predicate)
       variables[variable] = hidden
-      return found
+      return hasMembers ? found : .unknown
     case .fetch(let request, let context, let countOnly):
       if case .keyPath(.variable("manager"), [.key("destinationContext")]) = context {
         find(
@@ -191,8 +191,8 @@ extension ExpressionCheck {
       return countOnly ? .value(.number) : found == .unknown ? .collection(of: .unknown) : found
     case .element(let collection, let place):
       let found = type(of: collection)
-      guard found.isComposite || mayHaveMembers(found, "[…]") else { return .unknown }
       if case .index(let index) = place { _ = type(of: index) }
+      guard found.isComposite || mayHaveMembers(found, "[…]") else { return .unknown }
       if case .size = place { return .value(.number) }
       if case .collection(let member) = found { return member }
       return .unknown

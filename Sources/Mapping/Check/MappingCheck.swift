@@ -166,9 +166,7 @@ extension MappingCheck {
   }
 
   private mutating func checkSelection(of mapping: EntityMapping) {
-    var check = ExpressionCheck(
-      mappings: byName, source: source, destination: destination, mapping: mapping,
-      of: model.entityMappings, property: nil)
+    var check = expressionCheck(mapping, nil)
     switch mapping.sourceSelection {
     case .all: return
     case .filter(let predicate):
@@ -177,6 +175,12 @@ extension MappingCheck {
       check.checkSelection(value)
     }
     take(check)
+  }
+
+  private func expressionCheck(_ mapping: EntityMapping, _ property: String?) -> ExpressionCheck {
+    ExpressionCheck(
+      mappings: byName, source: source, destination: destination, mapping: mapping,
+      of: model.entityMappings, property: property)
   }
 
   private mutating func take(_ check: ExpressionCheck) {
@@ -222,9 +226,7 @@ extension MappingCheck {
         continue
       }
       guard let expression = row.expression else { continue }
-      var check = ExpressionCheck(
-        mappings: byName, source: source, destination: destination, mapping: mapping,
-        of: model.entityMappings, property: row.name)
+      var check = expressionCheck(mapping, row.name)
       check.checkAssignment(of: expression, to: property)
       take(check)
       if !isRelationship { checkOrder(expression, row.name, before: rows[(place + 1)...], mapping) }

@@ -33,8 +33,7 @@ package struct MappingMismatch: Sendable, Equatable {
   /// Whether the file says by a version hash, or by the names of its models, that it was made for
   /// others than these: then it may be left out where files for several pairs were given.
   package var namesOtherModels: Bool
-  /// The version that a file without hashes names in place of the model; nil where something else
-  /// does not fit.
+  /// The version that the file names in place of the model; nil where something else does not fit.
   package var recordedName: String?
 
   /// Makes a mismatch. Nothing is checked.
@@ -115,8 +114,9 @@ package struct VersionNames: Sendable {
 /// All version hashes of a file must agree with both models. Xcode's source form has none; there
 /// every entity and every destination property that it names must exist, and the models that it
 /// names must be those of the pair, as far as versions of these names are at hand: a file of one
-/// step mostly fits the next one, too. Entities that a file does not mention are not compared, by
-/// Core Data neither, so ``MappingCheck`` says what is uncovered.
+/// step mostly fits the next one, too. So does one with hashes of entities alone that no version
+/// changes. Entities that a file does not mention are not compared, by Core Data neither, so
+/// ``MappingCheck`` says what is uncovered.
 ///
 /// Source: `core-data-migration.md` §3.5.
 package struct MappingChoice: Sendable {
@@ -142,11 +142,13 @@ package struct MappingChoice: Sendable {
         given: names.source.union(names.destination)))
   }
 
-  /// Likewise, where further versions are at hand: a file without hashes that names one of them is
-  /// for that one.
+  /// Likewise, where further versions are at hand: a file that names one of them is for that one.
+  ///
+  /// - Parameter namesDecide: Whether what a file with fitting entities names as its models counts.
   package init(
     among candidates: [(file: String, document: MappingDocument)], source: EntityHierarchy,
-    destination: EntityHierarchy, versions: VersionNames
+    destination: EntityHierarchy, versions: VersionNames,
+    namesDecide: (MappingDocument) -> Bool = { !$0.hasHashes }
   ) {
     var matching: [Int] = []
     var mismatches: [MappingMismatch] = []
@@ -158,8 +160,7 @@ package struct MappingChoice: Sendable {
       }
       let other = versions.other(in: document)
       guard var first = all.first else {
-        // Hashes say more than names.
-        if !document.hasHashes, let other,
+        if namesDecide(document), let other,
           let mismatch = Self.mismatch(of: candidate.file, document, naming: other)
         {
           mismatches.append(mismatch)

@@ -283,7 +283,8 @@ private struct ChainEdges {
     let file = mappings[place]
     var wrong: [MappingMismatch] = []
     for (source, destination) in pairs(for: file.document) {
-      let choice = named.choice(among: [file], from: ends[source], to: ends[destination])
+      let choice = named.choice(
+        among: [file], from: ends[source], to: ends[destination], isInChain: true)
       wrong += choice.mismatches
       guard !choice.mismatches.isEmpty else {
         wrong = []
@@ -320,7 +321,8 @@ private struct ChainEdges {
   /// One that does not say which versions it was made for counts between neighbours only.
   private func chosen(_ source: Int, _ destination: Int) -> [Int] {
     guard !mappings.isEmpty else { return [] }
-    let choice = named.choice(among: mappings, from: ends[source], to: ends[destination])
+    let choice = named.choice(
+      among: mappings, from: ends[source], to: ends[destination], isInChain: true)
     return choice.matching.filter { isBound($0) || destination == source + 1 }
   }
 }

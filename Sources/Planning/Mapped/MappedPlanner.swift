@@ -33,7 +33,8 @@ struct MappedPlanner {
       request.mappings.isEmpty ? [] : request.models + [request.destination].compactMap(\.self))
     let choice = versions.choice(
       among: request.mappings, from: versions.end(whole.source, part: source),
-      to: versions.end(whole.destination, part: whole.destination))
+      to: versions.end(whole.destination, part: whole.destination),
+      isInChain: false)
     let isShared =
       request.sharesMappings || request.mappings.count > 1 || request.chain != .direct
     let wrong = choice.mismatches.filter { !(isShared && $0.namesOtherModels) }

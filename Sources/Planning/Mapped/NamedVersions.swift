@@ -58,15 +58,50 @@ struct NamedVersions {
   }
 
   /// The mapping models for a step.
-  func choice(among files: [MappingFile], from source: End, to destination: End) -> MappingChoice {
-    func choice(_ names: Set<String>) -> MappingChoice {
+  ///
+  /// Hashes say more than names, but a file of entities that no version changes fits every step by
+  /// them. So where its hashes fit the versions that it names, it is for these.
+  ///
+  /// - Parameter isInChain: Whether there are further steps that a file may be for. Where there are
+  ///   none, hashes alone are enough, as in Core Data, unless another file names this step.
+  func choice(
+    among files: [MappingFile], from source: End, to destination: End, isInChain: Bool
+  ) -> MappingChoice {
+    func choice(
+      _ names: Set<String>, _ namesDecide: (MappingDocument) -> Bool
+    ) -> MappingChoice {
       MappingChoice(
         among: files.map { ($0.file, $0.document) }, source: source.whole,
         destination: destination.whole,
-        versions: VersionNames(source: names, destination: destination.names, given: given))
+        versions: VersionNames(source: names, destination: destination.names, given: given),
+        namesDecide: namesDecide)
     }
-    let own = choice(source.names)
-    guard own.matching.isEmpty, !source.alternatives.isEmpty else { return own }
-    return choice(source.names.union(source.alternatives))
+    func choice(_ namesDecide: (MappingDocument) -> Bool) -> MappingChoice {
+      let own = choice(source.names, namesDecide)
+      guard own.matching.isEmpty, !source.alternatives.isEmpty else { return own }
+      return choice(source.names.union(source.alternatives), namesDecide)
+    }
+    let named = choice { !$0.hasHashes || fitsItsNames($0) }
+    guard named.matching.isEmpty, !isInChain else { return named }
+    return choice { !$0.hasHashes }
+  }
+
+  /// Whether both versions that a file names are at hand, with the entities and hashes that it says.
+  private func fitsItsNames(_ document: MappingDocument) -> Bool {
+    func fits(
+      _ name: String?, _ end: (MappingDocument.Entry) -> (entity: EntityName?, hash: VersionHash?)
+    ) -> Bool {
+      versions.contains { version in
+        version.name == name
+          && document.entityMappings.allSatisfy { entry in
+            guard let entity = end(entry).entity else { return true }
+            guard let actual = version.hashes[entity] else { return false }
+            return end(entry).hash.map { $0 == actual } ?? true
+          }
+      }
+    }
+    let recorded = document.modelNames
+    return fits(recorded.source) { ($0.source, $0.sourceHash) }
+      && fits(recorded.destination) { ($0.destination, $0.destinationHash) }
   }
 }
