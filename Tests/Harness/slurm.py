@@ -17,6 +17,7 @@ name: trial
 stores: {{ roots: [stores] }}
 models: {models}
 shard: {{ bytes: {shard} }}
+workers: {workers}
 engine: {{ slurm: {{ bundle: {{ stores: {stores}, bytes: {bytes} }} }} }}
 """
 
@@ -34,11 +35,10 @@ def main():
         trial = Trial(folder, given, box)
         trial.local()
         problems = trial.rounds() if given.crashes or given.pitfalls else trial.compared(trial.cluster())
-    slots = given.nodes * given.cpus
     print(ground.table(trial.rows, ("run", "seconds", "migrated", "restarted", "resubmitted", "never begun", "digests")))
     if trial.local_seconds and trial.seconds and not (given.crashes or given.pitfalls):
         print(f"{given.nodes} nodes x {given.cpus} CPUs take {trial.seconds / trial.local_seconds:.2f} x the time of "
-              f"{slots} workers here; {trial.idle:.2f} s between two bundles of a slot")
+              f"{given.nodes * given.cpus} workers here; {trial.idle:.2f} s between two bundles of a slot")
     for line in problems[:20]:
         print("PROBLEM", line)
     print(f"slurm: {'FAILED' if problems else 'passed'} in {time.monotonic() - began:.0f} s")
@@ -52,7 +52,8 @@ def arguments():
     parser.add_argument("--large-rows", type=int, default=2_000_000, help="rows of the large store; 0 for none")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--cpus", type=int, default=2)
-    parser.add_argument("--bundle", type=int, default=25, help="stores of a bundle at most")
+    parser.add_argument("--workers", type=int, help="workers of a task; those of a node, and 1 where troubles strike")
+    parser.add_argument("--bundle", type=int, help="stores of a bundle at most; 2000, and 25 where troubles strike")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--crashes", type=int, default=0, metavar="N", help="power cuts of nodes at random moments")
     parser.add_argument("--pitfalls", type=int, default=0, metavar="N", help="each of the other troubles so often")
@@ -62,6 +63,10 @@ def arguments():
     given = parser.parse_args()
     if given.short:
         given.stores, given.rows, given.large_rows, given.bundle = 60, 20, 20_000, 8
+    # Many small tasks side by side are struck more often; few large ones end sooner.
+    struck = given.crashes or given.pitfalls
+    given.bundle = given.bundle or (25 if struck else 2000)
+    given.workers = given.workers or (1 if struck else given.cpus)
     return given
 
 
@@ -81,7 +86,8 @@ class Trial:
         cut = largest - 1 if given.large_rows else 1 << 30
         shard = max(64 << 10, min(16 << 20, largest // 24))
         with open(os.path.join(self.source, "pipeline.yaml"), "w", encoding="utf-8") as file:
-            file.write(PIPELINE.format(models=ground.MODELS, stores=given.bundle, bytes=cut, shard=shard))
+            file.write(PIPELINE.format(models=ground.MODELS, stores=given.bundle, bytes=cut, shard=shard,
+                                       workers=given.workers))
         self.wanted = {}
 
     def copy(self, name):
