@@ -17,9 +17,9 @@ import Testing
   init() throws { try DurableFile.makeFolder(BundleFolder.all(in: state)) }
   deinit { try? FileManager.default.removeItem(atPath: state.string) }
 
-  private func array() throws -> ClusterArray {
+  private func array(pipeline: String = "/p/pipeline.yaml") throws -> ClusterArray {
     let header = BundleManifest.Header(
-      name: "000001-abc", pipeline: "/p/pipeline.yaml", state: state.string, pipelineDigest: "d",
+      name: "000001-abc", pipeline: pipeline, state: state.string, pipelineDigest: "d",
       run: "r", settings: "s", losses: .warn, isStoreOffline: false, wave: 0, workers: 1, slots: 6,
       isFresh: false, tellsEvents: true, units: nil, handsOut: false, bundles: [])
     return try ClusterArray([.stores([store])], header, in: state)
@@ -97,6 +97,32 @@ import Testing
       ofItemAtPath: array.folder.lock(0).string)
     #expect(!array.isHeld(0), "it stands still, and another may take it over")
     withExtendedLifetime(lock) {}
+  }
+
+  @Test func `keeps everything else from the state folder, and says whose it is`() throws {
+    let (own, other) = (state.appending("own.yaml"), state.appending("other.yaml"))
+    try DurableFile.write([], to: own)
+    let folder = try array(pipeline: own.string).folder
+    func message(_ body: () throws -> Void) -> String {
+      do { try body() } catch { return "\(error)" }
+      return ""
+    }
+    func messages(_ file: FilePath) -> (none: String, other: String) {
+      (
+        message { try ClusterWork.requireNone(in: state, of: file) },
+        message { try ClusterWork.requireNoOther(in: state, than: file) }
+      )
+    }
+    #expect(messages(own).none.hasPrefix("Bundles of this pipeline are on a cluster (000001-abc"))
+    #expect(messages(own).other == "")
+    #expect(messages(other).none.hasPrefix("Bundles of \(own) are on a cluster"))
+    #expect(messages(other).other == messages(other).none)
+    // Without its file nobody can tell whose it is.
+    try DurableFile.removeIfPresent(own)
+    #expect(messages(other).none.hasPrefix("Bundles of this pipeline are on a cluster"))
+    #expect(messages(other).other == "")
+    try folder.revoke()
+    #expect(messages(own).none == "")
   }
 
   @Test func `is not overlooked where a link leads to it`() throws {

@@ -16,12 +16,12 @@ extension PipelineRun {
   ///
   /// - Throws: ``ClusterError/underWay(state:arrays:)``, ``ClusterError/underWayElsewhere(state:pipeline:)``.
   func checkCluster() throws {
-    for folder in try BundleFolder.permitted(in: state.absolute) {
-      guard let other = otherPipeline(of: folder) else { continue }
-      throw ClusterError.underWayElsewhere(
-        state: BundleFolder.all(in: state).string, pipeline: other.string)
+    let file = pipeline.file.absolute
+    if options.engine == .local {
+      try ClusterWork.requireNone(in: state, of: file)
+    } else {
+      try ClusterWork.requireNoOther(in: state, than: file)
     }
-    if options.engine == .local { try ClusterWork.requireNone(in: state) }
   }
 
   /// - Throws: ``ClusterError/unsafeVolume(folder:reason:)``.
@@ -354,8 +354,19 @@ extension ClusterWork {
   /// Whether everything that is cut is submitted.
   var isSubmitted: Bool { arrays.allSatisfy { $0.progress.waiting == 0 } }
 
-  /// - Throws: ``ClusterError/underWay(state:arrays:)`` where work of the state folder is on a cluster.
-  static func requireNone(in state: FilePath) throws {
+  /// - Throws: ``ClusterError/underWayElsewhere(state:pipeline:)`` where work of another pipeline with the
+  ///   state folder is on a cluster.
+  static func requireNoOther(in state: FilePath, than file: FilePath) throws {
+    for folder in try BundleFolder.permitted(in: state.absolute) {
+      guard let other = folder.otherPipeline(than: file) else { continue }
+      throw ClusterError.underWayElsewhere(
+        state: BundleFolder.all(in: state).string, pipeline: other.string)
+    }
+  }
+
+  /// - Throws: The same; ``ClusterError/underWay(state:arrays:)`` where work of the pipeline itself is.
+  static func requireNone(in state: FilePath, of file: FilePath) throws {
+    try requireNoOther(in: state, than: file)
     let names = try BundleFolder.permitted(in: state.absolute).map(\.name)
     guard names.isEmpty else {
       throw ClusterError.underWay(state: BundleFolder.all(in: state).string, arrays: names)

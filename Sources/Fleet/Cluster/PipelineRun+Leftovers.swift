@@ -11,7 +11,8 @@ extension PipelineRun {
     let folders = try BundleFolder.folders(in: clusterState)
     guard !folders.isEmpty else { return }
     let found = Dictionary(stores.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    for folder in folders where try !folder.isPermitted && otherPipeline(of: folder) == nil {
+    for folder in folders
+    where try !folder.isPermitted && folder.otherPipeline(than: pipeline.file.absolute) == nil {
       do {
         var array = try ClusterArray(at: folder)
         try await takeLast(&array, found, setting)
@@ -19,10 +20,6 @@ extension PipelineRun {
         try await takeLast(of: folder, without: error, found, setting)
       }
     }
-  }
-
-  func otherPipeline(of folder: BundleFolder) -> FilePath? {
-    folder.otherPipeline(than: pipeline.file.absolute)
   }
 
   /// Writes down the results of an array that is over, and removes its folder unless somebody is still

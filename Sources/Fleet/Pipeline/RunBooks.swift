@@ -290,7 +290,7 @@ package enum PipelineHistory {
     try Folder(places.state).checkPrivate()
     let lease = try HeldLease(
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
-    try ClusterWork.requireNone(in: places.state)
+    try ClusterWork.requireNone(in: places.state, of: FilePath(places.owner.file))
     try LeftResults(of: places).requireEnded()
     CommandMark.write(lease.token, in: places.state)
     // A start that waits in a queue would undo what the command does.
