@@ -54,7 +54,7 @@ let package = Package(
       name: "StoreFixtures",
       dependencies: [
         ours("Fixtures"), ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"),
-        ours("Digests"), ours("SQLite"),
+        ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ], path: "Tests/StoreFixtures"),
     .executableTarget(
       name: "godwit-fixtures",
@@ -79,7 +79,8 @@ let package = Package(
       name: "FuzzTargets",
       dependencies: [
         ours("Fleet"), ours("Commit"), ours("Planning"), ours("Checkpoints"),
-        ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive"),
+        ours("PersistentStore"), ours("Mapping"), ours("Expressions"), ours("ObjectModel"),
+        ours("KeyedArchive"),
         ours("SQLite"), ours("Digests"), "CZstd", system,
       ], path: "Tests/FuzzTargets"),
     tests("FuzzTargets", ["FuzzTargets"], exclude: ["Inputs"]),
@@ -98,11 +99,12 @@ let package = Package(
     library(
       "ObjectModel",
       [ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"), "CZlib", system]),
+    library("Expressions", [ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite")]),
     library(
       "Mapping",
       [
-        ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"), ours("SQLite"), system,
-        yams,
+        ours("Expressions"), ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"),
+        ours("SQLite"), system, yams,
       ]),
     library(
       "PersistentStore",
@@ -127,8 +129,25 @@ let package = Package(
     library(
       "Planning",
       [
-        ours("Checkpoints"), ours("Mapping"), ours("PersistentStore"), ours("ObjectModel"),
+        ours("Checkpoints"), ours("Mapping"), ours("Expressions"), ours("PersistentStore"),
+        ours("ObjectModel"),
         ours("Digests"), ours("SQLite"), system,
+      ]),
+    // The objects of a store, for the handlers of stages.
+    library(
+      "StagedObjects",
+      [
+        ours("Commit"), ours("Planning"), ours("PersistentStore"), ours("Mapping"),
+        ours("Expressions"),
+        ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
+      ]),
+    // What the coordinator does between the stages.
+    library(
+      "Barriers",
+      [
+        ours("Worker"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
+        ours("Mapping"), ours("Expressions"), ours("ObjectModel"), ours("Digests"),
+        ours("DurableFiles"), ours("SQLite"), system,
       ]),
     library("Ledger", [ours("SQLite"), ours("DurableFiles"), system]),
     library(
@@ -138,14 +157,14 @@ let package = Package(
       "Worker",
       [
         ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
-        ours("Mapping"),
+        ours("Mapping"), ours("Expressions"),
         ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     library(
       "Commit",
       [
         ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
-        ours("Mapping"),
+        ours("Mapping"), ours("Expressions"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), "CLinux",
         system,
       ]),
@@ -155,8 +174,10 @@ let package = Package(
       "Fleet",
       [
         ours("Programs"),
-        ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"), ours("Checkpoints"),
-        ours("KeyedArchive"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
+        ours("Commit"), ours("Worker"), ours("Barriers"), ours("StagedObjects"), ours("Ledger"),
+        ours("Planning"), ours("Checkpoints"),
+        ours("KeyedArchive"), ours("PersistentStore"), ours("Mapping"), ours("Expressions"),
+        ours("ObjectModel"),
         ours("DurableFiles"),
         ours("SQLite"), ours("Digests"), "CLinux", "CZlib", "CZstd", system,
       ]),
@@ -170,6 +191,7 @@ let package = Package(
         ours("Report"), ours("Fleet"), ours("Fixtures"), ours("Repair"), ours("Ledger"),
         ours("Worker"),
         ours("Planning"), ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"),
+        ours("Expressions"),
         ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"), ours("Digests"), argumentParser,
         logging, system,
       ], plugins: ["BuildCommit"]),
@@ -178,7 +200,8 @@ let package = Package(
     .target(
       name: "Godwit",
       dependencies: [
-        ours("Commands"), ours("Worker"), ours("Planning"), ours("Mapping"), ours("ObjectModel"),
+        ours("Commands"), ours("Worker"), ours("Planning"), ours("Mapping"), ours("Expressions"),
+        ours("ObjectModel"),
       ], path: "Sources/Godwit"),
     .executableTarget(
       name: "GodwitTool", dependencies: ["Godwit"], path: "Sources/GodwitTool"),
@@ -202,7 +225,15 @@ let package = Package(
       exclude: ["Golden"]),
     tests("KeyedArchive", [ours("KeyedArchive")]),
     tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive"), system]),
-    tests("Mapping", [ours("Mapping"), ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite")]),
+    tests(
+      "Expressions",
+      [ours("Expressions"), ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite")]),
+    tests(
+      "Mapping",
+      [
+        ours("Mapping"), ours("Expressions"), ours("ObjectModel"), ours("KeyedArchive"),
+        ours("SQLite"),
+      ]),
 
     tests(
       "PersistentStore",
@@ -217,25 +248,38 @@ let package = Package(
         ours("DurableFiles"), ours("SQLite"), "StoreFixtures", system,
       ]),
     tests(
-      "Planning", [ours("Planning"), ours("Mapping"), ours("ObjectModel"), ours("SQLite"), system]),
+      "Planning",
+      [
+        ours("Planning"), ours("Mapping"), ours("Expressions"), ours("ObjectModel"), ours("SQLite"),
+        system,
+      ]),
     tests(
       "Commit",
       [
         ours("Commit"), ours("Pages"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"),
-        ours("Mapping"), ours("Digests"), ours("SQLite"), ours("DurableFiles"),
-        ours("ObjectModel"), system,
+        ours("Mapping"), ours("Expressions"), ours("Digests"), ours("SQLite"), ours("DurableFiles"),
+        ours("ObjectModel"), "StoreFixtures", system,
+      ]),
+    tests(
+      "StagedObjects",
+      [
+        ours("StagedObjects"), ours("Commit"), ours("Planning"), ours("PersistentStore"),
+        ours("Mapping"), ours("Expressions"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures",
+        system,
       ]),
     tests(
       "Worker",
       [
-        ours("Worker"), ours("Commit"), ours("Planning"), ours("Mapping"), ours("Checkpoints"),
+        ours("Worker"), ours("Barriers"), ours("Commit"), ours("Planning"), ours("Mapping"),
+        ours("Expressions"), ours("Checkpoints"),
         ours("PersistentStore"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures", system,
       ]),
     tests(
       "Fleet",
       [
-        ours("Fleet"), ours("Commit"), ours("Worker"), ours("Ledger"), ours("Planning"),
+        ours("Fleet"), ours("Commit"), ours("Worker"), ours("Barriers"), ours("Ledger"),
+        ours("Planning"),
         ours("Checkpoints"), ours("PersistentStore"), ours("Mapping"), ours("ObjectModel"),
         ours("DurableFiles"), ours("SQLite"), "StoreFixtures", system,
       ]),

@@ -119,6 +119,10 @@ extension RunDirectory {
 
   package var offsets: FilePath { path.appending("offsets.json") }
   package var associations: FilePath { path.appending("associations") }
+  /// What the source objects of an entity mapping became.
+  package func association(of mapping: Int) -> FilePath {
+    associations.appending("\(mapping).pairs")
+  }
   package var edges: FilePath { path.appending("edges.sqlite") }
 
   /// Removes the private clones of the source, and says whether there were any: a directory without

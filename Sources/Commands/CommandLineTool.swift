@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import GodwitDurableFiles
+import GodwitExpressions
 import GodwitFleet
 import GodwitMapping
 

@@ -20,7 +20,7 @@ package enum ExternalDataFolder {
 
   /// One component of a path, and no hidden one. Names also come from journals and run
   /// directories, which are files like any other.
-  static func isSound(_ name: String) -> Bool {
+  package static func isSound(_ name: String) -> Bool {
     !name.isEmpty && name.utf8.count <= 255 && name.utf8.first != UInt8(ascii: ".")
       && !name.utf8.contains(UInt8(ascii: "/")) && !name.utf8.contains(0)
   }
@@ -58,7 +58,7 @@ package enum ExternalDataFolder {
   /// Gives all files of a folder but some a second name in another one.
   ///
   /// - Parameter store: The store that the folder belongs to.
-  static func link(
+  package static func link(
     from folder: FilePath, of store: FilePath, to destination: FilePath, except excluded: [String]
   ) throws {
     let excluded = Set(excluded)
@@ -77,7 +77,7 @@ package enum ExternalDataFolder {
   }
 
   /// Removes files, and what a crash left of copies of them.
-  static func remove(_ names: [String], from folder: FilePath) throws {
+  package static func remove(_ names: [String], from folder: FilePath) throws {
     guard !names.isEmpty, try FileKind(at: folder) == .folder else { return }
     for name in names where isSound(name) {
       try DurableFile.removeIfPresent(folder.appending(name))

@@ -28,12 +28,9 @@ struct MappedRows {
     self.plan = plan
     self.run = run
     fingerprint = Hexadecimal.bytes(of: plan.fingerprint) ?? []
-    let bytes = try RegularFile.bytesIfPresent(
-      of: run.offsets, limit: RunDirectory.largestFileBytes, isPrivate: true)
-    guard let bytes,
-      let offsets = try? JSONDecoder().decode(MappedOffsets.self, from: Data(bytes)),
-      offsets.fingerprint == plan.fingerprint
-    else { throw CommitError.missingCheckpoint(stage: "offsets", unit: 0) }
+    guard let offsets = try MappedOffsets.read(in: run, of: plan) else {
+      throw CommitError.missingCheckpoint(stage: "offsets", unit: 0)
+    }
     self.offsets = offsets
   }
 

@@ -1,12 +1,15 @@
 import Foundation
+import GodwitBarriers
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
+import GodwitExpressions
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
+import GodwitStagedObjects
 import GodwitWorker
 import SystemPackage
 

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitBarriers
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
@@ -6,6 +7,7 @@ import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
+import GodwitStagedObjects
 import GodwitWorker
 import SystemPackage
 

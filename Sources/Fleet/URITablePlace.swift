@@ -1,3 +1,4 @@
+import GodwitBarriers
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore

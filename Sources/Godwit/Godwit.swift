@@ -1,5 +1,6 @@
 import GodwitCommands
 /// What a team with code of its own imports: models, mappings, and the same commands.
+@_exported import GodwitExpressions
 @_exported import GodwitMapping
 @_exported import GodwitObjectModel
 @_exported import GodwitWorker

@@ -1,3 +1,4 @@
+import GodwitExpressions
 public import GodwitObjectModel
 
 /// How the objects of one source entity become objects of one destination entity.

@@ -1,3 +1,5 @@
+import GodwitExpressions
+
 /// Why a mapping model cannot be read or used.
 package indirect enum MappingError: Error, Sendable, Equatable {
   /// What is wrong in a file of several.

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDigests
+import GodwitExpressions
 import GodwitMapping
 import GodwitPersistentStore
 

@@ -2,6 +2,7 @@ import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitExpressions
 import GodwitMapping
 import GodwitPages
 import GodwitPersistentStore
@@ -153,11 +154,11 @@ final class ShardContext {
 }
 
 /// Values of one row, without ownership: the working memory of a stage.
-struct RowValues: ~Copyable {
-  let values: UnsafeMutablePointer<RawValue>
+package struct RowValues: ~Copyable {
+  package let values: UnsafeMutablePointer<RawValue>
   let count: Int
 
-  init(count: Int) {
+  package init(count: Int) {
     self.count = count
     values = .allocate(capacity: max(count, 1))
     values.initialize(repeating: .null, count: max(count, 1))
@@ -168,7 +169,7 @@ struct RowValues: ~Copyable {
 
 /// Which entity program serves a row, by the row's `Z_ENT`: an array, not a dictionary, since it
 /// is asked once a row.
-struct ProgramTable {
+package struct ProgramTable {
   /// Index of the program; −1 for an entity that another table plan serves; −2 for a number that
   /// no entity of this table has.
   private let indexes: [Int32]
@@ -181,7 +182,7 @@ struct ProgramTable {
   /// - Parameters:
   ///   - numbers: `Z_ENT` of each program, in their order.
   ///   - elsewhere: `Z_ENT` of rows that are nobody's concern here.
-  init(numbers: [Int64], elsewhere: [Int64]) {
+  package init(numbers: [Int64], elsewhere: [Int64]) {
     // Entity numbers are small; the bound keeps a damaged plan from asking for a huge array.
     let highest = max(numbers.max() ?? 0, elsewhere.max() ?? 0)
     let size = Int(max(0, min(highest, Self.numbers.upperBound))) + 1
@@ -201,7 +202,7 @@ struct ProgramTable {
   }
 
   @inline(__always)
-  func program(for value: RawValue) -> Int32 {
+  package func program(for value: RawValue) -> Int32 {
     guard value.kind == .integer, value.bits >= 0, value.bits < Int64(indexes.count) else {
       return Self.unknown
     }

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitExpressions
 import GodwitMapping
 import GodwitPersistentStore
 import GodwitPlanning

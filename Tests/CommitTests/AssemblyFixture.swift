@@ -3,6 +3,7 @@ import GodwitCheckpoints
 import GodwitDigests
 import GodwitObjectModel
 import GodwitSQLite
+import StoreFixtures
 import SystemPackage
 import Testing
 

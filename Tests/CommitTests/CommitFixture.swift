@@ -3,6 +3,7 @@ import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitSQLite
+import StoreFixtures
 import SystemPackage
 import Testing
 
@@ -12,34 +13,6 @@ import Testing
 
 /// Thrown by an observer of durable steps, to stop where a crash would.
 struct SimulatedCrash: Error {}
-
-/// A folder of its own that goes away with the value.
-final class Scratch: Sendable {
-  let path: FilePath
-
-  init(in parent: FilePath? = nil) throws {
-    let parent = parent ?? FilePath(FileManager.default.temporaryDirectory.path)
-    path = parent.appending("godwit-commit-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(
-      atPath: path.string, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path.string) }
-
-  func folder(_ name: String) throws -> FilePath {
-    let folder = path.appending(name)
-    try FileManager.default.createDirectory(
-      atPath: folder.string, withIntermediateDirectories: true)
-    return folder
-  }
-}
-
-/// Every file below a folder, by its path from there.
-func files(below folder: FilePath) -> [String] {
-  let all =
-    FileManager.default.enumerator(atPath: folder.string)?.compactMap { $0 as? String } ?? []
-  return all.filter { (try? FileKind(at: FilePath(folder.string + "/" + $0))) != .folder }.sorted()
-}
 
 func copyFile(_ source: FilePath, _ target: FilePath) throws {
   if FileManager.default.fileExists(atPath: target.string) {

@@ -2,6 +2,7 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
+import StoreFixtures
 import SystemPackage
 import Testing
 

@@ -3,6 +3,7 @@ import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitPages
 import GodwitSQLite
+import StoreFixtures
 import SystemPackage
 import Testing
 

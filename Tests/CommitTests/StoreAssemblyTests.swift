@@ -4,6 +4,7 @@ import GodwitDigests
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitSQLite
+import StoreFixtures
 import Synchronization
 import SystemPackage
 import Testing

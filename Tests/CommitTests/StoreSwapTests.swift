@@ -3,6 +3,7 @@ import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
 import GodwitSQLite
+import StoreFixtures
 import Synchronization
 import SystemPackage
 import Testing

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import GodwitDurableFiles
 import GodwitPersistentStore
+import StoreFixtures
 import Synchronization
 import SystemPackage
 import Testing

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitPages
 import GodwitSQLite
+import StoreFixtures
 import SystemPackage
 import Testing
 

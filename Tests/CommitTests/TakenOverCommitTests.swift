@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
+import StoreFixtures
 import Synchronization
 import SystemPackage
 import Testing

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitBarriers
 import GodwitCheckpoints
 import GodwitPlanning
 import GodwitWorker

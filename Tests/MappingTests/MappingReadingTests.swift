@@ -3,6 +3,7 @@ import GodwitKeyedArchive
 import GodwitObjectModel
 import Testing
 
+@testable import GodwitExpressions
 @testable import GodwitMapping
 
 @Suite struct `Xcode's mapping model file` {

@@ -1,6 +1,7 @@
 import GodwitObjectModel
 import Testing
 
+@testable import GodwitExpressions
 @testable import GodwitMapping
 
 @Suite struct `What an expression reads of the source` {

@@ -3,6 +3,7 @@ import GodwitSQLite
 import SystemPackage
 import Testing
 
+@testable import GodwitBarriers
 @testable import GodwitPlanning
 @testable import GodwitWorker
 

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitBarriers
 import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite

@@ -1,3 +1,4 @@
+import GodwitExpressions
 import GodwitObjectModel
 
 // What an expression gives, and what the property takes.

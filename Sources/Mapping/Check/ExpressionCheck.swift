@@ -1,3 +1,4 @@
+import GodwitExpressions
 import GodwitObjectModel
 
 /// Follows an expression through the two models and names what cannot work.

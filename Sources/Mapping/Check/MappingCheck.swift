@@ -1,3 +1,4 @@
+import GodwitExpressions
 import GodwitObjectModel
 
 /// What can be said about a mapping model before a row is read: names, types, coverage, hashes,

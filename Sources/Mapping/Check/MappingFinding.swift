@@ -1,3 +1,5 @@
+import GodwitExpressions
+
 /// Something that is wrong, or may be, with a mapping model between two models.
 package struct MappingFinding: Sendable, Hashable, Codable {
   /// Whether a finding prevents the migration.
@@ -101,14 +103,6 @@ package struct MappingFinding: Sendable, Hashable, Codable {
     MappingFinding(
       .unusedExpression, .warning, mapping: mapping, property: expression.property,
       message: "the expression is not used: \(expression.reason)")
-  }
-}
-
-extension String {
-  /// The text as a message shows it: its beginning, where it is longer than that.
-  func cut(to limit: Int) -> String {
-    unicodeScalars.count <= limit
-      ? self : String(String.UnicodeScalarView(unicodeScalars.prefix(limit))) + "…"
   }
 }
 

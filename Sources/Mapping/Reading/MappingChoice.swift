@@ -1,3 +1,4 @@
+import GodwitExpressions
 import GodwitObjectModel
 
 /// Why a mapping model is not for a pair of models.

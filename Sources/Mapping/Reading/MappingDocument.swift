@@ -1,3 +1,4 @@
+import GodwitExpressions
 import GodwitObjectModel
 
 /// A mapping model as it is written, before the two models have completed it.

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitExpressions
 import GodwitObjectModel
 
 /// The text form of a mapping model: YAML, made for review.

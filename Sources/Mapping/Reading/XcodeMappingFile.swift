@@ -1,4 +1,5 @@
 import Foundation
+import GodwitExpressions
 import GodwitKeyedArchive
 import GodwitObjectModel
 

@@ -1,3 +1,4 @@
+import GodwitExpressions
 import Yams
 
 /// What is wrong with a text in YAML, and where.

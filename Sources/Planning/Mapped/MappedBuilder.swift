@@ -1,4 +1,5 @@
 import FoundationEssentials
+import GodwitExpressions
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore

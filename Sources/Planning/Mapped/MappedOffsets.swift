@@ -1,3 +1,7 @@
+import FoundationEssentials
+import GodwitCheckpoints
+import GodwitDurableFiles
+
 /// Where the keys of each shard begin, known once every shard has been copied.
 ///
 /// A shard that gives out new keys counts its rows from 1. What is added follows from the rows of
@@ -42,4 +46,14 @@ package struct MappedOffsets: Codable, Sendable, Equatable {
   }
 
   package func offset(of unit: Int) -> Int64 { offsets[unit] ?? 0 }
+
+  /// Those of a plan in its run directory; nil where they are not there yet.
+  package static func read(in run: RunDirectory, of plan: MigrationPlan) throws -> MappedOffsets? {
+    let bytes = try RegularFile.bytesIfPresent(
+      of: run.offsets, limit: RunDirectory.largestFileBytes, isPrivate: true)
+    guard let bytes, let found = try? JSONDecoder().decode(MappedOffsets.self, from: Data(bytes)),
+      found.fingerprint == plan.fingerprint
+    else { return nil }
+    return found
+  }
 }

@@ -1,3 +1,4 @@
+import GodwitExpressions
 import GodwitMapping
 import GodwitObjectModel
 

@@ -53,17 +53,17 @@ final class AssociationFile {
 }
 
 /// Writes an ``AssociationFile``, which is there when it is whole.
-struct AssociationWriter: ~Copyable {
+package struct AssociationWriter: ~Copyable {
   private var file: NumberWriter
   private var last: (Int64, Int64)?
   private let path: FilePath
 
-  init(_ path: FilePath) throws {
+  package init(_ path: FilePath) throws {
     self.path = path
     file = try NumberWriter(path)
   }
 
-  mutating func append(source: Int64, destination: Int64) throws {
+  package mutating func append(source: Int64, destination: Int64) throws {
     if let last, last.0 >= source || last.1 >= destination {
       throw StageError.association(path: path.string, reason: "its keys do not ascend")
     }
@@ -71,5 +71,5 @@ struct AssociationWriter: ~Copyable {
     try file.append(source, destination)
   }
 
-  mutating func finish() throws { try file.finish() }
+  package mutating func finish() throws { try file.finish() }
 }

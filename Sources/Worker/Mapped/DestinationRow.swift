@@ -1,6 +1,7 @@
 import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitExpressions
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning

@@ -4,27 +4,27 @@ import GodwitSQLite
 /// One pair of a relationship: an entry of a link checkpoint, whose key is the group's number.
 ///
 /// Five numbers of eight bytes, little-endian: side, row, other key, other entity, position.
-struct Edge {
-  static let channel: UInt8 = 2
+package struct Edge {
+  package static let channel: UInt8 = 2
   static let byteCount = 40
   /// Stands for the other object where a relationship is set to nil, and, where pairs are set one
   /// after the other, before the objects that a to-many is set to. No row's key.
-  static let nobody = Int64.min
+  package static let nobody = Int64.min
   /// The ``side`` of a pair that is only counted: of several objects for one side of a one-to-one
   /// relationship, all but the first.
-  static let withoutRoom: Int64 = 2
+  package static let withoutRoom: Int64 = 2
 
   /// See ``LinkProgram/Emission/side``.
-  var side: Int64
+  package var side: Int64
   /// The row that the group sets; for a join table the first key.
-  var row: Int64
-  var other: Int64
+  package var row: Int64
+  package var other: Int64
   /// `Z_ENT` of the other object in the destination.
-  var entity: Int64
+  package var entity: Int64
   /// Place in the collection that named it, from 0; −1 where there is none.
-  var position: Int64
+  package var position: Int64
 
-  init(side: Int64, row: Int64, other: Int64, entity: Int64, position: Int64) {
+  package init(side: Int64, row: Int64, other: Int64, entity: Int64, position: Int64) {
     self.side = side
     self.row = row
     self.other = other
@@ -32,7 +32,7 @@ struct Edge {
     self.position = position
   }
 
-  init?(_ payload: UnsafeRawBufferPointer) {
+  package init?(_ payload: UnsafeRawBufferPointer) {
     guard payload.count == Self.byteCount else { return nil }
     func number(_ place: Int) -> Int64 {
       Int64(littleEndian: payload.loadUnaligned(fromByteOffset: place * 8, as: Int64.self))

@@ -1,5 +1,6 @@
 import FoundationEssentials
 import GodwitCheckpoints
+import GodwitExpressions
 import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
@@ -88,7 +89,7 @@ final class MappedContext {
 
   func offsets() throws -> MappedOffsets {
     if let known { return known }
-    guard let found = try MappedBarrier.readOffsets(run, plan) else {
+    guard let found = try MappedOffsets.read(in: run, of: plan) else {
       throw StageError.outOfOrder("links before every shard was copied")
     }
     known = found
@@ -107,7 +108,7 @@ final class MappedContext {
         number: mapping.sourceNumber, table: mapping.sourceTable ?? "", source: source,
         finder: targets)
     } else {
-      made = try AssociationFile(MappedBarrier.associationPath(index, run))
+      made = try AssociationFile(run.association(of: index))
     }
     associations[index] = made
     return made
@@ -193,5 +194,5 @@ final class KeptKeys: Association {
 
 extension EntityMappingPlan {
   /// True when source and destination keys are the same and no object is left out.
-  var keepsEveryKey: Bool { !assignsKeys && takesAll && policy == nil }
+  package var keepsEveryKey: Bool { !assignsKeys && takesAll && policy == nil }
 }

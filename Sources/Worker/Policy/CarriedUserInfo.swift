@@ -1,12 +1,15 @@
 import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitExpressions
 import GodwitMapping
 import SystemPackage
 
 /// The manager's `userInfo`, on its way from the policies of one stage to those of the next.
-struct CarriedUserInfo {
-  let run: RunDirectory
+package struct CarriedUserInfo {
+  private let run: RunDirectory
+
+  package init(run: RunDirectory) { self.run = run }
 
   private func path(after stage: Stage) -> FilePath {
     run.associations.appending("user-info-after-\(stage.rawValue).json")
@@ -34,7 +37,7 @@ struct CarriedUserInfo {
   /// Puts together what the shards have changed, those in front first: the last word counts.
   ///
   /// - Parameter finalKey: The key of a destination object, as the shard of this number knew it.
-  func write(
+  package func write(
     _ shards: [[String: ExpressionValue]?], after stage: Stage,
     finalKey: (Int, ObjectReference) -> Int64
   ) throws {

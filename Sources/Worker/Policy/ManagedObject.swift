@@ -1,3 +1,4 @@
+import GodwitExpressions
 public import GodwitMapping
 import GodwitObjectModel
 

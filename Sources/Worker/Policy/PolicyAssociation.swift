@@ -10,7 +10,7 @@ import SystemPackage
 /// Two files, one for each direction. A file is nothing but lines of four numbers of eight bytes,
 /// little-endian: entity and key of the object that is asked for, entity and key of the other. It
 /// ascends by the first two; lines of one object stand in the order of the associations.
-final class PolicyAssociation {
+package final class PolicyAssociation {
   static func paths(_ mapping: Int, _ run: RunDirectory) -> (forward: FilePath, reverse: FilePath) {
     (
       run.associations.appending("\(mapping).forward"),
@@ -37,7 +37,7 @@ final class PolicyAssociation {
   private let forward: Direction
   private let reverse: Direction
 
-  init(_ mapping: Int, _ run: RunDirectory) throws {
+  package init(_ mapping: Int, _ run: RunDirectory) throws {
     let paths = Self.paths(mapping, run)
     forward = try Direction(paths.forward)
     reverse = try Direction(paths.reverse)
@@ -58,7 +58,7 @@ final class PolicyAssociation {
   }
 
   /// Calls the body with every pair, by source object: entity, key, entity, key.
-  func forEach(_ body: (Int64, Int64, Int64, Int64) throws -> Void) throws {
+  package func forEach(_ body: (Int64, Int64, Int64, Int64) throws -> Void) throws {
     for place in 0..<forward.file.count {
       try forward.file.withLine(place) { try body($0[0], $0[1], $0[2], $0[3]) }
     }
@@ -102,18 +102,18 @@ final class PolicyAssociation {
 ///
 /// A policy that takes its source objects as they come and makes one of each has written its pairs
 /// in both orders already; others are sorted by SQLite, on disk.
-struct PolicyAssociationWriter {
+package struct PolicyAssociationWriter {
   private let mapping: Int
   private let run: RunDirectory
 
-  init(_ mapping: Int, _ run: RunDirectory) {
+  package init(_ mapping: Int, _ run: RunDirectory) {
     self.mapping = mapping
     self.run = run
   }
 
   /// - Parameter forEach: Calls its argument with every pair, with final keys, in the order of the
   ///   associations; it is called up to four times.
-  func write(_ forEach: ((PolicyPair) throws -> Void) throws -> Void) throws {
+  package func write(_ forEach: ((PolicyPair) throws -> Void) throws -> Void) throws {
     let paths = PolicyAssociation.paths(mapping, run)
     try write(paths.forward, isReverse: false, forEach)
     try write(paths.reverse, isReverse: true, forEach)

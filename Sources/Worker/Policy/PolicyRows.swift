@@ -35,7 +35,7 @@ extension CheckpointReader.Entry {
   }
 
   /// What a policy associated; nil for an entry that is not an association.
-  var association: PolicyPair? {
+  package var association: PolicyPair? {
     guard channel == PolicyChannel.association, payload.count == PolicyPair.byteCount else {
       return nil
     }
@@ -57,13 +57,13 @@ extension CheckpointReader.Entry {
 
 /// A source object and a destination object of a policy's making: `Z_ENT` in either store, `Z_PK` of
 /// the source object, ordinal of the other.
-struct PolicyPair: BitwiseCopyable {
+package struct PolicyPair: BitwiseCopyable {
   static let byteCount = 32
 
   var sourceEntity: Int64
   var source: Int64
-  var destinationEntity: Int64
-  var destination: Int64
+  package var destinationEntity: Int64
+  package var destination: Int64
 
   var numbers: [Int64] { [sourceEntity, source, destinationEntity, destination] }
 }

@@ -1,0 +1,154 @@
+import GodwitObjectModel
+
+extension ValueExpression {
+  /// The expressions that this one is made of, those of its predicates included.
+  private var parts: [ValueExpression] {
+    switch self {
+    case .constant, .evaluatedObject, .variable: []
+    case .keyPath(let base, _): [base]
+    case .function(let receiver, _, let arguments): [receiver] + arguments
+    case .call(_, let arguments), .aggregate(let arguments): arguments
+    case .cast(let operand, _): [operand]
+    case .ternary(let test, let then, let otherwise): test.operands + [then, otherwise]
+    case .subquery(let collection, _, let predicate): [collection] + predicate.operands
+    case .fetch(let request, let context, _): [request, context]
+    case .element(let collection, .index(let index)): [collection, index]
+    case .element(let collection, _): [collection]
+    case .assignment(_, let value): [value]
+    }
+  }
+
+  /// True when a part of the expression is the variable, `name` being without its `$`.
+  ///
+  /// Recursion is bounded: no tree is deeper than ``ExpressionLimits/depth``.
+  package func mentions(_ name: String) -> Bool {
+    switch self {
+    case .variable(let found): found == name
+    case .subquery(let collection, name, _): collection.mentions(name)
+    default: parts.contains { $0.mentions(name) }
+    }
+  }
+
+  /// What the expression reads of the object that a variable stands for: the first key of each key
+  /// path, in its order and each once.
+  package func firstKeys(of variable: String) -> [String] {
+    var found: [String] = []
+    switch self {
+    case .keyPath(.variable(variable), let keys):
+      if case .key(let key)? = keys.first { found = [key] }
+    case .function(.variable(variable), let selector, let arguments)
+    where selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:":
+      if case .constant(.string(let path))? = arguments.first {
+        let isPath = selector != ManagerSelector.valueForKey
+        found = [isPath ? path.keyPathParts.first { !$0.isEmpty } ?? path : path]
+      }
+    case .subquery(let collection, variable, _): return collection.firstKeys(of: variable)
+    default: break
+    }
+    for key in parts.flatMap({ $0.firstKeys(of: variable) }) where !found.contains(key) {
+      found.append(key)
+    }
+    return found
+  }
+
+  /// The selectors and keys that the expression asks `$entityPolicy` for, in its order.
+  package var policySelectors: [String] {
+    var own: [String] = []
+    switch self {
+    case .keyPath(.variable("entityPolicy"), let keys):
+      if case .key(let key)? = keys.first { own = [key] }
+    case .function(.variable("entityPolicy"), let selector, let arguments):
+      if selector == ManagerSelector.valueForKey || selector == "valueForKeyPath:",
+        case .constant(.string(let path))? = arguments.first
+      {
+        own = [path.keyPathParts.first { !$0.isEmpty } ?? path]
+      } else {
+        own = [selector]
+      }
+    default: break
+    }
+    return own + parts.flatMap(\.policySelectors)
+  }
+}
+
+extension PredicateExpression {
+  /// Both sides of every comparison.
+  fileprivate var operands: [ValueExpression] {
+    switch self {
+    case .constant: []
+    case .comparison(let comparison): [comparison.left, comparison.right]
+    case .and(let parts), .or(let parts): parts.flatMap(\.operands)
+    case .not(let inner): inner.operands
+    }
+  }
+
+  /// True when a part of the predicate is the variable, `name` being without its `$`.
+  package func mentions(_ name: String) -> Bool { operands.contains { $0.mentions(name) } }
+
+  package var policySelectors: [String] { operands.flatMap(\.policySelectors) }
+}
+
+extension ValueExpression {
+  /// Every name that the expression may read a property by: the keys of its key paths, and what it
+  /// asks for through `valueForKey:` and its like.
+  package var keys: Set<String> {
+    var keys: Set<String> = []
+    collectKeys(&keys)
+    return keys
+  }
+
+  fileprivate func collectKeys(_ keys: inout Set<String>) {
+    switch self {
+    case .constant, .evaluatedObject, .variable: break
+    case .keyPath(let base, let path):
+      for case .key(let key) in path { keys.insert(key) }
+      base.collectKeys(&keys)
+    case .function(let receiver, let selector, let arguments):
+      receiver.collectKeys(&keys)
+      for argument in arguments {
+        argument.collectKeys(&keys)
+        if selector.hasPrefix("valueForKey"), case .constant(.string(let path)) = argument {
+          keys.formUnion(path.keyPathParts + [path])
+        }
+      }
+    case .call(_, let arguments), .aggregate(let arguments):
+      for argument in arguments { argument.collectKeys(&keys) }
+    case .cast(let operand, _): operand.collectKeys(&keys)
+    case .ternary(let test, let then, let otherwise):
+      test.collectKeys(&keys)
+      then.collectKeys(&keys)
+      otherwise.collectKeys(&keys)
+    case .subquery(let collection, _, let predicate):
+      collection.collectKeys(&keys)
+      predicate.collectKeys(&keys)
+    case .fetch(let request, let context, _):
+      request.collectKeys(&keys)
+      context.collectKeys(&keys)
+    case .element(let collection, let place):
+      collection.collectKeys(&keys)
+      if case .index(let index) = place { index.collectKeys(&keys) }
+    case .assignment(_, let value): value.collectKeys(&keys)
+    }
+  }
+}
+
+extension PredicateExpression {
+  /// As ``ValueExpression/keys``.
+  package var keys: Set<String> {
+    var keys: Set<String> = []
+    collectKeys(&keys)
+    return keys
+  }
+
+  fileprivate func collectKeys(_ keys: inout Set<String>) {
+    switch self {
+    case .constant: break
+    case .comparison(let comparison):
+      comparison.left.collectKeys(&keys)
+      comparison.right.collectKeys(&keys)
+    case .and(let parts), .or(let parts):
+      for part in parts { part.collectKeys(&keys) }
+    case .not(let inner): inner.collectKeys(&keys)
+    }
+  }
+}
