@@ -278,6 +278,8 @@ struct TableBuilder {
     case .toOne: return .key(reference: number)
     case .targetEntity: return .targetEntity(reference: number)
     default:
+      // Nothing of the source is a pair of the destination's relationship: the reference goes, too.
+      guard !pairs.parts.isEmpty else { return .null }
       // Places of two source relationships say nothing about each other.
       if pairs.parts.count == 1, let column = context.source.orderColumn(of: was.name, in: source),
         let place = linkColumns.firstIndex(of: column)
@@ -294,7 +296,7 @@ struct TableBuilder {
       }
       return .rank(
         reference: number,
-        countSQL: "SELECT \(counts.isEmpty ? "0" : counts.joined(separator: " + "))")
+        countSQL: "SELECT \(counts.joined(separator: " + "))")
     }
   }
 

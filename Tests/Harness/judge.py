@@ -59,6 +59,12 @@ def has_own_inverse(spec):
                for entity in found.entities.values() for p in entity.own.values())
 
 
+def ordered(spec):
+    """The names of ordered to-many relationships."""
+    return {p.name for entity in model(spec).entities.values() for p in entity.own.values()
+            if p.kind == "relationship" and p.many and p.ordered}
+
+
 @timed
 def findings(store, spec):
     """{class: count} of `oracle check`; {'unreadable': 1} when it cannot be judged."""

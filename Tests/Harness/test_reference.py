@@ -302,14 +302,14 @@ class Reference(unittest.TestCase):
 
     def test_every_function_and_selector_is_described(self):
         text = page("Expressions.md")
-        functions = quoted_words("Mapping/Expression/BuiltInFunction.swift", "static let all", "static let byName")
+        functions = quoted_words("Expressions/BuiltInFunction.swift", "static let all", "static let byName")
         selectors = quoted_words("Mapping/Check/ExpressionType.swift", "static let numbers", "\n}\n")
         self.assertGreater(len(functions), 50)
         self.assertGreater(len(selectors), 40)
         for word in set(functions + selectors) - {"+", "-", "*", "/", "**"}:
             shown = word if word.count(":") > 1 else word.rstrip(":")
             self.assertTrue(re.search(rf"(?<![\w.]){re.escape(shown)}[:(\"`.]|[.\"]{re.escape(shown)}:?[\"`.\[)]", text), word)
-        operators = re.findall(r'case ((?:"\w+"(?:, )?)+):', source("Mapping/Evaluation/Evaluation+KeyPaths.swift").split("func collect")[1])
+        operators = re.findall(r'case ((?:"\w+"(?:, )?)+):', source("Expressions/Evaluation/Evaluation+KeyPaths.swift").split("func collect")[1])
         for word in re.findall(r'"(\w+)"', " ".join(operators)):
             self.assertTrue(f"@{word}" in text, word)
 

@@ -53,6 +53,26 @@ import Testing
     #expect(try store.table("SELECT Z_PK, ZNOTECOUNT FROM ZTAG ORDER BY 1") == ["1 1", "2 0"])
   }
 
+  /// The only objects of an abstract entity leave it: no object is left to have the places.
+  @Test(arguments: shardSizes)
+  func `leave no place where nothing of the ordered side is left`(shardBytes: Int64) throws {
+    func model(_ parent: EntityName?) -> [EntityDescription] {
+      var list = entity("List", toMany("items", "Item", inverse: "list", ordered: true))
+      list.isAbstract = true
+      return [list, entity("Item", toOne("list", "List", inverse: "items"), parent: parent)]
+    }
+    let fixture = try MigrationFixture(
+      from: model("List"), to: model(nil),
+      rows: """
+        INSERT INTO ZLIST (Z_PK, Z_ENT, Z_OPT, ZLIST, Z_FOK_LIST)
+        VALUES (1, 2, 1, 2, 1024), (2, 2, 1, NULL, NULL), (3, 2, 1, 9, 1024)
+        """)
+    let store = try fixture.migrate(shardBytes: shardBytes)
+    #expect(
+      try store.table("SELECT Z_PK, ZLIST, Z_FOK_LIST FROM ZITEM ORDER BY 1")
+        == ["1 NULL NULL", "2 NULL NULL", "3 NULL NULL"])
+  }
+
   @Test(arguments: shardSizes)
   func `leave no key in a column that an object no longer has`(shardBytes: Int64) throws {
     func model(_ parent: EntityName) -> [EntityDescription] {
