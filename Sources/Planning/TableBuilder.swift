@@ -278,10 +278,8 @@ struct TableBuilder {
     case .toOne: return .key(reference: number)
     case .targetEntity: return .targetEntity(reference: number)
     default:
-      // Nothing of the source is a pair of the destination's relationship: the reference goes, too.
-      guard !pairs.parts.isEmpty else { return .null }
       // Places of two source relationships say nothing about each other.
-      if pairs.parts.count == 1, let column = context.source.orderColumn(of: was.name, in: source),
+      if pairs.parts.count <= 1, let column = context.source.orderColumn(of: was.name, in: source),
         let place = linkColumns.firstIndex(of: column)
       {
         return .order(place, reference: number)
@@ -294,9 +292,9 @@ struct TableBuilder {
             AND Z_ENT IN (\(PairSet.list(part.owners))))
         """
       }
-      return .rank(
-        reference: number,
-        countSQL: "SELECT \(counts.joined(separator: " + "))")
+      // Where nothing is a pair, only references to nothing are carried, which no list has.
+      let count = counts.isEmpty ? "0 * ?1 * ?2" : counts.joined(separator: " + ")
+      return .rank(reference: number, countSQL: "SELECT \(count)")
     }
   }
 
