@@ -137,8 +137,7 @@ let package = Package(
     library(
       "StagedObjects",
       [
-        ours("Commit"), ours("Planning"), ours("PersistentStore"), ours("Mapping"),
-        ours("Expressions"),
+        ours("Commit"), ours("Planning"), ours("PersistentStore"), ours("Expressions"),
         ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     // What the coordinator does between the stages.
@@ -164,7 +163,6 @@ let package = Package(
       "Commit",
       [
         ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
-        ours("Mapping"), ours("Expressions"),
         ours("Digests"), ours("SQLite"), ours("DurableFiles"), ours("ObjectModel"), "CLinux",
         system,
       ]),
@@ -258,14 +256,14 @@ let package = Package(
       [
         ours("Commit"), ours("Pages"), ours("Planning"), ours("Checkpoints"),
         ours("PersistentStore"),
-        ours("Mapping"), ours("Expressions"), ours("Digests"), ours("SQLite"), ours("DurableFiles"),
+        ours("Digests"), ours("SQLite"), ours("DurableFiles"),
         ours("ObjectModel"), "StoreFixtures", system,
       ]),
     tests(
       "StagedObjects",
       [
         ours("StagedObjects"), ours("Commit"), ours("Planning"), ours("PersistentStore"),
-        ours("Mapping"), ours("Expressions"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures",
+        ours("Expressions"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures",
         system,
       ]),
     tests(

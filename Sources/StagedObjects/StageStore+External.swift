@@ -3,7 +3,6 @@ import GodwitCommit
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning

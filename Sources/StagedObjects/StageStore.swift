@@ -1,7 +1,6 @@
 import GodwitCommit
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning

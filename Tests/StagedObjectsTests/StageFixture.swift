@@ -1,6 +1,5 @@
 import Foundation
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite
 import StoreFixtures
@@ -101,26 +100,5 @@ final class StageFixture {
   }
 
   /// What the independent judge says against the store.
-  func complaints() throws -> String {
-    let judge = try #require(Self.judge)
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = [
-      "python3", judge, "check", path.string, "--model", "cache:\(path)", "--validation",
-    ]
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return process.terminationStatus == 0 ? "" : String(decoding: output, as: UTF8.self)
-  }
-
-  static let judge: String? = {
-    var folder = URL(fileURLWithPath: #filePath)
-    for _ in 0..<4 { folder.deleteLastPathComponent() }
-    let path = folder.appendingPathComponent("shared/oracle/oracle").path
-    return FileManager.default.fileExists(atPath: path) ? path : nil
-  }()
+  func complaints() throws -> String { try OracleJudge.findings(path, validating: true) }
 }

@@ -1,7 +1,7 @@
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite
+import StoreFixtures
 import Testing
 
 @testable import GodwitCommit
@@ -150,7 +150,7 @@ private struct Dice: RandomNumberGenerator {
   }
 
   @Test(
-    .enabled(if: StageFixture.judge != nil, "skipped: the independent judge is not there"),
+    .enabled(if: OracleJudge.isHere, "skipped: the independent judge is not there"),
     arguments: 13...20)
   func `are left as Core Data's own rules want them`(seed: UInt64) throws {
     #expect(try play(seed).complaints() == "")

@@ -2,6 +2,7 @@ import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite
+import StoreFixtures
 import Testing
 
 @testable import GodwitWorker

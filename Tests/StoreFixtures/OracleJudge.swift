@@ -1,17 +1,16 @@
 import Foundation
-import StoreFixtures
 import SystemPackage
 
 /// The independent judge of migrated stores, a Python program beside the package.
-enum OracleJudge {
+package enum OracleJudge {
   private static let program = FixtureModels.packageRoot.deletingLastPathComponent()
     .appendingPathComponent("shared/oracle/oracle")
-  static let isHere =
+  package static let isHere =
     FileManager.default.fileExists(atPath: program.path)
     && FileManager.default.isExecutableFile(atPath: "/usr/bin/python3")
 
   /// What `check` holds against a store, its own cached model being the rule; empty when nothing.
-  static func findings(_ store: FilePath, validating: Bool = false) throws -> String {
+  package static func findings(_ store: FilePath, validating: Bool = false) throws -> String {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/python3")
     process.arguments =
