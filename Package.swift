@@ -131,7 +131,7 @@ let package = Package(
       [
         ours("Checkpoints"), ours("Mapping"), ours("Expressions"), ours("PersistentStore"),
         ours("ObjectModel"),
-        ours("Digests"), ours("SQLite"), system,
+        ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     // The objects of a store, for the handlers of stages.
     library(
