@@ -54,7 +54,7 @@ let package = Package(
       name: "StoreFixtures",
       dependencies: [
         ours("Fixtures"), ours("PersistentStore"), ours("ObjectModel"), ours("KeyedArchive"),
-        ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
+        ours("DurableFiles"), ours("SQLite"), system,
       ], path: "Tests/StoreFixtures"),
     .executableTarget(
       name: "godwit-fixtures",
@@ -104,7 +104,7 @@ let package = Package(
       "Mapping",
       [
         ours("Expressions"), ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"),
-        ours("SQLite"), system, yams,
+        system, yams,
       ]),
     library(
       "PersistentStore",
@@ -145,19 +145,17 @@ let package = Package(
       "Barriers",
       [
         ours("Worker"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
-        ours("Mapping"), ours("Expressions"), ours("ObjectModel"), ours("Digests"),
-        ours("DurableFiles"), ours("SQLite"), system,
+        ours("Expressions"), ours("ObjectModel"), ours("Digests"), ours("DurableFiles"),
+        ours("SQLite"), system,
       ]),
     library("Ledger", [ours("SQLite"), ours("DurableFiles"), system]),
-    library(
-      "Pages",
-      [ours("Planning"), ours("ObjectModel"), ours("SQLite"), ours("DurableFiles"), system]),
+    library("Pages", [ours("Planning"), ours("ObjectModel"), ours("SQLite"), system]),
     library(
       "Worker",
       [
         ours("Pages"), ours("Planning"), ours("Checkpoints"), ours("PersistentStore"),
-        ours("Mapping"), ours("Expressions"),
-        ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
+        ours("Expressions"), ours("ObjectModel"), ours("Digests"), ours("DurableFiles"),
+        ours("SQLite"), system,
       ]),
     library(
       "Commit",
@@ -211,7 +209,7 @@ let package = Package(
     tests(
       "PolicyExample",
       ["example-policies", "GodwitTool", "StoreFixtures", ours("SQLite"), ours("ObjectModel")]),
-    tests("SQLite", [ours("SQLite")]),
+    tests("SQLite", [ours("SQLite"), ours("Digests")]),
     tests("Digests", [ours("Digests")]),
     tests("DurableFiles", [ours("DurableFiles"), "CLinux", system]),
     tests(
@@ -230,14 +228,12 @@ let package = Package(
       "Mapping",
       [
         ours("Mapping"), ours("Expressions"), ours("ObjectModel"), ours("KeyedArchive"),
-        ours("SQLite"),
       ]),
-
     tests(
       "PersistentStore",
       [
         ours("PersistentStore"), ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"),
-        ours("Digests"), ours("KeyedArchive"), system,
+        ours("KeyedArchive"), system,
       ]),
     tests(
       "Repair",
@@ -248,8 +244,8 @@ let package = Package(
     tests(
       "Planning",
       [
-        ours("Planning"), ours("Mapping"), ours("Expressions"), ours("ObjectModel"), ours("SQLite"),
-        system,
+        ours("Planning"), ours("Mapping"), ours("Expressions"), ours("PersistentStore"),
+        ours("ObjectModel"), ours("SQLite"), system,
       ]),
     tests(
       "Commit",
@@ -270,8 +266,9 @@ let package = Package(
       "Worker",
       [
         ours("Worker"), ours("Barriers"), ours("Commit"), ours("Planning"), ours("Mapping"),
-        ours("Expressions"), ours("Checkpoints"),
-        ours("PersistentStore"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures", system,
+        ours("Expressions"), ours("Checkpoints"), ours("PersistentStore"), ours("SQLite"),
+        ours("ObjectModel"), ours("KeyedArchive"), ours("Digests"), ours("DurableFiles"),
+        "StoreFixtures", system,
       ]),
     tests(
       "Fleet",
@@ -291,8 +288,8 @@ let package = Package(
     tests(
       "Commands",
       [
-        ours("Commands"), ours("Fleet"), ours("Planning"), ours("ObjectModel"), argumentParser,
-        logging, system,
+        ours("Commands"), ours("Fleet"), ours("Ledger"), ours("Planning"), ours("ObjectModel"),
+        argumentParser, logging, system,
       ]),
   ]
 )

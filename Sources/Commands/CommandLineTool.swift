@@ -3,7 +3,6 @@ import Foundation
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitFleet
-import GodwitMapping
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
 package enum CommandLineTool {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitReport

@@ -4,7 +4,6 @@ import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning

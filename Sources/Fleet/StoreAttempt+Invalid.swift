@@ -3,7 +3,6 @@ import GodwitBarriers
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning

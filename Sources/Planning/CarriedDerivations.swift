@@ -1,5 +1,4 @@
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 

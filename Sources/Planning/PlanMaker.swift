@@ -1,6 +1,5 @@
 import FoundationEssentials
 import GodwitDigests
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite

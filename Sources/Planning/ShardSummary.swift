@@ -2,7 +2,6 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitExpressions
-import GodwitMapping
 import GodwitPersistentStore
 
 /// What a stage found out about one shard: the summary at the end of its checkpoint.

@@ -1,5 +1,4 @@
 import GodwitDigests
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite

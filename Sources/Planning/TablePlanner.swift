@@ -1,4 +1,3 @@
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitSQLite

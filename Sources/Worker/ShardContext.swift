@@ -3,7 +3,6 @@ import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitPages
 import GodwitPersistentStore
 import GodwitPlanning

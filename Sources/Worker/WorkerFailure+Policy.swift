@@ -2,7 +2,6 @@ import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitPlanning
 import GodwitSQLite
 

@@ -1,5 +1,4 @@
 import GodwitLedger
-import GodwitMapping
 import GodwitPersistentStore
 import GodwitPlanning
 import Testing

@@ -1,5 +1,4 @@
 import Foundation
-import GodwitMapping
 import GodwitObjectModel
 
 /// Third-party mapping models beside the repository, read in place where they are.

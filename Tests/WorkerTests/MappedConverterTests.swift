@@ -1,7 +1,6 @@
 import Foundation
 import GodwitExpressions
 import GodwitKeyedArchive
-import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite
 import Testing

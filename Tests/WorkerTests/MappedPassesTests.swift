@@ -1,7 +1,6 @@
 import Foundation
 import GodwitBarriers
 import GodwitCheckpoints
-import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite
 import SystemPackage

@@ -1,6 +1,5 @@
 import Foundation
 import GodwitDurableFiles
-import GodwitMapping
 import GodwitPlanning
 import GodwitSQLite
 import Testing

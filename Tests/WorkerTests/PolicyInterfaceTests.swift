@@ -1,6 +1,5 @@
 import Foundation
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite
 import Testing

@@ -1,7 +1,6 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitExpressions
-import GodwitMapping
 import GodwitSQLite
 import SystemPackage
 import Testing

@@ -1,5 +1,4 @@
 import Foundation
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite

@@ -1,6 +1,5 @@
 import Foundation
 import GodwitBarriers
-import GodwitMapping
 import GodwitObjectModel
 import GodwitSQLite
 import SystemPackage

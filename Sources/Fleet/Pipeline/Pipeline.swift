@@ -1,4 +1,3 @@
-import GodwitMapping
 import GodwitPlanning
 import SystemPackage
 

@@ -1,5 +1,4 @@
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 
 /// The store that the handlers of a custom stage work on: the part of Core Data's

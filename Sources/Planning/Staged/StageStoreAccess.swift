@@ -1,5 +1,4 @@
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 
 /// What a stage's handler can do with a store, by references to its objects. Handlers use it

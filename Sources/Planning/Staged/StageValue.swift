@@ -1,6 +1,5 @@
 public import FoundationEssentials
 import GodwitExpressions
-import GodwitMapping
 
 /// A Swift type that an attribute of a ``StageObject`` can have.
 public protocol StageValue {

@@ -2,7 +2,6 @@ import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite

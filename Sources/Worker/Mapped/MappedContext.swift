@@ -1,7 +1,6 @@
 import FoundationEssentials
 import GodwitCheckpoints
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite

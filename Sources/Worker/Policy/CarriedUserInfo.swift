@@ -2,7 +2,6 @@ import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import SystemPackage
 
 /// The manager's `userInfo`, on its way from the policies of one stage to those of the next.

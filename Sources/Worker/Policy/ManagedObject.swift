@@ -1,5 +1,4 @@
 import GodwitExpressions
-public import GodwitMapping
 import GodwitObjectModel
 
 /// An object of the source or of the destination, as a policy sees it.

@@ -1,6 +1,5 @@
 import Foundation
 import GodwitExpressions
-import GodwitMapping
 
 /// What an object is known by: Core Data's `NSManagedObjectID`.
 ///

@@ -1,5 +1,4 @@
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 
 /// What a policy asks of the migration that it is part of. Core Data's `NSMigrationManager`.

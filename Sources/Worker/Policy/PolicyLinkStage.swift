@@ -1,6 +1,5 @@
 import GodwitCheckpoints
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite

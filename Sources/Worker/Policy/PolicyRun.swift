@@ -1,7 +1,6 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitExpressions
-import GodwitMapping
 import GodwitPlanning
 import GodwitSQLite
 

@@ -1,6 +1,5 @@
 public import Foundation
 import GodwitExpressions
-public import GodwitMapping
 
 /// A type that a property of a ``ManagedObject`` can have.
 public protocol PropertyValue {

@@ -1,5 +1,4 @@
 import GodwitExpressions
-import GodwitMapping
 import GodwitObjectModel
 
 // What policies ask of the objects of a store, beside what expressions do.
