@@ -1,4 +1,5 @@
 import GodwitLedger
+import GodwitMapping
 import GodwitPersistentStore
 import GodwitPlanning
 import Testing
