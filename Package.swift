@@ -149,7 +149,7 @@ let package = Package(
         ours("SQLite"), system,
       ]),
     library("Ledger", [ours("SQLite"), ours("DurableFiles"), system]),
-    library("Pages", [ours("Planning"), ours("ObjectModel"), ours("SQLite"), system]),
+    library("Pages", [ours("Planning"), ours("ObjectModel"), ours("SQLite")]),
     library(
       "Worker",
       [
