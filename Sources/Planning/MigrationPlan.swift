@@ -428,7 +428,7 @@ extension MigrationPlan {
     guard mapping.table != nil else { return false }
     return switch stage {
     case .copy, .validate: true
-    case .link: !mapping.links.isEmpty
+    case .link: mapping.hasLinkStage
     case .verify: false
     }
   }

@@ -153,12 +153,16 @@ struct RowConditions {
     let parts = pairs.parts + pairs.laterParts
     let source = (parts.first { !$0.isSwapped } ?? parts.first)?.source
     let place = "\(pairs.entity).\(pairs.relationship.name)"
+    let kept =
+      context.pairSet(of: pairs.relationship, declaredBy: pairs.entity).isReflexive
+      ? "a pair is kept where neither object has another one with a lower Z_PK"
+      : "the first of each object is kept"
     return Loss(
       .sharedTarget, entity: source?.entity.rawValue ?? pairs.entity.rawValue,
       property: source?.relationship.name ?? pairs.relationship.name, count: offence.count,
       primaryKeys: offence.primaryKeys,
-      message: "\(place) has no room for all references; the first of each object is kept, and "
-        + "the others are dropped (\(text(offence)))")
+      message: "\(place) has no room for all references; \(kept), and the others are "
+        + "dropped (\(text(offence)))")
   }
 
   /// Pairs of a relationship whose inverse decides and does not have them: two relationships of the

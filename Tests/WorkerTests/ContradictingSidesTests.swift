@@ -197,9 +197,9 @@ private struct Links {
       ).map { $0.map { Int($0.integer ?? 0) } }
       #expect(found.count == expected.pairs.count)
       #expect(Set(found) == expected.pairs, "\(mapping)")
-      #expect(
-        fixture.droppedByMapping.reduce(0) { $0 + Int($1.count) } == (agree ? 0 : expected.lost),
-        "\(mapping)")
+      // What one of A's mappings has no row for is lost for another reason.
+      let taken = fixture.droppedByMapping.filter { $0.kind == .sharedTarget }
+      #expect(taken.reduce(0) { $0 + Int($1.count) } == (agree ? 0 : expected.lost), "\(mapping)")
       guard shape == .ordered, !agree else { continue }
       let lists = Dictionary(grouping: found) { $0[1] }.mapValues { $0.map { $0[0] } }
       #expect(lists == expected.ofB.filter { !$0.value.isEmpty }, "\(mapping)")

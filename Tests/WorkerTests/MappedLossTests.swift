@@ -9,8 +9,22 @@ private func text(_ losses: [Loss]) -> [String] {
   losses.map { "\($0.kind.rawValue) \($0.entity ?? "-").\($0.property ?? "-") \($0.count)" }
 }
 
-private func mapping(_ lines: String...) -> String {
+private func mapping(_ lines: String...) -> String { mapping(lines) }
+
+private func mapping(_ lines: [String]) -> String {
   "mapping-model: 1\nentity-mappings:\n" + lines.map { "  - { \($0) }" }.joined(separator: "\n")
+}
+
+extension MigrationFixture {
+  /// What the stages have counted, over all shards, as `kind entity.property count`.
+  fileprivate var sumsDroppedByMapping: [String] {
+    var sums: [String: Int64] = [:]
+    for loss in droppedByMapping {
+      sums["\(loss.kind.rawValue) \(loss.entity ?? "-").\(loss.property ?? "-")", default: 0] +=
+        loss.count
+    }
+    return sums.map { "\($0.key) \($0.value)" }.sorted()
+  }
 }
 
 @Suite struct `What a mapping model reads` {
@@ -157,12 +171,52 @@ private func mapping(_ lines: String...) -> String {
     _ = try fixture.migrate(
       mapping(Self.split[0], Self.split[1] + rows.note, "source: Own, destination: Own" + rows.own),
       shardBytes: shardBytes)
-    var sums: [String: Int64] = [:]
-    for loss in fixture.droppedByMapping {
-      sums["\(loss.kind.rawValue) \(loss.entity ?? "").\(loss.property ?? "")", default: 0] +=
-        loss.count
-    }
-    #expect(sums.map { "\($0.key) \($0.value)" } == rows.expected)
+    #expect(fixture.sumsDroppedByMapping == rows.expected)
+  }
+
+  /// Further entity mappings for `Own` → `Own`, of which the first takes those with `n`, and what is lost.
+  @Test(
+    arguments: [
+      // One by one: no row, a row that asks nobody, one that asks the wrong mapping.
+      (["filter: n == nil, relationships: { fav: default }"], ["reference Own.fav 2"]),
+      (["filter: n == nil, relationships: { fav: { along: fav } }"], []),
+      (
+        [
+          #"filter: n == nil, relationships: { fav: 'FUNCTION($manager, "#
+            + #""destinationInstancesForEntityMappingNamed:sourceInstances:", "OwnToOwn", $source.fav)' }"#
+        ], ["reference Own.fav 2"]
+      ),
+      // What another mapping of the same object keeps is kept; what two drop is dropped once.
+      (["relationships: { fav: default }"], ["reference Own.fav 2"]),
+      (
+        ["filter: n == nil, relationships: { fav: default }", "filter: n == nil"],
+        []
+      ),
+      (
+        [
+          "filter: n == nil, relationships: { fav: default }",
+          "filter: n == nil, relationships: { fav: default }",
+        ], ["reference Own.fav 2"]
+      ),
+    ] as [([String], [String])], [Int64(1), 1 << 20])
+  func `are counted of every mapping of their owners`(
+    rows: (others: [String], expected: [String]), shardBytes: Int64
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: Self.source,
+      to: [
+        entity("Doc", attribute("k", .integer64), toMany("fans", "Own", inverse: "fav")),
+        entity("Own", attribute("n"), toOne("fav", "Doc", inverse: "fans")),
+      ],
+      rows: Self.rows + "; UPDATE ZOWN SET ZN = 'n' WHERE Z_PK IN (1, 4)")
+    _ = try fixture.migrate(
+      mapping(
+        [
+          "source: Doc, destination: Doc, relationships: { fans: default }",
+          "source: Own, destination: Own, filter: n != nil",
+        ] + rows.others.enumerated().map { "name: M\($0), source: Own, destination: Own, \($1)" }),
+      shardBytes: shardBytes)
+    #expect(fixture.sumsDroppedByMapping == rows.expected)
   }
 
   @Test func `are added up by their reason`() throws {
@@ -201,5 +255,83 @@ private func mapping(_ lines: String...) -> String {
       shardBytes: shardBytes)
     #expect(try store.table("SELECT count(*) FROM ZBOX WHERE ZFIRST IS NOT NULL") == ["2"])
     #expect(text(fixture.droppedByMapping) == ["shared-target Box.first 2"])
+  }
+}
+
+@Suite struct `Values that one of an entity's mappings keeps` {
+  private static let source = [
+    entity(
+      "Item", attribute("n", .integer32), attribute("a"), attribute("b"),
+      toOne("parent", "Item", inverse: "children"), toMany("children", "Item", inverse: "parent"))
+  ]
+  private static let rows = """
+    INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZN, ZA, ZB)
+    VALUES (1, 1, 1, 1, 'a', 'b'), (2, 1, 1, 2, 'a', NULL), (3, 1, 1, 3, 'a', 'b'), (4, 1, 1, 3, NULL, '')
+    """
+  private static let low = "filter: n == 1, source: Item, destination: Low"
+
+  @Test(
+    arguments: [
+      (
+        ["filter: n > 1, source: Item, destination: High"],
+        ["attribute Item.a 2", "attribute Item.b 2"]
+      ),
+      // An expression keeps what it reads, by one word or the other.
+      (
+        ["filter: n > 1, source: Item, destination: High, attributes: { x: $source.a }"],
+        ["attribute Item.b 2"]
+      ),
+      (
+        [
+          #"filter: n > 1, source: Item, destination: High, attributes: { x: 'uppercase:($source.a)' }"#
+        ],
+        ["attribute Item.b 2"]
+      ),
+      // What a filter reads is stored nowhere.
+      (
+        [
+          "filter: n > 1 AND b != 'c', source: Item, destination: High, attributes: { x: $source.a }"
+        ],
+        ["attribute Item.b 2"]
+      ),
+      // Each object has all of its mappings.
+      (
+        [
+          "filter: n > 1, source: Item, destination: High",
+          "filter: n > 2, source: Item, destination: Low",
+        ],
+        ["attribute Item.a 1"]
+      ),
+      (
+        [
+          "filter: n > 1, source: Item, destination: High",
+          "filter: n == 3, source: Item, destination: High",
+        ],
+        ["attribute Item.a 2", "attribute Item.b 2"]
+      ),
+      (["source: Item, destination: High"], ["attribute Item.a 2", "attribute Item.b 2"]),
+      (["filter: n > 1, source: Item, destination: High", "source: Item, destination: Low"], []),
+      // What a key path reads of other objects cannot be told apart.
+      (
+        [
+          "filter: n > 1, source: Item, destination: High, "
+            + "attributes: { x: '$source.parent.a' , y: '$source.parent.b' }"
+        ], []
+      ),
+    ] as [([String], [String])], [Int64(1), 1 << 20])
+  func `are counted of what only the others take`(
+    lines: (mappings: [String], expected: [String]), shardBytes: Int64
+  ) throws {
+    let fixture = try MigrationFixture(
+      from: Self.source,
+      to: [
+        entity("Low", attribute("n", .integer32), attribute("a"), attribute("b")),
+        entity("High", attribute("n", .integer32), attribute("x"), attribute("y")),
+      ], rows: Self.rows)
+    _ = try fixture.migrate(
+      mapping(
+        ([Self.low] + lines.mappings).enumerated().map { "name: M\($0), \($1)" }),
+      shardBytes: shardBytes)
+    #expect(fixture.sumsDroppedByMapping == lines.expected)
   }
 }

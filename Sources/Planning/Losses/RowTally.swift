@@ -53,6 +53,20 @@ extension Loss {
     )
   }
 
+  /// Values that the entity mappings which took their objects do not read, where another one of the entity
+  /// does; nil for none.
+  ///
+  /// - Parameter rows: The objects of the source that have them.
+  package init?(unreadIn property: String, of entity: String, _ rows: RowTally) {
+    guard rows.count > 0 else { return nil }
+    self.init(
+      .attribute, entity: entity, property: property, count: rows.count,
+      primaryKeys: rows.primaryKeys,
+      message: "\(entity).\(property) is read by no expression of the entity mappings that take "
+        + "these objects: \(Loss.number(rows.count, "value")) \(rows.count == 1 ? "is" : "are") "
+        + "dropped")
+  }
+
   /// Both as one, where shards have counted them for one reason; else nil.
   package func adding(_ other: Loss) -> Loss? {
     guard let entity, let property, kind == other.kind, entity == other.entity,
@@ -62,6 +76,7 @@ extension Loss {
       switch kind {
       case .sharedTarget: Loss(withoutRoomIn: property, of: entity, rows)
       case .reference: Loss(unaskedIn: property, of: entity, rows)
+      case .attribute: Loss(unreadIn: property, of: entity, rows)
       default: nil
       }
     }

@@ -45,6 +45,7 @@ struct MappedLinks {
       link(member, &plans[index])
     }
     OtherTakers(context: context, members: members, plans).add(to: &plans)
+    SplitAttributes(context: context, members: members).add(to: &plans)
     for index in plans.indices {
       if hasPolicies { plans[index].isReferenced = true }
       for link in plans[index].links {
@@ -104,8 +105,9 @@ struct MappedLinks {
           let isSet = own.contains { expression(of: name, in: $0) != nil }
           let lacks = own.contains { expression(of: name, in: $0) == nil }
           let isOneToOne = !inverse.relationship.isToMany
-          let isSequential =
-            !isOneToOne && contradict((entity, name), (inverse.entity, inverse.relationship.name))
+          let other = (inverse.entity, inverse.relationship.name)
+          let areContrary = contradict((entity, name), other)
+          let isSequential = !isOneToOne && areContrary
           let isCounted = context.isCounted(name, declaredBy: entity)
           let isAlways = isOrdered || isOneToOne || isCounted || isSequential
           guard hasPolicies || (others && lacks) || (isAlways && (others || isSet)) else {
@@ -118,8 +120,9 @@ struct MappedLinks {
           groups[groups.count - 1].isOneToOne = isOneToOne
           groups[groups.count - 1].isMirror = isOneToOne && isMirror
           groups[groups.count - 1].isCounted = isCounted
-          if isSequential {
-            setOneByOne((entity, name), (inverse.entity, inverse.relationship.name))
+          groups[groups.count - 1].isSequential = isSequential ? true : nil
+          if areContrary, !groups[groups.count - 1].isMirror {
+            noteContradiction((entity, name), other)
           }
         case .owner(let owner, let name):
           guard
@@ -149,11 +152,10 @@ struct MappedLinks {
     }
   }
 
-  /// Makes the group at hand one whose pairs are set one after the other.
-  private mutating func setOneByOne(
+  /// Says that the pairs of a relationship are set one after the other.
+  private mutating func noteContradiction(
     _ one: (entity: EntityName, name: String), _ other: (entity: EntityName, name: String)
   ) {
-    groups[groups.count - 1].isSequential = true
     let sides =
       one == other
       ? ["\(one.entity).\(one.name)"]
@@ -197,7 +199,10 @@ struct MappedLinks {
             number, firstIsOrdered: join.firstOrderColumn != nil,
             secondIsOrdered: join.secondOrderColumn != nil, isReflexive: join.isReflexive))
         let (one, other) = ((join.entity, join.relationship), (join.inverseEntity, join.inverse))
-        if contradict(one, other) { setOneByOne(one, other) }
+        if contradict(one, other) {
+          groups[groups.count - 1].isSequential = true
+          noteContradiction(one, other)
+        }
       }
     }
   }

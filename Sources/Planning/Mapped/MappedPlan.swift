@@ -75,8 +75,26 @@ package struct EntityMappingPlan: Codable, Sendable, Equatable {
   /// To-one columns of the source that the link stage reads after `Z_PK`.
   package var linkColumns: [String]
   package var links: [LinkProgram]
+  /// Values that this mapping drops and another one of the entity keeps. Nil for none, so that such
+  /// plans keep their fingerprint.
+  package var dropped: [DroppedValue]?
   /// Relationship columns that are, or may be, set from the other side.
   package var fills: [RelationshipFill]
+}
+
+extension EntityMappingPlan {
+  /// False where the link stage has nothing to do with the objects.
+  var hasLinkStage: Bool { !links.isEmpty || dropped != nil }
+}
+
+/// An attribute, or element of a composite one, that an entity mapping does not read, and others of the
+/// source entity do: its value is lost for what only this mapping takes.
+package struct DroppedValue: Codable, Sendable, Equatable {
+  package var property: String
+  /// Place in ``EntityMappingPlan/linkColumns``.
+  package var column: Int
+  /// Entity mappings that keep the value, or count it, where they took the object, too.
+  package var elsewhere: [Int]
 }
 
 /// An attribute of the source as it lies in a row that is read. An element of a composite attribute has
@@ -142,6 +160,17 @@ package struct LinkProgram: Codable, Sendable, Equatable {
     package var missed: [Int]
     /// Unless one of these took it, too: another program asks them.
     package var kept: [Int]
+    /// Or another mapping that may have taken the owner, too, asks for it. Nil for none, so that such
+    /// plans keep their fingerprint.
+    package var rivals: [Rival]?
+  }
+
+  /// Another mapping of the owner's entity, and the mappings whose objects it keeps references to.
+  package struct Rival: Codable, Sendable, Equatable {
+    package var mapping: Int
+    package var asks: [Int]
+    /// True for one that counts what it does not keep, so that nobody else needs to.
+    package var isFirst: Bool
   }
 
   package struct Emission: Codable, Sendable, Equatable {

@@ -1,11 +1,13 @@
+import GodwitExpressions
 import GodwitObjectModel
 import GodwitPersistentStore
 
-/// Finds, for relationships of known forms, the entity mappings that take objects of the relationship
-/// and that nobody asks for what they made: references to such objects are dropped.
+/// Finds, for relationships of known forms, the references that an entity mapping does not ask for: to
+/// what other mappings than the asked ones took, and all of those that it has no row for where another
+/// mapping of the entity has one. They are dropped.
 ///
 /// An entity that filters split among mappings is what this is about. A pair of objects is kept where
-/// any mapping of the owner's entity asks the target's mapping along the relationship, or the target's
+/// a mapping that takes the owner asks the target's mapping along the relationship, or the target's
 /// mapping asks one of those along the inverse. What a policy does, and what other expressions make of
 /// the relationship, nobody sees.
 struct OtherTakers {
@@ -16,20 +18,23 @@ struct OtherTakers {
     var asked: [Int]
   }
 
-  private let source: EntityHierarchy
+  private typealias Property = PropertyReaders.Property
+
+  private let context: PlanContext
   private let members: [MappedBuilder.Member]
-  private let destination: EntityHierarchy
-  private var followers: [PropertyReaders.Property: [Follower]] = [:]
+  private var followers: [Property: [Follower]] = [:]
+
+  private var source: EntityHierarchy { context.source.hierarchy }
 
   init(context: PlanContext, members: [MappedBuilder.Member], _ plans: [EntityMappingPlan]) {
-    (source, destination) = (context.source.hierarchy, context.destination.hierarchy)
+    self.context = context
     self.members = members
     for (index, plan) in plans.enumerated() where plan.policy == nil && plan.table != nil {
       guard let entity = plan.source else { continue }
       for (number, link) in plan.links.enumerated() {
         switch link.way {
         case .toOne(_, let asked, let followed), .toMany(_, let asked, let followed):
-          followers[.init(entity: entity, name: followed.relationship), default: []].append(
+          followers[Property(entity: entity, name: followed.relationship), default: []].append(
             Follower(mapping: index, link: number, asked: asked))
         case .ownObject, .evaluated: break
         }
@@ -38,78 +43,111 @@ struct OtherTakers {
   }
 
   func add(to plans: inout [EntityMappingPlan]) {
-    var readers: PropertyReaders?
-    for (property, followers) in followers {
-      guard
-        let relationship = source.property(property.name, of: property.entity)?.property
-          .relationship
-      else { continue }
-      let inverse = source.inverse(of: relationship)?.relationship
-      // Its own inverse: either object may say the pair.
-      if inverse?.name == property.name,
-        source.isKind(property.entity, of: relationship.destinationEntity)
-      {
-        continue
+    guard !followers.isEmpty else { return }
+    let readers = PropertyReaders(
+      members.map(\.mapping), source: source, destination: context.destination.hierarchy)
+    let properties = followers.keys.sorted {
+      $0.entity == $1.entity
+        ? $0.name.precedesInBytes($1.name) : $0.entity.rawValue.precedesInBytes($1.entity.rawValue)
+    }
+    for property in properties { add(property, readers, &plans) }
+  }
+
+  private func add(
+    _ property: Property, _ readers: PropertyReaders, _ plans: inout [EntityMappingPlan]
+  ) {
+    guard
+      let relationship = source.property(property.name, of: property.entity)?.property.relationship
+    else { return }
+    let inverse = source.inverse(of: relationship)?.relationship
+    // Its own inverse: either object may say the pair.
+    if inverse?.name == property.name,
+      source.isKind(property.entity, of: relationship.destinationEntity)
+    {
+      return
+    }
+    let takers = plans.indices.filter { index in
+      plans[index].source.map { source.isKind($0, of: relationship.destinationEntity) } ?? false
+    }
+    let owners = plans.indices.filter { plans[$0].source == property.entity }
+    guard (takers + owners).allSatisfy({ plans[$0].policy == nil }),
+      !readers.linksOtherwise(property)
+    else { return }
+    let made = takers.filter { plans[$0].table != nil }
+    // What is kept of the targets' side by an expression of another form cannot be told.
+    let open = made.filter { taker in
+      guard let inverse, let entity = plans[taker].source else { return false }
+      return readers.linksOtherwise(Property(entity: entity, name: inverse.name))
+    }
+    let asks = Dictionary(
+      uniqueKeysWithValues: owners.filter { plans[$0].table != nil }.map { owner in
+        (owner, Set(open + made.filter { keeps($0, owner, property, inverse, plans) }))
+      })
+    for owner in asks.keys.sorted() {
+      let missed = made.filter { taker in
+        !asks.contains { $0.value.contains(taker) && ($0.key == owner || plans[$0.key].takesAll) }
+          && !isCounted(taker, insteadOf: owner, property.name, plans, inverse)
       }
-      let takers = plans.indices.filter { index in
-        plans[index].source.map { source.isKind($0, of: relationship.destinationEntity) } ?? false
+      guard !missed.isEmpty, let link = program(of: property, for: owner, &plans) else { continue }
+      let rivals = asks.keys.sorted().filter { $0 != owner }.map {
+        LinkProgram.Rival(mapping: $0, asks: asks[$0]?.sorted() ?? [], isFirst: $0 < owner)
       }
-      let owners = plans.indices.filter { plans[$0].source == property.entity }
-      guard (takers + owners).allSatisfy({ plans[$0].policy == nil }) else { continue }
-      let missed = takers.filter { taker in
-        plans[taker].table != nil
-          && !isAsked(taker, plans, followers, owners, inverse)
-      }
-      guard !missed.isEmpty else { continue }
-      let known =
-        readers
-        ?? PropertyReaders(
-          members.map(\.mapping), source: source, destination: destination)
-      readers = known
-      guard !known.linksOtherwise(property) else { continue }
-      let unread = missed.filter { taker in
-        guard let inverse, let entity = plans[taker].source else { return true }
-        return !known.linksOtherwise(.init(entity: entity, name: inverse.name))
-      }
-      let kept = takers.filter { plans[$0].table != nil && !unread.contains($0) }
-      for follower in counting(followers, plans) {
-        let mine = unread.filter {
-          !isCounted($0, insteadOf: follower.mapping, property.name, plans, inverse)
-        }
-        guard !mine.isEmpty else { continue }
-        plans[follower.mapping].links[follower.link].others = .init(missed: mine, kept: kept)
-        for taker in mine + kept { plans[taker].isReferenced = true }
-      }
+      let kept = made.filter { asks[owner]?.contains($0) ?? false }
+      plans[owner].links[link].others = .init(
+        missed: missed, kept: kept, rivals: rivals.isEmpty ? nil : rivals)
+      for index in missed + kept + rivals.map(\.mapping) { plans[index].isReferenced = true }
     }
   }
 
-  private func isAsked(
-    _ taker: Int, _ plans: [EntityMappingPlan], _ followers: [Follower], _ owners: [Int],
-    _ inverse: RelationshipDescription?
+  /// Whether a mapping's objects keep their references to what another one took, from either side.
+  private func keeps(
+    _ taker: Int, _ owner: Int, _ property: Property, _ inverse: RelationshipDescription?,
+    _ plans: [EntityMappingPlan]
   ) -> Bool {
-    if followers.contains(where: { $0.asked.contains(taker) }) { return true }
+    func asks(_ one: Int, _ other: Int, _ property: Property) -> Bool {
+      followers[property]?.contains { $0.mapping == one && $0.asked.contains(other) } ?? false
+    }
+    if asks(owner, taker, property) { return true }
     guard let inverse, let entity = plans[taker].source else { return false }
-    return self.followers[.init(entity: entity, name: inverse.name)]?.contains {
-      $0.mapping == taker && !Set($0.asked).isDisjoint(with: owners)
-    } ?? false
+    return asks(taker, owner, Property(entity: entity, name: inverse.name))
   }
 
-  /// The programs that count an owner's references, each owner's once: of a mapping that takes all
-  /// objects, else of each mapping, which take different ones.
-  private func counting(_ followers: [Follower], _ plans: [EntityMappingPlan]) -> [Follower] {
-    if let whole = followers.first(where: { plans[$0.mapping].takesAll }) { return [whole] }
-    var seen: Set<Int> = []
-    return followers.filter { seen.insert($0.mapping).inserted }
+  /// The program that counts a mapping's references along a relationship: one that follows it, else one
+  /// that does nothing else.
+  private func program(
+    of property: Property, for owner: Int, _ plans: inout [EntityMappingPlan]
+  ) -> Int? {
+    if let own = followers[property]?.first(where: { $0.mapping == owner }) { return own.link }
+    let along = ValueExpression.function(
+      receiver: .variable("manager"), selector: ManagerSelector.instancesForRelationship,
+      arguments: [
+        .constant(.string(property.name)),
+        .keyPath(base: .variable("source"), keys: [.key(property.name)]),
+      ])
+    let way = LinkRoutes(context: context, members: members)
+      .way(
+        of: along, source: property.entity, pass: plans[owner].pass, &plans[owner].linkColumns)
+    let counting: LinkProgram.Way
+    switch way {
+    case .toOne(let column, _, let followed):
+      counting = .toOne(column: column, mappings: [], followed)
+    case .toMany(let sql, _, let followed): counting = .toMany(sql: sql, mappings: [], followed)
+    case .ownObject, .evaluated: return nil
+    }
+    plans[owner].links.append(
+      LinkProgram(
+        property: property.name, expression: along.description, way: counting, isToMany: true,
+        allowed: [], emissions: []))
+    return plans[owner].links.count - 1
   }
 
-  /// Where both mappings follow the relationship, each from its side, the first one counts.
+  /// Where both mappings count, each along its side of the relationship, the first one does.
   private func isCounted(
     _ taker: Int, insteadOf owner: Int, _ relationship: String, _ plans: [EntityMappingPlan],
     _ inverse: RelationshipDescription?
   ) -> Bool {
     guard let inverse, let entity = plans[taker].source,
-      let others = followers[.init(entity: entity, name: inverse.name)],
-      counting(others, plans).contains(where: { $0.mapping == taker })
+      followers[Property(entity: entity, name: inverse.name)] != nil
     else { return false }
     return taker == owner ? inverse.name.precedesInBytes(relationship) : taker < owner
   }

@@ -51,6 +51,7 @@ struct MappedLinkStage {
     var record = RawBuffer(capacity: 1 << 10)
     var edge = RawBuffer(capacity: 64)
     var summary = ShardSummary()
+    let dropped = try (mapping.dropped ?? []).map { try DroppedValues($0, mapping, context.mapped) }
     var taken = try copied?.next()
     while try statement.step() {
       statement.read(into: row.values, from: 0, count: columns)
@@ -68,6 +69,7 @@ struct MappedLinkStage {
       if let attributes {
         evaluator.destinationRow?.settle(on: try attributes.row(local), key: key)
       }
+      for values in dropped { try values.look(at: source, row.values + 1) }
       for place in 0..<output.count { output.values[place] = .null }
       for link in links {
         try link.find(source, row.values + 1)
@@ -84,7 +86,7 @@ struct MappedLinkStage {
       throw StageError.checkpointMismatch(
         table: table.name, unit: unit, what: "an object was copied and is not in the source")
     }
-    summary.losses = links.flatMap(\.losses)
+    summary.losses = links.flatMap(\.losses) + dropped.compactMap(\.loss)
     summary.findings = links.flatMap(\.findings)
     return summary
   }
@@ -119,219 +121,5 @@ final class LinkEvaluator {
       entityMapping: mapping.name, property: property)
     scope.entityMappingUserInfo = mapping.userInfo
     return try evaluator.objects(of: expression, in: scope)
-  }
-}
-
-/// Finds the destination objects of one relationship, for one object after another.
-final class LinkTargets {
-  struct Target: Hashable, BitwiseCopyable {
-    var entity: Int64
-    var key: Int64
-  }
-
-  /// A mapping that may have made something of the targets; they are asked in their order.
-  private enum Taker {
-    case mapping(number: Int64, any Association)
-    /// Any number of objects of any entity for one.
-    case policy(sourceNumber: Int64, PolicyAssociation)
-  }
-
-  private let plan: LinkProgram
-  private let mapping: EntityMappingPlan
-  private let context: MappedContext
-  private let groups: [RelationshipGroup]
-  private let evaluator: LinkEvaluator
-  private let expression: ValueExpression?
-  private let takers: [Taker]
-  /// Mappings that took what none of the takers did: see ``LinkProgram/Others``.
-  private let others: (missed: [any Association], kept: [any Association])
-  /// The source's relationship that is followed, and the number of its targets' table.
-  private let followed: (reference: SourceReference, table: Int)?
-  private let allowed: Set<Int64>
-  private var list: Statement?
-  @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
-  @exclusivity(unchecked) private(set) var targets: [Target] = []
-  private var dropped = RowTally()
-  private var unasked = RowTally()
-  private var damage = FindingTally()
-  @exclusivity(unchecked) private var object: Int64 = 0
-
-  init(
-    _ plan: LinkProgram, _ mapping: EntityMappingPlan, _ context: MappedContext,
-    _ evaluator: LinkEvaluator, keys: ClosedRange<Int64>
-  ) throws {
-    self.plan = plan
-    self.mapping = mapping
-    self.context = context
-    self.evaluator = evaluator
-    groups = context.plan.mapped?.groups ?? []
-    allowed = Set(plan.allowed)
-    var numbers: [Int] = []
-    var reference: SourceReference?
-    switch plan.way {
-    case .ownObject(let mappings): numbers = mappings
-    case .toOne(_, let mappings, let followed): (numbers, reference) = (mappings, followed)
-    case .toMany(let sql, let mappings, let followed):
-      (numbers, reference) = (mappings, followed)
-      let statement = try context.source.prepare(sql)
-      try statement.bind(1, keys.lowerBound)
-      try statement.bind(2, keys.upperBound)
-      list = statement
-    case .evaluated: break
-    }
-    if case .evaluated = plan.way {
-      expression = try ValueExpression(parsing: plan.expression)
-    } else {
-      expression = nil
-    }
-    followed = try reference.map { ($0, try context.targets.table($0.table)) }
-    takers = try numbers.map {
-      let taker = try context.mapping($0)
-      return taker.policy == nil
-        ? .mapping(number: taker.destinationNumber, try context.association($0))
-        : .policy(sourceNumber: taker.sourceNumber, try context.policyAssociation($0))
-    }
-    others = (
-      try plan.others?.missed.map(context.association) ?? [],
-      try plan.others?.kept.map(context.association) ?? []
-    )
-    try readPair()
-  }
-
-  /// True when the expression speaks of `$destination`.
-  var needsDestination: Bool { expression?.mentions("destination") ?? false }
-
-  /// Finds the targets of an object; rows must come by ascending key.
-  func find(_ source: Int64, _ columns: UnsafePointer<RawValue>) throws {
-    object = source
-    targets.removeAll(keepingCapacity: true)
-    switch plan.way {
-    case .ownObject: try add(source)
-    case .toOne(let column, _, _):
-      if columns[column].kind == .integer { try add(columns[column].bits) }
-    case .toMany:
-      while let pair = listed, pair.owner <= source {
-        if pair.owner == source { try add(pair.target) }
-        try readPair()
-      }
-    case .evaluated:
-      guard let expression else { return }
-      try add(expression, ObjectReference(mapping.source ?? "", source, in: .source))
-    }
-  }
-
-  /// Finds the targets of any object, whatever came before it.
-  func targets(of expression: ValueExpression, _ source: ObjectReference) throws -> [Target] {
-    object = source.primaryKey
-    targets.removeAll(keepingCapacity: true)
-    try add(expression, source)
-    return targets
-  }
-
-  private func add(_ expression: ValueExpression, _ source: ObjectReference) throws {
-    for found in try evaluator.objects(expression, plan.property, source: source) {
-      guard found.store == .destination, let number = evaluator.numbers[found.entity] else {
-        throw wrong(found.store == .destination ? found.entity.rawValue : "the source store")
-      }
-      try append(Target(entity: number, key: found.primaryKey))
-    }
-  }
-
-  private func add(_ source: Int64) throws {
-    let known = targets.count
-    for taker in takers {
-      switch taker {
-      case .mapping(let number, let association):
-        guard let key = try association.destination(of: source) else { continue }
-        try append(Target(entity: number, key: key))
-      case .policy(let number, let association):
-        try association.forEachDestination(of: number, source) { entity, key in
-          try append(Target(entity: entity, key: key))
-        }
-      }
-    }
-    if targets.count == known { try look(at: source) }
-  }
-
-  /// No mapping made anything of an object. That is meant where a filter leaves it out, or where
-  /// its entity goes; it is a loss where the object went through a mapping that nothing asks; else the
-  /// reference is damage, of which the destination will not tell.
-  private func look(at target: Int64) throws {
-    if try others.missed.contains(where: { try $0.destination(of: target) != nil }) {
-      let isKept = try others.kept.contains { try $0.destination(of: target) != nil }
-      if !isKept { unasked.add(object) }
-      return
-    }
-    guard !takers.isEmpty, let (reference, table) = followed else { return }
-    let entity = try context.targets.entity(of: target, inTable: table)
-    if let entity, reference.allowed.contains(entity) { return }
-    damage.add(
-      entity == nil ? .dangling : .targetEntity, entity: mapping.source?.rawValue ?? "",
-      property: reference.relationship,
-      message: entity == nil
-        ? "the target does not exist; the reference is dropped" : "the target is of another entity",
-      primaryKey: object)
-  }
-
-  /// References of the source that lead to no object, or to one of a wrong entity.
-  var findings: [StoreFinding] { damage.sorted }
-
-  private func append(_ target: Target) throws {
-    guard allowed.contains(target.entity) else {
-      let entity = context.plan.tables.lazy.flatMap(\.entities).first {
-        $0.destination != nil && $0.destinationNumber == target.entity
-      }?.destination?.rawValue
-      throw wrong(entity ?? "the destination's entity with Z_ENT \(target.entity)")
-    }
-    targets.append(target)
-  }
-
-  private func wrong(_ found: String) -> StageError {
-    .wrongTarget(
-      entity: mapping.source?.rawValue ?? "", primaryKey: object, relationship: plan.property,
-      found: found)
-  }
-
-  private func readPair() throws {
-    guard let list, try list.step() else {
-      listed = nil
-      return
-    }
-    listed = (list.int64(0), list.int64(1))
-  }
-
-  /// Several objects for a to-one relationship: the first is taken. Source: §4.3.
-  func setColumns(of output: UnsafeMutablePointer<RawValue>) {
-    guard let place = plan.keyPlace, let first = targets.first else { return }
-    output[place] = .integer(first.key)
-    if let entity = plan.entityPlace { output[entity] = .integer(first.entity) }
-  }
-
-  /// What the objects so far have of a to-one relationship beside its one object, and their references
-  /// to what went through mappings that nothing asks.
-  var losses: [Loss] {
-    let unasked = followed.flatMap {
-      Loss(unaskedIn: $0.reference.relationship, of: mapping.source?.rawValue ?? "", self.unasked)
-    }
-    return [
-      Loss(withoutRoomIn: plan.property, of: mapping.destination?.rawValue ?? "", dropped), unasked,
-    ].compactMap(\.self)
-  }
-
-  /// Sends the pairs to where else they are kept.
-  func emit(
-    _ key: Int64, _ number: Int64, into buffer: inout RawBuffer, _ writer: CheckpointWriter
-  ) throws {
-    // The first one is kept. Pairs of one-to-one relationships are counted where they are sorted.
-    if !plan.isToMany, !plan.emissions.contains(where: { groups[$0.group].isOneToOne }) {
-      for _ in targets.dropFirst() { dropped.add(key) }
-    }
-    guard !plan.emissions.isEmpty else { return }
-    try Edge.emit(
-      targets, plan.emissions, isToMany: plan.isToMany, key: key, number: number, groups
-    ) { group, edge in
-      edge.encode(into: &buffer)
-      try writer.append(channel: Edge.channel, key: Int64(group), buffer.bytes)
-    }
   }
 }
