@@ -9,6 +9,7 @@
 #include <linux/openat2.h>
 #include <malloc.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -44,6 +45,18 @@ static inline int linux_open_without_links(int folder, const char *path, int fla
   struct open_how how = {
       .flags = (unsigned long long)flags, .mode = mode, .resolve = RESOLVE_NO_SYMLINKS};
   return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
+}
+
+// statx(2) with STATX_MNT_ID: the number of the mount that a path leads to; 0 where the kernel does not
+// tell. A bind mount has the device number of its file system, and a number of its own here.
+static inline int linux_mount_of(const char *path, unsigned long long *mount) {
+  unsigned char answer[256];  // struct statx, whose header collides with glibc's
+  unsigned mask;
+  *mount = 0;
+  if (syscall(SYS_statx, AT_FDCWD, path, 0, 0x1000u, answer) != 0) return -1;
+  memcpy(&mask, answer, sizeof mask);
+  if (mask & 0x1000u) memcpy(mount, answer + 144, sizeof *mount);
+  return 0;
 }
 
 // open(2): O_PATH, which glibc declares for _GNU_SOURCE only

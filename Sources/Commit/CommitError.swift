@@ -8,6 +8,8 @@ import SystemPackage
 package enum CommitError: Error, Equatable {
   /// The store's path is a symbolic link, which a rename would replace, or no file at all.
   case notAFile(store: FilePath)
+  /// The store's file is a mount of its own: no rename can put another in its place.
+  case mountPoint(store: FilePath)
   /// Another process has the source store open.
   case storeInUse(store: FilePath)
   /// Nobody can tell whether another process has the source store open: the volume has no leases,
@@ -80,6 +82,9 @@ extension CommitError {
 extension CommitError: CustomStringConvertible {
   package var description: String {
     switch self {
+    case .mountPoint(let store):
+      "\(store) is a mount of its own, and no other file can take its name. Mount its folder "
+        + "instead, or name an output (in a pipeline: commit: { beside: SUFFIX })."
     case .notAFile(let store):
       "\(store) is a symbolic link or not a regular file. Give the path of the file itself."
     case .storeInUse(let store):

@@ -64,7 +64,25 @@ extension CommitJournal {
     own.restoredWAL = try checked(restoredWAL, beside: assembledPath, "wal", refusal)
     own.restoredJournal = try checked(restoredJournal, beside: assembledPath, "journal", refusal)
     for files in [own.files, own.backup] { try files.checkKinds() }
+    try own.followVolume()
     return own
+  }
+
+  /// Gives the marks the number that the volume has now.
+  ///
+  /// All of them are of files on the store's volume. After a restart a volume may have another number,
+  /// as of btrfs, overlayfs and NFS: the files are what they were.
+  private mutating func followVolume() throws {
+    guard let found = try FileMark(storePath) ?? FileMark(FilePath(assembled)),
+      ![assembledMark, main, clone].contains(where: { $0?.device == found.device })
+    else { return }
+    assembledMark.device = found.device
+    main?.device = found.device
+    wal?.device = found.device
+    rollbackJournal?.device = found.device
+    clone?.device = found.device
+    restoredWAL?.mark.device = found.device
+    restoredJournal?.mark.device = found.device
   }
 
   /// Where a log waits that comes with the assembled file.

@@ -63,7 +63,14 @@ extension StoreSwap {
 
   /// Where the destination is to be assembled, so that one rename publishes it: in the run
   /// directory, or under a hidden name beside the destination when that is another volume.
+  ///
+  /// - Throws: ``CommitError/mountPoint(store:)``.
   package func assemblyPath() throws -> FilePath {
+    if isInPlace, try FileMark(destination) != nil,
+      try !DurableFile.areOnOneVolume(destination, destination.parent)
+    {
+      throw CommitError.mountPoint(store: destination)
+    }
     let paths = CommitJournal.assembledPaths(run, destination, name: name)
     return try DurableFile.areOnOneVolume(run.path, destination.parent) ? paths[0] : paths[1]
   }

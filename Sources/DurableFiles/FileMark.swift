@@ -1,3 +1,4 @@
+private import CLinux
 private import Glibc
 package import SystemPackage
 
@@ -33,11 +34,20 @@ package struct FileMark: Codable, Sendable, Equatable {
 
 extension DurableFile {
   /// Whether two files or folders lie on one volume, so that a rename can go from one to the other.
+  ///
+  /// Two mounts of one file system count as two: no rename goes from one to the other (`EXDEV`).
+  /// Source: rename(2).
   package static func areOnOneVolume(_ a: FilePath, _ b: FilePath) throws -> Bool {
     var first = stat()
     var second = stat()
     try calling("stat", a) { a.withPlatformString { stat($0, &first) } }
     try calling("stat", b) { b.withPlatformString { stat($0, &second) } }
-    return first.st_dev == second.st_dev
+    return first.st_dev == second.st_dev && mount(of: a) == mount(of: b)
+  }
+
+  /// 0 where it is not known: old kernels, and sandboxes, do not tell.
+  private static func mount(of path: FilePath) -> UInt64 {
+    var mount: UInt64 = 0
+    return path.withPlatformString { linux_mount_of($0, &mount) } == 0 ? mount : 0
   }
 }

@@ -224,7 +224,7 @@ package enum RetryPolicy {
     case .leaseLost: return Judgement(.locked, "lease", "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
-    case .destinationExists, .externalDataConflict:
+    case .destinationExists, .externalDataConflict, .mountPoint:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .foreignJournal, .unreadableJournal:
       return Judgement(.configuration, "run-directory", "\(error)")

@@ -85,8 +85,11 @@ private final class StepCounter: Sendable {
     #expect(try fixture.content(of: fixture.source) == .old)
   }
 
-  @Test(arguments: SwapFixture.Way.allCases)
-  func `leaves one whole store after a crash at any step`(way: SwapFixture.Way) throws {
+  /// - Parameter isRenumbered: The volume has another device number when it is mounted again.
+  @Test(arguments: SwapFixture.Way.allCases, [false, true])
+  func `leaves one whole store after a crash at any step`(
+    way: SwapFixture.Way, isRenumbered: Bool
+  ) throws {
     let counter = StepCounter()
     let undisturbed = try SwapFixture(way)
     let assembled = try undisturbed.assemble()
@@ -106,6 +109,7 @@ private final class StepCounter: Sendable {
       }
       let between = try fixture.content()
       #expect(between == .new || between == (way == .beside ? .absent : .old), "step \(step)")
+      if isRenumbered { try renumber(fixture.run.journal) }
       try finish(fixture)
       #expect(try fixture.content() == .new, "step \(step)")
       #expect(files(below: fixture.folder) == fixture.expectedFiles, "step \(step)")
@@ -138,6 +142,14 @@ private final class StepCounter: Sendable {
         #expect(files(below: fixture.folder) == fixture.expectedFiles, "steps \(step), \(second)")
       }
     }
+  }
+
+  /// As if the marks had been taken on the same volume, under another number.
+  private func renumber(_ journal: FilePath) throws {
+    guard let text = try? String(contentsOfFile: journal.string, encoding: .utf8) else { return }
+    let other = text.replacing(/"device" : [0-9]+/, with: #""device" : 4660"#)
+    try #require(other != text)
+    try other.write(toFile: journal.string, atomically: false, encoding: .utf8)
   }
 
   /// What a rerun does.
