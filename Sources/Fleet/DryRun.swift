@@ -80,11 +80,8 @@ package struct DryRun: Sendable {
         of: leg, request, store: request.store, output: request.output ?? request.store)
     }
     let outcome = try Planner().plan(request)
-    if let earlier {
-      if end == nil {
-        guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
-        try earlier.check(against: plan, isDry: true)
-      }
+    if let earlier, !outcome.isSameModel {
+      if end == nil { try earlier.check(against: outcome, isDry: true) }
       result.notes.append(
         "\(earlier.path) exists already. If an earlier run of this migration wrote it, there is "
           + "nothing to do; else the migration ends with an error, and it stays as it is.")

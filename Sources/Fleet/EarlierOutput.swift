@@ -26,13 +26,16 @@ struct EarlierOutput {
   /// The error for a file that is not what the migration would write.
   var isAnother: FleetError { .outputExists(path: path.string) }
 
-  /// Compares the metadata with what a plan would write.
+  /// Compares the metadata with what a plan would write. It is in nobody's way where nothing would be
+  /// written: the store is of the destination's version already.
   ///
   /// - Parameter isDry: The plan is of a dry run, which reads in a folder of its own: the store UUID
   ///   that follows from a plan with mapping models is another then.
   /// - Throws: ``FleetError/outputExists(path:)``.
-  func check(against plan: MigrationPlan, isDry: Bool = false) throws {
-    guard let found = try metadata(), found.list == plan.control.metadata,
+  func check(against outcome: PlanOutcome, isDry: Bool = false) throws {
+    if outcome.isSameModel { return }
+    guard case .migrate(let plan) = outcome, let found = try metadata(),
+      found.list == plan.control.metadata,
       found.uuid == plan.control.storeUUID || (isDry && !plan.isLightweight)
     else { throw isAnother }
   }

@@ -177,10 +177,7 @@ struct StoreAttempt {
       // Another command wants more than the run whose commit was finished.
       try writeDownEarlierCommit(folder)
     }
-    if let earlier {
-      guard case .migrate(let plan) = outcome else { throw earlier.isAnother }
-      try earlier.check(against: plan)
-    }
+    try earlier?.check(against: outcome)
     switch outcome {
     case .sameModel(let notes):
       result.notes += notes

@@ -4,7 +4,8 @@ import SystemPackage
 /// Whose runs are meant: the pipelines of a folder share its ledger and its state.
 ///
 /// A pipeline is its file. One that was moved or renamed is known by its name, as long as nothing lies
-/// at its old path.
+/// at its old path. The name of the folder is that of every file there without one of its own: it tells
+/// files of one name only.
 package struct RunOwner: Sendable, Equatable {
   /// The pipeline's name.
   package var pipeline: String
@@ -21,7 +22,14 @@ package struct RunOwner: Sendable, Equatable {
     guard other == pipeline else { return false }
     let path = FilePath(path)
     // Runs of earlier versions have the path as it was given.
-    if path.isRelative { return path.lastComponent == FilePath(file).lastComponent }
+    let own = FilePath(file)
+    let isSameName = path.lastComponent == own.lastComponent
+    if path.isRelative || own.removingLastComponent().lastComponent?.string == pipeline,
+      !isSameName
+    {
+      return false
+    }
+    if path.isRelative { return true }
     return switch FilePresence(of: path) {
     case .absent, .noFolder: true
     case .there, .unreachable: false

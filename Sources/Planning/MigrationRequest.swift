@@ -176,4 +176,6 @@ package enum PlanOutcome: Sendable {
   /// The models forbid inference and no mapping model was given.
   case needsMapping(code: Int, [Reason])
   case migrate(MigrationPlan)
+
+  package var isSameModel: Bool { if case .sameModel = self { true } else { false } }
 }

@@ -1,5 +1,6 @@
 import GodwitLedger
 import GodwitSQLite
+import SystemPackage
 import Testing
 
 @Suite struct `The states in which a store was left` {
@@ -128,6 +129,22 @@ import Testing
     }
     #expect(uuids == ["A", nil, nil], "what is known is of the last attempt")
     #expect(try writer.states(of: "/b").last?.uuid == "B")
+  }
+
+  @Test(arguments: [
+    // A name of its own goes anywhere; the folder's is that of every file there.
+    (pipeline: "p", old: "old.yaml", new: "new.yaml", isSame: true),
+    ("p", "old.yaml", "elsewhere/new.yaml", true), ("fleet", "a.yaml", "b.yaml", false),
+    ("fleet", "a.yaml", "moved/fleet/a.yaml", true),
+    ("fleet", "a.yaml", "moved/fleet/b.yaml", false),
+  ])
+  func `are of a file that was moved, by its name`(
+    pipeline: String, old: String, new: String, isSame: Bool
+  ) throws {
+    let folder = try LedgerFolder().path.appending("fleet")
+    let owner = RunOwner(pipeline: pipeline, file: folder.pushing(FilePath(new)).string)
+    #expect(owner.owns(pipeline: pipeline, file: folder.appending(old).string) == isSame)
+    #expect(!owner.owns(pipeline: "another", file: folder.appending(old).string))
   }
 
   @Test func `and its pipeline go along where its file is moved`() throws {

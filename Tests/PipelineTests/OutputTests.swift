@@ -110,6 +110,23 @@ import Testing
     #expect(run.status == 73, "\(run.output) \(run.messages)")
   }
 
+  // The application has upgraded the store itself, and what an earlier run wrote is still there.
+  @Test(arguments: ["plan", "migrate"])
+  func `is in nobody's way where nothing is to be done`(command: String) throws {
+    let folder = try folder()
+    var words = try words(.inferred, folder)
+    #expect(try Godwit.run(words).status == 0)
+    let output = folder.path("stores/b.sqlite")
+    try folder.bytes("stores/b.sqlite").write(
+      to: URL(fileURLWithPath: folder.path("stores/a.sqlite")))
+    let mark = try Mark(output)
+    words[0] = command
+    let again = try Godwit.run(words)
+    #expect(again.status == 0, "\(again.messages)")
+    #expect(again.summary["verdict"] as? String == "same-model")
+    #expect(try Mark(output) == mark)
+  }
+
   @Test(arguments: Kind.allCases)
   func `again is done, and leaves the output and its folder as they are`(kind: Kind) throws {
     let folder = try folder()

@@ -240,6 +240,8 @@ import Testing
     let zeros = [UInt8](repeating: 0, count: 4_096)
     while write(filler, zeros, zeros.count) == zeros.count {}
     close(filler)
+    // One that finds no room has changed nothing, and keeps nobody from making some.
+    #expect(try folder.godwit(["rollback"], state).status == 75)
     let result = try folder.godwit(["backups", "prune"], state + ["--keep", "0s"])
     #expect(result.status == 0, "\(result.messages)")
     #expect(result.summary["pruned"] as? Int == 3 && result.summary["left"] as? Int == 0)

@@ -29,7 +29,7 @@ extension BackupPruning {
     }
     let isMissing = presence == .absent && backup.state != .pruning
     let change = try Self.change(of: backup, presence)
-    if try Rollback.directory(of: store, in: places.state).exists {
+    if try Rollback.isUnderWay(of: store, in: places.state) {
       return .keep(
         reason: "rollback",
         message: "A rollback of \(store) is under way. Run `godwit rollback` again.")

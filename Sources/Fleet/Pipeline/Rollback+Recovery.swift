@@ -8,6 +8,22 @@ import SystemPackage
 
 // Rollbacks that were cut off.
 extension Rollback {
+  /// Whether a store's rollback was cut off after it had begun to change something: one that found the
+  /// volume full, say, has not.
+  static func isUnderWay(of store: FilePath, in state: FilePath) throws -> Bool {
+    let directory = directory(of: store, in: state)
+    if try DurableFile.exists(directory.journal) { return true }
+    // A store that is not there is copied back without a journal.
+    return try task(in: directory)?.isMissing == true
+  }
+
+  /// What the rollback of that run directory is to do; nil where that is not written down.
+  private static func task(in directory: RunDirectory) throws -> RestoreTask? {
+    let bytes = try RegularFile.bytesIfPresent(
+      of: directory.path.appending("restore.json"), limit: 1 << 20, isPrivate: true)
+    return bytes.flatMap { try? JSONDecoder().decode(RestoreTask.self, from: Data($0)) }
+  }
+
   /// Brings rollbacks that were cut off to their end.
   func finishInterrupted(_ ledger: Ledger) async throws -> [End] {
     let folder = Self.folder(in: places.state)
@@ -16,9 +32,7 @@ extension Rollback {
     for name in try DurableFile.names(in: folder) {
       let directory = RunDirectory(folder.appending(name))
       guard try FileKind(at: directory.path) == .folder else { continue }
-      let bytes = try RegularFile.bytesIfPresent(
-        of: directory.path.appending("restore.json"), limit: 1 << 20, isPrivate: true)
-      guard let bytes, let task = try? JSONDecoder().decode(RestoreTask.self, from: Data(bytes)),
+      guard let task = try Self.task(in: directory),
         let backup = try ledger.backups(of: task.store).first(where: { $0.path == task.backup }),
         backup.hasOwnName
       else {
