@@ -3,6 +3,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitFleet
+import Synchronization
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
 package enum CommandLineTool {
@@ -20,18 +21,52 @@ package enum CommandLineTool {
   {
     Output.prepare()
     let arguments = Array(CommandLine.arguments.dropFirst())
+    let isChild = ["worker", "store-host"].contains(arguments.first)
+    if code.stages != nil {
+      hashAlike()
+      if !isChild { Output.keepForResults() }
+    }
+    atexit { CommandLineTool.ended() }
     do {
-      let isChild = ["worker", "store-host"].contains(arguments.first)
       try ProcessLimits.prepare(workers: isChild ? nil : 1)
       // Until a command has handlers of its own, nothing is under way that could be harmed.
       if !isChild { for number in StopSignals.signals { signal(number) { _ in _exit(75) } } }
     } catch {
-      exit(report(error, asJSON: arguments.contains("--json")).rawValue)
+      end(report(error, asJSON: arguments.contains("--json")))
     }
     if let error = Root.unknownCommand(in: arguments) {
-      exit(report(error, asJSON: arguments.contains("--json")).rawValue)
+      end(report(error, asJSON: arguments.contains("--json")))
     }
-    exit(checked(await $code.withValue(code) { await run(arguments) }).rawValue)
+    end(checked(await $code.withValue(code) { await run(arguments) }))
+  }
+
+  /// Whether the command itself ends the process.
+  private static let hasEnded = Atomic(false)
+
+  private static func end(_ status: ExitStatus) -> Never {
+    hasEnded.store(true, ordering: .relaxed)
+    exit(status.rawValue)
+  }
+
+  /// Code of the team's own may call exit(3): without a result that is no success, whatever it says.
+  private static func ended() {
+    guard !hasEnded.load(ordering: .relaxed) else { return }
+    Output.say(
+      "godwit: Code that the executable brings along, such as a handler or a policy, ended the process "
+        + "before there was a result. Finished work is kept; let that code throw an error instead.")
+    _exit(ExitStatus.fatal.rawValue)
+  }
+
+  /// Starts the program again where hashes differ from process to process: handlers that go over a
+  /// dictionary or a set would come to another store each time. Processes that it starts have that
+  /// already.
+  private static func hashAlike() {
+    let name = "SWIFT_DETERMINISTIC_HASHING"
+    guard getenv(name) == nil, setenv(name, "1", 1) == 0 else { return }
+    var arguments = CommandLine.arguments.map { strdup($0) } + [nil]
+    // Where the program cannot be started again it goes on as it is.
+    execv("/proc/self/exe", &arguments)
+    for argument in arguments { free(argument) }
   }
 
   /// How a command ends whose result could not be written: what nobody could read is not a success.

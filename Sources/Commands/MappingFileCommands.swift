@@ -11,7 +11,7 @@ extension MappingCommand {
       discussion: """
         What is left to write goes to standard error and into comments of the file: source entities \
         whose objects are dropped, destination entities without a source, and properties without a \
-        value.
+        value that need one, or whose name the source has, too.
         """)
 
     @Argument(help: ArgumentHelp("The source's MODEL.", valueName: "a"), completion: .file())

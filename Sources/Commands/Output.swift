@@ -1,4 +1,4 @@
-import Foundation
+@preconcurrency import Foundation
 import GodwitFixtures
 import GodwitFleet
 import GodwitPlanning
@@ -13,6 +13,18 @@ import SystemPackage
 enum Output {
   /// Guards the streams, and holds why standard output could not be written.
   private static let state = Mutex<Errno?>(nil)
+
+  /// Where results go: standard output, or a descriptor of its own for it.
+  nonisolated(unsafe) private static var results = STDOUT_FILENO
+
+  /// Keeps standard output for results, where code of a team's own runs in this process: what that prints
+  /// goes to standard error. To be called once, before there is a second thread.
+  static func keepForResults() {
+    let own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+    guard own >= 0, dup2(STDERR_FILENO, STDOUT_FILENO) >= 0 else { return }
+    results = own
+    setvbuf(stdout, nil, _IOLBF, 0)
+  }
 
   /// Why a line of the result is lost; nil where none is.
   static var failure: Errno? { state.withLock { $0 } }
@@ -32,7 +44,7 @@ enum Output {
     state.withLock { failure in
       // After one lost line the rest would read as if it were all.
       guard failure == nil else { return }
-      failure = write(text + "\n", to: STDOUT_FILENO)
+      failure = write(text + "\n", to: results)
     }
   }
 

@@ -22,7 +22,7 @@ struct StoreHostCommand: AsyncParsableCommand {
 
   func run() async throws {
     CoordinatorWatch.ignoreTerminal()
-    let answers = try WorkerCommand.takeStandardOutput()
+    let (tasks, answers) = try WorkerCommand.takeStreams()
     let job = try PipelineJob(path: pipeline, losses: losses)
     var request = job.request
     if storeIsOffline { request.isStoreOffline = true }
@@ -35,6 +35,6 @@ struct StoreHostCommand: AsyncParsableCommand {
       state: FilePath(state), tellsEvents: events, observe: { _ in })
     try await StoreHost(
       run, policies: CommandLineTool.code.policies, tellsEvents: events, output: answers
-    ).serve(input: .standardInput)
+    ).serve(input: tasks)
   }
 }

@@ -57,17 +57,24 @@ struct WorkerCommand: ParsableCommand {
     try CoordinatorWatch.install()
     // The limit that a `StoreHost` sets itself is not that of the policies that run here.
     ProcessLimits.limitMemory(to: nil)
-    let answers = try Self.takeStandardOutput()
-    try WorkerLoop(policies: CommandLineTool.code.policies, output: answers).run()
+    let (tasks, answers) = try Self.takeStreams()
+    try WorkerLoop(policies: CommandLineTool.code.policies, input: tasks, output: answers).run()
   }
 
-  /// Keeps the pipe to the coordinator for its messages. What a policy prints goes to standard
-  /// error from here on, each line when it ends: a worker may be killed at any moment.
-  static func takeStandardOutput() throws -> FileDescriptor {
-    let pipe = try FileDescriptor.standardOutput.duplicate()
+  /// Keeps the pipes of the coordinator for its messages. Policies and handlers read nothing from here
+  /// on, and what they print goes to standard error, each line when it ends: a worker may be killed at
+  /// any moment.
+  static func takeStreams() throws -> (input: FileDescriptor, output: FileDescriptor) {
+    let input = try FileDescriptor.standardInput.duplicate()
+    let output = try FileDescriptor.standardOutput.duplicate()
+    let nothing = try FileDescriptor.open("/dev/null", .readOnly)
+    _ = try nothing.duplicate(as: .standardInput)
+    try nothing.close()
     _ = try FileDescriptor.standardError.duplicate(as: .standardOutput)
     setvbuf(stdout, nil, _IOLBF, 0)
-    return pipe
+    // A program that a policy starts must not keep them open, or read from them.
+    for pipe in [input, output] { _ = fcntl(pipe.rawValue, F_SETFD, FD_CLOEXEC) }
+    return (input, output)
   }
 }
 

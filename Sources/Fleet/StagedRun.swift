@@ -183,14 +183,11 @@ extension RetryPolicy {
       }
       return judgement
     }
-    let bridged = error.error as NSError
     // 134110: a migration failed, whatever of.
     var judgement = Judgement(
-      .badInput, "handler", "\(place) failed: \(error.error)",
+      .badInput, "handler", "\(place) failed: \(error.error.ownDescription)",
       code: (error.error as? EvaluationError)?.code ?? 134_110)
-    judgement.reasons[0].error = Reason.OwnError(
-      type: String(reflecting: type(of: error.error)), domain: bridged.domain, code: bridged.code,
-      description: "\(error.error)")
+    judgement.reasons[0].error = Reason.OwnError(error.error)
     return judgement
   }
 }

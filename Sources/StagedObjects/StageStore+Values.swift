@@ -39,7 +39,7 @@ extension StageStore {
       for (path, column) in leaves {
         tree.set(path[...], to: try value(of: column, object, key))
       }
-      return tree.dictionary
+      return tree.valueOrNull.isNull ? .null : tree.dictionary
     case .relationship(let relationship):
       guard try exists(object) else { throw missing(object, key) }
       let found = try members(of: relationship, object).map { ExpressionValue.object($0) }

@@ -35,7 +35,7 @@ extension WorkerFailure {
 }
 
 extension Reason.OwnError {
-  init(_ error: any Error) {
+  package init(_ error: any Error) {
     let bridged = error as NSError
     self.init(
       type: String(reflecting: Swift.type(of: error)), domain: bridged.domain, code: bridged.code,
@@ -47,7 +47,7 @@ extension Error {
   /// What an error says of itself: the description, reason and suggestion that are meant for people,
   /// where it has them, else its own text. Nothing is made up: Foundation would say "The operation
   /// could not be completed" of any other.
-  var ownDescription: String {
+  package var ownDescription: String {
     if let localized = self as? any LocalizedError, let text = localized.errorDescription {
       return [text, localized.failureReason, localized.recoverySuggestion].compactMap(\.self)
         .joined(separator: " ")

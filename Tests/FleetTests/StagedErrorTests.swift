@@ -1,3 +1,4 @@
+import Foundation
 import GodwitPersistentStore
 import GodwitPlanning
 import Testing
@@ -28,6 +29,22 @@ private enum NestError: Error, CustomStringConvertible {
     #expect(error.type.hasSuffix("NestError"))
     #expect(error.code == 1)
     #expect(error.description == "the nest is out of reach")
+  }
+
+  @Test func `is told in the words that are meant for people`() throws {
+    struct Localized: LocalizedError {
+      var errorDescription: String? { "The nest is empty." }
+      var recoverySuggestion: String? { "Wait." }
+    }
+    let bridged = NSError(
+      domain: "Nests", code: 7, userInfo: [NSLocalizedDescriptionKey: "The nest fell."])
+    for (error, words) in [
+      (Localized(), "The nest is empty. Wait."), (bridged, "The nest fell."),
+    ] as [(any Error, String)] {
+      let reason = try #require(judgement(error).reasons.first)
+      #expect(reason.message.hasSuffix("failed: \(words)"))
+      #expect(reason.error?.description == words)
+    }
   }
 
   @Test func `tells of every object that a handler left invalid`() {

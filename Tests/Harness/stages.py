@@ -201,9 +201,23 @@ def main(arguments=None):
             if run.exit != -9 or fingerprint(here) != untouched:
                 problems.append(f"{handler} was killed: exit {run.exit}, or the source was touched")
             kills += 1
-            run = tool.run(command, env=environment())
+            run = tool.run(command, env=environment(STAGED_TOOL_EXIT=handler))
+            if run.exit != 1 or run.lines or fingerprint(here) != untouched or "before there was a result" not in run.stderr:
+                problems.append(f"{handler} called exit(0): exit {run.exit}, {run.stderr}, or the source was touched")
+            run = tool.run(command, env=environment(STAGED_TOOL_SAY=handler))
+            if run.stray or f"said by {handler}" not in run.stderr:
+                problems.append(f"{handler} printed among the results, or nowhere: {run.stray}, {run.stderr}")
             if run.exit != 0 or digest(store) != after or external(store) != files or left_behind(here):
                 problems.append(f"{handler} was killed, run again: {run.why()}; left {left_behind(here)}")
+
+        # Hashes are the same in every process, so that a handler may go over a set.
+        shuffled = set()
+        for number in range(3):
+            fresh()
+            tool.run(command, env=environment(STAGED_TOOL_SHUFFLE=1))
+            shuffled.add(digest(store))
+        if len(shuffled) > 1 or before in shuffled or after in shuffled:
+            problems.append("a handler that goes over a set came to several stores, or to none")
 
         number = 1
         while True:

@@ -154,6 +154,12 @@ extension StageContext {
       try store.first.setValue(.dictionary(["city": .string("Thun")]), forKey: "place")
       #expect(try store.first.value(String.self, forKey: "place.city") == "Thun")
       #expect(try store.first.value(forKey: "place.height") == .null)
+      let others = try store.fetch("Item", where: "place == nil").count
+      try store.first.setValue(.null, forKey: "place")
+      #expect(try store.first.value(forKey: "place") == .null)
+      #expect(try store.fetch("Item", where: "place == nil").count == others + 1)
+      try store.first.setValue("Thun", forKey: "place.city")
+      #expect(try store.fetch("Item", where: "place == nil").count == others)
     }
     #expect(
       try shop.rows("SELECT ZCITY, ZHEIGHT FROM ZITEM WHERE Z_PK = 1") == [[.text("Thun"), .null]])

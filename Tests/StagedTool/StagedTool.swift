@@ -13,10 +13,14 @@ struct Stopped: Error, CustomStringConvertible {
 
 let environment = ProcessInfo.processInfo.environment
 
-/// Ends the process, or throws, in the middle of the handler that the trial names.
+/// Ends the process, prints, or throws, in the middle of the handler that the trial names.
 @Sendable func disturb(_ handler: String) throws {
   if environment["STAGED_TOOL_DIE"] == handler { kill(getpid(), SIGKILL) }
   if environment["STAGED_TOOL_THROW"] == handler { throw Stopped() }
+  if environment["STAGED_TOOL_EXIT"] == handler { exit(0) }
+  if environment["STAGED_TOOL_SAY"] == handler {
+    print(#"{"event": "result"}"#, "said by \(handler)")
+  }
 }
 
 func stages() throws -> StagedMigration {
@@ -55,6 +59,10 @@ func stages() throws -> StagedMigration {
   try context.forEach("Item") { item in
     let note = try item.value(String.self, forKey: "note") ?? ""
     try item.setValue(note + "!", forKey: "note")
+  }
+  if environment["STAGED_TOOL_SHUFFLE"] != nil {
+    let names = Set((0..<100).map { "name \($0)" })
+    try context.fetch("Item").first?.setValue(names.joined(separator: " "), forKey: "note")
   }
   try disturb("markNotes")
   for item in try context.fetch("Item", where: "parts.@count == 0") {

@@ -49,6 +49,31 @@ import Testing
     #expect(fixture.findings.isEmpty)
   }
 
+  /// More objects than are kept as such at a time.
+  @Test(arguments: [10, 700])
+  func `finds the transient values that it gave its objects`(count: Int) throws {
+    let scratch = PropertyDescription.attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: "scratch", isTransient: true), type: .string))
+    let fixture = try MigrationFixture(
+      from: [entity("Item", attribute("number", .integer32))],
+      to: [entity("Item", attribute("number", .integer32), attribute("title"), scratch)],
+      rows: """
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
+        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNUMBER) SELECT i, 1, 1, i FROM n
+        """)
+    fixture.policies = PolicyRegistry(["ScratchPolicy": ScratchPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Item, destination: Item, policy: ScratchPolicy }
+      """)
+    #expect(
+      try store.table("SELECT count(*) FROM ZITEM WHERE ZTITLE = 'note ' || ZNUMBER")
+        == ["\(count)"])
+  }
+
   @Test func `merges many objects into one, drops some, and relationships follow`() throws {
     let fixture = try MigrationFixture(
       from: [

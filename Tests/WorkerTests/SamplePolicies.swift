@@ -251,3 +251,23 @@ final class CountingPolicy: EntityMigrationPolicy {
     Self.seen.append("\(mapping.name) \(word)" + (manager[userInfo: "gone"] == nil ? "" : "!"))
   }
 }
+
+/// Keeps a note with each object, in a transient attribute, until all of them are there.
+final class ScratchPolicy: EntityMigrationPolicy {
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    let made = try manager.destinationInstances(
+      forEntityMappingName: mapping.name, sourceInstances: [source])
+    made.first?["scratch"] = "note \(source["number"] as Int? ?? 0)"
+  }
+
+  override func endInstanceCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    for object in try manager.destinationInstances(forEntityMappingName: mapping.name) {
+      object["title"] = object["scratch"] as String?
+    }
+  }
+}

@@ -97,7 +97,7 @@ public struct StageObject {
 extension StageObject {
   /// The value of a property: nil, and a to-one relationship without object, are `.null`; a to-many
   /// relationship is a `.set` or an `.orderedSet` of objects; a composite attribute a
-  /// `.dictionary`, and by `composite.element` one of its elements.
+  /// `.dictionary`, nil where no element has a value, and by `composite.element` one of its elements.
   ///
   /// - Throws: ``StagedMigrationError`` for a key that is not a stored property of the entity (1550),
   ///   and when the object is gone (133000).

@@ -48,6 +48,8 @@ final class DestinationObjects {
   @exclusivity(unchecked) private var spare: [WorkingObject] = []
   @exclusivity(unchecked) private var recent: WorkingObject?
   @exclusivity(unchecked) private var hubs: [Hub: [LinkTargets.Target]] = [:]
+  /// Values of transient attributes: they are not among the bytes.
+  @exclusivity(unchecked) private var transients: [Key: [Int: ExpressionValue]] = [:]
   /// Whether it is remembered whose attributes change: in the link stage they have been written.
   @exclusivity(unchecked) var remembersChanges = false
   @exclusivity(unchecked) private(set) var changed: [Int: Set<Int64>] = [:]
@@ -127,6 +129,7 @@ final class DestinationObjects {
       let object = fresh(found, ordinal)
       object.record.append(record)
       object.links = LinkBytes.links(links)
+      if let kept = transients[key] { object.transients = kept }
       object.isDirty = false
       return object
     }
@@ -216,6 +219,9 @@ extension DestinationObjects {
   func settle() throws {
     for object in working.values {
       if object.isDirty { try write(object) }
+      if !object.transients.isEmpty {
+        transients[Key(table: object.kind.plan.table, ordinal: object.ordinal)] = object.transients
+      }
       spare.append(object)
     }
     working.removeAll(keepingCapacity: true)
