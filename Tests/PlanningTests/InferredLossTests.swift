@@ -87,8 +87,8 @@ private func toMany(
       destination: try model(place(attribute("street"), attribute("zip"), attribute("new"))))
     #expect(
       inferred.losses.map(\.message) == [
-        "A.place.zip has no element like it: its values would be dropped",
-        "A.place.town has no element like it: its values would be dropped",
+        "A.place.zip has no element of its key path and type: its values would be dropped",
+        "A.place.town has no element of its key path and type: its values would be dropped",
       ])
   }
 

@@ -74,6 +74,27 @@ import Testing
         == ["\(count)"])
   }
 
+  @Test func `copies a URI as it is, whatever Foundation makes of it`() throws {
+    let texts = [
+      "https://example.org/a%20b?c#d", "", "not a url", "http://[::1", "http://exa mple/ü",
+    ]
+    let fixture = try MigrationFixture(
+      from: [entity("Item", attribute("link", .uri))],
+      to: [entity("Item", attribute("link", .uri), attribute("other"))],
+      rows: texts.enumerated().map {
+        "INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZLINK) VALUES (\($0 + 1), 1, 1, '\($1)')"
+      }.joined(separator: "; "))
+    fixture.policies = PolicyRegistry(["CopyingPolicy": CopyingPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Item, destination: Item, policy: CopyingPolicy }
+      """)
+    #expect(
+      try store.rows("SELECT ZLINK FROM ZITEM ORDER BY Z_PK") == texts.map { [.text($0)] })
+  }
+
   @Test func `merges many objects into one, drops some, and relationships follow`() throws {
     let fixture = try MigrationFixture(
       from: [

@@ -56,7 +56,7 @@ public struct ManagedObject {
   public var uriRepresentation: String? { engine.uri(of: reference) }
 
   /// An attribute's value as `Bool`, `Int`, `Double`, `Decimal`, `String`, `Date`, `Data`, `UUID`
-  /// or `URL`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
+  /// or `URL`, a URI that Foundation cannot read as `String`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
   /// them; a composite attribute's as a dictionary of the elements that have a value, nil where none has.
   /// Its elements are keys of their own, as `place.street`. Nil for nil.
   public func value(forKey key: String) -> Any? { engine.value(key, reference)?.native(in: engine) }

@@ -189,7 +189,7 @@ extension ExpressionValue {
     case .date: Date(self, in: engine)
     case .data(let bytes): Data(bytes)
     case .uuid: UUID(self, in: engine)
-    case .url(let text): URL(string: text)
+    case .url(let text): Self.native(uri: text)
     case .object(let reference): ManagedObject(engine, reference)
     case .set:
       Set<ManagedObject>(self, in: engine) ?? members?.map { $0.native(in: engine) } as Any
@@ -197,6 +197,12 @@ extension ExpressionValue {
       [ManagedObject](self, in: engine) ?? members.map { $0.native(in: engine) } as Any
     case .dictionary(let pairs): pairs.compactMapValues { $0.native(in: engine) }
     }
+  }
+
+  /// The text itself where Foundation cannot read it, or would change it.
+  private static func native(uri text: String) -> Any {
+    let url = URL(string: text, encodingInvalidCharacters: false)
+    return url?.absoluteString == text ? url as Any : text
   }
 
   /// A value of a policy's code.
