@@ -202,7 +202,7 @@ def main(arguments=None):
                 problems.append(f"{handler} was killed: exit {run.exit}, or the source was touched")
             kills += 1
             run = tool.run(command, env=environment(STAGED_TOOL_EXIT=handler))
-            if run.exit != 1 or run.lines or fingerprint(here) != untouched or "before there was a result" not in run.stderr:
+            if run.exit != 1 or run.result or fingerprint(here) != untouched or "before there was a result" not in run.stderr:
                 problems.append(f"{handler} called exit(0): exit {run.exit}, {run.stderr}, or the source was touched")
             run = tool.run(command, env=environment(STAGED_TOOL_SAY=handler))
             if run.stray or f"said by {handler}" not in run.stderr:
