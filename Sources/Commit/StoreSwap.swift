@@ -66,9 +66,7 @@ extension StoreSwap {
   ///
   /// - Throws: ``CommitError/mountPoint(store:)``.
   package func assemblyPath() throws -> FilePath {
-    if isInPlace, try FileMark(destination) != nil,
-      try !DurableFile.areOnOneVolume(destination, destination.parent)
-    {
+    if isInPlace, try FileMark(destination) != nil, DurableFile.isMountPoint(destination) {
       throw CommitError.mountPoint(store: destination)
     }
     let paths = CommitJournal.assembledPaths(run, destination, name: name)

@@ -45,6 +45,13 @@ extension DurableFile {
     return first.st_dev == second.st_dev && mount(of: a) == mount(of: b)
   }
 
+  /// Whether the file itself is a mount, so that no rename can put another in its place (`EBUSY`).
+  ///
+  /// Device numbers do not tell: on overlayfs a file's may be another than its folder's.
+  package static func isMountPoint(_ path: FilePath) -> Bool {
+    mount(of: path) != mount(of: path.folder)
+  }
+
   /// 0 where it is not known: old kernels, and sandboxes, do not tell.
   private static func mount(of path: FilePath) -> UInt64 {
     var mount: UInt64 = 0
