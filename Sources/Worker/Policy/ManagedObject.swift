@@ -56,22 +56,28 @@ public struct ManagedObject {
   public var uriRepresentation: String? { engine.uri(of: reference) }
 
   /// An attribute's value as `Bool`, `Int`, `Double`, `Decimal`, `String`, `Date`, `Data`, `UUID`
-  /// or `URL`, a URI that Foundation cannot read as `String`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
+  /// or `URL`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
   /// them; a composite attribute's as a dictionary of the elements that have a value, nil where none has.
   /// Its elements are keys of their own, as `place.street`. Nil for nil.
-  public func value(forKey key: String) -> Any? { engine.value(key, reference)?.native(in: engine) }
+  public func value(forKey key: String) -> Any? {
+    guard let found = present(key) else { return nil }
+    let value = found.native(in: engine)
+    // A URI that Foundation cannot read: nil would be no value.
+    if value == nil { fail(key, wanted: "URL") }
+    return value
+  }
 
   /// The value at the end of a path of to-one relationships; nil where one of them leads nowhere.
   public func value(forKeyPath path: String) -> Any? {
     var keys = path.keyPathParts.filter { !$0.isEmpty }[...]
     var object = self
     while let key = keys.popFirst() {
+      if keys.isEmpty { return object.value(forKey: key) }
       guard let found = object.engine.value(key, object.reference) else { return nil }
-      if keys.isEmpty { return found.native(in: engine) }
       guard case .object(let next) = found else {
         // A composite attribute's elements are keys of their own.
         let name = ([key] + keys).joined(separator: ".")
-        return found.isNull ? nil : object.engine.value(name, object.reference)?.native(in: engine)
+        return found.isNull ? nil : object.value(forKey: name)
       }
       object = ManagedObject(engine, next)
     }

@@ -122,10 +122,12 @@ extension UUID: PropertyValue {
 }
 
 extension URL: PropertyValue {
-  /// A URI that Foundation can read.
+  /// A URI that Foundation can read, and as it stands: what would have to be encoded would be another one.
   public init?(_ value: ExpressionValue, in engine: PolicyEngine) {
-    guard case .url(let text) = value else { return nil }
-    self.init(string: text)
+    guard case .url(let text) = value,
+      let url = URL(string: text, encodingInvalidCharacters: false), url.absoluteString == text
+    else { return nil }
+    self = url
   }
   /// The absolute text of the URL.
   public var expressionValue: ExpressionValue { .url(absoluteString) }
@@ -189,7 +191,7 @@ extension ExpressionValue {
     case .date: Date(self, in: engine)
     case .data(let bytes): Data(bytes)
     case .uuid: UUID(self, in: engine)
-    case .url(let text): Self.native(uri: text)
+    case .url: URL(self, in: engine)
     case .object(let reference): ManagedObject(engine, reference)
     case .set:
       Set<ManagedObject>(self, in: engine) ?? members?.map { $0.native(in: engine) } as Any
@@ -197,12 +199,6 @@ extension ExpressionValue {
       [ManagedObject](self, in: engine) ?? members.map { $0.native(in: engine) } as Any
     case .dictionary(let pairs): pairs.compactMapValues { $0.native(in: engine) }
     }
-  }
-
-  /// The text itself where Foundation cannot read it, or would change it.
-  private static func native(uri text: String) -> Any {
-    let url = URL(string: text, encodingInvalidCharacters: false)
-    return url?.absoluteString == text ? url as Any : text
   }
 
   /// A value of a policy's code.
