@@ -69,7 +69,9 @@ extension LossQuestions {
       value.path.isEmpty || type == value.type
         || (successors.convertsElements && value.type.convertsElement(to: type))
     }
-    guard types.count == path.count, isKept else { return all("has no element of its key path and type") }
+    guard types.count == path.count, isKept else {
+      return all("has no element of its key path and type")
+    }
     let was = attribute.derivationExpression
     if let derived = path.first(where: {
       $0.derivationExpression != nil && $0.derivationExpression != was
