@@ -54,10 +54,10 @@ struct WorkerCommand: ParsableCommand {
       return try ClusterProbe(folder: FilePath(probe), roots: root.map { FilePath($0) }).run()
     }
     if let pace { Pace.use(FilePath(pace)) }
-    try CoordinatorWatch.install()
+    let (tasks, answers) = try Self.takeStreams()
+    try CoordinatorWatch.install(on: tasks)
     // The limit that a `StoreHost` sets itself is not that of the policies that run here.
     ProcessLimits.limitMemory(to: nil)
-    let (tasks, answers) = try Self.takeStreams()
     try WorkerLoop(policies: CommandLineTool.code.policies, input: tasks, output: answers).run()
   }
 

@@ -1,6 +1,7 @@
 import Glibc
 import GodwitDurableFiles
 import Synchronization
+import SystemPackage
 
 /// SIGTERM, SIGINT and SIGHUP of the coordinator: the first asks for a stop, the second ends at once.
 ///
@@ -74,16 +75,17 @@ package enum CoordinatorWatch {
     for number in [SIGINT, SIGHUP] { signal(number, SIG_IGN) }
   }
 
-  /// Ends the process when standard input is closed at the other end. SIGINT and SIGHUP of a terminal are
-  /// the coordinator's to answer.
+  /// Ends the process when a pipe is closed at the other end. SIGINT and SIGHUP of a terminal are the
+  /// coordinator's to answer.
   ///
+  /// - Parameter input: The pipe that tasks come through, which stays open.
   /// - Throws: `Errno` where the system allows no further thread.
-  package static func install() throws {
+  package static func install(on input: FileDescriptor) throws {
     ignoreTerminal()
     signal(SIGPIPE, SIG_IGN)
     try OwnThread.start {
       while true {
-        var poller = pollfd(fd: STDIN_FILENO, events: 0, revents: 0)
+        var poller = pollfd(fd: input.rawValue, events: 0, revents: 0)
         let count = poll(&poller, 1, -1)
         if count < 0, errno == EINTR { continue }
         if count == 1, poller.revents & Int16(POLLHUP | POLLERR) != 0 { _exit(0) }
