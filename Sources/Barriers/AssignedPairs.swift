@@ -2,7 +2,8 @@ import GodwitPlanning
 import GodwitSQLite
 import GodwitWorker
 
-/// The pairs of a relationship whose two sides are set, and not to the same.
+/// The pairs of a relationship whose two sides are set, and not to the same, or by the hooks of
+/// policies.
 ///
 /// Assignments follow each other as in Core Data: by entity mapping, then by object, then by
 /// relationship mapping. Each replaces what the object had; the other side follows, where new
@@ -13,6 +14,8 @@ final class AssignedPairs {
     var object: Int64
     /// False when the object keeps what it has.
     var isWhole: Bool
+    /// A hook says it, and may say something else than a relationship mapping has said of the object.
+    var isHook: Bool
     var members: [(key: Int64, entity: Int64)] = []
   }
 
@@ -30,6 +33,7 @@ final class AssignedPairs {
   private let insert: Statement
   private let remove: Statement
   private let give: Statement
+  private let forget: Statement
 
   init(_ group: RelationshipGroup, number: Int, in file: Connection) throws {
     isColumn = if case .columns = group.target { true } else { false }
@@ -59,6 +63,7 @@ final class AssignedPairs {
     insert = try file.prepare("INSERT INTO \(table) VALUES (?1, ?2, ?3, ?4, ?4)")
     remove = try file.prepare("DELETE FROM \(table) WHERE a = ?1 AND b = ?2")
     give = try file.prepare("INSERT OR IGNORE INTO \(given) VALUES (?1, ?2)")
+    forget = try file.prepare("DELETE FROM \(given) WHERE a = ?1 AND b = ?2")
   }
 
   /// Takes a pair; they come in the order of the assignments, and those of one together.
@@ -67,11 +72,19 @@ final class AssignedPairs {
     if isReflexive, edge.side == 1 { return }
     let object = edge.side == 0 ? edge.row : edge.other
     let member = edge.side == 0 ? edge.other : edge.row
+    let isHook = edge.manner.contains(.hook)
+    if edge.manner.contains(.removal) {
+      try settle()
+      return try takeAway(edge.row, edge.other, isForgotten: true)
+    }
     let begins = member == Edge.nobody
     let isToOne = isColumn && edge.side == 0
-    if begins || isToOne || current?.side != edge.side || current?.object != object {
+    if begins || isToOne || current?.side != edge.side || current?.object != object
+      || current?.isHook != isHook
+    {
       try settle()
-      current = Assignment(side: edge.side, object: object, isWhole: begins || isToOne)
+      current = Assignment(
+        side: edge.side, object: object, isWhole: begins || isToOne, isHook: isHook)
     }
     if !begins { current?.members.append((member, edge.entity)) }
   }
@@ -108,8 +121,7 @@ final class AssignedPairs {
       for member in try found(partners[Int(assignment.side)], assignment.object)
       where !wanted.contains(member) {
         let (a, b) = pair(member)
-        try run(remove, a, b)
-        if isReflexive { try run(remove, b, a) }
+        try takeAway(a, b, isForgotten: assignment.isHook)
       }
     }
     var seen: Set<Int64> = []
@@ -123,6 +135,13 @@ final class AssignedPairs {
       try put(a, b, member.entity, assignment)
       if isReflexive, a != b { try put(b, a, member.entity, nil) }
     }
+  }
+
+  /// - Parameter isForgotten: True for a pair that is not lost: it was taken away on purpose.
+  private func takeAway(_ a: Int64, _ b: Int64, isForgotten: Bool) throws {
+    try run(remove, a, b)
+    if isReflexive { try run(remove, b, a) }
+    if isForgotten { try run(forget, isReflexive ? min(a, b) : a, isReflexive ? max(a, b) : b) }
   }
 
   /// - Parameter assignment: The one that names the pair's place; nil on the other side of it.

@@ -9,7 +9,7 @@ import SystemPackage
 /// of several owners the last one, who took the object from the others. Places go by the
 /// position in the owner's collection, members that it does not list at the end by key.
 /// For join tables: each pair once. For one-to-one relationships see ``match(_:)``, for those whose
-/// sides contradict each other ``AssignedPairs``. For derived attributes that count: how often each
+/// sides may contradict each other ``AssignedPairs``. For derived attributes that count: how often each
 /// object stands in the finished pairs of another group.
 final class EdgeGathering {
   /// Bytes for the pairs of all groups together.
@@ -31,14 +31,18 @@ final class EdgeGathering {
   private let clear: Statement?
   /// Keeps every pair of a one-to-one relationship, to find those that lose their objects.
   private let given: Statement?
-  /// Where the sides contradict each other.
+  /// By side: what a hook says of an object takes the place of what was said of it.
+  private let forget: [Statement]
+  /// Where the sides may contradict each other.
   private let assigned: AssignedPairs?
 
   /// - Parameters:
   ///   - number: The group's, for the table's name.
   ///   - count: How many groups there are, which share the memory.
+  ///   - isReplayed: True when hooks have set what others have set, too: see ``HookReplay``.
   init(
-    _ group: RelationshipGroup, number: Int, of count: Int, in file: Connection, folder: FilePath
+    _ group: RelationshipGroup, number: Int, of count: Int, in file: Connection, folder: FilePath,
+    isReplayed: Bool = false
   ) throws {
     self.group = group
     self.number = number
@@ -57,7 +61,8 @@ final class EdgeGathering {
     let isJoin = if case .join = group.target { true } else { false }
     try file.execute("CREATE TABLE edges\(number) (\(columns))\(isJoin ? " WITHOUT ROWID" : "")")
     assigned =
-      group.isSequential == true ? try AssignedPairs(group, number: number, in: file) : nil
+      isReplayed || group.isSequential == true
+      ? try AssignedPairs(group, number: number, in: file) : nil
     set = try file.prepare("INSERT OR REPLACE INTO edges\(number) VALUES (?1, ?2, ?3, ?4)")
     clear =
       group.isOneToOne
@@ -65,17 +70,34 @@ final class EdgeGathering {
     if group.isOneToOne, !group.isMirror {
       try file.execute(
         "CREATE TABLE given\(number) (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID")
+      if group.isOpen == true {
+        try file.execute("CREATE INDEX given\(number)_b ON given\(number) (b)")
+      }
       given = try file.prepare("INSERT OR IGNORE INTO given\(number) VALUES (?1, ?2)")
+      forget = try ["a", "b"].map {
+        try file.prepare("DELETE FROM given\(number) WHERE \($0) = ?1")
+      }
     } else {
       given = nil
+      forget = []
     }
   }
 
   /// Takes a pair; they come in the order of Core Data's assignments.
-  func take(_ edge: Edge) throws {
+  ///
+  /// - Parameter isPolicys: True when the object's row has a to-one relationship that is not nil.
+  func take(_ edge: Edge, isPolicys: Bool = false) throws {
     if group.isOneToOne { return try match(edge) }
     if let assigned { return try assigned.take(edge) }
-    try sort(edge)
+    if group.isOpen != true || isNeeded(edge, isPolicys) { try sort(edge) }
+  }
+
+  /// What is set to nothing, and what rows have already, is there for ``AssignedPairs`` and for counts.
+  private func isNeeded(_ edge: Edge, _ isPolicys: Bool) -> Bool {
+    guard case .columns(_, let isOrdered) = group.target, edge.side == 0 else {
+      return edge.row != Edge.nobody && edge.other != Edge.nobody
+    }
+    return group.isCounted || (edge.other != Edge.nobody && (isOrdered || !isPolicys))
   }
 
   private func sort(_ edge: Edge) throws {
@@ -117,6 +139,11 @@ final class EdgeGathering {
   /// Assignments follow each other as in Core Data: by entity mapping, then by object. Each takes
   /// both objects from whom they belonged to, and nil takes an object from its partner.
   private func match(_ edge: Edge) throws {
+    if edge.manner.contains(.hook), !forget.isEmpty, edge.side != Edge.withoutRoom {
+      let statement = forget[Int(edge.side)]
+      try statement.bind(1, edge.side == 0 ? edge.row : edge.other)
+      try statement.run()
+    }
     if edge.row == Edge.nobody || edge.other == Edge.nobody {
       try clear?.bind(1, edge.row)
       try clear?.bind(2, edge.other)

@@ -203,18 +203,35 @@ extension MappedBarrier {
 
   /// On return no statement is left that would keep the file open.
   private func take(_ groups: [RelationshipGroup], into file: Connection) throws {
-    let gatherings = try groups.enumerated().map { number, group in
-      try EdgeGathering(group, number: number, of: groups.count, in: file, folder: run.path)
+    let units = try plan.units(in: .link).map { unit in
+      let isPolicys = try mapping(of: unit).policy != nil
+      return (unit, isPolicys, isPolicys ? try summary(of: unit, .link).hookWords : nil)
     }
-    for unit in plan.units(in: .link) {
+    let replay = HookReplay(words: units.compactMap(\.2), mappings)
+    try replay.write(to: file)
+    let gatherings = try groups.enumerated().map { number, group in
+      try EdgeGathering(
+        group, number: number, of: groups.count, in: file, folder: run.path,
+        isReplayed: replay.groups.contains(number))
+    }
+    func take(_ entry: CheckpointReader.Entry, _ unit: Int, _ isPolicys: Bool) throws {
+      guard let edge = Edge(entry.payload), gatherings.indices.contains(Int(entry.key)) else {
+        throw StageError.checkpointMismatch(
+          table: "edges", unit: unit, what: "a pair is malformed")
+      }
+      try gatherings[Int(entry.key)].take(edge, isPolicys: isPolicys)
+    }
+    // The copy stage of every shard comes before the link stage of any.
+    for (unit, _, words) in units where words != nil {
+      let reader = try reader(.link, unit)
+      while let entry = try reader.next(), entry.channel == Edge.earlyChannel {
+        try take(entry, unit, true)
+      }
+    }
+    for (unit, isPolicys, _) in units {
       let reader = try reader(.link, unit)
       while let entry = try reader.next() {
-        guard entry.channel == Edge.channel else { continue }
-        guard let edge = Edge(entry.payload), gatherings.indices.contains(Int(entry.key)) else {
-          throw StageError.checkpointMismatch(
-            table: "edges", unit: unit, what: "a pair is malformed")
-        }
-        try gatherings[Int(entry.key)].take(edge)
+        if entry.channel == Edge.channel { try take(entry, unit, isPolicys) }
       }
     }
     try file.execute("CREATE TABLE losses (loss TEXT)")

@@ -27,6 +27,8 @@ package struct ShardSummary: Codable, Sendable, Equatable {
   package var losses: [Loss]?
   /// What a policy has changed in the manager's `userInfo`; null for an entry that it removed.
   package var userInfo: [String: ExpressionValue]?
+  /// Link stage of a policy's mapping: what its hooks have said of relationships, by group.
+  package var hookWords: [Int: HookWords]?
   /// Verify: what the rows and index entries of the unit say beyond the digests of rows.
   package var soundness: SoundnessEvidence?
 
@@ -52,6 +54,22 @@ extension ShardSummary: CheckpointSummary {
   package init(encoded bytes: [UInt8]) throws {
     self = try JSONDecoder().decode(Self.self, from: Data(bytes))
   }
+}
+
+/// What the hooks of policies have said of the two sides of a relationship group.
+package struct HookWords: OptionSet, Codable, Sendable {
+  package let rawValue: Int
+
+  /// Side 0 of ``LinkProgram/Emission/side``.
+  package static let first = HookWords(rawValue: 1)
+  package static let second = HookWords(rawValue: 2)
+  /// A word was taken back, or was about an object that somebody else made.
+  package static let revised = HookWords(rawValue: 4)
+
+  package init(rawValue: Int) { self.rawValue = rawValue }
+
+  /// - Parameter side: See ``LinkProgram/Emission/side``.
+  package init(side: Int) { self = side == 0 ? .first : .second }
 }
 
 /// What one stage did of a unit that was done in one pass.

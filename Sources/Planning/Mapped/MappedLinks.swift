@@ -175,7 +175,9 @@ struct MappedLinks {
   private mutating func add(_ key: Key, _ target: RelationshipGroup.Target) {
     groupNumbers[key] = groups.count
     groups.append(
-      RelationshipGroup(entity: key.entity, relationship: key.relationship, target: target))
+      RelationshipGroup(
+        entity: key.entity, relationship: key.relationship, target: target,
+        isOpen: hasPolicies ? true : nil))
   }
 
   private mutating func makeJoins() {
@@ -297,7 +299,9 @@ struct MappedLinks {
   /// Where an object sets both sides of one relationship, the later row has the last word.
   private func putInOrder(_ plan: inout EntityMappingPlan, as rows: [String]) {
     let named = plan.links.flatMap { link in
-      Set(link.emissions.map(\.group)).filter { groups[$0].isDecisive }
+      Set(link.emissions.map(\.group)).filter {
+        groups[$0].isDecisive || groups[$0].isOpen == true
+      }
     }
     guard Set(named).count < named.count else { return }
     plan.links.sort {

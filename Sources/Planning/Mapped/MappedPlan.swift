@@ -216,6 +216,10 @@ package struct RelationshipGroup: Codable, Sendable, Equatable {
   /// the pairs are then set one after the other, too. Nil else, so that such plans keep their
   /// fingerprint.
   package var isSequential: Bool?
+  /// True in migrations with policies, whose code may set either side of any object: then nobody's word
+  /// may be missing, as what is set to nil. Whether pairs are set one after the other shows when the
+  /// hooks have run, see ``HookWords``. Nil else, so that such plans keep their fingerprint.
+  package var isOpen: Bool?
 
   /// True when all pairs must be here, as what is set to nil or to nothing, and nobody else speaks.
   package var isDecisive: Bool { isOneToOne || isSequential == true }

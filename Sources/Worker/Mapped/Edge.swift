@@ -3,9 +3,12 @@ import GodwitSQLite
 
 /// One pair of a relationship: an entry of a link checkpoint, whose key is the group's number.
 ///
-/// Five numbers of eight bytes, little-endian: side, row, other key, other entity, position.
+/// Five numbers of eight bytes, little-endian: side and ``Manner``, row, other key, other entity,
+/// position.
 package struct Edge {
   package static let channel: UInt8 = 2
+  /// What hooks have said in the copy stage already, before anything that the link stage says.
+  package static let earlyChannel: UInt8 = 8
   static let byteCount = 40
   /// Stands for the other object where a relationship is set to nil, and, where pairs are set one
   /// after the other, before the objects that a to-many is set to. No row's key.
@@ -14,8 +17,21 @@ package struct Edge {
   /// relationship, all but the first.
   package static let withoutRoom: Int64 = 2
 
+  /// How a pair is said. Stands above the eight bits of ``side``.
+  package struct Manner: OptionSet, Sendable {
+    package let rawValue: Int64
+
+    /// A policy's hook says it.
+    package static let hook = Manner(rawValue: 1)
+    /// The pair is taken away.
+    package static let removal = Manner(rawValue: 2)
+
+    package init(rawValue: Int64) { self.rawValue = rawValue }
+  }
+
   /// See ``LinkProgram/Emission/side``.
   package var side: Int64
+  package var manner: Manner = []
   /// The row that the group sets; for a join table the first key.
   package var row: Int64
   package var other: Int64
@@ -24,8 +40,11 @@ package struct Edge {
   /// Place in the collection that named it, from 0; −1 where there is none.
   package var position: Int64
 
-  package init(side: Int64, row: Int64, other: Int64, entity: Int64, position: Int64) {
+  package init(
+    side: Int64, row: Int64, other: Int64, entity: Int64, position: Int64, manner: Manner = []
+  ) {
     self.side = side
+    self.manner = manner
     self.row = row
     self.other = other
     self.entity = entity
@@ -38,12 +57,13 @@ package struct Edge {
       Int64(littleEndian: payload.loadUnaligned(fromByteOffset: place * 8, as: Int64.self))
     }
     self.init(
-      side: number(0), row: number(1), other: number(2), entity: number(3), position: number(4))
+      side: number(0) & 0xff, row: number(1), other: number(2), entity: number(3),
+      position: number(4), manner: Manner(rawValue: number(0) >> 8))
   }
 
   func encode(into buffer: inout RawBuffer) {
     buffer.removeAll()
-    buffer.append(number: side.littleEndian)
+    buffer.append(number: (side | manner.rawValue << 8).littleEndian)
     buffer.append(number: row.littleEndian)
     buffer.append(number: other.littleEndian)
     buffer.append(number: entity.littleEndian)
@@ -55,33 +75,30 @@ package struct Edge {
   /// - Parameters:
   ///   - key: The object's, in the destination.
   ///   - number: Its `Z_ENT`.
-  ///   - isOwnWord: True when the object's row has the column of a to-one relationship already;
-  ///     the pair is then needed for the place in an ordered list only.
-  ///   - isAdded: True when a to-many keeps what it has beside the targets.
+  ///   - manner: Of all pairs.
+  ///   - first: For a to-many that keeps what it has, the place of the first target. Nil when the targets
+  ///     are all that it has.
   @inline(__always)
   static func emit(
     _ targets: [LinkTargets.Target], _ emissions: [LinkProgram.Emission], isToMany: Bool,
-    key: Int64, number: Int64, _ groups: [RelationshipGroup], isOwnWord: Bool = false,
-    isAdded: Bool = false, _ body: (_ group: Int, Edge) throws -> Void
+    key: Int64, number: Int64, _ groups: [RelationshipGroup], manner: Manner = [],
+    after first: Int? = nil, _ body: (_ group: Int, Edge) throws -> Void
   ) throws {
-    if isToMany ? !isAdded : targets.isEmpty {
-      try emitNil(emissions, isToMany: isToMany, key: key, groups, body)
+    if isToMany ? first == nil : targets.isEmpty {
+      try emitNil(emissions, isToMany: isToMany, key: key, groups, manner, body)
     }
-    for (position, target) in targets.enumerated() {
+    for (index, target) in targets.enumerated() {
+      let position = Int64(index + (first ?? 0))
       for emission in emissions {
         let group = groups[emission.group]
-        if isOwnWord, !isToMany, !group.isDecisive, !group.isCounted, emission.side == 0,
-          case .columns(_, false) = group.target
-        {
-          continue
-        }
         let edge =
           emission.side == 0
           ? Edge(
             side: 0, row: key, other: target.key, entity: target.entity,
-            position: isToMany ? Int64(position) : -1)
+            position: isToMany ? position : -1, manner: manner)
           : Edge(
-            side: 1, row: target.key, other: key, entity: number, position: Int64(position))
+            side: 1, row: target.key, other: key, entity: number, position: position,
+            manner: manner)
         try body(emission.group, edge)
         // A relationship that is its own inverse has each pair both ways round.
         if case .join(_, _, _, true) = group.target {
@@ -89,7 +106,7 @@ package struct Edge {
             emission.group,
             Edge(
               side: 1 - edge.side, row: edge.other, other: edge.row, entity: number,
-              position: edge.position))
+              position: edge.position, manner: manner))
         }
       }
       if !isToMany { break }
@@ -100,7 +117,9 @@ package struct Edge {
         let (row, other) = emission.side == 0 ? (key, target.key) : (target.key, key)
         try body(
           emission.group,
-          Edge(side: withoutRoom, row: row, other: other, entity: number, position: -1))
+          Edge(
+            side: withoutRoom, row: row, other: other, entity: number, position: -1,
+            manner: manner))
       }
     }
   }
@@ -110,18 +129,19 @@ package struct Edge {
   /// partners before it gets others.
   private static func emitNil(
     _ emissions: [LinkProgram.Emission], isToMany: Bool, key: Int64, _ groups: [RelationshipGroup],
-    _ body: (_ group: Int, Edge) throws -> Void
+    _ manner: Manner, _ body: (_ group: Int, Edge) throws -> Void
   ) throws {
     for emission in emissions {
       let group = groups[emission.group]
-      guard group.isDecisive || (!isToMany && group.isCounted && emission.side == 0) else {
-        continue
-      }
+      guard
+        group.isDecisive || group.isOpen == true
+          || (!isToMany && group.isCounted && emission.side == 0)
+      else { continue }
       try body(
         emission.group,
         Edge(
           side: Int64(emission.side), row: emission.side == 0 ? key : nobody,
-          other: emission.side == 0 ? nobody : key, entity: 0, position: -1))
+          other: emission.side == 0 ? nobody : key, entity: 0, position: -1, manner: manner))
     }
   }
 }

@@ -116,12 +116,23 @@ struct MappedValidation {
 /// Walks the sorted pairs of one group beside the rows of a shard: both ascend by the row's key.
 final class FillCursor {
   private let plan: RelationshipFill
+  private let isDecided: Bool
   private let statement: Statement
   private var isStarted = false
   private var isAtEnd = false
 
   init(_ plan: RelationshipFill, _ context: MappedContext) throws {
     self.plan = plan
+    let groups = context.plan.mapped?.groups ?? []
+    // Other plans may have a file of an earlier version, which has no such table.
+    let isOpen = groups.indices.contains(plan.group) && groups[plan.group].isOpen == true
+    isDecided =
+      try plan.isDecided
+      || (isOpen
+        && !context.edges().rows(
+          "SELECT 1 FROM replayed WHERE number = ?1", [.integer(Int64(plan.group))]
+        )
+        .isEmpty)
     statement = try context.edges().prepare(
       "SELECT a, b, entity, place FROM edges\(plan.group) WHERE a >= ?1 ORDER BY a")
   }
@@ -130,7 +141,7 @@ final class FillCursor {
   /// list is then taken over if the owner is the same.
   func apply(to columns: UnsafeMutablePointer<RawValue>, key: Int64) throws {
     if let value = plan.otherwise { columns[plan.keyPlace] = stored(value) }
-    if plan.isDecided {
+    if isDecided {
       columns[plan.keyPlace] = .null
       if let place = plan.entityPlace { columns[place] = .null }
     }
@@ -143,7 +154,7 @@ final class FillCursor {
     guard !isAtEnd, statement.int64(0) == key else { return }
     let owner = statement.int64(1)
     let hasOwn = columns[plan.keyPlace].kind == .integer
-    if plan.keepsOwn || (plan.yieldsToOwn && hasOwn) {
+    if !isDecided, plan.keepsOwn || (plan.yieldsToOwn && hasOwn) {
       guard hasOwn, columns[plan.keyPlace].bits == owner else { return }
     } else {
       columns[plan.keyPlace] = stored(owner)

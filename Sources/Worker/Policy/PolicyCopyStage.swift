@@ -13,7 +13,7 @@ struct PolicyCopyStage {
     let shard = try context.shard(unit)
     let mapping = try context.mapped.mapping(index)
     let writer = try context.writer(.copy, unit)
-    let engine = try PolicyCopyEngine(context, mapping, unit: unit)
+    let engine = try PolicyCopyEngine(context, mapping, unit: unit, writer)
     let run = try PolicyRun(context, engine)
     engine.stored.policy = run.selectorAnswer
     defer { engine.stored.policy = nil }
@@ -24,7 +24,7 @@ struct PolicyCopyStage {
     try run.perform("endInstanceCreation") {
       try run.policy.endInstanceCreation(forMapping: run.mapping, manager: run.manager)
     }
-    let summary = try engine.finish(to: writer, ownTable: mapping.table)
+    let summary = try engine.finish(ownTable: mapping.table)
     try writer.finish(summary)
     return summary
   }
@@ -61,10 +61,13 @@ final class PolicyCopyEngine: PolicyEngine {
   private let code: AttributeProgramCode
   private let external: ExternalData
   private let newFiles: NewExternalFiles
+  private let writer: CheckpointWriter
   private let output: RowValues
   @exclusivity(unchecked) private var record = RawBuffer(capacity: 4 << 10)
   @exclusivity(unchecked) private var values = RawBuffer(capacity: 4 << 10)
   @exclusivity(unchecked) private var scratch = RawBuffer(capacity: 16)
+  /// Of its own: an expression that fills the others may ask a hook.
+  @exclusivity(unchecked) private var said = RawBuffer(capacity: 64)
   @exclusivity(unchecked) private var current:
     (object: ObjectReference, values: UnsafeMutablePointer<RawValue>)?
   @exclusivity(unchecked) private var failures = RowFailures()
@@ -75,7 +78,10 @@ final class PolicyCopyEngine: PolicyEngine {
   /// What became of the source object at hand.
   @exclusivity(unchecked) private var made: [ObjectReference] = []
 
-  init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
+  init(
+    _ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int, _ writer: CheckpointWriter
+  ) throws {
+    self.writer = writer
     let kinds = DestinationKinds(context.plan)
     expressions = try RowExpressions(context.mapped, mapping)
     objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
@@ -129,6 +135,18 @@ final class PolicyCopyEngine: PolicyEngine {
     _ member: ObjectReference, _ key: String, _ object: ObjectReference
   ) throws {
     try remove(member, key, working(object), objects, object)
+  }
+
+  /// In the checkpoint before the objects, for the link stage to repeat: keys are known then.
+  override func say(
+    _ word: RelationshipWord, _ targets: [LinkTargets.Target], _ relationship: Int,
+    _ object: WorkingObject
+  ) throws {
+    said.removeAll()
+    said.append(number: object.kind.plan.number.littleEndian)
+    word.encode(into: &said)
+    LinkBytes.append([(relationship, targets)], to: &said)
+    try writer.append(channel: PolicyChannel.words, key: object.ordinal, said.bytes)
   }
 
   private func working(_ object: ObjectReference) throws -> WorkingObject {
@@ -302,7 +320,7 @@ final class PolicyCopyEngine: PolicyEngine {
   // MARK: The end
 
   /// Writes everything to the checkpoint.
-  func finish(to writer: CheckpointWriter, ownTable: Int?) throws -> ShardSummary {
+  func finish(ownTable: Int?) throws -> ShardSummary {
     var summary = ShardSummary()
     var inserted: [Int: Int64] = [:]
     let rows = PolicyRowWriter(writer: writer, ownTable: ownTable)

@@ -79,6 +79,12 @@ public class PolicyEngine {
     try stored.value(forKey: key, of: object)
   }
 
+  /// Takes down what is said of a relationship of one of the shard's own objects.
+  func say(
+    _ word: RelationshipWord, _ targets: [LinkTargets.Target], _ relationship: Int,
+    _ object: WorkingObject
+  ) throws {}
+
   func set(_ value: ExpressionValue, _ key: String, _ object: ObjectReference) throws {
     throw PolicyError.notNow(
       "objects can be changed in createDestinationInstances and createRelationships only")
@@ -266,7 +272,10 @@ extension PolicyEngine {
       objects.set(try assigned(value, attribute, object), working, attribute, number)
     } else if let number = kind.relationships[key] {
       let relationship = kind.plan.relationships[number]
-      objects.set(try targets(value, relationship, object), working, number)
+      let found = try targets(value, relationship, object)
+      let isRevision = relationship.isToMany && objects.targets(working, number) != nil
+      try say(RelationshipWord(kind: .whole, isRevision: isRevision), found, number, working)
+      objects.set(found, working, number)
     } else {
       throw PolicyError.unknownKey(
         entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key)
@@ -274,12 +283,10 @@ extension PolicyEngine {
   }
 
   /// The number of a to-many relationship.
-  private func toMany(
-    _ key: String, _ working: WorkingObject, _ object: ObjectReference
+  final func toMany(
+    _ key: String, _ kind: DestinationKind, _ object: ObjectReference
   ) throws -> Int {
-    guard let number = working.kind.relationships[key],
-      working.kind.plan.relationships[number].isToMany
-    else {
+    guard let number = kind.relationships[key], kind.plan.relationships[number].isToMany else {
       throw PolicyError.unacceptable(
         entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key,
         reason: "it is not a to-many relationship")
@@ -287,13 +294,15 @@ extension PolicyEngine {
     return number
   }
 
-  /// Does nothing where the object is not a member.
+  /// Where the object is a member because its own side says so, it is taken away when the sides
+  /// are brought together.
   final func remove(
     _ member: ObjectReference, _ key: String, _ working: WorkingObject,
     _ objects: DestinationObjects, _ object: ObjectReference
   ) throws {
-    let number = try toMany(key, working, object)
+    let number = try toMany(key, working.kind, object)
     let gone = try targets(.object(member), working.kind.plan.relationships[number], object)
+    try say(RelationshipWord(kind: .removed), gone, number, working)
     guard let members = objects.targets(working, number) else { return }
     let left = members.filter { !gone.contains($0) }
     if left.count < members.count { objects.set(left, working, number) }
@@ -303,10 +312,10 @@ extension PolicyEngine {
     _ member: ObjectReference, _ key: String, _ working: WorkingObject,
     _ objects: DestinationObjects, _ object: ObjectReference
   ) throws {
-    let number = try toMany(key, working, object)
-    let relationship = working.kind.plan.relationships[number]
-    for target in try targets(.object(member), relationship, object) {
-      objects.add(target, working, number)
-    }
+    let number = try toMany(key, working.kind, object)
+    let added = try targets(.object(member), working.kind.plan.relationships[number], object)
+    let members = objects.targets(working, number)?.count ?? 0
+    try say(RelationshipWord(kind: .added, members: members), added, number, working)
+    for target in added { objects.add(target, working, number) }
   }
 }

@@ -10,7 +10,7 @@ struct PolicyLinkStage {
 
   func run(_ index: Int, _ unit: Int, to writer: CheckpointWriter) throws -> ShardSummary {
     let mapping = try context.mapped.mapping(index)
-    let engine = try PolicyLinkEngine(context, mapping, unit: unit)
+    let engine = try PolicyLinkEngine(context, mapping, unit: unit, writer)
     let run = try PolicyRun(context, engine)
     engine.stored.policy = run.selectorAnswer
     defer { engine.stored.policy = nil }
@@ -28,7 +28,7 @@ struct PolicyLinkStage {
     try run.perform("endRelationshipCreation") {
       try run.policy.endRelationshipCreation(forMapping: run.mapping, manager: run.manager)
     }
-    return try engine.finish(to: writer)
+    return try engine.finish()
   }
 }
 
@@ -40,14 +40,19 @@ final class PolicyLinkEngine: PolicyEngine {
   private let offsets: [Int: Int64]
   private let defaults: DefaultLinks
   private let copied: CopiedRows
-  /// Pairs of relationships of other shards' objects, in the order in which they were set.
-  @exclusivity(unchecked) private var foreign: [(group: Int, edge: Edge)] = []
+  private let writer: CheckpointWriter
+  @exclusivity(unchecked) private var edge = RawBuffer(capacity: 64)
+  /// By group.
+  @exclusivity(unchecked) private var hookWords: [Int: HookWords] = [:]
   /// The first source object of the object at hand.
   @exclusivity(unchecked) private var current: (object: ObjectReference, source: ObjectReference)?
   @exclusivity(unchecked) private var dropped = DroppedDefaults()
 
-  init(_ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int) throws {
+  init(
+    _ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int, _ writer: CheckpointWriter
+  ) throws {
     self.unit = unit
+    self.writer = writer
     let kinds = DestinationKinds(context.plan)
     offsets = try context.mapped.offsets().policyOffsets[unit] ?? [:]
     objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
@@ -78,6 +83,8 @@ final class PolicyLinkEngine: PolicyEngine {
         waiting = row.table
       } else if entry.channel == PolicyChannel.links, let (_, bytes) = entry.tabled {
         try take(withFinalKeys(LinkBytes.links(bytes)))
+      } else if entry.channel == PolicyChannel.words {
+        try repeatWord(entry)
       }
     }
     try take([])
@@ -95,6 +102,23 @@ final class PolicyLinkEngine: PolicyEngine {
         }
       )
     }
+  }
+
+  private func repeatWord(_ entry: CheckpointReader.Entry) throws {
+    guard entry.payload.count >= 8,
+      let kind = kinds[Int64(littleEndian: entry.payload.loadUnaligned(as: Int64.self))],
+      case let rest = UnsafeRawBufferPointer(rebasing: entry.payload[8...]),
+      let word = RelationshipWord(rest),
+      let link = withFinalKeys(
+        LinkBytes.links(UnsafeRawBufferPointer(rebasing: rest[RelationshipWord.byteCount...]))
+      ).first, kind.plan.relationships.indices.contains(link.relationship)
+    else {
+      throw StageError.checkpointMismatch(
+        table: "relationships", unit: unit, what: "what a hook set is malformed")
+    }
+    try emit(
+      word, link.targets, kind.plan.relationships[link.relationship],
+      key: entry.key + offset(of: kind.plan.table), kind, Edge.earlyChannel)
   }
 
   private func offset(of table: Int) -> Int64 { offsets[table] ?? 0 }
@@ -163,40 +187,64 @@ final class PolicyLinkEngine: PolicyEngine {
       throw PolicyError.unknownKey(
         entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key)
     }
-    let relationship = kind.plan.relationships[number]
-    let found = try targets(value, relationship, object)
-    guard !found.isEmpty else {
-      throw PolicyError.notNow(
-        "a relationship of an object that another mapping or shard made can be set, not emptied")
-    }
-    try emitForeign(found, relationship, object, kind)
+    try sayForeign(.whole, value, number, object, kind)
   }
 
   override func add(_ member: ObjectReference, _ key: String, _ object: ObjectReference) throws {
     if let own = try working(object) {
       return try add(member, key, own, objects, object)
     }
-    try set(.set([.object(member)]), key, object)
+    let kind = try kind(of: object.entity)
+    try sayForeign(.added, .object(member), toMany(key, kind, object), object, kind)
   }
 
   override func remove(
     _ member: ObjectReference, _ key: String, _ object: ObjectReference
   ) throws {
-    guard let own = try working(object) else {
-      throw PolicyError.notNow(
-        "objects can be removed from a relationship by the policy that made its owner only")
+    if let own = try working(object) {
+      return try remove(member, key, own, objects, object)
     }
-    try remove(member, key, own, objects, object)
+    let kind = try kind(of: object.entity)
+    try sayForeign(.removed, .object(member), toMany(key, kind, object), object, kind)
   }
 
-  private func emitForeign(
-    _ targets: [LinkTargets.Target], _ relationship: DestinationRelationship,
+  /// What an object's own shard says of it is not known here: as if it were taken back.
+  private func sayForeign(
+    _ word: RelationshipWord.Kind, _ value: ExpressionValue, _ number: Int,
     _ object: ObjectReference, _ kind: DestinationKind
   ) throws {
+    let relationship = kind.plan.relationships[number]
+    try emit(
+      RelationshipWord(kind: word, isRevision: true), targets(value, relationship, object),
+      relationship, key: object.primaryKey, kind)
+  }
+
+  override func say(
+    _ word: RelationshipWord, _ targets: [LinkTargets.Target], _ relationship: Int,
+    _ object: WorkingObject
+  ) throws {
+    try emit(
+      word, targets, object.kind.plan.relationships[relationship],
+      key: object.ordinal + offset(of: object.kind.plan.table), object.kind)
+  }
+
+  private func emit(
+    _ word: RelationshipWord, _ targets: [LinkTargets.Target],
+    _ relationship: DestinationRelationship, key: Int64, _ kind: DestinationKind,
+    _ channel: UInt8 = Edge.channel
+  ) throws {
     try Edge.emit(
-      targets, relationship.emissions, isToMany: relationship.isToMany, key: object.primaryKey,
-      number: kind.plan.number, context.plan.mapped?.groups ?? [], isAdded: true
-    ) { group, edge in foreign.append((group, edge)) }
+      targets, relationship.emissions, isToMany: relationship.isToMany, key: key,
+      number: kind.plan.number, context.plan.mapped?.groups ?? [], manner: word.manner,
+      after: word.first
+    ) { group, edge in
+      edge.encode(into: &self.edge)
+      try writer.append(channel: channel, key: Int64(group), self.edge.bytes)
+    }
+    guard word.isHook || word.isRevision else { return }
+    for emission in relationship.emissions {
+      hookWords[emission.group, default: []].formUnion(word.hookWords(side: emission.side))
+    }
   }
 
   // MARK: Relationships by mapping
@@ -216,6 +264,9 @@ final class PolicyLinkEngine: PolicyEngine {
       if !relationship.isToMany, targets.count > 1, !isOneToOne(relationship) {
         dropped.add(targets.count - 1, own, number, key: destination.primaryKey)
       }
+      let isRevision = relationship.isToMany && objects.targets(own, number) != nil
+      try say(
+        RelationshipWord(kind: .whole, isHook: false, isRevision: isRevision), targets, number, own)
       objects.set(relationship.isToMany ? targets : Array(targets.prefix(1)), own, number)
     }
   }
@@ -233,16 +284,10 @@ final class PolicyLinkEngine: PolicyEngine {
 
   // MARK: The end
 
-  func finish(to writer: CheckpointWriter) throws -> ShardSummary {
+  func finish() throws -> ShardSummary {
     var summary = ShardSummary()
-    let groups = context.plan.mapped?.groups ?? []
     let rows = PolicyRowWriter(writer: writer, ownTable: mapping.table)
     var buffer = RawBuffer(capacity: 4 << 10)
-    var edgeBytes = RawBuffer(capacity: 64)
-    func append(_ group: Int, _ edge: Edge) throws {
-      edge.encode(into: &edgeBytes)
-      try writer.append(channel: Edge.channel, key: Int64(group), edgeBytes.bytes)
-    }
     for table in objects.tables {
       let plan = context.plan.tables[table]
       let columns = RowValues(count: plan.relationshipPlaces.count)
@@ -251,7 +296,6 @@ final class PolicyLinkEngine: PolicyEngine {
       let changed = objects.changed[table] ?? []
       try objects.forEach(in: table) { ordinal, attributes, links in
         guard let kind = DestinationObjects.kind(of: attributes, kinds) else { return }
-        let key = ordinal + offset(of: table)
         for place in 0..<columns.count { columns.values[place] = .null }
         for (number, targets) in links
         where kind.plan.relationships.indices.contains(number) {
@@ -262,9 +306,6 @@ final class PolicyLinkEngine: PolicyEngine {
               columns.values[place] = .integer(first.entity)
             }
           }
-          try Edge.emit(
-            targets, relationship.emissions, isToMany: relationship.isToMany, key: key,
-            number: kind.plan.number, groups, isOwnWord: true, append)
         }
         record.removeAll()
         RecordFormat.encode(columns.values, count: plan.relationshipPlaces.count, into: &record)
@@ -277,7 +318,7 @@ final class PolicyLinkEngine: PolicyEngine {
         summary.bytes += Int64(record.count)
       }
     }
-    for (group, edge) in foreign { try append(group, edge) }
+    summary.hookWords = hookWords.isEmpty ? nil : hookWords
     summary.findings = defaults.findings
     summary.losses = dropped.losses
     summary.userInfo = changedUserInfo
