@@ -2,15 +2,18 @@ import GodwitPlanning
 import GodwitSQLite
 
 /// The relationship groups whose pairs are set one after the other since hooks have set them:
-/// where somebody speaks on both sides, and where a hook takes a word back. Elsewhere it comes to
-/// the same, and sorting the pairs is faster.
+/// where somebody speaks on both sides, where a hook takes a word back, and where the other side is
+/// ordered, whose new members come last. Elsewhere it comes to the same, and sorting the pairs is
+/// faster.
 struct HookReplay {
   private(set) var groups: Set<Int> = []
 
   /// - Parameters:
   ///   - words: Of all shards.
   ///   - mappings: All; their relationship mappings speak, too.
-  init(words: [[Int: HookWords]], _ mappings: [EntityMappingPlan]) {
+  init(
+    words: [[Int: HookWords]], _ mappings: [EntityMappingPlan], _ plans: [RelationshipGroup]
+  ) {
     var said: [Int: HookWords] = [:]
     for words in words {
       for (group, words) in words { said[group, default: []].formUnion(words) }
@@ -19,8 +22,14 @@ struct HookReplay {
     for emission in mappings.flatMap(\.links).flatMap(\.emissions) {
       said[emission.group]?.formUnion(HookWords(side: emission.side))
     }
-    for (group, words) in said where hooked[group] != nil {
-      if words.contains(.revised) || words.isSuperset(of: [.first, .second]) {
+    for (group, words) in said where hooked[group] != nil && plans.indices.contains(group) {
+      let isOrdered =
+        switch plans[group].target {
+        case .columns(_, let isOrdered): isOrdered && words.contains(.first)
+        case .join(_, let first, let second, _): first || second
+        case .count: false
+        }
+      if isOrdered || words.contains(.revised) || words.isSuperset(of: [.first, .second]) {
         groups.insert(group)
       }
     }

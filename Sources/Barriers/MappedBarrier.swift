@@ -207,7 +207,7 @@ extension MappedBarrier {
       let isPolicys = try mapping(of: unit).policy != nil
       return (unit, isPolicys, isPolicys ? try summary(of: unit, .link).hookWords : nil)
     }
-    let replay = HookReplay(words: units.compactMap(\.2), mappings)
+    let replay = HookReplay(words: units.compactMap(\.2), mappings, groups)
     try replay.write(to: file)
     let gatherings = try groups.enumerated().map { number, group in
       try EdgeGathering(
