@@ -1,4 +1,5 @@
 import GodwitPlanning
+import GodwitSQLite
 
 /// What is said of one object's relationship.
 ///
