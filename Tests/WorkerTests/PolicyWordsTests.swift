@@ -142,11 +142,11 @@ extension Links {
   }
 
   private static func saying(
-    _ shape: Shape, among known: ClosedRange<Int>, _ random: inout SplitMix64
+    _ shape: Shape, among known: ClosedRange<Int>, of sides: [Int], _ random: inout SplitMix64
   )
     -> SayingPolicy.Saying
   {
-    let side = random.below(2)
+    let side = sides[random.below(sides.count)]
     let isToOne = shape.isToOne && side == 0
     let verb = isToOne ? .set : SayingPolicy.Verb.allCases[random.below(3)]
     var members = known.filter { _ in random.below(2) == 0 }
@@ -197,13 +197,14 @@ extension Links {
     let hooked = [["A"], ["B"], ["A", "B"]][random.below(3)]
     // Both sides by expressions, as Xcode writes them, or one, or none.
     let defaults = [["A", "B"], ["A"], ["B"], []][random.below(4)]
+    let sides = [[0, 1], [0], [1]][random.below(3)]
     SayingPolicy.makesB = false
     SayingPolicy.copying = [:]
     SayingPolicy.linking = [:]
     for name in hooked {
       for key in Self.keys where random.below(2) == 0 {
         SayingPolicy.linking[name, default: [:]][key] = (0...random.below(2)).map { _ in
-          Self.saying(shape, among: Self.keys, &random)
+          Self.saying(shape, among: Self.keys, of: sides, &random)
         }
       }
     }
@@ -237,13 +238,14 @@ extension Links {
   {
     var random = SplitMix64(seed: UInt64(seed) &* 31 &+ 11)
     let (fixture, _) = try Self.fixture(shape, &random)
+    let sides = [[0, 1], [0], [1]][random.below(3)]
     SayingPolicy.makesB = true
     SayingPolicy.copying = [:]
     SayingPolicy.linking = [:]
     var expected = Links(isToOne: shape.isToOne)
     for key in Self.keys {
       SayingPolicy.copying[key] = (0...random.below(3)).map { _ in
-        Self.saying(shape, among: 1...key, &random)
+        Self.saying(shape, among: 1...key, of: sides, &random)
       }
       for saying in SayingPolicy.copying[key] ?? [] { expected.take(saying) }
     }
@@ -251,7 +253,9 @@ extension Links {
     for key in Self.keys {
       if isEmptied { expected.setA(key, to: []) }
       guard random.below(3) == 0 else { continue }
-      SayingPolicy.linking["A", default: [:]][key] = [Self.saying(shape, among: Self.keys, &random)]
+      SayingPolicy.linking["A", default: [:]][key] = [
+        Self.saying(shape, among: Self.keys, of: sides, &random)
+      ]
       for saying in SayingPolicy.linking["A"]?[key] ?? [] { expected.take(saying) }
     }
     try Self.check(
