@@ -264,7 +264,7 @@ final class PolicyLinkEngine: PolicyEngine {
       if !relationship.isToMany, targets.count > 1, !isOneToOne(relationship) {
         dropped.add(targets.count - 1, own, number, key: destination.primaryKey)
       }
-      let isRevision = relationship.isToMany && objects.targets(own, number) != nil
+      let isRevision = objects.targets(own, number) != nil
       try say(
         RelationshipWord(kind: .whole, isHook: false, isRevision: isRevision), targets, number, own)
       objects.set(relationship.isToMany ? targets : Array(targets.prefix(1)), own, number)
