@@ -2,9 +2,8 @@ import GodwitPlanning
 import GodwitSQLite
 
 /// The relationship groups whose pairs are set one after the other since hooks have set them:
-/// where somebody speaks on both sides, where a hook takes a word back, and where the other side is
-/// ordered, whose new members come last. Elsewhere it comes to the same, and sorting the pairs is
-/// faster.
+/// where somebody speaks on both sides, where a hook takes a word back, and where there is an order,
+/// since new members come last. Elsewhere it comes to the same, and sorting the pairs is faster.
 struct HookReplay {
   private(set) var groups: Set<Int> = []
 
@@ -25,7 +24,7 @@ struct HookReplay {
     for (group, words) in said where hooked[group] != nil && plans.indices.contains(group) {
       let isOrdered =
         switch plans[group].target {
-        case .columns(_, let isOrdered): isOrdered && words.contains(.first)
+        case .columns(_, let isOrdered): isOrdered
         case .join(_, let first, let second, _): first || second
         case .count: false
         }
