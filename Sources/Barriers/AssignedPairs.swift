@@ -69,7 +69,7 @@ final class AssignedPairs {
   /// Takes a pair; they come in the order of the assignments, and those of one together.
   func take(_ edge: Edge) throws {
     // The same pair the other way round.
-    if isReflexive, edge.side == 1 { return }
+    if edge.side == Edge.withoutRoom || isReflexive && edge.side == 1 { return }
     let object = edge.side == 0 ? edge.row : edge.other
     let member = edge.side == 0 ? edge.other : edge.row
     let isHook = edge.manner.contains(.hook)

@@ -56,6 +56,7 @@ package struct Edge {
     func number(_ place: Int) -> Int64 {
       Int64(littleEndian: payload.loadUnaligned(fromByteOffset: place * 8, as: Int64.self))
     }
+    guard number(0) & 0xff <= Self.withoutRoom else { return nil }
     self.init(
       side: number(0) & 0xff, row: number(1), other: number(2), entity: number(3),
       position: number(4), manner: Manner(rawValue: number(0) >> 8))

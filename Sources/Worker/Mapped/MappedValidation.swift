@@ -123,16 +123,14 @@ final class FillCursor {
 
   init(_ plan: RelationshipFill, _ context: MappedContext) throws {
     self.plan = plan
+    // Only plans with policies have such a table.
     let groups = context.plan.mapped?.groups ?? []
-    // Other plans may have a file of an earlier version, which has no such table.
-    let isOpen = groups.indices.contains(plan.group) && groups[plan.group].isOpen == true
-    isDecided =
-      try plan.isDecided
-      || (isOpen
-        && !context.edges().rows(
-          "SELECT 1 FROM replayed WHERE number = ?1", [.integer(Int64(plan.group))]
-        )
-        .isEmpty)
+    let isReplayed =
+      try groups.indices.contains(plan.group) && groups[plan.group].isOpen == true
+      && !context.edges().rows(
+        "SELECT 1 FROM replayed WHERE number = ?1", [.integer(Int64(plan.group))]
+      ).isEmpty
+    isDecided = plan.isDecided || isReplayed
     statement = try context.edges().prepare(
       "SELECT a, b, entity, place FROM edges\(plan.group) WHERE a >= ?1 ORDER BY a")
   }
