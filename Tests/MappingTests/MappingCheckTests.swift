@@ -54,6 +54,7 @@ import Testing
     "FUNCTION($source.note, \"integerValue\")", "godwit.integer($source.note)",
     "$source.book.trades[FIRST].amount", "sum($source.book.trades.amount)", "NULL",
     "$entityMapping.userInfo.factor",
+    "TERNARY($source.note MATCHES[c] \"a(b|c)+\", 1, $source.amount)",
   ])
   func `finds nothing wrong with a number`(expression: String) throws {
     #expect(try findings("{ totalCost: '\(expression)' }") == [])
@@ -94,6 +95,10 @@ import Testing
       "unknown-property: Trade has no property of this name. Did you mean totalCost?"
     ),
     ("{ book: $source.amount }", "unknown-property: Trade.book is a relationship"),
+    (
+      "{ totalCost: 'TERNARY($source.note MATCHES[c] \"a(b\", 1, $source.amount)' }",
+      "bad-predicate: \"a(b\" is no regular expression"
+    ),
     (
       "{ totalCost: 'FUNCTION($source, \"valueForKey:\", \"a b.c😀\")' }",
       "unknown-key: the source entity Trade has no property a b.c😀"

@@ -3,7 +3,7 @@ import Foundation
 /// Compares texts with the options `[cd]`, `LIKE` and `MATCHES`. Patterns are compiled once.
 ///
 /// Source: `core-data-migration.md` §4.5.
-final class TextMatching {
+package final class TextMatching {
   /// 64. Patterns come from a mapping model's text; only a made-up one draws them from rows.
   private static let patternLimit = 64
   /// 2 000 reports of progress, which are counted in steps and not in time: about a third of a
@@ -15,6 +15,13 @@ final class TextMatching {
   private struct Pattern: Hashable {
     var text: [UInt8]
     var ignoresCase: Bool
+  }
+
+  package init() {}
+
+  /// Whether a text can be a pattern of `MATCHES`.
+  package func isPattern(_ text: String, _ options: Comparison.Options) -> Bool {
+    (try? matches("", text, options)) != nil
   }
 
   /// The text without what the options leave out.

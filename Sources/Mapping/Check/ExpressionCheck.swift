@@ -247,6 +247,11 @@ extension ExpressionCheck {
     switch predicate {
     case .constant: break
     case .comparison(let comparison):
+      if case .constant(.string(let pattern)) = comparison.right, comparison.operator == .matches,
+        !TextMatching().isPattern(pattern, comparison.options)
+      {
+        find(.badPredicate, .error, "\"\(pattern)\" is no regular expression")
+      }
       let sides = [type(of: comparison.left), type(of: comparison.right)]
       guard sides.contains(where: \.isComposite) else { return }
       for case .value(let kind) in sides

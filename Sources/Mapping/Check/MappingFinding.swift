@@ -43,7 +43,7 @@ package struct MappingFinding: Sendable, Hashable, Codable {
     case unknownSelector = "unknown-selector"
     /// A message with fewer or more arguments than its selector has colons.
     case argumentCount = "argument-count"
-    /// The text of a fetch request's predicate cannot be read.
+    /// The text of a fetch request's predicate, or the pattern of a `MATCHES`, cannot be read.
     case badPredicate = "bad-predicate"
     /// An expression names an entity mapping that does not exist.
     case unknownMapping = "unknown-mapping"
