@@ -149,8 +149,9 @@ final class EdgeGathering {
       try clear?.bind(2, edge.other)
       try clear?.run()
     } else {
-      try given?.bind(1, edge.row)
-      try given?.bind(2, edge.other)
+      let (a, b) = pair(edge.row, edge.other)
+      try given?.bind(1, a)
+      try given?.bind(2, b)
       try given?.run()
       if edge.side != Edge.withoutRoom {
         try insert(edge.row, edge.other, edge.entity, nil)
@@ -158,10 +159,18 @@ final class EdgeGathering {
     }
   }
 
+  /// As it is counted: once, also where it comes both ways round.
+  private func pair(_ a: Int64, _ b: Int64) -> (Int64, Int64) {
+    group.isOwnInverse == true ? (min(a, b), max(a, b)) : (a, b)
+  }
+
   private func finishMatches() throws {
     guard given != nil else { return }
+    let stand =
+      group.isOwnInverse == true
+      ? "SELECT min(a, b), max(a, b) FROM edges\(number)" : "SELECT a, b FROM edges\(number)"
     let lost = try file.prepare(
-      "SELECT a FROM (SELECT a, b FROM given\(number) EXCEPT SELECT a, b FROM edges\(number))")
+      "SELECT a FROM (SELECT a, b FROM given\(number) EXCEPT \(stand))")
     while try lost.step() { dropped.add(lost.int64(0)) }
   }
 

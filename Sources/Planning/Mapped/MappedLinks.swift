@@ -118,6 +118,7 @@ struct MappedLinks {
           add(
             Key(entity: entity, relationship: name), .columns(table: number, isOrdered: isOrdered))
           groups[groups.count - 1].isOneToOne = isOneToOne
+          if isOneToOne, other == (entity, name) { groups[groups.count - 1].isOwnInverse = true }
           groups[groups.count - 1].isMirror = isOneToOne && isMirror
           groups[groups.count - 1].isCounted = isCounted
           groups[groups.count - 1].isSequential = isSequential ? true : nil

@@ -208,6 +208,9 @@ package struct RelationshipGroup: Codable, Sendable, Equatable {
   /// True when the inverse is to-one, too: who takes an object over takes it from another. The
   /// pairs are then set one after the other, in Core Data's order.
   package var isOneToOne = false
+  /// True for one-to-one with itself: each pair comes both ways round. Nil else, so that such plans
+  /// keep their fingerprint.
+  package var isOwnInverse: Bool?
   /// True for the second of the two groups that have the pairs of a one-to-one relationship.
   package var isMirror = false
   /// True when its pairs are counted: then all of them must be here, and what is set to nil.
