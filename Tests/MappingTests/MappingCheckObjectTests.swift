@@ -76,9 +76,18 @@ import Testing
       "warning type-mismatch: it is asked after a text, and takes objects"
     ),
     (
-      "relationships: { pet: 'ASK(\"PetToPet\", $destination.pet)' }",
+      "relationships: { pet: 'ASK(\"PetToPet\", $destination)' }",
       "warning yields-nothing: it takes source objects and is asked for destination objects: this yields "
         + "nothing"
+    ),
+    (
+      "relationships: { pet: $destination.pets }",
+      "error yields-nothing: relationships of destination objects cannot be read while they are being set. "
+        + "Use the source's"
+    ),
+    (
+      "attributes: { number: '$destination.pets.@count' }",
+      "warning yields-nothing: pets of destination objects is set after their attributes: it is empty"
     ),
     (
       "relationships: { pet: 'ASK(\"PetToPet\", TERNARY($source.name == nil, $source, $source.pet))' }",

@@ -339,7 +339,7 @@ extension ExpressionCheck {
           .notStored, .warning,
           "\(entity).\(name) is transient: no store holds it, and its value is nil")
       }
-    case .relationship?: break
+    case .relationship?: if side == .destination { readsUnset(name) }
     case .fetchedProperty?:
       if isEvaluated {
         find(
@@ -356,6 +356,22 @@ extension ExpressionCheck {
         "the \(side.rawValue) entity \(entity) has no property \(name)" + didYouMean(name, known))
     }
     return types.first ?? .unknown
+  }
+
+  /// A policy's own objects can be read in the link stage.
+  private mutating func readsUnset(_ relationship: String) {
+    guard mapping.policy == nil, isEvaluated, let property, let made = mapping.destinationEntity
+    else { return }
+    if destination.property(property, of: made)?.property.relationship != nil {
+      find(
+        .yieldsNothing, .error,
+        "relationships of destination objects cannot be read while they are being set. Use the "
+          + "source's")
+    } else {
+      find(
+        .yieldsNothing, .warning,
+        "\(relationship) of destination objects is set after their attributes: it is empty")
+    }
   }
 
   /// Source: `core-data-migration.md` §4.2 (`collop`).
