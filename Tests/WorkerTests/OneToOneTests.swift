@@ -185,7 +185,7 @@ private struct Pairing {
     (spouses: [1: 4], expected: [], lost: 1),  // 4 wants nobody, and says so last
   ])
   func `that is its own inverse is kept both ways, too`(
-    spouses: [Int: Int], expected: [String], lost: Int64
+    spouses: [Int: Int], expected: [String], lost: Int
   ) throws {
     func model(_ word: String) -> [EntityDescription] {
       [
@@ -212,7 +212,7 @@ private struct Pairing {
     #expect(
       try store.table(
         "SELECT Z_PK, ZSPOUSE FROM ZPERSON WHERE ZSPOUSE IS NOT NULL ORDER BY 1") == expected)
-    #expect(fixture.droppedByMapping.map(\.count) == (lost == 0 ? [] : [lost]))
+    #expect(fixture.droppedByMapping.map { Int($0.count) } == (lost == 0 ? [] : [lost]))
   }
 }
 
