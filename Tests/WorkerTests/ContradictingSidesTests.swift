@@ -146,17 +146,7 @@ import Testing
       let store = try fixture.migrate(mapping, renumbers: renumbers, shardBytes: shardBytes)
       let groups = try #require(fixture.latest?.plan.mapped?.groups)
       #expect(groups.contains { $0.isSequential == true } != agree, "\(mapping)")
-      let found = try store.rows(
-        shape.isToOne
-          ? """
-          SELECT x.ZNUMBER, y.ZNUMBER FROM ZA AS x JOIN ZB AS y ON y.Z_PK = x.ZB
-           ORDER BY \(shape == .ordered ? "x.Z_FOK_B" : "1")
-          """
-          : """
-          SELECT x.ZNUMBER, y.ZNUMBER
-            FROM Z_1B AS j JOIN ZA AS x ON x.Z_PK = j.Z_1AS JOIN ZB AS y ON y.Z_PK = j.Z_2B
-          """
-      ).map { $0.map { Int($0.integer ?? 0) } }
+      let found = try store.links(isToOne: shape.isToOne, isOrdered: shape == .ordered)
       #expect(found.count == expected.pairs.count)
       #expect(Set(found) == expected.pairs, "\(mapping)")
       // What one of A's mappings has no row for is lost for another reason.

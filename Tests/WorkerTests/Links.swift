@@ -1,3 +1,5 @@
+import GodwitSQLite
+
 /// What Core Data's inverses come to when one side is set after the other. Objects of `A` have one
 /// of `B`, or many; lists keep the order of their members.
 struct Links {
@@ -52,4 +54,22 @@ struct Links {
   var pairs: Set<[Int]> { Set(ofA.flatMap { a, members in members.map { [a, $0] } }) }
   /// How many pairs were set and do not stand.
   var lost: Int { given.subtracting(pairs).count }
+}
+
+extension Connection {
+  /// The pairs of `A.b` and its inverse, by the objects' numbers; in the order of the lists, where
+  /// there is one.
+  func links(isToOne: Bool, isOrdered: Bool) throws -> [[Int]] {
+    try rows(
+      isToOne
+        ? """
+        SELECT x.ZNUMBER, y.ZNUMBER FROM ZA AS x JOIN ZB AS y ON y.Z_PK = x.ZB
+         ORDER BY \(isOrdered ? "x.Z_FOK_B" : "1")
+        """
+        : """
+        SELECT x.ZNUMBER, y.ZNUMBER
+          FROM Z_1B AS j JOIN ZA AS x ON x.Z_PK = j.Z_1AS JOIN ZB AS y ON y.Z_PK = j.Z_2B
+        """
+    ).map { $0.map { Int($0.integer ?? 0) } }
+  }
 }

@@ -162,17 +162,7 @@ extension Links {
     shardBytes: Int64 = 1 << 24
   ) throws {
     let store = try fixture.migrate(mapping, renumbers: shardBytes == 1, shardBytes: shardBytes)
-    let found = try store.rows(
-      shape.isToOne
-        ? """
-        SELECT x.ZNUMBER, y.ZNUMBER FROM ZA AS x JOIN ZB AS y ON y.Z_PK = x.ZB
-         ORDER BY \(shape == .ordered ? "x.Z_FOK_B" : "1")
-        """
-        : """
-        SELECT x.ZNUMBER, y.ZNUMBER
-          FROM Z_1B AS j JOIN ZA AS x ON x.Z_PK = j.Z_1AS JOIN ZB AS y ON y.Z_PK = j.Z_2B
-        """
-    ).map { $0.map { Int($0.integer ?? 0) } }
+    let found = try store.links(isToOne: shape.isToOne, isOrdered: shape == .ordered)
     #expect(found.count == expected.pairs.count)
     #expect(
       Set(found) == expected.pairs, "\(mapping)\(SayingPolicy.copying)\(SayingPolicy.linking)")
