@@ -31,7 +31,7 @@ final class EdgeGathering {
   private let clear: Statement?
   /// Keeps every pair of a one-to-one relationship, to find those that lose their objects.
   private let given: Statement?
-  /// By side: what a hook says of an object takes the place of what was said of it.
+  /// By side: what a hook says of an object takes the place of what it has.
   private let forget: [Statement]
   /// Where the sides may contradict each other.
   private let assigned: AssignedPairs?
@@ -70,12 +70,13 @@ final class EdgeGathering {
     if group.isOneToOne, !group.isMirror {
       try file.execute(
         "CREATE TABLE given\(number) (a INTEGER, b INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID")
-      if group.isOpen == true {
-        try file.execute("CREATE INDEX given\(number)_b ON given\(number) (b)")
-      }
       given = try file.prepare("INSERT OR IGNORE INTO given\(number) VALUES (?1, ?2)")
-      forget = try ["a", "b"].map {
-        try file.prepare("DELETE FROM given\(number) WHERE \($0) = ?1")
+      forget = try [("a", "b"), ("b", "a")].map { own, other in
+        try file.prepare(
+          """
+          DELETE FROM given\(number)
+           WHERE \(own) = ?1 AND \(other) IN (SELECT \(other) FROM edges\(number) WHERE \(own) = ?1)
+          """)
       }
     } else {
       given = nil

@@ -1,14 +1,19 @@
 import GodwitSQLite
 
 /// What Core Data's inverses come to when one side is set after the other. Objects of `A` have one
-/// of `B`, or many; lists keep the order of their members.
+/// of `B`, or many, and so the other way round; lists keep the order of their members.
 struct Links {
   let isToOne: Bool
+  /// Of the other side.
+  let isOneToOne: Bool
   var ofA: [Int: [Int]] = [:]
   var ofB: [Int: [Int]] = [:]
   private var given: Set<[Int]> = []
 
-  init(isToOne: Bool) { self.isToOne = isToOne }
+  init(isToOne: Bool, isOneToOne: Bool = false) {
+    self.isToOne = isToOne
+    self.isOneToOne = isOneToOne
+  }
 
   /// What a hook takes away of the object that it speaks of is not lost.
   mutating func forget(_ pairs: [[Int]]) { given.subtract(pairs) }
@@ -18,6 +23,10 @@ struct Links {
     ofA[a] = members
     for b in members {
       given.insert([a, b])
+      if isOneToOne {
+        for other in ofB[b] ?? [] where other != a { ofA[other]?.removeAll { $0 == b } }
+        ofB[b] = [a]
+      }
       if ofB[b]?.contains(a) != true { ofB[b, default: []].append(a) }
     }
   }

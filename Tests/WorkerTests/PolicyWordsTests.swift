@@ -95,20 +95,24 @@ extension Links {
 
 @Suite(.serialized) struct `What policies say of both sides of a relationship` {
   enum Shape: CaseIterable {
-    case oneToMany, ordered, manyToMany
+    case oneToMany, ordered, manyToMany, oneToOne
 
     var isToOne: Bool { self != .manyToMany }
+    var links: Links { Links(isToOne: isToOne, isOneToOne: self == .oneToOne) }
   }
 
   private static let keys = 1...5
 
   private static func entities(_ shape: Shape, _ word: String) -> [EntityDescription] {
     let ofA = shape.isToOne ? toOne("b", "B", inverse: "as") : toMany("b", "B", inverse: "as")
+    let ofB =
+      shape == .oneToOne
+      ? toOne("as", "A", inverse: "b")
+      : toMany("as", "A", inverse: "b", ordered: shape == .ordered)
     let number = attribute("number", .integer16)
     return [
       entity("A", number, attribute(word), ofA),
-      entity(
-        "B", number, attribute(word), toMany("as", "A", inverse: "b", ordered: shape == .ordered)),
+      entity("B", number, attribute(word), ofB),
     ]
   }
 
@@ -125,7 +129,9 @@ extension Links {
       }
     }
     for a in keys {
-      let found = keys.filter { _ in random.below(3) == 0 }
+      let found = keys.filter { b in
+        random.below(3) == 0 && (shape != .oneToOne || !pairs.contains { $0[1] == b })
+      }
       for b in shape.isToOne ? Array(found.prefix(1)) : found {
         pairs.append([a, b])
         let place = shape == .ordered ? ", Z_FOK_B = \(2_048 + 1_024 * a)" : ""
@@ -133,6 +139,7 @@ extension Links {
           shape.isToOne
           ? "UPDATE ZA SET ZB = \(b)\(place) WHERE Z_PK = \(a);"
           : "INSERT INTO Z_1B VALUES (\(a), \(b));"
+        if shape == .oneToOne { rows += "UPDATE ZB SET ZAS = \(a) WHERE Z_PK = \(b);" }
       }
     }
     let fixture = try MigrationFixture(
@@ -147,7 +154,7 @@ extension Links {
     -> SayingPolicy.Saying
   {
     let side = sides[random.below(sides.count)]
-    let isToOne = shape.isToOne && side == 0
+    let isToOne = side == 0 ? shape.isToOne : shape == .oneToOne
     let verb = isToOne ? .set : SayingPolicy.Verb.allCases[random.below(3)]
     var members = known.filter { _ in random.below(2) == 0 }
     if random.below(2) == 0 { members.reverse() }
@@ -199,7 +206,7 @@ extension Links {
       }
     }
     var mapping = "mapping-model: 1\nentity-mappings:\n"
-    var expected = Links(isToOne: shape.isToOne)
+    var expected = shape.links
     for name in order {
       let value = defaults.contains(name) ? "automatic" : "{ value: default }"
       mapping += """
@@ -232,7 +239,7 @@ extension Links {
     SayingPolicy.makesB = true
     SayingPolicy.copying = [:]
     SayingPolicy.linking = [:]
-    var expected = Links(isToOne: shape.isToOne)
+    var expected = shape.links
     for key in Self.keys {
       SayingPolicy.copying[key] = (0...random.below(3)).map { _ in
         Self.saying(shape, among: 1...key, of: sides, &random)
