@@ -62,8 +62,10 @@ package struct URITable: Sendable {
         last = kind
         try objects?.take(kind.destination)
         prefixes.source = Array(
-          "\(Self.field(kind.mapping))\t\(Self.uri(source, kind.source.rawValue))".utf8)
-        prefixes.destination = Array("\t\(Self.uri(destination, kind.destination.rawValue))".utf8)
+          "\(Self.field(kind.mapping))\t\(ObjectURI.prefix(store: source, entity: kind.source.rawValue))"
+            .utf8)
+        prefixes.destination = Array(
+          "\t\(ObjectURI.prefix(store: destination, entity: kind.destination.rawValue))".utf8)
       }
       guard try objects?.has(new) ?? true else { return }
       prefixes.source.withUnsafeBytes { lines.append($0) }
@@ -85,9 +87,18 @@ package struct URITable: Sendable {
   /// 64 KiB: one write for some thousand lines.
   static let bufferBytes = 64 << 10
 
-  /// A URI without its number.
-  static func uri(_ store: String, _ entity: String) -> String {
-    "x-coredata://\(store)/\(entity)/p"
+  /// The source object of a table's first line; nil where the table has none.
+  package static func firstObject(in path: FilePath) throws -> String? {
+    let file = try RegularFile.open(path)
+    let bytes = try file.closeAfter {
+      var bytes = [UInt8](repeating: 0, count: bufferBytes)
+      let count = try bytes.withUnsafeMutableBytes { try file.read(into: $0) }
+      return bytes.prefix(count)
+    }
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), maxSplits: 2)
+    guard lines.count > 1 else { return nil }
+    let fields = lines[1].split(separator: UInt8(ascii: "\t"), omittingEmptySubsequences: false)
+    return fields.count > 1 ? String(decoding: fields[1], as: UTF8.self) : nil
   }
 
   static func field(_ text: String) -> String {

@@ -63,6 +63,16 @@ struct DifferenceRecord: Encodable {
     conditions = isCompatible ? [] : pair.inference.changedRowConditions.map(\.refusal)
     // Nothing is migrated: all that can be said is what will not be done.
     notes = pair.inference.notes.filter { !pair.isCompatible || $0.isRename }
+    if isCompatible {
+      notes += UnhashedDifference.between(
+        given: pair.inference.destination, own: pair.inference.source
+      ).storage.map {
+        InferenceNote(
+          .readOtherwise, entity: $0.entity, property: $0.path,
+          message: "a store is not read as \(source) wrote it: \($0). A hash modifier in "
+            + "\(destination) has such values migrated")
+      }
+    }
     losses = isCompatible ? [] : pair.inference.losses
     needsEmptyStore =
       !isCompatible
@@ -93,7 +103,7 @@ struct DifferenceRecord: Encodable {
     lines += notes.map { "note: \($0.message)" }
     if isCompatible {
       lines.append("\(destination) is compatible with \(source): nothing to migrate.")
-      if !notes.isEmpty {
+      if notes.contains(where: \.isRename) {
         lines.append(
           "Version hashes do not cover renaming identifiers, so that nothing is renamed. Give the "
             + "entities or properties a hash modifier to have it done.")

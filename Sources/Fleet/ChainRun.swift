@@ -138,6 +138,7 @@ struct ChainRun {
     case .ended(let ended): return .ended(ended)
     case .through(let route):
       try NameLimits.checkReplacement(by: request)
+      try URITablePlace.checkReplacement(run.settings.uriTable, by: request)
       guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
         return .ended(try await through(route, own))
       }

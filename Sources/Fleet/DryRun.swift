@@ -62,6 +62,7 @@ package struct DryRun: Sendable {
     case .ended(let ended): return ended
     case .through(let route):
       try NameLimits.checkReplacement(by: request)
+      try URITablePlace.checkReplacement(uriTable, by: request)
       end = route
       result.path = route.lines
       result.notes = route.notes(for: request)
@@ -92,6 +93,7 @@ package struct DryRun: Sendable {
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
       try NameLimits.checkReplacement(by: request)
+      try URITablePlace.checkReplacement(uriTable, by: request)
       result.verdict = .migrated
       let needed = DiskSpace.needed(
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,

@@ -193,6 +193,7 @@ struct StoreAttempt {
       result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
       try NameLimits.checkReplacement(by: request)
+      try URITablePlace.checkReplacement(run.settings.uriTable, by: request)
       try await migrate(plan, folder)
     }
   }

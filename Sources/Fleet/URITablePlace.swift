@@ -41,6 +41,20 @@ struct URITablePlace {
     }
   }
 
+  /// Looks at a table that is there when a store is about to be migrated: that of another store cannot
+  /// be made again, once that one is migrated.
+  ///
+  /// - Throws: ``FleetError/uriTable(path:message:)``.
+  static func checkReplacement(_ path: FilePath?, by request: MigrationRequest) throws {
+    guard let path, try FileKind(at: path) == .regular,
+      let uuid = StoreFiles(request.store).storedUUID,
+      let object = try URITable.firstObject(in: path),
+      !object.starts(with: ObjectURI.prefix(store: uuid, entity: "").dropLast("/p".count))
+    else { return }
+    throw URITablePlace(path).refusal(
+      "it is the table of another store, or of an earlier form of it")
+  }
+
   /// True for what an earlier run wrote, by its first line.
   private func isTable() throws -> Bool {
     let first = Array((URITable.header + "\n").utf8)

@@ -22,6 +22,8 @@ package enum ModelError: Error, Sendable, Equatable {
   case versionOfABundle(path: String, bundle: String)
   /// A plain model would become a bundle, and there is one of that name.
   case bundleExists(path: String)
+  /// A plain `.xcdatamodel` that holds something else than files.
+  case moreThanFiles(path: String, name: String)
   /// A name that no version can have.
   case badVersionName(String, reason: String)
   /// A version of that name is there already.
@@ -56,8 +58,10 @@ extension ModelError: CustomStringConvertible {
     case .noSuchVersion(let path, let version, let known):
       "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
     case .noCurrentVersion(let path, let known):
-      "\(path) has several versions and does not say which one is current. "
-        + "Name one as PATH:VERSION, or make one current with `godwit model set-current`: \(known.joined(separator: ", "))."
+      "\(path) has several versions and names none of them as the current one. "
+        + "Name one as PATH:VERSION"
+        + (path.hasSuffix(".momd") ? "" : ", or make one current with `godwit model set-current`")
+        + ": \(known.joined(separator: ", "))."
     case .notABundle(let path):
       "\(path) is not an .xcdatamodeld folder. Give the folder that holds the versions."
     case .versionOfABundle(let path, let bundle):
@@ -65,6 +69,9 @@ extension ModelError: CustomStringConvertible {
     case .bundleExists(let path):
       "\(path) exists already, so the plain model beside it does not become a bundle. Add the version "
         + "to the bundle, or remove one of the two."
+    case .moreThanFiles(let path, let name):
+      "\(path) holds \(name), which is a folder, a link or no file, and does not become a bundle with it. "
+        + "Move it elsewhere, or put a file in its place."
     case .badVersionName(let name, let reason):
       "\"\(name)\" cannot be the name of a version: \(reason). Choose another, such as \"Shop 2\"."
     case .versionExists(let path, let version):

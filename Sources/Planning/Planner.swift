@@ -117,7 +117,7 @@ package struct Planner: Sendable {
       notes.append(
         "The store opens under the destination without a migration, since version hashes do not cover all, "
           + "and is not read as the model cached in it wrote it: "
-          + "\(difference.storage.joined(separator: "; ")). "
+          + "\(difference.storage.map(\.description).joined(separator: "; ")). "
           + "A hash modifier in the destination has such values migrated.")
     }
     guard !difference.identifiers.isEmpty else { return notes }

@@ -137,7 +137,7 @@ struct SourceModelSearch {
       found.notes.append(
         "\(found.versionName ?? "") has the store's version hashes, and other places or forms of "
           + "values than the model cached in the store, which is used: "
-          + difference.storage.joined(separator: "; ") + ".")
+          + difference.storage.map(\.description).joined(separator: "; ") + ".")
       found.hierarchy = own
       if found.configuration == nil { found.whole = own }
     }

@@ -15,7 +15,8 @@ struct StageObjectAccess: ObjectAccess {
 
   func uri(of object: ObjectReference) throws -> String {
     let uuid = try store.connection.rows("SELECT Z_UUID FROM Z_METADATA LIMIT 1").first?.first?.text
-    return "x-coredata://\(uuid ?? "")/\(object.entity)/p\(object.primaryKey)"
+    return ObjectURI.prefix(store: uuid ?? "", entity: object.entity.rawValue)
+      + "\(object.primaryKey)"
   }
 
   func sourceObjects(

@@ -80,6 +80,29 @@ import Testing
       ModelRecord(version, hierarchy).entities.map(\.versionHashModifier) == ["2", nil])
   }
 
+  /// Both have one version hash.
+  @Test func `says what a store of a compatible version would be read wrongly in`() throws {
+    func version(_ name: String, isExternal: Bool) -> ModelVersion {
+      self.version(
+        name,
+        [
+          .attribute(
+            AttributeDescription(
+              traits: PropertyTraits(name: "photo"), type: .binary,
+              allowsExternalBinaryDataStorage: isExternal,
+              preservesValueInHistoryOnDeletion: !isExternal)),
+          .attribute(AttributeDescription(traits: PropertyTraits(name: "title"), type: .string)),
+        ], [:])
+    }
+    let (before, after) = (version("A", isExternal: false), version("B", isExternal: true))
+    let record = DifferenceRecord(try ModelPair(before, after))
+    #expect(record.isCompatible)
+    #expect(record.notes.map(\.kind) == [.readOtherwise])
+    #expect(record.notes.map(\.property) == ["photo"])
+    #expect(record.lines.contains { $0.contains("hash modifier") })
+    #expect(DifferenceRecord(try ModelPair(before, before)).notes.isEmpty)
+  }
+
   @Test func `names configurations of which the entities change`() throws {
     let before = version("A", properties, ["Cloud": ["Note"], "Local": ["Tag"], "Old": ["Tag"]])
     let after = version("B", properties, ["Cloud": ["Tag"], "Local": ["Tag"], "New": ["Note"]])

@@ -103,6 +103,11 @@ struct Change: Sendable, CustomStringConvertible {
       refusals: ["attribute-type A.p 134190 documented"]),
     .property("an attribute becomes a relationship", attribute("p"), toOne("p", "B")),
     .property("an optional relationship is added", nil, toOne("p", "B")),
+    Change(
+      "two relationships become inverses",
+      entity("A", toMany("p", "A"), toMany("q", "A")),
+      entity("A", toMany("p", "A", inverse: "q"), toMany("q", "A", inverse: "p")),
+      notes: [.inverseDecides]),
     .property(
       "a required relationship is added", nil, toOne("p", "B", optional: false),
       conditions: ["noRows A: required-relationship A.p 134110 documented"]),

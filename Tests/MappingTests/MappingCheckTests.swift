@@ -532,6 +532,33 @@ import Testing
       ])
   }
 
+  /// What the rows of `Child` and of `Parent` say.
+  @Test(arguments: [
+    ("default", "default", true), ("automatic", "default", false), ("default", "automatic", false),
+  ])
+  func `warns of a required relationship that nothing sets`(
+    own: String, inverse: String, isFound: Bool
+  ) throws {
+    func family(isOptional: Bool) throws -> EntityHierarchy {
+      try model(
+        entity("Child", toOne("parent", "Parent", optional: isOptional, inverse: "children")),
+        entity("Parent", toMany("children", "Child", inverse: "parent")))
+    }
+    let (source, destination) = (try family(isOptional: true), try family(isOptional: false))
+    let text = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Child, destination: Child, relationships: { parent: { value: \(own) } } }
+        - { source: Parent, destination: Parent, relationships: { children: { value: \(inverse) } } }
+      """
+    let check = MappingCheck(
+      MappingModel(
+        try MappingDocument(bytes: Array(text.utf8), name: "test"), source: source,
+        destination: destination), source: source, destination: destination)
+    #expect(
+      check.findings.map(\.kind) == (isFound ? [.requiredWithoutValue] : []) && check.isSound)
+  }
+
   @Test func `names required properties without a value`() throws {
     let old = try model(entity("A", attribute("x")))
     let new = try model(

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import SystemPackage
 import Testing
 
@@ -45,6 +46,18 @@ private struct Bundle: ~Copyable {
     let bundle = try Bundle(["Shop": ""])
     _ = try ModelBundle(path: bundle.path).addVersion("Shop 2")
     #expect(try ModelFile.version(at: bundle.path).name == "Shop")
+  }
+
+  @Test func `keeps the link that names its current version, and what it leads to`() throws {
+    let bundle = try Bundle(["Shop": "", "Shop 2": ""], current: "Shop")
+    let (file, real) = (bundle.path + "/.xccurrentversion", bundle.path + "/current")
+    try FileManager.default.moveItem(atPath: file, toPath: real)
+    try FileManager.default.createSymbolicLink(atPath: file, withDestinationPath: "current")
+    #expect(throws: DurabilityError.self) {
+      try ModelBundle(path: bundle.path).setCurrent("Shop 2")
+    }
+    #expect(try ModelFile.version(at: bundle.path).name == "Shop")
+    #expect(try FileManager.default.destinationOfSymbolicLink(atPath: file) == "current")
   }
 
   @Test func `takes the copy from the version that is named, else the current one`() throws {
@@ -196,6 +209,25 @@ private struct PlainModel: ~Copyable {
     let before = model.names
     #expect(throws: ModelError.self) {
       try ModelBundle.adding(name, to: model.path, from: from)
+    }
+    #expect(model.names == before)
+  }
+
+  @Test(arguments: ["docs", "more", "contents"])
+  func `stays as it is where it holds more than files`(name: String) throws {
+    let model = try PlainModel()
+    let files = FileManager.default
+    let path = model.path + "/" + name
+    if name == "docs" {
+      try files.createDirectory(atPath: path, withIntermediateDirectories: true)
+      try Data("important".utf8).write(to: URL(filePath: path + "/notes.txt"))
+    } else {
+      if name == "contents" { try files.moveItem(atPath: path, toPath: model.path + ".old") }
+      try files.createSymbolicLink(atPath: path, withDestinationPath: "../Shop.xcdatamodel.old")
+    }
+    let before = model.names
+    #expect(throws: ModelError.moreThanFiles(path: model.path, name: name)) {
+      try ModelBundle.adding("Shop 2", to: model.path)
     }
     #expect(model.names == before)
   }

@@ -96,6 +96,15 @@ import Testing
     #expect(counts == [0, 1])
   }
 
+  @Test func `refuses two configurations of one name`() throws {
+    let configuration = #"<configuration name="Cloud"><memberEntity name="A"/></configuration>"#
+    #expect(throws: ModelError.self) {
+      try Samples.model("<entity name=\"A\"/>" + configuration + configuration)
+    }
+    #expect(
+      try Samples.model("<entity name=\"A\"/>" + configuration).configurations == ["Cloud": ["A"]])
+  }
+
   @Test func `keeps configurations, identifiers and requests`() throws {
     let model = try Samples.model(Samples.everything)
     #expect(model.configurations == ["Cloud": ["Step", "Recipe"]])

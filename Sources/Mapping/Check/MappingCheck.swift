@@ -266,6 +266,33 @@ extension MappingCheck {
         "the attribute is required, has no default and is given no value: every object will fail "
           + "in validation (1570)")
     }
+    for declared in destination.properties(of: entity) {
+      guard let relationship = declared.property.relationship, declared.property.isStored,
+        !relationship.isToMany, !relationship.traits.isOptional,
+        !given.contains(relationship.name),
+        !isGiven(destination.inverse(of: relationship))
+      else { continue }
+      find(
+        .requiredWithoutValue, .warning, mapping, relationship.name,
+        "the relationship is required, and neither it nor its inverse is given a value: every object "
+          + "will fail in validation (1570)")
+    }
+  }
+
+  /// Whether some entity mapping, or a policy, sets a relationship.
+  private func isGiven(
+    _ inverse: (entity: EntityName, relationship: RelationshipDescription)?
+  ) -> Bool {
+    guard let inverse else { return false }
+    return model.entityMappings.contains { mapping in
+      guard let made = mapping.destinationEntity,
+        destination.isKind(made, of: inverse.entity)
+      else { return false }
+      return mapping.policy != nil
+        || mapping.properties.relationships.contains {
+          $0.name == inverse.relationship.name && $0.expression != nil
+        }
+    }
   }
 }
 

@@ -69,10 +69,27 @@ package struct InferredMapping: Sendable {
       }
     }
     judgeRoots()
+    noteInverses()
   }
 }
 
 extension InferredMapping {
+  /// Which references a store has on one side alone, its rows tell.
+  private mutating func noteInverses() {
+    for entity in destination.order {
+      for property in destination[entity]?.properties ?? [] where property.isStored {
+        guard let relationship = property.relationship else { continue }
+        let pairs = pairs(of: relationship, declaredBy: entity)
+        for part in pairs.unusedParts where !part.isSwapped {
+          note(
+            .inverseDecides, entity, relationship.name,
+            "\(entity).\(relationship.name) takes the references of its inverse; those that only "
+              + "\(part.source.entity).\(part.source.relationship.name) has are dropped")
+        }
+      }
+    }
+  }
+
   /// True when the models allow it; the store's rows may still forbid it, see ``rowConditions``.
   package var isPossible: Bool { refusals.isEmpty }
 

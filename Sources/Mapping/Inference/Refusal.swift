@@ -108,6 +108,12 @@ package struct InferenceNote: Sendable, Hashable, Codable {
     case intermediateIdentifier = "intermediate-identifier"
     /// A number type that cannot hold every value of the source's.
     case narrowing
+    /// Two relationships become inverses: one of them decides, references that only the other has are
+    /// dropped.
+    case inverseDecides = "inverse-decides"
+    /// No version hash covers the change: stores open, and the property's values are looked for
+    /// elsewhere or in another form.
+    case readOtherwise = "read-otherwise"
   }
 
   /// What the note is about.

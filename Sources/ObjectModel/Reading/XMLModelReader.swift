@@ -37,8 +37,14 @@ struct XMLModelReader {
   private func model(_ root: MarkupElement) throws -> ManagedObjectModel {
     var configurations: [String: [EntityName]] = [:]
     for element in root.children(named: "configuration") {
-      configurations[try name(of: element)] = element.children(named: "memberEntity")
-        .compactMap { $0["name"].map { EntityName($0) } }
+      let name = try name(of: element)
+      let members = element.children(named: "memberEntity").compactMap {
+        $0["name"].map { EntityName($0) }
+      }
+      guard configurations.updateValue(members, forKey: name) == nil else {
+        throw ModelError.unreadable(
+          path: path, reason: "it has two configurations named \"\(name)\". Rename one of them")
+      }
     }
     return ManagedObjectModel(
       // Xcode writes an empty identifier when none was set.

@@ -31,7 +31,8 @@ extension ModelBundle {
   /// in between both are there.
   ///
   /// - Throws: ``ModelError/notABundle(path:)`` for anything else;
-  ///   ``ModelError/bundleExists(path:)``; `DurabilityError`.
+  ///   ``ModelError/bundleExists(path:)``; ``ModelError/moreThanFiles(path:name:)``;
+  ///   `DurabilityError`.
   package init(wrapping path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard trimmed.hasSuffix(".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
@@ -48,6 +49,11 @@ extension ModelBundle {
     }
     let bundle = FilePath(plain.string + "d")
     if try DurableFile.exists(bundle) { throw ModelError.bundleExists(path: bundle.string) }
+    let files = try DurableFile.names(in: plain)
+    // What is not copied would be gone with the plain folder.
+    for file in files where try FileKind(at: plain.appending(file)) != .regular {
+      throw ModelError.moreThanFiles(path: plain.string, name: file)
+    }
     // What cannot be read as a model is no version.
     _ = try ModelFile.read(plain.string)
     guard let name = plain.lastComponent, let version = plain.stem else {
@@ -58,8 +64,7 @@ extension ModelBundle {
     do {
       try DurableFile.makeFolder(
         unfinished.appending(name), permissions: Self.folderPermissions)
-      for file in try DurableFile.names(in: plain)
-      where try FileKind(at: plain.appending(file)) == .regular {
+      for file in files {
         try DurableFile.copy(
           plain.appending(file), to: unfinished.appending(name).appending(file))
       }
@@ -174,9 +179,11 @@ extension ModelBundle {
   }
 
   private func write(current version: String) throws {
+    let file = path.appending(".xccurrentversion")
+    // What it leads to would stay as it is, and the link would be gone.
+    if try FileKind(at: file) == .symbolicLink { throw DurabilityError.symbolicLink(file) }
     try DurableFile.write(
-      Array(Self.currentVersionFile(version).utf8), to: path.appending(".xccurrentversion"),
-      permissions: Self.filePermissions)
+      Array(Self.currentVersionFile(version).utf8), to: file, permissions: Self.filePermissions)
   }
 
   private func version(_ name: String?, among versions: [ModelVersion]) throws -> ModelVersion {

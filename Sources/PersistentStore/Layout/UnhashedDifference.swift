@@ -7,8 +7,18 @@ import GodwitObjectModel
 /// the expression alone, of a composite one its elements. A store that was written under one of two such models is read wrongly under the
 /// other. Source: `core-data-models.md` §6.1 and §6.2, `core-data-sqlite-format.md` §4.5.
 package struct UnhashedDifference: Sendable, Equatable {
-  /// Where one model looks for values, or for their form, otherwise than the other; for a person.
-  package private(set) var storage: [String] = []
+  /// A value that one model looks for elsewhere, or in another form, than the other.
+  package struct Place: Sendable, Equatable, CustomStringConvertible {
+    package var entity: EntityName
+    /// The property, with the elements of a composite behind it.
+    package var path: String
+    /// For a person, without the place.
+    var text: String
+
+    package var description: String { "\(entity).\(path) is \(text)" }
+  }
+
+  package private(set) var storage: [Place] = []
   /// Renaming identifiers.
   package private(set) var identifiers: [String] = []
   /// Default values.
@@ -68,8 +78,9 @@ package struct UnhashedDifference: Sendable, Equatable {
       let places = (layouts.given.places(of: a), layouts.own.places(of: b))
       for (path, x, y) in Self.differing(places.0, places.1) {
         storage.append(
-          "\(name).\(path) is \(x ?? "not stored") (in the store's own model: \(y ?? "not stored"))"
-        )
+          Place(
+            entity: name, path: path,
+            text: "\(x ?? "not stored") (in the store's own model: \(y ?? "not stored"))"))
       }
     }
   }

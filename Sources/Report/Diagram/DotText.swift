@@ -101,6 +101,8 @@ extension EntityDiagram {
       case "<": result += "&lt;"
       case ">": result += "&gt;"
       case "\"": result += "&quot;"
+      // Graphviz puts names of its own for some letters behind it.
+      case "\\": result += "&#92;"
       case _
       where scalar.value < 0x20 || scalar.value == 0x7F
         || scalar.value >= 0xFFFE && scalar.value <= 0xFFFF:

@@ -226,7 +226,7 @@ final class SourceObjects: ObjectAccess {
     let uuid =
       object.store == .source
       ? context.plan.mapped?.sourceUUID ?? "" : context.plan.control.storeUUID
-    return "x-coredata://\(uuid)/\(object.entity)/p\(object.primaryKey)"
+    return ObjectURI.prefix(store: uuid, entity: object.entity.rawValue) + "\(object.primaryKey)"
   }
 
   // MARK: What became of objects
