@@ -220,7 +220,9 @@ let package = Package(
       "Ledger", [ours("Ledger"), ours("SQLite"), ours("DurableFiles"), system],
       exclude: ["Golden"]),
     tests("KeyedArchive", [ours("KeyedArchive")]),
-    tests("ObjectModel", [ours("ObjectModel"), ours("KeyedArchive"), system]),
+    tests(
+      "ObjectModel",
+      [ours("ObjectModel"), ours("KeyedArchive"), ours("DurableFiles"), system]),
     tests(
       "Expressions",
       [ours("Expressions"), ours("ObjectModel"), ours("KeyedArchive"), ours("SQLite")]),

@@ -1,5 +1,6 @@
 import GodwitMapping
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 
 /// What `model diff` says.

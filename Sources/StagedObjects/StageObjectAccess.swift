@@ -1,5 +1,6 @@
 import GodwitExpressions
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 
 /// A store between two versions, as a predicate sees it.

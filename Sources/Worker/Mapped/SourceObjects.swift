@@ -1,5 +1,6 @@
 import GodwitExpressions
 import GodwitObjectModel
+import GodwitPersistentStore
 import GodwitPlanning
 import GodwitSQLite
 
