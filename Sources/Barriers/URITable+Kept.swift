@@ -37,7 +37,8 @@ extension URITable {
           """)
         try rows.bind(1, Int64(layout.entityNumbers[entity] ?? 0))
         try rows.bind(2, firstNewKeys[table.name] ?? Int64.max)
-        let prefix = uri(source.metadata.uuid ?? "", entity.rawValue)
+        let prefix = ObjectURI.prefix(
+          store: source.metadata.uuid ?? "", entity: entity.rawValue)
         let name = field(step)
         while try rows.step() {
           let object = prefix + String(rows.int64(0))
