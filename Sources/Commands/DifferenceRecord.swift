@@ -64,16 +64,7 @@ struct DifferenceRecord: Encodable {
     conditions = isCompatible ? [] : pair.inference.changedRowConditions.map(\.refusal)
     // Nothing is migrated: all that can be said is what will not be done.
     notes = pair.inference.notes.filter { !pair.isCompatible || $0.isRename }
-    if isCompatible {
-      notes += UnhashedDifference.between(
-        given: pair.inference.destination, own: pair.inference.source
-      ).storage.map {
-        InferenceNote(
-          .readOtherwise, entity: $0.entity, property: $0.path,
-          message: "a store is not read as \(source) wrote it: \($0). A hash modifier in "
-            + "\(destination) has such values migrated")
-      }
-    }
+    if isCompatible { notes += Self.misreadings(pair) }
     losses = isCompatible ? [] : pair.inference.losses
     needsEmptyStore =
       !isCompatible
@@ -84,6 +75,18 @@ struct DifferenceRecord: Encodable {
 
   /// Whether a store with rows of every entity would be refused, or would lose something.
   var fails: Bool { !isLightweight || !losses.isEmpty || needsEmptyStore }
+
+  /// What the version hashes do not cover.
+  private static func misreadings(_ pair: ModelPair) -> [InferenceNote] {
+    UnhashedDifference.between(
+      given: pair.inference.destination, own: pair.inference.source
+    ).storage.map {
+      InferenceNote(
+        .readOtherwise, entity: $0.entity, property: $0.path,
+        message: "a store is not read as \(pair.source.name) wrote it: \($0). A hash modifier in "
+          + "\(pair.destination.name) has such values migrated")
+    }
+  }
 
   private static func configurations(
     _ source: ManagedObjectModel, _ destination: ManagedObjectModel
