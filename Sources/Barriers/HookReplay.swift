@@ -22,6 +22,8 @@ struct HookReplay {
       said[emission.group]?.formUnion(HookWords(side: emission.side))
     }
     for (group, words) in said where hooked[group] != nil && plans.indices.contains(group) {
+      // Those are always set one after the other.
+      if plans[group].isOneToOne { continue }
       let isOrdered =
         switch plans[group].target {
         case .columns(_, let isOrdered): isOrdered

@@ -54,7 +54,6 @@ struct BadModel: Sendable, CustomStringConvertible {
       "a circle of superentities",
       entity("A", parent: "B") + entity("B", parent: "C") + entity("C", parent: "B"), "B"),
     BadModel("a name that is too long", entity(String(repeating: "n", count: 4_097)), "nnn"),
-    BadModel("two fetch indexes of one name", entity("A", attribute("b"), index, index), "A"),
     BadModel("two attributes of one name", entity("A", attribute("p"), attribute("p")), "A", "p"),
     BadModel(
       "an attribute and a relationship of one name",

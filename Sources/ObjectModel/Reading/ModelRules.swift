@@ -138,16 +138,8 @@ extension ModelRules {
   /// Names of what is no property. A `contents` file cannot hold one that is empty, an archive can.
   private mutating func checkListedNames() {
     for entity in model.entities {
-      var indexes: Set<NameKey> = []
       for index in entity.fetchIndexes {
         checkText(index.name, "The name of a fetch index of \(entity.name)", entity.name, nil)
-        guard indexes.insert(NameKey(index.name)).inserted else {
-          find(
-            entity.name, nil,
-            "The entity \(entity.name) has two fetch indexes named \(shown(index.name)). Rename one of them."
-          )
-          continue
-        }
       }
     }
     for name in model.configurations.keys.sorted(by: { $0.precedesInBytes($1) }) {
