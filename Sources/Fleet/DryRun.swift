@@ -46,6 +46,7 @@ package struct DryRun: Sendable {
 
   private func rehearse(_ request: MigrationRequest) throws -> MigrationResult {
     try StoreRun.checkPaths(request, directory, uriTable: uriTable)
+    if let directory { try RunFolder(directory: directory).check() }
     let earlier = try EarlierOutput(request)
     let folder = try TemporaryPlace.make()
     TemporaryFiles.useFolder(folder.string)

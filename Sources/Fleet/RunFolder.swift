@@ -26,6 +26,12 @@ struct RunFolder {
   /// - Throws: ``FleetError/runDirectory(path:message:)`` for a folder that is somebody else's: it
   ///   will be removed one day, and what is in it with it.
   func take() throws {
+    try check()
+    try directory.create()
+  }
+
+  /// What ``take()`` would say, without making anything.
+  func check() throws {
     switch try FileKind(at: directory.path) {
     case .none: break
     case .folder:
@@ -38,7 +44,6 @@ struct RunFolder {
     case .regular, .symbolicLink, .special:
       throw FleetError.runDirectory(path: directory.path.string, message: "it is not a folder")
     }
-    try directory.create()
   }
 
   /// The run's name, a part of the names of its backups: given at the first start and kept, so

@@ -136,6 +136,24 @@ struct Scratch: ~Copyable {
     #expect(try folder.name(now: 1_900_000_000) == name)
   }
 
+  /// What a plan says of it before a run takes it.
+  @Test(arguments: [("folder", true), ("state", true), ("file", false), ("other", false)])
+  func `is looked at without being made`(name: String, isFree: Bool) throws {
+    let scratch = try Scratch()
+    _ = scratch.file("file")
+    try RunFolder(directory: RunDirectory(scratch.path.appending("state"))).take()
+    let other = scratch.path.appending("other")
+    try DurableFile.makeFolder(other)
+    try DurableFile.write([1], to: other.appending("holiday.jpg"))
+    let folder = RunFolder(directory: RunDirectory(scratch.path.appending(name)))
+    if isFree {
+      try folder.check()
+    } else {
+      #expect(throws: FleetError.self) { try folder.check() }
+    }
+    #expect(scratch.names == ["file", "other", "state"])
+  }
+
   @Test(arguments: ["", "../../etc/passwd", "a b", String(repeating: "1", count: 33)])
   func `trusts no name that it did not give`(name: String) throws {
     let scratch = try Scratch()
