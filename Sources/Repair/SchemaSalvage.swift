@@ -20,6 +20,8 @@ struct SchemaSalvage {
     var isRowID = false
     /// Has the key in its records: a primary key that is not the row id.
     var holdsKey = false
+    /// Holds values of its type alone, and of any where that is empty.
+    var isStrict = false
   }
 
   private(set) var entries: [Entry] = []
@@ -145,9 +147,9 @@ extension SchemaSalvage {
   }
 
   /// As they lie in a record; nil where the table's SQL cannot be read, or says what only SQLite can
-  /// store: no row ids, strict or generated columns.
+  /// store: no row ids, or generated columns.
   func columns(of table: String) -> [Column]? {
-    guard let facts = facts(of: table), !facts.isWithoutRowID, !facts.isStrict,
+    guard let facts = facts(of: table), !facts.isWithoutRowID,
       facts.rows.allSatisfy({ $0[6].integer == 0 })
     else { return nil }
     return Self.columns(facts)
@@ -198,11 +200,13 @@ extension SchemaSalvage {
   private static func columns(_ facts: Facts) -> [Column] {
     let keys = facts.rows.count { ($0[5].integer ?? 0) > 0 }
     return facts.rows.map { row in
-      let type = row[2].text ?? ""
+      var type = row[2].text ?? ""
+      // Elsewhere the type of anything would turn texts into numbers.
+      if facts.isStrict, type.uppercased() == "ANY" { type = "" }
       return Column(
         name: row[1].text ?? "", type: type,
         isRowID: !facts.hasKeyIndex && keys == 1 && row[5].integer == 1
-          && type.uppercased() == "INTEGER")
+          && type.uppercased() == "INTEGER", isStrict: facts.isStrict)
     }
   }
 
@@ -211,6 +215,15 @@ extension SchemaSalvage {
     try? model.execute("DROP TABLE IF EXISTS \(quoted(table))")
     try? model.execute(TableSalvage.sql(table, columns))
     for sql in indexes(of: table).compactMap(\.sql) { try? model.define(.index, sql) }
+  }
+
+  /// Whether an index that can be understood leaves rows out, or has values that no column has.
+  func isPartial(_ index: Entry) -> Bool {
+    let rows = try? model.rows(
+      "SELECT partial FROM pragma_index_list(?1) WHERE name = ?2 COLLATE NOCASE",
+      [.text(index.table), .text(index.name)])
+    guard let partial = rows?.first?[0].integer else { return false }
+    return partial != 0 || columns(ofIndex: index.name) == nil
   }
 
   /// The columns of an index, the row id's left out; nil for what is no index over columns.
