@@ -22,6 +22,8 @@ struct SchemaSalvage {
     var holdsKey = false
     /// Holds values of its type alone, and of any where that is empty.
     var isStrict = false
+    /// What rows have that were written before the column was added; nil for NULL.
+    var defaultValue: SQLiteValue?
   }
 
   private(set) var entries: [Entry] = []
@@ -206,8 +208,22 @@ extension SchemaSalvage {
       return Column(
         name: row[1].text ?? "", type: type,
         isRowID: !facts.hasKeyIndex && keys == 1 && row[5].integer == 1
-          && type.uppercased() == "INTEGER", isStrict: facts.isStrict)
+          && type.uppercased() == "INTEGER", isStrict: facts.isStrict,
+        defaultValue: row[4].text.flatMap(constant))
     }
+  }
+
+  /// The value of a number or a text as SQL has it: what else there is may ask for anything.
+  private static func constant(_ sql: String) -> SQLiteValue? {
+    if let number = Int64(sql) { return .integer(number) }
+    if sql.utf8.allSatisfy({ "+-.0123456789eE".utf8.contains($0) }), let number = Double(sql) {
+      return .real(number)
+    }
+    let text = sql.dropFirst().dropLast()
+    guard sql.utf8.count > 1, sql.first == "'", sql.last == "'",
+      !text.replacing("''", with: "").contains("'")
+    else { return nil }
+    return .text(String(text.replacing("''", with: "'")))
   }
 
   /// Gives a table whose text is damaged its columns, so that its indexes can be read.

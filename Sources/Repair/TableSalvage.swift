@@ -221,13 +221,11 @@ extension TableSalvage {
       values[place] = .null
       lost.append(place)
     }
-    for place in columns.indices where place != rowIDColumn {
-      try statement.bind(places[place], values[place])
-    }
+    try bind(values, count, to: statement)
     if let keyPlace { try statement.bind(keyPlace, key) }
     try statement.run()
     guard file.changes > 0 else {
-      if try !isThere(key) { repeatedKeys.insert(key) }
+      if try !isThere(key, count) { repeatedKeys.insert(key) }
       return false
     }
     rowCount += 1
@@ -240,20 +238,31 @@ extension TableSalvage {
     return true
   }
 
+  /// - Parameter count: As many of the columns were there when the row was written.
+  private func bind(
+    _ values: UnsafeMutablePointer<RawValue>, _ count: Int, to statement: Statement
+  ) throws {
+    for place in columns.indices where place != rowIDColumn {
+      if place >= count, let value = columns[place].defaultValue {
+        try statement.bind(places[place], value)
+      } else {
+        try statement.bind(places[place], values[place])
+      }
+    }
+  }
+
   private mutating func lose(_ key: Int64) {
     if namesRowsByRowID { lostKeys.insert(key) } else { gaps.append(KeyGap(page: root)) }
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.
-  private mutating func isThere(_ key: Int64) throws -> Bool {
+  private mutating func isThere(_ key: Int64, _ count: Int) throws -> Bool {
     guard let keyPlace else { return false }
     if comparison == nil {
       comparison = try file.prepare(comparisonSQL + " AND rowid = ?\(keyPlace)")
     }
     guard let comparison else { return false }
-    for place in columns.indices where place != rowIDColumn {
-      try comparison.bind(places[place], values[place])
-    }
+    try bind(values, count, to: comparison)
     try comparison.bind(keyPlace, key)
     defer { comparison.reset() }
     return try comparison.step()
