@@ -19,6 +19,8 @@ struct ColumnReading {
   private(set) var restoredKey: String?
   /// Names that are damaged, and whose they must be.
   private(set) var renamings: [(from: String, to: String)] = []
+  /// Columns of the model that the table's SQL does not name, and that its records have values for.
+  private(set) var further: [String] = []
 
   /// - Parameters:
   ///   - wanted: The columns that the table has by the model, in its order.
@@ -49,6 +51,8 @@ struct ColumnReading {
         columns = text.columns
         (isChanged, isFromText) = (true, entry?.sql != nil)
         (isGuessed, renamings) = (text.isGuessed, text.renamings)
+      } else if known < wanted.count, records.fields > columns.count {
+        extend(by: records.fields - columns.count, wanted)
       }
     }
     // The only column that may be the row id is the key, whatever is left of its name.
@@ -71,6 +75,16 @@ struct ColumnReading {
     }
   }
 
+  /// Gives values behind those that the table's SQL names a column: of the model's those that are missing, in
+  /// its order, which is that in which Core Data adds them where it migrates in place.
+  private mutating func extend(by count: Int, _ wanted: [TableText.Wanted]) {
+    let have = Set(columns.map(\.name.columnKey))
+    let missing = wanted.filter { !have.contains($0.name.columnKey) }.prefix(count)
+    columns += missing.map { .init(name: $0.name, type: $0.type) }
+    further = missing.map(\.name)
+    (isChanged, isFromText) = (true, true)
+  }
+
   /// Some records of a table.
   private struct Records {
     /// The most values that one of them has.
@@ -84,7 +98,7 @@ struct ColumnReading {
       guard root > 0 else { return }
       var lost: [Int] = []
       var found = (fields: 0, nulls: [Int](), others: [Int]())
-      DamagedTreeReader(file, kind, tree: 0).sample(below: root) { cell in
+      let take = { (cell: DamagedCell) in
         guard let (count, condition) = cell.record.decode(into: values, count: 0, lost: &lost),
           condition != .doubtful, count <= Self.mostFields,
           cell.record.decode(into: values, count: count, lost: &lost) != nil
@@ -102,6 +116,10 @@ struct ColumnReading {
           }
         }
       }
+      let reader = DamagedTreeReader(file, kind, tree: 0)
+      reader.sample(below: root, take)
+      // The newest rows have values for columns that were added.
+      reader.sample(below: root, atEnd: true, take)
       (fields, nulls, others) = (found.fields, found.nulls, found.others)
     }
 
@@ -151,7 +169,8 @@ extension StoreSalvage {
     layoutColumns[table] = reading.columns
     renamedColumns += reading.renamings.map { (table, $0.from, $0.to) }
     if reading.isGuessed { guessedTables.append((table, entity)) }
-    if reading.isFromText, !reading.isGuessed, reading.renamings.isEmpty {
+    if !reading.further.isEmpty { extendedTables.append((table, entity, reading.further)) }
+    if reading.isFromText, !reading.isGuessed, reading.renamings.isEmpty, reading.further.isEmpty {
       rereadTables.append(table)
     }
     if let key = reading.restoredKey { restoredKeys.append((table, key)) }
@@ -160,6 +179,8 @@ extension StoreSalvage {
       structure.removeAll {
         $0.message == "missing table \(table)" || $0.message == "missing join table \(table)"
       }
+      let found = Set(reading.further.map { "missing column \(table).\($0)" })
+      structure.removeAll { found.contains($0.message) }
       schema.define(table, reading.columns)
     }
   }
@@ -183,6 +204,23 @@ extension RepairAccount {
           .schema, entity: entity,
           "columns taken in the model's order: nothing is left that says where those of \(table) lie, "
             + "and values may be other properties'"))
+    }
+    for (table, entity, columns) in salvage.extendedTables
+    where (salvage.tables[NameKey(table)]?.rowCount ?? 0) > 0 {
+      report.doubtful.append(
+        .init(
+          .schema, entity: entity,
+          "rows of \(table) have more values than its CREATE TABLE text has columns; the further ones "
+            + "are taken for those of \(columns.joined(separator: ", ")), in the model's order"))
+    }
+    for table in salvage.binding.layout.tables {
+      guard let keys = salvage.tables[NameKey(table.name)]?.surplusKeys, !keys.isEmpty else {
+        continue
+      }
+      report.lost.append(
+        .init(
+          .value, entity: table.root.rawValue, keys: keys,
+          "rows had more values than their table has columns; those are left out"))
     }
     for (table, column) in salvage.virtualColumns {
       report.lost.append(

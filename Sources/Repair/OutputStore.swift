@@ -126,21 +126,27 @@ struct OutputStore {
   /// Carries a table that is not the model's, with its indexes.
   ///
   /// - Parameter salvage: Where the salvaged file lies.
-  /// - Returns: How many rows it has, and how many of the salvaged file's its constraints refuse;
-  ///   nil where it cannot be made.
+  /// - Returns: How many rows it has, how many of the salvaged file's its constraints refuse, and whether
+  ///   it counts them (`AUTOINCREMENT`); nil where it cannot be made.
   func carry(
     _ table: SchemaSalvage.Entry, indexes: [SchemaSalvage.Entry], columns: [SchemaSalvage.Column],
     from salvage: FilePath
-  ) throws -> (rows: Int64, refused: Int64)? {
+  ) throws -> (rows: Int64, refused: Int64, isCounted: Bool)? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
     func make(in connection: Connection) throws -> GodwitSQLite.TableShape? {
       try connection.define(.table, sql)
       for sql in indexes.compactMap(\.sql) { try connection.define(.index, sql) }
       return try connection.shape(of: table.name)
     }
+    let isCounted: Bool
     do {
+      let trial = try Connection(path: ":memory:", mode: .create)
       // What it defines may have another name.
-      guard try make(in: Connection(path: ":memory:", mode: .create)) != nil else { return nil }
+      guard try make(in: trial) != nil else { return nil }
+      isCounted =
+        try !trial.rows(
+          "SELECT 1 FROM sqlite_master WHERE name = ?1", [.text(AutoincrementCounters.table)]
+        ).isEmpty
     } catch let error as SQLiteError where !error.isOutOfMemory {
       return nil
     }
@@ -167,7 +173,7 @@ struct OutputStore {
     let all =
       try connection.rows("SELECT count(*) FROM salvage.\(quoted(table.name))").first?.first?
       .integer ?? rows
-    return (rows, all - rows)
+    return (rows, all - rows, isCounted)
   }
 
   /// Closes the file, whose header says WAL as that of Core Data's stores does.

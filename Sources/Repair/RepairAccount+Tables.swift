@@ -22,16 +22,20 @@ extension RepairAccount {
         continue
       }
       report.keptForeignRows += found.rows
+      if found.isCounted { try carryCounter(of: entry.name, into: store) }
       if found.refused > 0 {
         report.lost.append(
           .init(
             .table, count: found.refused, names: [entry.name],
             "rows that the constraints of their table refuse"))
       }
-      if !table.gaps.isEmpty {
-        report.lost.append(
-          .init(.table, isCertain: false, names: [entry.name], "rows on pages that cannot be read"))
-      }
+      addForeignRows(table)
+    }
+    for name in salvage.tablesOfIndexesAlone {
+      report.lost.append(
+        .init(
+          .table, isCertain: false, names: [name],
+          "a table that indexes tell of, and nothing says where it lies"))
     }
     for (name, rows) in salvage.unreadableTables {
       report.lost.append(

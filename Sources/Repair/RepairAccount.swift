@@ -83,7 +83,7 @@ struct RepairAccount {
         .init(
           .schema, "the column \(column.table).\(column.to) was called \(column.from)"))
     }
-    for name in salvage.foundTables {
+    for name in salvage.foundTables where !salvage.isForeign(name) {
       report.rebuilt.append(
         .init(.schema, "pages of the table \(name) were found by what their rows look like"))
     }

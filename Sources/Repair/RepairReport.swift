@@ -39,7 +39,7 @@ package struct RepairReport: Encodable, Sendable {
     package var property: String?
     /// Objects, values, pairs or files; nil where nobody knows how many.
     package var count: Int64?
-    /// `Z_PK` of all objects concerned, as ranges.
+    /// `Z_PK` of all objects concerned, as ranges; row ids of tables that are not the model's.
     package var primaryKeys: KeyRanges?
     /// False where objects may have had these keys, and nothing tells which did.
     package var isCertain = true
@@ -104,7 +104,8 @@ extension RepairReport.Item: CustomStringConvertible {
     var text = place.isEmpty ? subject.rawValue + ":" : place
     text += " " + message
     if let primaryKeys, !primaryKeys.isEmpty {
-      text += isCertain ? " (\(counted)Z_PK \(primaryKeys))" : " (Z_PK \(primaryKeys))"
+      let word = subject == .table ? "row id" : "Z_PK"
+      text += isCertain ? " (\(counted)\(word) \(primaryKeys))" : " (\(word) \(primaryKeys))"
     } else if let count, count != 1 {
       text += " (\(count))"
     }

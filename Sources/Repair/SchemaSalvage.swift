@@ -20,6 +20,10 @@ struct SchemaSalvage {
     var isRowID = false
     /// Has the key in its records: a primary key that is not the row id.
     var holdsKey = false
+    /// Holds values of its type alone, and of any where that is empty.
+    var isStrict = false
+    /// What rows have that were written before the column was added; nil for NULL.
+    var defaultValue: SQLiteValue?
   }
 
   private(set) var entries: [Entry] = []
@@ -145,9 +149,9 @@ extension SchemaSalvage {
   }
 
   /// As they lie in a record; nil where the table's SQL cannot be read, or says what only SQLite can
-  /// store: no row ids, strict or generated columns.
+  /// store: no row ids, or generated columns.
   func columns(of table: String) -> [Column]? {
-    guard let facts = facts(of: table), !facts.isWithoutRowID, !facts.isStrict,
+    guard let facts = facts(of: table), !facts.isWithoutRowID,
       facts.rows.allSatisfy({ $0[6].integer == 0 })
     else { return nil }
     return Self.columns(facts)
@@ -198,12 +202,28 @@ extension SchemaSalvage {
   private static func columns(_ facts: Facts) -> [Column] {
     let keys = facts.rows.count { ($0[5].integer ?? 0) > 0 }
     return facts.rows.map { row in
-      let type = row[2].text ?? ""
+      var type = row[2].text ?? ""
+      // Elsewhere the type of anything would turn texts into numbers.
+      if facts.isStrict, type.uppercased() == "ANY" { type = "" }
       return Column(
         name: row[1].text ?? "", type: type,
         isRowID: !facts.hasKeyIndex && keys == 1 && row[5].integer == 1
-          && type.uppercased() == "INTEGER")
+          && type.uppercased() == "INTEGER", isStrict: facts.isStrict,
+        defaultValue: row[4].text.flatMap(constant))
     }
+  }
+
+  /// The value of a number or a text as SQL has it: what else there is may ask for anything.
+  private static func constant(_ sql: String) -> SQLiteValue? {
+    if let number = Int64(sql) { return .integer(number) }
+    if sql.utf8.allSatisfy({ "+-.0123456789eE".utf8.contains($0) }), let number = Double(sql) {
+      return .real(number)
+    }
+    let text = sql.dropFirst().dropLast()
+    guard sql.utf8.count > 1, sql.first == "'", sql.last == "'",
+      !text.replacing("''", with: "").contains("'")
+    else { return nil }
+    return .text(String(text.replacing("''", with: "'")))
   }
 
   /// Gives a table whose text is damaged its columns, so that its indexes can be read.
@@ -211,6 +231,15 @@ extension SchemaSalvage {
     try? model.execute("DROP TABLE IF EXISTS \(quoted(table))")
     try? model.execute(TableSalvage.sql(table, columns))
     for sql in indexes(of: table).compactMap(\.sql) { try? model.define(.index, sql) }
+  }
+
+  /// Whether an index that can be understood leaves rows out, or has values that no column has.
+  func isPartial(_ index: Entry) -> Bool {
+    let rows = try? model.rows(
+      "SELECT partial FROM pragma_index_list(?1) WHERE name = ?2 COLLATE NOCASE",
+      [.text(index.table), .text(index.name)])
+    guard let partial = rows?.first?[0].integer else { return false }
+    return partial != 0 || columns(ofIndex: index.name) == nil
   }
 
   /// The columns of an index, the row id's left out; nil for what is no index over columns.

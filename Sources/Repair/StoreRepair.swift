@@ -39,6 +39,7 @@ package struct StoreRepair {
     try account.count(in: store)
     account.addRecords()
     account.addColumns()
+    try account.addMissingColumns(in: store)
     account.report.keptExternalFiles = external.copied
     account.report.lost += external.lost
     // Tables that are none of the model's are carried; columns of its own tables are not.
@@ -50,6 +51,7 @@ package struct StoreRepair {
           "is a column that is none of the model's"))
     }
     account.report.doubtful += external.doubtful
+    account.settleDoubts()
     if account.isNothingLeft { throw RepairError.nothingLeft(source, account.report) }
     let metadata = salvage.binding.store.metadata
     try store.finish(

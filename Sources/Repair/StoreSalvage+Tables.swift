@@ -21,6 +21,7 @@ extension StoreSalvage {
         try salvage.execute(
           "ALTER TABLE \(quoted(table.name)) ADD COLUMN \(quoted(name)) \(type)")
       }
+      addedColumns += missing.map { (table.name, $0.name) }
     }
     try salvage.close()
     try rebind()
@@ -58,7 +59,8 @@ extension StoreSalvage {
     {
       try salvage.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
     }
-    let shapes = shapes(binding)
+    let models = shapes(binding)
+    let shapes = models.merging(foreignShapes(models)) { own, _ in own }
     try salvage.execute("BEGIN")
     var homeless: Set<String> = []
     let withoutRowIDs = Set(shapes.keys.filter { schema.isWithoutRowID($0) })
@@ -66,11 +68,10 @@ extension StoreSalvage {
       !withoutRowIDs.contains($0) && !isLikely(schema.table($0)?.root ?? 0, shapes[$0])
     }
     // Whoever's rows are certain takes their pages first: no other tree has them then.
-    for name in shapes.keys.sorted().filter({ !doubted.contains($0) }) + foreignNames(shapes)
-      + doubted
-    {
+    let certain = (models.keys.sorted() + foreignNames(models)).filter { !doubted.contains($0) }
+    for name in certain + doubted {
       let entry = schema.table(name)
-      guard let columns = columns(of: name, isModels: shapes[name] != nil) else {
+      guard let columns = columns(of: name, isModels: models[name] != nil) else {
         unreadableTables.append((name, try rowCount(of: entry)))
         continue
       }
@@ -94,18 +95,23 @@ extension StoreSalvage {
       // What Core Data leaves behind when it migrates in place goes where it is empty.
       let isLeftOver =
         SchemaObject.isApplicationTable(name) && table.rowCount == 0 && table.gaps.isEmpty
-      if shapes[name] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
+      if models[name] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
       tables[NameKey(name)] = table
     }
     // SQLite's own, so that their pages are nobody else's.
     for entry in schema.entries
     where entry.kind == .table && entry.root > 0 && entry.name.hasPrefix("sqlite_") {
-      _ = try rowCount(of: entry)
+      if entry.name.isSameName(as: AutoincrementCounters.table) {
+        counters = try AutoincrementCounters(
+          root: entry.root, tree: Self.tree(of: entry, schema), file, values)
+      } else {
+        _ = try rowCount(of: entry)
+      }
     }
     try adoptOrphans(shapes, homeless)
     try readIndexes(shapes, in: salvage)
     try salvage.execute("COMMIT")
-    for name in Array(tables.keys) { tables[name]?.end() }
+    for name in Array(tables.keys) { try tables[name]?.end() }
     for entry in schema.entries where entry.kind == .trigger && entry.name.hasPrefix("Z_DA_") {
       entry.sql.map { try? salvage.define(.trigger, $0) }
     }
@@ -120,18 +126,31 @@ extension StoreSalvage {
     for table in layout.tables {
       let columns = columns(of: table.name, isModels: true) ?? []
       let numbers = binding.hierarchy.concrete(of: table.root).map { binding.number(of: $0) }
-      shapes[table.name] = TableShape(columns: columns, entityNumbers: Set(numbers))
+      shapes[table.name] = TableShape(columns, .objects(Set(numbers)))
     }
     for join in layout.joinTables {
       let columns = columns(of: join.name, isModels: true) ?? []
-      shapes[join.name] = TableShape(columns: columns, entityNumbers: nil)
+      shapes[join.name] = TableShape(columns, .pairs)
     }
     return shapes
   }
 
-  private func foreignNames(_ shapes: [String: TableShape]) -> [String] {
+  /// The same of the other tables whose columns are known.
+  private func foreignShapes(_ models: [String: TableShape]) -> [String: TableShape] {
+    let own = models.values.reduce(into: Set<Int64>()) { $0.formUnion($1.entityNumbers ?? []) }
+    var shapes: [String: TableShape] = [:]
+    for name in foreignNames(models) {
+      guard let columns = columns(of: name, isModels: false) else { continue }
+      // Each table of the history has its own number.
+      let others = PrimaryKeyRow.historyNames.filter { "A" + $0.value != name }.keys
+      shapes[name] = TableShape(columns, .others(not: own.union(others)))
+    }
+    return shapes
+  }
+
+  private func foreignNames(_ models: [String: TableShape]) -> [String] {
     schema.tables.map(\.name).filter { name in
-      shapes[name] == nil && !LayoutProblem.controlTables.contains(name)
+      models[name] == nil && !LayoutProblem.controlTables.contains(name)
     }
   }
 
@@ -214,7 +233,7 @@ extension StoreSalvage {
         continue
       }
       var leaves = group.leaves
-      if let name = roots[group.top], let shape = shapes[name], shape.entityNumbers != nil {
+      if let name = roots[group.top], let shape = shapes[name], !shape.isPairs {
         let own = leaves.filter { isOwn($0, shape) }
         try adopt(own, name)
         leaves.removeAll { own.contains($0) }
@@ -238,15 +257,18 @@ extension StoreSalvage {
     }
     for leaf in left {
       // By the numbers of its entities, and keys all of which the table misses.
-      let fitting = shapes.filter { name, shape in
-        guard shape.entityNumbers != nil, let gaps = tables[NameKey(name)]?.gaps, !gaps.isEmpty
+      var fitting = shapes.filter { name, shape in
+        guard !shape.isPairs, let gaps = tables[NameKey(name)]?.gaps, !gaps.isEmpty
         else { return false }
         return isOwn(leaf, shape) { key in gaps.contains { $0.contains(key) } }
       }
+      // The model's say more of their rows than others.
+      let models = fitting.filter { !$0.value.isOthers }
+      if !models.isEmpty { fitting = models }
       if fitting.count == 1, let name = fitting.first?.key {
         try adopt([leaf], name)
         if !foundTables.contains(name) { foundTables.append(name) }
-      } else if file.entry(of: leaf)?.role == .tree, !file.isListedFree(leaf) {
+      } else if !file.isListedFree(leaf) {
         strayPages.append(leaf)
       }
     }
@@ -271,7 +293,9 @@ extension StoreSalvage {
       binding.layout.joinTables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
     for name in shapes.keys.sorted() {
       // Where the key is not the row id, indexes name rows by numbers that mean nothing.
-      guard let table = tables[NameKey(name)], table.namesRowsByRowID else { continue }
+      guard let table = tables[NameKey(name)], table.namesRowsByRowID,
+        !table.columns.contains(where: { $0.name.isSameName(as: "rowid") && !$0.isRowID })
+      else { continue }
       let join = joins[name]
       let found = try IndexEvidence(
         table, schema, file, in: salvage, nextTree: &nextTree,

@@ -36,6 +36,12 @@ final class StoreSalvage {
   var rereadTables: [String] = []
   /// Those whose columns have their place from the model's order alone, each with its entity.
   var guessedTables: [(table: String, entity: String)] = []
+  /// Those whose records have values for columns that their SQL does not name.
+  var extendedTables: [(table: String, entity: String, columns: [String])] = []
+  /// Columns of the model that their table did not have.
+  var addedColumns: [(table: String, column: String)] = []
+  /// What `sqlite_sequence` says.
+  var counters = AutoincrementCounters()
   /// Keys that are the row id, which their table's SQL does not say.
   var restoredKeys: [(table: String, column: String)] = []
   /// Generated columns of the model's tables whose values are not stored.
@@ -96,7 +102,7 @@ final class StoreSalvage {
         }
       }
       try salvage.execute("COMMIT")
-      table.end()
+      try table.end()
       tables[NameKey(name)] = table
     }
     try salvage.close()
@@ -123,6 +129,23 @@ final class StoreSalvage {
   private static func mayBeCoreData(_ schema: SchemaSalvage) -> Bool {
     guard schema.isWhole, !schema.entries.isEmpty else { return true }
     return schema.entries.contains { $0.name.first == "Z" || $0.name.first == "z" }
+  }
+
+  /// Whether a table that is known is none of the model's.
+  func isForeign(_ table: String) -> Bool {
+    foreignTables.contains { $0.name.isSameName(as: table) }
+  }
+
+  /// Tables that are not the model's whose own rows of `sqlite_master` are lost, and not those of their
+  /// indexes.
+  var tablesOfIndexesAlone: [String] {
+    let known = Set(binding.layout.tables.map(\.name) + binding.layout.joinTables.map(\.name))
+      .union(LayoutProblem.controlTables)
+    let names = schema.entries.filter { entry in
+      entry.kind == .index && schema.table(entry.table) == nil
+        && !known.contains { $0.isSameName(as: entry.table) }
+    }.map(\.table)
+    return Set(names).sorted()
   }
 
   /// Reads the salvaged file again.

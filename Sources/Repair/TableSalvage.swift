@@ -22,6 +22,8 @@ struct TableSalvage {
   private(set) var misplacedKeys = KeyRanges()
   /// Rows that were found on pages to which no page leads, though none of the table's is damaged.
   private(set) var strayKeys = KeyRanges()
+  /// Rows that have more values than the table has columns; those are left out.
+  private(set) var surplusKeys = KeyRanges()
   /// By the number of the column: rows whose value is lost.
   private(set) var lostValues: [Int: KeyRanges] = [:]
   private(set) var rowCount: Int64 = 0
@@ -41,8 +43,8 @@ struct TableSalvage {
   private let keyColumn: Int?
   private let kind: TreeScan.Kind
   private var root: UInt32 = 0
-  /// What each column turns numbers or texts into.
-  private let affinities: [ColumnAffinity]
+  /// What may lie in each column.
+  private let kinds: [ValueKinds]
   private let file: Connection
 
   /// Whether a row's key is that of its cell.
@@ -68,7 +70,7 @@ struct TableSalvage {
     self.kind = kind
     keyColumn = columns.firstIndex(where: \.holdsKey)
     rowIDColumn = keyColumn ?? columns.firstIndex(where: \.isRowID)
-    affinities = columns.map { ColumnAffinity(declaredType: $0.type) }
+    kinds = columns.map(ValueKinds.init)
     let taken = Set(columns.map(\.name.columnKey))
     let hidden =
       rowIDColumn == nil && kind == .table
@@ -95,10 +97,14 @@ struct TableSalvage {
     return "CREATE TABLE \(quoted(name)) (\(listed.joined(separator: ", ")))"
   }
 
-  /// A type's first word: a hostile one could say anything.
+  /// A type's first word, where it makes of values what the whole type does: a hostile one could say
+  /// anything.
   private static func plainType(_ type: String) -> String {
     let word = type.prefix { $0.isLetter || $0.isNumber || $0 == "(" || $0 == ")" }
-    return word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) } ? String(word) : ""
+    let isPlain =
+      word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+      && ColumnAffinity(declaredType: String(word)) == ColumnAffinity(declaredType: type)
+    return isPlain ? String(word) : ""
   }
 }
 
@@ -153,8 +159,22 @@ extension TableSalvage {
     self = working
   }
 
-  /// Lets the file be closed.
-  mutating func end() { (statement, comparison) = (nil, nil) }
+  /// Lets the file be closed. What was found elsewhere is not lost.
+  mutating func end() throws {
+    guard statement != nil else { return }
+    (statement, comparison) = (nil, nil)
+    guard !lostKeys.isEmpty, namesRowsByRowID else { return }
+    let there = try file.prepare(
+      "SELECT rowid FROM \(quoted(name)) WHERE rowid BETWEEN ?1 AND ?2")
+    var found: [Int64] = []
+    for range in lostKeys.ranges {
+      try there.bind(1, range.lowerBound)
+      try there.bind(2, range.upperBound)
+      while try there.step() { found.append(there.int64(0)) }
+      there.reset()
+    }
+    lostKeys = lostKeys.subtracting(KeyRanges(found))
+  }
 
   mutating func addGap(_ gap: KeyGap) { gaps.append(gap) }
 
@@ -181,7 +201,9 @@ extension TableSalvage {
     var lost: [Int] = []
     guard
       let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
-      count <= columns.count, isInTree || condition != .doubtful
+      // A record that proves whole tells that the table has more columns than its text.
+      count <= columns.count || isInTree && condition == .whole,
+      isInTree || condition != .doubtful
     else {
       if isInTree { lose(key) }
       return false
@@ -195,20 +217,19 @@ extension TableSalvage {
       }
       key = values[keyColumn].bits
     }
-    for (place, affinity) in affinities.enumerated() where !affinity.holds(values[place].kind) {
+    for (place, kinds) in kinds.enumerated() where !kinds.contains(values[place].kind) {
       values[place] = .null
       lost.append(place)
     }
-    for place in columns.indices where place != rowIDColumn {
-      try statement.bind(places[place], values[place])
-    }
+    try bind(values, count, to: statement)
     if let keyPlace { try statement.bind(keyPlace, key) }
     try statement.run()
     guard file.changes > 0 else {
-      if try !isThere(key) { repeatedKeys.insert(key) }
+      if try !isThere(key, count) { repeatedKeys.insert(key) }
       return false
     }
     rowCount += 1
+    if count > columns.count { surplusKeys.insert(key) }
     if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
     if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
@@ -217,30 +238,55 @@ extension TableSalvage {
     return true
   }
 
+  /// - Parameter count: As many of the columns were there when the row was written.
+  private func bind(
+    _ values: UnsafeMutablePointer<RawValue>, _ count: Int, to statement: Statement
+  ) throws {
+    for place in columns.indices where place != rowIDColumn {
+      if place >= count, let value = columns[place].defaultValue {
+        try statement.bind(places[place], value)
+      } else {
+        try statement.bind(places[place], values[place])
+      }
+    }
+  }
+
   private mutating func lose(_ key: Int64) {
     if namesRowsByRowID { lostKeys.insert(key) } else { gaps.append(KeyGap(page: root)) }
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.
-  private mutating func isThere(_ key: Int64) throws -> Bool {
+  private mutating func isThere(_ key: Int64, _ count: Int) throws -> Bool {
     guard let keyPlace else { return false }
     if comparison == nil {
       comparison = try file.prepare(comparisonSQL + " AND rowid = ?\(keyPlace)")
     }
     guard let comparison else { return false }
-    for place in columns.indices where place != rowIDColumn {
-      try comparison.bind(places[place], values[place])
-    }
+    try bind(values, count, to: comparison)
     try comparison.bind(keyPlace, key)
     defer { comparison.reset() }
     return try comparison.step()
   }
 }
 
-extension ColumnAffinity {
-  /// Whether a value of that storage class may lie in such a column: others were converted when they
-  /// were written.
-  fileprivate func holds(_ kind: RawValue.Kind) -> Bool {
-    self == .text ? kind != .integer && kind != .real : true
+/// The storage classes of the values that may lie in a column: others were converted when they were
+/// written, or refused.
+struct ValueKinds {
+  private let bits: UInt8
+
+  init(_ column: SchemaSalvage.Column) {
+    let affinity = ColumnAffinity(declaredType: column.type)
+    let kinds: [RawValue.Kind] =
+      switch affinity {
+      case .text: column.isStrict ? [.text] : [.text, .blob]
+      case .integer where column.isStrict: [.integer]
+      // Whole numbers lie there as integers.
+      case .real where column.isStrict: [.integer, .real]
+      case .blob where column.isStrict && !column.type.isEmpty: [.blob]
+      default: [.integer, .real, .text, .blob]
+      }
+    bits = kinds.reduce(1 << RawValue.Kind.null.rawValue) { $0 | 1 << $1.rawValue }
   }
+
+  func contains(_ kind: RawValue.Kind) -> Bool { bits & 1 << kind.rawValue != 0 }
 }

@@ -1,12 +1,35 @@
 import GodwitPersistentStore
 import GodwitSQLite
 
-/// What the rows of one of the model's tables look like: for pages of which nothing else tells whose
-/// they are.
+/// What the rows of a table look like: for pages of which nothing else tells whose they are.
 struct TableShape {
+  enum Rows {
+    /// Objects of the model, with the `Z_ENT` of the table's entities.
+    case objects(Set<Int64>)
+    /// Pairs of a many-to-many relationship.
+    case pairs
+    /// Those of a table that is not the model's, and what `Z_ENT` they have not.
+    case others(not: Set<Int64>)
+  }
+
   let columns: [SchemaSalvage.Column]
-  /// `Z_ENT` of the table's entities; nil for a join table.
-  let entityNumbers: Set<Int64>?
+  let rows: Rows
+  private let kinds: [ValueKinds]
+  /// Whether its rows are those of entities, of the model's or of Core Data's own, and their columns typed.
+  private let hasObjects: Bool
+
+  init(_ columns: [SchemaSalvage.Column], _ rows: Rows) {
+    (self.columns, self.rows) = (columns, rows)
+    kinds = columns.map(ValueKinds.init)
+    hasObjects =
+      columns.contains { $0.isRowID && $0.name == "Z_PK" }
+      && columns.contains { $0.name == "Z_ENT" }
+  }
+
+  /// `Z_ENT` of the table's entities; nil for one that has no objects of the model.
+  var entityNumbers: Set<Int64>? { if case .objects(let numbers) = rows { numbers } else { nil } }
+  var isPairs: Bool { if case .pairs = rows { true } else { false } }
+  var isOthers: Bool { if case .others = rows { true } else { false } }
 
   private static let mostSamples = 40
 
@@ -14,6 +37,9 @@ struct TableShape {
   private func fits(
     _ record: DamagedRecord, _ values: UnsafeMutablePointer<RawValue>, _ lost: inout [Int]
   ) -> Bool {
+    if case .others(let foreign) = rows {
+      return fitsOthers(record, not: foreign, isTyped: hasObjects, values, &lost) == true
+    }
     guard let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
       condition != .doubtful, count <= columns.count, entityNumbers != nil || count == columns.count
     else { return false }
@@ -34,11 +60,47 @@ struct TableShape {
     return true
   }
 
+  /// The same of a table that is not the model's; nil where the record does not tell.
+  private func fitsOthers(
+    _ record: DamagedRecord, not foreign: Set<Int64>, isTyped: Bool,
+    _ values: UnsafeMutablePointer<RawValue>, _ lost: inout [Int]
+  ) -> Bool? {
+    guard let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
+      condition != .doubtful
+    else { return nil }
+    guard count <= columns.count else { return false }
+    for (place, column) in columns.enumerated() where !lost.contains(place) {
+      let value = values[place]
+      if column.isRowID {
+        if value.kind != .null { return false }
+      } else if !kinds[place].contains(value.kind) {
+        return false
+      } else if column.name == "Z_ENT", value.kind == .integer, foreign.contains(value.bits) {
+        return false
+      } else if hasObjects, column.name == "Z_ENT", value.kind != .integer, value.kind != .null {
+        return false
+      } else if isTyped, value.kind != .null, !Self.allows(column.type, value.kind) {
+        return false
+      }
+    }
+    return true
+  }
+
+  /// Whether a row has a value for each column.
+  private func isFull(
+    _ record: DamagedRecord, _ values: UnsafeMutablePointer<RawValue>, _ lost: inout [Int]
+  ) -> Bool {
+    record.decode(into: values, count: 0, lost: &lost)?.count == columns.count
+  }
+
   /// Whether a row can be one of this table at all, whatever its values; nil where its record does
   /// not tell.
   private func allows(
     _ record: DamagedRecord, _ values: UnsafeMutablePointer<RawValue>, _ lost: inout [Int]
   ) -> Bool? {
+    if case .others(let foreign) = rows {
+      return fitsOthers(record, not: foreign, isTyped: false, values, &lost)
+    }
     guard let (count, condition) = record.decode(into: values, count: columns.count, lost: &lost),
       condition != .doubtful
     else { return nil }
@@ -73,7 +135,10 @@ struct TableShape {
     var lost: [Int] = []
     do {
       try DamagedTreeReader(file, .table, tree: 0).sample(below: leaf) { cell in
-        if fits(cell.record, values, &lost) { throw Fits() }
+        // Of a table whose columns take any value, a shorter row says little.
+        if fits(cell.record, values, &lost), !isOthers || isFull(cell.record, values, &lost) {
+          throw Fits()
+        }
         rows += 1
         switch allows(cell.record, values, &lost) {
         case true?: odd += 1

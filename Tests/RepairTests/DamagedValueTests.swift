@@ -111,11 +111,11 @@ import Testing
 @Suite struct `A store whose list of tables is damaged` {
   /// How the page's cells go.
   enum Damage: CaseIterable {
-    case noCount, noPointers, noPage
+    case noCount, noPointers, noHeader, noPage
   }
 
   /// Of a model so small that page 1 has all of them.
-  @Test(arguments: [Damage.noCount, .noPointers], [false, true])
+  @Test(arguments: [Damage.noCount, .noPointers, .noHeader], [false, true])
   func `has its tables found where they are on page 1 alone`(damage: Damage, mapped: Bool) throws {
     let attribute = AttributeDescription(traits: PropertyTraits(name: "a"), type: .string)
     let entity = EntityDescription(name: "P", properties: [.attribute(attribute)])
@@ -125,7 +125,12 @@ import Testing
     var bytes = patient.bytes
     #expect(bytes[100] == 13)
     let count = 2 * Int(bytes[104])
-    let hurt = damage == .noCount ? 103..<105 : 108..<108 + count
+    let hurt =
+      switch damage {
+      case .noCount: 103..<105
+      case .noHeader: 100..<108
+      default: 108..<108 + count
+      }
     bytes.replaceSubrange(hurt, with: repeatElement(0, count: hurt.count))
     let before = try patient.read("SELECT * FROM ZP ORDER BY 1")
     patient.bytes = bytes
@@ -147,6 +152,7 @@ import Testing
       let first = isInterior ? 112 : 108
       bytes.replaceSubrange(
         first..<first + 2 * Int(bytes[104]), with: repeatElement(0, count: 2 * Int(bytes[104])))
+    case .noHeader: bytes.replaceSubrange(100..<112, with: repeatElement(0, count: 12))
     case .noPage: bytes.replaceSubrange(0..<4096, with: repeatElement(0, count: 4096))
     }
     patient.bytes = bytes

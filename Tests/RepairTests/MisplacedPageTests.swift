@@ -5,38 +5,6 @@ import Testing
 
 /// Writes that were lost or went elsewhere: each page is sound, and stands where it should not.
 @Suite struct `A store with pages of another time or place` {
-  private func root(_ table: String, _ patient: Patient) throws -> Int {
-    let rows = try patient.read("SELECT rootpage FROM sqlite_master WHERE name = '\(table)'")
-    return Int(try #require(rows.first?[0].integer))
-  }
-
-  /// The children of a table's root page, without the last one.
-  private func leaves(_ table: String, _ patient: Patient) throws -> [Int] {
-    let (bytes, root) = (patient.bytes, try root(table, patient))
-    let start = (root - 1) * 4096
-    guard bytes[start] == 0x05 else { return [] }
-    func number(_ offset: Int, _ count: Int) -> Int {
-      bytes[offset..<offset + count].reduce(0) { $0 << 8 | Int($1) }
-    }
-    return (0..<number(start + 3, 2)).map { cell in
-      number(start + number(start + 12 + 2 * cell, 2), 4)
-    }
-  }
-
-  private func page(_ number: Int, of bytes: [UInt8]) -> [UInt8] {
-    Array(bytes[(number - 1) * 4096..<number * 4096])
-  }
-
-  private func put(_ page: [UInt8], at number: Int, in patient: Patient) {
-    patient.bytes.replaceSubrange((number - 1) * 4096..<number * 4096, with: page)
-  }
-
-  private func exchange(_ a: Int, _ b: Int, in patient: Patient) {
-    let whole = patient.bytes
-    put(page(a, of: whole), at: b, in: patient)
-    put(page(b, of: whole), at: a, in: patient)
-  }
-
   @Test(arguments: [12, 100])
   func `keeps every object when a root page is an old one`(rows: Int) throws {
     let patient = try Patient(rows: rows, seed: 5, version: .one)
@@ -60,8 +28,8 @@ import Testing
       UPDATE Z_PRIMARYKEY SET Z_MAX = (SELECT max(Z_PK) FROM ZRECIPE) WHERE Z_NAME = 'Recipe'
       """)
     let before = try patient.keys(of: "ZRECIPE")
-    let place = try root("ZRECIPE", patient)
-    put(page(place, of: old), at: place, in: patient)
+    let place = try patient.root(of: "ZRECIPE")
+    patient.put(Patient.page(place, of: old), at: place)
     let report = try patient.repair()
     #expect(try patient.keys(of: "ZRECIPE", in: patient.output) == before)
     #expect(!report.lost.contains { $0.subject == .object || $0.subject == .file })
@@ -71,11 +39,11 @@ import Testing
 
   @Test func `names the objects of a leaf that is an old one`() throws {
     let patient = try Patient(rows: 300, seed: 5)
-    let leaf = try #require(try leaves("ZSTEP", patient).dropFirst(2).first)
+    let leaf = try #require(try patient.leaves(of: "ZSTEP").dropFirst(2).first)
     let now = patient.bytes
     let keys = try patient.allKeys()
     // The last row of the leaf was not there yet.
-    var old = page(leaf, of: now)
+    var old = Patient.page(leaf, of: now)
     let count = Int(old[3]) << 8 | Int(old[4])
     old[3] = UInt8((count - 1) >> 8)
     old[4] = UInt8((count - 1) & 0xFF)
@@ -84,7 +52,7 @@ import Testing
     let next = Int(old[start - 2]) << 8 | Int(old[start - 1])
     #expect(cell == Int(old[5]) << 8 | Int(old[6]) && next > cell)
     (old[5], old[6]) = (old[start - 2], old[start - 1])
-    put(old, at: leaf, in: patient)
+    patient.put(old, at: leaf)
     let report = try patient.repair()
     #expect(try patient.unaccounted(keys, report).isEmpty)
     #expect(report.lost.contains { $0.subject == .object && $0.entity == "Step" })
@@ -92,11 +60,11 @@ import Testing
 
   @Test func `gives no object another one's key when two leaves are exchanged`() throws {
     let patient = try Patient(rows: 300, seed: 5)
-    let pages = try leaves("ZAUTHOR", patient)
+    let pages = try patient.leaves(of: "ZAUTHOR")
     try #require(pages.count > 4)
     let query = "SELECT Z_PK, Z_ENT, ZNAME FROM ZAUTHOR ORDER BY Z_PK"
     let before = try patient.read(query)
-    exchange(pages[1], pages[4], in: patient)
+    patient.exchange(pages[1], pages[4])
     let report = try patient.repair()
     #expect(try patient.read(query, of: patient.output) == before)
     #expect(!report.lost.contains { $0.subject == .object && $0.isCertain })
@@ -108,8 +76,8 @@ import Testing
   func `keeps the rest when a root page and a leaf are exchanged`(table: String) throws {
     let patient = try Patient(rows: 300, seed: 5)
     let keys = try patient.allKeys()
-    let leaf = try #require(try leaves(table, patient).dropFirst().first)
-    exchange(try root(table, patient), leaf, in: patient)
+    let leaf = try #require(try patient.leaves(of: table).dropFirst().first)
+    patient.exchange(try patient.root(of: table), leaf)
     let report = try patient.repair()
     #expect(try patient.unaccounted(keys, report).isEmpty)
     #expect(try patient.keys(of: table, in: patient.output) == keys[table])
@@ -120,11 +88,11 @@ import Testing
     let patient = try Patient(rows: 300, seed: 5)
     let keys = try patient.allKeys()
     let whole = patient.bytes
-    let leaf = try #require(try leaves("ZRECIPE", patient).dropFirst(2).first)
+    let leaf = try #require(try patient.leaves(of: "ZRECIPE").dropFirst(2).first)
     for other in ["ZSTEP", "ZAUTHOR", "ZINGREDIENT", "Z_8TAGS"] {
       patient.bytes = whole
-      guard let foreign = try leaves(other, patient).first else { continue }
-      put(page(foreign, of: whole), at: leaf, in: patient)
+      guard let foreign = try patient.leaves(of: other).first else { continue }
+      patient.put(Patient.page(foreign, of: whole), at: leaf)
       let report = try patient.repair()
       #expect(try patient.unaccounted(keys, report).isEmpty, "\(other)")
       let kept = try patient.keys(of: "ZRECIPE", in: patient.output)
@@ -133,7 +101,7 @@ import Testing
     }
     // The root of a table and another table's leaf.
     patient.bytes = whole
-    exchange(try root("ZCOOKBOOK", patient), leaf, in: patient)
+    patient.exchange(try patient.root(of: "ZCOOKBOOK"), leaf)
     let report = try patient.repair()
     #expect(try patient.unaccounted(keys, report).isEmpty)
     for table in ["ZRECIPE", "ZCOOKBOOK"] {
@@ -147,7 +115,7 @@ import Testing
     let (whole, keys) = (patient.bytes, ["ZAUTHOR": try patient.keys(of: "ZAUTHOR")])
     let before = Dictionary(
       uniqueKeysWithValues: try patient.read(query).map { ($0[0].integer ?? 0, $0) })
-    let leaf = try #require(try leaves("ZAUTHOR", patient).dropFirst().first)
+    let leaf = try #require(try patient.leaves(of: "ZAUTHOR").dropFirst().first)
     for cut in stride(from: 200, to: 4000, by: 290) {
       patient.bytes = Array(whole.prefix((leaf - 1) * 4096 + cut))
       let report = try patient.repair()

@@ -56,16 +56,17 @@ extension DamagedTreeReader {
   private func mayContinue(
     _ page: UInt32, _ bytes: UnsafeRawPointer, after last: UInt32
   ) -> Bool {
-    if let entry = file.entry(of: page) {
-      switch entry.role {
-      case .tree, .root: return false
-      case .free: return !file.isListedFree(page)
-      case .firstOverflow, .laterOverflow:
-        return entry.parent == last || !file.leads(entry.parent, to: page)
-      }
+    // Whatever a map tells: what types a page of a tree is no number of a page.
+    guard be32(bytes, 0) <= file.pageCount || ![2, 5, 10, 13].contains(byte(bytes, 0)) else {
+      return false
     }
-    // Where no map tells: what types a page of a tree is no number of a page.
-    return be32(bytes, 0) <= file.pageCount || ![2, 5, 10, 13].contains(byte(bytes, 0))
+    guard let entry = file.entry(of: page) else { return true }
+    return switch entry.role {
+    case .tree, .root: false
+    case .free: !file.isListedFree(page)
+    case .firstOverflow, .laterOverflow:
+      entry.parent == last || !file.leads(entry.parent, to: page)
+    }
   }
 
   private func isZeros(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
@@ -79,7 +80,8 @@ extension DamagedTreeReader {
   package mutating func search(
     _ number: UInt32, _ isRow: (DamagedRecord) -> Bool, _ body: Body
   ) throws {
-    guard let page = try? file.pages.page(number), byte(page, head(of: number)) == format.leafType
+    guard let page = try? file.pages.page(number),
+      byte(page, head(of: number)) != format.interiorType
     else { return }
     var offset = head(of: number) + 8
     while offset + 4 <= format.usable {

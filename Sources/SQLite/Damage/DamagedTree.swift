@@ -43,7 +43,9 @@ package struct DamagedTreeReader {
 
   /// Rows of one leaf below a page, of which nothing is claimed: for a look at what they are. The
   /// ends of long records are left out.
-  package func sample(below root: UInt32, _ body: Body) rethrows {
+  ///
+  /// - Parameter atEnd: Whether it is the leaf with the highest keys, and not the one with the lowest.
+  package func sample(below root: UInt32, atEnd: Bool = false, _ body: Body) rethrows {
     var next = root
     for _ in 0..<Self.mostLevels {
       guard file.isOpen(next), let page = try? file.pages.page(next) else { return }
@@ -51,9 +53,14 @@ package struct DamagedTreeReader {
       case .neither: return
       case .interior:
         let offsets = offsets(page, next, pointers: 12)
+        let last = be32(page, head(of: next) + 8)
+        if atEnd, file.isOpen(last) {
+          next = last
+          continue
+        }
         next =
           offsets.lazy.filter { $0 + 4 <= format.usable }.map { be32(page, $0) }
-          .first { file.isOpen($0) } ?? be32(page, head(of: next) + 8)
+          .first { file.isOpen($0) } ?? last
       case .leaf:
         for offset in offsets(page, next, pointers: 8) where offset + 4 <= format.usable {
           guard
