@@ -166,7 +166,7 @@ extension StoreSalvage {
     guard reading.isChanged else { return }
     try salvage.execute("DROP TABLE IF EXISTS \(quoted(table))")
     try salvage.execute(TableSalvage.sql(table, reading.columns))
-    layoutColumns[table] = reading.columns
+    layoutColumns[NameKey(table)] = reading.columns
     renamedColumns += reading.renamings.map { (table, $0.from, $0.to) }
     if reading.isGuessed { guessedTables.append((table, entity)) }
     if !reading.further.isEmpty { extendedTables.append((table, entity, reading.further)) }

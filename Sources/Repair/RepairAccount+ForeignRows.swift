@@ -7,7 +7,7 @@ extension RepairAccount {
   /// objects is, by row ids.
   mutating func addForeignRows(_ table: TableSalvage) {
     let name = table.name
-    let evidence = salvage.evidence[name]
+    let evidence = salvage.evidence[NameKey(name)]
     var gone = table.lostKeys
     gone.formUnion(evidence?.lostKeys ?? KeyRanges())
     if !gone.isEmpty {
@@ -49,7 +49,7 @@ extension RepairAccount {
           .table, keys: confirmed, names: [name],
           "rows were found on pages to which no page leads, and an index names them"))
     }
-    if salvage.foundTables.contains(name) {
+    if salvage.foundTables.contains(NameKey(name)) {
       report.doubtful.append(
         .init(
           .table, names: [name],

@@ -68,7 +68,7 @@ extension RepairAccount {
     _ join: JoinTable, _ name: String, in store: OutputStore
   ) throws {
     guard let table = salvage.tables[NameKey(name)] else { return }
-    let evidence = salvage.evidence[name]
+    let evidence = salvage.evidence[NameKey(name)]
     if let evidence, !evidence.pairs.isEmpty {
       // Those whose objects are lost were left out again.
       let kept = try store.connection.prepare(

@@ -83,7 +83,7 @@ struct RepairAccount {
         .init(
           .schema, "the column \(column.table).\(column.to) was called \(column.from)"))
     }
-    for name in salvage.foundTables where !salvage.isForeign(name) {
+    for name in salvage.foundTables.map(\.name) where !salvage.isForeign(name) {
       report.rebuilt.append(
         .init(.schema, "pages of the table \(name) were found by what their rows look like"))
     }
@@ -166,7 +166,7 @@ struct RepairAccount {
   ) {
     let root = table.root
     guard let salvaged = salvage.tables[NameKey(name)] else { return }
-    let evidence = salvage.evidence[name]
+    let evidence = salvage.evidence[NameKey(name)]
     let kept = KeyRanges(
       union: report.kept.filter { table.entities.contains(EntityName($0.entity)) }
         .map(\.primaryKeys))
@@ -271,7 +271,7 @@ struct RepairAccount {
             .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
             "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
       }
-      let contradicted = salvage.evidence[source.name]?.contradictedKeys ?? [:]
+      let contradicted = salvage.evidence[NameKey(source.name)]?.contradictedKeys ?? [:]
       for (column, keys) in contradicted.sorted(by: { $0.key < $1.key }) {
         report.doubtful.append(
           .init(
@@ -280,7 +280,7 @@ struct RepairAccount {
             property: roles[column]?.property ?? column, keys: keys,
             "has another value in an index, and nothing tells which is right"))
       }
-      let confirmed = salvage.evidence[source.name]?.confirmedKeys ?? KeyRanges()
+      let confirmed = salvage.evidence[NameKey(source.name)]?.confirmedKeys ?? KeyRanges()
       let found = KeyRanges(union: [table.misplacedKeys, confirmed])
       if !found.isEmpty {
         report.rebuilt.append(

@@ -37,7 +37,8 @@ extension StoreSalvage {
     }
     func fitting(_ binding: StoreBinding) -> Int {
       shapes(binding).reduce(0) { sum, shape in
-        sum + shape.value.share(below: schema.table(shape.key)?.root ?? 0, file, values).fitting
+        sum
+          + shape.value.share(below: schema.table(shape.key.name)?.root ?? 0, file, values).fitting
       }
     }
     return fitting(binding) >= fitting(byRules)
@@ -62,41 +63,44 @@ extension StoreSalvage {
     let models = shapes(binding)
     let shapes = models.merging(foreignShapes(models)) { own, _ in own }
     try salvage.execute("BEGIN")
-    var homeless: Set<String> = []
-    let withoutRowIDs = Set(shapes.keys.filter { schema.isWithoutRowID($0) })
-    let doubted = shapes.keys.sorted().filter {
-      !withoutRowIDs.contains($0) && !isLikely(schema.table($0)?.root ?? 0, shapes[$0])
+    var homeless: Set<NameKey> = []
+    let withoutRowIDs = Set(shapes.keys.filter { schema.isWithoutRowID($0.name) })
+    let doubted = Self.inOrder(shapes.keys).filter {
+      !withoutRowIDs.contains($0) && !isLikely(schema.table($0.name)?.root ?? 0, shapes[$0])
     }
     // Whoever's rows are certain takes their pages first: no other tree has them then.
-    let certain = (models.keys.sorted() + foreignNames(models)).filter { !doubted.contains($0) }
-    for name in certain + doubted {
+    let certain = (Self.inOrder(models.keys) + foreignNames(models)).filter {
+      !doubted.contains($0)
+    }
+    for key in certain + doubted {
+      let name = key.name
       let entry = schema.table(name)
-      guard let columns = columns(of: name, isModels: models[name] != nil) else {
+      guard let columns = columns(of: name, isModels: models[key] != nil) else {
         unreadableTables.append((name, try rowCount(of: entry)))
         continue
       }
       var table = try TableSalvage(
         name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values,
-        kind: withoutRowIDs.contains(name) ? .index : .table)
+        kind: withoutRowIDs.contains(key) ? .index : .table)
       if let entry, entry.root > 0,
-        !doubted.contains(name) || isOwn(entry.root, of: name, doubted, shapes)
+        !doubted.contains(key) || isOwn(entry.root, of: key, doubted, shapes)
       {
         try table.fill(root: entry.root, orphans: [], of: file) { leaf in
-          withoutRowIDs.contains(name) || !self.isForeign(leaf, to: name, shapes)
+          withoutRowIDs.contains(key) || !self.isForeign(leaf, to: key, shapes)
         }
       } else {
         table.addGap(KeyGap(page: entry?.root ?? 0))
       }
       if table.gaps.contains(where: { ($0.after ?? 0) <= 0 && $0.upTo == nil }),
-        shapes[name] != nil
+        shapes[key] != nil
       {
-        homeless.insert(name)
+        homeless.insert(key)
       }
       // What Core Data leaves behind when it migrates in place goes where it is empty.
       let isLeftOver =
         SchemaObject.isApplicationTable(name) && table.rowCount == 0 && table.gaps.isEmpty
-      if models[name] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
-      tables[NameKey(name)] = table
+      if models[key] == nil, !isLeftOver, let entry { foreignTables.append(entry) }
+      tables[key] = table
     }
     // SQLite's own, so that their pages are nobody else's.
     for entry in schema.entries
@@ -120,42 +124,46 @@ extension StoreSalvage {
   }
 
   /// What the rows of the model's tables look like, by the names that the store has for them.
-  private func shapes(_ binding: StoreBinding) -> [String: TableShape] {
+  private func shapes(_ binding: StoreBinding) -> [NameKey: TableShape] {
     let layout = binding.layout
-    var shapes: [String: TableShape] = [:]
+    var shapes: [NameKey: TableShape] = [:]
     for table in layout.tables {
       let columns = columns(of: table.name, isModels: true) ?? []
       let numbers = binding.hierarchy.concrete(of: table.root).map { binding.number(of: $0) }
-      shapes[table.name] = TableShape(columns, .objects(Set(numbers)))
+      shapes[NameKey(table.name)] = TableShape(columns, .objects(Set(numbers)))
     }
     for join in layout.joinTables {
       let columns = columns(of: join.name, isModels: true) ?? []
-      shapes[join.name] = TableShape(columns, .pairs)
+      shapes[NameKey(join.name)] = TableShape(columns, .pairs)
     }
     return shapes
   }
 
   /// The same of the other tables whose columns are known.
-  private func foreignShapes(_ models: [String: TableShape]) -> [String: TableShape] {
+  private func foreignShapes(_ models: [NameKey: TableShape]) -> [NameKey: TableShape] {
     let own = models.values.reduce(into: Set<Int64>()) { $0.formUnion($1.entityNumbers ?? []) }
-    var shapes: [String: TableShape] = [:]
-    for name in foreignNames(models) {
-      guard let columns = columns(of: name, isModels: false) else { continue }
+    var shapes: [NameKey: TableShape] = [:]
+    for key in foreignNames(models) {
+      guard let columns = columns(of: key.name, isModels: false) else { continue }
       // Each table of the history has its own number.
-      let others = PrimaryKeyRow.historyNames.filter { "A" + $0.value != name }.keys
-      shapes[name] = TableShape(columns, .others(not: own.union(others)))
+      let others = PrimaryKeyRow.historyNames.filter { "A" + $0.value != key.name }.keys
+      shapes[key] = TableShape(columns, .others(not: own.union(others)))
     }
     return shapes
   }
 
-  private func foreignNames(_ models: [String: TableShape]) -> [String] {
-    schema.tables.map(\.name).filter { name in
-      models[name] == nil && !LayoutProblem.controlTables.contains(name)
+  private func foreignNames(_ models: [NameKey: TableShape]) -> [NameKey] {
+    schema.tables.map { NameKey($0.name) }.filter { key in
+      models[key] == nil && !LayoutProblem.controlTables.contains(key.name)
     }
   }
 
+  private static func inOrder(_ keys: some Sequence<NameKey>) -> [NameKey] {
+    keys.sorted { $0.name.precedesInBytes($1.name) }
+  }
+
   private func columns(of table: String, isModels: Bool) -> [SchemaSalvage.Column]? {
-    layoutColumns[table]
+    layoutColumns[NameKey(table)]
       ?? (isModels ? schema.storedColumns(of: table) : schema.columns(of: table))
   }
 
@@ -169,11 +177,12 @@ extension StoreSalvage {
   /// Whether rows that do not look like the table's are its own all the same, with values that should
   /// not be there: the page is a root, and no other table misses such rows.
   private func isOwn(
-    _ root: UInt32, of name: String, _ doubted: [String], _ shapes: [String: TableShape]
+    _ root: UInt32, of name: NameKey, _ doubted: [NameKey], _ shapes: [NameKey: TableShape]
   ) -> Bool {
     if let entry = file.entry(of: root), entry.role != .root { return false }
     return !shapes.contains { other, shape in
-      guard other != name, doubted.contains(other) || (schema.table(other)?.root ?? 0) == 0 else {
+      guard other != name, doubted.contains(other) || (schema.table(other.name)?.root ?? 0) == 0
+      else {
         return false
       }
       let (fitting, rows) = shape.share(below: root, file, values)
@@ -183,7 +192,7 @@ extension StoreSalvage {
 
   /// Whether none of a leaf's rows can be the table's.
   private func isForeign(
-    _ leaf: UInt32, to name: String, _ shapes: [String: TableShape]
+    _ leaf: UInt32, to name: NameKey, _ shapes: [NameKey: TableShape]
   ) -> Bool {
     guard let shape = shapes[name] else { return false }
     switch shape.ownership(of: leaf, file, values) {
@@ -212,18 +221,18 @@ extension StoreSalvage {
   /// Gives leaves that no page leads to any more to the tables whose they are: by the pointer maps,
   /// or by what they look like, where only one of the tables without a root has such rows, or lost
   /// rows of such keys.
-  private func adoptOrphans(_ shapes: [String: TableShape], _ homeless: Set<String>) throws {
+  private func adoptOrphans(_ shapes: [NameKey: TableShape], _ homeless: Set<NameKey>) throws {
     let reader = DamagedTreeReader(file, .table, tree: 0)
     let groups = file.orphanGroups(of: reader)
     guard !groups.isEmpty else { return }
     let owners = Dictionary(
-      tables.map { ($0.value.tree, $0.value.name) }, uniquingKeysWith: { first, _ in first })
+      tables.map { ($0.value.tree, $0.key) }, uniquingKeysWith: { first, _ in first })
     let roots = Dictionary(
-      schema.tables.map { ($0.root, $0.name) }, uniquingKeysWith: { first, _ in first })
+      schema.tables.map { ($0.root, NameKey($0.name)) }, uniquingKeysWith: { first, _ in first })
     var left: [UInt32] = []
     for group in groups {
       if group.owner != DamagedFile.unclaimed {
-        guard let name = owners[group.owner], let table = tables[NameKey(name)] else { continue }
+        guard let name = owners[group.owner], let table = tables[name] else { continue }
         let own = group.leaves.filter { leaf in
           // Where no page of the table is damaged, both lists of free pages have to agree.
           !(table.gaps.isEmpty && file.isListedFree(leaf)) && !isForeign(leaf, to: name, shapes)
@@ -253,12 +262,12 @@ extension StoreSalvage {
         continue
       }
       try adopt(leaves, name)
-      if !foundTables.contains(name) { foundTables.append(name) }
+      found(name)
     }
     for leaf in left {
       // By the numbers of its entities, and keys all of which the table misses.
       var fitting = shapes.filter { name, shape in
-        guard !shape.isPairs, let gaps = tables[NameKey(name)]?.gaps, !gaps.isEmpty
+        guard !shape.isPairs, let gaps = tables[name]?.gaps, !gaps.isEmpty
         else { return false }
         return isOwn(leaf, shape) { key in gaps.contains { $0.contains(key) } }
       }
@@ -267,7 +276,7 @@ extension StoreSalvage {
       if !models.isEmpty { fitting = models }
       if fitting.count == 1, let name = fitting.first?.key {
         try adopt([leaf], name)
-        if !foundTables.contains(name) { foundTables.append(name) }
+        found(name)
       } else if !file.isListedFree(leaf) {
         strayPages.append(leaf)
       }
@@ -281,26 +290,32 @@ extension StoreSalvage {
     return rows > 0 && fitting * 10 >= rows * 9
   }
 
-  private func adopt(_ leaves: [UInt32], _ name: String) throws {
-    guard !leaves.isEmpty, var table = tables[NameKey(name)] else { return }
+  private func adopt(_ leaves: [UInt32], _ name: NameKey) throws {
+    guard !leaves.isEmpty, var table = tables[name] else { return }
     try table.fill(root: nil, orphans: leaves, of: file)
-    tables[NameKey(name)] = table
+    tables[name] = table
+  }
+
+  private func found(_ table: NameKey) {
+    if !foundTables.contains(table) { foundTables.append(table) }
   }
 
   /// Asks the indexes which rows are lost, and takes lost pairs of join tables from them.
-  private func readIndexes(_ shapes: [String: TableShape], in salvage: Connection) throws {
+  private func readIndexes(_ shapes: [NameKey: TableShape], in salvage: Connection) throws {
     let joins = Dictionary(
-      binding.layout.joinTables.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
-    for name in shapes.keys.sorted() {
+      binding.layout.joinTables.map { (NameKey($0.name), $0) },
+      uniquingKeysWith: { first, _ in first })
+    for key in Self.inOrder(shapes.keys) {
+      let name = key.name
       // Where the key is not the row id, indexes name rows by numbers that mean nothing.
-      guard let table = tables[NameKey(name)], table.namesRowsByRowID,
+      guard let table = tables[key], table.namesRowsByRowID,
         !table.columns.contains(where: { $0.name.isSameName(as: "rowid") && !$0.isRowID })
       else { continue }
-      let join = joins[name]
+      let join = joins[key]
       let found = try IndexEvidence(
         table, schema, file, in: salvage, nextTree: &nextTree,
         pairColumns: join.map { ($0.firstColumn, $0.secondColumn) })
-      evidence[name] = found
+      evidence[key] = found
       guard let join else { continue }
       if !found.correctedPairs.isEmpty {
         let correction = try salvage.prepare(

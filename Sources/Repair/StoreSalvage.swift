@@ -16,13 +16,13 @@ final class StoreSalvage {
   let model: ModelChoice
   /// By name.
   var tables: [NameKey: TableSalvage] = [:]
-  var evidence: [String: IndexEvidence] = [:]
+  var evidence: [NameKey: IndexEvidence] = [:]
   /// What the schema, the control tables and the indexes were found to lack.
   var structure: [StoreFinding] = []
   /// Columns that were found under another name.
   var renamedColumns: [(table: String, from: String, to: String)] = []
   /// Tables whose pages were found without `sqlite_master` leading there.
-  var foundTables: [String] = []
+  var foundTables: [NameKey] = []
   /// Tables that are not the model's, with those that cannot be read.
   var foreignTables: [SchemaSalvage.Entry] = []
   /// With as many rows as lie there.
@@ -31,7 +31,7 @@ final class StoreSalvage {
   var strayPages: [UInt32] = []
 
   /// Columns of tables whose own SQL is lost or does not give them.
-  var layoutColumns: [String: [SchemaSalvage.Column]] = [:]
+  var layoutColumns: [NameKey: [SchemaSalvage.Column]] = [:]
   /// The model's tables whose columns were read from a damaged text.
   var rereadTables: [String] = []
   /// Those whose columns have their place from the model's order alone, each with its entity.
@@ -145,7 +145,7 @@ final class StoreSalvage {
       entry.kind == .index && schema.table(entry.table) == nil
         && !known.contains { $0.isSameName(as: entry.table) }
     }.map(\.table)
-    return Set(names).sorted()
+    return Set(names.map(NameKey.init)).map(\.name).sorted { $0.precedesInBytes($1) }
   }
 
   /// Reads the salvaged file again.
