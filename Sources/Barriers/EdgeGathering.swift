@@ -86,19 +86,19 @@ final class EdgeGathering {
 
   /// Takes a pair; they come in the order of Core Data's assignments.
   ///
-  /// - Parameter isPolicys: True when the object's row has a to-one relationship that is not nil.
-  func take(_ edge: Edge, isPolicys: Bool = false) throws {
+  /// - Parameter isInRow: True for objects of policies, whose rows have their to-one relationships already.
+  func take(_ edge: Edge, isInRow: Bool = false) throws {
     if group.isOneToOne { return try match(edge) }
     if let assigned { return try assigned.take(edge) }
-    if group.isOpen != true || isNeeded(edge, isPolicys) { try sort(edge) }
+    if group.isOpen != true || isNeeded(edge, isInRow) { try sort(edge) }
   }
 
   /// What is set to nothing, and what rows have already, is there for ``AssignedPairs`` and for counts.
-  private func isNeeded(_ edge: Edge, _ isPolicys: Bool) -> Bool {
+  private func isNeeded(_ edge: Edge, _ isInRow: Bool) -> Bool {
     guard case .columns(_, let isOrdered) = group.target, edge.side == 0 else {
       return edge.row != Edge.nobody && edge.other != Edge.nobody
     }
-    return group.isCounted || (edge.other != Edge.nobody && (isOrdered || !isPolicys))
+    return group.isCounted || (edge.other != Edge.nobody && (isOrdered || !isInRow))
   }
 
   private func sort(_ edge: Edge) throws {

@@ -204,8 +204,8 @@ extension MappedBarrier {
   /// On return no statement is left that would keep the file open.
   private func take(_ groups: [RelationshipGroup], into file: Connection) throws {
     let units = try plan.units(in: .link).map { unit in
-      let isPolicys = try mapping(of: unit).policy != nil
-      return (unit, isPolicys, isPolicys ? try summary(of: unit, .link).hookWords : nil)
+      let isPolicy = try mapping(of: unit).policy != nil
+      return (unit, isPolicy, isPolicy ? try summary(of: unit, .link).hookWords : nil)
     }
     let replay = HookReplay(words: units.compactMap(\.2), mappings, groups)
     try replay.write(to: file)
@@ -214,12 +214,12 @@ extension MappedBarrier {
         group, number: number, of: groups.count, in: file, folder: run.path,
         isReplayed: replay.groups.contains(number))
     }
-    func take(_ entry: CheckpointReader.Entry, _ unit: Int, _ isPolicys: Bool) throws {
+    func take(_ entry: CheckpointReader.Entry, _ unit: Int, _ isPolicy: Bool) throws {
       guard let edge = Edge(entry.payload), gatherings.indices.contains(Int(entry.key)) else {
         throw StageError.checkpointMismatch(
           table: "edges", unit: unit, what: "a pair is malformed")
       }
-      try gatherings[Int(entry.key)].take(edge, isPolicys: isPolicys)
+      try gatherings[Int(entry.key)].take(edge, isInRow: isPolicy)
     }
     // The copy stage of every shard comes before the link stage of any.
     for (unit, _, words) in units where words != nil {
@@ -228,10 +228,10 @@ extension MappedBarrier {
         try take(entry, unit, true)
       }
     }
-    for (unit, isPolicys, _) in units {
+    for (unit, isPolicy, _) in units {
       let reader = try reader(.link, unit)
       while let entry = try reader.next() {
-        if entry.channel == Edge.channel { try take(entry, unit, isPolicys) }
+        if entry.channel == Edge.channel { try take(entry, unit, isPolicy) }
       }
     }
     try file.execute("CREATE TABLE losses (loss TEXT)")

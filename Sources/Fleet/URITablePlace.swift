@@ -46,7 +46,8 @@ struct URITablePlace {
   ///
   /// - Throws: ``FleetError/uriTable(path:message:)``.
   static func checkReplacement(_ path: FilePath?, by request: MigrationRequest) throws {
-    guard let path, try FileKind(at: path) == .regular,
+    // A step of a chain writes into the chain's own folder.
+    guard let path, request.identitySeed == nil, try FileKind(at: path) == .regular,
       let uuid = StoreFiles(request.store).storedUUID,
       let object = try URITable.firstObject(in: path),
       !object.starts(with: ObjectURI.prefix(store: uuid, entity: "").dropLast("/p".count))
