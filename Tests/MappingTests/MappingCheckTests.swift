@@ -77,10 +77,7 @@ import Testing
       entity-mappings:
         - { source: A, destination: A, attributes: { \(row) } }
       """
-    let check = MappingCheck(
-      MappingModel(
-        try MappingDocument(bytes: Array(text.utf8), name: "test"), source: source,
-        destination: destination), source: source, destination: destination)
+    let check = try MappingCheck(of: text, source: source, destination: destination)
     #expect(
       check.findings.map(\.kind) == (isFound ? [.requiredWithoutValue] : []) && check.isSound)
   }
@@ -253,10 +250,7 @@ import Testing
           String(repeating: "A", count: 43))= }
         - { name: X }
       """
-    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
-    let check = MappingCheck(
-      MappingModel(document, source: source, destination: destination), source: source,
-      destination: destination)
+    let check = try MappingCheck(of: text, source: source, destination: destination)
     #expect(!check.isSound)
     #expect(
       check.findings.map { "\($0.kind.rawValue) \($0.mapping ?? "-")" } == [
@@ -551,10 +545,7 @@ import Testing
         - { source: Child, destination: Child, relationships: { parent: { value: \(own) } } }
         - { source: Parent, destination: Parent, relationships: { children: { value: \(inverse) } } }
       """
-    let check = MappingCheck(
-      MappingModel(
-        try MappingDocument(bytes: Array(text.utf8), name: "test"), source: source,
-        destination: destination), source: source, destination: destination)
+    let check = try MappingCheck(of: text, source: source, destination: destination)
     #expect(
       check.findings.map(\.kind) == (isFound ? [.requiredWithoutValue] : []) && check.isSound)
   }
@@ -585,5 +576,15 @@ import Testing
     #expect(try choice.single() == 0)
     let text = try document.text()
     #expect(try MappingDocument(bytes: Array(text.utf8), name: name) == document)
+  }
+}
+
+extension MappingCheck {
+  /// Of a mapping model in YAML, with its two models.
+  fileprivate init(of text: String, source: EntityHierarchy, destination: EntityHierarchy) throws {
+    let document = try MappingDocument(bytes: Array(text.utf8), name: "test")
+    self.init(
+      MappingModel(document, source: source, destination: destination), source: source,
+      destination: destination)
   }
 }
