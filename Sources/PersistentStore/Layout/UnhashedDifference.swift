@@ -18,6 +18,7 @@ package struct UnhashedDifference: Sendable, Equatable {
     package var description: String { "\(entity).\(path) is \(text)" }
   }
 
+  /// Where one model looks for values, or for their form, otherwise than the other.
   package private(set) var storage: [Place] = []
   /// Renaming identifiers.
   package private(set) var identifiers: [String] = []

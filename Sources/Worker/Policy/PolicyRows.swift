@@ -12,12 +12,13 @@ import GodwitSQLite
 ///           5  ordinal  copy: table, then relationships as the policy set them
 ///           6  place    copy: an association: source entity and key, destination entity and
 ///                       ordinal
+///           7  ordinal  link: table, then an attribute record that takes the copied one's place
 ///           8  group    link: an ``Edge`` that a hook has set in the copy stage
 ///           9  ordinal  copy: `Z_ENT` and ``RelationshipWord`` with its relationship, of a hook
-///           7  ordinal  link: table, then an attribute record that takes the copied one's place
 ///
 /// Numbers before a payload have four bytes, those of an association and `Z_ENT` eight;
-/// little-endian. Words stand first, in the order in which they were said. Rows stand table by table, the own one first, each by ascending ordinal.
+/// little-endian. Words stand first, in the order in which they were said. Rows stand table by
+/// table, the own one first, each by ascending ordinal.
 enum PolicyChannel {
   static let own: UInt8 = 0
   static let other: UInt8 = 4
