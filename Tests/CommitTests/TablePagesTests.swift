@@ -20,7 +20,7 @@ private struct Draw {
 }
 
 @Suite struct `Pages of a table` {
-  @Test(arguments: [0, 1, 2, 100, 100_000])
+  @Test(arguments: [0, 1, 2, 100, 20_000])
   func `hold any number of rows`(count: Int) throws {
     let table = try PageTable(
       columns: "A INTEGER, B VARCHAR, C FLOAT, D TIMESTAMP, E BLOB",

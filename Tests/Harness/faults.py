@@ -184,7 +184,7 @@ def main(arguments=None):
     parser.add_argument("--only", choices=["lightweight", "mapped", "chained", "fleet"])
     parser.add_argument("--kills", type=int, default=None, help="random kills besides; 1000 without --short")
     options = parser.parse_args(arguments)
-    sample = options.sample or (2 if options.short else None)
+    sample = options.sample or (1 if options.short else None)
     os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()
     began, rng, failed = time.monotonic(), random.Random(options.seed), 0
     with ground.workspace("faults") as folder:

@@ -235,6 +235,7 @@ def main():
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--every", type=int, default=1, help="every Nth mapping model only")
     parser.add_argument("--json")
     options = parser.parse_args()
     if not ground.load_oracle() or not CORPUS.is_dir():
@@ -243,7 +244,7 @@ def main():
     records = []
     with concurrent.futures.ProcessPoolExecutor(options.jobs) as pool:
         # A size at a time; what was refused for its policies is refused at any size.
-        left = list(cases(options.only))
+        left = list(cases(options.only))[::options.every]
         for rows in options.rows:
             for record in pool.map(one, left, [rows] * len(left), [options.seed] * len(left)):
                 records.append(record)

@@ -165,7 +165,7 @@ class Trial:
         self.counts[f"by the inferred mapping model: {run.verdict}"] += 1
         if run.verdict != "migrated":
             # A mapping model's objects are validated as an application's are, and its numbers are not cut.
-            if not any(text in run.why() for text in STRICTER):
+            if not any(text in run.why(limit=None) for text in STRICTER):
                 self.problem(f"by the inferred mapping model: {run.why()}")
             return
         self.sound(out, b)

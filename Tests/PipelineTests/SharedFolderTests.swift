@@ -29,9 +29,9 @@ import Testing
     _ folder: PipelineFolder, _ command: String, _ file: String, _ options: [String] = [],
     killAfter step: Int? = nil
   ) throws -> Godwit.Run {
-    try Godwit.run(
-      command.split(separator: " ").map(String.init) + [folder.path("\(file).yaml")] + options
-        + ["--json"], killAfter: step)
+    let words = command.split(separator: " ").map(String.init)
+    return try Godwit.run(
+      words + [folder.path("\(file).yaml"), "--json"] + options, killAfter: step)
   }
 
   @Test func `each have their own runs, backups and stores`() throws {

@@ -12,7 +12,8 @@ import Testing
     let (whole, before) = (patient.bytes, try patient.allKeys())
     #expect(patient.pageCount > 40)
     var lossless = 0
-    for page in 2...patient.pageCount {
+    // Every second one, and the others below: `scripts/repair` has pages of all kinds damaged.
+    for page in stride(from: 2, through: patient.pageCount, by: 2) {
       patient.bytes = whole
       patient.zero(page: page)
       let report = try patient.repair()
@@ -21,7 +22,7 @@ import Testing
       if report.lost.isEmpty { lossless += 1 }
     }
     // Pages of indexes, pointer maps and interior pages cost nothing.
-    #expect(lossless > 10)
+    #expect(lossless > 5)
   }
 
   /// As many cells as there are places for their pointers, where a whole page has half as many.
@@ -29,7 +30,7 @@ import Testing
     let patient = try Patient(rows: 30, seed: 3)
     let (whole, before) = (patient.bytes, try patient.allKeys())
     let size = whole.count / patient.pageCount
-    for page in 2...patient.pageCount {
+    for page in stride(from: 3, through: patient.pageCount, by: 2) {
       let (start, end) = ((page - 1) * size, page * size)
       var bytes = whole
       bytes.replaceSubrange(start + 3..<start + 5, with: [0xFF, 0xFF])
@@ -47,7 +48,7 @@ import Testing
   /// What SQLite never leaves below a root: it reads as sound, and its rows are gone.
   @Test(arguments: [UInt8(13), 10])
   func `is repaired whichever page below a root is a leaf without cells`(type: UInt8) throws {
-    let patient = try Patient(rows: 200, seed: 3)
+    let patient = try Patient(rows: 80, seed: 3)
     let (whole, before) = (patient.bytes, try patient.allKeys())
     let roots = try patient.read("SELECT rootpage FROM sqlite_master").map { $0[0].integer ?? 0 }
     for page in 2...patient.pageCount where !roots.contains(Int64(page)) {

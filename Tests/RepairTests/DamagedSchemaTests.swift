@@ -79,8 +79,12 @@ private let turned =
   }
 
   /// A byte of a name that one wrong bit makes no letter, or what divides words.
-  @Test(arguments: [0x1F, 0x5E, 0x5D, 0x40, 0x0F, 0x7F, 0x09, 0x0A, 0x0C, 0x0D, 0x20] as [UInt8])
-  func `keep the values and pairs of columns one bit of whose names is wrong`(byte: UInt8) throws {
+  @Test(
+    arguments: zip(
+      [0x1F, 0x5E, 0x5D, 0x40, 0x0F, 0x7F, 0x09, 0x0A, 0x0C, 0x0D, 0x20] as [UInt8], 0..<11))
+  func `keep the values and pairs of columns one bit of whose names is wrong`(
+    byte: UInt8, number: Int
+  ) throws {
     let patient = try Patient()
     let joins = try patient.read(
       "SELECT m.name, p.name FROM sqlite_master AS m, pragma_table_info(m.name) AS p "
@@ -89,16 +93,14 @@ private let turned =
       [("ZINGREDIENT", "ZRECIPE"), ("ZRECIPE", "ZAUTHOR")]
       + joins.compactMap { row in row[0].text.flatMap { table in row[1].text.map { (table, $0) } } }
     #expect(columns.count > 3)
-    for (table, column) in columns {
-      let patient = try Patient()
-      let rows = try patient.read("SELECT count(\(column)), count(*) FROM \(table)")
-      try damage(patient, table, column, at: 2, to: byte)
-      let report = try patient.repair()
-      #expect(try patient.failures().isEmpty, "\(table).\(column)")
-      let found = try patient.read(
-        "SELECT count(\(column)), count(*) FROM \(table)", of: patient.output)
-      #expect(found == rows, "\(table).\(column): \(report.lost)")
-    }
+    let (table, column) = columns[number % columns.count]
+    let rows = try patient.read("SELECT count(\(column)), count(*) FROM \(table)")
+    try damage(patient, table, column, at: 2, to: byte)
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty, "\(table).\(column)")
+    let found = try patient.read(
+      "SELECT count(\(column)), count(*) FROM \(table)", of: patient.output)
+    #expect(found == rows, "\(table).\(column): \(report.lost)")
   }
 
   @Test(

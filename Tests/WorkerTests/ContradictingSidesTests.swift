@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Shape.allCases, 0..<16)
+  @Test(arguments: Shape.allCases, 0..<8)
   func `has what Core Data's assignments, one after the other, come to`(
     shape: Shape, seed: Int
   ) throws {

@@ -102,6 +102,9 @@ extension Links {
   }
 
   private static let keys = 1...5
+  /// Migrations drawn for each shape and test; `GODWIT_DRAWS` sets another number.
+  private static let draws =
+    ProcessInfo.processInfo.environment["GODWIT_DRAWS"].flatMap { Int($0) } ?? 12
 
   private static func entities(_ shape: Shape, _ word: String) -> [EntityDescription] {
     let ofA = shape.isToOne ? toOne("b", "B", inverse: "as") : toMany("b", "B", inverse: "as")
@@ -184,7 +187,7 @@ extension Links {
       "\(mapping)\(SayingPolicy.copying)\(SayingPolicy.linking)")
   }
 
-  @Test(arguments: Shape.allCases, 0..<40)
+  @Test(arguments: Shape.allCases, 0..<draws)
   func `comes, with what mappings say, to what Core Data's assignments come to`(
     shape: Shape, seed: Int
   ) throws {
@@ -229,7 +232,7 @@ extension Links {
     }
   }
 
-  @Test(arguments: Shape.allCases, 0..<20)
+  @Test(arguments: Shape.allCases, 0..<draws)
   func `in the copy stage comes before anything that the link stage says`(shape: Shape, seed: Int)
     throws
   {
