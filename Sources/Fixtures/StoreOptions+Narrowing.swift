@@ -11,7 +11,9 @@ extension StoreOptions {
     narrowed.validation += other.validation
     if !other.traits.isOptional { narrowed.traits.isOptional = false }
     if let range = Self.range(of: other.type) {
-      narrowed.validation += [.minimum(range.lowerBound), .maximum(range.upperBound)]
+      narrowed.validation += [
+        .minimum(ValidationBound(range.lowerBound)), .maximum(ValidationBound(range.upperBound)),
+      ]
     }
     return narrowed
   }

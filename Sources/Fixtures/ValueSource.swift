@@ -39,10 +39,10 @@ struct ValueSource: Sendable {
     var isOpaque = false
     for rule in attribute.validation {
       switch rule {
-      case .minimum(let value): low = max(low ?? value, value)
-      case .maximum(let value): high = min(high ?? value, value)
-      case .above(let value): low = max(low ?? value + 1, value + 1)
-      case .below(let value): high = min(high ?? value - 1, value - 1)
+      case .minimum(let value): low = max(low ?? value.real, value.real)
+      case .maximum(let value): high = min(high ?? value.real, value.real)
+      case .above(let value): low = max(low ?? value.real + 1, value.real + 1)
+      case .below(let value): high = min(high ?? value.real - 1, value.real - 1)
       case .minimumLength(let value):
         (shortest, counts) = (max(shortest, value), true)
         let low = max(lengths.lowerBound, value)

@@ -129,19 +129,15 @@ package enum PropertyAspects {
   /// `length ≥ 3`.
   package static func text(of rule: ValidationRule) -> String {
     switch rule {
-    case .minimum(let bound): "≥ \(text(of: bound))"
-    case .maximum(let bound): "≤ \(text(of: bound))"
-    case .above(let bound): "> \(text(of: bound))"
-    case .below(let bound): "< \(text(of: bound))"
+    case .minimum(let bound): "≥ \(bound)"
+    case .maximum(let bound): "≤ \(bound)"
+    case .above(let bound): "> \(bound)"
+    case .below(let bound): "< \(bound)"
     case .minimumLength(let bound): "length ≥ \(bound)"
     case .maximumLength(let bound): "length ≤ \(bound)"
     case .matches(let pattern): "matches \(pattern)"
     case .other(let text): text
     }
-  }
-
-  private static func text(of bound: Double) -> String {
-    Int64(exactly: bound).map { "\($0)" } ?? "\(bound)"
   }
 
   /// `Note where date > 0`; nil for nil.

@@ -226,14 +226,14 @@ extension AttributeDescription {
 /// A rule of the model editor's validation pane. Not part of schema or version hash.
 /// Source: `core-data-models.md` §2 (attributes) and §4 ("Validation from the editor").
 public enum ValidationRule: Sendable, Equatable {
-  /// Bounds of a number, or of a date in seconds since 2001-01-01 UTC.
-  case minimum(Double)
+  /// The smallest value allowed.
+  case minimum(ValidationBound)
   /// The largest value allowed.
-  case maximum(Double)
+  case maximum(ValidationBound)
   /// A bound that values must exceed.
-  case above(Double)
+  case above(ValidationBound)
   /// A bound that values must stay below.
-  case below(Double)
+  case below(ValidationBound)
   /// Bounds of a string's length in UTF-16 units.
   case minimumLength(Int)
   /// The largest length allowed.

@@ -73,6 +73,20 @@ import Testing
     #expect(try attribute(name).validation == rules)
   }
 
+  /// No Double is this integer.
+  @Test func `keeps a bound that is an integer, in every form`() throws {
+    let text = "9007199254740993"
+    let model = try Samples.model(
+      "<entity name=\"E\"><attribute name=\"a\" attributeType=\"Integer 64\" maxValueString=\"\(text)\"/></entity>"
+    )
+    let rules = model.entities[0].properties[0].attribute?.validation
+    #expect(rules == [.maximum(9_007_199_254_740_993)])
+    #expect(rules != [.maximum(9_007_199_254_740_992)])
+    #expect(try ManagedObjectModel(archive: model.archiveBytes(), path: "mom") == model)
+    #expect(try ModelXMLWriter.write(model).contains("maxValueString=\"\(text)\""))
+    #expect(rules?.map { PropertyAspects.text(of: $0) } == ["≤ \(text)"])
+  }
+
   @Test func `keeps flags, composites and derivations`() throws {
     #expect(try attribute("binary").allowsExternalBinaryDataStorage)
     #expect(try attribute("binary").preservesValueInHistoryOnDeletion)

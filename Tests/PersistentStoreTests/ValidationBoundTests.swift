@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitSQLite
 import Testing
 
@@ -13,12 +14,23 @@ import Testing
       (.max, .infinity, -1), (3, 3.5, -1), (4, 3.5, 1),
     ] as [(Int64, Double, Int)])
   func `is compared exactly with an integer`(value: Int64, bound: Double, order: Int) {
-    #expect(ValidationJudge.compare(.integer(value), bound) == order)
+    #expect(ValidationJudge.compare(.integer(value), ValidationBound(bound)) == order)
+  }
+
+  @Test(
+    arguments: [
+      (9_007_199_254_740_992, 9_007_199_254_740_993, -1),
+      (9_007_199_254_740_993, 9_007_199_254_740_993, 0),
+      (9_007_199_254_740_994, 9_007_199_254_740_993, 1),
+      (.max - 1, .max, -1), (.max, .max, 0), (.max, .max - 1, 1), (.min, .min + 1, -1), (7, 7, 0),
+    ] as [(Int64, Int64, Int)])
+  func `is itself exact where it is an integer`(value: Int64, bound: Int64, order: Int) {
+    #expect(ValidationJudge.compare(.integer(value), ValidationBound(bound)) == order)
   }
 
   @Test(arguments: [(3.5, 3.5, 0), (-0.0, 0, 0), (.infinity, 1, 1)] as [(Double, Double, Int)])
   func `is compared with a real`(value: Double, bound: Double, order: Int) {
-    #expect(ValidationJudge.compare(.real(value), bound) == order)
+    #expect(ValidationJudge.compare(.real(value), ValidationBound(bound)) == order)
   }
 
   @Test func `says nothing of what is no number`() {

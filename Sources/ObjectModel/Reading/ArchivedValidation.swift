@@ -30,7 +30,7 @@ enum ArchivedValidation {
     else { return nil }
     if left.className == "NSSelfExpression" {
       if type == 6 { return constant.string.map(ValidationRule.matches) }
-      guard let bound = constant.date ?? constant.real, bound.isFinite else { return nil }
+      guard let bound = bound(constant) else { return nil }
       switch type {
       case 0: return .below(bound)
       case 1: return .maximum(bound)
@@ -51,6 +51,12 @@ enum ArchivedValidation {
     case 3: return .minimumLength(bound)
     default: return nil
     }
+  }
+
+  private static func bound(_ constant: ArchivedValue) -> ValidationBound? {
+    if constant.date == nil, let integer = constant.integer { return ValidationBound(integer) }
+    guard let real = constant.date ?? constant.real, real.isFinite else { return nil }
+    return ValidationBound(real)
   }
 
   private static func path(_ value: ArchivedValue) -> String? {

@@ -135,7 +135,7 @@ struct XMLModelReader {
       guard let text = element[key]?.nonEmpty else { return nil }
       guard let number = Int(text), Int32(exactly: number) != nil else {
         throw ModelError.unreadable(
-          path: path, reason: "\(key) of \(entity).\(traits.name) is not a number")
+          path: path, reason: "\(key) of \(entity).\(traits.name) is no number of 32 bits")
       }
       return number
     }
@@ -229,26 +229,22 @@ extension XMLModelReader {
 
   private static func validation(_ element: MarkupElement, type: AttributeType) -> [ValidationRule]
   {
-    // No value is beyond an infinite bound, and none can be compared with what is no number.
-    func number(_ key: String) -> Double? {
-      element[key].flatMap(Double.init).flatMap { $0.isFinite ? $0 : nil }
+    func bound(_ key: String) -> ValidationBound? {
+      element[key].flatMap(ValidationBound.init(text:))
     }
+    func length(_ key: String) -> Int? { bound(key)?.whole.flatMap { Int(exactly: $0) } }
     var rules: [ValidationRule] = []
     switch type {
     case .string:
-      if let value = number("minValueString").flatMap(Int.init(exactly:)) {
-        rules.append(.minimumLength(value))
-      }
-      if let value = number("maxValueString").flatMap(Int.init(exactly:)) {
-        rules.append(.maximumLength(value))
-      }
+      if let value = length("minValueString") { rules.append(.minimumLength(value)) }
+      if let value = length("maxValueString") { rules.append(.maximumLength(value)) }
     case .date:
       // `minValueString` beside it is display text.
-      if let value = number("minDateTimeInterval") { rules.append(.minimum(value)) }
-      if let value = number("maxDateTimeInterval") { rules.append(.maximum(value)) }
+      if let value = bound("minDateTimeInterval") { rules.append(.minimum(value)) }
+      if let value = bound("maxDateTimeInterval") { rules.append(.maximum(value)) }
     default:
-      if let value = number("minValueString") { rules.append(.minimum(value)) }
-      if let value = number("maxValueString") { rules.append(.maximum(value)) }
+      if let value = bound("minValueString") { rules.append(.minimum(value)) }
+      if let value = bound("maxValueString") { rules.append(.maximum(value)) }
     }
     if let pattern = element["regularExpressionString"]?.nonEmpty {
       rules.append(.matches(pattern))

@@ -197,10 +197,10 @@ extension ArchivedModelWriter {
   }
 
   private mutating func bounded(
-    _ type: PredicateSyntax.Comparison, _ bound: Double, isDate: Bool
+    _ type: PredicateSyntax.Comparison, _ bound: ValidationBound, isDate: Bool
   ) -> KeyedArchiveWriter.Reference {
-    let number = Int64(exactly: bound).map(PropertyList.integer) ?? .real(bound)
-    let value = isDate ? date(bound) : archive.value(number)
+    let number = bound.whole.map(PropertyList.integer) ?? .real(bound.real)
+    let value = isDate ? date(bound.real) : archive.value(number)
     return comparison(selfExpression(), type, constant(value).uid)
   }
 

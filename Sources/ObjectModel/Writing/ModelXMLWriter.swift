@@ -227,14 +227,18 @@ extension ModelXMLWriter {
     return name
   }
 
+  private func text(of bound: ValidationBound, _ type: AttributeType) -> String {
+    bound.integer.map { "\($0)" } ?? AttributeText.text(of: bound.real, type: type)
+  }
+
   private func bounds(
     of attribute: AttributeDescription
   ) -> (minimum: String?, maximum: String?, pattern: String?) {
     var (minimum, maximum, pattern): (String?, String?, String?)
     for rule in attribute.validation {
       switch rule {
-      case .minimum(let bound): minimum = AttributeText.text(of: bound, type: attribute.type)
-      case .maximum(let bound): maximum = AttributeText.text(of: bound, type: attribute.type)
+      case .minimum(let bound): minimum = text(of: bound, attribute.type)
+      case .maximum(let bound): maximum = text(of: bound, attribute.type)
       case .minimumLength(let bound): minimum = "\(bound)"
       case .maximumLength(let bound): maximum = "\(bound)"
       case .matches(let text): pattern = text

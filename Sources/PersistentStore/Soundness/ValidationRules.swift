@@ -9,10 +9,10 @@ package struct ValidationRules: Codable, Sendable, Equatable {
   package struct Rule: Codable, Sendable, Equatable {
     package enum Check: Codable, Sendable, Equatable {
       case required
-      case atLeast(Double)
-      case atMost(Double)
-      case above(Double)
-      case below(Double)
+      case atLeast(ValidationBound)
+      case atMost(ValidationBound)
+      case above(ValidationBound)
+      case below(ValidationBound)
       /// UTF-16 units.
       case shortest(Int)
       case longest(Int)
@@ -165,9 +165,11 @@ package final class ValidationJudge {
   }
 
   /// Below 0, 0 or above 0; nil for what is no number, or not one that can be compared.
-  static func compare(_ value: RawValue, _ bound: Double) -> Int? {
+  static func compare(_ value: RawValue, _ given: ValidationBound) -> Int? {
+    let bound = given.real
     switch value.kind {
     case .integer:
+      if let exact = given.integer { return value.bits < exact ? -1 : value.bits > exact ? 1 : 0 }
       let rounded = Double(value.bits)
       if rounded != bound { return rounded < bound ? -1 : rounded > bound ? 1 : nil }
       // Above 2^53 several integers have one Double, and 2^63 is none of theirs.

@@ -85,18 +85,20 @@ private struct AttributeJudge {
       message: "has a validation rule that is not judged here")
   }
 
-  private func compare(_ sign: String, _ bound: Double, _ message: String) throws -> [StoreFinding]
+  private func compare(_ sign: String, _ bound: ValidationBound, _ message: String) throws
+    -> [StoreFinding]
   {
     let source = """
       FROM \(quoted(table.name))
        WHERE Z_ENT = \(binding.number(of: entity)) AND \(column) \(sign) ?1
       """
     let connection = binding.store.connection
+    let limit = bound.integer.map(SQLiteValue.integer) ?? .real(bound.real)
     let count =
-      try connection.rows("SELECT count(*) \(source)", [.real(bound)]).first?.first?.integer ?? 0
+      try connection.rows("SELECT count(*) \(source)", [limit]).first?.first?.integer ?? 0
     guard count > 0 else { return [] }
     let examples = try connection.rows(
-      "SELECT Z_PK \(source) LIMIT \(StoreFinding.mostExamples)", [.real(bound)]
+      "SELECT Z_PK \(source) LIMIT \(StoreFinding.mostExamples)", [limit]
     ).compactMap { $0.first?.integer }
     return [finding(message, count, examples)]
   }
