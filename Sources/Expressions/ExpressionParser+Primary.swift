@@ -1,16 +1,21 @@
 extension ExpressionParser {
   /// A primary with the key paths and indexes behind it.
   mutating func parsePostfix() throws(ExpressionError) -> Piece {
-    try parsePostfix(after: try parsePrimary())
+    let isClosed = token == .symbol("(")
+    return try parsePostfix(after: try parsePrimary(), isClosed: isClosed)
   }
 
-  mutating func parsePostfix(after primary: Piece) throws(ExpressionError) -> Piece {
+  /// - Parameter isClosed: Whether the primary stood in parentheses: what follows is asked of what it comes
+  ///   to then. `(x.@sum.a).b` is b of the sum, `x.@sum.a.b` the sum of all b.
+  mutating func parsePostfix(
+    after primary: Piece, isClosed: Bool = false
+  ) throws(ExpressionError) -> Piece {
     var result = primary
     while true {
       if token == .symbol(".") {
         let base = try value(result)
         let keys = try parseKeys()
-        if case .keyPath(let inner, let first) = base {
+        if case .keyPath(let inner, let first) = base, !isClosed || first.areKeys {
           result.kind = .value(.keyPath(base: inner, keys: first + keys))
         } else {
           result = try piece(

@@ -37,6 +37,7 @@ package enum ExpressionPrinter {
     case .keyPath(let base, let keys):
       let path = keys.map(text).joined(separator: ".")
       if case .evaluatedObject = base, startsBare(keys) { return (path, .postfix) }
+      if case .keyPath = base { return ("(\(text(base))).\(path)", .postfix) }
       return (text(base, inside: .postfix) + "." + path, .postfix)
     case .function(let receiver, let selector, let arguments):
       return ("FUNCTION(\(list([receiver, .constant(.string(selector))] + arguments)))", .postfix)

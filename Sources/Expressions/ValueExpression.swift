@@ -56,6 +56,11 @@ public enum KeyPathElement: Sendable, Hashable {
   case collectionOperator(String)
 }
 
+extension [KeyPathElement] {
+  /// Whether keys alone lead on: then one path behind another is one path.
+  package var areKeys: Bool { allSatisfy { if case .key = $0 { true } else { false } } }
+}
+
 extension String {
   /// The elements of a key path that is given as a text, as `valueForKeyPath:` takes it.
   package var keyPathElements: [KeyPathElement] {

@@ -129,8 +129,9 @@ private struct HelperConstants {
     }
   }
 
-  /// The keys that a message asks for, where it is one of key-value coding.
+  /// The keys that a message asks for, where it is one of key-value coding or a getter.
   private func keys(_ selector: String, _ arguments: [ValueExpression]) -> [KeyPathElement]? {
+    if arguments.isEmpty { return [.key(selector)] }
     guard arguments.count == 1, case .constant(.string(let text)) = arguments[0] else { return nil }
     switch selector {
     case ManagerSelector.valueForKey, "objectForKey:": return [.key(text)]

@@ -119,6 +119,31 @@ private func holds(_ text: String) throws -> Bool {
       ("godwit.string($source.photo, 'hex')", .string("010203")),
       ("godwit.string(godwit.data('aé', 'utf8'), 'base64')", .string("YcOp")),
       ("$source.born.description", .string("2001-01-02 00:00:00 +0000")),
+      // Behind parentheses stands what is asked of the result.
+      ("({1.5, 1.5, 1.5}.@sum.self).intValue", .integer(4)),
+      ("{1.5, 1.5, 1.5}.@sum.self.intValue", .integer(3)),
+      ("({9, 10}.@max.self).stringValue", .string("10")),
+      ("($source.friends.@distinctUnionOfSets.pets.kind).@count", .integer(1)),
+      ("CAST('https://e.com/a/?q=a%26b%3D1#x%2520y', 'NSURL').query", .string("q=a%26b%3D1")),
+      ("CAST('https://e.com/a/?q=a%26b%3D1#x%2520y', 'NSURL').fragment", .string("x%2520y")),
+      ("CAST('https://e.com/a%20b/?q', 'NSURL').path", .string("/a b")),
+      ("CAST('https://e.com/', 'NSURL').path", .string("/")),
+      ("CAST('mailto:a@b.c', 'NSURL').path", .null),
+      (
+        "FUNCTION('/birds', 'stringByAppendingPathComponent:', '/limosa')", .string("/birds/limosa")
+      ),
+      (
+        "FUNCTION('/birds/', 'stringByAppendingPathComponent:', 'limosa/')",
+        .string("/birds/limosa")
+      ),
+      ("FUNCTION('/birds', 'stringByAppendingPathComponent:', '')", .string("/birds")),
+      ("FUNCTION('/', 'stringByAppendingPathComponent:', 'limosa')", .string("/limosa")),
+      ("FUNCTION('', 'stringByAppendingPathComponent:', 'limosa')", .string("limosa")),
+      ("FUNCTION($propertyMapping, 'name')", .string("result")),
+      (
+        "$source.objectID.URIRepresentation.absoluteString", .string("x-coredata://STORE/Person/p1")
+      ),
+      ("FUNCTION($source.pets.kind, 'containsObject:', 'dog')", .boolean(true)),
     ] as [(String, ExpressionValue)])
   func `gives`(text: String, expected: ExpressionValue) throws {
     #expect(try value(text) == expected)
@@ -136,6 +161,11 @@ private func holds(_ text: String) throws -> Bool {
 
   @Test(arguments: [
     ("1 / 0", EvaluationProblem.divisionByZero), ("1.5 / 0", .divisionByZero),
+    (
+      "FETCH(\(ask("fetchRequestForSourceEntityNamed:predicateString:", "'Pet', 'TRUEPREDICATE'")), "
+        + "FUNCTION($manager, 'destinationContext'), YES)",
+      .wrongKind(found: "$manager.destinationContext", needed: "$manager.sourceContext")
+    ),
     ("9223372036854775807 + 1", .overflow), ("1e308 * 10", .overflow), ("sqrt(-1)", .overflow),
     ("$source.nam", .unknownKey(owner: "the source entity Person", key: "nam")),
     ("$source.name + 1", .wrongKind(found: "a text", needed: "a number")),

@@ -23,6 +23,10 @@ import Testing
     ("$source.#size", "$source.#size"),
     ("$source.#name", "$source.name"),  // an escape that was not needed
     ("$source.items.@distinctUnionOfSets.moods", "$source.items.@distinctUnionOfSets.moods"),
+    ("($source.items).moods", "$source.items.moods"),
+    ("($source.items.@sum.price).intValue", "($source.items.@sum.price).intValue"),
+    ("(@sum.price).intValue", "(@sum.price).intValue"),
+    ("@sum.price.intValue", "@sum.price.intValue"),
     ("$source.items[FIRST]", "$source.items[FIRST]"),
     ("$source.items[1 + 1].name", "$source.items[1 + 1].name"),
     ("add:to:($source.a, 1)", "$source.a + 1"),

@@ -37,7 +37,9 @@ extension Evaluation {
     case .dictionary(let pairs):
       if selector == "count" { return .integer(Int64(pairs.count)) }
       if selector == "objectForKey:" { return pairs[try text(arguments[0])] ?? .null }
-    case .helper: break
+    case .helper:
+      // A key's getter is a message, too.
+      if arguments.isEmpty { return try key(selector, of: receiver) }
     default:
       if let found = try ValueMessages.perform(selector, on: receiver, arguments) { return found }
     }

@@ -192,7 +192,12 @@ extension Evaluation {
       return try holds(test) ? try value(then) : try value(otherwise)
     case .subquery(let collection, let variable, let predicate):
       return try subquery(collection, variable, predicate)
-    case .fetch(let request, _, let countOnly): return try fetch(request, countOnly: countOnly)
+    case .fetch(let request, let context, let countOnly):
+      if case .helper(.destinationContext) = try value(context) {
+        throw EvaluationProblem.wrongKind(
+          found: "$manager.destinationContext", needed: "$manager.sourceContext")
+      }
+      return try fetch(request, countOnly: countOnly)
     case .element(let collection, let place): return try element(of: collection, at: place)
     case .assignment(let name, let assigned):
       let result = try value(assigned)

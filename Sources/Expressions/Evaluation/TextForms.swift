@@ -76,10 +76,13 @@ enum PathTexts {
     return String(decoding: path.utf8.dropLast(length + 1), as: UTF8.self)
   }
 
+  /// One slash between the two, and none at the end.
   static func appending(_ component: String, to path: String) -> String {
-    if path.isEmpty { return component }
+    if path.isEmpty { return withoutTrailingSlashes(component) }
     let path = withoutTrailingSlashes(path)
-    return path == "/" ? path + component : path + "/" + component
+    let rest = withoutTrailingSlashes(String(component.drop { $0 == "/" }))
+    if rest.isEmpty { return path }
+    return path == "/" ? path + rest : path + "/" + rest
   }
 }
 

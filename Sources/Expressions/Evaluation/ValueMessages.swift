@@ -75,17 +75,27 @@ enum ValueMessages {
   private static func url(_ selector: String, _ text: String) -> ExpressionValue? {
     func value(_ text: String?) -> ExpressionValue { text.map { .string($0) } ?? .null }
     if selector == "absoluteString" { return .string(text) }
+    // An object's ID is its URI here.
+    if selector == "URIRepresentation" { return .url(text) }
     let parts = URLComponents(string: text)
     switch selector {
-    case "path": return value(parts?.path)
+    case "path": return value(parts.flatMap(path))
     case "host": return value(parts?.host)
     case "scheme": return value(parts?.scheme)
-    case "query": return value(parts?.query)
-    case "fragment": return value(parts?.fragment)
+    // Decoded, a `%26` in a value would be taken for what divides values.
+    case "query": return value(parts?.percentEncodedQuery)
+    case "fragment": return value(parts?.percentEncodedFragment)
     case "lastPathComponent": return value(parts.map { PathTexts.lastComponent($0.path) })
     case "pathExtension": return value(parts.map { PathTexts.pathExtension($0.path) })
     default: return nil
     }
+  }
+
+  /// As `NSURL` has it: without the slash at its end, and nil of what is no hierarchy, such as `mailto:`.
+  private static func path(_ parts: URLComponents) -> String? {
+    let path = parts.path
+    if parts.scheme != nil, parts.host == nil, !path.hasPrefix("/") { return nil }
+    return path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
   }
 }
 

@@ -55,7 +55,15 @@ extension ExpressionCheck {
       }
       unknown(selector, ["valueForKey:", "valueForKeyPath:", "objectID", "isEqual:"])
       return .unknown
-    case .helper, .someDestinationObjects, .either, .null, .unknown: return .unknown
+    case .helper(let name):
+      // A key's getter is a message, too.
+      guard let keys = ValueSelectors.helperKeys[name] else { return .unknown }
+      if selector == "self" { return type }
+      if selector == "isEqual:" { return .value(.number) }
+      if keys.contains(selector) { return follow([.key(selector)], from: type) }
+      unknown(selector, keys)
+      return .unknown
+    case .someDestinationObjects, .either, .null, .unknown: return .unknown
     }
   }
 
@@ -93,6 +101,7 @@ extension ExpressionCheck {
     case "firstObject", "lastObject", "anyObject": return member
     case "allObjects": return .collection(of: member)
     case "componentsJoinedByString:": return .value(.string)
+    case "containsObject:": return .value(.number)
     default:
       unknown(selector, ValueSelectors.collection)
       return .unknown

@@ -178,7 +178,11 @@ extension ExpressionCheck {
       variables[variable] = hidden
       return hasMembers ? found : .unknown
     case .fetch(let request, let context, let countOnly):
-      if case .keyPath(.variable("manager"), [.key("destinationContext")]) = context {
+      let destination: [ValueExpression] = [
+        .keyPath(base: .variable("manager"), keys: [.key("destinationContext")]),
+        .function(receiver: .variable("manager"), selector: "destinationContext", arguments: []),
+      ]
+      if destination.contains(context) {
         find(
           .typeMismatch, .error,
           "nothing can be fetched from the destination while it is being made. Use "

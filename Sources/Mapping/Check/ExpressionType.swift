@@ -147,6 +147,7 @@ enum ValueSelectors {
   /// On a collection as a whole; a *key* on a collection is asked of each member instead.
   static let collection = [
     "count", "firstObject", "lastObject", "anyObject", "allObjects", "componentsJoinedByString:",
+    "containsObject:",
   ]
 
   /// The keys of helpers, which take no other messages.

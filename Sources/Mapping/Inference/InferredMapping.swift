@@ -273,11 +273,16 @@ extension InferredMapping {
       let sameName =
         new.destinationEntity == old.destinationEntity
         && entityPairs[new.destinationEntity] == nil
+      // Renaming identifiers may have given the name to another entity.
+      let namesake =
+        new.destinationEntity == old.destinationEntity ? entityPairs[new.destinationEntity] : nil
       refuse(
         Refusal(
           .relationshipDestination, entity: name, properties: [new.name],
-          message: "the destination \(old.destinationEntity) cannot become "
-            + "\(new.destinationEntity)",
+          message: namesake.map {
+            "the destination \(old.destinationEntity) cannot become the new \(new.destinationEntity), which is "
+              + "the successor of \($0)"
+          } ?? "the destination \(old.destinationEntity) cannot become \(new.destinationEntity)",
           advice: "A destination entity may be renamed but not exchanged. Give "
             + "\(new.destinationEntity) the renaming identifier of \(old.destinationEntity), or "
             + "write a mapping model.",

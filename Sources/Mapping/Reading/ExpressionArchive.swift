@@ -65,7 +65,7 @@ struct ExpressionArchive {
       let path = specifier.string("NSKeyPath")
     else { throw .malformed("a key path expression without a key path") }
     let keys = try self.keys(path)
-    if case .keyPath(let inner, let first) = base {
+    if case .keyPath(let inner, let first) = base, first.areKeys {
       return .keyPath(base: inner, keys: first + keys)
     }
     return .keyPath(base: base, keys: keys)

@@ -283,7 +283,7 @@ struct MappedAttributes {
       if old.type.keepsValues(as: new.type) { return moved(old, to: new) ?? .null }
       guard old.type.convertsElement(to: new.type) else { return .null }
       (base, keys) = (.variable("source"), [.key(key)] + keys)
-    } else if case .keyPath(let start, let first) = expression {
+    } else if case .keyPath(let start, let first) = expression, first.areKeys {
       (base, keys) = (start, first + keys)
     }
     expressions.append(

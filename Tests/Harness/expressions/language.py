@@ -157,18 +157,20 @@ class Parser:
 
     def unary(self):
         if not self.take("-"):
-            return self.postfix(self.primary())
+            closed = self.peek() == ("symbol", "(")
+            return self.postfix(self.primary(), closed)
         kind, text = self.peek()
         if kind == "number":
             self.next()
             return self.postfix(("const", number("-" + text)))
         return ("op", "*", ("const", -1), self.unary())
 
-    def postfix(self, tree):
+    def postfix(self, tree, closed=False):
+        """What stands behind parentheses is asked of what they come to."""
         while True:
             if self.peek() == ("symbol", "."):
                 keys = self.keys()
-                if tree[0] == "path":
+                if tree[0] == "path" and not (closed and any(kind == "@" for kind, _ in tree[2])):
                     tree = ("path", tree[1], tree[2] + keys)
                 else:
                     tree = ("path", tree, keys)
