@@ -102,16 +102,16 @@ final class EdgeGathering {
   }
 
   private func sort(_ edge: Edge) throws {
+    arrived += 1
     switch group.target {
     case .columns:
-      arrived += 1
       // Of one side, the last comes first.
       try arrivals.append(
         SortLine(
           edge.row, edge.side, -arrived, edge.other, values: (edge.entity, edge.position)))
     case .join:
       try arrivals.append(
-        SortLine(edge.row, edge.other, edge.side, 0, values: (0, edge.position)))
+        SortLine(edge.row, edge.other, edge.side, arrived, values: (0, edge.position)))
     case .count: break
     }
   }
@@ -197,14 +197,16 @@ final class EdgeGathering {
 
   private func finishColumns(isOrdered: Bool) throws {
     let byOwner = LineSort(folder: folder, memory: memory)
-    var chosen: (row: Int64, owner: Int64, entity: Int64, position: Int64)?
+    var chosen: (row: Int64, owner: Int64, entity: Int64, position: Int64, arrival: Int64)?
     var side: Int64 = 0
     func settle() throws {
       // Set to nil is a word, too.
       guard let pair = chosen, pair.owner != Edge.nobody else { return }
       if isOrdered {
         let position = pair.position < 0 ? Self.nowhere : pair.position
-        try byOwner.append(SortLine(pair.owner, position, pair.row, values: (pair.entity, 0)))
+        let order = Self.order(pair.row, at: position, pair.arrival)
+        try byOwner.append(
+          SortLine(pair.owner, position, order, pair.row, values: (pair.entity, 0)))
       } else {
         try insert(pair.row, pair.owner, pair.entity, nil)
       }
@@ -212,7 +214,7 @@ final class EdgeGathering {
     try arrivals.forEach { line in
       if chosen?.row != line.keys.0 {
         try settle()
-        chosen = (line.keys.0, line.keys.3, line.values.0, line.values.1)
+        chosen = (line.keys.0, line.keys.3, line.values.0, line.values.1, -line.keys.2)
         side = line.keys.1
       } else if let pair = chosen, pair.owner == line.keys.3 {
         chosen?.position = max(pair.position, line.values.1)
@@ -227,27 +229,34 @@ final class EdgeGathering {
     var places = Places()
     try byOwner.forEach { line in
       let place = places.next(of: line.keys.0)
-      try byRow.append(SortLine(line.keys.2, line.keys.0, line.values.0, place))
+      try byRow.append(SortLine(line.keys.3, line.keys.0, line.values.0, place))
     }
     try byRow.forEach { try insert($0.keys.0, $0.keys.1, $0.keys.2, $0.keys.3) }
+  }
+
+  /// Members without a place come last, as they came; of those with equal places the lowest key first.
+  private static func order(_ key: Int64, at position: Int64, _ arrival: Int64) -> Int64 {
+    position == nowhere ? arrival : key
   }
 
   // MARK: Join tables
 
   private func finishJoin(_ firstIsOrdered: Bool, _ secondIsOrdered: Bool) throws {
     guard firstIsOrdered || secondIsOrdered else {
-      try forEachPair { a, b, _, _ in try insert(a, b, nil, nil) }
+      try forEachPair { a, b, _, _, _ in try insert(a, b, nil, nil) }
       return
     }
     // By the second column's lists, whose order is the first column's place; then the other way.
     let bySecond = LineSort(folder: folder, memory: memory)
     let byFirst = LineSort(folder: folder, memory: memory)
     let byPair = LineSort(folder: folder, memory: memory)
-    try forEachPair { a, b, position0, position1 in
+    try forEachPair { a, b, position0, position1, arrival in
+      let order0 = Self.order(b, at: position0, arrival)
       if firstIsOrdered {
-        try bySecond.append(SortLine(b, position1, a, values: (position0, 0)))
+        let order1 = Self.order(a, at: position1, arrival)
+        try bySecond.append(SortLine(b, position1, order1, a, values: (position0, order0)))
       } else {
-        try byFirst.append(SortLine(a, position0, b))
+        try byFirst.append(SortLine(a, position0, order0, b))
       }
     }
     var places = Places()
@@ -255,15 +264,15 @@ final class EdgeGathering {
       let place = places.next(of: line.keys.0)
       if secondIsOrdered {
         try byFirst.append(
-          SortLine(line.keys.2, line.values.0, line.keys.0, values: (place, 0)))
+          SortLine(line.keys.3, line.values.0, line.values.1, line.keys.0, values: (place, 0)))
       } else {
-        try byPair.append(SortLine(line.keys.2, line.keys.0, values: (place, 0)))
+        try byPair.append(SortLine(line.keys.3, line.keys.0, values: (place, 0)))
       }
     }
     places = Places()
     try byFirst.forEach { line in
       let place = places.next(of: line.keys.0)
-      try byPair.append(SortLine(line.keys.0, line.keys.2, values: (line.values.0, place)))
+      try byPair.append(SortLine(line.keys.0, line.keys.3, values: (line.values.0, place)))
     }
     try byPair.forEach { line in
       try insert(
@@ -272,24 +281,31 @@ final class EdgeGathering {
     }
   }
 
-  /// Gives each pair once, with the first position that either side named.
+  /// Gives each pair once, with the first position that either side named, and when it came first.
   private func forEachPair(
-    _ body: (_ a: Int64, _ b: Int64, _ position0: Int64, _ position1: Int64) throws -> Void
+    _ body: (_ a: Int64, _ b: Int64, _ position0: Int64, _ position1: Int64, _ arrival: Int64)
+      throws -> Void
   ) throws {
-    var pair: (a: Int64, b: Int64, positions: (Int64, Int64))?
+    var pair: (a: Int64, b: Int64, positions: (Int64, Int64), arrival: Int64)?
+    func give() throws {
+      guard let pair else { return }
+      try body(pair.a, pair.b, pair.positions.0, pair.positions.1, pair.arrival)
+    }
     try arrivals.forEach { line in
       if pair?.a != line.keys.0 || pair?.b != line.keys.1 {
-        if let pair { try body(pair.a, pair.b, pair.positions.0, pair.positions.1) }
-        pair = (line.keys.0, line.keys.1, (Self.nowhere, Self.nowhere))
+        try give()
+        pair = (line.keys.0, line.keys.1, (Self.nowhere, Self.nowhere), line.keys.3)
       }
-      guard line.values.1 >= 0, let known = pair?.positions else { return }
+      guard let known = pair else { return }
+      pair?.arrival = min(known.arrival, line.keys.3)
+      guard line.values.1 >= 0 else { return }
       if line.keys.2 == 0 {
-        pair?.positions.0 = min(known.0, line.values.1)
+        pair?.positions.0 = min(known.positions.0, line.values.1)
       } else {
-        pair?.positions.1 = min(known.1, line.values.1)
+        pair?.positions.1 = min(known.positions.1, line.values.1)
       }
     }
-    if let pair { try body(pair.a, pair.b, pair.positions.0, pair.positions.1) }
+    try give()
   }
 }
 

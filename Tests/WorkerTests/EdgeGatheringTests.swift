@@ -42,18 +42,18 @@ import Testing
     case .columns(_, let isOrdered):
       """
       SELECT a, b, entity, \(isOrdered
-        ? "2048 + 1024 * (row_number() OVER (PARTITION BY b ORDER BY p IS NULL, p, a) - 1)" : "NULL")
-        FROM (SELECT a, b, entity, max(position) OVER (PARTITION BY a, b) AS p,
+        ? "2048 + 1024 * (row_number() OVER (PARTITION BY b ORDER BY p IS NULL, p, iif(p IS NULL, seq, a)) - 1)" : "NULL")
+        FROM (SELECT a, b, entity, seq, max(position) OVER (PARTITION BY a, b) AS p,
                      row_number() OVER (PARTITION BY a ORDER BY side, seq DESC) AS n FROM raw)
        WHERE n = 1 AND b <> \(Edge.nobody) ORDER BY a
       """
     case .join(_, let first, let second, _):
       """
       SELECT a, b, \(first
-        ? "2048 + 1024 * (row_number() OVER (PARTITION BY b ORDER BY p1 IS NULL, p1, a) - 1)" : "NULL"),
+        ? "2048 + 1024 * (row_number() OVER (PARTITION BY b ORDER BY p1 IS NULL, p1, iif(p1 IS NULL, seq, a)) - 1)" : "NULL"),
              \(second
-        ? "2048 + 1024 * (row_number() OVER (PARTITION BY a ORDER BY p0 IS NULL, p0, b) - 1)" : "NULL")
-        FROM (SELECT a, b, min(CASE side WHEN 0 THEN position END) AS p0,
+        ? "2048 + 1024 * (row_number() OVER (PARTITION BY a ORDER BY p0 IS NULL, p0, iif(p0 IS NULL, seq, b)) - 1)" : "NULL")
+        FROM (SELECT a, b, min(seq) AS seq, min(CASE side WHEN 0 THEN position END) AS p0,
                      min(CASE side WHEN 1 THEN position END) AS p1
                 FROM raw GROUP BY a, b)
        ORDER BY a, b

@@ -219,6 +219,42 @@ extension MigrationFixture {
     #expect(fixture.sumsDroppedByMapping == rows.expected)
   }
 
+  /// Which mapping the one with `n` asks, which the other one, and what is lost of the pair of the two.
+  @Test(
+    arguments: [
+      ("One", "Two", ["reference E.friends 1", "reference E.twin 1"]),
+      // The last word is that of the one that asks nobody.
+      ("Two", "Two", ["shared-target E.friends 1", "shared-target E.twin 1"]),
+      ("One", "One", []), ("Two", "One", []),
+    ], [Int64(1), 1 << 20])
+  func `are counted of a relationship that is its own inverse, once a pair`(
+    asked: (one: String, two: String, expected: [String]), shardBytes: Int64
+  ) throws {
+    let twin = toOne("twin", "E", inverse: "twin")
+    let friends = toMany("friends", "E", inverse: "friends")
+    let fixture = try MigrationFixture(
+      from: [entity("E", attribute("n"), twin, friends)],
+      to: [entity("E", attribute("n"), attribute("m"), twin, friends)],
+      rows: """
+        INSERT INTO ZE (Z_PK, Z_ENT, Z_OPT, ZN, ZTWIN)
+        VALUES (1, 1, 1, 'a', 2), (2, 1, 1, NULL, 1), (3, 1, 1, NULL, NULL);
+        INSERT INTO Z_1FRIENDS VALUES (1, 2), (2, 1)
+        """)
+    func line(_ name: String, _ filter: String, asks asked: String) -> String {
+      let rows = ["twin", "friends"].map { row in
+        "\(row): 'FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", "
+          + "\"\(asked)\", $source.\(row))'"
+      }
+      return "name: \(name), source: E, destination: E, filter: \(filter), "
+        + "relationships: { \(rows.joined(separator: ", ")) }"
+    }
+    _ = try fixture.migrate(
+      mapping(
+        line("One", "n != nil", asks: asked.one), line("Two", "n == nil", asks: asked.two)),
+      shardBytes: shardBytes)
+    #expect(fixture.sumsDroppedByMapping == asked.expected)
+  }
+
   @Test func `are added up by their reason`() throws {
     let one = try #require(Loss(unaskedIn: "fav", of: "Own", RowTally([7])))
     let more = try #require(Loss(unaskedIn: "fav", of: "Own", RowTally([3, 9])))

@@ -60,12 +60,6 @@ struct OtherTakers {
       let relationship = source.property(property.name, of: property.entity)?.property.relationship
     else { return }
     let inverse = source.inverse(of: relationship)?.relationship
-    // Its own inverse: either object may say the pair.
-    if inverse?.name == property.name,
-      source.isKind(property.entity, of: relationship.destinationEntity)
-    {
-      return
-    }
     let takers = plans.indices.filter { index in
       plans[index].source.map { source.isKind($0, of: relationship.destinationEntity) } ?? false
     }
