@@ -155,8 +155,8 @@ struct OutputStore {
     let rowIDName = ["rowid", "_rowid_", "oid"].first { name in
       shape?.isWithoutRowID == false && !columns.contains { $0.name.columnKey == name.columnKey }
     }
-    let listed = ([rowIDName].compactMap { $0 } + columns.map(\.name)).map(quoted)
-      .joined(separator: ", ")
+    let given = columns.filter { !$0.isGenerated }.map(\.name)
+    let listed = ([rowIDName].compactMap { $0 } + given).map(quoted).joined(separator: ", ")
     // Its own constraints and columns are computed here.
     let length = connection.boundValues(byFile: salvage.string)
     defer { connection.setLimit(.length, to: length) }

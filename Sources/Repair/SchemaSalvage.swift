@@ -24,6 +24,8 @@ struct SchemaSalvage {
     var isStrict = false
     /// What rows have that were written before the column was added; nil for NULL.
     var defaultValue: SQLiteValue?
+    /// Stands in records, and is computed anew where a row is written.
+    var isGenerated = false
   }
 
   private(set) var entries: [Entry] = []
@@ -148,18 +150,9 @@ extension SchemaSalvage {
     return facts?.first?[0].integer == 1
   }
 
-  /// As they lie in a record; nil where the table's SQL cannot be read, or says what only SQLite can
-  /// store: no row ids, or generated columns.
-  func columns(of table: String) -> [Column]? {
-    guard let facts = facts(of: table), !facts.isWithoutRowID,
-      facts.rows.allSatisfy({ $0[6].integer == 0 })
-    else { return nil }
-    return Self.columns(facts)
-  }
-
-  /// The same of a table of Core Data's, of which only the values matter: generated columns are like
-  /// any other where they are stored, and are in no record else. Where there are no row ids, the primary
-  /// key comes first.
+  /// As they lie in a record; nil where the table's SQL cannot be read. Generated columns are like any
+  /// other where they are stored, and are in no record else. Where there are no row ids, the primary key
+  /// comes first.
   func storedColumns(of table: String) -> [Column]? {
     guard var facts = facts(of: table) else { return nil }
     facts.rows.removeAll { $0[6].integer == Self.virtual }
@@ -176,8 +169,8 @@ extension SchemaSalvage {
     facts(of: table)?.rows.filter { $0[6].integer == Self.virtual }.compactMap { $0[1].text } ?? []
   }
 
-  /// What `PRAGMA table_xinfo` says of such columns.
-  private static let virtual: Int64 = 2
+  /// What `PRAGMA table_xinfo` says of such columns, and of generated ones whose values are stored.
+  private static let (virtual, stored): (Int64, Int64) = (2, 3)
 
   private typealias Facts = (
     rows: [[SQLiteValue]], isWithoutRowID: Bool, isStrict: Bool, hasKeyIndex: Bool
@@ -209,7 +202,7 @@ extension SchemaSalvage {
         name: row[1].text ?? "", type: type,
         isRowID: !facts.hasKeyIndex && keys == 1 && row[5].integer == 1
           && type.uppercased() == "INTEGER", isStrict: facts.isStrict,
-        defaultValue: row[4].text.flatMap(constant))
+        defaultValue: row[4].text.flatMap(constant), isGenerated: row[6].integer == Self.stored)
     }
   }
 

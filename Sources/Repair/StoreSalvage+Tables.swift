@@ -64,7 +64,8 @@ extension StoreSalvage {
     let shapes = models.merging(foreignShapes(models)) { own, _ in own }
     try salvage.execute("BEGIN")
     var homeless: Set<NameKey> = []
-    let withoutRowIDs = Set(shapes.keys.filter { schema.isWithoutRowID($0.name) })
+    let withoutRowIDs = Set(
+      (Array(shapes.keys) + foreignNames(models)).filter { schema.isWithoutRowID($0.name) })
     let doubted = Self.inOrder(shapes.keys).filter {
       !withoutRowIDs.contains($0) && !isLikely(schema.table($0.name)?.root ?? 0, shapes[$0])
     }
@@ -75,7 +76,7 @@ extension StoreSalvage {
     for key in certain + doubted {
       let name = key.name
       let entry = schema.table(name)
-      guard let columns = columns(of: name, isModels: models[key] != nil) else {
+      guard let columns = columns(of: name) else {
         unreadableTables.append((name, try rowCount(of: entry)))
         continue
       }
@@ -128,23 +129,23 @@ extension StoreSalvage {
     let layout = binding.layout
     var shapes: [NameKey: TableShape] = [:]
     for table in layout.tables {
-      let columns = columns(of: table.name, isModels: true) ?? []
+      let columns = columns(of: table.name) ?? []
       let numbers = binding.hierarchy.concrete(of: table.root).map { binding.number(of: $0) }
       shapes[NameKey(table.name)] = TableShape(columns, .objects(Set(numbers)))
     }
     for join in layout.joinTables {
-      let columns = columns(of: join.name, isModels: true) ?? []
+      let columns = columns(of: join.name) ?? []
       shapes[NameKey(join.name)] = TableShape(columns, .pairs)
     }
     return shapes
   }
 
-  /// The same of the other tables whose columns are known.
+  /// The same of the other tables whose columns are known, and whose rows lie in a tree of their own form.
   private func foreignShapes(_ models: [NameKey: TableShape]) -> [NameKey: TableShape] {
     let own = models.values.reduce(into: Set<Int64>()) { $0.formUnion($1.entityNumbers ?? []) }
     var shapes: [NameKey: TableShape] = [:]
     for key in foreignNames(models) {
-      guard let columns = columns(of: key.name, isModels: false) else { continue }
+      guard !schema.isWithoutRowID(key.name), let columns = columns(of: key.name) else { continue }
       // Each table of the history has its own number.
       let others = PrimaryKeyRow.historyNames.filter { "A" + $0.value != key.name }.keys
       shapes[key] = TableShape(columns, .others(not: own.union(others)))
@@ -162,9 +163,8 @@ extension StoreSalvage {
     keys.sorted { $0.name.precedesInBytes($1.name) }
   }
 
-  private func columns(of table: String, isModels: Bool) -> [SchemaSalvage.Column]? {
-    layoutColumns[NameKey(table)]
-      ?? (isModels ? schema.storedColumns(of: table) : schema.columns(of: table))
+  private func columns(of table: String) -> [SchemaSalvage.Column]? {
+    layoutColumns[NameKey(table)] ?? schema.storedColumns(of: table)
   }
 
   /// Whether the rows below a root page look like the table's, or are too few to tell.

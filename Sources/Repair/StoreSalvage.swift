@@ -204,11 +204,7 @@ final class StoreSalvage {
   ) throws -> [String] {
     var names: [String] = []
     for entry in schema.tables {
-      let isCoreData = SchemaObject.isApplicationTable(entry.name)
-      guard
-        let columns = isCoreData
-          ? schema.storedColumns(of: entry.name) : schema.columns(of: entry.name)
-      else { continue }
+      guard let columns = schema.storedColumns(of: entry.name) else { continue }
       try salvage.execute(TableSalvage.sql(entry.name, columns))
       names.append(entry.name)
     }
