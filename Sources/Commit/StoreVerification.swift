@@ -62,10 +62,8 @@ extension StoreVerification {
         pages += evidence.pages
       }
       if try RawTrees(file)?.isStructureWhole(pages, of: names) == true { return }
-      let finding = try file.rows("PRAGMA main.quick_check(1)").first?.first?.text
-      guard finding == "ok" else {
-        try file.requireEveryPageRead(in: "PRAGMA quick_check")
-        throw CommitError.damagedDestination(path: path, finding: finding ?? "no answer")
+      if let finding = try file.quickFinding() {
+        throw CommitError.damagedDestination(path: path, finding: finding)
       }
     } catch let error as SQLiteError where error.isCorruption {
       throw CommitError.damagedDestination(path: path, finding: error.description)

@@ -143,6 +143,9 @@ private struct TriggerComparison {
       trigger.name.hasPrefix("Z_DA_")
       ? Self.words(of: sql.replacing("', Z_ENT, Z_PK, '", with: " ")) : words
     if !keepsNumbers, compared.contains(where: isOfNumbers) { return false }
+    let text = TriggerText(sql)
+    if text.takesAllColumns, !words.allSatisfy(keepsPlaces) { return false }
+    if !text.filledByPlace.map(\.columnKey).allSatisfy(keepsPlaces) { return false }
     let system = Set(EntityTable.systemColumns.map(\.columnKey))
     return words.contains(trigger.table.columnKey)
       && words.allSatisfy { word in
@@ -155,6 +158,18 @@ private struct TriggerComparison {
     source.layout.entityNumbers.allSatisfy { name, number in
       successors.entity(name).flatMap { destination.entityNumbers[$0] } == number
     }
+  }
+
+  /// Whether a table of the model's, if the word is one's name, has the same columns in the same order, and
+  /// numbers of entities that mean the same in them.
+  private func keepsPlaces(_ word: [UInt8]) -> Bool {
+    func columns(_ layout: StoreLayout, _ role: (Role) -> Role?) -> [[String]] {
+      layout.tables.filter { $0.name.columnKey == word }.map { table in
+        table.columns.map { "\($0.name) \(role($0.role).map { "\($0)" } ?? Self.gone)" }
+      } + layout.joinTables.filter { $0.name.columnKey == word }.map(\.columns)
+    }
+    let own = columns(source.layout, successors.role)
+    return own == columns(destination, { $0 }) && (own.isEmpty || keepsNumbers)
   }
 
   /// Columns and tables that hold numbers of entities, which a trigger may compare with any it

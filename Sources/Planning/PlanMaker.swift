@@ -224,7 +224,8 @@ struct PlanMaker {
 
   /// Entity numbers in history and CloudKit tables follow the destination's numbering. The number
   /// of an entity without successor becomes 0, which no entity has; in CloudKit tables, where number
-  /// and key together may have to be unique, one below 0 that the table does not have either.
+  /// and key together may have to be unique, one below 0 that the table does not have either. So does a
+  /// number of no entity, left of an earlier version, that is one's in the destination.
   /// Source: `core-data-sqlite-format.md` §10, §11.
   private func expression(_ column: String, in table: String) throws -> String {
     let isHistory = table == "ACHANGE" && column == "ZENTITY"
@@ -232,15 +233,28 @@ struct PlanMaker {
       table.hasPrefix("ANSCK") && ["ZENTITY", "ZENTITYID"].contains(column)
     guard isHistory || isCloudKit else { return quoted(column) }
     let lowest = isCloudKit ? try lowestNumber(column, in: table) : 0
-    let numbers = context.source.hierarchy.order.compactMap { name -> String? in
+    func none(_ number: Int64) -> Int64 { isCloudKit ? lowest - number : 0 }
+    var numbers = context.source.hierarchy.order.map { name in
       let number = context.sourceNumber(name)
-      let next =
-        context.successor[name].map(context.destinationNumber)
-        ?? (isCloudKit ? lowest - number : 0)
-      return next == number ? nil : "WHEN \(number) THEN \(next)"
+      return (number, context.successor[name].map(context.destinationNumber) ?? none(number))
     }
-    guard !numbers.isEmpty else { return quoted(column) }
-    return "CASE \(quoted(column)) \(numbers.joined(separator: " ")) ELSE \(quoted(column)) END"
+    let known = Set(numbers.map(\.0))
+    let left = context.destination.hierarchy.order.map(context.destinationNumber)
+      .filter { !known.contains($0) }
+    numbers.removeAll { $0 == $1 }
+    if numbers.isEmpty, try !holds(left, column, in: table) { return quoted(column) }
+    numbers += left.map { ($0, none($0)) }
+    let cases = numbers.map { "WHEN \($0) THEN \($1)" }.joined(separator: " ")
+    return "CASE \(quoted(column)) \(cases) ELSE \(quoted(column)) END"
+  }
+
+  /// Whether any row has one of the numbers.
+  private func holds(_ numbers: [Int64], _ column: String, in table: String) throws -> Bool {
+    guard !numbers.isEmpty else { return false }
+    let list = numbers.map(String.init).joined(separator: ", ")
+    return try !context.store.connection.rows(
+      "SELECT 1 FROM \(quoted(table)) WHERE \(quoted(column)) IN (\(list)) LIMIT 1"
+    ).isEmpty
   }
 
   private func lowestNumber(_ column: String, in table: String) throws -> Int64 {

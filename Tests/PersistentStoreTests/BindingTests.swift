@@ -227,6 +227,29 @@ import Testing
     #expect(try carried(sql) { _ in }.statements == [sql])
   }
 
+  @Test(arguments: [
+    ("INSERT INTO ZWORK VALUES (NULL, 1, 1)", false),
+    ("INSERT INTO ZWORK SELECT * FROM ZWORK", false),
+    ("INSERT INTO \"ZWORK\" (Z_PK) VALUES (7)", true),
+    ("REPLACE INTO ZWORK(Z_PK) VALUES (7)", true),
+    ("SELECT * FROM ZWORK", false),
+    ("SELECT count(*), 2 * 3 FROM ZWORK", true), ("SELECT w.* FROM ZWORK AS w", false),
+    ("SELECT Z_PK FROM ZWORK /* all: SELECT * */ -- INTO ZWORK", true),
+    ("SELECT ' SELECT *'", true),
+  ])
+  func `leaves a trigger behind that means columns by their place, where these change`(
+    statement: String, isNamed: Bool
+  ) throws {
+    let sql = "CREATE TRIGGER t AFTER DELETE ON ZWORK BEGIN \(statement)\n; END"
+    let text = TriggerText(sql)
+    #expect((text.takesAllColumns || text.filledByPlace == ["ZWORK"]) == !isNamed, "\(sql)")
+    let changed = try carried(sql) { model in
+      guard let place = model.entities.firstIndex(where: { $0.name == "Work" }) else { return }
+      model.entities[place].properties.append(.attribute("added", .integer64))
+    }
+    #expect(changed.statements == (isNamed ? [sql] : []), "\(sql)")
+  }
+
   @Test func `leaves a trigger behind that does not compile`() throws {
     let broken = try carried(
       "CREATE TRIGGER t AFTER INSERT ON ZWORK BEGIN UPDATE ZWRITER SET NOSUCH = 1; END"

@@ -93,23 +93,33 @@ import Testing
   func `wants Z_PK to be the number of the row`(
     declaration: String, expected: [StoreFinding.Kind]
   ) throws {
+    try remake("ZREADER") { $0.replacing("Z_PK INTEGER PRIMARY KEY", with: declaration) }
+    #expect(try library.findings().map(\.kind) == expected)
+  }
+
+  @Test func `wants pairs to lie in a table with row ids`() throws {
+    let join = try #require(
+      try StoreBinding(library.open(), library.hierarchy).joinTables.first)
+    try remake(join.name) { $0 + " WITHOUT ROWID" }
+    let findings = try library.findings()
+    #expect(findings.map(\.kind) == [.schema])
+    #expect(findings.first?.message.contains("\(join.name) is a table WITHOUT ROWID") == true)
+  }
+
+  /// Makes a table anew by another text, with its rows and indexes.
+  private func remake(_ table: String, by change: (String) -> String) throws {
     let own = try Connection(path: library.path.string, mode: .readWrite)
     let sql = try #require(
-      try own.rows("SELECT sql FROM sqlite_master WHERE name = 'ZREADER'").first?[0].text)
+      try own.rows("SELECT sql FROM sqlite_master WHERE name = ?1", [.text(table)]).first?[0].text)
     let indexes = try own.rows(
-      "SELECT sql FROM sqlite_master WHERE tbl_name = 'ZREADER' AND type = 'index'"
-    ).compactMap { $0[0].text }
-    try own.execute("ALTER TABLE ZREADER RENAME TO before")
-    for row in try own.rows(
-      "SELECT name FROM sqlite_master WHERE tbl_name = 'before' AND type = 'index'")
-    {
-      try own.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
-    }
-    try own.execute(sql.replacing("Z_PK INTEGER PRIMARY KEY", with: declaration))
-    try own.execute("INSERT INTO ZREADER SELECT * FROM before; DROP TABLE before")
-    for index in indexes { try own.execute(index) }
+      "SELECT name, sql FROM sqlite_master WHERE tbl_name = ?1 AND type = 'index' AND sql IS NOT NULL",
+      [.text(table)])
+    for index in indexes { try own.execute("DROP INDEX \(quoted(index[0].text ?? ""))") }
+    try own.execute("ALTER TABLE \(quoted(table)) RENAME TO before")
+    try own.execute(change(sql))
+    try own.execute("INSERT INTO \(quoted(table)) SELECT * FROM before; DROP TABLE before")
+    for index in indexes { try own.execute(index[1].text ?? "") }
     try own.close()
-    #expect(try library.findings().map(\.kind) == expected)
   }
 
   @Test func `sees rows without a key where a byte of the schema is damaged`() throws {

@@ -237,6 +237,30 @@ import Testing
     #expect(try store.table("SELECT ZENTITY FROM ACHANGE") == ["0", "0", "1"])
   }
 
+  /// Left of a version that had one entity more.
+  @Test func `gives a number of no entity to none of the destination's`() throws {
+    let thing = { (name: EntityName) in entity(name, attribute("a")) }
+    for names in [["AA", "P", "Q"], ["P", "Q", "R"]] as [[EntityName]] {
+      let fixture = try MigrationFixture(
+        from: [thing("P"), thing("Q")], to: names.map(thing),
+        rows: """
+          CREATE TABLE ANSCKTHING (Z_PK INTEGER PRIMARY KEY, ZENTITYID INTEGER, ZENTITYPK INTEGER);
+          CREATE UNIQUE INDEX ANSCKTHING_U ON ANSCKTHING (ZENTITYID, ZENTITYPK);
+          INSERT INTO ANSCKTHING VALUES (1, 2, 1), (2, 3, 1), (3, 16001, 1);
+          CREATE TABLE ACHANGE (Z_PK INTEGER PRIMARY KEY, ZENTITY INTEGER);
+          INSERT INTO ACHANGE VALUES (1, 2), (2, 3), (3, 16001);
+          """)
+      let store = try fixture.migrate()
+      let q = names[0] == "AA" ? 3 : 2
+      #expect(
+        try store.table("SELECT ZENTITYID FROM ANSCKTHING ORDER BY Z_PK") == [
+          "\(q)", "-3", "16001",
+        ])
+      #expect(
+        try store.table("SELECT ZENTITY FROM ACHANGE ORDER BY Z_PK") == ["\(q)", "0", "16001"])
+    }
+  }
+
   @Test func `says what to do about a virtual table of an application`() throws {
     let fixture = try MigrationFixture(
       from: [entity("Row", attribute("a"))], to: [entity("Row", attribute("b"))],

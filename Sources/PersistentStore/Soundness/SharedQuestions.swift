@@ -50,8 +50,27 @@ extension RowQuestions {
                          FROM \(members.source)
                         GROUP BY \(members.owner)) AS c ON c.owner = a.Z_PK
             """,
-          condition: "a.\(quoted(column)) IS NOT ifnull(c.n, 0)", key: "a.Z_PK"))
+          condition: "a.\(quoted(column)) IS NOT ifnull(c.n, 0)"
+            + living(relationship, of: declared.entity, insteadOf: "a.\(quoted(column))"),
+          key: "a.Z_PK"))
     }
+  }
+
+  /// A pair with an object that is gone is a finding of its own: whether Core Data counts it depends on when
+  /// it counted, and either number is taken.
+  private func living(
+    _ relationship: RelationshipDescription, of entity: EntityName, insteadOf value: String
+  ) -> String {
+    guard let found = binding.join(of: relationship.name, in: entity),
+      let target = binding.table(of: relationship.destinationEntity)
+    else { return "" }
+    let (first, second) = (quoted(found.table.firstColumn), quoted(found.table.secondColumn))
+    let (owner, other) = found.isFirst ? (first, second) : (second, first)
+    return """
+       AND \(value) IS NOT (SELECT count(*) FROM \(quoted(found.table.name)) AS j
+                              JOIN \(quoted(target.name)) AS m ON m.Z_PK = j.\(other)
+                             WHERE j.\(owner) = a.Z_PK)
+      """
   }
 
   // MARK: Members of to-many relationships

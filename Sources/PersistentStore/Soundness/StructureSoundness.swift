@@ -199,6 +199,13 @@ extension StoreSoundness {
               + column.declaredType))
       }
     }
+    for join in binding.joinTables
+    where try binding.store.connection.shape(of: join.name)?.isWithoutRowID == true {
+      findings.append(
+        StoreFinding(
+          kind: .schema, entity: join.entity.rawValue,
+          message: "\(join.name) is a table WITHOUT ROWID, which no table of Core Data's is"))
+    }
     return findings
   }
 

@@ -11,8 +11,7 @@ package enum DamageProbe {
       return original
     }
     do {
-      let answer = try file.rows("PRAGMA quick_check(1)").first?.first?.text
-      guard let answer, answer != "ok", file.readErrno == nil else { return original }
+      guard let answer = try file.quickFinding(), file.readErrno == nil else { return original }
       // 11 is SQLITE_CORRUPT. The answer names pages and cells, never values.
       return located(
         .failed(
