@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDigests
 import GodwitDurableFiles
+import GodwitMapping
 import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
@@ -92,6 +93,25 @@ extension ChainRoute {
       "--invalid and the key invalid have no effect in several steps: rows that a version's validation "
         + "refuses refuse the migration."
     ]
+  }
+
+  /// What later steps ask of rows that are there only once the steps before are done.
+  ///
+  /// - Throws: `ModelError`.
+  func laterConditions() throws -> [String] {
+    try steps.indices.dropFirst().flatMap { place -> [String] in
+      guard case .migration(let leg) = steps[place].work, leg.mappings.isEmpty else { return [] }
+      let conditions = InferredMapping(
+        source: try leg.source.hierarchy(), destination: try leg.destination.hierarchy()
+      ).rowConditions
+      guard !conditions.isEmpty else { return [] }
+      let named = conditions.prefix(3).map(\.refusal.message).joined(separator: "; ")
+      let others = conditions.count > 3 ? "; or one of \(conditions.count - 3) more" : ""
+      return [
+        "Step \(place + 1), \(steps[place].line), is refused where this holds of the rows that it finds, "
+          + "which a plan cannot see: \(named)\(others)."
+      ]
+    }
   }
 
   /// SHA-256 in hexadecimal over everything that the steps depend on.

@@ -66,7 +66,7 @@ package struct DryRun: Sendable {
       try URITablePlace.checkReplacement(uriTable, by: request)
       end = route
       result.path = route.lines
-      result.notes = route.notes(for: request)
+      result.notes = try route.notes(for: request) + route.laterConditions()
       result.source = route.source
       result.destination = route.destination
       guard case .migration(let leg) = route.steps.first?.work else {
