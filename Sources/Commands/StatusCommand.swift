@@ -10,7 +10,7 @@ struct StatusCommand: ParsableCommand {
     discussion: """
       Every store of the pipeline counts, as the last run that came to it left it: a run over some of the \
       stores changes nothing of the others. Times are UTC. Exits with 3 where stores are not migrated, \
-      where no run is known, or where the last run was interrupted or ended with another exit code than 0, \
+      where no run is known, where a rollback was cut off, or where the last run was interrupted or ended with another exit code than 0, \
       and with 0 otherwise.
       """)
 
@@ -61,6 +61,11 @@ struct StatusCommand: ParsableCommand {
     let stores = counts.found == 1 ? "1 store" : "\(grouped(Int64(counts.found))) stores"
     lines.append(
       "  " + ([stores] + parts.map { "\(grouped(Int64($0.0))) \($0.1)" }).joined(separator: ", "))
+    if let stores = status.underWay, !stores.isEmpty {
+      let rollbacks =
+        stores.count == 1 ? "rollback of 1 store was" : "rollbacks of \(stores.count) stores were"
+      lines.append("  the \(rollbacks) cut off: run `godwit rollback` again")
+    }
     if let cluster = status.cluster { lines.append(Self.line(cluster)) }
     if counts.snapshots > 0 {
       lines.append("  " + PipelineReport.snapshotLine(counts.snapshots))

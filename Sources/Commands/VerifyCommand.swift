@@ -73,7 +73,8 @@ struct VerifyCommand: AsyncParsableCommand {
       throw PipelineArguments.noLedger(places)
     }
     let verification = PipelineVerification(
-      job.pipeline, models: GivenModels(job.request.bundles), workers: job.workerCount)
+      job.pipeline, models: GivenModels(job.request.bundles), places: places,
+      workers: job.workerCount)
     let isUnderWay = { (try? places.isInUse) ?? false }
     let summary = try await verification.run(ledger, isUnderWay: isUnderWay) { item in
       if json {

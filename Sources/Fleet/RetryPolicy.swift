@@ -23,6 +23,8 @@ import SystemPackage
 package enum RetryPolicy {
   /// 3. A worker that was killed by chance is killed once; a task that kills three is to blame.
   package static let attempts = 3
+  /// The reason of a store that another start has taken over.
+  static let leaseLost = "lease"
 
   /// Whether a worker's task is given out again. A damaged store stays damaged and a full disk
   /// full; a read that failed may succeed.
@@ -221,7 +223,7 @@ package enum RetryPolicy {
       judgement.reasons[0].count = rows.count
       return judgement
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
-    case .leaseLost: return Judgement(.locked, "lease", "\(error)")
+    case .leaseLost: return Judgement(.locked, Self.leaseLost, "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .destinationExists, .externalDataConflict, .mountPoint:

@@ -52,6 +52,23 @@ import Testing
     #expect(backups(folder).count == 1)
   }
 
+  @Test func `that somebody removed let none go that is there`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    try folder.write(
+      "stores/b.sqlite", "Orders.xcdatamodeld/Orders",
+      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
+    #expect(try Godwit.run(folder).status == 0)
+    let list = try folder.godwit(["backups", "list"]).lines
+    let size = try #require(list.first?["bytes"] as? Int)
+    for name in folder.storeFiles() where name.hasPrefix("b.") {
+      try FileManager.default.removeItem(atPath: folder.path("stores/\(name)"))
+    }
+    let result = try prune(folder, ["--max", "\(size + 1)"])
+    #expect(result.summary["pruned"] as? Int == 0)
+    #expect(backups(folder).count == 1)
+  }
+
   @Test func `that somebody removed are listed as missing`() throws {
     let folder = try PipelineFolder.orders()
     #expect(try Godwit.run(folder).status == 0)

@@ -79,6 +79,9 @@ import Testing
     #expect(first.status == 11, "\(first.messages)")
     #expect(first.summary["migrated"] as? Int == 0)
     #expect(first.summary["stopped"] as? String == "lease")
+    let ledger = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly)
+    #expect(try ledger.drawn("SELECT * FROM attempts WHERE reason = 'lease'") == [])
+    try ledger.close()
     // The rest is done by the next, and no store was replaced twice.
     let last = try Godwit.run(folder)
     #expect(last.status == 0)

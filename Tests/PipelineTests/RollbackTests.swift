@@ -42,7 +42,7 @@ import Testing
     let folder = try recipes(stores: 4, seed: 5)
     let before = try folder.storeContents()
     #expect(try Godwit.run(folder).status == 0)
-    var (step, kills) = (2, 0)
+    var (step, kills, unfinished) = (2, 0, 0)
     while true {
       let rollback = try folder.godwit(["rollback"], killAfter: step)
       // The last store of a run may have been finished by the start before.
@@ -50,9 +50,21 @@ import Testing
       try #require(rollback.status == -SIGKILL, "step \(step): \(rollback.messages)")
       kills += 1
       step += 5 + step / 8
+      let status = try folder.godwit(["status"])
+      let cutOff = status.summary["underWay"] as? [String] ?? []
+      for store in cutOff {
+        #expect(status.status == 3)
+        let verified = try folder.godwit(["verify"]).lines.first { $0["store"] as? String == store }
+        let reasons = (verified?["reasons"] as? [[String: Any]] ?? []).map {
+          $0["reason"] as? String
+        }
+        #expect(verified?["verdict"] as? String == "sound" || reasons == ["rollback"], "\(store)")
+      }
+      unfinished += cutOff.count
     }
-    #expect(kills > 3)
+    #expect(kills > 3 && unfinished > 0)
     _ = try folder.godwit(["rollback"])
+    #expect(try folder.godwit(["status"]).summary["underWay"] as? [String] == [])
     #expect(try folder.contentsOfStoresAlone() == before)
     #expect(try folder.names(in: "state/rollbacks").isEmpty)
     let list = try folder.godwit(["backups", "list"])

@@ -86,9 +86,16 @@ package struct BackupPruning: Sendable {
     // There may be a great many, of which only those that may go are read.
     var places: [LedgerBackup.Place] = []
     try ledger.forEachBackupPlace { places.append($0) }
+    // Nothing goes for bytes that somebody has removed.
+    if let most = retention.maxBytes, all.bytes > most {
+      for place in places {
+        guard let backup = try ledger.backup(place.key), Self.isGone(backup) else { continue }
+        summary.leftBytes -= backup.bytes
+      }
+    }
     var group: [LedgerBackup] = []
     // What is left where all of the group can go.
-    var expected = all.bytes
+    var expected = summary.leftBytes
     func decideGroup() throws {
       try prune(group, ledger, &summary, observe)
       group = []
@@ -101,13 +108,20 @@ package struct BackupPruning: Sendable {
       }
       // What was to go may have to stay, and others go for it.
       if !isToGo, !group.isEmpty { try decideGroup() }
-      guard isToGo, let backup = try ledger.backup(place.key) else { continue }
+      guard isToGo, var backup = try ledger.backup(place.key) else { continue }
+      if retention.maxBytes.map({ all.bytes > $0 }) == true, Self.isGone(backup) {
+        backup.bytes = 0
+      }
       group.append(backup)
       expected -= backup.bytes
       if group.count == Self.groupSize { try decideGroup() }
     }
     if !group.isEmpty { try decideGroup() }
     return summary
+  }
+
+  private static func isGone(_ backup: LedgerBackup) -> Bool {
+    FilePresence(of: FilePath(backup.path)) == .absent
   }
 
   /// 256: what is written to the ledger at once.

@@ -32,6 +32,8 @@ package struct PipelineStatus: Codable, Sendable {
   package var held: String?
   /// Stores that were put back, and that no run has come to since: as many as are `restored`.
   package var rolledBack = 0
+  /// Stores whose rollback was cut off: the next rollback or run brings it to its end. Nil while one works.
+  package var underWay: [String]?
   /// Backups of all runs that the ledger lists, and their bytes; see `backups list` for those that somebody
   /// removed.
   package var backups = 0
@@ -46,7 +48,8 @@ package struct PipelineStatus: Codable, Sendable {
   /// Whether somebody should look: stores are not migrated, no run is known, or the last one did not end as
   /// one does that has nothing left to do.
   package var needsAttention: Bool {
-    notMigrated > 0 || state == .never || state == .interrupted || (run?.exitCode ?? 0) != 0
+    notMigrated > 0 || underWay?.isEmpty == false || state == .never || state == .interrupted
+      || (run?.exitCode ?? 0) != 0
   }
 
   /// - Throws: ``LedgerError``.
@@ -58,6 +61,7 @@ package struct PipelineStatus: Codable, Sendable {
     let totals = try ledger.backupTotals()
     (backups, backupBytes) = (totals.count, totals.bytes)
     quarantined = try ledger.quarantine().count
+    if try !places.isInUse { underWay = try Rollback.underWay(in: places.state) }
     guard let last = try ledger.lastRun() else { return }
     (run, message) = (RunReport.Run(last), nil)
     let lastCounts = try ledger.counts(of: last)

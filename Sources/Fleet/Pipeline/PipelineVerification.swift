@@ -71,12 +71,14 @@ package struct PipelineVerification: Sendable {
   let reach: StoreReach
   let models: GivenModels
   let workers: Int
+  private let state: FilePath
 
   /// - Parameters:
   ///   - pipeline: Whose stores may be opened.
   ///   - models: Those among which that of a store is found.
-  package init(_ pipeline: Pipeline, models: GivenModels, workers: Int) {
+  package init(_ pipeline: Pipeline, models: GivenModels, places: PipelinePlaces, workers: Int) {
     reach = StoreReach(pipeline)
+    state = places.state
     self.models = models
     self.workers = workers
   }
@@ -156,6 +158,12 @@ package struct PipelineVerification: Sendable {
       }
       let next = left
       if let again = try? await onOwnThread({ self.judge(next) }) { item = again }
+    }
+    // What stands there then is what the rollback has put there so far.
+    if item.verdict != .sound,
+      (try? Rollback.isUnderWay(of: FilePath(item.store), in: state)) == true
+    {
+      item.reasons = [Rollback.underWay(item.store)]
     }
     return item
   }

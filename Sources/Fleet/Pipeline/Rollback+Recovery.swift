@@ -17,6 +17,27 @@ extension Rollback {
     return try task(in: directory)?.isMissing == true
   }
 
+  /// Stores whose rollback was cut off, or could not be finished.
+  static func underWay(in state: FilePath) throws -> [String] {
+    let folder = folder(in: state)
+    guard try FileKind(at: folder) == .folder else { return [] }
+    return try DurableFile.names(in: folder).compactMap { name in
+      let directory = RunDirectory(folder.appending(name))
+      guard try FileKind(at: directory.path) == .folder, let task = try task(in: directory),
+        try isUnderWay(of: FilePath(task.store), in: state)
+      else { return nil }
+      return task.store
+    }
+  }
+
+  static func underWay(_ store: String) -> RunReport.Reason {
+    RunReport.Reason(
+      reason: "rollback",
+      message:
+        "The rollback of \(store) is under way. The next `godwit rollback` or `godwit run` of the "
+        + "pipeline brings it to its end, whatever stores that is over.")
+  }
+
   /// What the rollback of that run directory is to do; nil where that is not written down.
   private static func task(in directory: RunDirectory) throws -> RestoreTask? {
     let bytes = try RegularFile.bytesIfPresent(

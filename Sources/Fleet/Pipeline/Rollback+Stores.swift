@@ -44,6 +44,9 @@ extension Rollback {
             end = try await onOwnThread { try self.putBack(store, name) }
           } catch {
             end = End(item: Self.refusal(of: backup, error))
+            if (try? Self.isUnderWay(of: FilePath(backup.store), in: places.state)) == true {
+              end.item.reasons.append(Self.underWay(backup.store))
+            }
           }
           end.attemptedBackup = backup.path
           end.started = start

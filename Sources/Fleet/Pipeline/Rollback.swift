@@ -121,6 +121,10 @@ package struct Rollback: Sendable {
       }
     }
     func take(_ ends: [End]) throws {
+      // Whoever has taken the work over finishes what is begun, and writes that down.
+      if !isDry, let first = ends.first {
+        try leases.requireCurrent(store: FilePath(first.item.store))
+      }
       if ends.contains(where: { $0.item.verdict == .restored || !$0.attemptedBackup.isEmpty }) {
         try begin()
       }

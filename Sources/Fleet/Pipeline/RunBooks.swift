@@ -115,6 +115,7 @@ struct Books: StoreBooks {
   }
 
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
+    guard !result.isTakenOver else { return }
     // The destination of an earlier commit, or of other settings, is not what these ask for.
     var entry = PipelineLedger.Entry(
       result, of: facts.store, run: run,
@@ -137,6 +138,7 @@ struct Books: StoreBooks {
   }
 
   func add(_ result: MigrationResult, _ facts: StoreFacts) {
+    guard !result.isTakenOver else { return }
     let ended = facts.ended ?? Date().timeIntervalSince1970
     history.add(
       LedgerAttempt(result, facts, run: run, ended: ended), nil, outcome(result, facts))
@@ -157,6 +159,11 @@ extension LedgerQuarantine {
 }
 
 extension MigrationResult {
+  /// Whether another start has taken the store over: what becomes of it is that one's to write down.
+  fileprivate var isTakenOver: Bool {
+    verdict == .pending && reasons.contains { $0.reason == RetryPolicy.leaseLost }
+  }
+
   /// A store that is not tried.
   init(quarantined known: LedgerQuarantine) {
     self.init(
