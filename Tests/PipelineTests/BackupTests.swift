@@ -37,7 +37,8 @@ import Testing
     #expect(try folder.godwit(["backups", "list"]).summary["backups"] as? Int == 0)
   }
 
-  @Test func `go while they are too large together, the oldest first`() throws {
+  /// Backups of two runs, of `a` and then of `b`, and the bytes of either.
+  private func twoOfOneSize() throws -> (folder: PipelineFolder, size: Int) {
     let folder = try PipelineFolder.orders(["a"])
     #expect(try Godwit.run(folder).status == 0)
     try folder.write(
@@ -46,6 +47,11 @@ import Testing
     #expect(try Godwit.run(folder).status == 0)
     let list = try folder.godwit(["backups", "list"]).lines
     let size = try #require(list.first?["bytes"] as? Int)
+    return (folder, size)
+  }
+
+  @Test func `go while they are too large together, the oldest first`() throws {
+    let (folder, size) = try twoOfOneSize()
     let result = try prune(folder, ["--max", "\(size + 1)"])
     #expect(result.summary["pruned"] as? Int == 1)
     #expect(backups(folder).allSatisfy { $0.hasPrefix("b.sqlite") })
@@ -53,14 +59,7 @@ import Testing
   }
 
   @Test func `that somebody removed let none go that is there`() throws {
-    let folder = try PipelineFolder.orders(["a"])
-    #expect(try Godwit.run(folder).status == 0)
-    try folder.write(
-      "stores/b.sqlite", "Orders.xcdatamodeld/Orders",
-      "INSERT INTO ZORDER (Z_PK, Z_ENT, Z_OPT, ZNUMBER, ZAMOUNT) VALUES (1, 1, 1, 'A', 5)")
-    #expect(try Godwit.run(folder).status == 0)
-    let list = try folder.godwit(["backups", "list"]).lines
-    let size = try #require(list.first?["bytes"] as? Int)
+    let (folder, size) = try twoOfOneSize()
     for name in folder.storeFiles() where name.hasPrefix("b.") {
       try FileManager.default.removeItem(atPath: folder.path("stores/\(name)"))
     }

@@ -87,9 +87,13 @@ package struct BackupPruning: Sendable {
     var places: [LedgerBackup.Place] = []
     try ledger.forEachBackupPlace { places.append($0) }
     // Nothing goes for bytes that somebody has removed.
+    var gone: Set<Int64> = []
     if let most = retention.maxBytes, all.bytes > most {
       for place in places {
-        guard let backup = try ledger.backup(place.key), Self.isGone(backup) else { continue }
+        guard let backup = try ledger.backup(place.key),
+          FilePresence(of: FilePath(backup.path)) == .absent
+        else { continue }
+        gone.insert(place.key)
         summary.leftBytes -= backup.bytes
       }
     }
@@ -109,19 +113,13 @@ package struct BackupPruning: Sendable {
       // What was to go may have to stay, and others go for it.
       if !isToGo, !group.isEmpty { try decideGroup() }
       guard isToGo, var backup = try ledger.backup(place.key) else { continue }
-      if retention.maxBytes.map({ all.bytes > $0 }) == true, Self.isGone(backup) {
-        backup.bytes = 0
-      }
+      if gone.contains(place.key) { backup.bytes = 0 }
       group.append(backup)
       expected -= backup.bytes
       if group.count == Self.groupSize { try decideGroup() }
     }
     if !group.isEmpty { try decideGroup() }
     return summary
-  }
-
-  private static func isGone(_ backup: LedgerBackup) -> Bool {
-    FilePresence(of: FilePath(backup.path)) == .absent
   }
 
   /// 256: what is written to the ledger at once.

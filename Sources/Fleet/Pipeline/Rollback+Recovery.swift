@@ -11,7 +11,10 @@ extension Rollback {
   /// Whether a store's rollback was cut off after it had begun to change something: one that found the
   /// volume full, say, has not.
   static func isUnderWay(of store: FilePath, in state: FilePath) throws -> Bool {
-    let directory = directory(of: store, in: state)
+    try isUnderWay(directory(of: store, in: state))
+  }
+
+  private static func isUnderWay(_ directory: RunDirectory) throws -> Bool {
     if try DurableFile.exists(directory.journal) { return true }
     // A store that is not there is copied back without a journal.
     return try task(in: directory)?.isMissing == true
@@ -23,10 +26,10 @@ extension Rollback {
     guard try FileKind(at: folder) == .folder else { return [] }
     return try DurableFile.names(in: folder).compactMap { name in
       let directory = RunDirectory(folder.appending(name))
-      guard try FileKind(at: directory.path) == .folder, let task = try task(in: directory),
-        try isUnderWay(of: FilePath(task.store), in: state)
-      else { return nil }
-      return task.store
+      guard try FileKind(at: directory.path) == .folder, try isUnderWay(directory) else {
+        return nil
+      }
+      return try task(in: directory)?.store
     }
   }
 
