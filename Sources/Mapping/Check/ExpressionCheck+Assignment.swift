@@ -7,6 +7,7 @@ extension ExpressionCheck {
     text = value.description
     isAutomatic = value == .sourceKeyPath(property.name)
     isEvaluated = property.isStored
+    isLinked = property.relationship != nil
     let found = type(of: value)
     switch property {
     case .attribute(let attribute):

@@ -5,6 +5,7 @@ extension ExpressionCheck {
   mutating func function(
     _ receiver: ValueExpression, _ selector: String, _ arguments: [ValueExpression]
   ) -> ExpressionType {
+    let first = findings.count
     let type = type(of: receiver)
     let types = arguments.map { self.type(of: $0) }
     let colons = selector.utf8.count { $0 == UInt8(ascii: ":") }
@@ -32,7 +33,11 @@ extension ExpressionCheck {
       let keys = selector == ManagerSelector.valueForKey ? [.key(text)] : text.keyPathElements
       return follow(keys[...], from: type)
     }
-    return ExpressionType(anyOf: ofEach(type.cases) { $0.send(selector, arguments, types, to: $1) })
+    let found = ofEach(type.cases) { $0.send(selector, arguments, types, to: $1) }
+    tryOut([receiver] + arguments, [type] + types, unlessFoundSince: first) {
+      .function(receiver: $0[0], selector: selector, arguments: Array($0.dropFirst()))
+    }
+    return ExpressionType(anyOf: found)
   }
 
   private mutating func send(
@@ -50,9 +55,8 @@ extension ExpressionCheck {
       return collectionResult(selector, member)
     case .object, .made:
       if selector == "self" { return type }
-      if selector == "objectID" || selector == "description" || selector == "isEqual:" {
-        return .unknown
-      }
+      if selector == "objectID" || selector == "description" { return .value(.url) }
+      if selector == "isEqual:" { return .value(.number) }
       unknown(selector, ["valueForKey:", "valueForKeyPath:", "objectID", "isEqual:"])
       return .unknown
     case .helper(let name):
@@ -111,7 +115,17 @@ extension ExpressionCheck {
   private mutating func manager(
     _ selector: String, _ arguments: [ValueExpression], _ types: [ExpressionType]
   ) -> ExpressionType {
+    let asked: Set = [
+      ManagerSelector.instancesForMapping, ManagerSelector.instancesForRelationship,
+      ManagerSelector.sourceInstancesForMapping,
+    ]
+    if asked.contains(selector), isEvaluated, !isLinked {
+      find(
+        .yieldsNothing, .error,
+        "what became of other objects is known in relationships only, when all are there")
+    }
     switch selector {
+    case "sourceContext", "destinationContext": return .helper(selector)
     case ManagerSelector.instancesForMapping:
       let maker = mappingNamed(arguments.first)
       guard checkGiven(types.last, .source, to: maker), let maker,
@@ -226,7 +240,14 @@ extension ExpressionCheck {
 
   /// Source: `core-data-migration.md` §4.4.
   mutating func call(_ name: String, _ arguments: [ValueExpression]) -> ExpressionType {
+    let first = findings.count
     let types = arguments.map { type(of: $0) }
+    let result = result(of: name, types)
+    tryOut(arguments, types, unlessFoundSince: first) { .call(name, $0) }
+    return result
+  }
+
+  private mutating func result(of name: String, _ types: [ExpressionType]) -> ExpressionType {
     if name != "noindex:", types.contains(where: \.isComposite) {
       find(.typeMismatch, .error, "\(name) takes no composite. Give it one of its elements")
       return .unknown

@@ -21,9 +21,12 @@ struct ExpressionCheck {
   var isAutomatic = false
   /// Whether a row may be evaluated at all: a destination property that is not stored never is.
   var isEvaluated = true
+  /// Whether it is evaluated in the link stage, when the objects are there that others are made of.
+  var isLinked = false
   /// `SELF`, where there is one.
   private var evaluated: ExpressionType?
   private var variables: [String: ExpressionType] = [:]
+  private let probe = ExpressionProbe()
 
   init(
     mappings: [String: EntityMapping], source: EntityHierarchy, destination: EntityHierarchy,
@@ -43,6 +46,9 @@ struct ExpressionCheck {
       variables["destination"] = .object(.destination, entity)
     }
   }
+
+  /// How many branches of a `TERNARY` are around what is checked.
+  private var isInBranch = 0
 
   mutating func find(
     _ kind: MappingFinding.Kind, _ severity: MappingFinding.Severity = .error, _ message: String,
@@ -125,6 +131,27 @@ extension ExpressionCheck {
   }
 }
 
+// MARK: - Values
+
+extension ExpressionCheck {
+  /// Evaluates a part of the expression for operands of these types, and says why it has no value if it
+  /// never has one. `first` is how many findings there were before its operands were looked at: what is wrong
+  /// with them is said already.
+  mutating func tryOut(
+    _ operands: [ValueExpression], _ types: [ExpressionType], unlessFoundSince first: Int,
+    _ whole: ([ValueExpression]) -> ValueExpression
+  ) {
+    guard findings.count == first else { return }
+    let known = zip(operands, types).compactMap { probe.operand($0, of: $1) }
+    guard known.count == operands.count, let problem = probe.problem(known, whole) else { return }
+    // What is written may be meant to fail in the rows that come to a branch.
+    let isMeant = known.allSatisfy(\.isWritten) && isInBranch > 0
+    find(
+      .typeMismatch, isMeant ? .warning : .error,
+      "\(problem), in: \(whole(operands).description.cut(to: 200))")
+  }
+}
+
 // MARK: - Types
 
 extension ExpressionCheck {
@@ -160,10 +187,15 @@ extension ExpressionCheck {
     case .aggregate(let members):
       return .collection(of: ExpressionType(anyOf: members.map { type(of: $0) }))
     case .cast(let operand, let name):
-      _ = type(of: operand)
-      return cast(to: name)
+      let first = findings.count
+      let found = type(of: operand)
+      let result = cast(to: name)
+      tryOut([operand], [found], unlessFoundSince: first) { .cast($0[0], type: name) }
+      return result
     case .ternary(let test, let then, let otherwise):
       check(test)
+      isInBranch += 1
+      defer { isInBranch -= 1 }
       return ExpressionType(anyOf: [type(of: then), type(of: otherwise)])
     case .subquery(let collection, let variable, let predicate):
       let found = type(of: collection)
@@ -178,26 +210,26 @@ extension ExpressionCheck {
       variables[variable] = hidden
       return hasMembers ? found : .unknown
     case .fetch(let request, let context, let countOnly):
-      let destination: [ValueExpression] = [
-        .keyPath(base: .variable("manager"), keys: [.key("destinationContext")]),
-        .function(receiver: .variable("manager"), selector: "destinationContext", arguments: []),
-      ]
-      if destination.contains(context) {
+      if type(of: context) == .helper("destinationContext") {
         find(
           .typeMismatch, .error,
           "nothing can be fetched from the destination while it is being made. Use "
             + "$manager.sourceContext")
       }
-      _ = type(of: context)
       let found = type(of: request)
       if case .value(let kind) = found, kind != .unknown {
         find(.typeMismatch, .error, "FETCH takes a fetch request of $manager, and this is a value")
       }
       return countOnly ? .value(.number) : found == .unknown ? .collection(of: .unknown) : found
     case .element(let collection, let place):
+      let first = findings.count
       let found = type(of: collection)
-      if case .index(let index) = place { _ = type(of: index) }
+      var index: [(ValueExpression, ExpressionType)] = []
+      if case .index(let written) = place { index = [(written, type(of: written))] }
       guard found.isComposite || mayHaveMembers(found, "[…]") else { return .unknown }
+      tryOut([collection] + index.map(\.0), [found] + index.map(\.1), unlessFoundSince: first) {
+        .element(of: $0[0], at: $0.count > 1 ? .index($0[1]) : place)
+      }
       if case .size = place { return .value(.number) }
       if case .collection(let member) = found { return member }
       return .unknown
@@ -256,8 +288,16 @@ extension ExpressionCheck {
       {
         find(.badPredicate, .error, "\"\(pattern)\" is no regular expression")
       }
+      let first = findings.count
       let sides = [type(of: comparison.left), type(of: comparison.right)]
-      guard sides.contains(where: \.isComposite) else { return }
+      guard sides.contains(where: \.isComposite) else {
+        tryOut([comparison.left, comparison.right], sides, unlessFoundSince: first) { sides in
+          var tried = comparison
+          (tried.left, tried.right) = (sides[0], sides[1])
+          return .ternary(.comparison(tried), then: sides[0], otherwise: sides[0])
+        }
+        return
+      }
       for case .value(let kind) in sides
       where kind != .unknown && !ExpressionType.value(kind).isComposite {
         find(
@@ -308,7 +348,8 @@ extension ExpressionCheck {
       if case .collection = found { return found }
       return .collection(of: found)
     case .helper("manager"):
-      if ["sourceContext", "destinationContext", "userInfo"].contains(name) { return .unknown }
+      if name == "userInfo" { return .unknown }
+      if ["sourceContext", "destinationContext"].contains(name) { return .helper(name) }
       find(
         .unknownKey, .error,
         "$manager has no key \(name)" + didYouMean(name, ValueSelectors.manager))
@@ -353,7 +394,8 @@ extension ExpressionCheck {
       }
     case nil:
       if name == "self" { return .object(side, entity) }
-      if ["objectID", "entity", "description"].contains(name) { return .unknown }
+      if name == "objectID" { return .value(.url) }
+      if name == "entity" { return .value(.composite(["name": .string])) }
       let known = hierarchy.properties(of: entity).map(\.property.name)
       find(
         .unknownKey, .error,

@@ -14,7 +14,7 @@ indirect enum ExpressionType: Sendable, Equatable {
   case collection(of: ExpressionType)
   /// One of several, which only a row decides: the branches of a `TERNARY`, the members of a list.
   case either([ExpressionType])
-  /// `$manager`, `$entityMapping`, `$propertyMapping`, `$entityPolicy`.
+  /// `$manager`, `$entityMapping`, `$propertyMapping`, `$entityPolicy`, and a context of the manager's.
   case helper(String)
   case null
   /// Cannot be known: transformables, user info, code of policies.
@@ -153,7 +153,7 @@ enum ValueSelectors {
   /// The keys of helpers, which take no other messages.
   static let helperKeys = [
     "entityMapping": ["name", "sourceEntityName", "destinationEntityName", "userInfo"],
-    "propertyMapping": ["name", "userInfo"],
+    "propertyMapping": ["name", "userInfo"], "sourceContext": [], "destinationContext": [],
   ]
 
   static let manager = [
