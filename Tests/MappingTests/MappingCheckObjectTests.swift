@@ -95,7 +95,7 @@ import Testing
         + "nothing"
     ),
     (
-      "attributes: { number: 'ORIGIN(\"PetToPet\", $destination)[SIZE]' }",
+      "relationships: { pet: 'ASK(\"PetToPet\", ORIGIN(\"PetToPet\", $destination))' }",
       "warning yields-nothing: PetToPet makes objects of Pet and is asked for those of Owner: this yields "
         + "nothing"
     ),
@@ -113,7 +113,7 @@ import Testing
       "error type-mismatch: an object does not support arithmetic"
     ),
     (
-      "attributes: { number: 'ASK(\"PetToPet\", $source.pet)[FIRST] + 1' }",
+      "attributes: { number: '$source.pet + 1' }",
       "error type-mismatch: an object does not support arithmetic"
     ),
     // One case of two.

@@ -36,7 +36,7 @@ import Testing
     "{1, 2}[$source.number]", "length($source.text)", "CAST($source.text, \"NSNumber\")",
     "godwit.integer($source.text)", "godwit.seconds(godwit.date($source.text, \"yyyy\"))",
     "godwit.seconds(godwit.date($source.text, $source.text))", "random:($source.number)",
-    "godwit.text(godwit.data($source.text, $source.text)).length",
+    "godwit.data($source.text, $source.text).length",
     "FUNCTION($source.text, \"substringFromIndex:\", $source.number).length",
     "FUNCTION($source.text, \"substringFromIndex:\", 5).length",
     "godwit.bucket($source.bytes, \"key\")", "bitwiseAnd:with:($source.real, 1)",
@@ -97,7 +97,7 @@ import Testing
     ("{1, 2}[5]", "the index is outside the collection or text, or within a character"),
     ("1 / 0", "division by zero. Guard it with TERNARY"),
     ("1 / (2 - 2) + $source.number", "division by zero. Guard it with TERNARY"),
-    ("CAST(\"tomorrow\", \"NSDate\").timeIntervalSince1970", "the text does not spell a date"),
+    ("godwit.integer(\"many\")", "the text does not spell a whole number"),
   ])
   func `says what has no value in any row`(expression: String, problem: String) throws {
     let found = try findings(.integer64, expression)
@@ -113,14 +113,14 @@ import Testing
   }
 
   @Test(arguments: [
-    ("$source.objectID.foo", "error unknown-key: a URI has no key foo. Did you mean host?"),
+    ("$source.objectID.foo", "error unknown-key: a URI has no key foo"),
     ("$source.entity.nam", "error unknown-key: a composite has no key nam. Did you mean name?"),
     (
       "$source.description", "error unknown-key: the source entity Note has no property description"
     ),
     (
       "FUNCTION($source.objectID, \"foo\")",
-      "error unknown-selector: there is no selector foo here (character 28). Did you mean host?"
+      "error unknown-selector: there is no selector foo here (character 28)"
     ),
     (
       "FUNCTION(FUNCTION($manager, \"destinationInstancesForEntityMappingNamed:sourceInstances:\", "

@@ -314,6 +314,23 @@ import Testing
     #expect(unknown.allSatisfy { $0.table == "ZNOTE" && $0.column == "ZTWICE" })
   }
 
+  @Test func `counts what an application put into Core Data's own tables`() throws {
+    let library = try makeLibrary()
+    try library.execute(
+      """
+      ALTER TABLE Z_METADATA ADD COLUMN ZTOKEN TEXT;
+      ALTER TABLE Z_PRIMARYKEY ADD COLUMN ZSYNC INTEGER;
+      ALTER TABLE Z_PRIMARYKEY ADD COLUMN ZEMPTY INTEGER;
+      UPDATE Z_METADATA SET ZTOKEN = 'secret';
+      UPDATE Z_PRIMARYKEY SET ZSYNC = 7 WHERE Z_ENT = 1;
+      """)
+    let store = try library.open(snapshots: snapshots.path)
+    let unknown = try StoreBinding(store, library.hierarchy).unknownContents()
+    #expect(unknown.map(\.table) == ["Z_METADATA", "Z_PRIMARYKEY"])
+    #expect(unknown.map(\.column) == ["ZTOKEN", "ZSYNC"])
+    #expect(unknown.map(\.count) == [1, 1])
+  }
+
   @Test func `names an index that an application put on a table of the model`() throws {
     let library = try makeLibrary()
     try library.execute(

@@ -139,7 +139,7 @@ extension ExpressionCheck {
   /// with them is said already.
   mutating func tryOut(
     _ operands: [ValueExpression], _ types: [ExpressionType], unlessFoundSince first: Int,
-    _ whole: ([ValueExpression]) -> ValueExpression
+    shown: ValueExpression? = nil, _ whole: ([ValueExpression]) -> ValueExpression
   ) {
     guard findings.count == first else { return }
     let known = zip(operands, types).compactMap { probe.operand($0, of: $1) }
@@ -148,7 +148,7 @@ extension ExpressionCheck {
     let isMeant = known.allSatisfy(\.isWritten) && isInBranch > 0
     find(
       .typeMismatch, isMeant ? .warning : .error,
-      "\(problem), in: \(whole(operands).description.cut(to: 200))")
+      "\(problem), in: \((shown ?? whole(operands)).description.cut(to: 200))")
   }
 }
 
@@ -449,8 +449,16 @@ extension ExpressionCheck {
       find(.unknownKey, .error, "@\(name) needs a key after it")
       return .unknown
     }
+    let first = findings.count
     member = follow(rest, from: member)
     while case .collection(let inner) = member { member = inner }
+    if ["sum", "avg", "min", "max"].contains(name) {
+      let path = ValueExpression.keyPath(
+        base: .evaluatedObject, keys: [.collectionOperator(name)] + rest)
+      tryOut([path], [.collection(of: member)], unlessFoundSince: first, shown: path) {
+        .keyPath(base: $0[0], keys: [.collectionOperator(name), .key("self")])
+      }
+    }
     switch name {
     case "sum", "avg": return .value(.number)
     case "min", "max": return member

@@ -35,8 +35,17 @@ extension StoreBinding {
 
   private static let recentPlaces = RecentResults<Form, [UnknownPlace]>(limit: 4)
 
+  /// Their rows are Core Data's own, and are written anew.
+  /// Source: `core-data-sqlite-format.md` §2.
+  private static let controlColumns: [NameKey: Set<NameKey>] = [
+    "Z_PRIMARYKEY": ["Z_ENT", "Z_NAME", "Z_SUPER", "Z_MAX"],
+    "Z_METADATA": ["Z_VERSION", "Z_UUID", "Z_PLIST"], "Z_MODELCACHE": ["Z_CONTENT"],
+  ].reduce(into: [:]) { known, table in
+    known[NameKey(table.key)] = Set(table.value.map { NameKey($0) })
+  }
+
   private func unknownPlaces() throws -> [UnknownPlace] {
-    var known: [NameKey: Set<NameKey>] = [:]
+    var known = Self.controlColumns
     for table in layout.tables {
       let columns = EntityTable.systemColumns + table.columns.map(\.name)
       known[NameKey(table.name)] = Set(columns.map { NameKey($0) })
@@ -46,9 +55,7 @@ extension StoreBinding {
     }
     var places: [UnknownPlace] = []
     for object in store.schemaObjects
-    where object.kind == .table && SchemaObject.isApplicationTable(object.name)
-      && !LayoutProblem.controlTables.contains(object.name)
-    {
+    where object.kind == .table && SchemaObject.isApplicationTable(object.name) {
       // Core Data's R-trees are virtual tables, and can be made again of the rows.
       guard try store.connection.shape(of: object.name)?.kind == "table" else { continue }
       guard let columns = known[NameKey(object.name)] else {
