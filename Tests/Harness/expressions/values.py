@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 DECIMAL = decimal.Context(prec=38, rounding=decimal.ROUND_HALF_UP, Emin=-999999, Emax=999999,
                           traps=[])
+# No quotient of two numbers of 38 digits and exponents within ±128 has more whole digits.
+EXACT = decimal.Context(prec=400, Emin=-999999, Emax=999999, traps=[])
 
 
 class Problem(Exception):
@@ -238,11 +240,9 @@ def decimals(symbol, a, b):
         return result
     if y == 0:
         raise Problem("divisionByZero")
-    quotient = fit(DECIMAL.divide(x, y))
     if symbol == "/":
-        return quotient
-    whole = quotient.to_integral_value(decimal.ROUND_DOWN)
-    return fit(DECIMAL.subtract(x, fit(DECIMAL.multiply(whole, y))))
+        return fit(DECIMAL.divide(x, y))
+    return fit(EXACT.remainder(x, y))
 
 
 def number_text(value):
