@@ -258,7 +258,8 @@ class MappingTrial(modelfuzz.Trial):
                     self.problem(f"{name}: other objects")
             # The text of an object's URI has its key, and keys decide which of several objects a target with
             # room for one is given to.
-            by_keys = "objectID" in edits.text or edits.orders_by_keys or any("shares its targets" in c for c in self.changes)
+            shared = any(loss["kind"] == "shared-target" for loss in run.result["losses"])
+            by_keys = "objectID" in edits.text or edits.orders_by_keys or shared
             graph = None if by_keys else judge.graph(out, b)
             self.halved(store, edits.split(), graph)
             self.kept(store, mapping, graph)
