@@ -169,6 +169,15 @@ package struct Folder: ~Copyable {
     try body(descriptor)
   }
 
+  /// Whether this user, as which the program writes whatever started it, can make files in a folder.
+  ///
+  /// - Throws: ``DurabilityError/failed(call:path:_:)`` with what making one would fail with.
+  package static func checkWritable(_ path: FilePath) throws {
+    try calling("write", path) {
+      path.withPlatformString { faccessat(AT_FDCWD, $0, W_OK | X_OK, AT_EACCESS) }
+    }
+  }
+
   /// - Throws: ``DurabilityError/notPrivate(_:reason:)`` unless the folder belongs to this user and
   ///   is writable by nobody else.
   package func checkPrivate() throws {

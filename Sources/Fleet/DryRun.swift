@@ -95,6 +95,8 @@ package struct DryRun: Sendable {
     case .migrate(let plan):
       try NameLimits.checkReplacement(by: request)
       try URITablePlace.checkReplacement(uriTable, by: request)
+      let place = (request.output ?? request.store).removingLastComponent()
+      try Folder.checkWritable(place.isEmpty ? "." : place)
       result.verdict = .migrated
       let needed = DiskSpace.needed(
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,
@@ -108,7 +110,6 @@ package struct DryRun: Sendable {
         let refusals = end.losses == nil ? [] : end.refusals(of: losses, self.request)
         if !refusals.isEmpty { result.refuse(.refused, LossPolicy.refusalCode, refusals) }
       }
-      let place = (request.output ?? request.store).removingLastComponent()
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(
           "\(place.isEmpty ? "." : place.string) has \(ByteSize.text(free)) free and the "

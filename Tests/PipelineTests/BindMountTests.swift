@@ -25,6 +25,12 @@ private enum Mounts {
     let mounts = paths.map { "mount --bind '\($0)' '\($0)' && " }.joined()
     return unshare + ["/bin/sh", "-c", mounts + #"exec "$@""#, "sh"]
   }
+
+  /// Starts a program to which a path is a volume that nobody can write to.
+  static func readOnly(_ path: String) -> [String] {
+    let mount = "mount --bind '\(path)' '\(path)' && mount -o remount,bind,ro '\(path)' && "
+    return unshare + ["/bin/sh", "-c", mount + #"exec "$@""#, "sh"]
+  }
 }
 
 @Suite(.enabled(if: Mounts.areAllowed)) struct `Between two mounts of one file system` {
@@ -50,6 +56,26 @@ private enum Mounts {
     #expect(rollback.summary["restored"] as? Int == migrated)
     #expect(try folder.contentsOfStoresAlone() == before)
     #expect(!folder.storeFiles().contains { $0.hasSuffix("-clone") })
+  }
+
+  @Test func `a plan says of a volume that is only read what the run says`() throws {
+    let folder = try recipes()
+    let store = try #require(folder.storeFiles().filter { $0.hasSuffix(".sqlite") }.min())
+    let words = [
+      folder.path("stores/" + store), "--models",
+      folder.path("../../Fixtures/Recipes.xcdatamodeld"),
+      "--json",
+    ]
+    let mount = Mounts.readOnly(folder.path("stores"))
+    for output in [[], ["--output", folder.path("stores/new.sqlite")]] {
+      for command in ["plan", "migrate"] {
+        let run = try Godwit.run([command] + words + output, wrapper: mount)
+        #expect(run.status == 73, "\(command): \(run.output)\(run.messages)")
+        #expect(run.messages.contains("Read-only file system"), "\(command): \(run.messages)")
+      }
+    }
+    let output = ["--output", folder.path("state/new.sqlite")]
+    #expect(try Godwit.run(["plan"] + words + output, wrapper: mount).status == 0)
   }
 
   @Test func `a store that is a mount itself is left alone, and said`() throws {

@@ -1,4 +1,5 @@
 import Glibc
+import GodwitDurableFiles
 import SystemPackage
 
 /// What this user may not do to the stores that a run will migrate: one finding for each kind, with an
@@ -25,7 +26,9 @@ struct StoreRights {
         unwritable.append(store.path)
       }
       let folder = store.path.removingLastComponent()
-      if folders.insert(folder).inserted, !Self.may(W_OK | X_OK, folder) { closed.insert(folder) }
+      if folders.insert(folder).inserted, (try? Folder.checkWritable(folder)) == nil {
+        closed.insert(folder)
+      }
       if isReplaced, isOthers { foreign.append((store.path, status.st_uid)) }
     }
   }
