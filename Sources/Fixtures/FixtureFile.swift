@@ -13,10 +13,10 @@ package struct FixtureFile {
   ///
   /// - Throws: ``FixtureError/alreadyThere(path:)`` where one of the store's files exists;
   ///   `PlaceError` for a name that belongs to another store; `DurabilityError` where the folder cannot be written.
-  package func write(to path: String) throws -> StoreReport {
-    let path = FilePath(path).resolvingFolders
+  package func write(to given: String) throws -> StoreReport {
+    let path = FilePath(given).resolvingFolders
     guard let name = path.lastComponent, let stem = path.stem else {
-      throw FixtureError.notWritable(path: path.string, reason: "it is not the name of a file")
+      throw FixtureError.notWritable(path: given, reason: "it is not the name of a file")
     }
     let parent = path.removingLastComponent()
     let folder = parent.isEmpty ? "." : parent
