@@ -1,6 +1,7 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitSQLite
 import SystemPackage
 
 /// The steps of a commit, each of which can be taken again.
@@ -84,6 +85,7 @@ extension CommitSteps {
       try finish(&journal)
     } catch let error as CommitError where error.isInterference {
       lock.giveLeaseBack()
+      try requireReachable(journal.storePath)
       try takeBack(journal)
       throw error
     }
@@ -155,31 +157,32 @@ extension CommitSteps {
       try makeClone(&journal)
       try reach(.backedUp, &journal)
     }
-    guard try isSourceUnchanged(journal) else {
-      throw CommitError.sourceChanged(store: files.store)
-    }
     if try needsClone(journal) {
       try makeClone(&journal)
       try journal.write(in: run, leases)
     }
     try requireNoOpeners(of: files, &source)
+    // Whoever had it open until now may have changed it, or have given its name to another file.
+    guard try isSourceUnchanged(journal), let main = try FileMark(files.store) else {
+      throw CommitError.sourceChanged(store: files.store)
+    }
     // Files that nobody has open yet are locked before they get the store's name, so that nobody
     // opens one store and writes to the WAL of the next.
     let assembled = FilePath(journal.assembled)
     var destination = try CommitSteps.lock(assembled)
     _ = try destination.takeLease()
     try requireLeases(files.store)
-    if journal.clone != nil, try FileMark(files.store) != journal.clone {
+    if let mark = journal.clone, main != mark {
       var clone = try CommitSteps.lock(journal.clonePath)
       _ = try clone.takeLease()
-      try put(clone, at: journal.clonePath, inPlaceOf: source, files.store)
+      try put(clone, at: journal.clonePath, inPlaceOf: source, main, files.store)
       do {
         try removeLogs(files, but: journal)
         try placeLogs(journal)
         // Of a backup that is put back, the clone holds what the backup does: who opens it meanwhile
         // is told that it is not a database, and finds the store at the next open.
         try put(
-          destination, at: assembled, inPlaceOf: clone, files.store,
+          destination, at: assembled, inPlaceOf: clone, mark, files.store,
           yielding: journal.kind != .restore)
       } catch let error as CommitError {
         // The clone is the store now, and holds all that the source and its WAL did.
@@ -191,7 +194,7 @@ extension CommitSteps {
     } else {
       try removeLogs(files, but: journal)
       try placeLogs(journal)
-      try put(destination, at: assembled, inPlaceOf: source, files.store)
+      try put(destination, at: assembled, inPlaceOf: source, main, files.store)
       try retire(&source, at: assembled, journal)
     }
   }
@@ -206,31 +209,58 @@ extension CommitSteps {
     old.giveLeaseBack()
   }
 
-  /// Gives a file the store's name, and the store's file its own; back again when somebody waits to
-  /// open what was the store.
+  /// Gives a file the store's name, and the store's file its own. Back again when somebody waits to open
+  /// what was the store, or when that was not what had the name: no lock keeps an application from putting
+  /// a file of its own there, up to the very moment.
+  ///
+  /// - Parameter mark: Of what is to be replaced.
   private func put(
     _ file: borrowing StoreLock, at path: FilePath, inPlaceOf old: borrowing StoreLock,
-    _ store: FilePath, yielding: Bool = true
+    _ mark: FileMark, _ store: FilePath, yielding: Bool = true
   ) throws {
+    let own = try FileMark(path)
     do {
       try DurableFile.exchange(path, with: store, flushingBoth: run.durability == .powerCut)
     } catch let error as DurabilityError where cannotExchange.contains(error.errno ?? .ioError) {
+      guard try FileMark(store) == mark else { throw CommitError.sourceChanged(store: store) }
       // Who waits is told that the old file is not a database.
       return try DurableFile.rename(path, to: store)
+    } catch let error as DurabilityError where error.isNotFound {
+      guard try FileMark(store) == nil else { throw error }
+      throw CommitError.sourceChanged(store: store)
+    }
+    guard try FileMark(path) == mark else {
+      try exchangeBack(path, own, store)
+      throw CommitError.sourceChanged(store: store)
     }
     // Where somebody waits for the new file too, only one of the two can be helped.
     guard yielding, old.isAwaited, !file.isAwaited else { return }
-    try DurableFile.exchange(path, with: store)
+    try exchangeBack(path, own, store)
     throw CommitError.storeInUse(store: store)
   }
 
+  /// - Parameter own: Of the file that gets its name `path` back. Where an application has replaced it
+  ///   meanwhile, the application's is the store.
+  private func exchangeBack(_ path: FilePath, _ own: FileMark?, _ store: FilePath) throws {
+    try DurableFile.exchange(path, with: store)
+    if let found = try FileMark(path), !found.isSameFile(as: own) {
+      try DurableFile.exchange(path, with: store)
+    }
+  }
+
   /// The main file reads the same with and without them. Those that were put there stay.
+  ///
+  /// - Throws: ``CommitError/sourceChanged(store:)`` for logs that are not the source's.
   private func removeLogs(_ files: StoreFiles, but journal: CommitJournal) throws {
-    for path in [files.wal, files.journal, files.shm] {
+    for (path, mark) in [(files.wal, journal.wal), (files.journal, journal.rollbackJournal)] {
+      guard let found = try FileMark(path) else { continue }
       let placed = journal.restoredLogs.first { $0.place == path }
-      if let placed, try FileMark(path) == placed.log.mark { continue }
+      if found == placed?.log.mark { continue }
+      guard found == mark else { throw CommitError.sourceChanged(store: files.store) }
       try DurableFile.removeIfPresent(path)
     }
+    // Nobody uses one without a WAL.
+    try DurableFile.removeIfPresent(files.shm)
   }
 
   /// Puts a backup's own logs beside the clone, which reads the same with and without them.
@@ -344,7 +374,9 @@ extension CommitSteps {
 
   func canGoForward(_ journal: CommitJournal) throws -> Bool {
     if try isInPlace(journal) { return true }
-    guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark else {
+    guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark,
+      try journal.kind == .restore || isSound(FilePath(journal.assembled))
+    else {
       try demandStore(of: journal)
       return false
     }
@@ -357,6 +389,15 @@ extension CommitSteps {
         return false
       }
       return try isSourceUnchanged(journal)
+    }
+  }
+
+  /// Whether what an earlier process assembled and verified still is what it was, as far as SQLite tells.
+  private func isSound(_ assembled: FilePath) throws -> Bool {
+    do {
+      return try Connection(path: assembled.string, mode: .immutable).isWhole()
+    } catch let error as SQLiteError where error.isDamage {
+      return false
     }
   }
 

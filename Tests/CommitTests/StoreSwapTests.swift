@@ -382,4 +382,33 @@ private final class StepCounter: Sendable {
     let free = Int64(try DurableFile.freeBytes(at: fixture.folder))
     #expect(throws: CommitError.self) { try fixture.swap.checkSpace(assembledBytes: free * 2) }
   }
+
+  /// On a volume that gives back other bytes than it was given, with size and times as they were.
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .beside])
+  func `is taken back where what was assembled is damaged after a crash`(
+    way: SwapFixture.Way
+  ) throws {
+    let fixture = try SwapFixture(way)
+    let assembled = try fixture.assemble()
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, _ in
+        if step == .exchanged { throw SimulatedCrash() }
+        if try CommitJournal.read(in: fixture.run) != nil, way == .beside { throw SimulatedCrash() }
+        if try CommitJournal.read(in: fixture.run)?.state == .backedUp { throw SimulatedCrash() }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    let mark = try #require(try FileMark(assembled))
+    let file = try FileDescriptor.open(assembled, .writeOnly)
+    try file.writeAll(toAbsoluteOffset: 4096, [UInt8](repeating: 0xFF, count: 64))
+    var times = [
+      timespec(),
+      timespec(tv_sec: Int(mark.modificationSeconds), tv_nsec: Int(mark.modificationNanoseconds)),
+    ]
+    #expect(futimens(file.rawValue, &times) == 0)
+    try file.close()
+    #expect(try FileMark(assembled) == mark)
+    #expect(try fixture.recover() == .takenBack)
+    #expect(try fixture.content() == (way == .beside ? .absent : .old))
+    #expect(try !DurableFile.exists(assembled))
+  }
 }

@@ -122,4 +122,64 @@ private final class KnownFile: Sendable {
     }
     #expect(files(below: fixture.folder) == before)
   }
+
+  /// What an application, or a tool that synchronizes, puts there by a rename: no lock is in its way.
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], [false, true])
+  func `leaves a store that is put in the source's place, at whatever step, and its log`(
+    way: SwapFixture.Way, withLog: Bool
+  ) throws {
+    let counter = Mutex(0)
+    let first = try SwapFixture(way)
+    let assembled = try first.assemble()
+    try DurableSteps.observing(with: { _, _ in counter.withLock { $0 += 1 } }) {
+      _ = try first.swap.commit(assembled)
+    }
+    let steps = counter.withLock { $0 }
+    #expect(steps > 5)
+    for step in 1...steps {
+      let fixture = try SwapFixture(way)
+      let assembled = try fixture.assemble()
+      let (source, log) = (fixture.source, StoreFiles(fixture.source).wal)
+      let (store, ownLog) = (
+        fixture.scratch.path.appending("app"), fixture.scratch.path.appending("log")
+      )
+      try copyFile(source, store)
+      try write("its log", to: ownLog)
+      let marks = try [FileMark(store), FileMark(ownLog)]
+      let passed = Mutex(0)
+      let result = Result {
+        try DurableSteps.observing(with: { _, _ in
+          let number = passed.withLock {
+            $0 += 1
+            return $0
+          }
+          guard number == step else { return }
+          if withLog { rename(ownLog.string, log.string) }
+          rename(store.string, source.string)
+        }) { _ = try fixture.swap.commit(assembled) }
+      }
+      if case .failure(let error) = result {
+        #expect(error as? CommitError == .sourceChanged(store: source), "step \(step): \(error)")
+      }
+      _ = try fixture.recover()
+      #expect(try FileMark(source) == marks[0], "step \(step) of \(steps)")
+      if withLog { #expect(try FileMark(log) == marks[1], "step \(step) of \(steps)") }
+    }
+  }
+
+  @Test func `takes everything back where an application deletes the store`() throws {
+    let fixture = try SwapFixture(.settled)
+    let assembled = try fixture.assemble()
+    let before = files(below: fixture.folder)
+    let source = fixture.source
+    #expect(throws: CommitError.sourceChanged(store: source)) {
+      try DurableSteps.observing(with: { step, path in
+        guard step == .renamed, path.lastComponent?.string.contains("backup") == true else {
+          return
+        }
+        unlink(source.string)
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    #expect(files(below: fixture.folder) == before.filter { $0 != "Recipes.sqlite" })
+  }
 }

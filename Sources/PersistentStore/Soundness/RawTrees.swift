@@ -274,6 +274,19 @@ extension Connection {
     try finding(by: check, of: "(\(quoted(table)))") == nil
   }
 
+  /// Whether nothing is wrong with the file's pages, and every index holds what its table does.
+  ///
+  /// - Throws: `SQLiteError` for a file that cannot be read.
+  package func isWhole() throws -> Bool {
+    if try RawTrees(self)?.areWhole() == true { return true }
+    do {
+      return try finding(by: "integrity_check", of: "(1)") == nil
+    } catch let error as SQLiteError where error.isRefused {
+      // An index by the application's own collation or function.
+      return true
+    }
+  }
+
   /// The first thing that SQLite's quick check finds in the file; nil for none.
   package func quickFinding() throws -> String? { try finding(by: Self.quickCheck, of: "(1)") }
 

@@ -273,7 +273,7 @@ package struct PrimaryKeyRow: Codable, Sendable, Hashable {
 extension SQLiteError {
   /// The file is damaged, or a statement in `sqlite_master` cannot be parsed: SQLite gives the
   /// latter the general error code where it is no damage of pages.
-  var isDamage: Bool {
+  package var isDamage: Bool {
     isCorruption || (primaryCode == 1 && message.contains("malformed"))
   }
 }
