@@ -143,7 +143,9 @@ package struct Planner: Sendable {
     let reasons = narrowed.map {
       Reason(
         reason: name, entity: $0.entity.rawValue, property: $0.property,
-        message: "\($0.place) becomes a to-one. Write a mapping model for this migration.")
+        message:
+          "\($0.place) becomes a to-one. Correct the rows that the other reasons name, or write a mapping model."
+      )
     }
     return .needsMapping(code: 134_190, answer.refusals + reasons)
   }

@@ -65,8 +65,10 @@ struct TablePlanner {
       expectedRows: taken.reduce(0) { $0 + context.rows(ofSource: $1) },
       attributePlaces: table.columns.indices.filter { table.columns[$0].isAttribute },
       relationshipPlaces: table.columns.indices.filter { !table.columns[$0].isAttribute })
-    plan.keptColumns = keptColumns(of: plan, table: table, old: old)
-    if isCarried(plan, old: old) { plan.way = .carried }
+    if let kept = keptColumns(of: plan, table: table, old: old) {
+      plan.keptColumns = kept
+      if isCarried(plan, old: old) { plan.way = .carried }
+    }
     return plan
   }
 
@@ -93,9 +95,11 @@ struct TablePlanner {
 
   // MARK: Carried or computed
 
-  /// The source's column for each of the destination's whose value no row changes; empty where rows
-  /// stay behind.
-  private func keptColumns(of plan: TablePlan, table: EntityTable, old: EntityTable) -> [String?] {
+  /// The source's column for each of the destination's whose value no row changes; nil where rows stay
+  /// behind.
+  private func keptColumns(
+    of plan: TablePlan, table: EntityTable, old: EntityTable
+  ) -> [String?]? {
     let leavesRows =
       plan.entities.contains { $0.destination == nil && context.rows(ofSource: $0.source) > 0 }
       || plan.elsewhere.contains { number in
@@ -103,7 +107,7 @@ struct TablePlanner {
           context.sourceNumber($0) == number && context.rows(ofSource: $0) > 0
         }
       }
-    if leavesRows { return [] }
+    if leavesRows { return nil }
     var columns = [KeptColumn](repeating: .unknown, count: plan.columns.count)
     for entity in plan.entities where entity.destination != nil {
       for (place, program) in zip(plan.attributePlaces, entity.attributes) {

@@ -331,6 +331,19 @@ import Testing
     #expect(unknown.map(\.count) == [1, 1])
   }
 
+  /// Of a file system that keeps them, or of a clock that is wrong.
+  @Test(arguments: [
+    Int(Int64.min), -9_223_372_036, -1, 13_569_465_600, 9_223_372_036, Int(Int64.max),
+  ])
+  func `has an identity whenever it was written`(seconds: Int) throws {
+    let library = try makeLibrary()
+    var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
+    // What the file system does not keep it brings nearer.
+    _ = utimensat(AT_FDCWD, library.path.string, &times, 0)
+    let files = StoreFiles(FilePath(library.path.string))
+    #expect(try files.identity() == files.identity())
+  }
+
   @Test func `names an index that an application put on a table of the model`() throws {
     let library = try makeLibrary()
     try library.execute(

@@ -85,15 +85,17 @@ struct IndexNaming {
     }
   }
 
-  private func uniqueIndexes(_ table: EntityTable) -> [SchemaStatement] {
+  private mutating func uniqueIndexes(_ table: EntityTable) -> [SchemaStatement] {
     guard frameworkVersion >= 860 else { return [] }
     return table.entities.flatMap { name in
       (hierarchy[name]?.uniquenessConstraints ?? []).compactMap { constraint in
-        listed(constraint, name).map { columns in
-          SchemaStatement(
-            index: "Z_\(name)_UNIQUE_\(constraint.joined(separator: "_"))", on: table.name,
-            columns.map { .init(name: $0) }, isUnique: true, spellsOutOrder: true)
+        guard let columns = listed(constraint, name) else {
+          problems.append(.unknownConstraint(constraint, of: name))
+          return nil
         }
+        return SchemaStatement(
+          index: "Z_\(name)_UNIQUE_\(constraint.joined(separator: "_"))", on: table.name,
+          columns.map { .init(name: $0) }, isUnique: true, spellsOutOrder: true)
       }
     }
   }

@@ -11,6 +11,9 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   /// The index is left out: an R-tree, a partial one, or one over something else than columns.
   /// How Core Data writes those is not known.
   case unknownIndex(String, of: EntityName)
+  /// The index of a uniqueness constraint is left out, and nothing keeps its rule: a property of it has no
+  /// column, or more than one.
+  case unknownConstraint([String], of: EntityName)
   /// The table has more columns than SQLite makes.
   case tooManyColumns(table: String, count: Int)
   /// A name with a NUL character cannot stand in SQL.
@@ -19,7 +22,7 @@ package enum LayoutProblem: Error, Sendable, Equatable {
   /// True when a store of this layout cannot be created at all.
   package var isFatal: Bool {
     switch self {
-    case .duplicateIndex, .unknownIndex: false
+    case .duplicateIndex, .unknownIndex, .unknownConstraint: false
     case .duplicateTable, .tooManyColumns, .unusableName: true
     }
   }
@@ -62,6 +65,9 @@ extension LayoutProblem: CustomStringConvertible {
       "The model asks twice for an index named \(name); only the first is made."
     case .unknownIndex(let name, let entity):
       "The index \(name) of \(entity) is not made: how Core Data writes one of its kind is not known."
+    case .unknownConstraint(let properties, let entity):
+      "The uniqueness constraint \(entity) (\(properties.joined(separator: ", "))) is not kept: not every "
+        + "property of it has a column of its own, and how Core Data keeps such a one is not known."
     case .tooManyColumns(let table, let count):
       "The table \(table) needs \(count) columns, and SQLite makes \(Self.mostColumns) at most. Move attributes "
         + "to another entity."

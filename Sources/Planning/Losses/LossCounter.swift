@@ -143,7 +143,8 @@ extension LossCounter {
         let storage = layout.pairStorage(of: relationship, declaredBy: entity),
         let pairs = pairs(in: storage)
       else { return [] }
-      return try count(pairs, meaning)
+      let isMirrored = inverse.map { $0 == (entity, relationship) } ?? false
+      return try count(isMirrored ? once(pairs, in: storage) : pairs, meaning)
     }
   }
 
@@ -162,6 +163,16 @@ extension LossCounter {
       \(quoted(storage.table)) AS r
       JOIN \(quoted(storage.ownerTable)) AS x ON x.Z_PK = r.\(quoted(storage.ownerColumn))
       JOIN \(quoted(storage.targetTable)) AS y ON y.Z_PK = r.\(quoted(storage.targetColumn))
+      """
+  }
+
+  /// A relationship that is its own inverse has each pair twice, once from each side.
+  private func once(_ pairs: String, in storage: PairStorage) -> String {
+    let (owner, target) = (quoted(storage.ownerColumn), quoted(storage.targetColumn))
+    return """
+      \(pairs) AND (x.Z_PK <= y.Z_PK OR NOT EXISTS (
+        SELECT 1 FROM \(quoted(storage.table)) AS m
+         WHERE m.\(owner) = r.\(target) AND m.\(target) = r.\(owner)))
       """
   }
 

@@ -208,6 +208,14 @@ struct ReferenceLoss: Hashable {
 
   var place: String { "\(entity) \(property) \(kind.rawValue)" }
 
+  /// From whichever side a pair is looked at.
+  static func == (a: Self, b: Self) -> Bool { a.place == b.place && a.why == b.why }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(place)
+    hasher.combine(why)
+  }
+
   /// Nil where both objects are dropped: their entities are the loss.
   init?(
     _ successors: any Successors, _ relationship: RelationshipDescription,

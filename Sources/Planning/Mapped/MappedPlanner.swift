@@ -21,7 +21,7 @@ struct MappedPlanner {
 
   /// - Parameter whole: The models that source and destination are of: more than these for a store of
   ///   one configuration. Files are made for them. What a file says of entities that such a store does
-  ///   not hold finds no objects, and is left out.
+  ///   not hold, before or after, has no objects, and is left out.
   /// - Throws: `MappingError.noneMatches` for a file that is not for this pair of models, unless
   ///   it names others and may be for another store, step or pair.
   init(
@@ -42,8 +42,9 @@ struct MappedPlanner {
     let used: [MappingFile] = choice.matching.map { place in
       var file = request.mappings[place]
       file.document.entityMappings.removeAll { entry in
-        if let entity = entry.source { return source[entity] == nil }
-        return entry.destination.map { destination[$0] == nil } ?? false
+        if let entity = entry.source, source[entity] == nil { return true }
+        guard let entity = entry.destination, destination[entity] == nil else { return false }
+        return entry.source == nil || whole.destination[entity] != nil
       }
       return file
     }
