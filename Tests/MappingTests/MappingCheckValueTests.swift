@@ -4,7 +4,9 @@ import GodwitObjectModel
 import Testing
 
 @Suite struct `A check of values` {
-  private func findings(_ type: AttributeType, _ expression: String) throws -> [String] {
+  private func findings(
+    _ type: AttributeType, _ expression: String, filter: String? = nil
+  ) throws -> [String] {
     let tag = entity("Tag", attribute("weight", .integer64), attribute("label"))
     let source = try model(
       entity(
@@ -16,12 +18,15 @@ import Testing
     let properties = PropertyMappings(attributes: [
       PropertyMapping(name: "made", expression: try ValueExpression(parsing: expression))
     ])
-    let mappings = [
+    var mappings = [
       EntityMapping(
         name: "N", type: .transform(source: "Note", destination: "Note", properties)),
       EntityMapping(
         name: "T", type: .transform(source: "Tag", destination: "Tag", PropertyMappings())),
     ]
+    if let filter {
+      mappings[0].sourceSelection = .filter(try PredicateExpression(parsing: filter))
+    }
     return MappingCheck(
       MappingModel(entityMappings: mappings), source: source, destination: destination
     ).findings.filter { $0.mapping == "N" }.map {
@@ -51,7 +56,7 @@ import Testing
     "TERNARY(ALL $source.tags.label LIKE \"a*\", 1, 0)", "$source.tags[FIRST].weight",
     "TERNARY($source.number BETWEEN {1, $source.real}, 1, 0)",
     "SUBQUERY($source.tags, $t, $t.weight > $source.number).@count",
-    "TERNARY($source.text CONTAINS \"a\", 1, 0)", "TERNARY($source.number == \"a\", 1, 0)",
+    "TERNARY($source.text CONTAINS \"a\", 1, 0)", "TERNARY($source.number == $source.real, 1, 0)",
     // Either of two.
     "length(TERNARY($source.number > 1, $source.text, $source.number))",
     "FUNCTION($source.tags, \"count\")", "FUNCTION($source, \"objectID\").path.length",
@@ -76,6 +81,7 @@ import Testing
     ),
     ("TERNARY($source.number LIKE \"1*\", 1, 0)", "a number stands where a text is needed"),
     ("TERNARY($source.text IN 5, 1, 0)", "a number stands where a collection or text is needed"),
+    ("TERNARY($source.number IN 5, 1, 0)", "a number stands where a collection or text is needed"),
     (
       "TERNARY($source.number BETWEEN {1}, 1, 0)",
       "an array stands where a pair of bounds is needed"
@@ -96,6 +102,7 @@ import Testing
     ("{1, 2}[$source.text]", "a text stands where a whole number is needed"),
     ("{1, 2}[5]", "the index is outside the collection or text, or within a character"),
     ("1 / 0", "division by zero. Guard it with TERNARY"),
+    ("modulus:by:($source.number, 0)", "division by zero. Guard it with TERNARY"),
     ("1 / (2 - 2) + $source.number", "division by zero. Guard it with TERNARY"),
     ("godwit.integer(\"many\")", "the text does not spell a whole number"),
   ])
@@ -103,6 +110,47 @@ import Testing
     let found = try findings(.integer64, expression)
     #expect(found.count == 1)
     #expect(found.first?.hasPrefix("error type-mismatch: \(problem), in: ") == true)
+  }
+
+  @Test(arguments: [
+    ("number == \"1\"", "a number is never equal to a text. Convert one of them"),
+    ("text != 5", "a text is never equal to a number. Convert one of them"),
+    ("number IN {\"1\", \"2\"}", "a number is never equal to a text. Convert one of them"),
+    (
+      "key == \"0E984725-C51C-4BF4-9960-E1C80E27ABA0\"",
+      "a UUID is never equal to a text. Convert one of them"
+    ),
+    ("NOT day == 0", "a date is never equal to a number. Convert one of them"),
+    (
+      "number BEGINSWITH \"1\"",
+      "a number stands where a text is needed, in: number BEGINSWITH \"1\""
+    ),
+    (
+      "ANY tags.label > 3",
+      "a text and a number have no order. Convert one of them, in: ANY tags.label > 3"
+    ),
+  ])
+  func `refuses a filter that no object can answer`(filter: String, problem: String) throws {
+    #expect(try findings(.integer64, "1", filter: filter) == ["error type-mismatch: \(problem)"])
+  }
+
+  @Test(arguments: [
+    "number == 1", "number == YES", "real == 1", "text == \"a\"", "number == nil",
+    "text IN {\"a\"}",
+    "anything == 1", "tag == nil", "day > CAST(0, \"NSDate\")",
+    "key == CAST(\"x\", \"NSUUID\") OR TRUEPREDICATE",
+    "\"a\" IN tags.label", "ALL tags.weight > number", "tags.@count == 0",
+  ])
+  func `takes a filter that one can`(filter: String) throws {
+    #expect(
+      try findings(.integer64, "1", filter: filter).filter { !$0.contains("does not spell") } == [])
+  }
+
+  @Test func `warns of an equality in an expression that never holds`() throws {
+    #expect(
+      try findings(.integer64, "TERNARY($source.number == \"a\", 1, 0)") == [
+        "warning type-mismatch: a number is never equal to a text. Convert one of them"
+      ])
   }
 
   @Test func `warns of what is written to fail in a branch`() throws {

@@ -41,12 +41,15 @@ extension Evaluation {
       }
       return .real(seconds)
     case "godwit.uuid":
+      if case .uuid = first { return first }
       if case .data(let bytes) = first {
         guard let uuid = UUIDBytes(bytes) else { throw .notConvertible(to: "a UUID") }
         return .uuid(uuid)
       }
       return try Casting.uuid(try text(first))
-    case "godwit.url": return try Casting.url(try text(first))
+    case "godwit.url":
+      if case .url = first { return first }
+      return try Casting.url(try text(first))
     case "godwit.data":
       if case .uuid(let uuid) = first, second == nil { return .data(uuid.bytes) }
       return .data(try TextEncoding(second ?? "utf8").bytes(try text(first)))

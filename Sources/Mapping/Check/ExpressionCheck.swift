@@ -139,7 +139,7 @@ extension ExpressionCheck {
   /// with them is said already.
   mutating func tryOut(
     _ operands: [ValueExpression], _ types: [ExpressionType], unlessFoundSince first: Int,
-    shown: ValueExpression? = nil, _ whole: ([ValueExpression]) -> ValueExpression
+    shown: String? = nil, _ whole: ([ValueExpression]) -> ValueExpression
   ) {
     guard findings.count == first else { return }
     let known = zip(operands, types).compactMap { probe.operand($0, of: $1) }
@@ -148,7 +148,7 @@ extension ExpressionCheck {
     let isMeant = known.allSatisfy(\.isWritten) && isInBranch > 0
     find(
       .typeMismatch, isMeant ? .warning : .error,
-      "\(problem), in: \((shown ?? whole(operands)).description.cut(to: 200))")
+      "\(problem), in: \((shown ?? whole(operands).description).cut(to: 200))")
   }
 }
 
@@ -291,7 +291,11 @@ extension ExpressionCheck {
       let first = findings.count
       let sides = [type(of: comparison.left), type(of: comparison.right)]
       guard sides.contains(where: \.isComposite) else {
-        tryOut([comparison.left, comparison.right], sides, unlessFoundSince: first) { sides in
+        checkEquality(comparison.operator, sides, unlessFoundSince: first)
+        tryOut(
+          [comparison.left, comparison.right], sides, unlessFoundSince: first,
+          shown: predicate.description
+        ) { sides in
           var tried = comparison
           (tried.left, tried.right) = (sides[0], sides[1])
           return .ternary(.comparison(tried), then: sides[0], otherwise: sides[0])
@@ -307,6 +311,30 @@ extension ExpressionCheck {
     case .and(let parts), .or(let parts): for part in parts { check(part) }
     case .not(let inner): check(inner)
     }
+  }
+}
+
+extension ExpressionCheck {
+  /// Values of two kinds are never equal. What a filter asks of objects decides which there are.
+  private mutating func checkEquality(
+    _ comparison: Comparison.Operator, _ sides: [ExpressionType], unlessFoundSince first: Int
+  ) {
+    var sides = sides
+    switch comparison {
+    case .equal, .notEqual: break
+    case .in:
+      guard case .collection(let member) = sides[1] else { return }
+      sides[1] = member
+    default: return
+    }
+    guard findings.count == first, case .value(let left) = sides[0],
+      case .value(let right) = sides[1],
+      left != right,
+      [left, right].allSatisfy({ $0 != .unknown && $0 != .transformed })
+    else { return }
+    find(
+      .typeMismatch, evaluated == nil ? .warning : .error,
+      "\(left.description) is never equal to \(right.description). Convert one of them")
   }
 }
 
@@ -455,7 +483,7 @@ extension ExpressionCheck {
     if ["sum", "avg", "min", "max"].contains(name) {
       let path = ValueExpression.keyPath(
         base: .evaluatedObject, keys: [.collectionOperator(name)] + rest)
-      tryOut([path], [.collection(of: member)], unlessFoundSince: first, shown: path) {
+      tryOut([path], [.collection(of: member)], unlessFoundSince: first, shown: path.description) {
         .keyPath(base: $0[0], keys: [.collectionOperator(name), .key("self")])
       }
     }

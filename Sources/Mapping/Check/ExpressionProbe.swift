@@ -113,7 +113,7 @@ extension EvaluationProblem {
   fileprivate var isOfKinds: Bool {
     switch self {
     case .wrongKind, .notComparable, .unknownSelector, .unknownFunction, .unknownCast,
-      .argumentCount, .badPattern:
+      .argumentCount, .badPattern, .divisionByZero:
       true
     default: false
     }
