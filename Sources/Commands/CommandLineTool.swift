@@ -30,7 +30,10 @@ package enum CommandLineTool {
     do {
       try ProcessLimits.prepare(workers: isChild ? nil : 1)
       // Until a command has handlers of its own, nothing is under way that could be harmed.
-      if !isChild { for number in StopSignals.signals { signal(number) { _ in _exit(75) } } }
+      if !isChild {
+        let end: @Sendable () -> Never = { _exit(ExitStatus.resumable.rawValue) }
+        StopSignals.install(stop: { StopSignals.finish(end) }, end: end)
+      }
     } catch {
       end(report(error, asJSON: arguments.contains("--json")))
     }

@@ -37,7 +37,7 @@ struct ModelCatalog {
   /// - Parameter advice: What to correct where there is neither.
   /// - Throws: `CommandError` when there is neither; ``ModelError``.
   func destination(
-    named name: String, advice: String = "Check --to and --models."
+    named name: String, as shown: String? = nil, advice: String = "Check --to and --models."
   ) throws -> ModelVersion {
     // Given later wins, as with everything given twice.
     if let version = versions.last(where: { $0.name == name }) { return version }
@@ -46,7 +46,7 @@ struct ModelCatalog {
       let known = versions.map(\.name).joined(separator: ", ")
       throw CommandError(
         .badInput, "model",
-        "There is no version \(name)"
+        "There is no version \(shown ?? name)"
           + (known.isEmpty ? "" : " in the models given, which have \(known)")
           + ", nor a model at that path. \(advice)")
     }
@@ -111,12 +111,10 @@ extension String {
 /// A folder for the length of a command: for the private clone of a store with a WAL.
 enum TemporaryFolder {
   static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
-    let path = try TemporaryPlace.make()
-    TemporaryFiles.useFolder(path.string)
-    defer {
-      TemporaryFiles.useFolder(nil)
-      try? FileManager.default.removeItem(atPath: path.string)
+    try TemporaryPlace.with { path in
+      TemporaryFiles.useFolder(path.string)
+      defer { TemporaryFiles.useFolder(nil) }
+      return try body(path)
     }
-    return try body(path)
   }
 }

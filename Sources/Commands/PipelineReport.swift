@@ -72,6 +72,10 @@ final class PipelineReport: Sendable {
       // The view stays where nothing is written: at many stores a second it would never be seen.
       let endsWell = result.verdict == .migrated || result.verdict == .sameModel
       if asJSON || isVerbose || !endsWell { clear() }
+      if let setAside = ResultReport.setAside(result), !asJSON, !isVerbose {
+        clear()
+        say("\(result.store): \(setAside)")
+      }
       // A run that stops would say so once for every store under way.
       let isStopped = result.reasons.first?.reason == "stopped"
       ResultReport(

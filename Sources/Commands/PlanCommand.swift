@@ -9,7 +9,8 @@ struct PlanCommand: AsyncParsableCommand {
     discussion: """
       Takes the words of `migrate` and ends with the same verdict and exit code, `migrated` for a
       store that would be. Rows are counted, not read: damage in them shows when they move, and of a
-      chain's later steps only what they ask of rows is said.
+      chain's later steps only what they ask of rows is said. That a store is in use is a note: when
+      the migration is run it may be no longer.
 
       STORE may be a pipeline. Then its stores are counted by version, those that would not be \
       migrated by reason, and what would be lost by entity and property; a few stores are migrated \

@@ -165,7 +165,7 @@ struct RehearseCommand: AsyncParsableCommand {
   private static func remove(_ folder: FilePath) {
     for _ in 0..<removals {
       try? DurableFile.removeTree(folder, surviving: .processCrash)
-      if (try? DurableFile.exists(folder)) == false { return }
+      if (try? DurableFile.exists(folder)) == false { return TemporaryFolders.forget(folder) }
       usleep(20_000)
     }
     Output.say("\(folder) could not be removed. Remove it by hand: it holds copies of stores.")

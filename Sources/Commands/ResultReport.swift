@@ -99,11 +99,7 @@ final class ResultReport: Sendable {
       } else if let output = result.output, output != result.store {
         lines.append("  written to \(output)")
       }
-      if let rejects = result.rejects, let count = result.setAside {
-        lines.append(
-          "  \(grouped(count)) \(count == 1 ? "object is" : "objects are") set aside, noted in \(rejects)"
-        )
-      }
+      if let setAside = Self.setAside(result) { lines.append("  \(setAside)") }
       if let table = result.uriTable {
         lines.append(
           "  \(grouped(table.pairs)) \(table.pairs == 1 ? "pair" : "pairs") of object URIs in \(table.path)"
@@ -121,6 +117,13 @@ final class ResultReport: Sendable {
     lines += result.notes.map { "  note: \($0)" }
     if result.ending == .done { lines += result.findings.map { "  found: \($0.description)" } }
     return lines
+  }
+
+  /// How many objects were left out, and where they are noted; nil for none.
+  static func setAside(_ result: MigrationResult) -> String? {
+    guard let rejects = result.rejects, let count = result.setAside else { return nil }
+    return
+      "\(grouped(count)) \(count == 1 ? "object is" : "objects are") set aside, noted in \(rejects)"
   }
 
   private static func versions(_ result: MigrationResult) -> String {

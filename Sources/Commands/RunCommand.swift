@@ -244,7 +244,7 @@ struct PipelineJob {
       destination =
         try catalog.versions.last { $0.name == name }
         ?? catalog.destination(
-          named: pipeline.resolve(name),
+          named: pipeline.resolve(name), as: name,
           advice: "Correct the key destination or models in \(pipeline.file).")
     } else {
       destination = catalog.current

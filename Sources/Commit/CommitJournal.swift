@@ -72,6 +72,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var removed: [String] = []
   /// Another store that may refer to what would be in ``removed``, and for which it stays.
   package var sharer: String?
+  /// The number of the source's group, where the destination could not have it.
+  var lostGroup: UInt32?
   /// True when the commit makes the external data folder.
   package var makesExternalFolder = false
 
@@ -97,12 +99,19 @@ extension CommitJournal {
 
   /// What somebody who asked for the commit is told beside its success.
   package var notes: [String] {
-    sharer.map {
-      [
+    var notes: [String] = []
+    if let sharer {
+      notes.append(
         "External data that no row of \(store) refers to any more stays in "
-          + "\(files.externalDataFolder): \($0) has the same folder."
-      ]
-    } ?? []
+          + "\(files.externalDataFolder): \(sharer) has the same folder.")
+    }
+    if let lostGroup {
+      notes.append(
+        "The source belongs to group \(lostGroup), of which this user is no member. \(store) belongs to "
+          + "another group, which has no more rights to it than everybody. Set the group (chgrp) and its "
+          + "rights, or run as the source's owner or a member of the group.")
+    }
+    return notes
   }
 
   var storePath: FilePath { FilePath(store) }

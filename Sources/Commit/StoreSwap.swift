@@ -206,9 +206,22 @@ extension StoreSwap {
     guard verified == nil || mark.isSameFile(as: verified) else {
       throw CommitError.leaseLost(store: source.store)
     }
-    return CommitJournal(
+    var journal = CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark)
+    journal.lostGroup = try DurableFile.group(of: source.store, unlikeThatOf: assembled)
+    return journal
+  }
+
+  /// Removes what was assembled beside a destination, where the run directory is on another volume, and is
+  /// about to go.
+  package static func removeAssembled(
+    by run: RunDirectory, for destination: FilePath, name: String
+  ) throws {
+    let path = CommitJournal.assembledPaths(run, destination, name: name)[1]
+    guard try FileMark(path) != nil else { return }
+    try DurableFile.remove(path)
+    try DurableFile.removeUnfinished([path])
   }
 
   /// Names that the destination's folder does not have yet.
@@ -297,7 +310,7 @@ extension StoreSwap {
 /// While its volume is away, or its folder closed, nothing says how far a commit has come.
 ///
 /// - Throws: `DurabilityError`; nothing is changed then, and the journal stays.
-private func requireReachable(_ store: FilePath) throws {
+func requireReachable(_ store: FilePath) throws {
   switch FilePresence(of: store) {
   case .there, .absent: return
   case .noFolder(let folder):

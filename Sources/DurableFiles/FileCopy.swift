@@ -59,15 +59,29 @@ extension DurableFile {
   }
 }
 
+extension DurableFile {
+  /// The number of a file's group, where another file's is not the same.
+  package static func group(of path: FilePath, unlikeThatOf other: FilePath) throws -> UInt32? {
+    guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other),
+      first.st_gid != second.st_gid
+    else { return nil }
+    return first.st_gid
+  }
+}
+
 private func giveRights(
   _ status: stat, to output: FileDescriptor, _ destination: FilePath
 ) throws {
   // Only root may give a file away; the group alone may still be possible. The mode comes
   // after, since a new owner clears parts of it.
-  if fchown(output.rawValue, status.st_uid, status.st_gid) != 0 {
-    _ = fchown(output.rawValue, uid_t.max, status.st_gid)
+  var mode = status.st_mode & 0o7777
+  if fchown(output.rawValue, status.st_uid, status.st_gid) != 0,
+    fchown(output.rawValue, uid_t.max, status.st_gid) != 0
+  {
+    // What was for one group is not for another: that has the rights that everybody has.
+    mode = mode & ~0o2070 | (mode & 0o007) << 3
   }
-  try calling("fchmod", destination) { fchmod(output.rawValue, status.st_mode & 0o7777) }
+  try calling("fchmod", destination) { fchmod(output.rawValue, mode) }
 }
 
 private func copyBytes(

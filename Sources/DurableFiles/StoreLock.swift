@@ -55,6 +55,19 @@ package struct StoreLock: ~Copyable {
     throw DurabilityError.failed(call: "fcntl", path: path, Errno(rawValue: code))
   }
 
+  /// Whether somebody has a database file open in WAL mode, or is in a transaction, right now. Nothing is
+  /// locked for that.
+  ///
+  /// SQLite's own locks belong to the process, and go when it closes any descriptor of the file: not for a
+  /// process that has one of its connections open.
+  package static func isHeld(on path: FilePath) throws -> Bool {
+    let file = try RegularFile.open(path)
+    defer { try? file.close() }
+    var range = byteRange(0x4000_0000, 512, F_WRLCK)
+    try calling("fcntl", path) { fcntl(file.rawValue, ownedGetLock, &range) }
+    return range.l_type != Int16(F_UNLCK)
+  }
+
   deinit {
     // A child process that has just been started may share the open file for a moment.
     if hasLease { releaseLease(of: descriptor) }

@@ -30,8 +30,12 @@ package struct FixtureFile {
       if try DurableFile.exists(file) { throw FixtureError.alreadyThere(path: file.string) }
     }
     let draft = folder.appending(".\(name).fixture-\(SystemRandomNumberGenerator.name())")
+    TemporaryFolders.add(draft)
     try DurableFile.makeFolder(draft, surviving: .processCrash)
-    defer { try? DurableFile.removeTree(draft, surviving: .processCrash) }
+    defer {
+      try? DurableFile.removeTree(draft, surviving: .processCrash)
+      TemporaryFolders.forget(draft)
+    }
     var report = try generator.write(to: draft.appending(name).string)
     report.notes = try notes(on: draft.appending(name), in: draft)
     var moved: [FilePath] = []

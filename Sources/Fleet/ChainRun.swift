@@ -99,6 +99,9 @@ struct ChainRun {
 
   private func clear(after result: MigrationResult) throws {
     guard result.ending == .done || result.ending == .badInput else { return }
+    if result.verdict != .migrated {
+      try RunFolder(directory: directory).removeAssembled(for: run.request)
+    }
     if run.settings.keepsState {
       try DurableFile.removeIfPresent(directory.journal)
     } else {

@@ -52,7 +52,7 @@ package struct DryRun: Sendable {
     TemporaryFiles.useFolder(folder.string)
     defer {
       TemporaryFiles.useFolder(nil)
-      try? FileManager.default.removeItem(atPath: folder.string)
+      TemporaryPlace.remove(folder)
     }
     var request = request
     request.snapshotFolder = folder
@@ -109,6 +109,11 @@ package struct DryRun: Sendable {
         result.losses = (end.losses ?? []) + losses
         let refusals = end.losses == nil ? [] : end.refusals(of: losses, self.request)
         if !refusals.isEmpty { result.refuse(.refused, LossPolicy.refusalCode, refusals) }
+      }
+      if request.output == nil, try StoreLock.isHeld(on: request.store) {
+        result.notes.append(
+          "Another process has the store in use now: as long as it has, the store is not replaced (75, in-use)."
+        )
       }
       if let free = DiskSpace.free(at: place.isEmpty ? "." : place), free < needed {
         result.notes.append(

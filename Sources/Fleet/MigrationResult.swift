@@ -185,7 +185,7 @@ package struct MigrationResult: Codable, Sendable {
 
   /// What an error means, before or outside a run.
   package init(failing store: String, with error: any Error) {
-    let judgement = RetryPolicy.judgement(of: error)
+    let judgement = RetryPolicy.judgement(of: error, about: store)
     self.init(
       store: store, verdict: judgement.verdict, ending: judgement.ending, code: judgement.code,
       reasons: judgement.reasons, findings: judgement.findings)

@@ -101,7 +101,8 @@ package enum RetryPolicy {
     ]
   }
 
-  static func judgement(of error: any Error) -> Judgement {
+  /// - Parameter store: The store that is being migrated; nil outside of that.
+  static func judgement(of error: any Error, about store: String? = nil) -> Judgement {
     switch error {
     case is CancellationError:
       return Judgement(
@@ -136,7 +137,7 @@ package enum RetryPolicy {
       if case .noRun = error { return Judgement(.usage, "usage", "\(error)") }
       return Judgement(.configuration, "ledger", "\(error)")
     case is PlaceError: return Judgement(.cannotCreateOutput, "output", "\(error)")
-    case let error as DurabilityError: return judgement(of: error)
+    case let error as DurabilityError: return judgement(of: error, about: store)
     case let error as CheckpointError: return judgement(of: error)
     case let error as CommitError: return judgement(of: error)
     case let error as SQLiteError: return judgement(of: error)
@@ -176,7 +177,9 @@ package enum RetryPolicy {
   /// `NSMigrationError` … of a store whose rows Core Data could not make sense of either.
   static let coreDataCorruption = 134_150
 
-  private static func judgement(of error: DurabilityError) -> Judgement {
+  private static func judgement(
+    of error: DurabilityError, about store: String? = nil
+  ) -> Judgement {
     switch error {
     case .locked(let path):
       Judgement(
@@ -184,7 +187,11 @@ package enum RetryPolicy {
         "Another run works in \(path.removingLastComponent()). Wait for it to end, or stop it, "
           + "and run again.")
     case .alreadyExists: Judgement(.cannotCreateOutput, "output", "\(error)")
-    case .notRegular, .symbolicLink, .tooLarge: Judgement(.badInput, "unusual-file", "\(error)")
+    case .notRegular(let path, _), .symbolicLink(let path), .tooLarge(let path, _):
+      // What is no part of the store is the run's own.
+      store.map { StoreFiles(FilePath($0)).names(path) } ?? false
+        ? Judgement(.badInput, "unusual-file", "\(error)")
+        : Judgement(.configuration, "run-directory", "\(error)")
     case .notPrivate, .otherNames: Judgement(.configuration, "run-directory", "\(error)")
     case .failed(DurabilityError.reading, _, _): Judgement(.inputOutput, "io", "\(error)")
     case .failed(_, _, let errno): judgement(errno: errno, "\(error)")

@@ -1,6 +1,8 @@
 import Foundation
 import GodwitCheckpoints
+import GodwitCommit
 import GodwitDurableFiles
+import GodwitPlanning
 import SystemPackage
 
 /// The run directory as the fleet keeps it: taken, named, cleared away.
@@ -65,6 +67,16 @@ struct RunFolder {
   }
 
   func forgetName() throws { try DurableFile.removeIfPresent(nameFile) }
+
+  /// Removes what was assembled beside the destination where that is on another volume, and nothing else
+  /// would find.
+  ///
+  /// - Parameter name: The run's, where it is not kept in the folder.
+  func removeAssembled(for request: MigrationRequest, name: String? = nil) throws {
+    guard let name = try name ?? earlierName() else { return }
+    try StoreSwap.removeAssembled(
+      by: directory, for: request.output ?? request.store, name: name)
+  }
 
   /// The name that an earlier run of this work has kept; nil where there is none that can be used.
   func earlierName() throws -> String? {

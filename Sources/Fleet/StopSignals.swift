@@ -25,7 +25,13 @@ package enum StopSignals {
 
   private static let pipeEnd = Atomic<Int32>(-1)
 
-  /// Installs the handlers; once, before workers are started.
+  /// Ends the process, and leaves nothing in folders for temporary files.
+  package static func finish(_ end: () -> Never) -> Never {
+    TemporaryFolders.removeAll()
+    end()
+  }
+
+  /// Installs the handlers, before workers are started; in place of those that there are.
   ///
   /// - Parameters:
   ///   - stop: Called on a thread of its own at the first signal.
@@ -49,7 +55,7 @@ package enum StopSignals {
       stop()
       var poller = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
       while poll(&poller, 1, Int32(graceSeconds * 1000)) < 0, errno == EINTR {}
-      end()
+      finish(end)
     }
     // Without a thread for them, signals end the process at once, which is as safe.
     guard (try? OwnThread.start(watch)) != nil else { return }

@@ -22,6 +22,8 @@ struct StoreAttempt {
   var watch: SourceWatch?
   /// The right to work in the run directory, and those of the settings.
   var leases: [LeaseToken] = []
+  /// The run's name, once something is to be assembled.
+  var name: String?
   /// Of a small store.
   let opened: OpenedStores?
   private var log: EventLog?
@@ -58,7 +60,7 @@ struct StoreAttempt {
 
   /// Turns an error into the result. The run directory stays where there is something to resume.
   mutating func fail(_ error: any Error) {
-    let judgement = RetryPolicy.judgement(of: error)
+    let judgement = RetryPolicy.judgement(of: error, about: request.store.string)
     result.verdict = judgement.verdict
     result.ending = judgement.ending
     result.code = judgement.code
@@ -118,7 +120,12 @@ struct StoreAttempt {
     let isUnderWay = try hasCommit || DurableFile.exists(directory.plan)
     // Whatever the store came to: nothing else tells of a commit that is not written down.
     let isCutOff = hasCommit && result.verdict != .migrated
-    if (isFinal && !isCutOff) || isUseless || !isUnderWay { clear() }
+    if (isFinal && !isCutOff) || isUseless || !isUnderWay {
+      clear()
+    } else if directory.memory != nil, !hasCommit, let name {
+      // Nothing is kept that it could be of use to.
+      try RunFolder(directory: directory).removeAssembled(for: request, name: name)
+    }
     withExtendedLifetime(lease) {}
   }
 
@@ -132,6 +139,7 @@ struct StoreAttempt {
   private mutating func clear() {
     do {
       let folder = RunFolder(directory: directory)
+      if result.verdict != .migrated { try folder.removeAssembled(for: request, name: name) }
       // Without the name nobody takes the rejects of a finished commit for those of a lost one.
       if result.verdict == .migrated { try folder.forgetName() } else { try removeLeftRejects() }
       if run.settings.keepsState, result.plan != nil {

@@ -21,9 +21,10 @@ extension StoreAttempt {
     result.sourceIdentity = plan.sourceIdentity.name
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
+    let name = try folder.name(now: Date().timeIntervalSince1970)
+    self.name = name
     var swap = StoreSwap(
-      plan: plan, run: directory, name: try folder.name(now: Date().timeIntervalSince1970),
-      isStoreOffline: request.isStoreOffline)
+      plan: plan, run: directory, name: name, isStoreOffline: request.isStoreOffline)
     swap.leases = leases
     let sourceBytes = plan.sourceIdentity.size
     try await onOwnThread { [swap] in try swap.checkSpace(assembledBytes: sourceBytes) }

@@ -1,15 +1,21 @@
 import Foundation
+import GodwitDurableFiles
 import SystemPackage
 
 /// A private folder for the length of a task, in the system's folder for temporary files.
 package enum TemporaryPlace {
   package static func with<Result>(_ body: (FilePath) throws -> Result) throws -> Result {
     let folder = try make()
-    defer { try? FileManager.default.removeItem(atPath: folder.string) }
+    defer { remove(folder) }
     return try body(folder)
   }
 
-  /// Makes one, which the caller removes.
+  package static func remove(_ folder: FilePath) {
+    try? FileManager.default.removeItem(atPath: folder.string)
+    TemporaryFolders.forget(folder)
+  }
+
+  /// Makes one, which the caller removes by ``remove(_:)``.
   ///
   /// - Throws: ``FleetError/noTemporaryFolder(parent:message:)``.
   package static func make() throws -> FilePath {
@@ -20,8 +26,10 @@ package enum TemporaryPlace {
       throw FleetError.noTemporaryFolder(
         parent: parent, message: "\(Errno(rawValue: errno))")
     }
-    return FilePath(
+    let folder = FilePath(
       String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
+    TemporaryFolders.add(folder)
+    return folder
   }
 
   /// Finds out whether one can be made, before work is begun that needs some.

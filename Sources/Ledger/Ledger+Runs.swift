@@ -239,7 +239,7 @@ extension Ledger {
       stages: LedgerJSON.value([RunReport.Stage].self, row.value(9).text) ?? [])
     attempt.source = row.value(10).text
     attempt.destination = row.value(11).text
-    attempt.rows = row.value(12).integer
+    attempt.rows = row.value(12).integer.map { _ in row.value(12).amount }
     attempt.destinationBytes = row.value(13).integer
     attempt.digest = row.value(14).text
     attempt.identity = row.value(15).text

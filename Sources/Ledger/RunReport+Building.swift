@@ -18,7 +18,7 @@ extension Ledger {
     try forEachBackup(ofRun: found.name) {
       backups[FilePath($0.store)] = $0.path
       backupCount += 1
-      backupBytes += $0.bytes
+      backupBytes = backupBytes.added($0.bytes)
     }
     try forEachStore(of: found.name, exceptGone: true) { attempt, tries in
       stores.append(
@@ -137,9 +137,9 @@ extension RunReport {
     // Of any other store a loss is what would be lost.
     let migrated = stores.filter { $0.verdict == "migrated" }
     totals = Totals(
-      rows: migrated.reduce(0) { $0 + ($1.rows ?? 0) },
-      sourceBytes: stores.reduce(0) { $0 + $1.sourceBytes },
-      destinationBytes: stores.reduce(0) { $0 + ($1.destinationBytes ?? 0) },
+      rows: migrated.reduce(0) { $0.added($1.rows ?? 0) },
+      sourceBytes: stores.reduce(0) { $0.added($1.sourceBytes) },
+      destinationBytes: stores.reduce(0) { $0.added($1.destinationBytes ?? 0) },
       storesWithLosses: migrated.count { !$0.losses.isEmpty })
     destinationVersion = stores.lazy.compactMap(\.destinationVersion).first
     sourceVersions = Self.versions(stores)
@@ -201,7 +201,7 @@ extension RunReport {
 
   /// Stores that a run did not come to before it was stopped.
   static func notBegun(_ counts: Counts, _ failures: [Failure]) -> [Failure] {
-    let known = failures.reduce(0) { $0 + ($1.verdict == "pending" ? $1.count : 0) }
+    let known = failures.reduce(0) { $0.added($1.verdict == "pending" ? $1.count : 0) }
     guard counts.pending > known else { return [] }
     return [
       Failure(
@@ -218,7 +218,7 @@ extension RunReport {
         ($0.verdict, $0.reason, $0.code) == (failure.verdict, failure.reason, failure.code)
       }
       guard let place else { return all.append(failure) }
-      all[place].count += failure.count
+      all[place].count = all[place].count.added(failure.count)
     }
   }
 
@@ -240,7 +240,7 @@ extension RunReport {
           counted.insert(key)
           continue
         }
-        group.count += loss.count
+        group.count = group.count.added(loss.count)
         if counted.insert(key).inserted { group.stores += 1 }
         // A loss's own message has its own count.
         group.message = LossWords.message(of: group)
@@ -263,13 +263,21 @@ extension RunReport {
       var sum =
         sums[stage.stage] ?? Stage(stage: stage.stage, seconds: 0, rows: 0, bytes: 0)
       sum.seconds += stage.seconds
-      sum.rows += stage.rows
-      sum.bytes += stage.bytes
+      sum.rows = sum.rows.added(stage.rows)
+      sum.bytes = sum.bytes.added(stage.bytes)
       sums[stage.stage] = sum
     }
     func place(_ stage: Stage) -> Int {
       stageOrder.firstIndex(of: stage.stage) ?? stageOrder.count
     }
     return sums.values.sorted { (place($0), $0.stage) < (place($1), $1.stage) }
+  }
+}
+
+extension FixedWidthInteger {
+  /// The sum, or the nearest number that there is: what a damaged ledger says adds up to anything.
+  package func added(_ other: Self) -> Self {
+    let sum = addingReportingOverflow(other)
+    return sum.overflow ? (other < 0 ? .min : .max) : sum.partialValue
   }
 }

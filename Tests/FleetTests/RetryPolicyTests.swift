@@ -108,6 +108,26 @@ import Testing
     #expect(judgement.ending == ending)
   }
 
+  @Test(arguments: [
+    ("/s/a.sqlite", true), ("/s/a.sqlite-wal", true), ("/s/a.sqlite-journal", true),
+    ("/s/.a_SUPPORT/_EXTERNAL_DATA/F", true), ("/s/a.sqlite.godwit/journal.json", false),
+    ("/s/state/run.json", false), ("/s/b.sqlite", false),
+  ])
+  func `tells what is in the way of a store from what is in the way of a run`(
+    path: FilePath, isStores: Bool
+  ) {
+    for error in [
+      DurabilityError.notRegular(path, .folder), .symbolicLink(path),
+      .tooLarge(path, limitBytes: 1),
+    ] {
+      let judgement = RetryPolicy.judgement(of: error, about: "s/a.sqlite")
+      #expect(judgement.reasons[0].reason == (isStores ? "unusual-file" : "run-directory"))
+      #expect(judgement.ending == (isStores ? .badInput : .configuration))
+      #expect(judgement.verdict == (isStores ? .refused : .failed))
+      #expect(RetryPolicy.judgement(of: error).ending == .configuration)
+    }
+  }
+
   /// As the table of verdicts has it: what lies in the rows, the store or the mapping model is refused.
   @Test(
     arguments: [
@@ -122,7 +142,6 @@ import Testing
       (SQLiteError.failed(code: 257, message: "no such", statement: ""), .refused, 134_110),
       (SQLiteError.failed(code: 275, message: "CHECK", statement: ""), .refused, 134_110),
       (failed(.damaged), .refused, nil), (failed(.refused), .refused, nil),
-      (DurabilityError.symbolicLink("/a"), .refused, nil),
       (MappingError.unreadable(file: "/a", reason: "it is empty"), .refused, 134_110),
       (MappingError.severalMatch(["/a", "/b"]), .refused, 134_110),
       (MappingError.noneMatches([]), .failed, 134_140),

@@ -27,6 +27,44 @@ import Testing
     #expect(try Godwit.run(folder).counts == "2 found, 2 migrated")
   }
 
+  /// There the new store is assembled beside the old one, and nothing else would find it again.
+  @Test(.enabled(if: FileManager.default.isWritableFile(atPath: "/dev/shm")))
+  func `leaves nothing beside one where the run directory is on another volume`() throws {
+    let folder = try folder("skip")
+    let state = "/dev/shm/godwit-state-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: state) }
+    let files = folder.storeFiles().filter { $0.hasPrefix("a.") || $0.hasPrefix(".a.") }
+    // Without a lock: it is noticed when the store is about to be replaced.
+    let application = try #require(FileHandle(forReadingAtPath: folder.path("stores/a.sqlite")))
+    let run = try Godwit.run(["run", folder.url.path, "--state", state, "--json"])
+    #expect(run.status == 75 && run.reason(of: "a") == "in-use", "\(run.messages)")
+    #expect(
+      folder.storeFiles().filter { $0.hasPrefix("a.") || $0.hasPrefix(".a.") } == files)
+    try application.close()
+    let last = try Godwit.run(["run", folder.url.path, "--state", state, "--json"])
+    #expect(last.status == 0 && last.counts == "2 found, 2 migrated", "\(last.messages)")
+  }
+
+  @Test func `is preceded by a plan that says so, and locks nothing`() throws {
+    let folder = try folder("skip")
+    let words = [
+      "plan", folder.path("stores/a.sqlite"), "--models", folder.path("Orders.xcdatamodeld"),
+      "--json",
+    ]
+    func notes() throws -> [String] {
+      let plan = try Godwit.run(
+        words + ["--mapping", folder.path("orders.mapping.yaml"), "--to", "Orders 2"])
+      #expect(plan.status == 0, "\(plan.messages)")
+      return (plan.lines.last?["notes"] as? [String] ?? []).filter { $0.contains("in use now") }
+    }
+    #expect(try notes() == [])
+    let reader = try folder.reader(of: "a")
+    #expect(try notes().count == 1)
+    try reader.execute("COMMIT")
+    try insertOrder(reader)
+    try reader.close()
+  }
+
   @Test func `waits for them as long as it is told to`() throws {
     let folder = try folder("{ wait: 10m }")
     let reader = try folder.reader(of: "a")

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitSQLite
+import StoreFixtures
 import Testing
 
 @Suite struct `godwit plan of a pipeline` {
@@ -34,6 +35,26 @@ import Testing
     let forecast = try #require(plan["forecast"] as? [String: Any])
     #expect(forecast["stores"] as? Int == 2 && forecast["sampled"] as? Int == 2)
     #expect((forecast["seconds"] as? Double ?? 0) > 0)
+  }
+
+  @Test(arguments: ["removed", "written"])
+  func `is not carried out where external data is no longer what it was`(change: String) throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 2, rows: 400, seed: 21)
+    fleet.external = true
+    try fleet.write(to: folder.path("stores"))
+    let plan = folder.path("plan.json")
+    #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
+    let files = folder.storeFiles().filter { $0.contains("_EXTERNAL_DATA/") }
+    let file = folder.path("stores/" + (try #require(files.first)))
+    if change == "removed" {
+      try FileManager.default.removeItem(atPath: file)
+    } else {
+      try "other".write(toFile: file, atomically: false, encoding: .utf8)
+    }
+    let run = try Godwit.run(["run", folder.url.path, "--plan", plan])
+    #expect(run.status == 65)
+    #expect(run.messages.contains("1 changed: "), "\(run.messages)")
   }
 
   @Test func `is carried out only with the stores it was made for`() throws {

@@ -40,7 +40,11 @@ final class LogSink: Sendable {
       place = .journal(try Self.journal())
     } else {
       try NewFilePlace(FilePath(path)).check()
-      try Self.checkLog(FilePath(path))
+      do {
+        try Self.checkLog(FilePath(path))
+      } catch let error as DurabilityError {
+        throw CommandError(.cannotCreateOutput, "output", "\(error)")
+      }
       place = .file(
         try RegularFile.open(
           FilePath(path), .writeOnly, options: [.create, .append],

@@ -162,7 +162,7 @@ package struct BackupPruning: Sendable {
       case .remove:
         item.pruned = true
         summary.pruned += 1
-        summary.prunedBytes += backup.bytes
+        summary.prunedBytes = summary.prunedBytes.added(backup.bytes)
       case .keep(let reason, let message):
         (item.reason, item.message) = (reason, message)
         summary.kept += 1

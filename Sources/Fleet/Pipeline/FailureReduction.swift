@@ -69,7 +69,7 @@ package struct FailureReduction: Sendable {
     guard try FileKind(at: output) == .none else { throw DurabilityError.alreadyExists(output) }
     try NewFilePlace(output, beside: [request.store]).checkForStore()
     let folder = try TemporaryPlace.make()
-    defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
+    defer { TemporaryPlace.remove(folder) }
     var trials = Trials(self, folder)
     let original = folder.appending("original.sqlite")
     let source = try SourceStore(

@@ -65,16 +65,32 @@ extension StoreFiles {
     var digest = SHA256()
     var marks = SHA256()
     try forEachExternalFile { name, status in
-      let size = "\(name)\n\(status.st_size)\n"
-      digest.update(Array(size.utf8))
-      let time = status.st_mtim
-      marks.update(Array("\(size)\(status.st_ino) \(time.tv_sec).\(time.tv_nsec)\n".utf8))
+      digest.update(Array("\(name)\n\(status.st_size)\n".utf8))
+      marks.update(Self.externalMark(name, status))
       result.externalFiles += 1
       if status.st_nlink == 1 { bytes += Int64(status.st_size) }
     }
     result.externalDigest = Hexadecimal.text(of: digest.finish())
     result.externalMarks = Hexadecimal.text(of: marks.finish())
     return (result, bytes)
+  }
+
+  /// A name for the state of the external data; nil where there is none. It changes with every write.
+  func externalState() throws -> String? {
+    guard try FileKind(at: externalDataFolder) == .folder else { return nil }
+    var marks = SHA256()
+    var isEmpty = true
+    try forEachExternalFile { name, status in
+      marks.update(Self.externalMark(name, status))
+      isEmpty = false
+    }
+    return isEmpty ? nil : String(Hexadecimal.text(of: marks.finish()).prefix(32))
+  }
+
+  private static func externalMark(_ name: String, _ status: stat) -> [UInt8] {
+    let time = status.st_mtim
+    return Array(
+      "\(name)\n\(status.st_size)\n\(status.st_ino) \(time.tv_sec).\(time.tv_nsec)\n".utf8)
   }
 
   /// External data files that were written to after a moment, in seconds since 1970-01-01 UTC: in a

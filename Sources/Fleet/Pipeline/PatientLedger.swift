@@ -35,7 +35,7 @@ final class PatientLedger: @unchecked Sendable {
       (obstacle, nextTry) = (error, .now + Self.pause)
     } catch let error as SQLiteError {
       (obstacle, isGivenUp) = (error, true)
-    } catch let error as DurabilityError where error.errno != nil {
+    } catch let error as DurabilityError where error.isNoFile {
       (obstacle, isGivenUp) = (error, true)
     } catch let error as LedgerError where error.isDamage {
       (obstacle, isGivenUp) = (error, true)
@@ -130,5 +130,12 @@ final class PatientLedger: @unchecked Sendable {
     lock.lock()
     defer { lock.unlock() }
     return try body()
+  }
+}
+
+extension DurabilityError {
+  /// Whether it says that there is no ledger to be had, and not that there is somebody else's.
+  fileprivate var isNoFile: Bool {
+    if case .notRegular = self { true } else { errno != nil }
   }
 }

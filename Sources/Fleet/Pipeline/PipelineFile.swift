@@ -228,8 +228,12 @@ extension Pipeline {
 
   private static func commit(_ value: YAMLValue) throws -> Commit {
     guard value.pairs != nil else {
-      _ = try value.word(PipelineFile.CommitWord.self)
-      return .replace
+      do {
+        _ = try value.word(PipelineFile.CommitWord.self)
+        return .replace
+      } catch let problem as YAMLProblem {
+        throw value.problem("commit is replace, or { beside: SUFFIX }", problem.suggestion)
+      }
     }
     let fields = try value.fields(PipelineFile.CommitKey.self, of: "commit")
     guard let beside = fields[.beside] else { throw value.problem("commit is empty") }

@@ -66,7 +66,9 @@ extension PipelineRun {
           maker.add(findings.stores[told], next)
           planned.append(
             PlannedStores.Store(
-              store: next.store, identity: next.sourceIdentity, verdict: next.verdict))
+              store: next.store, identity: next.sourceIdentity,
+              external: try? StoreFiles(FilePath(next.store)).externalState(),
+              verdict: next.verdict))
           observe(.result(findings.stores[told], next))
           results[told] = nil
           told += 1
@@ -94,7 +96,7 @@ extension PipelineRun {
     let chosen = FleetForecast.sample(of: stores, count: count)
     guard !chosen.isEmpty else { return (nil, nil) }
     let folder = try TemporaryPlace.make()
-    defer { try? DurableFile.removeTree(folder, surviving: .processCrash) }
+    defer { TemporaryPlace.remove(folder) }
     var queue = StoreQueue(waves: [chosen], workerCount: pool.workerCount, need: workers(for:))
     var samples: [FleetForecast.Sample] = []
     var trial = FleetPlan.Trial(stores: 0)

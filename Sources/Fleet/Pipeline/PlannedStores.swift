@@ -10,6 +10,8 @@ package struct PlannedStores: Codable, Sendable, Equatable {
     var store: String
     /// The name of the state it was in; nil for one that could not be looked at.
     var identity: String?
+    /// The name of the state of its external data; nil where it has none.
+    var external: String?
     var verdict: MigrationResult.Verdict
   }
 
@@ -67,8 +69,11 @@ package struct PlannedStores: Codable, Sendable, Equatable {
         new.append(store.path.string)
         continue
       }
-      let identity = try? StoreFiles(store.path).identity().name
-      if identity != known.identity, !(identity.map { isOurs(store, $0) } ?? false) {
+      let files = StoreFiles(store.path)
+      let identity = try? files.identity().name
+      let isAsPlanned =
+        identity == known.identity && (try? files.externalState()) == known.external
+      if !isAsPlanned, !(identity.map { isOurs(store, $0) } ?? false) {
         changed.append(store.path.string)
       }
     }

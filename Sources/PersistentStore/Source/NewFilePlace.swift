@@ -23,7 +23,7 @@ package struct NewFilePlace: Sendable {
   package func check() throws {
     let path = path.lexicallyNormalized()
     guard let name = path.lastComponent?.string else {
-      throw PlaceError(path, "it is not the name of a file")
+      throw PlaceError(path.isEmpty ? "." : path, "it is not the name of a file")
     }
     if let folder = path.components.first(where: Self.isSupportFolder) {
       throw PlaceError(path, "Core Data keeps external data in folders such as \(folder)")

@@ -19,6 +19,13 @@ package struct StoreFiles: Sendable, Hashable {
   /// The rollback journal of stores that do not use a WAL.
   package var journal: FilePath { beside("-journal") }
 
+  /// Whether a path is that of one of these files, or leads through the folder of external data: by its
+  /// names alone, since folders may be spelled in several ways.
+  package func names(_ path: FilePath) -> Bool {
+    [store, wal, shm, journal].contains { $0.lastComponent == path.lastComponent }
+      || supportFolder.lastComponent.map(path.components.contains) ?? false
+  }
+
   /// `.STEM_SUPPORT` beside the store, where STEM is the file's name without its last extension.
   package var supportFolder: FilePath {
     let stem = store.lastComponent?.stem ?? ""

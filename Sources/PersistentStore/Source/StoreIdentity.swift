@@ -119,9 +119,11 @@ extension StoreFiles {
     for _ in 0..<2_500 {
       var now = timespec()
       clock_gettime(CLOCK_REALTIME_COARSE, &now)
+      let seconds = Int64(now.tv_sec).subtractingReportingOverflow(file.modificationSeconds)
+      // A year either way is no tick, and its nanoseconds have room.
+      guard !seconds.overflow, seconds.partialValue.magnitude < 1 << 25 else { return }
       let age =
-        (Int64(now.tv_sec) - file.modificationSeconds) * 1_000_000_000
-        + Int64(now.tv_nsec) - file.modificationNanoseconds
+        seconds.partialValue * 1_000_000_000 + Int64(now.tv_nsec) - file.modificationNanoseconds
       if age > tick || age < -3_000_000_000 { return }
       usleep(1_000)
     }
