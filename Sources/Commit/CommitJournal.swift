@@ -58,6 +58,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var main: FileMark?
   package var wal: FileMark?
   package var rollbackJournal: FileMark?
+  /// The source's shared memory, of which only which file it is counts.
+  var shm: FileMark?
   /// A whole copy of the source without WAL; nil when the main file is that already. Of
   /// ``Kind/restore``, the same of what is put back.
   package var settledSource: String?

@@ -17,6 +17,7 @@ extension CommitSteps {
     if journal.kind == .restore,
       try FileMark(journal.storePath)?.isSameFile(as: journal.main) != true
     {
+      try takeLogsBack(journal)
       try DurableFile.removeIfPresent(FilePath(journal.assembled))
       return try forget(journal)
     }

@@ -189,6 +189,7 @@ extension StoreSwap {
     var journal = try beginning(kind, assembled)
     journal.main = main
     journal.wal = try FileMark(source.wal)
+    journal.shm = try FileMark(source.shm)
     journal.rollbackJournal = try FileMark(source.journal)
     if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
     for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
@@ -280,6 +281,7 @@ extension StoreSwap {
       run: run, isStoreOffline: isStoreOffline, isResumed: true, leases: leases)
     try steps.requireLeases(journal.storePath)
     try requireReachable(journal.storePath)
+    try steps.giveBack(journal)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)

@@ -60,6 +60,15 @@ extension DurableFile {
 }
 
 extension DurableFile {
+  /// Whether two files have one owner, one group and one mode.
+  package static func haveSameRights(_ a: FilePath, _ b: FilePath) throws -> Bool {
+    guard let first = try FileKind.status(of: a), let second = try FileKind.status(of: b) else {
+      return false
+    }
+    return (first.st_mode, first.st_uid, first.st_gid)
+      == (second.st_mode, second.st_uid, second.st_gid)
+  }
+
   /// The number of a file's group, where another file's is not the same.
   package static func group(of path: FilePath, unlikeThatOf other: FilePath) throws -> UInt32? {
     guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other),

@@ -129,6 +129,7 @@ package struct StoreRun: Sendable {
   static func checkPaths(
     _ request: MigrationRequest, _ directory: RunDirectory?, uriTable: FilePath?
   ) throws {
+    if let directory { try checkCommit(request, directory) }
     try checkPaths(request)
     guard let directory else { return }
     do {
@@ -141,6 +142,18 @@ package struct StoreRun: Sendable {
         path: directory.path.string, message: "it is removed at the end, and the output lies in it")
     }
     if let uriTable { try URITablePlace(uriTable).check(request, directory) }
+  }
+
+  /// A store that is gone and was being replaced has a backup, which nothing else tells of.
+  private static func checkCommit(
+    _ request: MigrationRequest, _ directory: RunDirectory
+  ) throws {
+    guard request.output == nil, FilePresence(of: request.store) == .absent,
+      let journal = try? CommitJournal.read(in: directory), journal.kind == .replace,
+      FilePath(journal.store).lastComponent == request.store.lastComponent,
+      try FileMark(journal.backup.store) != nil
+    else { return }
+    throw CommitError.storeMissing(store: request.store, backup: journal.backup.store)
   }
 
   /// What can be said without opening anything.

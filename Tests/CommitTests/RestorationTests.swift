@@ -163,6 +163,30 @@ private final class Crash: Sendable {
     #expect(try fixture.storeContents() == fixture.before)
   }
 
+  @Test(arguments: ways, [nil, 1, 2, 4])
+  func `leaves a store that an application puts in place, at whatever step, without a log`(
+    way: SwapFixture.Way, kill: Int?
+  ) throws {
+    let first = try RestorationFixture(way)
+    let steps = try stepCount { try first.restore() }
+    for step in 1...steps {
+      let fixture = try RestorationFixture(way)
+      let application = try Application(
+        fixture.store.store, fixture.swap.scratch.path, withLog: false)
+      let result = Result {
+        try application.acting(atStep: step, killedAfter: kill) { try fixture.restore() }
+      }
+      if case .failure(let error) = result, !(error is SimulatedCrash) {
+        #expect(
+          error as? CommitError == .sourceChanged(store: fixture.store.store),
+          "step \(step): \(error)")
+        #expect(try FileMark(fixture.store.wal) == nil, "step \(step) of \(steps)")
+      }
+      _ = try fixture.recover()
+      #expect(try application.isThere(), "step \(step) of \(steps)")
+    }
+  }
+
   // At the moment when the copy with the WAL's content has the store's name.
   @Test func `leaves alone what an application writes after a crash between`() throws {
     let fixture = try RestorationFixture(.walled)

@@ -32,6 +32,50 @@ private final class KnownFile: Sendable {
   }
 }
 
+/// Puts a whole store in another one's place, with a log or without one.
+struct Application {
+  let store: FilePath
+  private let log: FilePath
+  private let own: FilePath
+  private let ownLog: FilePath?
+  private let marks: [FileMark?]
+
+  init(_ store: FilePath, _ scratch: FilePath, withLog: Bool) throws {
+    (self.store, log) = (store, StoreFiles(store).wal)
+    own = scratch.appending("application")
+    try copyFile(store, own)
+    ownLog = withLog ? scratch.appending("application-log") : nil
+    if let ownLog { try write("its log", to: ownLog) }
+    marks = try [FileMark(own), ownLog.flatMap { try FileMark($0) }]
+  }
+
+  /// - Parameter kill: How many durable steps later the process is killed.
+  func acting(atStep step: Int, killedAfter kill: Int?, _ body: () throws -> Void) throws {
+    let passed = Mutex(0)
+    try DurableSteps.observing(with: { _, _ in
+      let number = passed.withLock {
+        $0 += 1
+        return $0
+      }
+      if number == step {
+        if let ownLog { rename(ownLog.string, log.string) }
+        rename(own.string, store.string)
+      }
+      if let kill, number >= step + kill { throw SimulatedCrash() }
+    }) { try body() }
+  }
+
+  func isThere() throws -> Bool {
+    try FileMark(store) == marks[0] && (ownLog == nil || FileMark(log) == marks[1])
+  }
+}
+
+func stepCount(_ body: () throws -> Void) throws -> Int {
+  let count = Mutex(0)
+  try DurableSteps.observing(with: { _, _ in count.withLock { $0 += 1 } }) { try body() }
+  return count.withLock { $0 }
+}
+
 @Suite struct `A commit in place of a store that others open` {
   @Test(arguments: [SwapFixture.Way.settled, .walled])
   func `is not begun while another has the store open without a lock`(
@@ -123,47 +167,31 @@ private final class KnownFile: Sendable {
     #expect(files(below: fixture.folder) == before)
   }
 
-  /// What an application, or a tool that synchronizes, puts there by a rename: no lock is in its way.
-  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], [false, true])
+  /// What an application, or a tool that synchronizes, puts there by a rename: no lock is in its way. The
+  /// process may be killed so many steps later.
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], [nil, 1, 2, 4])
   func `leaves a store that is put in the source's place, at whatever step, and its log`(
-    way: SwapFixture.Way, withLog: Bool
+    way: SwapFixture.Way, kill: Int?
   ) throws {
-    let counter = Mutex(0)
     let first = try SwapFixture(way)
     let assembled = try first.assemble()
-    try DurableSteps.observing(with: { _, _ in counter.withLock { $0 += 1 } }) {
-      _ = try first.swap.commit(assembled)
-    }
-    let steps = counter.withLock { $0 }
+    let steps = try stepCount { _ = try first.swap.commit(assembled) }
     #expect(steps > 5)
-    for step in 1...steps {
+    for (step, withLog) in (1...steps).flatMap({ [($0, false), ($0, true)] }) {
       let fixture = try SwapFixture(way)
       let assembled = try fixture.assemble()
-      let (source, log) = (fixture.source, StoreFiles(fixture.source).wal)
-      let (store, ownLog) = (
-        fixture.scratch.path.appending("app"), fixture.scratch.path.appending("log")
-      )
-      try copyFile(source, store)
-      try write("its log", to: ownLog)
-      let marks = try [FileMark(store), FileMark(ownLog)]
-      let passed = Mutex(0)
+      let application = try Application(fixture.source, fixture.scratch.path, withLog: withLog)
       let result = Result {
-        try DurableSteps.observing(with: { _, _ in
-          let number = passed.withLock {
-            $0 += 1
-            return $0
-          }
-          guard number == step else { return }
-          if withLog { rename(ownLog.string, log.string) }
-          rename(store.string, source.string)
-        }) { _ = try fixture.swap.commit(assembled) }
+        try application.acting(atStep: step, killedAfter: kill) {
+          _ = try fixture.swap.commit(assembled)
+        }
       }
-      if case .failure(let error) = result {
-        #expect(error as? CommitError == .sourceChanged(store: source), "step \(step): \(error)")
+      if case .failure(let error) = result, !(error is SimulatedCrash) {
+        #expect(
+          error as? CommitError == .sourceChanged(store: fixture.source), "step \(step): \(error)")
       }
       _ = try fixture.recover()
-      #expect(try FileMark(source) == marks[0], "step \(step) of \(steps)")
-      if withLog { #expect(try FileMark(log) == marks[1], "step \(step) of \(steps)") }
+      #expect(try application.isThere(), "step \(step) of \(steps), with log: \(withLog)")
     }
   }
 
@@ -181,5 +209,21 @@ private final class KnownFile: Sendable {
       }) { _ = try fixture.swap.commit(assembled) }
     }
     #expect(files(below: fixture.folder) == before.filter { $0 != "Recipes.sqlite" })
+  }
+
+  /// What a user takes from others while the commit is under way stays taken.
+  @Test func `gives the new store the rights that the old one has in the end`() throws {
+    let fixture = try SwapFixture(.settled)
+    let assembled = try fixture.assemble()
+    let source = fixture.source
+    #expect(chmod(source.string, 0o644) == 0)
+    let journal = try DurableSteps.observing(with: { step, path in
+      guard step == .renamed, path.lastComponent?.string.contains("backup") == true else { return }
+      #expect(chmod(source.string, 0o600) == 0)
+    }) { try fixture.swap.commit(assembled) }
+    for path in [source, journal.backup.store] {
+      var status = stat()
+      #expect(lstat(path.string, &status) == 0 && status.st_mode & 0o777 == 0o600, "\(path)")
+    }
   }
 }

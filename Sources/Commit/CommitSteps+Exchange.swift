@@ -1,0 +1,165 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import SystemPackage
+
+// One store in another one's place.
+extension CommitSteps {
+  func exchange(_ journal: inout CommitJournal, _ source: inout StoreLock) throws {
+    let files = journal.files
+    if journal.state == .prepared {
+      // What is copied is the source, or a backup of an earlier attempt is the better one.
+      guard try isSourceUnchanged(journal) else {
+        throw CommitError.sourceChanged(store: files.store)
+      }
+      try backUp(journal)
+      try addExternalData(journal)
+      try makeClone(&journal)
+      try reach(.backedUp, &journal)
+    }
+    if try needsClone(journal) {
+      try makeClone(&journal)
+      try journal.write(in: run, leases)
+    }
+    try renewRights(journal)
+    try requireNoOpeners(of: files, &source)
+    // Whoever had it open until now may have changed it, or have given its name to another file.
+    guard try isSourceUnchanged(journal), let main = try FileMark(files.store) else {
+      throw CommitError.sourceChanged(store: files.store)
+    }
+    // Files that nobody has open yet are locked before they get the store's name, so that nobody
+    // opens one store and writes to the WAL of the next.
+    let assembled = FilePath(journal.assembled)
+    var destination = try CommitSteps.lock(assembled)
+    _ = try destination.takeLease()
+    try requireLeases(files.store)
+    if let mark = journal.clone, main != mark {
+      var clone = try CommitSteps.lock(journal.clonePath)
+      _ = try clone.takeLease()
+      try put(clone, at: journal.clonePath, inPlaceOf: source, main, files.store)
+      do {
+        try removeLogs(files, but: journal)
+        guard try FileMark(files.store) == mark else {
+          throw CommitError.sourceChanged(store: files.store)
+        }
+        try placeLogs(journal)
+        // Of a backup that is put back, the clone holds what the backup does: who opens it meanwhile
+        // is told that it is not a database, and finds the store at the next open.
+        try put(
+          destination, at: assembled, inPlaceOf: clone, mark, files.store,
+          yielding: journal.kind != .restore)
+      } catch let error as CommitError {
+        try takeLogsBack(journal)
+        // The clone is the store now, and holds all that the source and its WAL did.
+        try retire(&source, at: journal.clonePath, journal)
+        throw error
+      }
+      try retire(&clone, at: assembled, journal)
+      try retire(&source, at: journal.clonePath, journal)
+    } else {
+      try removeLogs(files, but: journal)
+      try placeLogs(journal)
+      try put(destination, at: assembled, inPlaceOf: source, main, files.store)
+      try retire(&source, at: assembled, journal)
+    }
+  }
+
+  /// Takes the last name from a file that has been replaced, and makes it useless to whoever opened
+  /// it meanwhile.
+  private func retire(
+    _ old: inout StoreLock, at path: FilePath, _ journal: CommitJournal
+  ) throws {
+    try removeReplaced(path, journal)
+    try old.invalidateUnnamed()
+    old.giveLeaseBack()
+  }
+
+  /// Gives a file the store's name, and the store's file its own. Back again when somebody waits to open
+  /// what was the store, or when that was not what had the name: no lock keeps an application from putting
+  /// a file of its own there, up to the very moment.
+  ///
+  /// - Parameter mark: Of what is to be replaced.
+  private func put(
+    _ file: borrowing StoreLock, at path: FilePath, inPlaceOf old: borrowing StoreLock,
+    _ mark: FileMark, _ store: FilePath, yielding: Bool = true
+  ) throws {
+    let own = try FileMark(path)
+    do {
+      try DurableFile.exchange(path, with: store, flushingBoth: run.durability == .powerCut)
+    } catch let error as DurabilityError where cannotExchange.contains(error.errno ?? .ioError) {
+      guard try FileMark(store) == mark else { throw CommitError.sourceChanged(store: store) }
+      // Who waits is told that the old file is not a database.
+      return try DurableFile.rename(path, to: store)
+    } catch let error as DurabilityError where error.isNotFound {
+      guard try FileMark(store) == nil else { throw error }
+      throw CommitError.sourceChanged(store: store)
+    }
+    guard try FileMark(path) == mark else {
+      try exchangeBack(path, own, store)
+      throw CommitError.sourceChanged(store: store)
+    }
+    // Where somebody waits for the new file too, only one of the two can be helped.
+    guard yielding, old.isAwaited, !file.isAwaited else { return }
+    try exchangeBack(path, own, store)
+    throw CommitError.storeInUse(store: store)
+  }
+
+  /// - Parameter own: Of the file that gets its name `path` back. Where an application has replaced it
+  ///   meanwhile, the application's is the store.
+  func exchangeBack(_ path: FilePath, _ own: FileMark?, _ store: FilePath) throws {
+    try DurableFile.exchange(path, with: store)
+    if let found = try FileMark(path), !found.isSameFile(as: own) {
+      try DurableFile.exchange(path, with: store)
+    }
+  }
+
+  /// The main file reads the same with and without them. Those that were put there stay.
+  ///
+  /// - Throws: ``CommitError/sourceChanged(store:)`` for logs that are not the source's.
+  private func removeLogs(_ files: StoreFiles, but journal: CommitJournal) throws {
+    for (path, mark) in [(files.wal, journal.wal), (files.journal, journal.rollbackJournal)] {
+      guard let found = try FileMark(path) else { continue }
+      let placed = journal.restoredLogs.first { $0.place == path }
+      if found == placed?.log.mark { continue }
+      guard found == mark else { throw CommitError.sourceChanged(store: files.store) }
+      try DurableFile.removeIfPresent(path)
+    }
+    guard let found = try FileMark(files.shm) else { return }
+    // Its bytes and times say nothing: it is a memory that processes share.
+    guard found.isSameFile(as: journal.shm) else {
+      throw CommitError.sourceChanged(store: files.store)
+    }
+    try DurableFile.removeIfPresent(files.shm)
+  }
+
+  /// Puts a backup's own logs beside the clone, which reads the same with and without them.
+  private func placeLogs(_ journal: CommitJournal) throws {
+    for (log, place) in journal.restoredLogs where try FileMark(place) != log.mark {
+      try DurableFile.renameNew(FilePath(log.path), to: place)
+    }
+  }
+
+  /// A store that an application put in place would play them back.
+  func takeLogsBack(_ journal: CommitJournal) throws {
+    for (log, place) in journal.restoredLogs where try FileMark(place) == log.mark {
+      try DurableFile.removeIfPresent(place)
+    }
+  }
+
+  /// The rights to the source may have been changed since they were copied, hours ago where a commit was
+  /// cut off.
+  private func renewRights(_ journal: CommitJournal) throws {
+    let assembled = FilePath(journal.assembled)
+    guard try !DurableFile.haveSameRights(journal.storePath, assembled) else { return }
+    let copies = [
+      assembled, journal.backup.store, journal.backup.wal, journal.backup.journal,
+      journal.clonePath,
+    ]
+    for copy in copies where try FileMark(copy) != nil {
+      try DurableFile.copyAttributes(from: journal.storePath, to: copy)
+    }
+  }
+}
+
+/// What renameat2(2) says on a file system that cannot exchange two names.
+private let cannotExchange: [Errno] = [.invalidArgument, .noFunction, .notSupported]

@@ -1,0 +1,110 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitSQLite
+import SystemPackage
+
+// What there is, after whatever happened.
+extension CommitSteps {
+  /// Gives an application's file the store's name back, where a process was killed between an exchange and
+  /// the look at what came back.
+  func giveBack(_ journal: CommitJournal) throws {
+    guard journal.isReplacement, journal.state < .replaced else { return }
+    let own = [journal.assembledMark, journal.main, journal.clone].compactMap(\.self)
+    for (path, mark) in [
+      (FilePath(journal.assembled), journal.assembledMark), (journal.clonePath, journal.clone),
+    ] {
+      guard let store = try FileMark(journal.storePath), store.isSameFile(as: mark),
+        let other = try FileMark(path), !own.contains(where: other.isSameFile)
+      else { continue }
+      try exchangeBack(path, mark, journal.storePath)
+    }
+  }
+
+  /// The assembled file has the store's name, or had it, and the file that it replaced has its own.
+  func isInPlace(_ journal: CommitJournal) throws -> Bool {
+    if try FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true {
+      return true
+    }
+    guard journal.isReplacement, let there = try FileMark(FilePath(journal.assembled)) else {
+      return false
+    }
+    return there.isSameFile(as: journal.main) || there.isSameFile(as: journal.clone)
+  }
+
+  /// Nobody wrote to the source since the commit began. The clone counts as the source; beside it
+  /// the logs may be gone.
+  func isSourceUnchanged(_ journal: CommitJournal) throws -> Bool {
+    let files = journal.files
+    let main = try FileMark(files.store)
+    let logs = [
+      (try FileMark(files.wal), journal.wal),
+      (try FileMark(files.journal), journal.rollbackJournal),
+    ]
+    guard main != nil else { return false }
+    if main == journal.clone {
+      let placed = [journal.restoredWAL?.mark, journal.restoredJournal?.mark]
+      return zip(logs, placed).allSatisfy { log, placed in
+        log.0 == nil || log.0 == log.1 || log.0 == placed
+      }
+    }
+    guard main == journal.main else { return false }
+    // Logs that hold nothing are removed beside the original too.
+    return logs.allSatisfy { $0 == $1 || ($0 == nil && journal.settledSource == nil) }
+  }
+
+  /// The clone has neither the store's name nor its own: it is still to be made, or somebody took
+  /// it away. Without it the WAL must stay.
+  func needsClone(_ journal: CommitJournal) throws -> Bool {
+    guard journal.settledSource != nil else { return false }
+    guard let clone = journal.clone else { return true }
+    return try FileMark(journal.storePath) != clone && FileMark(journal.clonePath) != clone
+  }
+
+  /// False where the assembled file is gone and the store is neither the source nor a clone of it: the
+  /// exchange may have been made, and somebody may have put another file in the destination's place.
+  func isExchangeRuledOut(_ journal: CommitJournal) throws -> Bool {
+    if journal.kind == .publish { return true }
+    if try FileMark(FilePath(journal.assembled))?.isSameFile(as: journal.assembledMark) == true {
+      return true
+    }
+    guard let store = try FileMark(journal.storePath) else { return true }
+    // Not the file alone: the number of one that is gone is given to the next.
+    return store == journal.main || store == journal.clone
+  }
+
+  func canGoForward(_ journal: CommitJournal) throws -> Bool {
+    if try isInPlace(journal) { return true }
+    guard try FileMark(FilePath(journal.assembled)) == journal.assembledMark,
+      try journal.kind == .restore || isSound(FilePath(journal.assembled))
+    else {
+      try demandStore(of: journal)
+      return false
+    }
+    switch journal.kind {
+    case .publish:
+      return try !DurableFile.exists(journal.storePath)
+    case .replace, .restore:
+      try demandStore(of: journal)
+      if try needsClone(journal) && FileMark(FilePath(journal.settledSource ?? "")) == nil {
+        return false
+      }
+      return try isSourceUnchanged(journal)
+    }
+  }
+
+  /// Whether what an earlier process assembled and verified still is what it was, as far as SQLite tells.
+  private func isSound(_ assembled: FilePath) throws -> Bool {
+    do {
+      return try Connection(path: assembled.string, mode: .immutable).isWhole()
+    } catch let error as SQLiteError where error.isDamage {
+      return false
+    }
+  }
+
+  /// A backup is taken back only where there is a store.
+  private func demandStore(of journal: CommitJournal) throws {
+    guard journal.isReplacement, try !DurableFile.exists(journal.storePath) else { return }
+    throw CommitError.storeMissing(store: journal.storePath, backup: journal.backup.store)
+  }
+}
