@@ -25,11 +25,17 @@ struct IndexEvidence {
   private(set) var contradictedKeys: [String: KeyRanges] = [:]
   /// Objects of a join table's first column of whose pairs the same is true.
   private(set) var contradictedOwners = KeyRanges()
+  /// Rows that the table has and no whole index names: a page of it may be one of before they were deleted.
+  private(set) var unnamedKeys = KeyRanges()
+  /// Of a join table: the objects of the first column of such pairs.
+  private(set) var unnamedOwners = KeyRanges()
   /// Indexes that could not be read from end to end, or that contradict the table and another index.
   private(set) var damaged: [String] = []
 
   /// More entries than any index of Core Data's has columns.
   private static let mostValues = 64
+  /// 64 MiB of keys of one index.
+  private static let mostKeys: Int64 = 8 << 20
 
   /// What one index says.
   private struct Reading {
@@ -38,6 +44,8 @@ struct IndexEvidence {
     var isWhole = true
     /// Entries of rows that the table has.
     var saved: Int64 = 0
+    /// Their keys; nil where there are too many to be kept.
+    var savedKeys: [Int64]? = []
     var missing: [Int64] = []
     var pairs: [Int64: Pair] = [:]
     var hasUnusablePair = false
@@ -69,6 +77,32 @@ struct IndexEvidence {
           DamagedTreeReader(damagedFile, .index, tree: nextTree), in: file, pairColumns))
     }
     judge(readings, table)
+    try findUnnamed(readings, table, file, pairColumns?.0)
+  }
+
+  /// The reverse of a loss: where whole indexes lack rows that the table has, and none has them all, the
+  /// table's pages may be old ones.
+  private mutating func findUnnamed(
+    _ readings: [Reading], _ table: TableSalvage, _ file: Connection, _ ownerColumn: String?
+  ) throws {
+    let whole = readings.filter { $0.isWhole && !$0.isForeign }
+    let partial = whole.filter { $0.saved < table.rowCount }
+    guard !partial.isEmpty else { return }
+    damaged = Set(damaged + partial.map(\.name)).sorted()
+    guard partial.count == whole.count, partial.allSatisfy({ $0.savedKeys != nil }) else { return }
+    let named = Set(partial.flatMap { $0.savedKeys ?? [] })
+    let owner = ownerColumn.map(quoted) ?? "NULL"
+    let rows = try file.prepare("SELECT rowid, \(owner) FROM \(quoted(table.name))")
+    var (unnamed, owners): ([Int64], [Int64]) = ([], [])
+    let strays = table.strayKeys
+    while try rows.step() {
+      let key = rows.int64(0)
+      guard !named.contains(key), !strays.contains(key) else { continue }
+      unnamed.append(key)
+      if let object = rows.value(1).integer { owners.append(object) }
+    }
+    unnamedKeys = KeyRanges(unnamed)
+    unnamedOwners = KeyRanges(owners)
   }
 
   private mutating func read(
@@ -128,6 +162,8 @@ struct IndexEvidence {
       known.reset()
       guard !isSaved else {
         reading.saved += 1
+        reading.savedKeys?.append(key)
+        if reading.saved > Self.mostKeys { reading.savedKeys = nil }
         if !strays.isEmpty, strays.contains(key) { confirmed.append(key) }
         return
       }

@@ -69,6 +69,7 @@ extension RepairAccount {
         table.strayKeys.subtracting(confirmed),
         "rows on pages to which no page leads, and which no index names: they may have been deleted"
       ),
+      (evidence?.unnamedKeys ?? KeyRanges(), Self.unnamed),
       (
         table.repeatedKeys,
         "rows had another one with the same row id and other values, which is left out"

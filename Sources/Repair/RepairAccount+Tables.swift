@@ -103,6 +103,13 @@ extension RepairAccount {
           keys: evidence.contradictedOwners,
           "has pairs that an index has otherwise, and nothing tells which is right"))
     }
+    if let evidence, !evidence.unnamedOwners.isEmpty {
+      report.doubtful.append(
+        .init(
+          .pair, entity: join.entity.rawValue, property: join.relationship,
+          count: evidence.unnamedKeys.count, keys: evidence.unnamedOwners,
+          "has pairs that no index names, where indexes are whole: they may have been removed"))
+    }
     if let evidence, !evidence.possibleKeys.isEmpty {
       report.lost.append(
         .init(

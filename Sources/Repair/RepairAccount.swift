@@ -296,6 +296,11 @@ struct RepairAccount {
             "rows on pages to which no page leads, and which no index names: they may have been "
               + "deleted"))
       }
+      let unnamed = salvage.evidence[NameKey(source.name)]?.unnamedKeys ?? KeyRanges()
+      if !unnamed.isEmpty {
+        report.doubtful.append(
+          .init(.object, entity: source.root.rawValue, keys: unnamed, Self.unnamed))
+      }
       if !table.repeatedKeys.isEmpty {
         report.doubtful.append(
           .init(
@@ -304,6 +309,9 @@ struct RepairAccount {
       }
     }
   }
+
+  static let unnamed =
+    "rows that no index names, where indexes are whole: they may have been deleted"
 
   /// The store's UUID; where it is lost, one that follows from the file.
   func uuid(of metadata: StoreMetadata, image: FilePath) throws -> String {

@@ -97,4 +97,18 @@ import Testing
         }, "\(report.doubtful)")
     }
   }
+
+  /// A write of the table's page was lost, and those of its indexes were not.
+  @Test func `says of rows that no index names that they may have been deleted`() throws {
+    let patient = try Patient()
+    let page = try patient.leaves(of: "ZRECIPE").first ?? patient.root(of: "ZRECIPE")
+    let (before, keys) = (patient.bytes, try patient.keys(of: "ZRECIPE"))
+    try patient.sql("DELETE FROM ZRECIPE WHERE Z_PK IN (2, 3)")
+    patient.put(Patient.page(page, of: before), at: page)
+    let report = try patient.repair()
+    #expect(try patient.keys(of: "ZRECIPE", in: patient.output) == keys)
+    let doubtful = report.doubtful.filter { $0.message.contains("no index names") }
+    #expect(doubtful.map(\.primaryKeys) == [KeyRanges([2, 3])], "\(report.doubtful)")
+    #expect(report.rebuilt.contains { $0.subject == .index && ($0.names?.count ?? 0) > 1 })
+  }
 }
