@@ -28,6 +28,7 @@ package enum CommandLineTool {
     }
     atexit { CommandLineTool.ended() }
     do {
+      try requireText()
       try ProcessLimits.prepare(workers: isChild ? nil : 1)
       // Until a command has handlers of its own, nothing is under way that could be harmed.
       if !isChild {
@@ -41,6 +42,18 @@ package enum CommandLineTool {
       end(report(error, asJSON: arguments.contains("--json")))
     }
     end(checked(await $code.withValue(code) { await run(arguments) }))
+  }
+
+  /// What is not UTF-8 would be read as another text, and a path as that of another file.
+  private static func requireText() throws {
+    for place in 1..<max(1, Int(CommandLine.argc)) {
+      guard let argument = CommandLine.unsafeArgv[place] else { return }
+      guard String(validatingCString: argument) == nil else { continue }
+      throw CommandError(
+        .usage, "usage",
+        "Argument \(place), \(String(cString: argument)), is not UTF-8, and could be taken for another one. "
+          + "Give the file another name.")
+    }
   }
 
   /// Whether the command itself ends the process.

@@ -31,14 +31,22 @@ package enum RollbackJournal {
     guard let size = try StoreFiles.markIfThere(path)?.size, size > 0 else { return nil }
     return try StoreFiles.reading(path) {
       let file = try RegularFile.open(path)
-      return try file.closeAfter { try JournalScan(file: file, size: size).damage() }
+      return try file.closeAfter {
+        let database = try RegularFile.open(FilePath(String(path.string.dropLast(suffix.count))))
+        return try database.closeAfter {
+          try JournalScan(file: file, size: size, database: database).damage()
+        }
+      }
     }
   }
+
+  private static let suffix = "-journal"
 }
 
 private struct JournalScan {
   let file: FileDescriptor
   let size: Int64
+  let database: FileDescriptor
 
   func damage() throws -> String? {
     guard let first = try header(at: 0), first.isMagic else { return "it has no header" }
@@ -54,11 +62,12 @@ private struct JournalScan {
       guard first.pageSize > 0 else { return nil }
       let segment = Segment(
         nonce: header.nonce, pageSize: Int(first.pageSize), pages: first.pages, start: records)
-      if header.count == Header.uncounted { return try gap(in: segment) }
+      if header.count == Header.uncounted { return try gap(in: segment, first) }
       if let damage = try damage(of: segment, count: Int64(header.count)) { return damage }
-      let end = records + Int64(header.count) * segment.recordSize
-      let sector = Int64(first.sectorSize)
-      offset = (end + sector - 1) / sector * sector
+      if try isMoreNeeded(of: segment, behind: Int64(header.count)) {
+        return "the header at byte \(offset) counts fewer records than there are"
+      }
+      offset = first.headerPlace(from: records + Int64(header.count) * segment.recordSize)
       guard let next = try self.header(at: offset) else { return nil }
       header = next
     }
@@ -79,8 +88,25 @@ private struct JournalScan {
     return nil
   }
 
-  /// A wrong record that is followed by one of the same transaction.
-  private func gap(in segment: Segment) throws -> String? {
+  /// Whether a record that is not counted holds a page as it no longer is. Before the database is written
+  /// to, what is written has been counted.
+  private func isMoreNeeded(of segment: Segment, behind count: Int64) throws -> Bool {
+    var record = [UInt8](repeating: 0, count: Int(segment.recordSize))
+    var page = [UInt8](repeating: 0, count: segment.pageSize)
+    var offset = segment.start + count * segment.recordSize
+    while offset + segment.recordSize <= size, try isWhole(segment, at: offset, &record) {
+      let place = Int64(Header.number(record, 0) - 1) * Int64(segment.pageSize)
+      guard try read(into: &page, at: place, of: database) == page.count,
+        page[...] == record[4..<4 + segment.pageSize]
+      else { return true }
+      offset += segment.recordSize
+    }
+    return false
+  }
+
+  /// A wrong record that is followed by one of the same transaction, or records that are followed by a
+  /// header: a journal that counts none has one header.
+  private func gap(in segment: Segment, _ first: Header) throws -> String? {
     var page = [UInt8](repeating: 0, count: Int(segment.recordSize))
     var wrong: Int64?
     var offset = segment.start
@@ -90,7 +116,15 @@ private struct JournalScan {
       if !isWhole { wrong = wrong ?? offset }
       offset += segment.recordSize
     }
-    return nil
+    let place = first.headerPlace(from: wrong ?? offset)
+    guard let next = try header(at: place), next.isMagic, next.isWhole,
+      next.pages == segment.pages, next.pageSize == first.pageSize
+    else { return nil }
+    let following = Segment(
+      nonce: next.nonce, pageSize: segment.pageSize, pages: segment.pages,
+      start: place + Int64(first.sectorSize))
+    return try isWhole(following, at: following.start, &page)
+      ? "its header counts no records, and that at byte \(place) does" : nil
   }
 
   private func isWhole(
@@ -114,8 +148,11 @@ private struct JournalScan {
     return read < 8 ? nil : Header(bytes: bytes, isWhole: read == bytes.count)
   }
 
-  private func read(into bytes: inout [UInt8], at offset: Int64) throws -> Int {
-    try bytes.withUnsafeMutableBytes { buffer in
+  private func read(
+    into bytes: inout [UInt8], at offset: Int64, of other: FileDescriptor? = nil
+  ) throws -> Int {
+    let file = other ?? file
+    return try bytes.withUnsafeMutableBytes { buffer in
       var filled = 0
       while filled < buffer.count {
         let rest = UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
@@ -158,6 +195,11 @@ extension JournalScan {
     var pages: UInt32 { Self.number(bytes, 16) }
     var sectorSize: UInt32 { Self.number(bytes, 20) }
     var pageSize: UInt32 { Self.number(bytes, 24) }
+    /// Where the next header can begin.
+    func headerPlace(from offset: Int64) -> Int64 {
+      let sector = Int64(sectorSize)
+      return (offset + sector - 1) / sector * sector
+    }
     var countsNothing: Bool { count == 0 || count == Self.uncounted }
     var isUsable: Bool {
       func isPower(_ number: UInt32, from least: UInt32) -> Bool {
