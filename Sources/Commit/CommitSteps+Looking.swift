@@ -17,6 +17,13 @@ extension CommitSteps {
       guard let store = try FileMark(journal.storePath), store.isSameFile(as: mark),
         let other = try FileMark(path), !own.contains(where: other.isSameFile)
       else { continue }
+      guard store == mark else {
+        throw CommitError.foreignJournal(
+          path: path,
+          reason:
+            "an application had put that file in the store's place, and \(journal.storePath) was "
+            + "written to since. Decide which of the two is the store, and move the other away")
+      }
       try exchangeBack(path, mark, journal.storePath)
     }
   }
