@@ -1,3 +1,4 @@
+private import Glibc
 private import Synchronization
 package import SystemPackage
 
@@ -19,11 +20,11 @@ package enum TemporaryFolders {
   package static func removeAll() {
     for folder in known.withLock({ $0 }) {
       // A file that is made meanwhile keeps its folder.
-      for _ in 0..<5 {
+      for _ in 0..<100 {
         do {
           try DurableFile.removeTree(FilePath(folder), surviving: .processCrash)
           break
-        } catch { continue }
+        } catch { usleep(1_000) }
       }
     }
   }

@@ -94,7 +94,9 @@ package enum CoordinatorWatch {
         var poller = pollfd(fd: input.rawValue, events: 0, revents: 0)
         let count = poll(&poller, 1, -1)
         if count < 0, errno == EINTR { continue }
-        if count == 1, poller.revents & Int16(POLLHUP | POLLERR) != 0 { _exit(0) }
+        if count == 1, poller.revents & Int16(POLLHUP | POLLERR) != 0 {
+          StopSignals.finish { _exit(0) }
+        }
         return
       }
     }

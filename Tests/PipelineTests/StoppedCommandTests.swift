@@ -36,6 +36,11 @@ import Testing
       // Before anything is installed a signal ends the process by itself.
       #expect(
         process.terminationReason == .uncaughtSignal || [0, 75].contains(process.terminationStatus))
+      // The processes of its own come to their end by themselves.
+      let end = Date(timeIntervalSinceNow: 20)
+      while try !FileManager.default.contentsOfDirectory(atPath: temporary).isEmpty, Date() < end {
+        Thread.sleep(forTimeInterval: 0.01)
+      }
       #expect(try FileManager.default.contentsOfDirectory(atPath: temporary) == [])
       try FileManager.default.removeItem(atPath: temporary)
     }

@@ -104,7 +104,7 @@ package final class StoreHost: Sendable {
       }
     }
     // Nobody waits for an answer any more, and what lies on the disk is safe at any moment.
-    _exit(0)
+    StopSignals.finish { _exit(0) }
   }
 
   private func result(of task: StoreTask) async -> MigrationResult {
@@ -155,6 +155,6 @@ package final class StoreHost: Sendable {
   /// A coordinator that does not hear would wait for ever. One whose process is gone starts another,
   /// and what lies on the disk is safe at any moment.
   private func say(_ message: StoreMessage) {
-    if (try? output.send(line: message.line)) == nil { _exit(1) }
+    if (try? output.send(line: message.line)) == nil { StopSignals.finish { _exit(1) } }
   }
 }
