@@ -169,7 +169,7 @@ func stepCount(_ body: () throws -> Void) throws -> Int {
 
   /// What an application, or a tool that synchronizes, puts there by a rename: no lock is in its way. The
   /// process may be killed so many steps later.
-  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], [nil, 1, 2, 4])
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], [nil, 1, 2])
   func `leaves a store that is put in the source's place, at whatever step, and its log`(
     way: SwapFixture.Way, kill: Int?
   ) throws {
@@ -177,7 +177,9 @@ func stepCount(_ body: () throws -> Void) throws -> Int {
     let assembled = try first.assemble()
     let steps = try stepCount { _ = try first.swap.commit(assembled) }
     #expect(steps > 5)
-    for (step, withLog) in (1...steps).flatMap({ [($0, false), ($0, true)] }) {
+    for step in 1...steps {
+      // Each step with a log and without one, after another kill.
+      let withLog = (step + (kill ?? 0)).isMultiple(of: 2)
       let fixture = try SwapFixture(way)
       let assembled = try fixture.assemble()
       let application = try Application(fixture.source, fixture.scratch.path, withLog: withLog)
