@@ -3,8 +3,8 @@ import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 
-/// A store between two versions, as a predicate sees it.
-struct StageObjectAccess: ObjectAccess {
+/// A store between two versions, as a predicate sees it: in a stage there are no entity mappings.
+struct StageObjectAccess: UnmappedObjectAccess {
   private let store: StageStore
 
   init(_ store: StageStore) { self.store = store }
@@ -31,18 +31,4 @@ struct StageObjectAccess: ObjectAccess {
     }
     return found
   }
-
-  // There are no entity mappings in a stage.
-
-  func destinationInstances(
-    forEntityMappingNamed mapping: String, sourceInstances: [ObjectReference]?
-  ) throws -> [ObjectReference]? { nil }
-
-  func destinationInstances(
-    forSourceRelationshipNamed relationship: String, sourceInstances: [ObjectReference]?
-  ) throws -> [ObjectReference]? { nil }
-
-  func sourceInstances(
-    forEntityMappingNamed mapping: String, destinationInstances: [ObjectReference]?
-  ) throws -> [ObjectReference]? { nil }
 }

@@ -76,6 +76,16 @@ func stepCount(_ body: () throws -> Void) throws -> Int {
   return count.withLock { $0 }
 }
 
+/// Acts when a file of the backup has its name.
+private func whenBackedUp<Result>(
+  _ act: @escaping @Sendable () throws -> Void, _ body: () throws -> Result
+) throws -> Result {
+  try DurableSteps.observing(with: { step, path in
+    guard step == .renamed, path.lastComponent?.string.contains("backup") == true else { return }
+    try act()
+  }) { try body() }
+}
+
 @Suite struct `A commit in place of a store that others open` {
   @Test(arguments: [SwapFixture.Way.settled, .walled])
   func `is not begun while another has the store open without a lock`(
@@ -155,10 +165,7 @@ func stepCount(_ body: () throws -> Void) throws -> Int {
     let source = fixture.source
     // Somebody who does not care for SQLite's locks.
     #expect(throws: CommitError.sourceChanged(store: source)) {
-      try DurableSteps.observing(with: { step, path in
-        guard step == .renamed, path.lastComponent?.string.contains("backup") == true else {
-          return
-        }
+      try whenBackedUp({
         let file = try FileDescriptor.open(source, .writeOnly, options: .append)
         try file.writeAll([0])
         try file.close()
@@ -203,10 +210,7 @@ func stepCount(_ body: () throws -> Void) throws -> Int {
     let before = files(below: fixture.folder)
     let source = fixture.source
     #expect(throws: CommitError.sourceChanged(store: source)) {
-      try DurableSteps.observing(with: { step, path in
-        guard step == .renamed, path.lastComponent?.string.contains("backup") == true else {
-          return
-        }
+      try whenBackedUp({
         unlink(source.string)
       }) { _ = try fixture.swap.commit(assembled) }
     }
@@ -219,8 +223,7 @@ func stepCount(_ body: () throws -> Void) throws -> Int {
     let assembled = try fixture.assemble()
     let source = fixture.source
     #expect(chmod(source.string, 0o644) == 0)
-    let journal = try DurableSteps.observing(with: { step, path in
-      guard step == .renamed, path.lastComponent?.string.contains("backup") == true else { return }
+    let journal = try whenBackedUp({
       #expect(chmod(source.string, 0o600) == 0)
     }) { try fixture.swap.commit(assembled) }
     for path in [source, journal.backup.store] {

@@ -76,6 +76,23 @@ extension ObjectAccess {
   ) throws -> ExpressionValue? { nil }
 }
 
+/// The same where there are no entity mappings, of which nothing can be asked then.
+package protocol UnmappedObjectAccess: ObjectAccess {}
+
+extension UnmappedObjectAccess {
+  package func destinationInstances(
+    forEntityMappingNamed mapping: String, sourceInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]? { nil }
+
+  package func destinationInstances(
+    forSourceRelationshipNamed relationship: String, sourceInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]? { nil }
+
+  package func sourceInstances(
+    forEntityMappingNamed mapping: String, destinationInstances: [ObjectReference]?
+  ) throws -> [ObjectReference]? { nil }
+}
+
 /// What the variables of one evaluation mean. Source: `core-data-migration.md` §4.1.
 package struct EvaluationScope: Sendable {
   /// `$source`; nil where there is no source object.

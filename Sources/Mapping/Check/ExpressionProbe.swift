@@ -121,22 +121,10 @@ extension EvaluationProblem {
 }
 
 /// There are models and no stores.
-private struct NoObjects: ObjectAccess {
+private struct NoObjects: UnmappedObjectAccess {
   func value(forKey key: String, of object: ObjectReference) throws -> ExpressionValue? { nil }
 
   func uri(of object: ObjectReference) throws -> String { "" }
-
-  func destinationInstances(
-    forEntityMappingNamed mapping: String, sourceInstances: [ObjectReference]?
-  ) throws -> [ObjectReference]? { nil }
-
-  func destinationInstances(
-    forSourceRelationshipNamed relationship: String, sourceInstances: [ObjectReference]?
-  ) throws -> [ObjectReference]? { nil }
-
-  func sourceInstances(
-    forEntityMappingNamed mapping: String, destinationInstances: [ObjectReference]?
-  ) throws -> [ObjectReference]? { nil }
 
   func sourceObjects(
     of entity: EntityName, where predicate: PredicateExpression,
