@@ -49,6 +49,9 @@ package enum CommitError: Error, Equatable {
   case unreadableJournal(path: FilePath)
   /// The commit journal in the run directory is not of this run.
   case foreignJournal(path: FilePath, reason: String)
+  /// A commit was cut off, and both the new store and the file that had its name before have been written to
+  /// since.
+  case twoStores(store: FilePath, other: FilePath, backup: FilePath)
   /// There is no file at the store's path any more.
   case storeMissing(store: FilePath, backup: FilePath)
 }
@@ -146,6 +149,10 @@ extension CommitError: CustomStringConvertible {
     case .foreignJournal(let path, let reason):
       "\(path) does not belong to this run: \(reason). Nothing was changed. Run the command that "
         + "began that commit again, or give another run directory with --state."
+    case .twoStores(let store, let other, let backup):
+      "A commit was cut off, and applications have written since to \(store) and to \(other), which had that "
+        + "name before. The store as it was is kept at \(backup). Decide which of the two is the store, move "
+        + "the other away, and run again."
     case .storeMissing(let store, let backup):
       "There is no file at \(store), where a commit was under way. The source is kept "
         + "at \(backup); nothing was deleted."

@@ -18,11 +18,8 @@ extension CommitSteps {
         let other = try FileMark(path), !own.contains(where: other.isSameFile)
       else { continue }
       guard store == mark else {
-        throw CommitError.foreignJournal(
-          path: path,
-          reason:
-            "an application had put that file in the store's place, and \(journal.storePath) was "
-            + "written to since. Decide which of the two is the store, and move the other away")
+        throw CommitError.twoStores(
+          store: journal.storePath, other: path, backup: journal.backup.store)
       }
       try exchangeBack(path, mark, journal.storePath)
     }

@@ -282,6 +282,7 @@ extension StoreSwap {
     try steps.requireLeases(journal.storePath)
     try requireReachable(journal.storePath)
     try steps.giveBack(journal)
+    try steps.giveBackToLateOpeners(journal)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)

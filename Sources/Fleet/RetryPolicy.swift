@@ -235,7 +235,7 @@ package enum RetryPolicy {
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .destinationExists, .externalDataConflict, .mountPoint:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
-    case .foreignJournal, .unreadableJournal:
+    case .foreignJournal, .unreadableJournal, .twoStores:
       return Judgement(.configuration, "run-directory", "\(error)")
     case .notAFile: return Judgement(.badInput, "store", "\(error)", code: 134_080)
     case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")

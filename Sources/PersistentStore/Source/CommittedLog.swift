@@ -189,7 +189,7 @@ private struct Chain {
 }
 
 extension UnsafeRawBufferPointer {
-  fileprivate func bigEndian(at offset: Int) -> UInt32 {
+  func bigEndian(at offset: Int) -> UInt32 {
     loadUnaligned(fromByteOffset: offset, as: UInt32.self).bigEndian
   }
 }
