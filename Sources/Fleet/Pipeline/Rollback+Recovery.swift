@@ -83,6 +83,7 @@ extension Rollback {
           continue
         }
         let (isOffline, leases) = (pipeline.stores.inUse == .offline, leases)
+        let aside = try CommitJournal.read(in: directory)?.backup.store
         let found = try await onOwnThread {
           try StoreSwap.recoverRestoration(
             of: StoreFiles(FilePath(task.backup)), to: FilePath(task.store), run: directory,
@@ -90,6 +91,10 @@ extension Rollback {
         }
         guard case .committed(let journal) = found else {
           try directory.remove()
+          if let aside, try FileMark(aside) != nil {
+            ends.append(
+              End(item: Self.refusal(of: backup, "changed-since", Self.changed(task, aside))))
+          }
           continue
         }
         var end = try end(journal, task)
@@ -103,6 +108,12 @@ extension Rollback {
       }
     }
     return ends
+  }
+
+  private static func changed(_ task: RestoreTask, _ aside: FilePath) -> String {
+    "The rollback of \(task.store) was cut off after a copy of \(task.backup) had taken its place, and an "
+      + "application has changed that since: it is the store now. What the rollback replaced is kept as "
+      + "\(aside). Decide which of the two to keep."
   }
 
   /// Finishes what an earlier rollback left, before a run looks at stores.
