@@ -3,6 +3,8 @@
 Each application is a process of its own with Python's sqlite3. It writes one token into all of its
 rows in each transaction, and logs the token before and after COMMIT. After a run every application's
 last committed token must be in the store, or the run must have said `pending` and changed nothing.
+
+Half of the runs are killed once or twice at one of their steps, while the applications go on.
 """
 import argparse
 import collections
@@ -11,6 +13,7 @@ import multiprocessing
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -21,6 +24,9 @@ from . import ground, tool
 MODELS = os.path.join(ground.ROOT, "Fixtures", "Recipes.xcdatamodeld")
 MODES = ("wal", "delete", "truncate", "persist")
 PENDING = {"in-use", "changed"}
+# A run in place has 58 steps, and 64 with external data. The commit is after step 40.
+STEPS, COMMIT = 66, 40
+TWO_STORES = "Decide which of the two is the store"
 # Only the destination's model has it.
 NEW_COLUMN = "ZSUMMARY"
 
@@ -225,6 +231,22 @@ def backups(store):
             if not p.endswith(("-wal", "-shm", "-journal"))]
 
 
+def migrate(store, kill=None):
+    """With the number of a step: the coordinator is killed after it."""
+    env = tool.environment(**({"GODWIT_KILL_AFTER_STEP": kill} if kill else {}))
+    return tool.run(tool.migrate_command(store, [MODELS], workers=1), timeout=120, env=env)
+
+
+def both(store, run, groups, log):
+    """Problems where a person has to decide: each transaction is in one of the two files that are named."""
+    other = next((p for p in run.why(2000).replace(",", " ").split() if p.endswith(("-clone", "assembled.sqlite"))), None)
+    if other is None or not os.path.exists(other):
+        return [f"no second store is named: {run.why(2000)}"]
+    (problems, _, tokens), (more, _, others) = look(store, groups), look(other, groups)
+    lost = [n for n in groups if not is_kept(tokens.get(n, ""), log[n], n) and not is_kept(others.get(n, ""), log[n], n)]
+    return problems + more + [f"lost by both: {n}" for n in lost]
+
+
 def trial(base, folder, seed):
     """One run in place among applications: (verdict, reason, problems, transactions)."""
     rng = random.Random(seed)
@@ -233,30 +255,43 @@ def trial(base, folder, seed):
     ask(store, f"PRAGMA journal_mode = {mode}")
     keys = [r[0] for r in ask(store, "SELECT Z_PK FROM ZRECIPE ORDER BY Z_PK")]
     kinds = [rng.choice(Application.KINDS) for _ in range(rng.choice((1, 1, 2, 3)))]
+    kills = [rng.randrange(rng.choice((1, COMMIT)), STEPS) for _ in range(rng.choice((0, 0, 1, 2)))]
     groups = {n + 1: keys[n::len(kinds)][:6] for n in range(len(kinds))}
     log = {n: os.path.join(folder, f"log-{n}") for n in groups}
     stop = multiprocessing.Event()
     people = [Application(kind, store, n, groups[n], f"{seed} {n}", log[n], stop)
               for n, kind in zip(groups, kinds)]
     processes = [multiprocessing.Process(target=p.run) for p in people]
+    interrupted = False
     for process in processes:
         process.start()
     try:
         time.sleep(rng.uniform(0, 0.3))
-        run = tool.run(tool.migrate_command(store, [MODELS], workers=1), timeout=120)
+        for step in [*kills, None]:
+            run = migrate(store, step)
+            if run.exit != -signal.SIGKILL:
+                break
+            interrupted = True
+            time.sleep(rng.uniform(0, 0.1))
     finally:
         stop.set()
         for process in processes:
             process.join(40)
             if process.is_alive():
                 process.kill()
+    if interrupted and run.exit == 75:
+        # What is begun may be at its end only now.
+        run = migrate(store)
     problems = tool.contract_problems(run)
     reason = run.reasons[0].get("reason") if run.reasons else None
     kept = backups(store)
     if run.exit == 0:
         named = (run.result or {}).get("backup")
-        if kept != [named]:
+        # Killed after the commit's end, the run has nothing to do any more.
+        if kept != [named] and not (interrupted and run.verdict == "same-model"):
             problems.append(f"the result names the backup {named}, and there are {kept}")
+    elif interrupted and run.exit == 78 and TWO_STORES in run.why(2000):
+        return "two stores", reason, problems + both(store, run, groups, log), 0
     elif run.exit == 75 and run.verdict == "pending" and reason in PENDING:
         if kept:
             problems.append(f"pending, and a backup was left: {kept}")
@@ -272,7 +307,7 @@ def trial(base, folder, seed):
         found, is_new, _ = look(backup, groups)
         problems += found + (["the backup has the new schema"] if is_new else [])
     if run.exit == 75 and not problems:
-        again = tool.run(tool.migrate_command(store, [MODELS], workers=1), timeout=120)
+        again = migrate(store)
         found, is_new, after = look(store, groups)
         problems += found
         if again.exit or not is_new:
@@ -280,7 +315,7 @@ def trial(base, folder, seed):
         if after != tokens:
             problems.append(f"the second run lost transactions: {tokens}, then {after}")
     if problems:
-        problems.insert(0, f"seed {seed}, {mode}, {'+'.join(kinds)}")
+        problems.insert(0, f"seed {seed}, {mode}, {'+'.join(kinds)}, killed at {kills}")
     count = sum(open(p).read().count("committed") for p in log.values() if os.path.exists(p))
     return run.verdict, reason, problems, count
 
