@@ -37,6 +37,14 @@ extension ChainRun {
           (failed.verdict, failed.ending) = (.failed, .inputOutput)
         }
         failed.store = request.store.string
+        (failed.source, failed.destination) = (route.source, route.destination)
+        if step > 0 {
+          // Its keys are not those of the store that people know.
+          for number in failed.reasons.indices {
+            failed.reasons[number].message =
+              "In the store that step \(step) wrote: " + failed.reasons[number].message
+          }
+        }
         failed.path = route.lines
         failed.notes = notes + failed.notes
         failed.output = nil

@@ -66,4 +66,20 @@ package struct CompositeIndex {
     for (path, number) in found { tree.set(path[...], to: try element(number)) }
     return tree.valueOrNull
   }
+
+  /// The elements of a composite, and what each is in a dictionary: null where that does not name it.
+  ///
+  /// - Returns: Nil where there is no such composite.
+  package func elements(
+    of key: String, in value: ExpressionValue
+  ) -> [(number: Int, value: ExpressionValue)]? {
+    elements[key]?.map { path, number in
+      var value = value
+      for name in path {
+        guard case .dictionary(let pairs) = value else { return (number, .null) }
+        value = pairs[name] ?? .null
+      }
+      return (number, value)
+    }
+  }
 }

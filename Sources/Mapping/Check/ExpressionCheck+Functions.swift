@@ -48,6 +48,7 @@ extension ExpressionCheck {
     case .helper("manager"): return manager(selector, arguments, types)
     case .helper("entityPolicy"):
       missingSelector(selector)
+      checkPassed(arguments, types)
       return .unknown
     case .value(.transformed), .value(.unknown): return .unknown
     case .value(let kind): return selectorResult(selector, on: kind)
@@ -167,6 +168,19 @@ extension ExpressionCheck {
   ) -> Bool {
     let found = ofEach(instances?.leaves ?? []) { $0.checkGiven($1, side, to: maker) }
     return found.isEmpty || found.contains(true)
+  }
+
+  /// What a policy's selector is called with.
+  private mutating func checkPassed(_ arguments: [ValueExpression], _ types: [ExpressionType]) {
+    if !isLinked, arguments.contains(.variable("destination")) {
+      find(
+        .typeMismatch, .error,
+        "$destination cannot be passed to a selector while its attributes are being set. Set them in the "
+          + "policy's createDestinationInstances, after super has made the object")
+    }
+    if types.contains(.helper("propertyMapping")) {
+      find(.typeMismatch, .error, "$propertyMapping cannot be passed to a selector")
+    }
   }
 
   private mutating func checkGiven(

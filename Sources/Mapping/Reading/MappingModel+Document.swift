@@ -181,6 +181,23 @@ private struct MappingCompiler {
     guard destination.subtree(of: target).contains(where: { makers[$0] != nil }) else {
       return nil
     }
+    // What becomes of the source's objects may be objects of other entities, too. An ordered relationship
+    // cannot do with the objects of one entity mapping after those of another.
+    if let own = relationship(name, of: entry.destination, in: destination), !own.isOrdered,
+      let end = sourceEntity(along: .sourceKeyPath(old), of: entry),
+      case let targets = Set(destination.subtree(of: target)),
+      entries.contains(where: { other in
+        guard let taken = other.source, let made = other.destination else { return false }
+        return !targets.contains(made)
+          && (source.isKind(taken, of: end) || source.isKind(end, of: taken))
+      })
+    {
+      let calls = mappings(making: target, from: end).map {
+        ValueExpression.destinationInstances(
+          ofMapping: $0.effectiveName, from: .sourceKeyPath(old))
+      }
+      return calls.count > 1 ? .aggregate(calls) : calls.first
+    }
     return .function(
       receiver: .variable("manager"), selector: ManagerSelector.instancesForRelationship,
       arguments: [.constant(.string(old)), .sourceKeyPath(old)])

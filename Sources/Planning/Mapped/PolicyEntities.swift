@@ -26,6 +26,8 @@ package struct DestinationAttribute: Codable, Sendable, Equatable {
   package var place: Int?
   /// True when values begin with a storage marker.
   package var isExternal: Bool
+  /// What the value is derived from, where that is the object's own attributes.
+  package var derivation: String?
 }
 
 package struct DestinationRelationship: Codable, Sendable, Equatable {
@@ -83,7 +85,8 @@ extension MappedLinks {
         plan.attributes.append(
           DestinationAttribute(
             name: name, type: attribute.type, place: place,
-            isExternal: attribute.isExternal))
+            isExternal: attribute.isExternal,
+            derivation: attribute.ownDerivation(hierarchy, of: plan.entity)?.description))
         if attribute.derivationExpression == nil {
           value = attribute.storedDefault.map(AttributeProgram.constant) ?? .null
         }

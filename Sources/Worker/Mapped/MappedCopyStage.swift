@@ -110,7 +110,9 @@ final class RowExpressions {
   @exclusivity(unchecked) private var attributes: [Attribute] = []
   private var object: ObjectReference
   private var extents: [DestinationRow.Extent] = []
-  private let selection: SourceSelectionKeys?
+  /// Found with the first row: the expression may ask the policy, which is not there before.
+  private var selection: SourceSelectionKeys?
+  private let runDate: Double
   /// Where large external values go; without it all are inline.
   var newFiles: NewExternalFiles?
   /// `$destination`, where expressions speak of it.
@@ -129,9 +131,7 @@ final class RowExpressions {
     object = ObjectReference(mapping.source ?? "", 0, in: .source)
     let filter = try mapping.filter.map { try PredicateExpression(parsing: $0) }
     self.filter = filter
-    selection = try mapping.selection.map {
-      try SourceSelectionKeys($0, mapping, objects, runDate: context.runDate)
-    }
+    runDate = context.runDate
     let destinationRow = mapping.destinationAccess.map {
       DestinationRow($0, mapping, context, stage: .copy)
     }
@@ -180,7 +180,12 @@ final class RowExpressions {
 
   /// True when the mapping takes the object.
   func accepts(_ values: UnsafePointer<RawValue>) throws -> Bool {
-    if let selection { return selection.contains(object.primaryKey) }
+    if let text = mapping.selection {
+      let keys =
+        try selection ?? SourceSelectionKeys(text, mapping, objects, runDate: runDate)
+      selection = keys
+      return keys.contains(object.primaryKey)
+    }
     guard let filter else { return true }
     if let compiledFilter {
       do {

@@ -14,6 +14,14 @@ final class DestinationKind {
   let template: [UInt8]
   /// Room for one row, for changing its record.
   let row: RowValues
+  /// Attributes that follow others of the same object.
+  let derivations: [Derivation]
+
+  struct Derivation {
+    let place: Int
+    let expression: ValueExpression
+    let description: AttributeDescription
+  }
 
   init(_ plan: DestinationEntityPlan, _ table: TablePlan) {
     self.plan = plan
@@ -21,6 +29,15 @@ final class DestinationKind {
     attributes = NameTable(plan.attributes.map(\.name))
     composites = CompositeIndex(plan.attributes.map(\.name))
     relationships = NameTable(plan.relationships.map(\.name))
+    derivations = plan.attributes.compactMap { attribute in
+      guard let place = attribute.place, let text = attribute.derivation,
+        let expression = try? ValueExpression(parsing: text)
+      else { return nil }
+      return Derivation(
+        place: place, expression: expression,
+        description: AttributeDescription(
+          traits: PropertyTraits(name: attribute.name), type: attribute.type))
+    }
     let code = AttributeProgramCode(plan.defaults)
     row = RowValues(count: 2 + plan.defaults.count)
     row.values[0] = .integer(plan.number)
@@ -78,6 +95,8 @@ final class WorkingObject {
   /// Relationships that were set, by their number in the entity.
   @exclusivity(unchecked) var links: [(relationship: Int, targets: [LinkTargets.Target])] = []
   @exclusivity(unchecked) var isDirty = true
+  /// Whether its derived attributes are of earlier values.
+  @exclusivity(unchecked) var isUnderived = false
 
   init(_ kind: DestinationKind, _ ordinal: Int64) {
     self.kind = kind
@@ -93,5 +112,6 @@ final class WorkingObject {
     if !transients.isEmpty { transients = [:] }
     if !links.isEmpty { links = [] }
     isDirty = true
+    isUnderived = false
   }
 }

@@ -53,6 +53,9 @@ final class DestinationObjects {
   /// Whether it is remembered whose attributes change: in the link stage they have been written.
   @exclusivity(unchecked) var remembersChanges = false
   @exclusivity(unchecked) private(set) var changed: [Int: Set<Int64>] = [:]
+  /// What a derived attribute of an object comes to.
+  @exclusivity(unchecked) var derive:
+    ((DestinationKind.Derivation, WorkingObject) throws -> ExpressionValue)?
   private let externalName: String
   private let newFiles: NewExternalFiles
   @exclusivity(unchecked) private var bytes = RawBuffer(capacity: 4 << 10)
@@ -96,6 +99,7 @@ final class DestinationObjects {
     table.places.append(-1)
     let object = fresh(kind, Int64(table.places.count))
     if let record { object.record.append(record) } else { object.record.append(kind.template) }
+    object.isUnderived = record == nil
     return keep(object)
   }
 
@@ -197,6 +201,11 @@ final class DestinationObjects {
       object.transients[number] = value
       return
     }
+    object.isUnderived = true
+    change(object, place, value)
+  }
+
+  private func change(_ object: WorkingObject, _ place: Int, _ value: ExpressionValue) {
     object.isDirty = true
     if let known = object.changes.firstIndex(where: { $0.place == place }) {
       object.changes[known].value = value
@@ -230,6 +239,12 @@ extension DestinationObjects {
 
   /// Bytes of the whole, bytes of the record, the record, the relationships.
   private func write(_ object: WorkingObject) throws {
+    if object.isUnderived, let derive {
+      object.isUnderived = false
+      for derivation in object.kind.derivations {
+        change(object, derivation.place, try derive(derivation, object))
+      }
+    }
     if !object.changes.isEmpty {
       try apply(object)
       if remembersChanges {

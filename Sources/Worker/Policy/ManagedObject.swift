@@ -55,8 +55,8 @@ public struct ManagedObject {
   /// destination in the copy stage, when keys are not given out yet.
   public var uriRepresentation: String? { engine.uri(of: reference) }
 
-  /// An attribute's value as `Bool`, `Int`, `Double`, `Decimal`, `String`, `Date`, `Data`, `UUID`
-  /// or `URL`; a relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
+  /// An attribute's value as `NSNumber`, `Decimal`, `String`, `Date`, `Data`, `UUID` or `URL`; a
+  /// number can be cast to every type of Swift that holds it. A relationship's as ``ManagedObject``, `Set` or, where it is ordered, `Array` of
   /// them; a composite attribute's as a dictionary of the elements that have a value, nil where none has.
   /// Its elements are keys of their own, as `place.street`. Nil for nil.
   public func value(forKey key: String) -> Any? {
@@ -112,7 +112,8 @@ public struct ManagedObject {
 
   @usableFromInline func fail(_ key: String, wanted: String) {
     engine.fail(
-      .wrongType(entity: entityName, primaryKey: reference.primaryKey, key: key, wanted: wanted))
+      .wrongType(
+        entity: entityName, primaryKey: engine.primaryKey(of: reference), key: key, wanted: wanted))
   }
 
   @usableFromInline func assign(_ value: ExpressionValue, _ key: String) {

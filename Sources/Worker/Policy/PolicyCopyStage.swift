@@ -75,8 +75,12 @@ final class PolicyCopyEngine: PolicyEngine {
   @exclusivity(unchecked) private var pairCount = 0
   @exclusivity(unchecked) private var last: (entity: Int64, key: Int64) = (.min, .min)
   @exclusivity(unchecked) private var isAscending = true
+  /// Whether the mapping's expressions are being evaluated.
+  @exclusivity(unchecked) private var isFilling = false
   /// What became of the source object at hand.
   @exclusivity(unchecked) private var made: [ObjectReference] = []
+  /// What was associated with source objects that are still to come, by their keys.
+  @exclusivity(unchecked) private var ahead: [Int64: [ObjectReference]] = [:]
 
   init(
     _ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int, _ writer: CheckpointWriter
@@ -95,6 +99,12 @@ final class PolicyCopyEngine: PolicyEngine {
     pairs = ScratchRows(in: context.run.path)
     super.init(
       context, mapping, kinds, expressions.objects, userInfo: [:])
+    derive(in: objects) { ObjectReference($0.kind.plan.entity, $0.ordinal, in: .destination) }
+  }
+
+  /// Keys are given out when all shards have made their objects.
+  override func primaryKey(of object: ObjectReference) -> Int64 {
+    object.store == .source ? object.primaryKey : 0
   }
 
   /// Turns to the next source object.
@@ -106,13 +116,14 @@ final class PolicyCopyEngine: PolicyEngine {
     mapping.sourceRules.check(values, key: object.primaryKey, into: &failures)
     current = (object, values)
     made.removeAll(keepingCapacity: true)
+    if !ahead.isEmpty, let known = ahead.removeValue(forKey: object.primaryKey) { made = known }
     return true
   }
 
   /// After the last source object: its row's memory is gone.
   func end() {
     current = nil
-    made = []
+    (made, ahead) = ([], [:])
     stored.unsettle()
   }
 
@@ -173,6 +184,11 @@ final class PolicyCopyEngine: PolicyEngine {
       throw PolicyError.notNow(
         "createDestinationInstances makes objects of the source object at hand only")
     }
+    guard !isFilling else {
+      throw PolicyError.notNow(
+        "createDestinationInstances cannot be called by a selector that an expression of the same object "
+          + "asks")
+    }
     guard let destination = mapping.destination else { return }
     output.values[0] = .integer(mapping.destinationNumber)
     output.values[1] = .integer(1)
@@ -184,6 +200,8 @@ final class PolicyCopyEngine: PolicyEngine {
         newFiles: newFiles, entity: source.entity.rawValue, primaryKey: source.primaryKey)
     }
     if !expressions.isEmpty {
+      isFilling = true
+      defer { isFilling = false }
       try expressions.fill(output.values + 2, from: current.values, &values)
     }
     record.removeAll()
@@ -215,6 +233,11 @@ final class PolicyCopyEngine: PolicyEngine {
     if isCurrent {
       if made.contains(destination) { return }
       made.append(destination)
+    } else if let current, source.entity == current.object.entity,
+      source.primaryKey > current.object.primaryKey
+    {
+      if ahead[source.primaryKey]?.contains(destination) == true { return }
+      ahead[source.primaryKey, default: []].append(destination)
     }
     var pair = PolicyPair(
       sourceEntity: from, source: source.primaryKey,

@@ -61,13 +61,20 @@ public class PolicyEngine {
     if let failure { throw failure }
   }
 
+  /// As errors name it: 0 for an object that has no key yet.
+  func primaryKey(of object: ObjectReference) -> Int64 { object.primaryKey }
+
   // MARK: Objects
 
   /// A property's value; nil after an error.
   final func value(_ key: String, _ object: ObjectReference) -> ExpressionValue? {
     do {
       if let found = try read(key, object) { return found }
-      fail(.unknownKey(entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key))
+      fail(
+        .unknownKey(entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key))
+    } catch let problem as EvaluationProblem {
+      let place = "\(object.entity) with Z_PK \(primaryKey(of: object))"
+      fail(.notNow("\(place): \(key) cannot be read: \(problem)"))
     } catch {
       attempt { throw error }
     }
@@ -146,8 +153,17 @@ public class PolicyEngine {
     _ entity: EntityName, _ predicate: String?, _ body: (ObjectReference) throws -> Void
   ) throws {
     let filter = try predicate.map { try PredicateExpression(parsing: $0) }
-    guard try stored.forEachObject(of: entity, where: filter, body) else {
-      throw PolicyError.unknownEntity(entity.rawValue)
+    var isAsked = false
+    do {
+      let isKnown = try stored.forEachObject(of: entity, where: filter) { object in
+        isAsked = true
+        try body(object)
+        isAsked = false
+      }
+      guard isKnown else { throw PolicyError.unknownEntity(entity.rawValue) }
+    } catch let error as EvaluationError where !isAsked {
+      // The policy's own question, and no expression of the mapping model.
+      throw PolicyError.notNow("the predicate has no value for an object: \(error)")
     }
   }
 
@@ -166,6 +182,12 @@ public class PolicyEngine {
 
   func linkByDefault(_ destination: ObjectReference) throws {
     throw PolicyError.notNow("createRelationships can be called by the link stage only")
+  }
+}
+
+extension ExpressionValue {
+  fileprivate var isDictionary: Bool {
+    if case .dictionary = self { true } else { false }
   }
 }
 
@@ -196,7 +218,7 @@ extension PolicyEngine {
   ) throws -> [LinkTargets.Target] {
     func unacceptable(_ reason: String) -> PolicyError {
       .unacceptable(
-        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: relationship.name,
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: relationship.name,
         reason: reason)
     }
     var found: [LinkTargets.Target] = []
@@ -231,7 +253,7 @@ extension PolicyEngine {
       return try value.assigned(to: attribute.type)
     } catch let problem {
       throw PolicyError.unacceptable(
-        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: attribute.name,
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: attribute.name,
         reason: "\(problem)")
     }
   }
@@ -262,6 +284,22 @@ extension PolicyEngine {
     }
   }
 
+  /// Has derived attributes follow what is set, as Core Data does when it saves.
+  final func derive(
+    in objects: DestinationObjects, _ reference: @escaping (WorkingObject) -> ObjectReference
+  ) {
+    objects.derive = { [unowned self, unowned objects] derivation, working in
+      let reader = stored.readDestination
+      defer { stored.readDestination = reader }
+      stored.readDestination = { key, _ in try self.read(key, working, objects) }
+      var scope = EvaluationScope(
+        entityMapping: mapping.name, property: derivation.description.name)
+      scope.evaluatedObject = .object(reference(working))
+      return try Evaluator(access: stored, runDate: context.mapped.runDate).attributeValue(
+        of: derivation.expression, for: derivation.description, in: scope)
+    }
+  }
+
   final func set(
     _ value: ExpressionValue, _ key: String, _ working: WorkingObject,
     _ objects: DestinationObjects, _ object: ObjectReference
@@ -276,9 +314,19 @@ extension PolicyEngine {
       let isRevision = relationship.isToMany && objects.targets(working, number) != nil
       try say(RelationshipWord(kind: .whole, isRevision: isRevision), found, number, working)
       objects.set(found, working, number)
+    } else if let elements = kind.composites.elements(of: key, in: value) {
+      guard value.isNull || value.isDictionary else {
+        throw PolicyError.unacceptable(
+          entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key,
+          reason: "a composite attribute takes a dictionary of its elements")
+      }
+      for (number, value) in elements {
+        let attribute = kind.plan.attributes[number]
+        objects.set(try assigned(value, attribute, object), working, attribute, number)
+      }
     } else {
       throw PolicyError.unknownKey(
-        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key)
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key)
     }
   }
 
@@ -288,7 +336,7 @@ extension PolicyEngine {
   ) throws -> Int {
     guard let number = kind.relationships[key], kind.plan.relationships[number].isToMany else {
       throw PolicyError.unacceptable(
-        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key,
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key,
         reason: "it is not a to-many relationship")
     }
     return number

@@ -2,7 +2,8 @@ import Foundation
 
 /// What a policy did that the migration cannot follow.
 public enum PolicyError: Error, Sendable, Equatable {
-  /// A key that is not a property of the object's entity.
+  /// A key that is not a property of the object's entity. Here and below, `primaryKey` is 0 for an object
+  /// that the copy stage makes: keys are given out after it.
   case unknownKey(entity: String, primaryKey: Int64, key: String)
   /// A typed subscript asked for another type than the property has.
   case wrongType(entity: String, primaryKey: Int64, key: String, wanted: String)
@@ -23,17 +24,21 @@ extension PolicyError: CustomStringConvertible {
   public var description: String {
     switch self {
     case .unknownKey(let entity, let key, let name):
-      "\(entity) with Z_PK \(key) has no key \(name). Check the spelling"
+      "\(Self.named(entity, key)) has no key \(name). Check the spelling"
     case .wrongType(let entity, let key, let name, let wanted):
-      "\(entity) with Z_PK \(key): the value of \(name) is no \(wanted). Ask for its own type"
+      "\(Self.named(entity, key)): the value of \(name) is no \(wanted). Ask for its own type"
     case .unacceptable(let entity, let key, let name, let reason):
-      "\(entity) with Z_PK \(key): \(name) cannot be set: \(reason)"
+      "\(Self.named(entity, key)): \(name) cannot be set: \(reason)"
     case .unknownValue(let type):
       "a value of type \(type) is none that a property can have. Convert it"
     case .unknownEntity(let name): "the model has no concrete entity \(name)"
     case .unknownMapping(let name): "there is no entity mapping \(name)"
     case .notNow(let what): what
     }
+  }
+
+  private static func named(_ entity: String, _ key: Int64) -> String {
+    key == 0 ? "a new object of \(entity)" : "\(entity) with Z_PK \(key)"
   }
 }
 

@@ -62,6 +62,10 @@ final class PolicyLinkEngine: PolicyEngine {
       context, mapping, kinds, defaults.objects,
       userInfo: try context.mapped.userInfo(before: .link))
     stored.readDestination = { [unowned self] key, object in try self.read(key, object) }
+    derive(in: objects) { [unowned self] in
+      let plan = $0.kind.plan
+      return ObjectReference(plan.entity, $0.ordinal + offset(of: plan.table), in: .destination)
+    }
     try load()
   }
 
@@ -185,7 +189,7 @@ final class PolicyLinkEngine: PolicyEngine {
     }
     guard let number = kind.relationships[key] else {
       throw PolicyError.unknownKey(
-        entity: object.entity.rawValue, primaryKey: object.primaryKey, key: key)
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: key)
     }
     try sayForeign(.whole, value, number, object, kind)
   }

@@ -62,10 +62,29 @@ extension PolicyRun {
       // It is called by a hook, for that one's object.
       try perform("perform \(selector)", for: engine.atHand) {
         let value = try policy.perform(
-          selector, with: arguments.map { $0.native(in: engine) }, manager: manager)
+          selector, with: arguments.map { try argument($0, engine) }, manager: manager)
         found = try value.map(ExpressionValue.init(native:)) ?? .null
       }
       return found
+    }
+  }
+}
+
+extension PolicyRun {
+  /// What a selector is called with.
+  private func argument(_ value: ExpressionValue, _ engine: PolicyEngine) throws -> Any? {
+    switch value {
+    case .helper(.manager): manager
+    case .helper(.entityMapping): mapping
+    case .helper(.entityPolicy): policy
+    case .helper:
+      throw PolicyError.notNow(
+        "a selector takes values, objects, $manager, $entityMapping and $entityPolicy only")
+    case .object(let object) where object.store == .destination && object.primaryKey == 0:
+      throw PolicyError.notNow(
+        "$destination cannot be passed to a selector while its attributes are being set. Set them in "
+          + "createDestinationInstances, after super has made the object")
+    default: value.native(in: engine)
     }
   }
 }

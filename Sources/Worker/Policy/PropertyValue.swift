@@ -183,9 +183,10 @@ extension ExpressionValue {
   func native(in engine: PolicyEngine) -> Any? {
     switch self {
     case .null, .helper: nil
-    case .boolean(let value): value
-    case .integer(let number): Int(number)
-    case .real(let number): number
+    // What Core Data has, too: `as? Int32` finds the number, which it would not in an Int.
+    case .boolean(let value): NSNumber(value: value)
+    case .integer(let number): NSNumber(value: number)
+    case .real(let number): NSNumber(value: number)
     case .decimal: Decimal(self, in: engine)
     case .string(let text): text
     case .date: Date(self, in: engine)
