@@ -224,6 +224,7 @@ extension StoreSalvage {
   private func adoptOrphans(_ shapes: [NameKey: TableShape], _ homeless: Set<NameKey>) throws {
     let reader = DamagedTreeReader(file, .table, tree: 0)
     let groups = file.orphanGroups(of: reader)
+    strayPages = (1...file.pageCount).filter { file.isFreeByMapAlone($0) && reader.isLeaf($0) }
     guard !groups.isEmpty else { return }
     let owners = Dictionary(
       tables.map { ($0.value.tree, $0.key) }, uniquingKeysWith: { first, _ in first })

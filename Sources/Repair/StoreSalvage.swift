@@ -57,14 +57,30 @@ final class StoreSalvage {
   /// SQLite's own bound of columns.
   private static let mostColumns = 32_767
 
+  /// Reads a store, and reads it again where several of its records lead to the same overflow pages: whose
+  /// they are is known when all have been read.
+  ///
   /// - Parameter folder: Belongs to the caller alone.
-  init(_ store: FilePath, models: GivenModels, in folder: FilePath) throws {
+  static func read(
+    _ store: FilePath, models: GivenModels, in folder: FilePath
+  ) throws -> StoreSalvage {
+    let image = try StoreImage(of: StoreFiles(store), in: folder)
+    let first = try StoreSalvage(store, image, models, in: folder)
+    guard let settlement = first.file.settlement() else { return first }
+    let second = folder.appending("again")
+    try DurableFile.makeFolder(second, surviving: .processCrash)
+    return try StoreSalvage(store, image, models, in: second, settlement)
+  }
+
+  private init(
+    _ store: FilePath, _ image: StoreImage, _ models: GivenModels, in folder: FilePath,
+    _ settlement: OverflowSettlement? = nil
+  ) throws {
     self.folder = folder
-    let files = StoreFiles(store)
-    image = try StoreImage(of: files, in: folder)
-    guard let file = DamagedFile(privateCopy: image.path.string, missing: image.missing) else {
-      throw RepairError.notADatabase(store)
-    }
+    self.image = image
+    let file = DamagedFile(
+      privateCopy: image.path.string, missing: image.missing, settlement: settlement)
+    guard let file else { throw RepairError.notADatabase(store) }
     if let header = file.header { try FileHeader.requireNoUTF16(store, header, at: image.path) }
     self.file = file
     let schema = try SchemaSalvage(file)
