@@ -38,6 +38,7 @@ package struct StoreRepair {
       salvage, mender, store: source.string, output: place.output.string)
     try account.count(in: store)
     account.addRecords()
+    account.addUnlisted()
     account.addColumns()
     try account.addMissingColumns(in: store)
     account.report.keptExternalFiles = external.copied

@@ -61,6 +61,7 @@ extension StoreSalvage {
       try salvage.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
     }
     let models = shapes(binding)
+    findUnlistedTables(models)
     let shapes = models.merging(foreignShapes(models)) { own, _ in own }
     try salvage.execute("BEGIN")
     var homeless: Set<NameKey> = []
@@ -297,7 +298,7 @@ extension StoreSalvage {
     tables[name] = table
   }
 
-  private func found(_ table: NameKey) {
+  func found(_ table: NameKey) {
     if !foundTables.contains(table) { foundTables.append(table) }
   }
 

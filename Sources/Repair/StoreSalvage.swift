@@ -9,7 +9,7 @@ import SystemPackage
 final class StoreSalvage {
   let image: StoreImage
   let file: DamagedFile
-  let schema: SchemaSalvage
+  var schema: SchemaSalvage
   let path: FilePath
   /// The salvaged file, read; with the model's tables under the names that the store has.
   private(set) var binding: StoreBinding
@@ -23,6 +23,8 @@ final class StoreSalvage {
   var renamedColumns: [(table: String, from: String, to: String)] = []
   /// Tables whose pages were found without `sqlite_master` leading there.
   var foundTables: [NameKey] = []
+  /// The model's tables that are not listed in `sqlite_master`, or in what is left of it.
+  var unlistedTables: Set<NameKey> = []
   /// Tables that are not the model's, with those that cannot be read.
   var foreignTables: [SchemaSalvage.Entry] = []
   /// With as many rows as lie there.
@@ -83,15 +85,19 @@ final class StoreSalvage {
     guard let file else { throw RepairError.notADatabase(store) }
     if let header = file.header { try FileHeader.requireNoUTF16(store, header, at: image.path) }
     self.file = file
-    let schema = try SchemaSalvage(file)
-    self.schema = schema
-    nextTree = Int32(schema.entries.count) + 1
     valueCount = Self.mostColumns
     values = .allocate(capacity: valueCount)
+    var read = try SchemaSalvage(file)
+    read.findControlTables(in: file, values)
+    let schema = read
+    self.schema = schema
+    nextTree = Int32(schema.entries.count) + 1
     path = folder.appending("salvage.sqlite")
     let salvage = try Self.create(path)
     let names = try Self.makeTables(salvage, schema)
-    guard !names.isEmpty || !models.versions.isEmpty, Self.mayBeCoreData(schema) else {
+    guard !names.isEmpty || !models.versions.isEmpty || !schema.unlisted.isEmpty,
+      Self.mayBeCoreData(schema)
+    else {
       throw RepairError.notCoreData(store)
     }
     for name in LayoutProblem.controlTables {

@@ -82,6 +82,20 @@ package struct DamagedTreeReader {
       && count(page, number) > 0
   }
 
+  /// The pages that a page above leaves leads to; nil for another one.
+  package func children(of number: UInt32) -> [UInt32]? {
+    guard let page = try? file.pages.page(number),
+      byte(page, head(of: number)) == format.interiorType, count(page, number) > 0,
+      interiorQuality(page, number) == 1
+    else { return nil }
+    return offsets(page, number, pointers: 12).map { be32(page, $0) }
+      + [be32(page, head(of: number) + 8)]
+  }
+
+  /// Whether what lies on an index's page lies on another page, too: one of the two was written where it does
+  /// not belong.
+  package func isCopied(_ number: UInt32) -> Bool { file.copiedIndexPages.contains(number) }
+
   /// Whether it also has such records alone.
   package func isLeaf(_ number: UInt32, allOf isRow: (DamagedRecord) -> Bool) -> Bool {
     guard isLeaf(number) else { return false }
