@@ -83,7 +83,11 @@ extension RepairAccount {
       (
         table.doubtfulValues.sorted { $0.key < $1.key },
         "goes on in overflow pages that may be another row's, and the value may be that row's"
-      )
+      ),
+      (
+        table.oddTexts.sorted { $0.key < $1.key },
+        "has a text that is not valid UTF-8, and is kept as it is"
+      ),
     ]
   }
 

@@ -28,6 +28,8 @@ struct TableSalvage {
   private(set) var lostValues: [Int: KeyRanges] = [:]
   /// By the number of the column: rows whose value goes on in overflow pages that may be another row's.
   private(set) var doubtfulValues: [Int: KeyRanges] = [:]
+  /// The same of rows whose text is not valid UTF-8, and is kept as it is.
+  private(set) var oddTexts: [Int: KeyRanges] = [:]
   private(set) var rowCount: Int64 = 0
 
   private var statement: Statement?
@@ -236,6 +238,12 @@ extension TableSalvage {
     if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
       lostValues[place, default: KeyRanges()].insert(key)
+    }
+    for (place, column) in columns.enumerated()
+    where values[place].kind == .text && place != rowIDColumn && !column.isGenerated
+      && String(validating: values[place].buffer, as: UTF8.self) == nil
+    {
+      oddTexts[place, default: KeyRanges()].insert(key)
     }
     if record.isDoubtful {
       for place in record.doubtfulValues(count: columns.count) where !lost.contains(place) {

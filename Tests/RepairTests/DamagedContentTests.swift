@@ -120,6 +120,28 @@ import Testing
     #expect(!report.lost.contains { $0.subject == .object })
   }
 
+  @Test func `names texts that are not UTF-8, and keeps them`() throws {
+    let patient = try Patient()
+    let keys = try patient.keys(of: "ZRECIPE").prefix(2)
+    try patient.sql(
+      """
+      CREATE TABLE NOTES (id INTEGER PRIMARY KEY, a TEXT);
+      INSERT INTO NOTES VALUES (4, CAST(x'61ff' AS TEXT)), (5, 'whole');
+      UPDATE ZRECIPE SET ZINSTRUCTIONS = CAST(x'61c328' AS TEXT)
+       WHERE Z_PK IN (\(keys.map(String.init).joined(separator: ", ")))
+      """)
+    let query = "SELECT Z_PK, hex(ZINSTRUCTIONS) FROM ZRECIPE ORDER BY Z_PK"
+    let before = try patient.read(query)
+    let report = try patient.repair()
+    #expect(try patient.read(query, of: patient.output) == before)
+    let said = report.doubtful.filter { $0.message.contains("UTF-8") }
+    #expect(said.map(\.entity) == ["Recipe", "NOTES"], "\(report.doubtful)")
+    #expect(said.map(\.property) == ["instructions", "a"])
+    #expect(said.map(\.primaryKeys) == [KeyRanges(keys), KeyRanges([4])])
+    #expect(said.map(\.count) == [2, 1])
+    #expect(report.lost.isEmpty)
+  }
+
   @Test(arguments: ["'x' || rowid", "NULL", "Z_8RECIPES1 + 0.5"])
   func `accounts for pairs none of which can be used`(value: String) throws {
     let patient = try Patient()
