@@ -316,6 +316,7 @@ extension StoreSalvage {
       let join = joins[key]
       let found = try IndexEvidence(
         table, schema, file, in: salvage, nextTree: &nextTree,
+        entityNumbers: shapes[key]?.entityNumbers,
         pairColumns: join.map { ($0.firstColumn, $0.secondColumn) })
       evidence[key] = found
       guard let join else { continue }

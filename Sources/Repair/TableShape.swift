@@ -152,7 +152,8 @@ struct TableShape {
     return foreign > 0 && foreign * 2 >= rows ? .foreign : .own
   }
 
-  private static func allows(_ type: String, _ kind: RawValue.Kind) -> Bool {
+  /// Whether such a value lies in a column of such a type where Core Data writes it.
+  static func allows(_ type: String, _ kind: RawValue.Kind) -> Bool {
     switch type {
     case "INTEGER": kind == .integer
     case "VARCHAR": kind == .text

@@ -78,7 +78,7 @@ extension DamagedTreeReader {
         continue
       }
       let whole = self.record(of: entry, on: page, number)
-      try body(DamagedCell(key: entry.key, record: whole, keyState: .doubtful))
+      try body(DamagedCell(key: entry.key, record: whole, keyState: .doubtful, page: number))
       offset += entry.size
     }
   }

@@ -68,7 +68,7 @@ package struct DamagedTreeReader {
               ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
           else { continue }
           guard let record = beginning(of: entry, on: page, next) else { continue }
-          try body(DamagedCell(key: entry.key, record: record, keyState: .sound))
+          try body(DamagedCell(key: entry.key, record: record, keyState: .sound, page: next))
         }
         return
       }
@@ -260,7 +260,7 @@ extension DamagedTreeReader {
     if !isSound { gaps.append(KeyGap(page: number, after: after, upTo: upTo)) }
     for (_, entry) in entries {
       let record = record(of: entry, on: page, number)
-      try body(DamagedCell(key: 0, record: record, keyState: .sound))
+      try body(DamagedCell(key: 0, record: record, keyState: .sound, page: number))
     }
     var low = after
     for child in children {
@@ -310,7 +310,7 @@ extension DamagedTreeReader {
       if !isTiled { gaps.append(KeyGap(page: number)) }
       for entry in entries {
         let record = record(of: entry, on: page, number)
-        try body(DamagedCell(key: 0, record: record, keyState: .sound))
+        try body(DamagedCell(key: 0, record: record, keyState: .sound, page: number))
       }
       return
     }
@@ -321,7 +321,8 @@ extension DamagedTreeReader {
     for (place, entry) in entries.enumerated() {
       let record = record(of: entry, on: page, number)
       try body(
-        DamagedCell(key: keys.keys[place], record: record, keyState: keys.states[place]))
+        DamagedCell(
+          key: keys.keys[place], record: record, keyState: keys.states[place], page: number))
     }
   }
 }
