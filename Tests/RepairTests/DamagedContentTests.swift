@@ -385,11 +385,15 @@ import Testing
     let orphan = "00000000-0000-4000-8000-000000000000"
     _ = FileManager.default.createFile(
       atPath: patient.externalFolder + "/" + orphan, contents: Data([1]))
+    // A name that is no text.
+    let odd = Array("\(patient.externalFolder)/ORPH".utf8CString.dropLast()) + [-1, 78, 0]
+    try #require(close(creat(odd, 0o600)) == 0)
     let report = try patient.repair()
     #expect(try patient.failures().isEmpty)
     #expect(report.keptExternalFiles == names.count - 1)
     #expect(report.lost.contains { $0.subject == .value && $0.property == "data" && $0.count == 1 })
-    #expect(report.lost.contains { $0.subject == .externalData && $0.names == [orphan] })
+    let named = [orphan, "$'ORPH\\xffN'"]
+    #expect(report.lost.contains { $0.subject == .externalData && $0.names == named })
   }
 
   @Test func `names whatever else lies among its external files, and no link that an object names`()
