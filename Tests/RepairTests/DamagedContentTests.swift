@@ -67,14 +67,14 @@ import Testing
       }
     }
 
-    var subject: RepairReport.Subject? {
+    var subject: RepairReport.Subject {
       switch self {
       case .counters, .names, .noControl: .primaryKey
       case .metadata: .metadata
       case .cache: .modelCache
       case .index: .index
       case .column, .unparsable: .schema
-      case .version: nil
+      case .version: .object
       }
     }
   }
@@ -87,8 +87,7 @@ import Testing
     let report = try patient.repair()
     #expect(try patient.failures().isEmpty)
     #expect(
-      damage.subject == nil
-        || (report.rebuilt + report.doubtful).contains { $0.subject == damage.subject },
+      (report.rebuilt + report.doubtful).contains { $0.subject == damage.subject },
       "\(report.rebuilt)")
     #expect(!report.lost.contains { $0.subject == .object || $0.subject == .value })
     let query = "SELECT Z_PK, ZNAME FROM ZTAG ORDER BY Z_PK"
@@ -118,6 +117,21 @@ import Testing
     let items = report.lost + report.doubtful + report.rebuilt
     #expect(items.contains { $0.subject == subject }, "\(items)")
     #expect(!report.lost.contains { $0.subject == .object })
+  }
+
+  @Test func `says which counts of saves are set to 1`() throws {
+    let patient = try Patient()
+    let keys = try patient.keys(of: "ZSTEP").prefix(3)
+    try patient.sql(
+      """
+      UPDATE ZSTEP SET Z_OPT = 7;
+      UPDATE ZSTEP SET Z_OPT = -2 WHERE Z_PK IN (\(keys.map(String.init).joined(separator: ", ")))
+      """)
+    let report = try patient.repair()
+    let said = report.rebuilt.filter { $0.message.contains("Z_OPT") }
+    #expect(said.map(\.entity) == ["Step"] && said.first?.primaryKeys == KeyRanges(keys))
+    let counts = try patient.read("SELECT DISTINCT Z_OPT FROM ZSTEP ORDER BY 1", of: patient.output)
+    #expect(counts == [[.integer(1)], [.integer(7)]])
   }
 
   @Test func `names texts that are not UTF-8, and keeps them`() throws {
