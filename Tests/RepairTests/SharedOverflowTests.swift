@@ -85,6 +85,19 @@ import Testing
     patient.bytes = whole
   }
 
+  @Test func `doubts both where they are exchanged, and a pointer map says so`() throws {
+    let (patient, first, second) = try patient(mapped: true, (6000, 6000))
+    let chains = try patient.chains(of: "ZIMAGE")
+    let (a, b) = (try #require(chains[first]), try #require(chains[second]))
+    let (own, other) = (patient.number(at: a), patient.number(at: b))
+    patient.put(number: other, at: a)
+    patient.put(number: own, at: b)
+    let report = try patient.repair()
+    #expect(named(report.doubtful) == KeyRanges([first, second]), "\(report)")
+    #expect(named(report.lost).isEmpty)
+    #expect(try thumbnails(patient, of: patient.output).count == 2)
+  }
+
   @Test func `has no doubt of a leaf that was written twice`() throws {
     let (patient, first, _) = try patient(mapped: false, (6000, 6000))
     let before = try thumbnails(patient)

@@ -31,7 +31,7 @@ extension DamagedFile {
 
   /// The same without a look at the page.
   func unjudgedEntry(of page: UInt32) -> (role: PageRole, parent: UInt32)? {
-    guard let place = mapEntry(of: page), place.map <= pageCount, isBelieved(place.map),
+    guard let place = mapEntry(of: page), state(ofMap: place.map) != .unbelieved,
       let bytes = try? mapPages.page(place.map)
     else { return nil }
     return Self.entry(bytes + place.offset)
@@ -80,11 +80,23 @@ extension DamagedFile {
 
   private static let mostSamples = 100
 
-  /// Whether the pages of which a pointer map tells bear it out: it may be damaged itself, and what reads well
-  /// is not given up for it.
-  private func isBelieved(_ map: UInt32) -> Bool {
-    if let known = believedMaps[map] { return known }
-    guard let bytes = try? mapPages.page(map) else { return false }
+  /// How far the pages of which a pointer map tells bear it out: it may be damaged itself, and what reads well is
+  /// not given up for it.
+  enum MapState {
+    /// Most entries are wrong.
+    case unbelieved
+    /// They tell whose lost pages are.
+    case possible
+    /// Nearly all are right, so that one that contradicts a row casts doubt on it.
+    case credible
+  }
+
+  /// What the map is that tells of a page; nil where there is none.
+  func mapState(of page: UInt32) -> MapState? { mapEntry(of: page).map { state(ofMap: $0.map) } }
+
+  private func state(ofMap map: UInt32) -> MapState {
+    if let known = mapStates[map] { return known }
+    guard map <= pageCount, let bytes = try? mapPages.page(map) else { return .unbelieved }
     let entries = min(usableBytes / 5, Int(pageCount - map))
     let samples = stride(from: 0, to: entries, by: max(1, entries / Self.mostSamples)).map {
       (page: map + 1 + UInt32($0), entry: Self.entry(bytes + 5 * $0))
@@ -97,9 +109,10 @@ extension DamagedFile {
       case .some(nil): break
       }
     }
-    let isBelieved = wrong <= 3 * (right + 1)
-    believedMaps[map] = isBelieved
-    return isBelieved
+    let state: MapState =
+      wrong > 3 * (right + 1) ? .unbelieved : wrong * 4 <= right + 4 ? .credible : .possible
+    mapStates[map] = state
+    return state
   }
 
   /// Whether a page and its parent are what a pointer map says; nil where they cannot be read themselves.

@@ -30,8 +30,8 @@ package final class DamagedFile {
   private var listedFree: Set<UInt32> = []
   /// Which records lead to which overflow pages.
   let claims: OverflowClaims
-  /// Whether a pointer map is believed, by its page: as far as it was asked.
-  var believedMaps: [UInt32: Bool] = [:]
+  /// How far a pointer map is believed, by its page: of those that were asked.
+  var mapStates: [UInt32: MapState] = [:]
   /// Leaves of indexes that are there twice, free pages left out.
   private(set) lazy var copiedIndexPages = findCopiedIndexPages()
   /// Pages of which not every byte is known: how many come before the first one that is not.

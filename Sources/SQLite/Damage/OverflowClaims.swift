@@ -92,11 +92,12 @@ extension DamagedFile {
     guard let entry = unjudgedEntry(of: page) else {
       return isListedFree(page) ? .doubtful : .certain
     }
+    let isContradicted = mapState(of: page) == .credible
     switch entry.role {
     case .free: return isListedFree(page) ? .none : .doubtful
-    case .tree, .root: return .certain
+    case .tree, .root: return isContradicted ? .doubtful : .certain
     case .firstOverflow, .laterOverflow:
-      let isAnothers = entry.parent != last && leads(entry.parent, to: page)
+      let isAnothers = entry.parent != last && (isContradicted || leads(entry.parent, to: page))
       return isAnothers || isListedFree(page) ? .doubtful : .certain
     }
   }
