@@ -130,7 +130,8 @@ final class StoreSalvage {
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
     let found: ModelChoice
-    switch try ModelChoice.among(models, for: source) {
+    let isWhole = schema.isWhole
+    switch try ModelChoice.among(models, for: source, isTableListWhole: isWhole) {
     case .found(let choice): found = choice
     case .none(let unknown):
       throw RepairError.noModel(

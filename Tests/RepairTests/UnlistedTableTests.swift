@@ -1,6 +1,7 @@
 import GodwitPersistentStore
 import GodwitRepair
 import GodwitSQLite
+import StoreFixtures
 import Testing
 
 /// `sqlite_master` is lost, and the tables are there.
@@ -95,10 +96,19 @@ import Testing
     #expect(kept.allSatisfy { doubtful.contains($0) })
   }
 
-  @Test func `is refused where nothing tells the model either`() throws {
+  @Test func `has the model whose entities it names where hashes and cache are lost`() throws {
     let patient = try Patient(rows: 60, seed: 5)
+    let before = try values(patient)
     try patient.sql("UPDATE Z_METADATA SET Z_PLIST = NULL; DELETE FROM Z_MODELCACHE")
     try loseList(patient)
     #expect(throws: RepairError.self) { try patient.repair(models: []) }
+    let other = try FixtureModels.Recipes.one.model()
+    let report = try patient.repair(models: [other, patient.model])
+    #expect(try values(patient, of: patient.output) == before)
+    #expect(report.doubtful.contains { $0.subject == .metadata }, "\(report.doubtful)")
+    // Two of the same entities nothing tells apart.
+    var twin = patient.model
+    twin.entities[0].versionHashModifier = "another"
+    #expect(throws: RepairError.self) { try patient.repair(models: [twin, patient.model]) }
   }
 }
