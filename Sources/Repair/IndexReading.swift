@@ -142,6 +142,7 @@ struct IndexReading {
   private mutating func take(
     _ page: Page, _ table: TableSalvage, _ tree: DamagedTreeReader, isOfPairs: Bool
   ) {
+    guard page.odd > 0 || !page.entries.isEmpty else { return }
     if page.odd > 0 { isWhole = false }
     let saved = page.entries.filter(\.isSaved)
     let contrary = saved.count { !$0.contrary.isEmpty }

@@ -40,6 +40,15 @@ import Testing
     #expect(try patient.failures().isEmpty)
   }
 
+  /// Pages without entries are all alike.
+  @Test func `calls no empty index damaged`() throws {
+    let patient = try Patient(rows: 20, seed: 9, version: .one)
+    try patient.sql("DELETE FROM ZSTEP; DELETE FROM ZINGREDIENT; DELETE FROM Z_3RECIPES")
+    try patient.vacuum(mapped: false)
+    let report = try patient.repair()
+    #expect(report.rebuilt.isEmpty && report.lost.isEmpty && report.doubtful.isEmpty, "\(report)")
+  }
+
   @Test func `names the rows of its own pages`() throws {
     let patient = try Patient(rows: 60, seed: 9, version: .one)
     let real = try patient.keys(of: "ZSTEP")
