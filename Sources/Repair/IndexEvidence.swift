@@ -45,10 +45,12 @@ struct IndexEvidence {
     // One over some of the rows, or over expressions, proves nothing of the others.
     for index in schema.indexes(of: table.name) where !schema.isPartial(index) {
       nextTree += 1
+      let columns = schema.columns(ofIndex: index.name) ?? []
       let reading = try IndexReading(
-        index, of: table, columns: schema.columns(ofIndex: index.name) ?? [],
+        index, of: table, columns: columns,
         DamagedTreeReader(damagedFile, .index, tree: nextTree), in: file,
-        entityNumbers: entityNumbers, pairColumns: pairColumns)
+        entityNumbers: entityNumbers, pairColumns: pairColumns,
+        others: OtherIndexes(than: table.name, columns: columns, schema, in: file))
       self.entityNumbers.merge(reading.entityNumbers) { _, new in new }
       confirmedKeys.formUnion(KeyRanges(reading.confirmed))
       readings.append(reading)

@@ -52,12 +52,14 @@ struct IndexReading {
     var entries: [Entry] = []
     /// Entries with values that their columns cannot have.
     var odd = 0
+    /// Some of the entries that the table does not bear out.
+    var samples: [OtherIndexes.Entry] = []
   }
 
   init(
     _ index: SchemaSalvage.Entry, of table: TableSalvage, columns: [String],
     _ tree: DamagedTreeReader, in file: Connection, entityNumbers: Set<Int64>?,
-    pairColumns: (String, String)?
+    pairColumns: (String, String)?, others: OtherIndexes
   ) throws {
     (name, self.columns) = (index.name, columns)
     let values = UnsafeMutablePointer<RawValue>.allocate(capacity: Self.mostValues)
@@ -83,7 +85,7 @@ struct IndexReading {
     var page = Page(number: index.root)
     try reader.read(root: index.root) { cell in
       if cell.page != page.number {
-        reading.take(page, table, tree, isOfPairs: pair != nil)
+        try reading.take(page, table, tree, others, isOfPairs: pair != nil)
         page = Page(number: cell.page)
       }
       guard
@@ -127,9 +129,12 @@ struct IndexReading {
       {
         entry.pair = (first, second)
       }
+      if !entry.isSaved || !entry.contrary.isEmpty, page.samples.count < OtherIndexes.mostSamples {
+        page.samples.append((key, columns.indices.map { SQLiteValue(values[$0]) }))
+      }
       page.entries.append(entry)
     }
-    reading.take(page, table, tree, isOfPairs: pair != nil)
+    try reading.take(page, table, tree, others, isOfPairs: pair != nil)
     if !reader.gaps.isEmpty { reading.isWhole = false }
     self = reading
   }
@@ -140,16 +145,18 @@ struct IndexReading {
 
   /// Believes a page, unless it is another index's.
   private mutating func take(
-    _ page: Page, _ table: TableSalvage, _ tree: DamagedTreeReader, isOfPairs: Bool
-  ) {
+    _ page: Page, _ table: TableSalvage, _ tree: DamagedTreeReader, _ others: OtherIndexes,
+    isOfPairs: Bool
+  ) throws {
     guard page.odd > 0 || !page.entries.isEmpty else { return }
     if page.odd > 0 { isWhole = false }
     let saved = page.entries.filter(\.isSaved)
     let contrary = saved.count { !$0.contrary.isEmpty }
-    // A page that stands elsewhere, too, is that index's, unless rows of this table say otherwise.
+    let isBorneOut = !saved.isEmpty && contrary * 2 <= saved.count
+    // A page that stands elsewhere, too, is that index's, and so is one that another table's rows bear out.
     let isAnothers =
-      page.odd * 10 > page.entries.count
-      || (saved.isEmpty || contrary * 2 > saved.count) && tree.isCopied(page.number)
+      try page.odd * 10 > page.entries.count
+      || !isBorneOut && (tree.isCopied(page.number) || others.have(page.samples))
     guard !isAnothers else {
       isWhole = false
       return
