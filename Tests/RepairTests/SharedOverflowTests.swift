@@ -85,6 +85,26 @@ import Testing
     patient.bytes = whole
   }
 
+  /// Each would be read from end to end: as many as a file can hold take long.
+  @Test func `gives it to none of many, and ends soon`() throws {
+    let patient = try Patient(rows: 400, seed: 11)
+    try patient.vacuum(
+      mapped: false,
+      "UPDATE ZIMAGE SET ZTHUMBNAIL = CAST(printf('%05d', Z_PK) || hex(zeroblob(20000)) AS BLOB)")
+    let chains = try patient.chains(of: "ZIMAGE")
+    try #require(chains.count == 400)
+    let first = patient.number(at: try #require(chains.values.min()))
+    var bytes = patient.bytes
+    for place in chains.values {
+      bytes.replaceSubrange(
+        place..<place + 4, with: [24, 16, 8, 0].map { UInt8(first >> $0 & 0xFF) })
+    }
+    patient.bytes = bytes
+    let report = try patient.repair()
+    #expect(named(report.lost).count == 400, "\(report.lost)")
+    #expect(named(report.doubtful).isEmpty)
+  }
+
   @Test func `doubts both where they are exchanged, and a pointer map says so`() throws {
     let (patient, first, second) = try patient(mapped: true, (6000, 6000))
     let chains = try patient.chains(of: "ZIMAGE")
