@@ -96,16 +96,7 @@ struct IndexReading {
         reading.isWhole = false
         return
       }
-      let isPossible =
-        count == columns.count + 1 && values[count - 1].kind == .integer
-        && columns.indices.allSatisfy { place in
-          guard let (type, kinds) = kinds[place], values[place].kind != .null else { return true }
-          return kinds.contains(values[place].kind) && TableShape.allows(type, values[place].kind)
-        }
-        && entityColumn.map { place in
-          values[place].kind != .integer || entityNumbers?.contains(values[place].bits) == true
-        } ?? true
-      guard isPossible else {
+      guard count == columns.count + 1, values[count - 1].kind == .integer else {
         page.odd += 1
         return
       }
@@ -123,6 +114,20 @@ struct IndexReading {
         }
       }
       known.reset()
+      // An odd value that the row has, too, is damage of the row's.
+      let isBorneOut = entry.isSaved && entry.contrary.isEmpty
+      let isPossible =
+        columns.indices.allSatisfy { place in
+          guard let (type, kinds) = kinds[place], values[place].kind != .null else { return true }
+          return kinds.contains(values[place].kind) && TableShape.allows(type, values[place].kind)
+        }
+        && entityColumn.map { place in
+          values[place].kind != .integer || entityNumbers?.contains(values[place].bits) == true
+        } ?? true
+      guard isBorneOut || isPossible else {
+        page.odd += 1
+        return
+      }
       entry.entityNumber = entityColumn.flatMap { Self.integer(values[$0]) }
       if let pair, let first = Self.integer(values[pair.0]),
         let second = Self.integer(values[pair.1])

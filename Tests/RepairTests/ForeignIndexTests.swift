@@ -55,6 +55,12 @@ import Testing
     #expect(!report.doubtful.contains { $0.entity == "Ingredient" }, "\(report.doubtful)")
   }
 
+  @Test func `is not one of them where rows have the odd values of an index`() throws {
+    let patient = try Patient(rows: 60, seed: 9, version: .one)
+    try patient.sql("UPDATE ZSTEP SET ZRECIPE = 'x' || Z_PK")
+    #expect(!(try patient.repair()).rebuilt.contains { $0.subject == .index })
+  }
+
   /// Pages without entries are all alike.
   @Test func `calls no empty index damaged`() throws {
     let patient = try Patient(rows: 20, seed: 9, version: .one)
