@@ -86,7 +86,7 @@ extension FixtureError: CustomStringConvertible {
       "\(property) must be unique, and \(rows) rows need more different values than the model's rules "
         + "leave it. "
         + (most == 0
-          ? "Change the rules, or the constraint."
+          ? "Give some of the \(entities) entities that have it no rows."
           : "Ask for at most \(most) \(most == 1 ? "row" : "rows")"
             + (entities > 1 ? " of each of the \(entities) entities that have it." : "."))
     case .notExpressible(let what):

@@ -105,7 +105,10 @@ struct ValueSource: Sendable {
       return .integer(isUnique ? Int64(ordinal & 1) : Int64(tools.random.next() & 1))
     case .double: return .real(number(ordinal, tools))
     case .float: return .real(Double(Float(number(ordinal, tools))))
-    case .decimal: return .real((number(ordinal, tools) * 100).rounded() / 100)
+    case .decimal:
+      let value = number(ordinal, tools)
+      // Larger ones have no hundredths.
+      return .real(abs(value) < 0x1p46 ? (value * 100).rounded() / 100 : value)
     case .date: return .real(date(ordinal, tools))
     case .string: return string(ordinal, tools)
     case .uuid: return uuid(tools)

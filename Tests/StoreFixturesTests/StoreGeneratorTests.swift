@@ -228,7 +228,7 @@ import Testing
       [ValidationRule.minimum(9_007_199_254_740_993), .maximum(9_007_199_254_740_995)], 3
     ),
     (.integer64, [.above(ValidationBound(Int64.max - 4)), .below(ValidationBound(Int64.max))], 3),
-    (.double, [.minimum(0x1p60)], 40),
+    (.double, [.minimum(0x1p60)], 40), (.decimal, [.minimum(0x1p60)], 40),
   ])
   func `keeps bounds that no double is`(
     type: AttributeType, rules: [ValidationRule], rows: Int
