@@ -193,6 +193,20 @@ extension DurableFile {
   }
 
   static func names(in folder: borrowing Folder) throws -> [String] {
+    try byteNames(in: folder).compactMap { String(validating: $0, as: UTF8.self) }
+  }
+
+  /// The names in a folder that are not UTF-8, in byte order.
+  package static func namesOutOfText(in folder: FilePath) throws -> [FilePath] {
+    try byteNames(in: try Folder(folder)).filter { String(validating: $0, as: UTF8.self) == nil }
+      .map { bytes in
+        (bytes.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+          $0.baseAddress.map { FilePath(platformString: $0) } ?? ""
+        }
+      }
+  }
+
+  private static func byteNames(in folder: borrowing Folder) throws -> [[UInt8]] {
     // A descriptor of its own: closedir(3) closes it.
     let copy = try failing("dup", folder.path) { try folder.descriptor.duplicate() }
     guard let stream = fdopendir(copy.rawValue) else {
@@ -201,19 +215,18 @@ extension DurableFile {
     }
     defer { closedir(stream) }
     rewinddir(stream)
-    var names: [String] = []
+    let links = [Array(".".utf8), Array("..".utf8)]
+    var names: [[UInt8]] = []
     while true {
       errno = 0
       guard let entry = readdir(stream) else { break }
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
-        String(validating: bytes.prefix { $0 != 0 }, as: UTF8.self)
-      }
-      if let name, name != ".", name != ".." { names.append(name) }
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { Array($0.prefix { $0 != 0 }) }
+      if !links.contains(name) { names.append(name) }
     }
     guard errno == 0 else {
       throw DurabilityError.failed(call: "readdir", path: folder.path, Errno(rawValue: errno))
     }
-    return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    return names.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
   /// Removes a folder and all that is in it. Symbolic links are removed, never followed.

@@ -66,8 +66,9 @@ package enum FixtureError: Error, Sendable, Equatable {
   case alreadyThere(path: String)
   case notWritable(path: String, reason: String)
   case tooManyRows(Int)
-  /// The model's rules leave a property that must differ everywhere too few values.
-  case tooFewValues(property: String, rows: Int, most: Int)
+  /// The model's rules leave a property that must differ everywhere too few values: for the rows of all
+  /// `entities` that have it, of which each may have `most`.
+  case tooFewValues(property: String, rows: Int, most: Int, entities: Int)
   /// The two models of a hand-written migration differ in more than it writes down.
   case notExpressible(String)
 }
@@ -81,9 +82,13 @@ extension FixtureError: CustomStringConvertible {
     case .tooManyRows(let count):
       "\(count) rows of one table are more than the generator's arithmetic allows: ask for at most "
         + "\(KeySpace.largestCount)."
-    case .tooFewValues(let property, let rows, let most):
+    case .tooFewValues(let property, let rows, let most, let entities):
       "\(property) must be unique, and \(rows) rows need more different values than the model's rules "
-        + "leave it. Ask for at most \(most) \(most == 1 ? "row" : "rows")."
+        + "leave it. "
+        + (most == 0
+          ? "Give some of the \(entities) entities that have it no rows."
+          : "Ask for at most \(most) \(most == 1 ? "row" : "rows")"
+            + (entities > 1 ? " of each of the \(entities) entities that have it." : "."))
     case .notExpressible(let what):
       "The SQL script cannot say this change: \(what). Use simpler models."
     }

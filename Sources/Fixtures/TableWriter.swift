@@ -183,7 +183,7 @@ struct UniqueProperties: Sendable {
     }
   }
 
-  /// - Throws: ``FixtureError/tooFewValues(property:rows:most:)``.
+  /// - Throws: ``FixtureError/tooFewValues(property:rows:most:entities:)``.
   func requireEnoughValues(in spaces: KeySpaces, _ options: StoreOptions) throws {
     let hierarchy = spaces.hierarchy
     for entity in hierarchy.order {
@@ -195,8 +195,14 @@ struct UniqueProperties: Sendable {
         let source = ValueSource(
           options.narrowed(attribute, of: entity), isUnique: true, options: options)
         if let most = source.mostDifferent, most < rows {
+          let entities = hierarchy.concrete(of: entity)
+          let given = entities.compactMap { options.rowsByEntity[$0] }
+          // Rows are asked for by entity, and those of sub-entities need values of their own.
+          let asked = entities.count - given.count
           throw FixtureError.tooFewValues(
-            property: "\(entity).\(property.name)", rows: rows, most: most)
+            property: "\(entity).\(property.name)", rows: rows,
+            most: asked == 0 ? most : max(0, most - given.reduce(0, +)) / asked,
+            entities: max(1, asked))
         }
       }
     }

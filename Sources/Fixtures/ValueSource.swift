@@ -11,6 +11,9 @@ struct ValueSource: Sendable {
   private let nullThreshold: UInt64
   private let low: Double?
   private let high: Double?
+  /// The same bounds of whole numbers: doubles beyond 2^53 are not all of them.
+  private let least: Int64?
+  private let most: Int64?
   private let bytes: ClosedRange<Int>
   /// Lengths come from the model: only ASCII has as many bytes as UTF-16 units.
   private let countsUnits: Bool
@@ -31,6 +34,7 @@ struct ValueSource: Sendable {
     largest = options.largestInteger
     var low: Double?
     var high: Double?
+    var (least, most): (Int64?, Int64?)
     var shortest = attribute.type == .string ? options.textBytes.lowerBound : 0
     var longest = options.textBytes.upperBound
     var counts = false
@@ -39,10 +43,20 @@ struct ValueSource: Sendable {
     var isOpaque = false
     for rule in attribute.validation {
       switch rule {
-      case .minimum(let value): low = max(low ?? value.real, value.real)
-      case .maximum(let value): high = min(high ?? value.real, value.real)
-      case .above(let value): low = max(low ?? value.real + 1, value.real + 1)
-      case .below(let value): high = min(high ?? value.real - 1, value.real - 1)
+      case .minimum(let value):
+        low = max(low ?? value.real, value.real)
+        least = Self.higher(least, value.whole ?? Int64(exactly: value.real.rounded(.up)))
+      case .maximum(let value):
+        high = min(high ?? value.real, value.real)
+        most = Self.lower(most, value.whole ?? Int64(exactly: value.real.rounded(.down)))
+      case .above(let value):
+        low = max(low ?? value.real + 1, value.real + 1)
+        let below = value.whole ?? Int64(exactly: value.real.rounded(.down))
+        least = Self.higher(least, below.map { $0 == .max ? $0 : $0 + 1 })
+      case .below(let value):
+        high = min(high ?? value.real - 1, value.real - 1)
+        let above = value.whole ?? Int64(exactly: value.real.rounded(.up))
+        most = Self.lower(most, above.map { $0 == .min ? $0 : $0 - 1 })
       case .minimumLength(let value):
         (shortest, counts) = (max(shortest, value), true)
         let low = max(lengths.lowerBound, value)
@@ -61,6 +75,7 @@ struct ValueSource: Sendable {
     }
     self.low = low
     self.high = high
+    (self.least, self.most) = (least, most)
     self.pattern = pattern
     countsUnits = counts
     shortest = min(max(0, shortest), 1 << 16)
@@ -90,7 +105,10 @@ struct ValueSource: Sendable {
       return .integer(isUnique ? Int64(ordinal & 1) : Int64(tools.random.next() & 1))
     case .double: return .real(number(ordinal, tools))
     case .float: return .real(Double(Float(number(ordinal, tools))))
-    case .decimal: return .real((number(ordinal, tools) * 100).rounded() / 100)
+    case .decimal:
+      let value = number(ordinal, tools)
+      // Larger ones have no hundredths.
+      return .real(abs(value) < 0x1p46 ? (value * 100).rounded() / 100 : value)
     case .date: return .real(date(ordinal, tools))
     case .string: return string(ordinal, tools)
     case .uuid: return uuid(tools)
@@ -120,11 +138,17 @@ struct ValueSource: Sendable {
     return room
   }
 
+  private static func higher(_ a: Int64?, _ b: Int64?) -> Int64? {
+    b.map { max(a ?? $0, $0) } ?? a
+  }
+
+  private static func lower(_ a: Int64?, _ b: Int64?) -> Int64? { b.map { min(a ?? $0, $0) } ?? a }
+
   /// Small numbers mostly; now and then the ends of the type.
   private func integer(_ ordinal: Int, _ least: Int64, _ most: Int64, _ tools: ValueTools) -> Int64
   {
-    let bottom = low.flatMap { Int64(exactly: $0.rounded(.up)) }.map { max($0, least) }
-    let top = high.flatMap { Int64(exactly: $0.rounded(.down)) }.map { min($0, most) }
+    let bottom = self.least.map { max($0, least) }
+    let top = self.most.map { min($0, most) }
     if isUnique { return distinct(ordinal, bottom ?? least, top ?? most, from: bottom ?? 0) }
     let random = tools.random.next()
     let (first, last) = bounded(bottom, top, within: least...most)
@@ -167,9 +191,9 @@ struct ValueSource: Sendable {
   var mostDifferent: Int? {
     guard isUnique else { return nil }
     func integers(_ least: Int64, _ most: Int64) -> Int? {
-      let bottom = low.flatMap { Int64(exactly: $0.rounded(.up)) }.map { max($0, least) }
-      let top = high.flatMap { Int64(exactly: $0.rounded(.down)) }.map { min($0, most) }
-      let count = Self.count(bottom ?? least, top ?? most)
+      let bottom = self.least.map { max($0, least) } ?? least
+      let top = self.most.map { min($0, most) } ?? most
+      let count = Self.count(bottom, top)
       return count == 0 ? nil : Int(exactly: count)
     }
     switch type {
@@ -179,7 +203,7 @@ struct ValueSource: Sendable {
     case .boolean: return 2
     case .double, .float, .decimal, .date:
       guard let high else { return nil }
-      let steps = (high - (low ?? 0)).rounded(.down) + 1
+      let steps = ((high - (low ?? 0)) / step).rounded(.down) + 1
       return steps < 1 ? 1 : Int(exactly: min(steps, 0x1p52))
     case .string:
       if let pattern { return pattern.matchCount }
@@ -197,8 +221,14 @@ struct ValueSource: Sendable {
     return (least, max(least, min(top ?? largest, largest)))
   }
 
+  /// What lies between two different numbers: 1 where the numbers from the lowest bound on are that close.
+  private var step: Double {
+    let furthest = max(abs(low ?? 0), abs((low ?? 0) + Double(KeySpace.largestCount)))
+    return max(1, type == .float ? Double(Float(abs(low ?? 0)).ulp) : furthest.ulp)
+  }
+
   private func number(_ ordinal: Int, _ tools: ValueTools) -> Double {
-    if isUnique { return (low ?? 0) + Double(ordinal) }
+    if isUnique { return (low ?? 0) + Double(ordinal) * step }
     let from = low ?? min(-1_000, high ?? 0)
     let to = max(from, high ?? max(100_000, from))
     let random = tools.random.next()
@@ -208,7 +238,7 @@ struct ValueSource: Sendable {
 
   /// Whole seconds half of the time: SQLite then stores an integer.
   private func date(_ ordinal: Int, _ tools: ValueTools) -> Double {
-    if isUnique { return (low ?? 0) + Double(ordinal) }
+    if isUnique { return (low ?? 0) + Double(ordinal) * step }
     let from = low ?? min(0, high ?? 0)
     let to = max(from, high ?? max(800_000_000, from))
     let whole = (from + (to - from) * tools.random.fraction()).rounded(.down)

@@ -58,7 +58,9 @@ struct ExternalFiles {
           connection, mender)
       }
     }
-    let orphans = (names ?? []).subtracting(named).sorted()
+    // No object can refer to a file whose name is no text.
+    let odd = try names == nil ? [] : DurableFile.namesOutOfText(in: source)
+    let orphans = (names ?? []).subtracting(named).sorted() + odd.map(\.unambiguousText)
     if !orphans.isEmpty {
       lost.append(
         .init(

@@ -64,8 +64,14 @@ final class Mender {
   /// `Z_OPT` counts the saves of an object, from 1.
   private func mendVersions() throws {
     for table in binding.layout.tables {
-      try connection.execute(
-        "UPDATE \(quoted(table.name)) SET Z_OPT = 1 WHERE typeof(Z_OPT) <> 'integer' OR Z_OPT < 1")
+      let bad = "typeof(Z_OPT) <> 'integer' OR Z_OPT < 1"
+      let keys = try keys("SELECT Z_PK FROM \(quoted(table.name)) WHERE \(bad)")
+      guard !keys.isEmpty else { continue }
+      try connection.execute("UPDATE \(quoted(table.name)) SET Z_OPT = 1 WHERE \(bad)")
+      rebuilt.append(
+        .init(
+          .object, entity: table.root.rawValue, keys: keys,
+          "had no valid Z_OPT, which counts the saves of an object; it is 1 now"))
     }
   }
 

@@ -23,7 +23,11 @@ struct ModelChoice {
 
   /// By version hash: the given version most like the store's own model, else that. Where the hashes are lost, the
   /// model whose entities, tables and columns the store has.
-  static func among(_ models: GivenModels, for store: SourceStore) throws -> Outcome {
+  ///
+  /// - Parameter isTableListWhole: Whether tables that the store does not have were none of its.
+  static func among(
+    _ models: GivenModels, for store: SourceStore, isTableListWhole: Bool = true
+  ) throws -> Outcome {
     let hashes = store.metadata.versionHashes
     // A model without entities has no hashes either.
     let isEmpty =
@@ -79,15 +83,28 @@ struct ModelChoice {
     let fitting = judged.filter {
       $0.0.isCached || unknownEntities(in: $0.0.hierarchy, store).isEmpty
     }
+    func choice(_ hierarchy: EntityHierarchy, _ version: String) -> Outcome {
+      .found(
+        .init(
+          hierarchy: hierarchy, version: version, isProven: false,
+          missing: StoreBinding(store, hierarchy).missing.sorted()))
+    }
     guard let best = fitting.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
+      // Without tables, only the one that has all entities that the store names, and no other ones.
+      let named = Set(store.entityKeys.map(\.name))
+      let alike = fitting.map(\.0).filter { candidate in
+        candidate.hierarchy.order.allSatisfy { named.contains($0.rawValue) }
+      }
+      let own = alike.filter(\.isCached)
+      let left = !own.isEmpty ? own : hashes.isEmpty ? alike : []
+      if !isTableListWhole, !named.isEmpty, left.count == 1 {
+        return choice(left[0].hierarchy, left[0].version)
+      }
       let nearest = judged.min { $0.1 < $1.1 }
       return .none(
         unknownEntities: nearest.map { unknownEntities(in: $0.0.hierarchy, store) } ?? [])
     }
-    return .found(
-      .init(
-        hierarchy: best.0.hierarchy, version: best.0.version, isProven: false,
-        missing: StoreBinding(store, best.0.hierarchy).missing.sorted()))
+    return choice(best.0.hierarchy, best.0.version)
   }
 
   private static func isEntityTable(_ name: String) -> Bool {

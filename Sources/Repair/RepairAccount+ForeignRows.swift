@@ -77,6 +77,12 @@ extension RepairAccount {
     ] where !keys.isEmpty {
       report.doubtful.append(.init(.table, keys: keys, names: [name], message))
     }
+    for (found, message) in Self.doubts(of: table) {
+      for (place, keys) in found {
+        report.doubtful.append(
+          .init(.table, entity: name, property: table.columns[place].name, keys: keys, message))
+      }
+    }
     for (column, keys) in (evidence?.contradictedKeys ?? [:]).sorted(by: { $0.key < $1.key }) {
       report.doubtful.append(
         .init(

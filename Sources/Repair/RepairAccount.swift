@@ -246,73 +246,6 @@ struct RepairAccount {
     }
   }
 
-  /// What the records of rows that were kept have lost, and rows that may be wrong.
-  mutating func addRecords() {
-    for source in salvage.binding.layout.tables {
-      guard let table = salvage.tables[NameKey(source.name)] else { continue }
-      let roles = Dictionary(
-        source.columns.map { ($0.name, $0.role) }, uniquingKeysWith: { first, _ in first })
-      for (place, keys) in table.lostValues.sorted(by: { $0.key < $1.key }) {
-        let name = table.columns[place].name
-        report.lost.append(
-          .init(
-            .value, entity: source.root.rawValue, property: roles[name]?.property ?? name,
-            keys: keys, "had a value that cannot be read"))
-      }
-      if !table.doubtfulKeys.isEmpty {
-        report.doubtful.append(
-          .init(
-            .object, entity: source.root.rawValue, keys: table.doubtfulKeys,
-            "rows whose records do not add up: values may be wrong"))
-      }
-      if !table.doubtfulOwnKeys.isEmpty {
-        report.doubtful.append(
-          .init(
-            .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
-            "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
-      }
-      let contradicted = salvage.evidence[NameKey(source.name)]?.contradictedKeys ?? [:]
-      for (column, keys) in contradicted.sorted(by: { $0.key < $1.key }) {
-        report.doubtful.append(
-          .init(
-            column == "Z_ENT" ? .entity : roles[column]?.subject ?? .value,
-            entity: source.root.rawValue,
-            property: roles[column]?.property ?? column, keys: keys,
-            "has another value in an index, and nothing tells which is right"))
-      }
-      let confirmed = salvage.evidence[NameKey(source.name)]?.confirmedKeys ?? KeyRanges()
-      let found = KeyRanges(union: [table.misplacedKeys, confirmed])
-      if !found.isEmpty {
-        report.rebuilt.append(
-          .init(
-            .object, entity: source.root.rawValue, keys: found,
-            "rows were found on pages in another one's place, or to which no page leads"))
-      }
-      let strays = table.strayKeys.subtracting(confirmed)
-      if !strays.isEmpty {
-        report.doubtful.append(
-          .init(
-            .object, entity: source.root.rawValue, keys: strays,
-            "rows on pages to which no page leads, and which no index names: they may have been "
-              + "deleted"))
-      }
-      let unnamed = salvage.evidence[NameKey(source.name)]?.unnamedKeys ?? KeyRanges()
-      if !unnamed.isEmpty {
-        report.doubtful.append(
-          .init(.object, entity: source.root.rawValue, keys: unnamed, Self.unnamed))
-      }
-      if !table.repeatedKeys.isEmpty {
-        report.doubtful.append(
-          .init(
-            .object, entity: source.root.rawValue, keys: table.repeatedKeys,
-            "had another row with the same Z_PK and other values, which is left out"))
-      }
-    }
-  }
-
-  static let unnamed =
-    "rows that no index names, where indexes are whole: they may have been deleted"
-
   /// The store's UUID; where it is lost, one that follows from the file.
   func uuid(of metadata: StoreMetadata, image: FilePath) throws -> String {
     if let uuid = metadata.uuid, !metadata.problems.contains(.oddUUID) { return uuid }
@@ -330,25 +263,5 @@ struct RepairAccount {
     let digits = Array(Hexadecimal.text(of: bytes).uppercased())
     return [0..<8, 8..<12, 12..<16, 16..<20, 20..<32].map { String(digits[$0]) }
       .joined(separator: "-")
-  }
-}
-
-extension Role {
-  fileprivate var subject: RepairReport.Subject {
-    switch self {
-    case .attribute, .leaf: .value
-    case .toOne, .targetEntity, .owner: .reference
-    case .order: .order
-    }
-  }
-
-  fileprivate var property: String {
-    switch self {
-    case .attribute(_, let name), .toOne(_, let name), .targetEntity(_, let name),
-      .order(_, let name):
-      name
-    case .owner(_, let relationship): relationship
-    case .leaf(_, let composite, let path): ([composite] + path).joined(separator: ".")
-    }
   }
 }

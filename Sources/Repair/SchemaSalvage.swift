@@ -31,6 +31,8 @@ struct SchemaSalvage {
   private(set) var entries: [Entry] = []
   /// Whether a page of it was damaged, so that there may be more.
   private(set) var isWhole = true
+  /// Tables that it does not name, and that were found by their rows.
+  private(set) var unlisted: Set<NameKey> = []
   /// Tables and indexes without a row, so that SQLite tells their columns.
   private let model: Connection
 
@@ -80,6 +82,11 @@ struct SchemaSalvage {
       case .view, .trigger: break
       }
     }
+  }
+
+  mutating func addUnlisted(_ table: String, root: UInt32) {
+    entries.append(Entry(kind: .table, name: table, table: table, root: root, sql: nil))
+    unlisted.insert(NameKey(table))
   }
 
   /// SQLite tells names apart without the case of their letters, and one bit makes it.

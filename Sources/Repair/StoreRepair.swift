@@ -24,7 +24,7 @@ package struct StoreRepair {
   package func run() throws -> RepairReport {
     let place = try OutputPlace(output, source: source)
     defer { place.removeDraft() }
-    let salvage = try StoreSalvage(source, models: models, in: place.draft)
+    let salvage = try StoreSalvage.read(source, models: models, in: place.draft)
     let template = try template(salvage.model.hierarchy, in: place.draft)
     let store = try OutputStore(salvage.model.hierarchy, at: place.file)
     try store.copyRows(from: salvage.binding)
@@ -38,6 +38,7 @@ package struct StoreRepair {
       salvage, mender, store: source.string, output: place.output.string)
     try account.count(in: store)
     account.addRecords()
+    account.addUnlisted()
     account.addColumns()
     try account.addMissingColumns(in: store)
     account.report.keptExternalFiles = external.copied

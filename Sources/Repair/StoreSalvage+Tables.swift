@@ -61,6 +61,7 @@ extension StoreSalvage {
       try salvage.execute("DROP INDEX \(quoted(row[0].text ?? ""))")
     }
     let models = shapes(binding)
+    findUnlistedTables(models)
     let shapes = models.merging(foreignShapes(models)) { own, _ in own }
     try salvage.execute("BEGIN")
     var homeless: Set<NameKey> = []
@@ -224,6 +225,7 @@ extension StoreSalvage {
   private func adoptOrphans(_ shapes: [NameKey: TableShape], _ homeless: Set<NameKey>) throws {
     let reader = DamagedTreeReader(file, .table, tree: 0)
     let groups = file.orphanGroups(of: reader)
+    strayPages = (1...file.pageCount).filter { file.isFreeByMapAlone($0) && reader.isLeaf($0) }
     guard !groups.isEmpty else { return }
     let owners = Dictionary(
       tables.map { ($0.value.tree, $0.key) }, uniquingKeysWith: { first, _ in first })
@@ -296,7 +298,7 @@ extension StoreSalvage {
     tables[name] = table
   }
 
-  private func found(_ table: NameKey) {
+  func found(_ table: NameKey) {
     if !foundTables.contains(table) { foundTables.append(table) }
   }
 
@@ -314,6 +316,7 @@ extension StoreSalvage {
       let join = joins[key]
       let found = try IndexEvidence(
         table, schema, file, in: salvage, nextTree: &nextTree,
+        entityNumbers: shapes[key]?.entityNumbers,
         pairColumns: join.map { ($0.firstColumn, $0.secondColumn) })
       evidence[key] = found
       guard let join else { continue }

@@ -9,7 +9,7 @@ import SystemPackage
 final class StoreSalvage {
   let image: StoreImage
   let file: DamagedFile
-  let schema: SchemaSalvage
+  var schema: SchemaSalvage
   let path: FilePath
   /// The salvaged file, read; with the model's tables under the names that the store has.
   private(set) var binding: StoreBinding
@@ -23,6 +23,8 @@ final class StoreSalvage {
   var renamedColumns: [(table: String, from: String, to: String)] = []
   /// Tables whose pages were found without `sqlite_master` leading there.
   var foundTables: [NameKey] = []
+  /// The model's tables that are not listed in `sqlite_master`, or in what is left of it.
+  var unlistedTables: Set<NameKey> = []
   /// Tables that are not the model's, with those that cannot be read.
   var foreignTables: [SchemaSalvage.Entry] = []
   /// With as many rows as lie there.
@@ -57,25 +59,45 @@ final class StoreSalvage {
   /// SQLite's own bound of columns.
   private static let mostColumns = 32_767
 
+  /// Reads a store, and reads it again where several of its records lead to the same overflow pages: whose
+  /// they are is known when all have been read.
+  ///
   /// - Parameter folder: Belongs to the caller alone.
-  init(_ store: FilePath, models: GivenModels, in folder: FilePath) throws {
+  static func read(
+    _ store: FilePath, models: GivenModels, in folder: FilePath
+  ) throws -> StoreSalvage {
+    let image = try StoreImage(of: StoreFiles(store), in: folder)
+    let first = try StoreSalvage(store, image, models, in: folder)
+    guard let settlement = first.file.settlement() else { return first }
+    let second = folder.appending("again")
+    try DurableFile.makeFolder(second, surviving: .processCrash)
+    return try StoreSalvage(store, image, models, in: second, settlement)
+  }
+
+  private init(
+    _ store: FilePath, _ image: StoreImage, _ models: GivenModels, in folder: FilePath,
+    _ settlement: OverflowSettlement? = nil
+  ) throws {
     self.folder = folder
-    let files = StoreFiles(store)
-    image = try StoreImage(of: files, in: folder)
-    guard let file = DamagedFile(privateCopy: image.path.string, missing: image.missing) else {
-      throw RepairError.notADatabase(store)
-    }
+    self.image = image
+    let file = DamagedFile(
+      privateCopy: image.path.string, missing: image.missing, settlement: settlement)
+    guard let file else { throw RepairError.notADatabase(store) }
     if let header = file.header { try FileHeader.requireNoUTF16(store, header, at: image.path) }
     self.file = file
-    let schema = try SchemaSalvage(file)
-    self.schema = schema
-    nextTree = Int32(schema.entries.count) + 1
     valueCount = Self.mostColumns
     values = .allocate(capacity: valueCount)
+    var read = try SchemaSalvage(file)
+    read.findControlTables(in: file, values)
+    let schema = read
+    self.schema = schema
+    nextTree = Int32(schema.entries.count) + 1
     path = folder.appending("salvage.sqlite")
     let salvage = try Self.create(path)
     let names = try Self.makeTables(salvage, schema)
-    guard !names.isEmpty || !models.versions.isEmpty, Self.mayBeCoreData(schema) else {
+    guard !names.isEmpty || !models.versions.isEmpty || !schema.unlisted.isEmpty,
+      Self.mayBeCoreData(schema)
+    else {
       throw RepairError.notCoreData(store)
     }
     for name in LayoutProblem.controlTables {
@@ -108,7 +130,8 @@ final class StoreSalvage {
     try salvage.close()
     let source = try SourceStore(path: path, snapshotFolder: folder)
     let found: ModelChoice
-    switch try ModelChoice.among(models, for: source) {
+    let isWhole = schema.isWhole
+    switch try ModelChoice.among(models, for: source, isTableListWhole: isWhole) {
     case .found(let choice): found = choice
     case .none(let unknown):
       throw RepairError.noModel(

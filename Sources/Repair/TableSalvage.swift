@@ -26,6 +26,10 @@ struct TableSalvage {
   private(set) var surplusKeys = KeyRanges()
   /// By the number of the column: rows whose value is lost.
   private(set) var lostValues: [Int: KeyRanges] = [:]
+  /// By the number of the column: rows whose value goes on in overflow pages that may be another row's.
+  private(set) var doubtfulValues: [Int: KeyRanges] = [:]
+  /// The same of rows whose text is not valid UTF-8, and is kept as it is.
+  private(set) var oddTexts: [Int: KeyRanges] = [:]
   private(set) var rowCount: Int64 = 0
 
   private var statement: Statement?
@@ -113,9 +117,9 @@ extension TableSalvage {
   struct Deferred {
     var key: Int64
     var state: KeyState
-    var record: [UInt8]
-    /// More than there are bytes where the record's end is lost.
-    var size: Int
+    /// Without its bytes, which are gone with its page.
+    var record: DamagedRecord
+    var bytes: [UInt8]
   }
 
   /// Reads the tree below `root`, and the leaves that lead to it no more.
@@ -144,8 +148,8 @@ extension TableSalvage {
     // Whose key is more certain comes first: it stays where two rows have the same one.
     for state in [KeyState.misplaced, .onlyPossible, .doubtful] {
       for row in waiting where row.state == state {
-        try row.record.withUnsafeBytes { bytes in
-          let record = DamagedRecord(bytes: bytes, size: row.size)
+        try row.bytes.withUnsafeBytes { bytes in
+          let record = DamagedRecord(row.record, copiedTo: bytes)
           let isNew = try working.insert(record, key: row.key)
           guard isNew else { return }
           if state == .misplaced {
@@ -188,8 +192,8 @@ extension TableSalvage {
     {
       waiting.append(
         Deferred(
-          key: cell.key, state: cell.keyState, record: [UInt8](cell.record.bytes),
-          size: cell.record.size))
+          key: cell.key, state: cell.keyState, record: cell.record,
+          bytes: [UInt8](cell.record.bytes)))
     }
   }
 
@@ -234,6 +238,17 @@ extension TableSalvage {
     if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
       lostValues[place, default: KeyRanges()].insert(key)
+    }
+    for (place, column) in columns.enumerated()
+    where values[place].kind == .text && place != rowIDColumn && !column.isGenerated
+      && String(validating: values[place].buffer, as: UTF8.self) == nil
+    {
+      oddTexts[place, default: KeyRanges()].insert(key)
+    }
+    if record.isDoubtful {
+      for place in record.doubtfulValues(count: columns.count) where !lost.contains(place) {
+        doubtfulValues[place, default: KeyRanges()].insert(key)
+      }
     }
     return true
   }

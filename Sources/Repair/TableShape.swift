@@ -152,7 +152,8 @@ struct TableShape {
     return foreign > 0 && foreign * 2 >= rows ? .foreign : .own
   }
 
-  private static func allows(_ type: String, _ kind: RawValue.Kind) -> Bool {
+  /// Whether such a value lies in a column of such a type where Core Data writes it.
+  static func allows(_ type: String, _ kind: RawValue.Kind) -> Bool {
     switch type {
     case "INTEGER": kind == .integer
     case "VARCHAR": kind == .text
@@ -164,16 +165,19 @@ struct TableShape {
     }
   }
 
-  /// How many rows of the leaf below a page fit, of how many; zeros without rows.
+  /// How many rows of a leaf below a page fit, of how many; zeros without rows.
   ///
-  /// - Parameter keyed: Whether a row with such a key may be the table's.
+  /// - Parameters:
+  ///   - atEnd: Whether it is the leaf with the highest keys, and not the one with the lowest.
+  ///   - keyed: Whether a row with such a key may be the table's.
   func share(
-    below page: UInt32, _ file: DamagedFile, _ values: UnsafeMutablePointer<RawValue>,
+    below page: UInt32, atEnd: Bool = false, _ file: DamagedFile,
+    _ values: UnsafeMutablePointer<RawValue>,
     keyed: (Int64) -> Bool = { _ in true }
   ) -> (fitting: Int, rows: Int) {
     var (fitting, rows) = (0, 0)
     var lost: [Int] = []
-    DamagedTreeReader(file, .table, tree: 0).sample(below: page) { cell in
+    DamagedTreeReader(file, .table, tree: 0).sample(below: page, atEnd: atEnd) { cell in
       guard keyed(cell.key) else {
         rows += 1
         return

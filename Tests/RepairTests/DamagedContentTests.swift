@@ -67,14 +67,14 @@ import Testing
       }
     }
 
-    var subject: RepairReport.Subject? {
+    var subject: RepairReport.Subject {
       switch self {
       case .counters, .names, .noControl: .primaryKey
       case .metadata: .metadata
       case .cache: .modelCache
       case .index: .index
       case .column, .unparsable: .schema
-      case .version: nil
+      case .version: .object
       }
     }
   }
@@ -87,8 +87,7 @@ import Testing
     let report = try patient.repair()
     #expect(try patient.failures().isEmpty)
     #expect(
-      damage.subject == nil
-        || (report.rebuilt + report.doubtful).contains { $0.subject == damage.subject },
+      (report.rebuilt + report.doubtful).contains { $0.subject == damage.subject },
       "\(report.rebuilt)")
     #expect(!report.lost.contains { $0.subject == .object || $0.subject == .value })
     let query = "SELECT Z_PK, ZNAME FROM ZTAG ORDER BY Z_PK"
@@ -118,6 +117,43 @@ import Testing
     let items = report.lost + report.doubtful + report.rebuilt
     #expect(items.contains { $0.subject == subject }, "\(items)")
     #expect(!report.lost.contains { $0.subject == .object })
+  }
+
+  @Test func `says which counts of saves are set to 1`() throws {
+    let patient = try Patient()
+    let keys = try patient.keys(of: "ZSTEP").prefix(3)
+    try patient.sql(
+      """
+      UPDATE ZSTEP SET Z_OPT = 7;
+      UPDATE ZSTEP SET Z_OPT = -2 WHERE Z_PK IN (\(keys.map(String.init).joined(separator: ", ")))
+      """)
+    let report = try patient.repair()
+    let said = report.rebuilt.filter { $0.message.contains("Z_OPT") }
+    #expect(said.map(\.entity) == ["Step"] && said.first?.primaryKeys == KeyRanges(keys))
+    let counts = try patient.read("SELECT DISTINCT Z_OPT FROM ZSTEP ORDER BY 1", of: patient.output)
+    #expect(counts == [[.integer(1)], [.integer(7)]])
+  }
+
+  @Test func `names texts that are not UTF-8, and keeps them`() throws {
+    let patient = try Patient()
+    let keys = try patient.keys(of: "ZRECIPE").prefix(2)
+    try patient.sql(
+      """
+      CREATE TABLE NOTES (id INTEGER PRIMARY KEY, a TEXT);
+      INSERT INTO NOTES VALUES (4, CAST(x'61ff' AS TEXT)), (5, 'whole');
+      UPDATE ZRECIPE SET ZINSTRUCTIONS = CAST(x'61c328' AS TEXT)
+       WHERE Z_PK IN (\(keys.map(String.init).joined(separator: ", ")))
+      """)
+    let query = "SELECT Z_PK, hex(ZINSTRUCTIONS) FROM ZRECIPE ORDER BY Z_PK"
+    let before = try patient.read(query)
+    let report = try patient.repair()
+    #expect(try patient.read(query, of: patient.output) == before)
+    let said = report.doubtful.filter { $0.message.contains("UTF-8") }
+    #expect(said.map(\.entity) == ["Recipe", "NOTES"], "\(report.doubtful)")
+    #expect(said.map(\.property) == ["instructions", "a"])
+    #expect(said.map(\.primaryKeys) == [KeyRanges(keys), KeyRanges([4])])
+    #expect(said.map(\.count) == [2, 1])
+    #expect(report.lost.isEmpty)
   }
 
   @Test(arguments: ["'x' || rowid", "NULL", "Z_8RECIPES1 + 0.5"])
@@ -363,11 +399,15 @@ import Testing
     let orphan = "00000000-0000-4000-8000-000000000000"
     _ = FileManager.default.createFile(
       atPath: patient.externalFolder + "/" + orphan, contents: Data([1]))
+    // A name that is no text.
+    let odd = Array("\(patient.externalFolder)/ORPH".utf8CString.dropLast()) + [-1, 78, 0]
+    try #require(close(creat(odd, 0o600)) == 0)
     let report = try patient.repair()
     #expect(try patient.failures().isEmpty)
     #expect(report.keptExternalFiles == names.count - 1)
     #expect(report.lost.contains { $0.subject == .value && $0.property == "data" && $0.count == 1 })
-    #expect(report.lost.contains { $0.subject == .externalData && $0.names == [orphan] })
+    let named = [orphan, "$'ORPH\\xffN'"]
+    #expect(report.lost.contains { $0.subject == .externalData && $0.names == named })
   }
 
   @Test func `names whatever else lies among its external files, and no link that an object names`()

@@ -192,9 +192,58 @@ import Testing
       try store.rows("SELECT count(DISTINCT ZCODE) FROM ZSEAT") == [[.integer(Int64(most))]])
     options.rows = most + 1
     #expect(
-      throws: FixtureError.tooFewValues(property: "Seat.code", rows: most + 1, most: most)
+      throws: FixtureError.tooFewValues(
+        property: "Seat.code", rows: most + 1, most: most, entities: 1)
     ) {
       try StoreGenerator(seats(type, rules), options: options).write(to: scratch.path("b.sqlite"))
+    }
+  }
+
+  @Test func `counts the rows of sub-entities where values have to differ`() throws {
+    let scratch = try Scratch()
+    var model = seats(.integer16, [.minimum(1), .maximum(7)])
+    model.entities += ["Box", "Stall"].map {
+      EntityDescription(name: EntityName($0), superentity: "Seat", properties: [])
+    }
+    var options = StoreOptions(seed: 1, rows: 3)
+    let error = FixtureError.tooFewValues(property: "Seat.code", rows: 9, most: 2, entities: 3)
+    #expect(throws: error) {
+      try StoreGenerator(model, options: options).write(to: scratch.path("a.sqlite"))
+    }
+    #expect("\(error)".hasSuffix("at most 2 rows of each of the 3 entities that have it."))
+    options.rows = 2
+    try StoreGenerator(model, options: options).write(to: scratch.path("b.sqlite"))
+    // Whose number is given by itself is not asked for.
+    options.rowsByEntity = ["Box": 4]
+    #expect(
+      throws: FixtureError.tooFewValues(property: "Seat.code", rows: 8, most: 1, entities: 2)
+    ) {
+      try StoreGenerator(model, options: options).write(to: scratch.path("c.sqlite"))
+    }
+  }
+
+  @Test(arguments: [
+    (
+      AttributeType.integer64,
+      [ValidationRule.minimum(9_007_199_254_740_993), .maximum(9_007_199_254_740_995)], 3
+    ),
+    (.integer64, [.above(ValidationBound(Int64.max - 4)), .below(ValidationBound(Int64.max))], 3),
+    (.double, [.minimum(0x1p60)], 40), (.decimal, [.minimum(0x1p60)], 40),
+  ])
+  func `keeps bounds that no double is`(
+    type: AttributeType, rules: [ValidationRule], rows: Int
+  ) throws {
+    let scratch = try Scratch()
+    let options = StoreOptions(seed: 1, rows: rows)
+    try StoreGenerator(seats(type, rules), options: options).write(to: scratch.path("a.sqlite"))
+    let store = try Connection(path: scratch.path("a.sqlite"), mode: .immutable)
+    let values = try store.rows("SELECT DISTINCT ZCODE FROM ZSEAT ORDER BY 1").map { $0[0] }
+    #expect(values.count == rows)
+    for (place, value) in values.enumerated() where type == .integer64 {
+      let first: Int64 =
+        rules.count > 1 && rules[0] == .minimum(9_007_199_254_740_993)
+        ? 9_007_199_254_740_993 : .max - 3
+      #expect(value == .integer(first + Int64(place)))
     }
   }
 

@@ -22,6 +22,8 @@ package struct DamagedCell {
   package var key: Int64
   package var record: DamagedRecord
   package var keyState: KeyState
+  /// That it lies on.
+  package var page: UInt32
 }
 
 /// How far the key of a row on a damaged page can be believed.

@@ -25,17 +25,28 @@ package final class DamagedFile {
   let indexFormat: CellFormat
   let pages: PageReader
   let overflowPages: PageReader
-  private let mapPages: PageReader
+  let mapPages: PageReader
   private let descriptor: Int32
   private var listedFree: Set<UInt32> = []
+  /// Which records lead to which overflow pages.
+  let claims: OverflowClaims
+  /// How far a pointer map is believed, by its page: of those that were asked.
+  var mapStates: [UInt32: MapState] = [:]
+  /// Leaves of indexes that are there twice, free pages left out.
+  private(set) lazy var copiedIndexPages = findCopiedIndexPages()
   /// Pages of which not every byte is known: how many come before the first one that is not.
   private var partialPages: [UInt32: Int] = [:]
 
   /// - Parameters:
   ///   - path: Its length is rounded up to whole pages, whose further bytes are missing.
   ///   - missing: Bytes of the file that nobody could read, whatever lies in their place.
+  ///   - settlement: Whose the overflow pages are that several records lead to, where an earlier reading of the
+  ///     file found some.
   /// - Returns: nil when not a single page of a database is in it.
-  package init?(privateCopy path: String, missing: [Range<Int64>] = []) {
+  package init?(
+    privateCopy path: String, missing: [Range<Int64>] = [],
+    settlement: OverflowSettlement? = nil
+  ) {
     let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
     guard descriptor >= 0 else { return nil }
     var status = stat()
@@ -66,9 +77,11 @@ package final class DamagedFile {
     }
     (pages, overflowPages, mapPages) = (reader(), reader(), reader())
     owners = Array(repeating: Self.unclaimed, count: Int(pageCount) + 1)
-    hasPointerMaps =
-      guess.header.map { $0.largestRoot != 0 } ?? false
-      || Self.looksLikePointerMap(mapPages, usable: usableBytes, pageCount: pageCount)
+    claims = OverflowClaims(pageCount: pageCount, settlement)
+    // The header alone proves nothing: where it is wrong, pages of trees would count as maps.
+    hasPointerMaps = Self.hasPointerMaps(
+      mapPages, usable: usableBytes, pageCount: pageCount,
+      isStated: guess.header.map { $0.largestRoot != 0 } ?? false)
     listFreePages(from: guess.header?.firstFreePage ?? 0)
     let end = count * Int64(guess.pageSize)
     for range in missing + [size..<end] { note(missing: range.clamped(to: 0..<end)) }
@@ -90,7 +103,24 @@ package final class DamagedFile {
   /// Whether the list of free pages names the page, whatever the pointer map says.
   package func isListedFree(_ page: UInt32) -> Bool { listedFree.contains(page) }
 
+  /// Whether that list has as many pages as the header says.
+  var isFreeListWhole: Bool { header.map { Int($0.freePageCount) == listedFree.count } ?? false }
+
   deinit { Glibc.close(descriptor) }
+
+  private func findCopiedIndexPages() -> Set<UInt32> {
+    var (firsts, copied): ([Int: UInt32], Set<UInt32>) = ([:], [])
+    for page in 1...pageCount where !isListedFree(page) {
+      guard let bytes = try? overflowPages.page(page), treeType(of: page, bytes) == 10 else {
+        continue
+      }
+      var hasher = Hasher()
+      hasher.combine(bytes: UnsafeRawBufferPointer(start: bytes, count: usableBytes))
+      let digest = hasher.finalize()
+      if let first = firsts.updateValue(page, forKey: digest) { copied.formUnion([first, page]) }
+    }
+    return copied
+  }
 
   func claim(_ page: UInt32, for tree: Int32) { owners[Int(page)] = tree }
 
@@ -100,74 +130,11 @@ package final class DamagedFile {
   }
 }
 
-// MARK: - Pointer maps
-
 extension DamagedFile {
-  private var lockBytePage: UInt32 { UInt32(0x4000_0000 / pageSize + 1) }
-
-  /// The map that tells of a page, and where in it.
-  private func mapEntry(of page: UInt32) -> (map: UInt32, offset: Int)? {
-    guard hasPointerMaps, page > 2 else { return nil }
-    let pagesPerMap = UInt32(usableBytes / 5 + 1)
-    var map = (page - 2) / pagesPerMap * pagesPerMap + 2
-    // Where the lock-byte page would be a map, the next page is.
-    if map == lockBytePage { map += 1 }
-    guard page > map else { return nil }
-    return (map, 5 * Int(page - map - 1))
-  }
-
-  func isPointerMap(_ page: UInt32) -> Bool {
-    guard hasPointerMaps, page >= 2 else { return false }
-    let pagesPerMap = UInt32(usableBytes / 5 + 1)
-    let map = (page - 2) / pagesPerMap * pagesPerMap + 2
-    return page == map || (map == lockBytePage && page == map + 1)
-  }
-
-  /// What the pointer map says of a page; nil where there is none, or it cannot be read.
-  package func entry(of page: UInt32) -> (role: PageRole, parent: UInt32)? {
-    guard let place = mapEntry(of: page), place.map <= pageCount,
-      let bytes = try? mapPages.page(place.map),
-      let role = PageRole(rawValue: (bytes + place.offset).load(as: UInt8.self))
-    else { return nil }
-    let parent = (bytes + place.offset + 1).loadUnaligned(as: UInt32.self)
-    return (role, UInt32(bigEndian: parent))
-  }
-
-  /// Whether a number of a page stands anywhere on a page that is said to be its parent.
-  func leads(_ parent: UInt32, to page: UInt32) -> Bool {
-    guard parent >= 1, parent <= pageCount, let bytes = try? mapPages.page(parent) else {
-      return false
-    }
-    return (0...usableBytes - 4).contains { offset in
-      UInt32(bigEndian: (bytes + offset).loadUnaligned(as: UInt32.self)) == page
-    }
-  }
-
-  /// Whether the page is free: what lies on it was deleted.
-  package func isFree(_ page: UInt32) -> Bool {
-    entry(of: page).map { $0.role == .free } ?? listedFree.contains(page)
-  }
-
-  /// Whether page 2 reads as a pointer map, whatever the header says.
-  private static func looksLikePointerMap(
-    _ pages: PageReader, usable: Int, pageCount: UInt32
-  ) -> Bool {
-    guard pageCount > 2, let bytes = try? pages.page(2) else { return false }
-    let entries = min(usable / 5, Int(pageCount) - 2)
-    var good = 0
-    for place in 0..<entries {
-      let type = (bytes + 5 * place).load(as: UInt8.self)
-      let parent = UInt32(bigEndian: (bytes + 5 * place + 1).loadUnaligned(as: UInt32.self))
-      let hasParent = PageRole(rawValue: type).map { $0 != .root && $0 != .free }
-      if hasParent == (parent > 0), parent <= pageCount { good += 1 }
-    }
-    return good * 10 >= entries * 9
-  }
-
   private func listFreePages(from first: UInt32) {
     var next = first
-    while next > 1, next <= pageCount, listedFree.insert(next).inserted,
-      let page = try? pages.page(next)
+    while next > 1, next <= pageCount, let page = try? pages.page(next),
+      treeType(of: next, page) == nil, listedFree.insert(next).inserted
     {
       func number(_ offset: Int) -> UInt32 {
         UInt32(bigEndian: (page + offset).loadUnaligned(as: UInt32.self))

@@ -17,9 +17,20 @@ package struct DamagedRecord {
   package let size: Int
   /// Where overflow pages begin that are zeros from end to end; nil where there are none.
   private let zerosFrom: Int?
+  /// Where overflow pages begin that may be another record's; nil where there are none.
+  private let doubtfulFrom: Int?
 
-  package init(bytes: UnsafeRawBufferPointer, size: Int, zerosFrom: Int? = nil) {
-    (self.bytes, self.size, self.zerosFrom) = (bytes, size, zerosFrom)
+  package init(
+    bytes: UnsafeRawBufferPointer, size: Int, zerosFrom: Int? = nil, doubtfulFrom: Int? = nil
+  ) {
+    (self.bytes, self.size) = (bytes, size)
+    (self.zerosFrom, self.doubtfulFrom) = (zerosFrom, doubtfulFrom)
+  }
+
+  /// What another record says, of which these are the bytes.
+  package init(_ other: DamagedRecord, copiedTo bytes: UnsafeRawBufferPointer) {
+    self.init(
+      bytes: bytes, size: other.size, zerosFrom: other.zerosFrom, doubtfulFrom: other.doubtfulFrom)
   }
 
   /// A record with all its bytes.
@@ -83,6 +94,49 @@ package struct DamagedRecord {
     guard body == room else { return (number, .doubtful) }
     if isBlank { return (number, .blank) }
     return (number, lost.isEmpty && bytes.count == size ? .whole : .cut)
+  }
+
+  /// The storage classes of all its values, those that are lost included; nil where they do not add up.
+  package var kinds: [RawValue.Kind]? {
+    guard let (types, headerEnd, end) = RecordFormat.parts(of: bytes) else { return nil }
+    let room = UInt64(end - headerEnd) + UInt64(size - bytes.count)
+    var (place, body, kinds) = (types, UInt64(0), [RawValue.Kind]())
+    while place < headerEnd {
+      guard let type = Varint.read(&place, end: headerEnd), type != 10, type != 11 else {
+        return nil
+      }
+      let width = type < 12 ? UInt64(RecordFormat.fixedSize(of: type)) : (type - 12) >> 1
+      let (sum, isPast) = body.addingReportingOverflow(width)
+      guard !isPast, sum <= room else { return nil }
+      body = sum
+      switch type {
+      case 0: kinds.append(.null)
+      case 7: kinds.append(.real)
+      case ..<12: kinds.append(.integer)
+      default: kinds.append(type & 1 == 0 ? .blob : .text)
+      }
+    }
+    return body == room ? kinds : nil
+  }
+
+  /// Whether it goes on in overflow pages that may be another record's.
+  package var isDoubtful: Bool { doubtfulFrom != nil }
+
+  /// The numbers of the values that lie on such pages, of the first `count`.
+  package func doubtfulValues(count: Int) -> [Int] {
+    guard let doubtfulFrom, let (types, headerEnd, end) = RecordFormat.parts(of: bytes) else {
+      return []
+    }
+    let from = UInt64(max(0, doubtfulFrom - (bytes.count - (end - headerEnd))))
+    var (place, number, body, found) = (types, 0, UInt64(0), [Int]())
+    while number < count, place < headerEnd, let type = Varint.read(&place, end: headerEnd) {
+      let width = type < 12 ? UInt64(RecordFormat.fixedSize(of: type)) : (type - 12) >> 1
+      let (sum, isPast) = body.addingReportingOverflow(width)
+      if isPast || sum > from, width > 0 { found.append(number) }
+      if isPast { break }
+      (body, number) = (sum, number + 1)
+    }
+    return found
   }
 
   /// Whether a blob is zeros before the page of zeros, too: such a one was stored.

@@ -32,41 +32,27 @@ extension DamagedTreeReader {
     }
     chain.bytes.removeAll()
     chain.bytes.append(UnsafeRawBufferPointer(start: start, count: entry.local))
+    let owner = OverflowChain(
+      page: number, start: Int32(entry.start), kind: kind, key: entry.key, count: entry.count)
     var (last, next) = (number, be32(start, entry.local))
-    var zerosFrom: Int?
-    while chain.bytes.count < entry.count, file.isOpen(next),
-      let bytes = try? file.overflowPages.page(next), mayContinue(next, bytes, after: last)
+    var (zerosFrom, doubtfulFrom): (Int?, Int?)
+    while chain.bytes.count < entry.count, let bytes = try? file.overflowPages.page(next),
+      case let state = file.claim(next, bytes, of: owner, after: last, for: tree), state != .none
     {
-      file.claim(next, for: tree)
       let part = min(entry.count - chain.bytes.count, format.usable - 4)
       let there = min(part, file.knownBytes(of: next) - 4)
       guard there > 0 else { break }
       if isZeros(bytes, 4 + there) { zerosFrom = zerosFrom ?? chain.bytes.count }
+      if state == .doubtful { doubtfulFrom = doubtfulFrom ?? chain.bytes.count }
       chain.bytes.append(UnsafeRawBufferPointer(start: bytes + 4, count: there))
       guard there == part else { break }
       (last, next) = (next, be32(bytes, 0))
     }
+    // A chain ends with its record: one that goes on is another's, or was.
+    if chain.bytes.count == entry.count, next != 0 { doubtfulFrom = entry.local }
     return DamagedRecord(
       bytes: UnsafeRawBufferPointer(start: chain.bytes.base, count: chain.bytes.count),
-      size: entry.count, zerosFrom: zerosFrom)
-  }
-
-  /// Whether a page can be the next one of a record, whatever leads there: none of a tree, and not
-  /// another record's.
-  private func mayContinue(
-    _ page: UInt32, _ bytes: UnsafeRawPointer, after last: UInt32
-  ) -> Bool {
-    // Whatever a map tells: what types a page of a tree is no number of a page.
-    guard be32(bytes, 0) <= file.pageCount || ![2, 5, 10, 13].contains(byte(bytes, 0)) else {
-      return false
-    }
-    guard let entry = file.entry(of: page) else { return true }
-    return switch entry.role {
-    case .tree, .root: false
-    case .free: !file.isListedFree(page)
-    case .firstOverflow, .laterOverflow:
-      entry.parent == last || !file.leads(entry.parent, to: page)
-    }
+      size: entry.count, zerosFrom: zerosFrom, doubtfulFrom: doubtfulFrom)
   }
 
   private func isZeros(_ bytes: UnsafeRawPointer, _ count: Int) -> Bool {
@@ -92,7 +78,7 @@ extension DamagedTreeReader {
         continue
       }
       let whole = self.record(of: entry, on: page, number)
-      try body(DamagedCell(key: entry.key, record: whole, keyState: .doubtful))
+      try body(DamagedCell(key: entry.key, record: whole, keyState: .doubtful, page: number))
       offset += entry.size
     }
   }

@@ -68,7 +68,7 @@ package struct DamagedTreeReader {
               ? try? format.row(of: page, at: offset) : try? format.entry(of: page, at: offset)
           else { continue }
           guard let record = beginning(of: entry, on: page, next) else { continue }
-          try body(DamagedCell(key: entry.key, record: record, keyState: .sound))
+          try body(DamagedCell(key: entry.key, record: record, keyState: .sound, page: next))
         }
         return
       }
@@ -81,6 +81,20 @@ package struct DamagedTreeReader {
     return byte(page, head(of: number)) == format.leafType && leafQuality(page, number) == 1
       && count(page, number) > 0
   }
+
+  /// The pages that a page above leaves leads to; nil for another one.
+  package func children(of number: UInt32) -> [UInt32]? {
+    guard let page = try? file.pages.page(number),
+      byte(page, head(of: number)) == format.interiorType, count(page, number) > 0,
+      interiorQuality(page, number) == 1
+    else { return nil }
+    return offsets(page, number, pointers: 12).map { be32(page, $0) }
+      + [be32(page, head(of: number) + 8)]
+  }
+
+  /// Whether what lies on an index's page lies on another page, too: one of the two was written where it does
+  /// not belong.
+  package func isCopied(_ number: UInt32) -> Bool { file.copiedIndexPages.contains(number) }
 
   /// Whether it also has such records alone.
   package func isLeaf(_ number: UInt32, allOf isRow: (DamagedRecord) -> Bool) -> Bool {
@@ -246,7 +260,7 @@ extension DamagedTreeReader {
     if !isSound { gaps.append(KeyGap(page: number, after: after, upTo: upTo)) }
     for (_, entry) in entries {
       let record = record(of: entry, on: page, number)
-      try body(DamagedCell(key: 0, record: record, keyState: .sound))
+      try body(DamagedCell(key: 0, record: record, keyState: .sound, page: number))
     }
     var low = after
     for child in children {
@@ -296,7 +310,7 @@ extension DamagedTreeReader {
       if !isTiled { gaps.append(KeyGap(page: number)) }
       for entry in entries {
         let record = record(of: entry, on: page, number)
-        try body(DamagedCell(key: 0, record: record, keyState: .sound))
+        try body(DamagedCell(key: 0, record: record, keyState: .sound, page: number))
       }
       return
     }
@@ -307,7 +321,8 @@ extension DamagedTreeReader {
     for (place, entry) in entries.enumerated() {
       let record = record(of: entry, on: page, number)
       try body(
-        DamagedCell(key: keys.keys[place], record: record, keyState: keys.states[place]))
+        DamagedCell(
+          key: keys.keys[place], record: record, keyState: keys.states[place], page: number))
     }
   }
 }
