@@ -160,12 +160,12 @@ struct OutputStore {
     // Its own constraints and columns are computed here.
     let length = connection.boundValues(byFile: salvage.string)
     defer { connection.setLimit(.length, to: length) }
-    let isFilled = try SQLiteError.nilByContent {
+    let filled: Void? = try SQLiteError.nilByContent {
       try connection.execute(
         "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
           + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")
     }
-    guard isFilled != nil else {
+    guard filled != nil else {
       try connection.execute("DROP TABLE main.\(quoted(table.name))")
       return nil
     }

@@ -29,8 +29,10 @@ private final class PlacePolicy: EntityMigrationPolicy {
     try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
     let made = try manager.destinationInstances(
       forEntityMappingName: mapping.name, sourceInstances: [source])[0]
-    made.setValue(source.value(forKeyPath: "place.street"), forKey: "place.street")
     let whole = source.value(forKey: "place") as? [String: Any]
+    // The whole of it, and one of its elements.
+    made.setValue(whole?.merging(["number": 77]) { $1 }, forKey: "place")
+    made.setValue(source.value(forKeyPath: "place.street"), forKey: "place.street")
     Self.said.append(
       [
         whole?.keys.sorted().joined(separator: "+"), source["place.street"] as String?,
@@ -179,6 +181,8 @@ private final class PlacePolicy: EntityMigrationPolicy {
         "number+point+street Quay Marsh Quay", "number+street Mole Marsh Mole", "- - - -",
       ])
     #expect(
-      try store.table("SELECT Z_PK, ZSTREET FROM ZVISIT ORDER BY 1") == ["1 Quay", "2 Mole", "3 -"])
+      try store.table("SELECT Z_PK, ZSTREET, ZNUMBER, ZX FROM ZVISIT ORDER BY 1") == [
+        "1 Quay 77 1.5", "2 Mole 77 -", "3 - - -",
+      ])
   }
 }
