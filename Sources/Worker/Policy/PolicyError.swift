@@ -2,7 +2,8 @@ import Foundation
 
 /// What a policy did that the migration cannot follow.
 public enum PolicyError: Error, Sendable, Equatable {
-  /// A key that is not a property of the object's entity.
+  /// A key that is not a property of the object's entity. `primaryKey` is 0, which no object has, where
+  /// a relationship of the entity itself was asked for.
   case unknownKey(entity: String, primaryKey: Int64, key: String)
   /// A typed subscript asked for another type than the property has.
   case wrongType(entity: String, primaryKey: Int64, key: String, wanted: String)
@@ -22,6 +23,8 @@ extension PolicyError: CustomStringConvertible {
   /// What the policy did wrong, where, and what to do next.
   public var description: String {
     switch self {
+    case .unknownKey(let entity, 0, let name):
+      "\(entity) has no relationship \(name). Check the spelling"
     case .unknownKey(let entity, let key, let name):
       "\(entity) with Z_PK \(key) has no key \(name). Check the spelling"
     case .wrongType(let entity, let key, let name, let wanted):
@@ -65,7 +68,8 @@ extension PolicyError: CustomNSError, LocalizedError {
     case .unknownKey(let entity, let primaryKey, let key),
       .wrongType(let entity, let primaryKey, let key, _),
       .unacceptable(let entity, let primaryKey, let key, _):
-      (info["entity"], info["primaryKey"], info["key"]) = (entity, primaryKey, key)
+      (info["entity"], info["key"]) = (entity, key)
+      if primaryKey != 0 { info["primaryKey"] = primaryKey }
     case .unknownEntity(let entity): info["entity"] = entity
     case .unknownValue, .unknownMapping, .notNow: break
     }
