@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitExpressions
+import GodwitObjectModel
 import GodwitSQLite
 import SystemPackage
 import Testing
@@ -164,5 +165,53 @@ extension `A policy's associations` {
         try JSONDecoder().decode(ExpressionValue.self, from: Data(text.utf8))
       }
     }
+  }
+}
+
+/// Gives its objects large values in the copy stage, and longer ones in the link stage.
+private final class GrowingPolicy: EntityMigrationPolicy {
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try super.createDestinationInstances(forSource: source, in: mapping, manager: manager)
+    let made = try manager.destinationInstances(
+      forEntityMappingName: mapping.name, sourceInstances: [source])
+    made.first?["data"] = Data(repeating: 1, count: 200_000)
+  }
+
+  override func createRelationships(
+    forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
+    manager: MigrationManager
+  ) throws {
+    let data: Data = destination["data"] ?? Data()
+    destination["data"] = data + Data(repeating: 2, count: data.count)
+  }
+}
+
+@Suite struct `A large value that a policy sets twice` {
+  // The link stage of a shard that is done again reads what the copy stage has written.
+  @Test func `is in two files`() throws {
+    let data = PropertyDescription.attribute(
+      AttributeDescription(
+        traits: PropertyTraits(name: "data"), type: .binary, allowsExternalBinaryDataStorage: true))
+    let fixture = try MigrationFixture(
+      from: [entity("Item", data)], to: [entity("Item", data, attribute("more"))],
+      rows: "INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1)")
+    fixture.policies = PolicyRegistry(["GrowingPolicy": GrowingPolicy.self])
+    let store = try fixture.migrate(
+      """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Item, destination: Item, policy: GrowingPolicy }
+      """)
+    let folder = try #require(fixture.latest).run.external
+    let sizes = try FileManager.default.contentsOfDirectory(atPath: folder.string).map {
+      try Data(contentsOf: URL(filePath: folder.appending($0).string)).count
+    }
+    #expect(sizes.sorted() == [200_000, 400_000])
+    let name = try #require(
+      try store.rows("SELECT CAST(substr(ZDATA, 2, 36) AS TEXT) FROM ZITEM").first?[0].text)
+    let delivered = try Data(contentsOf: URL(filePath: folder.appending(name).string))
+    #expect(delivered == Data(repeating: 1, count: 200_000) + Data(repeating: 2, count: 200_000))
   }
 }

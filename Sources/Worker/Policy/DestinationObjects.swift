@@ -58,11 +58,14 @@ final class DestinationObjects {
   @exclusivity(unchecked) private var bytes = RawBuffer(capacity: 4 << 10)
   @exclusivity(unchecked) private var output = RawBuffer(capacity: 4 << 10)
 
-  /// - Parameter unit: The shard's number: part of the names of new external files.
-  init(_ context: ShardContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int) {
+  /// - Parameter unit: The shard's number: part of the names of new external files, as is the stage. What
+  ///   the copy stage has written is there to read when the link stage of a shard is done again.
+  init(
+    _ context: ShardContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int, _ stage: Stage
+  ) {
     self.kinds = kinds
     scratch = ScratchRows(in: context.run.path)
-    externalName = "unit \(unit)"
+    externalName = "unit \(unit)" + (stage == .copy ? "" : " \(stage.rawValue)")
     newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
     if let ownTable { use(ownTable) }
   }

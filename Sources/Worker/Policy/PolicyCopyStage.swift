@@ -84,7 +84,7 @@ final class PolicyCopyEngine: PolicyEngine {
     self.writer = writer
     let kinds = DestinationKinds(context.plan)
     expressions = try RowExpressions(context.mapped, mapping)
-    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
+    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit, .copy)
     code = AttributeProgramCode(mapping.attributes)
     external = ExternalData(folder: context.plan.externalDataPath)
     var files = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)

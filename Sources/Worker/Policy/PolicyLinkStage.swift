@@ -55,7 +55,7 @@ final class PolicyLinkEngine: PolicyEngine {
     self.writer = writer
     let kinds = DestinationKinds(context.plan)
     offsets = try context.mapped.offsets().policyOffsets[unit] ?? [:]
-    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
+    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit, .link)
     defaults = try DefaultLinks(context.mapped, mapping, try context.shard(unit).keys)
     copied = CopiedRows(context)
     super.init(
