@@ -328,10 +328,14 @@ final class PolicyCopyEngine: PolicyEngine {
     var blob = RawBuffer(capacity: 1 << 10)
     for table in objects.tables {
       inserted[table] = objects.count(of: table)
-      try objects.forEach(in: table) { ordinal, record, links in
+      try objects.forEach(in: table) { ordinal, record, transients, links in
         try rows.append(record, table: table, ordinal: ordinal, &buffer)
         summary.rows += 1
         summary.bytes += Int64(record.count)
+        if !transients.isEmpty {
+          try rows.append(
+            PolicyChannel.transients, transients, table: table, ordinal: ordinal, &buffer)
+        }
         guard !links.isEmpty else { return }
         blob.removeAll()
         LinkBytes.append(links, to: &blob)
