@@ -79,8 +79,10 @@ final class AssignedPairs {
     }
     let begins = member == Edge.nobody
     let isToOne = isColumn && edge.side == 0
+    // What was taken away a moment ago, and is added again, comes last in the list of its partner.
+    let isAdded = edge.manner.contains(.addition)
     if begins || isToOne || current?.side != edge.side || current?.object != object
-      || current?.isHook != isHook
+      || current?.isHook != isHook || (isAdded && current?.isWhole == true)
     {
       try settle()
       current = Assignment(

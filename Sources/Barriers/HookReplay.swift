@@ -4,6 +4,9 @@ import GodwitSQLite
 /// The relationship groups whose pairs are set one after the other since hooks have set them:
 /// where somebody speaks on both sides, where a hook takes a word back, and where there is an order,
 /// since new members come last. Elsewhere it comes to the same, and sorting the pairs is faster.
+///
+/// A many-to-many relationship that is its own inverse has one side only: every word about an object
+/// is one about its partners, too.
 struct HookReplay {
   private(set) var groups: Set<Int> = []
 
@@ -24,13 +27,13 @@ struct HookReplay {
     for (group, words) in said where hooked[group] != nil && plans.indices.contains(group) {
       // Those are always set one after the other.
       if plans[group].isOneToOne { continue }
-      let isOrdered =
+      let needsOrder =
         switch plans[group].target {
         case .columns(_, let isOrdered): isOrdered
-        case .join(_, let first, let second, _): first || second
+        case .join(_, let first, let second, let isReflexive): first || second || isReflexive
         case .count: false
         }
-      if isOrdered || words.contains(.revised) || words.isSuperset(of: [.first, .second]) {
+      if needsOrder || words.contains(.revised) || words.isSuperset(of: [.first, .second]) {
         groups.insert(group)
       }
     }

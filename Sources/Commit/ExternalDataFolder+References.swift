@@ -25,22 +25,33 @@ extension ExternalDataFolder {
   /// - Throws: `SQLiteError` where the store cannot be read for another reason.
   /// - Complexity: O(*n*) in the rows of tables with binary values.
   static func names(_ names: [String], referredToBy store: FilePath) throws -> [String] {
-    guard !names.isEmpty else { return [] }
-    return try SQLiteError.nilByContent {
-      let connection = try Connection(path: store.string, mode: .immutable)
-      var rest = Set(names)
-      for table in try connection.schemaRows().map(\.name)
-      where SchemaObject.isApplicationTable(table) {
-        for column in try connection.shape(of: table)?.columns ?? []
-        where !column.isHidden && column.declaredType.uppercased() == "BLOB" {
-          let statement = try connection.prepare(
-            references(in: quoted(table), column: column.name))
-          while !rest.isEmpty, try statement.step() {
-            if let name = statement.value(0).text { rest.remove(name) }
-          }
-        }
-      }
+    try SQLiteError.nilByContent {
+      let rest = try Self.names(names, notReferredToBy: store)
       return names.filter { !rest.contains($0) }
     } ?? []
+  }
+
+  /// Which of these files no row of a store refers to, whatever its model.
+  ///
+  /// - Parameter store: Without a WAL or a hot journal, and written to by nobody.
+  /// - Complexity: O(*n*) in the rows of tables with binary values, as far as it takes to find all names.
+  static func names(
+    _ names: [String], notReferredToBy store: FilePath
+  ) throws -> Set<String> {
+    var rest = Set(names)
+    if rest.isEmpty { return [] }
+    let connection = try Connection(path: store.string, mode: .immutable)
+    for table in try connection.schemaRows().map(\.name)
+    where SchemaObject.isApplicationTable(table) {
+      for column in try connection.shape(of: table)?.columns ?? []
+      where !column.isHidden && column.declaredType.uppercased() == "BLOB" {
+        let statement = try connection.prepare(
+          references(in: quoted(table), column: column.name))
+        while !rest.isEmpty, try statement.step() {
+          if let name = statement.value(0).text { rest.remove(name) }
+        }
+      }
+    }
+    return rest
   }
 }

@@ -25,8 +25,9 @@ extension StoreSwap {
     }
     let target = StoreFiles(FilePath(ends.destinationPath))
     guard try ExternalDataFolder.areEqual(assembled, target.store) else { return false }
+    let undelivered = try undelivered(assembled)
     for folder in [run.external, externalData] {
-      for name in try ExternalDataFolder.names(in: folder) {
+      for name in try ExternalDataFolder.names(in: folder) where !undelivered.contains(name) {
         guard
           try ExternalDataFolder.areEqual(
             folder.appending(name), target.externalDataFolder.appending(name))

@@ -137,7 +137,7 @@ extension StoreSwap {
     var journal = try beginning(.publish, assembled)
     let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
-    journal.added = try newExternalData(from: sources, in: target)
+    journal.added = try newExternalData(from: sources, in: target, except: undelivered(assembled))
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
     let steps = CommitSteps(run: run, leases: leases)
     try steps.requireLeases(source.store)
@@ -159,7 +159,7 @@ extension StoreSwap {
     }
     let sources = [run.external] + (external.map { [$0] } ?? [])
     journal.externalSources = sources.map(\.string)
-    journal.added = try newExternalData(from: sources, in: source)
+    journal.added = try newExternalData(from: sources, in: source, except: undelivered(assembled))
     if let obsolete {
       try journal.setRemoved(obsolete)
     } else if let plan {
@@ -225,14 +225,27 @@ extension StoreSwap {
     try DurableFile.removeUnfinished([path])
   }
 
+  /// Names of the run's new files that the destination does not get, since none of its rows refers to
+  /// them: a policy took the value back, or the row was set aside.
+  func undelivered(_ assembled: FilePath) throws -> Set<String> {
+    try ExternalDataFolder.names(
+      ExternalDataFolder.names(in: run.external), notReferredToBy: assembled)
+  }
+
   /// Names that the destination's folder does not have yet.
-  func newExternalData(from folders: [FilePath], in target: StoreFiles) throws -> [String] {
+  ///
+  /// - Parameter undelivered: Names that it does not get.
+  func newExternalData(
+    from folders: [FilePath], in target: StoreFiles, except undelivered: Set<String> = []
+  ) throws -> [String] {
     var added: [String] = []
+    var skipped = undelivered
     for folder in folders {
-      for name in try ExternalDataFolder.names(in: folder) where !added.contains(name) {
+      for name in try ExternalDataFolder.names(in: folder) where !skipped.contains(name) {
         let place = target.externalDataFolder.appending(name)
         if try !DurableFile.exists(place) {
           added.append(name)
+          skipped.insert(name)
         } else if try !ExternalDataFolder.areEqual(folder.appending(name), place) {
           throw CommitError.externalDataConflict(path: place)
         }

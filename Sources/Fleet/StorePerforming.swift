@@ -17,7 +17,7 @@ extension StoreAttempt {
 
   /// Runs one stage over every unit that has no checkpoint yet, and waits for all of them.
   ///
-  /// - Parameter units: Nil for those of the plan.
+  /// - Parameter units: Nil for all that the plan has for the stage.
   /// - Returns: What was found in the destination; what was found in the source goes to the
   ///   ledger.
   /// - Throws: ``StoreDamage`` as soon as anything is found that may not be carried.
@@ -32,7 +32,8 @@ extension StoreAttempt {
     var ofDestination: [StoreFinding] = []
     guard !units.isEmpty else { return [] }
     var costs = StageCosts(stage, plan, units: units)
-    let reused = try reusable(stage, plan)
+    let wanted = Set(units)
+    let reused = try reusable(stage, plan).filter { wanted.contains($0.unit) }
     var begin = RunEvent(.stage, stage: stage.rawValue)
     begin.units = units.count
     begin.reused = reused.count
@@ -193,6 +194,11 @@ extension StoreAttempt {
 }
 
 extension MigrationPlan {
+  /// The units in which policies look at the written destination.
+  var validationHooks: [Int] {
+    units(in: .verify).filter { if case .mapping = units[$0].subject { true } else { false } }
+  }
+
   /// The units to verify, the first ones of all tables before the second ones: those look at the b-trees
   /// besides, and what takes longest is not begun last.
   fileprivate var verifyUnits: [Int] {

@@ -106,13 +106,21 @@ extension StoreAttempt {
     await pool.open(assembled: path)
     let verification = StoreVerification(plan: plan, run: directory)
     let file = AssembledFile(path, plan, directory, opened)
-    try await perform(.verify, plan, pool)
+    // Hooks look at what will be committed: where rows may be set aside or changed, after that.
+    let hooks = request.invalid == .fail ? [] : plan.validationHooks
+    try await perform(
+      .verify, plan, pool,
+      units: Self.units(of: .verify, in: plan).filter { !hooks.contains($0) })
     async let counts = onOwnThread { try verification.check(file.connection()) }
     if barrier != nil, request.invalid == .fail { try await stopAtInvalidRows(plan) }
     let found = try await askDestination(plan, file, verification, pool)
     count(try await counts)
     let isCleaned = try await cleanInvalidRows(plan, path)
-    if isCleaned { opened?.close() }
+    if isCleaned {
+      opened?.close()
+      await pool.open(assembled: path)
+    }
+    if !hooks.isEmpty { try await perform(.verify, plan, pool, units: hooks) }
     try await judgeDestination(plan, file, isCleaned ? nil : found)
     let mark = try FileMark(path)
     let earlier = try EarlierOutput(request)

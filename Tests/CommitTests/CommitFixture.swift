@@ -95,6 +95,8 @@ final class SwapFixture: Sendable {
   static let kept = "00000000-0000-4000-8000-00000000000A"
   static let obsolete = "00000000-0000-4000-8000-00000000000B"
   static let added = "00000000-0000-4000-8000-00000000000C"
+  /// Written for a row of the destination, which does not refer to it any more.
+  static let dropped = "00000000-0000-4000-8000-00000000000D"
 
   let way: Way
   let scratch: Scratch
@@ -124,6 +126,7 @@ final class SwapFixture: Sendable {
     try FileManager.default.createDirectory(
       atPath: run.external.string, withIntermediateDirectories: true)
     try write("added", to: run.external.appending(SwapFixture.added))
+    try write("dropped", to: run.external.appending(SwapFixture.dropped))
     var readPath = source
     if way.hasWAL {
       readPath = run.snapshot.appending("store.sqlite")

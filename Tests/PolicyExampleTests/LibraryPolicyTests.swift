@@ -269,4 +269,30 @@ import Testing
         + "1 payments are of 0 cents, which the till refuses")
     #expect(!FileManager.default.fileExists(atPath: refused.output))
   }
+
+  /// The payment without an amount would be one of 0 cents.
+  @Test(arguments: [("250", 0), ("0", 65)] as [(String, Int32)])
+  func `validate what is committed, where objects are set aside`(cents: String, status: Int32)
+    throws
+  {
+    let library = try LibraryFixture(
+      """
+      INSERT INTO ZPAYMENT (Z_PK, Z_ENT, Z_OPT, ZCENTS)
+      VALUES (1, 7, 1, \(cents)), (2, 7, 1, NULL), (3, 7, 1, 5)
+      """)
+    let migrated = try library.migrate(["--invalid", "set-aside"])
+    #expect(migrated.status == status, "\(migrated.errors)")
+    guard status == 0 else {
+      #expect(
+        migrated.result.reasons?.first?.error?.description
+          == "1 payments are of 0 cents, which the till refuses")
+      return
+    }
+    #expect(
+      try migrated.table("cents", of: "SELECT ZCENTS FROM ZPAYMENT ORDER BY Z_PK") == """
+        cents
+        250
+        5
+        """)
+  }
 }

@@ -78,6 +78,7 @@ extension Connection {
         : """
         SELECT x.ZNUMBER, y.ZNUMBER
           FROM Z_1B AS j JOIN ZA AS x ON x.Z_PK = j.Z_1AS JOIN ZB AS y ON y.Z_PK = j.Z_2B
+         ORDER BY \(isOrdered ? "j.Z_FOK_1AS" : "1")
         """
     ).map { $0.map { Int($0.integer ?? 0) } }
   }

@@ -66,6 +66,53 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
   }
 }
 
+/// Asks what became of objects of the wrong store, and associates what is associated already.
+private final class MuddlingPolicy: EntityMigrationPolicy {
+  nonisolated(unsafe) static var said: [String] = []
+  override func endInstanceCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try ask("copy", mapping, manager)
+    for source in try manager.sourceInstances(forEntityMappingName: mapping.name) {
+      let made = try manager.destinationInstances(
+        forEntityMappingName: mapping.name, sourceInstances: [source])
+      for _ in 0..<2 {
+        try manager.associate(
+          sourceInstance: source, withDestinationInstance: made[0], for: mapping)
+      }
+    }
+    try ask("copy", mapping, manager)
+  }
+
+  override func endRelationshipCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    try ask("link", mapping, manager)
+    _ = try manager.destinationInstances(
+      forSourceRelationshipNamed: "tags", sourceInstances: [])
+  }
+
+  private func ask(_ stage: String, _ mapping: CurrentEntityMapping, _ manager: MigrationManager)
+    throws
+  {
+    let name = mapping.name
+    let sources = try manager.sourceInstances(forEntityMappingName: name)
+    let made = try manager.destinationInstances(forEntityMappingName: name)
+    func destinations(_ objects: [ManagedObject]) throws -> Int {
+      try manager.destinationInstances(forEntityMappingName: name, sourceInstances: objects).count
+    }
+    func origins(_ objects: [ManagedObject]) throws -> Int {
+      try manager.sourceInstances(forEntityMappingName: name, destinationInstances: objects).count
+    }
+    let counts = [
+      sources.count, made.count, try destinations(sources), try origins(made),
+      try destinations(sources + sources), try origins(made + made),
+      try destinations(made), try origins(sources),
+    ]
+    Self.said.append("\(stage) \(counts)")
+  }
+}
+
 @Suite(.serialized) struct `What a policy can ask of Core Data's own` {
   private static func fixture() throws -> MigrationFixture {
     let fixture = try MigrationFixture(
@@ -79,6 +126,7 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
         """)
     fixture.policies = PolicyRegistry([
       "CuriousPolicy": CuriousPolicy.self, "ClumsyPolicy": ClumsyPolicy.self,
+      "MuddlingPolicy": MuddlingPolicy.self,
     ])
     return fixture
   }
@@ -112,6 +160,23 @@ private final class ClumsyPolicy: EntityMigrationPolicy {
          ORDER BY 1
         """) == ["a kept", "b kept"])
     #expect(fixture.findings.isEmpty)
+  }
+
+  @Test func `is the same in every stage, whatever was associated again, and of the right store`()
+    throws
+  {
+    let fixture = try Self.fixture()
+    MuddlingPolicy.said = []
+    let error = #expect(throws: PolicyFailure.self) {
+      try fixture.migrate(mapping("MuddlingPolicy"))
+    }
+    let counts = "[2, 2, 2, 2, 2, 2, 0, 0]"
+    #expect(MuddlingPolicy.said == ["copy \(counts)", "copy \(counts)", "link \(counts)"])
+    // It asks for a relationship that the source does not have.
+    #expect(
+      (error?.error as? PolicyError)?.description
+        == "Note has no key tags. Check the spelling")
+    #expect((error?.error as? PolicyError)?.errorUserInfo["primaryKey"] == nil)
   }
 
   @Test func `is a number where Foundation has one, of whatever width`() throws {

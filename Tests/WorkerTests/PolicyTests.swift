@@ -51,27 +51,41 @@ import Testing
 
   /// More objects than are kept as such at a time.
   @Test(arguments: [10, 700])
-  func `finds the transient values that it gave its objects`(count: Int) throws {
+  func `finds the transient values that it gave its objects, in the next stage, too`(count: Int)
+    throws
+  {
     let scratch = PropertyDescription.attribute(
       AttributeDescription(
         traits: PropertyTraits(name: "scratch", isTransient: true), type: .string))
     let fixture = try MigrationFixture(
-      from: [entity("Item", attribute("number", .integer32))],
-      to: [entity("Item", attribute("number", .integer32), attribute("title"), scratch)],
+      from: [entity("Item", attribute("number", .integer32)), entity("Other")],
+      to: [
+        entity(
+          "Item", attribute("number", .integer32), attribute("title"), attribute("seen"), scratch),
+        entity("Other", attribute("notes", .integer32)),
+      ],
       rows: """
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < \(count))
-        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNUMBER) SELECT i, 1, 1, i FROM n
+        INSERT INTO ZITEM (Z_PK, Z_ENT, Z_OPT, ZNUMBER) SELECT i, 1, 1, i FROM n;
+        INSERT INTO ZOTHER (Z_PK, Z_ENT, Z_OPT) VALUES (1, 2, 1)
         """)
-    fixture.policies = PolicyRegistry(["ScratchPolicy": ScratchPolicy.self])
+    fixture.policies = PolicyRegistry([
+      "ScratchPolicy": ScratchPolicy.self, "ScratchReader": ScratchReader.self,
+    ])
     let store = try fixture.migrate(
       """
       mapping-model: 1
       entity-mappings:
         - { source: Item, destination: Item, policy: ScratchPolicy }
+        - { source: Other, destination: Other, policy: ScratchReader }
       """)
     #expect(
-      try store.table("SELECT count(*) FROM ZITEM WHERE ZTITLE = 'note ' || ZNUMBER")
-        == ["\(count)"])
+      try store.table(
+        """
+        SELECT sum(ZTITLE = 'note ' || ZNUMBER), sum(ZSEEN = 'note ' || ZNUMBER),
+               (SELECT ZNOTES FROM ZOTHER)
+          FROM ZITEM
+        """) == ["\(count) \(count) \(count)"])
   }
 
   /// A text that Foundation cannot read, or would change, is no nil.

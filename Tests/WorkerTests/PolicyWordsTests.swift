@@ -7,7 +7,7 @@ import Testing
 @testable import GodwitWorker
 
 /// Says of relationships what a test has written down.
-private final class SayingPolicy: EntityMigrationPolicy {
+private class SayingPolicy: EntityMigrationPolicy {
   enum Verb: CaseIterable { case set, add, remove }
 
   /// Of an object of `A` on side 0, of one of `B` on side 1.
@@ -75,6 +75,11 @@ private final class SayingPolicy: EntityMigrationPolicy {
   }
 }
 
+/// The same, in shards: then most words are about objects of other shards.
+private final class ShardedSayingPolicy: SayingPolicy {
+  override class var scope: Scope { .shard }
+}
+
 extension Links {
   fileprivate mutating func take(_ saying: SayingPolicy.Saying) {
     let (object, members) = (saying.object, saying.members)
@@ -95,9 +100,11 @@ extension Links {
 
 @Suite(.serialized) struct `What policies say of both sides of a relationship` {
   enum Shape: CaseIterable {
-    case oneToMany, ordered, manyToMany, oneToOne
+    case oneToMany, ordered, manyToMany, manyToOrdered, oneToOne
 
-    var isToOne: Bool { self != .manyToMany }
+    var isToOne: Bool { self != .manyToMany && self != .manyToOrdered }
+    /// Of the objects of `A` that one of `B` has.
+    var isOrdered: Bool { self == .ordered || self == .manyToOrdered }
     var links: Links { Links(isToOne: isToOne, isOneToOne: self == .oneToOne) }
   }
 
@@ -111,7 +118,7 @@ extension Links {
     let ofB =
       shape == .oneToOne
       ? toOne("as", "A", inverse: "b")
-      : toMany("as", "A", inverse: "b", ordered: shape == .ordered)
+      : toMany("as", "A", inverse: "b", ordered: shape.isOrdered)
     let number = attribute("number", .integer16)
     return [
       entity("A", number, attribute(word), ofA),
@@ -138,10 +145,14 @@ extension Links {
       for b in shape.isToOne ? Array(found.prefix(1)) : found {
         pairs.append([a, b])
         let place = shape == .ordered ? ", Z_FOK_B = \(2_048 + 1_024 * a)" : ""
-        rows +=
-          shape.isToOne
-          ? "UPDATE ZA SET ZB = \(b)\(place) WHERE Z_PK = \(a);"
-          : "INSERT INTO Z_1B VALUES (\(a), \(b));"
+        let pair =
+          switch shape {
+          case .manyToMany: "INSERT INTO Z_1B VALUES (\(a), \(b));"
+          case .manyToOrdered:
+            "INSERT INTO Z_1B (Z_1AS, Z_2B, Z_FOK_1AS) VALUES (\(a), \(b), \(2_048 + 1_024 * a));"
+          default: "UPDATE ZA SET ZB = \(b)\(place) WHERE Z_PK = \(a);"
+          }
+        rows += pair
         if shape == .oneToOne { rows += "UPDATE ZB SET ZAS = \(a) WHERE Z_PK = \(b);" }
       }
     }
@@ -172,7 +183,7 @@ extension Links {
     shardBytes: Int64 = 1 << 24
   ) throws {
     let store = try fixture.migrate(mapping, renumbers: shardBytes == 1, shardBytes: shardBytes)
-    let found = try store.links(isToOne: shape.isToOne, isOrdered: shape == .ordered)
+    let found = try store.links(isToOne: shape.isToOne, isOrdered: shape.isOrdered)
     #expect(found.count == expected.pairs.count)
     #expect(
       Set(found) == expected.pairs, "\(mapping)\(SayingPolicy.copying)\(SayingPolicy.linking)")
@@ -180,7 +191,7 @@ extension Links {
     #expect(
       lost.reduce(0) { $0 + Int($1.count) } == expected.lost,
       "\(mapping)\(SayingPolicy.copying)\(SayingPolicy.linking)")
-    guard shape == .ordered else { return }
+    guard shape.isOrdered else { return }
     let lists = Dictionary(grouping: found) { $0[1] }.mapValues { $0.map { $0[0] } }
     #expect(
       lists == expected.ofB.filter { !$0.value.isEmpty },
@@ -227,8 +238,11 @@ extension Links {
         for saying in SayingPolicy.linking[name]?[key] ?? [] { expected.take(saying) }
       }
     }
-    for shardBytes in [1 << 24, 1] as [Int64] {
-      try Self.check(fixture, mapping, shape, expected, shardBytes: shardBytes)
+    for policy in [SayingPolicy.self, ShardedSayingPolicy.self] {
+      fixture.policies = PolicyRegistry(["SayingPolicy": policy])
+      for shardBytes in [1 << 24, 1] as [Int64] {
+        try Self.check(fixture, mapping, shape, expected, shardBytes: shardBytes)
+      }
     }
   }
 
@@ -266,5 +280,36 @@ extension Links {
         - { name: A, source: A, destination: A, policy: SayingPolicy, \
       relationships: { b: \(isEmptied ? "'nil'" : "{ value: default }") } }
       """, shape, expected)
+  }
+
+  /// The other side's list is told apart by what comes last in it.
+  @Test func `puts what is taken away and added again at the end of the other side's list`() throws
+  {
+    var random = SplitMix64(seed: 1)
+    let (fixture, _) = try Self.fixture(.manyToOrdered, &random)
+    let mapping = """
+      mapping-model: 1
+      entity-mappings:
+        - { name: A, source: A, destination: A, policy: SayingPolicy, \
+      relationships: { b: { value: default } } }
+        - { name: B, source: B, destination: B, relationships: { as: { value: default } } }
+      """
+    func said(_ sayings: SayingPolicy.Saying...) throws {
+      SayingPolicy.makesB = false
+      (SayingPolicy.copying, SayingPolicy.linking) = ([:], ["A": [5: sayings]])
+      var expected = Shape.manyToOrdered.links
+      for saying in sayings { expected.take(saying) }
+      #expect(expected.ofB[1] == [2, 1])
+      try Self.check(fixture, mapping, .manyToOrdered, expected)
+    }
+    try said(
+      .init(side: 0, object: 1, verb: .add, members: [1]),
+      .init(side: 0, object: 2, verb: .add, members: [1]),
+      .init(side: 0, object: 1, verb: .set, members: []),
+      .init(side: 0, object: 1, verb: .add, members: [1]))
+    try said(
+      .init(side: 1, object: 1, verb: .set, members: [1, 2]),
+      .init(side: 0, object: 1, verb: .set, members: [3]),
+      .init(side: 0, object: 1, verb: .add, members: [1]))
   }
 }

@@ -270,4 +270,34 @@ final class ScratchPolicy: EntityMigrationPolicy {
       object["title"] = object["scratch"] as String?
     }
   }
+
+  override func createRelationships(
+    forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
+    manager: MigrationManager
+  ) throws {
+    destination["seen"] = destination["scratch"] as String?
+    destination["scratch"] = "seen"
+  }
+
+  override func endRelationshipCreation(
+    forMapping mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    for object in try manager.destinationInstances(forEntityMappingName: mapping.name) {
+      guard object["scratch"] as String? != "seen" else { continue }
+      object["seen"] = "forgotten"
+    }
+  }
+}
+
+/// Reads transient values of objects that another mapping made.
+final class ScratchReader: EntityMigrationPolicy {
+  override func createRelationships(
+    forDestination destination: ManagedObject, in mapping: CurrentEntityMapping,
+    manager: MigrationManager
+  ) throws {
+    let items = try manager.destinationInstances(forEntityMappingName: "ItemToItem")
+    destination["notes"] =
+      items.filter { ($0["scratch"] as String?)?.hasPrefix("note ") == true }
+      .count
+  }
 }

@@ -22,7 +22,7 @@ package struct DestinationAttribute: Codable, Sendable, Equatable {
   package var name: String
   package var type: AttributeType
   /// Number among the table's attribute places; nil for a transient attribute, whose value is
-  /// taken and forgotten.
+  /// forgotten after the link stage.
   package var place: Int?
   /// True when values begin with a storage marker.
   package var isExternal: Bool

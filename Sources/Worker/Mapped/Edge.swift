@@ -25,6 +25,8 @@ package struct Edge {
     package static let hook = Manner(rawValue: 1)
     /// The pair is taken away.
     package static let removal = Manner(rawValue: 2)
+    /// The pair is added to what the object has by then.
+    package static let addition = Manner(rawValue: 4)
 
     package init(rawValue: Int64) { self.rawValue = rawValue }
   }

@@ -288,9 +288,14 @@ final class SourceObjects: ObjectAccess {
     guard !found.isEmpty else { return nil }
     try requireLinks()
     var sources: [ObjectReference] = []
+    // Of one object, a mapping's sources come once.
+    let isOne = found.count == 1 && destinationInstances?.count == 1
+    var seen: Set<ObjectReference> = []
     for object in destinationInstances ?? [] where object.store == .destination {
       for index in found where context.mappings[index].policy != nil {
-        try forEachSource(of: object, mapping: index) { sources.append($0) }
+        try forEachSource(of: object, mapping: index) {
+          if isOne || seen.insert($0).inserted { sources.append($0) }
+        }
       }
       for index in found
       where context.mappings[index].policy == nil
@@ -299,7 +304,8 @@ final class SourceObjects: ObjectAccess {
         guard let name = context.mappings[index].source,
           let key = try context.association(index).source(of: object.primaryKey)
         else { continue }
-        sources.append(ObjectReference(name, key, in: .source))
+        let reference = ObjectReference(name, key, in: .source)
+        if isOne || seen.insert(reference).inserted { sources.append(reference) }
       }
     }
     return sources

@@ -19,6 +19,8 @@ final class CopiedRows {
   private struct Name: Hashable {
     var unit: Int
     var table: Int
+    /// Of ``PolicyChannel``; nil for the rows.
+    var channel: UInt8?
   }
 
   /// Shards at hand at a time.
@@ -37,21 +39,37 @@ final class CopiedRows {
     of object: ObjectReference, _ kind: DestinationKind, _ attribute: DestinationAttribute,
     _ stored: SourceObjects
   ) throws -> ExpressionValue {
-    guard let place = attribute.place else { return .null }
+    guard let place = attribute.place else { return try transient(attribute.name, object, kind) }
+    return try find(object, kind, nil) { record in
+      let row = RowValues(count: 3 + place)
+      guard RecordFormat.decode(record: record, into: row.values, count: row.count),
+        row.values[0].bits == kind.plan.number
+      else { return .null }
+      return try stored.value(
+        row.values[2 + place], type: attribute.type, isExternal: attribute.isExternal, object)
+    }
+  }
+
+  private func transient(_ key: String, _ object: ObjectReference, _ kind: DestinationKind) throws
+    -> ExpressionValue
+  {
+    try find(object, kind, PolicyChannel.transients) { bytes in
+      try kind.attributes[key].flatMap { try TransientValues.values(bytes)[$0] } ?? .null
+    }
+  }
+
+  /// Calls the body with what a copy stage has of an object.
+  private func find(
+    _ object: ObjectReference, _ kind: DestinationKind, _ channel: UInt8?,
+    _ body: (UnsafeRawBufferPointer) throws -> ExpressionValue
+  ) throws -> ExpressionValue {
     let offsets = try context.mapped.offsets()
     for number in copyUnits {
       guard let offset = offset(of: number, object, kind, offsets) else { continue }
-      let unit = try unit(number, kind.plan.table)
+      let unit = try unit(Name(unit: number, table: kind.plan.table, channel: channel))
       guard let found = Self.search(unit.keys, object.primaryKey - offset) else { continue }
       let extent = unit.places[found]
-      return try unit.rows.read(extent.start, count: extent.count) { record in
-        let row = RowValues(count: 3 + place)
-        guard RecordFormat.decode(record: record, into: row.values, count: row.count),
-          row.values[0].bits == kind.plan.number
-        else { return .null }
-        return try stored.value(
-          row.values[2 + place], type: attribute.type, isExternal: attribute.isExternal, object)
-      }
+      return try unit.rows.read(extent.start, count: extent.count, body)
     }
     return .null
   }
@@ -77,15 +95,14 @@ final class CopiedRows {
     return context.plan.units[number].keys.contains(object.primaryKey) ? 0 : nil
   }
 
-  private func unit(_ number: Int, _ table: Int) throws -> Unit {
-    let name = Name(unit: number, table: table)
+  private func unit(_ name: Name) throws -> Unit {
     if let known = units[name] { return known }
     if units.count >= Self.mostUnits { units.removeAll() }
     let unit = Unit(ScratchRows(in: context.run.path))
-    guard case .mapping(let index) = context.plan.units[number].subject else { return unit }
+    guard case .mapping(let index) = context.plan.units[name.unit].subject else { return unit }
     let cursor = PolicyRowCursor(
-      try context.reader(.copy, number), table: table,
-      ownTable: try context.mapped.mapping(index).table)
+      try context.reader(.copy, name.unit), table: name.table,
+      ownTable: try context.mapped.mapping(index).table, channel: name.channel)
     while try cursor.next() {
       unit.keys.append(cursor.key)
       unit.places.append((try unit.rows.append(cursor.record), cursor.record.count))

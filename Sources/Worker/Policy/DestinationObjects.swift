@@ -48,8 +48,6 @@ final class DestinationObjects {
   @exclusivity(unchecked) private var spare: [WorkingObject] = []
   @exclusivity(unchecked) private var recent: WorkingObject?
   @exclusivity(unchecked) private var hubs: [Hub: [LinkTargets.Target]] = [:]
-  /// Values of transient attributes: they are not among the bytes.
-  @exclusivity(unchecked) private var transients: [Key: [Int: ExpressionValue]] = [:]
   /// Whether it is remembered whose attributes change: in the link stage they have been written.
   @exclusivity(unchecked) var remembersChanges = false
   @exclusivity(unchecked) private(set) var changed: [Int: Set<Int64>] = [:]
@@ -61,11 +59,14 @@ final class DestinationObjects {
   @exclusivity(unchecked) private var bytes = RawBuffer(capacity: 4 << 10)
   @exclusivity(unchecked) private var output = RawBuffer(capacity: 4 << 10)
 
-  /// - Parameter unit: The shard's number: part of the names of new external files.
-  init(_ context: ShardContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int) {
+  /// - Parameter unit: The shard's number: part of the names of new external files, as is the stage. What
+  ///   the copy stage has written is there to read when the link stage of a shard is done again.
+  init(
+    _ context: ShardContext, _ kinds: DestinationKinds, ownTable: Int?, unit: Int, _ stage: Stage
+  ) {
     self.kinds = kinds
     scratch = ScratchRows(in: context.run.path)
-    externalName = "unit \(unit)"
+    externalName = "unit \(unit)" + (stage == .copy ? "" : " \(stage.rawValue)")
     newFiles = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
     if let ownTable { use(ownTable) }
   }
@@ -128,12 +129,12 @@ final class DestinationObjects {
       case let place = places[Int(ordinal) - 1], place >= 0
     else { return nil }
     if working.count >= Self.mostWorking { try settle() }
-    let object = try read(place) { record, links -> WorkingObject? in
+    let object = try read(place) { record, transients, links -> WorkingObject? in
       guard let found = Self.kind(of: record, kinds) else { return nil }
       let object = fresh(found, ordinal)
       object.record.append(record)
       object.links = LinkBytes.links(links)
-      if let kept = transients[key] { object.transients = kept }
+      object.transients = try TransientValues.values(transients)
       object.isDirty = false
       return object
     }
@@ -197,6 +198,7 @@ final class DestinationObjects {
     _ value: ExpressionValue, _ object: WorkingObject, _ attribute: DestinationAttribute,
     _ number: Int
   ) {
+    object.isDirty = true
     guard let place = attribute.place else {
       object.transients[number] = value
       return
@@ -206,7 +208,6 @@ final class DestinationObjects {
   }
 
   private func change(_ object: WorkingObject, _ place: Int, _ value: ExpressionValue) {
-    object.isDirty = true
     if let known = object.changes.firstIndex(where: { $0.place == place }) {
       object.changes[known].value = value
     } else {
@@ -228,16 +229,13 @@ extension DestinationObjects {
   func settle() throws {
     for object in working.values {
       if object.isDirty { try write(object) }
-      if !object.transients.isEmpty {
-        transients[Key(table: object.kind.plan.table, ordinal: object.ordinal)] = object.transients
-      }
       spare.append(object)
     }
     working.removeAll(keepingCapacity: true)
     recent = nil
   }
 
-  /// Bytes of the whole, bytes of the record, the record, the relationships.
+  /// Bytes of the whole, of the record, of the transient values; then these, and the relationships.
   private func write(_ object: WorkingObject) throws {
     if object.isUnderived, let derive {
       object.isUnderived = false
@@ -252,14 +250,18 @@ extension DestinationObjects {
       }
     }
     use(object.kind.plan.table).places[Int(object.ordinal) - 1] = try append(
-      object.record.bytes, object.links)
+      object.record.bytes, TransientValues.bytes(object.transients), object.links)
   }
 
-  private func append(_ record: UnsafeRawBufferPointer, _ links: LinkBytes.Links) throws -> Int {
+  private func append(
+    _ record: UnsafeRawBufferPointer, _ transients: [UInt8], _ links: LinkBytes.Links
+  ) throws -> Int {
     output.removeAll()
     output.append(number: UInt32(0))
     output.append(number: UInt32(record.count).littleEndian)
+    output.append(number: UInt32(transients.count).littleEndian)
     output.append(record)
+    output.append(transients)
     LinkBytes.append(links, to: &output)
     output.base.storeBytes(of: UInt32(output.count).littleEndian, as: UInt32.self)
     return try scratch.append(output.bytes)
@@ -324,18 +326,25 @@ extension DestinationObjects {
   }
 
   private func read<Result>(
-    _ place: Int, _ body: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws -> Result
+    _ place: Int,
+    _ body: (
+      _ record: UnsafeRawBufferPointer, _ transients: UnsafeRawBufferPointer,
+      _ links: UnsafeRawBufferPointer
+    ) throws -> Result
   ) throws -> Result {
-    let (total, record) = try scratch.read(place, count: 8) { head in
-      (
-        Int(UInt32(littleEndian: head.loadUnaligned(as: UInt32.self))),
-        Int(UInt32(littleEndian: head.loadUnaligned(fromByteOffset: 4, as: UInt32.self)))
-      )
+    let head = 12
+    let (total, record, transients) = try scratch.read(place, count: head) { head in
+      func number(_ place: Int) -> Int {
+        Int(UInt32(littleEndian: head.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
+      }
+      return (number(0), number(4), number(8))
     }
     return try scratch.read(place, count: total) { bytes in
-      try body(
-        UnsafeRawBufferPointer(rebasing: bytes[8..<(8 + record)]),
-        UnsafeRawBufferPointer(rebasing: bytes[(8 + record)...]))
+      let (values, links) = (head + record, head + record + transients)
+      return try body(
+        UnsafeRawBufferPointer(rebasing: bytes[head..<values]),
+        UnsafeRawBufferPointer(rebasing: bytes[values..<links]),
+        UnsafeRawBufferPointer(rebasing: bytes[links...]))
     }
   }
 
@@ -351,18 +360,19 @@ extension DestinationObjects {
 // MARK: - Whole shards
 
 extension DestinationObjects {
-  /// Calls the body with every object of a table, by ordinal: its record, and its relationships.
+  /// Calls the body with every object of a table, by ordinal: its record, its transient values as
+  /// ``TransientValues``, and its relationships.
   func forEach(
     in table: Int,
     _ body: (
-      _ ordinal: Int64, _ record: UnsafeRawBufferPointer,
+      _ ordinal: Int64, _ record: UnsafeRawBufferPointer, _ transients: UnsafeRawBufferPointer,
       _ links: [(relationship: Int, targets: [LinkTargets.Target])]
     ) throws -> Void
   ) throws {
     try settle()
     for (index, place) in (self.table(table)?.places ?? []).enumerated() where place >= 0 {
       let ordinal = Int64(index) + 1
-      try read(place) { record, bytes in
+      try read(place) { record, transients, bytes in
         var links = bytes.isEmpty ? [] : LinkBytes.links(bytes)
         if !hubs.isEmpty {
           for number in links.indices {
@@ -371,14 +381,14 @@ extension DestinationObjects {
             if let members = hubs[hub] { links[number].targets = members }
           }
         }
-        try body(ordinal, record, links)
+        try body(ordinal, record, transients, links)
       }
     }
   }
 
   /// Takes an object over from a checkpoint. Objects come by ascending ordinal.
   func load(
-    table: Int, record: UnsafeRawBufferPointer,
+    table: Int, record: UnsafeRawBufferPointer, transients: [UInt8],
     links: [(relationship: Int, targets: [LinkTargets.Target])]
   ) throws {
     let rows = use(table)
@@ -392,7 +402,7 @@ extension DestinationObjects {
         link.targets
       return (link.relationship, [])
     }
-    let place = try append(record, links)
+    let place = try append(record, transients, links)
     rows.places.append(place)
   }
 }

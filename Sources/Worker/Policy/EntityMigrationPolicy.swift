@@ -78,7 +78,8 @@ open class EntityMigrationPolicy {
     forMapping mapping: CurrentEntityMapping, manager: MigrationManager
   ) throws {}
 
-  /// Looks at the whole destination, which can no longer be changed; throwing refuses the store.
+  /// Looks at the whole destination as it will be committed, without what `--invalid set-aside` took out
+  /// and with what `--invalid default` gave. It can no longer be changed; throwing refuses the store.
   open func performCustomValidation(
     forMapping mapping: CurrentEntityMapping, manager: MigrationManager
   ) throws {}

@@ -81,7 +81,7 @@ public final class MigrationManager {
   public func destinationInstances(
     forEntityMappingName mapping: String, sourceInstances: [ManagedObject]? = nil
   ) throws -> [ManagedObject] {
-    try engine.destinations(mapping, sourceInstances?.map(\.reference))
+    try engine.destinations(mapping, sourceInstances.map { references($0, in: .source) })
       .map { ManagedObject(engine, $0) }
   }
 
@@ -89,7 +89,7 @@ public final class MigrationManager {
   public func destinationInstances(
     forSourceRelationshipNamed relationship: String, sourceInstances: [ManagedObject]
   ) throws -> [ManagedObject] {
-    try engine.destinations(ofRelationship: relationship, sourceInstances.map(\.reference))
+    try engine.destinations(ofRelationship: relationship, references(sourceInstances, in: .source))
       .map { ManagedObject(engine, $0) }
   }
 
@@ -97,8 +97,15 @@ public final class MigrationManager {
   public func sourceInstances(
     forEntityMappingName mapping: String, destinationInstances: [ManagedObject]? = nil
   ) throws -> [ManagedObject] {
-    try engine.sources(mapping, destinationInstances?.map(\.reference))
+    try engine.sources(mapping, destinationInstances.map { references($0, in: .destination) })
       .map { ManagedObject(engine, $0) }
+  }
+
+  /// Objects of the other store have no part in a question: their keys are those of others here.
+  private func references(
+    _ objects: [ManagedObject], in store: ObjectReference.Store
+  ) -> [ObjectReference] {
+    objects.compactMap { $0.reference.store == store ? $0.reference : nil }
   }
 
   /// Calls the body with the source objects of an entity, without those of its sub-entities, by

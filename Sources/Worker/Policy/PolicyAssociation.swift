@@ -101,7 +101,8 @@ package final class PolicyAssociation {
 /// Writes the two files of a ``PolicyAssociation``.
 ///
 /// A policy that takes its source objects as they come and makes one of each has written its pairs
-/// in both orders already; others are sorted by SQLite, on disk.
+/// in both orders already; others are sorted by SQLite, on disk. A pair that was associated several
+/// times has one line.
 package struct PolicyAssociationWriter {
   private let mapping: Int
   private let run: RunDirectory
@@ -124,9 +125,13 @@ package struct PolicyAssociationWriter {
   ) throws {
     var isSorted = true
     var last: (Int64, Int64) = (.min, .min)
+    var others = OtherObjects()
     try forEach { pair in
+      guard isSorted else { return }
       let line = pair.line(isReverse: isReverse)
       if (line[0], line[1]) < last { isSorted = false }
+      if (line[0], line[1]) != last { others.removeAll() }
+      if !others.insert(line[2], line[3]) { isSorted = false }
       last = (line[0], line[1])
     }
     var writer = try NumberWriter(path)
@@ -149,7 +154,35 @@ extension PolicyPair {
   }
 }
 
-/// Lines of four numbers, sorted by the first two and then as they came.
+/// What one object is associated with, as far as it shows in little memory that no pair comes again.
+private struct OtherObjects {
+  /// More of them are looked at by whether they ascend.
+  private static let mostKept = 64
+
+  private var kept: [(Int64, Int64)] = []
+  private var count = 0
+  private var highest: (Int64, Int64) = (.min, .min)
+
+  mutating func removeAll() {
+    kept.removeAll(keepingCapacity: true)
+    count = 0
+    highest = (.min, .min)
+  }
+
+  /// - Returns: False for one that is there already, or that may be.
+  mutating func insert(_ entity: Int64, _ key: Int64) -> Bool {
+    if (entity, key) > highest {
+      highest = (entity, key)
+    } else if count > Self.mostKept || kept.contains(where: { $0 == (entity, key) }) {
+      return false
+    }
+    count += 1
+    if kept.count < Self.mostKept { kept.append((entity, key)) }
+    return true
+  }
+}
+
+/// Lines of four numbers, sorted by the first two and then as they came, each once.
 private struct PairSorter {
   private let path: FilePath
   private let file: Connection
@@ -178,7 +211,13 @@ private struct PairSorter {
 
   /// Gives the lines, and removes the file.
   func take(into writer: inout NumberWriter) throws {
-    let sorted = try file.prepare("SELECT a, b, c, d FROM pairs ORDER BY a, b, place")
+    let sorted = try file.prepare(
+      """
+      SELECT a, b, c, d
+        FROM pairs
+       GROUP BY a, b, c, d
+       ORDER BY a, b, min(place)
+      """)
     while try sorted.step() { try writer.append((0..<4).map { sorted.int64($0) }) }
     sorted.reset()
     try file.execute("COMMIT")

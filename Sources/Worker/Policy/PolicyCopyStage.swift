@@ -88,7 +88,7 @@ final class PolicyCopyEngine: PolicyEngine {
     self.writer = writer
     let kinds = DestinationKinds(context.plan)
     expressions = try RowExpressions(context.mapped, mapping)
-    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
+    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit, .copy)
     code = AttributeProgramCode(mapping.attributes)
     external = ExternalData(folder: context.plan.externalDataPath)
     var files = NewExternalFiles(folder: context.run.external, fingerprint: context.fingerprint)
@@ -351,10 +351,14 @@ final class PolicyCopyEngine: PolicyEngine {
     var blob = RawBuffer(capacity: 1 << 10)
     for table in objects.tables {
       inserted[table] = objects.count(of: table)
-      try objects.forEach(in: table) { ordinal, record, links in
+      try objects.forEach(in: table) { ordinal, record, transients, links in
         try rows.append(record, table: table, ordinal: ordinal, &buffer)
         summary.rows += 1
         summary.bytes += Int64(record.count)
+        if !transients.isEmpty {
+          try rows.append(
+            PolicyChannel.transients, transients, table: table, ordinal: ordinal, &buffer)
+        }
         guard !links.isEmpty else { return }
         blob.removeAll()
         LinkBytes.append(links, to: &blob)

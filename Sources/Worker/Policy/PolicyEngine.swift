@@ -134,8 +134,11 @@ public class PolicyEngine {
       let found = try stored.destinationInstances(
         forSourceRelationshipNamed: relationship, sourceInstances: sources)
     else {
-      throw PolicyError.unknownKey(
-        entity: mapping.source?.rawValue ?? "", primaryKey: 0, key: relationship)
+      guard let source = mapping.source else {
+        throw PolicyError.notNow(
+          "\(mapping.name) has no source entity, whose relationships could be followed")
+      }
+      throw PolicyError.unknownKey(entity: source.rawValue, primaryKey: 0, key: relationship)
     }
     return found
   }

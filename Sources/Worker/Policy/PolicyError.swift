@@ -2,8 +2,8 @@ import Foundation
 
 /// What a policy did that the migration cannot follow.
 public enum PolicyError: Error, Sendable, Equatable {
-  /// A key that is not a property of the object's entity. Here and below, `primaryKey` is 0 for an object
-  /// that the copy stage makes: keys are given out after it.
+  /// A key that is not a property of the object's entity. Here and below, `primaryKey` is 0, which no object
+  /// has, for one that the copy stage makes, and where an entity itself was asked.
   case unknownKey(entity: String, primaryKey: Int64, key: String)
   /// A typed subscript asked for another type than the property has.
   case wrongType(entity: String, primaryKey: Int64, key: String, wanted: String)
@@ -23,8 +23,10 @@ extension PolicyError: CustomStringConvertible {
   /// What the policy did wrong, where, and what to do next.
   public var description: String {
     switch self {
+    case .unknownKey(let entity, 0, let name):
+      "\(entity) has no key \(name). Check the spelling"
     case .unknownKey(let entity, let key, let name):
-      "\(Self.named(entity, key)) has no key \(name). Check the spelling"
+      "\(entity) with Z_PK \(key) has no key \(name). Check the spelling"
     case .wrongType(let entity, let key, let name, let wanted):
       "\(Self.named(entity, key)): the value of \(name) is no \(wanted). Ask for its own type"
     case .unacceptable(let entity, let key, let name, let reason):
@@ -70,7 +72,8 @@ extension PolicyError: CustomNSError, LocalizedError {
     case .unknownKey(let entity, let primaryKey, let key),
       .wrongType(let entity, let primaryKey, let key, _),
       .unacceptable(let entity, let primaryKey, let key, _):
-      (info["entity"], info["primaryKey"], info["key"]) = (entity, primaryKey, key)
+      (info["entity"], info["key"]) = (entity, key)
+      if primaryKey != 0 { info["primaryKey"] = primaryKey }
     case .unknownEntity(let entity): info["entity"] = entity
     case .unknownValue, .unknownMapping, .notNow: break
     }

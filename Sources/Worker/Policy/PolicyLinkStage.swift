@@ -55,7 +55,7 @@ final class PolicyLinkEngine: PolicyEngine {
     self.writer = writer
     let kinds = DestinationKinds(context.plan)
     offsets = try context.mapped.offsets().policyOffsets[unit] ?? [:]
-    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit)
+    objects = DestinationObjects(context, kinds, ownTable: mapping.table, unit: unit, .link)
     defaults = try DefaultLinks(context.mapped, mapping, try context.shard(unit).keys)
     copied = CopiedRows(context)
     super.init(
@@ -69,29 +69,33 @@ final class PolicyLinkEngine: PolicyEngine {
     try load()
   }
 
-  /// Brings the shard's objects back from its copy stage. Relationships stand behind their row.
+  /// Brings the shard's objects back from its copy stage. What else there is of one stands behind its
+  /// row.
   private func load() throws {
     let reader = try context.reader(.copy, unit)
     var record = RawBuffer(capacity: 4 << 10)
-    var waiting: Int?
-    func take(_ links: LinkBytes.Links) throws {
-      guard let table = waiting else { return }
+    var waiting: (table: Int, transients: [UInt8], links: LinkBytes.Links)?
+    func take() throws {
+      guard let found = waiting else { return }
       waiting = nil
-      try objects.load(table: table, record: record.bytes, links: links)
+      try objects.load(
+        table: found.table, record: record.bytes, transients: found.transients, links: found.links)
     }
     while let entry = try reader.next() {
       if let row = entry.row(ownTable: mapping.table) {
-        try take([])
+        try take()
         record.removeAll()
         record.append(row.record)
-        waiting = row.table
+        waiting = (row.table, [], [])
       } else if entry.channel == PolicyChannel.links, let (_, bytes) = entry.tabled {
-        try take(withFinalKeys(LinkBytes.links(bytes)))
+        waiting?.links = withFinalKeys(LinkBytes.links(bytes))
+      } else if entry.channel == PolicyChannel.transients, let (_, bytes) = entry.tabled {
+        waiting?.transients = Array(bytes)
       } else if entry.channel == PolicyChannel.words {
         try repeatWord(entry)
       }
     }
-    try take([])
+    try take()
     objects.remembersChanges = true
   }
 
@@ -298,7 +302,7 @@ final class PolicyLinkEngine: PolicyEngine {
       var record = RawBuffer(capacity: 1 << 10)
       try objects.settle()
       let changed = objects.changed[table] ?? []
-      try objects.forEach(in: table) { ordinal, attributes, links in
+      try objects.forEach(in: table) { ordinal, attributes, _, links in
         guard let kind = DestinationObjects.kind(of: attributes, kinds) else { return }
         for place in 0..<columns.count { columns.values[place] = .null }
         for (number, targets) in links

@@ -15,10 +15,12 @@ import GodwitSQLite
 ///           7  ordinal  link: table, then an attribute record that takes the copied one's place
 ///           8  group    link: an ``Edge`` that a hook has set in the copy stage
 ///           9  ordinal  copy: `Z_ENT` and ``RelationshipWord`` with its relationship, of a hook
+///          10  ordinal  copy: table, then ``TransientValues`` that the policy set
 ///
 /// Numbers before a payload have four bytes, those of an association and `Z_ENT` eight;
 /// little-endian. Words stand first, in the order in which they were said. Rows stand table by
-/// table, the own one first, each by ascending ordinal.
+/// table, the own one first, each by ascending ordinal; what else there is of an object stands behind its
+/// row.
 enum PolicyChannel {
   static let own: UInt8 = 0
   static let other: UInt8 = 4
@@ -26,6 +28,7 @@ enum PolicyChannel {
   static let association: UInt8 = 6
   static let changed: UInt8 = 7
   static let words: UInt8 = 9
+  static let transients: UInt8 = 10
 }
 
 extension CheckpointReader.Entry {
@@ -76,26 +79,21 @@ package struct PolicyPair: BitwiseCopyable {
 final class PolicyRowCursor {
   private let reader: CheckpointReader
   private let table: Int
-  private let ownTable: Int?
-  private let channels: [UInt8]
+  private let channel: UInt8
   private(set) var key: Int64 = 0
   private(set) var record = UnsafeRawBufferPointer(start: nil, count: 0)
 
-  /// - Parameter isChanged: For the records of ``PolicyChannel/changed``.
-  init(_ reader: CheckpointReader, table: Int, ownTable: Int?, isChanged: Bool = false) {
+  /// - Parameter channel: Of what else there is of the objects, instead of their rows.
+  init(_ reader: CheckpointReader, table: Int, ownTable: Int?, channel: UInt8? = nil) {
     self.reader = reader
     self.table = table
-    self.ownTable = ownTable
-    channels =
-      isChanged
-      ? [PolicyChannel.changed]
-      : [table == ownTable ? PolicyChannel.own : PolicyChannel.other]
+    self.channel = channel ?? (table == ownTable ? PolicyChannel.own : PolicyChannel.other)
   }
 
   /// Goes to the next row; its record is valid until the next call.
   func next() throws -> Bool {
     while let entry = try reader.next() {
-      guard channels.contains(entry.channel) else { continue }
+      guard entry.channel == channel else { continue }
       if entry.channel == PolicyChannel.own {
         record = entry.payload
       } else {

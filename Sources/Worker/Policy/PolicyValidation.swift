@@ -41,13 +41,12 @@ struct PolicyValidation {
     let table = context.plan.tables[number]
     // A table in which the shard has made nothing.
     guard let offset = try context.mapped.offsets().policyOffsets[unit]?[number] else { return }
-    func cursor(_ stage: Stage, isChanged: Bool = false) throws -> PolicyRowCursor {
+    func cursor(_ stage: Stage, channel: UInt8? = nil) throws -> PolicyRowCursor {
       PolicyRowCursor(
-        try context.reader(stage, unit), table: number, ownTable: mapping.table,
-        isChanged: isChanged)
+        try context.reader(stage, unit), table: number, ownTable: mapping.table, channel: channel)
     }
     let (copied, linked) = (try cursor(.copy), try cursor(.link))
-    let changed = try cursor(.link, isChanged: true)
+    let changed = try cursor(.link, channel: PolicyChannel.changed)
     var hasChanged = try changed.next()
     while try copied.next() {
       guard try linked.next(), linked.key == copied.key else {

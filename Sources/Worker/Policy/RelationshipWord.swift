@@ -21,7 +21,13 @@ struct RelationshipWord {
   var members = 0
 
   var manner: Edge.Manner {
-    (isHook ? Edge.Manner.hook : []).union(kind == .removed ? .removal : [])
+    let verb: Edge.Manner =
+      switch kind {
+      case .whole: []
+      case .added: .addition
+      case .removed: .removal
+      }
+    return verb.union(isHook ? .hook : [])
   }
 
   /// See ``Edge/emit(_:_:isToMany:key:number:_:manner:after:_:)``.

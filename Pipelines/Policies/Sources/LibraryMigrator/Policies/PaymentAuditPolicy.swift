@@ -25,8 +25,8 @@ final class PaymentAuditPolicy: EntityMigrationPolicy {
     }
   }
 
-  /// Called when all objects and their relationships are there, before the model's own rules are
-  /// looked at. Throwing refuses the store, which stays as it is.
+  /// Called when the new store is written, after the model's own rules were looked at. Throwing
+  /// refuses the store, which stays as it is.
   override func performCustomValidation(
     forMapping mapping: CurrentEntityMapping, manager: MigrationManager
   ) throws {
