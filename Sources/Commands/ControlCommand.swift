@@ -141,6 +141,10 @@ struct ControlCommand: ParsableCommand {
         + (progress.waiting > 0 ? ", \(progress.waiting) tried again later" : ""))
     let io = progress.ioBytesPerSecond.map { "\(ByteSize.text($0))/s of I/O" } ?? "no I/O limit"
     Output.result("  " + (progress.workers.map { "workers \($0), " } ?? "") + io)
+    for reason in progress.cluster?.stuck ?? [] { Output.result("  tasks do not begin: \(reason)") }
+    if let silent = progress.cluster?.silent {
+      Output.result("  the scheduler does not answer: \(silent)")
+    }
     for store in progress.inFlight { Output.result("  under way: \(store)") }
   }
 

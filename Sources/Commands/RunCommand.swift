@@ -208,10 +208,10 @@ extension RunCommand {
     guard detach, engine == .slurm, !selection.isFromFile, plan == nil else { return [] }
     let file = try Pipeline.file(at: pipeline) ?? FilePath(pipeline)
     var words = [
-      Executable.path.string, "run", (file.resolved ?? file).string, "--engine", engine.rawValue,
+      Executable.path.string, "run", file.absolute.string, "--engine", engine.rawValue,
       "--detach",
     ]
-    if let state { words += ["--state", (FilePath(state).resolved ?? FilePath(state)).string] }
+    if let state { words += ["--state", FilePath(state).absolute.string] }
     if let workers { words += ["--workers", "\(workers)"] }
     if let losses { words += ["--losses", losses.rawValue] }
     if storeIsOffline { words.append("--store-is-offline") }

@@ -101,6 +101,7 @@ struct RunView {
       if cluster.restarted > 0 { line += ", \(cluster.restarted) started again" }
       if cluster.resubmitted > 0 { line += ", \(cluster.resubmitted) submitted again" }
       if !cluster.stuck.isEmpty { line += ", some are stuck" }
+      if cluster.silent != nil { line += ", the scheduler does not answer" }
     }
     let seconds = (now - start).inSeconds
     if seconds > 1, workDone > 0 {

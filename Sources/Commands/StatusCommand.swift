@@ -67,6 +67,9 @@ struct StatusCommand: ParsableCommand {
       lines.append("  the \(rollbacks) cut off: run `godwit rollback` again")
     }
     if let cluster = status.cluster { lines.append(Self.line(cluster)) }
+    if let silent = status.schedulerSilent {
+      lines.append("  the scheduler does not answer: \(silent)")
+    }
     if counts.snapshots > 0 {
       lines.append("  " + PipelineReport.snapshotLine(counts.snapshots))
     }

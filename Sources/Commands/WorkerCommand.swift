@@ -103,10 +103,17 @@ extension WorkerCommand {
     if let index { return index }
     let name = indexFrom ?? ""
     let text = ProcessInfo.processInfo.environment[name]
-    guard let index = text.flatMap(Int.init), index >= 0 else {
+    guard let text else {
       throw CommandError(
         .usage, "usage",
-        "The environment variable \(name) is \(text ?? "not set"), and not a number from 0.")
+        "The environment variable \(name), which --index-from names, is not set. Give the one in which the "
+          + "scheduler says the task's number, or --index.")
+    }
+    guard let index = Int(text), index >= 0 else {
+      throw CommandError(
+        .usage, "usage",
+        "The environment variable \(name) says \(text), which is no bundle's number: they count from 0. Give "
+          + "the one in which the scheduler says the task's number to --index-from, or --index.")
     }
     return index
   }

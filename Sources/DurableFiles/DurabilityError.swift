@@ -42,6 +42,12 @@ extension DurabilityError {
   /// file that a person names lets it through, so that it is not taken for a wrong file.
   package var isOfMachine: Bool { errno.map { !DurableFile.meansAbsent($0.rawValue) } ?? false }
 
+  /// Another process has a lease on the file, while it replaces it: who would open it has to wait until it
+  /// gives the lease back, or the kernel takes it away. Source: fcntl(2), "Leases".
+  package var isLeased: Bool {
+    if case .failed(let call, _, .wouldBlock) = self { call.hasPrefix("open") } else { false }
+  }
+
   package var isNotFound: Bool { errno == .noSuchFileOrDirectory }
 }
 
@@ -79,6 +85,9 @@ extension DurabilityError: CustomStringConvertible {
 
   private var advice: String {
     if isOutOfSpace { return "Free space on the volume and run again." }
+    if isLeased {
+      return "Another process replaces it just now, or stands still at that. Run again in a minute."
+    }
     if case .failed(Self.reading, _, _) = self { return "Let this user read it and run again." }
     switch errno {
     case .permissionDenied, .notPermitted, .readOnlyFileSystem:

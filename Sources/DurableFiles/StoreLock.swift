@@ -33,6 +33,8 @@ package struct StoreLock: ~Copyable {
     {
       command = ownedGetLock
       file = try RegularFile.open(path)
+    } catch let error as DurabilityError where error.isLeased {
+      throw DurabilityError.locked(path)
     }
     // The pending byte, the reserved byte and 510 shared ones.
     var range = byteRange(0x4000_0000, 512, F_WRLCK)
@@ -61,7 +63,12 @@ package struct StoreLock: ~Copyable {
   /// SQLite's own locks belong to the process, and go when it closes any descriptor of the file: not for a
   /// process that has one of its connections open.
   package static func isHeld(on path: FilePath) throws -> Bool {
-    let file = try RegularFile.open(path)
+    let file: FileDescriptor
+    do {
+      file = try RegularFile.open(path)
+    } catch let error as DurabilityError where error.isLeased {
+      return true
+    }
     defer { try? file.close() }
     var range = byteRange(0x4000_0000, 512, F_WRLCK)
     try calling("fcntl", path) { fcntl(file.rawValue, ownedGetLock, &range) }

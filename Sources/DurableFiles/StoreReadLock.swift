@@ -67,7 +67,12 @@ extension StoreReadLock {
   }
 
   private static func attempt(_ path: FilePath, _ sharedMemory: FilePath) throws -> Attempt {
-    let main = try RegularFile.open(path)
+    let main: FileDescriptor
+    do {
+      main = try RegularFile.open(path)
+    } catch let error as DurabilityError where error.isLeased {
+      return .busy
+    }
     var files = [main]
     var isTaken = false
     defer { if !isTaken { for file in files { try? file.close() } } }

@@ -77,7 +77,7 @@ extension ChainRun {
     if let earlier {
       result.keep(earlier)
     } else {
-      result.succeed(request, try await commit(last.step, last.done, fingerprint, own))
+      try result.succeed(request, try await commit(last.step, last.done, fingerprint, own))
     }
     return result
   }

@@ -20,22 +20,83 @@ extension MigrationResult {
       + losses.map { "Lost by that commit: \($0.message)" }
   }
 
+  /// Looks in which state a destination is that has taken its source's place. Nil where an application
+  /// has written to it by now, or put another in its place: that state is not the commit's.
+  ///
+  /// - Throws: `StoreError` where it is still the commit's, as far as can be seen, and cannot be read.
+  private mutating func readFinalIdentity(
+    _ request: MigrationRequest, _ journal: CommitJournal
+  ) throws {
+    guard request.output == nil else { return }
+    finalIdentity = nil
+    guard let mark = try? FileMark(request.store), mark.isSameState(as: journal.assembledMark)
+    else {
+      return
+    }
+    let identity: StoreIdentity
+    do {
+      identity = try StoreFiles(request.store).identity()
+    } catch let error as StoreError where error.passes {
+      throw error
+    } catch {
+      return
+    }
+    guard !identity.hasPendingChanges, identity.inode == mark.inode, identity.size == mark.size,
+      identity.modificationSeconds == mark.modificationSeconds,
+      identity.modificationNanoseconds == mark.modificationNanoseconds
+    else { return }
+    finalIdentity = identity.name
+  }
+
   /// Reads the digest of what a commit has left. Nil where an application has written to the store that was
   /// replaced by now: it would pass for what the commit left, and a rollback would lose the write.
-  mutating func readDigest(of destination: StoreFiles) {
+  ///
+  /// - Throws: `StoreError` where a store that was replaced cannot be read for the moment: a rollback would
+  ///   refuse it for ever.
+  mutating func readDigest(of destination: StoreFiles) throws {
     guard backup == nil || finalIdentity != nil else { return digest = nil }
-    digest = try? destination.digest(inState: finalIdentity)
+    let identity = finalIdentity
+    do {
+      digest = try StoreFiles.reading(destination.store) {
+        try destination.digest(inState: identity)
+      }
+    } catch let error as StoreError where error.passes && identity != nil {
+      throw error
+    } catch {
+      digest = nil
+    }
   }
 
   /// A commit is at its end.
-  mutating func succeed(_ request: MigrationRequest, _ journal: CommitJournal) {
+  ///
+  /// - Throws: `StoreError` where nobody can tell for the moment how it left the store. The next run takes the
+  ///   commit up again then.
+  mutating func succeed(_ request: MigrationRequest, _ journal: CommitJournal) throws {
+    try readFinalIdentity(request, journal)
     verdict = .migrated
     ending = .done
     reasons = []
     output = (request.output ?? request.store).string
     backup = journal.kind == .replace ? journal.backup.store.string : nil
     notes += journal.notes
-    readFinalIdentity(request, journal)
+  }
+}
+
+extension FileMark {
+  /// The same file, to which nobody has written, on whichever machine.
+  fileprivate func isSameState(as other: FileMark) -> Bool {
+    inode == other.inode && size == other.size && modificationSeconds == other.modificationSeconds
+      && modificationNanoseconds == other.modificationNanoseconds
+  }
+}
+
+extension StoreError {
+  /// Whether it says nothing of what lies there, but that it cannot be looked at now.
+  fileprivate var passes: Bool {
+    switch self {
+    case .inUse, .cannotRead: true
+    default: false
+    }
   }
 }
 
@@ -67,7 +128,7 @@ extension StoreRun {
         )
       }
     }
-    result.succeed(request, journal)
+    try result.succeed(request, journal)
     return result
   }
 

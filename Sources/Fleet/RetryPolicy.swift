@@ -168,7 +168,12 @@ package enum RetryPolicy {
       return Judgement(.inputOutput, "run-directory", "\(error)")
     default:
       if let errno = Errno(underlying: error) {
-        return judgement(errno: errno, "A file operation failed: \(error).")
+        let isFull = errno == .noSpace || errno == Errno(rawValue: EDQUOT)
+        return judgement(
+          errno: errno,
+          "A file operation failed: \(error). "
+            + (isFull ? "Free space on" : "Check")
+            + " the volumes of the stores, the state folder and temporary files, and run again.")
       }
       return Judgement(.fatal, "internal", "Unexpected: \(error)")
     }
@@ -193,6 +198,7 @@ package enum RetryPolicy {
         ? Judgement(.badInput, "unusual-file", "\(error)")
         : Judgement(.configuration, "run-directory", "\(error)")
     case .notPrivate, .otherNames: Judgement(.configuration, "run-directory", "\(error)")
+    case _ where error.isLeased: Judgement(.resumable, "in-use", "\(error)")
     case .failed(DurabilityError.reading, _, _): Judgement(.inputOutput, "io", "\(error)")
     case .failed(_, _, let errno): judgement(errno: errno, "\(error)")
     }

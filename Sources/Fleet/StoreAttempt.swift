@@ -254,7 +254,7 @@ struct StoreAttempt {
       }
       try await writeURITable(plan, written: FilePath(journal.store))
     }
-    succeed(journal)
+    try succeed(journal)
   }
 
   /// Writes down the commit of an earlier run for itself: its backup may be the only copy of what the store
@@ -298,8 +298,8 @@ struct StoreAttempt {
     emit(event)
   }
 
-  mutating func succeed(_ journal: CommitJournal) {
-    result.succeed(request, journal)
+  mutating func succeed(_ journal: CommitJournal) throws {
+    try result.succeed(request, journal)
     result.findings = ledger.findings
     result.stages = stages.isEmpty ? nil : stages
     journal.notes.forEach(tell)
@@ -307,19 +307,6 @@ struct StoreAttempt {
 }
 
 extension MigrationResult {
-  /// Looks in which state a destination is that has taken its source's place. Nil where an application
-  /// has written to it by now: that state is not the commit's.
-  mutating func readFinalIdentity(_ request: MigrationRequest, _ journal: CommitJournal) {
-    guard request.output == nil else { return }
-    let identity = try? StoreFiles(request.store).identity()
-    guard let identity, !identity.hasPendingChanges,
-      identity.inode == journal.assembledMark.inode, identity.size == journal.assembledMark.size,
-      identity.modificationSeconds == journal.assembledMark.modificationSeconds,
-      identity.modificationNanoseconds == journal.assembledMark.modificationNanoseconds
-    else { return finalIdentity = nil }
-    finalIdentity = identity.name
-  }
-
   /// The models or the rows forbid it: no fault of anybody, and final.
   mutating func refuse(_ verdict: Verdict, _ code: Int, _ reasons: [Reason]) {
     self.verdict = verdict

@@ -248,7 +248,7 @@ extension StoreAttempt {
       units: 1, reused: 0)
     stages.append(cost)
     finish(cost)
-    succeed(journal)
+    try succeed(journal)
   }
 
   private func commit(

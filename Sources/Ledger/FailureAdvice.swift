@@ -91,6 +91,8 @@ package enum FailureAdvice {
     "store": "Check that the files are Core Data stores, or exclude them.",
     "link": "Put the file or folder itself there, or exclude the store.",
     "unusual-file": "Put a regular file there, or exclude the store.",
+    "volume":
+      "Mount the same volume with the stores on every machine, see `godwit doctor`, then run again.",
     "gone": "Run again. A store that was deleted or moved away for good is not found then.",
     "long-name": "Rename the store as the message says, or exclude it.",
     "no-stores": "Correct stores.roots, stores.include or stores.exclude.",

@@ -19,6 +19,21 @@ extension Ledger {
       ])
   }
 
+  /// Backups of a run were written down by a clock that has been put forward since.
+  ///
+  /// - Parameter times: What it showed before that, from the start of the run on.
+  package func putForward(
+    backupsOf run: String, madeWithin times: ClosedRange<Double>, by seconds: Double
+  ) throws {
+    guard let key = try knownKey(ofRun: run) else { return }
+    try perform(
+      """
+      UPDATE backups SET made = made + ?4, changed = max(changed, made + ?4)
+      WHERE run = ?1 AND made BETWEEN ?2 AND ?3
+      """,
+      [.integer(key), .real(times.lowerBound), .real(times.upperBound), .real(seconds)])
+  }
+
   /// What became of a backup.
   package func set(_ state: LedgerBackup.State, ofBackup path: String, at time: Double) throws {
     try perform(
@@ -102,16 +117,34 @@ extension Ledger {
     ) { if let backup = Self.backup($0) { try body(backup) } }
   }
 
-  /// The same, of each no more than says whether it is to go.
-  package func forEachBackupPlace(_ body: (LedgerBackup.Place) throws -> Void) throws {
+  /// The same, of each no more than says whether it is to go, as far as the order tells in which runs began
+  /// and backups were written down.
+  ///
+  /// A time may be of a clock that was wrong, on another machine or on this one before it was set: a backup is
+  /// no older than its run, nor than any run, or backup, that the ledger had before it. What would be later
+  /// than now says nothing of what came after it.
+  ///
+  /// - Parameter now: Seconds since 1970-01-01 UTC.
+  package func forEachBackupPlace(
+    at now: Double, _ body: (LedgerBackup.Place) throws -> Void
+  ) throws {
     try forEach(
       """
-      SELECT b.id, b.bytes, b.made, b.state = 'pruning'
-      FROM backups AS b
+      WITH begun AS (
+        SELECT id, max(CASE WHEN started <= ?1 THEN started END) OVER (ORDER BY id) AS time
+        FROM runs
+      ), placed AS (
+        SELECT b.id, b.bytes, b.state, b.run, max(b.made, coalesce(begun.time, b.made)) AS made,
+          max(CASE WHEN b.made <= ?1 THEN b.made END) OVER (ORDER BY b.id) AS known
+        FROM backups AS b
+        JOIN begun ON begun.id = b.run
+      )
+      SELECT b.id, b.bytes, max(b.made, coalesce(b.known, b.made)) AS made, b.state = 'pruning'
+      FROM placed AS b
       JOIN runs ON runs.id = b.run
       WHERE b.state <> 'pruned' AND \(ownRuns)
-      ORDER BY b.made, b.id
-      """
+      ORDER BY 3, b.id
+      """, [.real(now)]
     ) { row in
       try body(
         LedgerBackup.Place(

@@ -53,7 +53,11 @@ extension Pace {
     let count = withUnsafeBytes(of: ((bytesPerSecond ?? noLimit).littleEndian, Int64(0))) {
       pwrite(file.rawValue, $0.baseAddress, 16, 0)
     }
-    guard count == 16 else { throw count < 0 ? Errno(rawValue: errno) : Errno.ioError }
+    guard count == 16 else {
+      // Of a write that is cut off the kernel says no more: no room is left.
+      let error = count < 0 ? Errno(rawValue: errno) : .noSpace
+      throw DurabilityError.failed(call: "write", path: path, error)
+    }
   }
 
   /// Keeps to the limit of a file from here on; without one where it cannot be opened.

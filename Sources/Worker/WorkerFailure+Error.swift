@@ -77,6 +77,8 @@ extension WorkerFailure {
       self.init(error)
     case .cannotRead(_, let errno) as StoreError, .cannotCopy(_, _, let errno) as StoreError:
       self.init(Errno(rawValue: errno), message: "\(error)")
+    case .inUse as StoreError, .changed as StoreError:
+      self.init(kind: .io, message: "\(error)")
     case let error as StoreError:
       self.init(kind: .damaged, code: error.code, message: "\(error)")
     case let error as StageError:

@@ -18,10 +18,11 @@ import Testing
   deinit { try? FileManager.default.removeItem(atPath: state.string) }
 
   private func array(pipeline: String = "/p/pipeline.yaml") throws -> ClusterArray {
-    let header = BundleManifest.Header(
+    var header = BundleManifest.Header(
       name: "000001-abc", pipeline: pipeline, state: state.string, pipelineDigest: "d",
       run: "r", settings: "s", losses: .warn, isStoreOffline: false, wave: 0, workers: 1, slots: 6,
       isFresh: false, tellsEvents: true, units: nil, handsOut: false, bundles: [])
+    header.made = 1_000_000
     return try ClusterArray([.stores([store])], header, in: state)
   }
 
@@ -85,6 +86,52 @@ import Testing
     #expect(verdicts(try array.read()) == [.sameModel])
     try attempt("b", at: 2, .migrated, in: array.folder)
     #expect(verdicts(try other.read()) == [.migrated])
+  }
+
+  /// The last battery of a machine's clock may be empty.
+  @Test(arguments: [("a", "b"), ("b", "a")])
+  func `reads attempts in the order in which they began, whatever their clocks say`(
+    first: String, second: String
+  ) throws {
+    let folder = try array().folder
+    try attempt(first, at: 2_000_000, .pending, in: folder)
+    try attempt(second, at: 1, .pending, in: folder)
+    #expect(folder.inOrder(["a", "b"], of: 0) == [first, second])
+  }
+
+  @Test func `takes no result for older than itself`() throws {
+    var array = try array()
+    let made = try #require(array.header.made)
+    try attempt("a", at: 5, .migrated, in: array.folder)
+    let result = try #require(try array.read().first?.result)
+    #expect(result.ended == made && result.started == made - 1)
+    let note = try #require(result.clockNote(at: made + 60))
+    #expect(note.contains("d behind the one here"), "\(note)")
+    try attempt("b", at: made + 1_000, .failed, in: array.folder)
+    let later = try #require(try ClusterArray(at: array.folder).folder.lastingResults().last)
+    #expect(later.clockNote(at: made + 10)?.contains("17 min ahead of") == true)
+    #expect(later.clockNote(at: made + 1_001) == nil)
+  }
+
+  @Test func `is none that is named otherwise, or holds what is not ours`() throws {
+    let own = try array().folder
+    let all = BundleFolder.all(in: state)
+    let empty = BundleFolder("000002-0a", in: state)
+    try DurableFile.makeFolder(empty.path)
+    let foreign = ["000001-abc-copy", "000003-0b", "lost+found", "notes"].map { all.appending($0) }
+    for path in foreign {
+      try DurableFile.makeFolder(path)
+      try DurableFile.write([], to: path.appending("notes.txt"))
+    }
+    #expect(try BundleFolder.folders(in: state) == [own, empty])
+    #expect(try BundleFolder.foreignFolders(in: state) == foreign)
+  }
+
+  @Test func `has a path from the root on, also before it is made`() {
+    let here = FilePath(FileManager.default.currentDirectoryPath).absolute
+    #expect(FilePath("no/such/state").absolute == here.appending("no/such/state"))
+    #expect(FilePath("state-to-be").absolute == here.appending("state-to-be"))
+    #expect(FilePath("/no/such").absolute == "/no/such")
   }
 
   @Test func `holds a bundle for an attempt that renews its lease, and no longer`() throws {

@@ -13,6 +13,7 @@ private final class FailingScheduler: ArrayScheduler {
     var known: [Int: TaskState] = [:]
     var submissions = 0
     var isSilent = false
+    var refusal: ClusterError?
   }
 
   let state: Mutex<State>
@@ -35,7 +36,8 @@ private final class FailingScheduler: ArrayScheduler {
     }
   }
 
-  func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]? {
+  func tasks(of arrays: [String]) async throws -> [String: [Int: TaskState]]? {
+    if let refusal = state.withLock({ $0.refusal }) { throw refusal }
     while state.withLock({ $0.isSilent }) {
       do { try await Task.sleep(for: .milliseconds(5)) } catch { return nil }
     }
@@ -135,6 +137,39 @@ private final class FailingScheduler: ArrayScheduler {
       answer = questions.takeAnswer()
     }
     #expect(answer == [array.name: [:]])
+  }
+}
+
+@Suite struct `A scheduler that does not say what its tasks do` {
+  @Test(.timeLimit(.minutes(1))) func `is known not to answer, until it does`() async throws {
+    let scheduler = FailingScheduler()
+    scheduler.state.withLock { $0.refusal = .scheduler(message: "Security violation") }
+    let questions = SchedulerQuestions(scheduler, lease: {}, observe: { _ in })
+    while questions.silence == nil {
+      questions.ask(["000001-ab"])
+      try await Task.sleep(for: .milliseconds(5))
+    }
+    #expect(questions.silence == "Security violation")
+    scheduler.state.withLock { $0.refusal = nil }
+    while questions.silence != nil {
+      questions.ask(["000001-ab"])
+      try await Task.sleep(for: .milliseconds(5))
+    }
+  }
+
+  @Test func `is spoken of once, again after minutes, and when it answers`() {
+    var notes = SilenceNotes()
+    let start = ContinuousClock.now
+    func said(_ silence: String?, after seconds: Double) -> String? {
+      notes.next(silence, at: start + .seconds(seconds)).map { String($0.prefix(27)) }
+    }
+    #expect(said(nil, after: 0) == nil)
+    #expect(said("no answer", after: 1) == "The scheduler does not answ")
+    #expect(said("no answer", after: 200) == nil)
+    #expect(said("no answer", after: 302) == "The scheduler still does no")
+    #expect(said("no answer", after: 400) == nil)
+    #expect(said(nil, after: 401) == "The scheduler answers again")
+    #expect(said(nil, after: 402) == nil)
   }
 }
 

@@ -105,7 +105,7 @@ import Testing
     for command in ["squeue", "sbatch", "sinfo", "scancel"] {
       try say(command, "env > \"$0.environment\"")
     }
-    _ = await scheduler().tasks(of: ["000001-ab"])
+    _ = try? await scheduler().tasks(of: ["000001-ab"])
     _ = try? await scheduler().submit(array, [0], after: [], isOfLargeStore: false)
     _ = try? await scheduler().machines()
     await scheduler().cancel(["000001-ab"])
@@ -159,7 +159,7 @@ import Testing
       "squeue",
       "echo 'godwit-000001-ab|12|0|RUNNING|None|n1'; echo 'godwit-000001-ab|12|9|PENDING|Resources|'"
         + "; echo 'other|13|0|RUNNING|None|n1'; echo 'godwit-000001-ab|12|N/A|PENDING|x|'")
-    let tasks = try #require(await scheduler().tasks(of: ["000001-ab"]))
+    let tasks = try #require(try await scheduler().tasks(of: ["000001-ab"]))
     #expect(tasks.keys.sorted() == ["000001-ab"])
     #expect(tasks["000001-ab"]?[0]?.phase == .running)
     #expect(tasks["000001-ab"]?[9]?.phase == .waiting)
@@ -169,9 +169,9 @@ import Testing
 
   @Test func `that fail are not an empty queue`() async throws {
     try say("squeue", "exit 1")
-    #expect(await scheduler().tasks(of: ["000001-ab"]) == nil)
+    await #expect(throws: ClusterError.self) { try await scheduler().tasks(of: ["000001-ab"]) }
     try say("squeue", "true")
-    #expect(await scheduler().tasks(of: ["000001-ab"]) == [:])
+    #expect(try await scheduler().tasks(of: ["000001-ab"]) == [:])
   }
 
   @Test func `that take no more now are not refused`() async throws {
@@ -207,10 +207,10 @@ import Testing
   @Test(.timeLimit(.minutes(1))) func `are ended with whoever waits for them`() async throws {
     try say("squeue", "exec sleep 1000")
     let scheduler = scheduler()
-    let task = Task { await scheduler.tasks(of: ["000001-ab"]) }
+    let task = Task { try await scheduler.tasks(of: ["000001-ab"]) }
     try await Task.sleep(for: .milliseconds(300))
     task.cancel()
-    #expect(await task.value == nil)
+    await #expect(throws: CancellationError.self) { try await task.value }
   }
 
   @Test func `that refuse say why`() async throws {
@@ -297,6 +297,7 @@ import Testing
     #expect(bad(changed { $0.clockSkew = -100 }) == ["clocks and file times"])
     #expect(bad(changed { $0.failure = "EIO" }) == ["durable write from nodes"])
     #expect(bad(changed { $0.roots = ["/s": "read-only"] }) == ["stores from nodes"])
+    #expect(bad(changed { $0.otherRoots = ["/s"] }) == ["stores are the same"])
     #expect(bad(changed { $0.danger = "it is NFS" }) == ["shared file system"])
     #expect(bad(changed { $0.withoutLeases = ["/s"] }) == ["file leases from nodes"])
     #expect(bad(changed { $0.withoutLeases = ["/s"] }, isOffline: true).isEmpty)

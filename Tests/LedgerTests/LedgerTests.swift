@@ -127,6 +127,61 @@ import Testing
     #expect(try ledger.runsToRollBack().first?.name == "run-3")
   }
 
+  /// Of the backups of runs that began at those times by their clocks.
+  private func ages(
+    _ runs: [(started: Double, made: [Double])], at now: Double
+  ) throws -> [Double] {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    var count = 0
+    try ledger.writing {
+      for (number, entry) in runs.enumerated() {
+        var run = LedgerSample.run
+        (run.name, run.started) = ("run-\(number)", entry.started)
+        try ledger.begin(run)
+        for made in entry.made {
+          var backup = LedgerSample.backup
+          count += 1
+          (backup.run, backup.made) = (run.name, made)
+          backup.path = "\(backup.store).godwit-backup-\(count).sqlite"
+          try ledger.add(backup)
+        }
+      }
+    }
+    var places: [LedgerBackup.Place] = []
+    try ledger.forEachBackupPlace(at: now) { places.append($0) }
+    return places.map { now - $0.made }
+  }
+
+  @Test func `has no backup that is older than its run`() throws {
+    #expect(try ages([(900, [905, 100])], at: 1_000) == [95, 95])
+  }
+
+  @Test func `has no backup that is older than what was there before it`() throws {
+    #expect(try ages([(900, [910]), (100, [120])], at: 1_000) == [90, 90])
+    #expect(try ages([(900, []), (100, [120])], at: 1_000) == [100])
+  }
+
+  @Test func `takes a time that is still to come for none`() throws {
+    #expect(try ages([(5_000, [5_001]), (900, [910])], at: 1_000) == [90, -4_001])
+  }
+
+  @Test func `counts the age of backups anew whose clock was put forward`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    var backup = LedgerSample.backup
+    try ledger.writing {
+      try ledger.begin(LedgerSample.run)
+      try ledger.add(backup)
+      (backup.path, backup.made) = ("\(backup.store).godwit-backup-2.sqlite", 9_000)
+      try ledger.add(backup)
+      try ledger.putForward(backupsOf: LedgerSample.run.name, madeWithin: 1_000...1_100, by: 7_000)
+    }
+    var places: [LedgerBackup.Place] = []
+    try ledger.forEachBackupPlace(at: 10_000) { places.append($0) }
+    #expect(places.map(\.made) == [8_001.25, 9_000])
+  }
+
   @Test func `lists the runs of one pipeline file, wherever that was moved`() throws {
     let folder = try LedgerFolder()
     let files = ["a.yaml", "b.yaml"].map { folder.path.appending($0) }

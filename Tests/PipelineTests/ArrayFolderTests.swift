@@ -157,26 +157,3 @@ import Testing
     #expect(try Data(contentsOf: URL(fileURLWithPath: outside)) == content)
   }
 }
-
-@Suite struct `A cluster that refuses what is submitted` {
-  @Test func `leaves nothing behind that keeps other commands away`() throws {
-    let folder = try PipelineFolder.orders(["a"])
-    let bin = folder.path("bin")
-    try FileManager.default.createDirectory(atPath: bin, withIntermediateDirectories: true)
-    let programs = [
-      "sinfo": "echo 'n1|2|idle|all*'", "scontrol": "echo 'MaxArraySize = 1001'",
-      "squeue": "true", "scancel": "true",
-      "sbatch": "echo 'sbatch: error: invalid account' >&2; exit 1",
-    ]
-    for (name, body) in programs {
-      try "#!/bin/sh\n\(body)\n".write(toFile: "\(bin)/\(name)", atomically: true, encoding: .utf8)
-      try FileManager.default.setAttributes(
-        [.posixPermissions: 0o755], ofItemAtPath: "\(bin)/\(name)")
-    }
-    let run = try Godwit.run(
-      ["run", folder.url.path, "--engine", "slurm", "--json"], programs: bin)
-    #expect(run.status == 69, "\(run.messages)")
-    #expect(run.messages.contains("invalid account"))
-    #expect(try folder.godwit(["run"]).counts == "1 found, 1 migrated")
-  }
-}

@@ -95,6 +95,25 @@ import Testing
     #expect(try folder.contentsOfStoresAlone() == killed.before)
   }
 
+  /// What is written down without the state in which the store was left is never put back.
+  @Test(.timeLimit(.minutes(3)))
+  func `is written down once the store can be read, and not before`() throws {
+    let killed = try killed { try notes() }
+    let folder = killed.folder
+    try set(folder, "destination: Notes 3")
+    var holder = FileLeaseHolder(killed.path)
+    guard holder != nil else { return print("skipped: no leases here") }
+    let held = try Godwit.run(folder)
+    #expect(held.status == 75 && held.counts.contains("1 pending"), "\(held.messages)")
+    holder = nil
+    let run = try Godwit.run(folder)
+    #expect(run.status == 0, "\(run.messages)")
+    try killed.expectEveryBackupListed()
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 0, "\(rollback.messages)")
+    #expect(try folder.contentsOfStoresAlone() == killed.before)
+  }
+
   @Test func `is written down for itself where the store is refused now`() throws {
     let killed = try killed { try notes() }
     try set(killed.folder, "destination: Notes 3", "infer: false")

@@ -22,9 +22,10 @@ protocol ArrayScheduler: Sendable {
     _ array: BundleFolder, _ indices: [Int], after: [String], isOfLargeStore: Bool
   ) async throws -> String
 
-  /// The tasks that are not over, by the names of their arrays; nil where it does not answer, which
-  /// says nothing of any task.
-  func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]?
+  /// The tasks that are not over, by the names of their arrays; nil where nobody can be asked.
+  ///
+  /// - Throws: ``ClusterError`` where it does not answer, which says nothing of any task.
+  func tasks(of arrays: [String]) async throws -> [String: [Int: TaskState]]?
 
   /// Ends the tasks of arrays, or keeps them from beginning.
   func cancel(_ arrays: [String]) async

@@ -50,14 +50,41 @@ struct BundleFolder: Sendable, Equatable {
   /// From here on nothing of the array begins or is committed, whoever works on it and wherever.
   func revoke() throws { try DurableFile.removeIfPresent(permit) }
 
-  /// The folders in a state folder, in the order in which they were made.
+  /// The folders of arrays in a state folder, in the order in which they were made.
   static func folders(in state: FilePath) throws -> [BundleFolder] {
+    try everyFolder(in: state).filter { try $0.isOfArray }
+  }
+
+  /// The other folders there: somebody's copies, notes or volumes, which nobody but their owner removes.
+  static func foreignFolders(in state: FilePath) throws -> [FilePath] {
+    try everyFolder(in: state).filter { try !$0.isOfArray }.map(\.path)
+  }
+
+  private static func everyFolder(in state: FilePath) throws -> [BundleFolder] {
     let all = all(in: state)
     guard try isFolder(all, orNothing: true) else { return [] }
     return try DurableFile.names(in: all)
       .filter { try !$0.hasPrefix(removedPrefix) && isFolder(all.appending($0)) }
       .map { BundleFolder(all.appending($0)) }
   }
+
+  /// Whether it is named as arrays are, and holds what they hold; or as yet nothing, where its coordinator
+  /// died.
+  private var isOfArray: Bool {
+    get throws {
+      let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+      guard parts.count == 2, parts[0].count >= 6, parts[0].utf8.allSatisfy(Self.isDigit),
+        !parts[1].isEmpty, parts[1].utf8.allSatisfy({ Self.isDigit($0) || (97...102).contains($0) })
+      else { return false }
+      for file in [manifest, permit] where try FileKind(at: file) != .none { return true }
+      let names = try DurableFile.names(in: path)
+      let markers = BundleMarkers(names: names)
+      return !markers.started.isEmpty || !markers.results.isEmpty
+        || names.allSatisfy { $0.hasPrefix(".manifest.jsonl.") }
+    }
+  }
+
+  private static func isDigit(_ byte: UInt8) -> Bool { (48...57).contains(byte) }
 
   /// Those whose bundles may be worked on.
   static func permitted(in state: FilePath) throws -> [BundleFolder] {
@@ -162,7 +189,10 @@ struct BundleFolder: Sendable, Equatable {
         let news = try finalResults(of: index, markers.results[index] ?? []).filter(\.isNews)
         try requireAll(of: index, Set(news.map { FilePath($0.store) }).count)
       }
-      all.sort { $0.ended < $1.ended }
+      // A store's own result comes after what its attempt found of an earlier run, whatever clocks say.
+      all.sort {
+        ($0.isOfEarlierCommit ? 0 : 1, $0.ended) < ($1.isOfEarlierCommit ? 0 : 1, $1.ended)
+      }
       return all
     } catch let error as DurabilityError {
       throw ClusterError.unreadableResults(path: path.string, reason: "\(error)")
@@ -188,11 +218,14 @@ struct BundleFolder: Sendable, Equatable {
     return bytes.flatMap { try? JSONDecoder().decode(AttemptStart.self, from: Data($0)) }
   }
 
-  /// Attempts at a bundle, by the time of their start: their names say nothing of it.
+  /// Attempts at a bundle, by the time of their start: their names say nothing of it. It is that of their
+  /// markers, which the file server's one clock gives: those of the machines may be apart.
   func inOrder(_ attempts: [String], of index: Int) -> [String] {
     guard attempts.count > 1 else { return attempts }
-    return attempts.map { (time: readStart(index, $0)?.time ?? 0, name: $0) }.sorted { $0 < $1 }
-      .map(\.name)
+    return attempts.map { attempt in
+      let mark = try? FileMark(start(index, attempt))
+      return (mark?.modificationSeconds ?? 0, mark?.modificationNanoseconds ?? 0, attempt)
+    }.sorted { $0 < $1 }.map(\.2)
   }
 }
 
@@ -279,46 +312,4 @@ struct BundleLine: Codable, Sendable {
 
   /// 64 MiB at a time.
   private static let byteLimit = 64 << 20
-}
-
-/// `K.done`.
-struct BundleEnd: Codable, Sendable, Equatable {
-  var attempt: String
-  /// How many of the bundle's stores have a result in the folder that is not found out again, see
-  /// ``BundleResult/isNews``; nil for units.
-  var results: Int?
-}
-
-/// What became of a store.
-struct BundleResult: Codable, Sendable {
-  var end: StoreEnd
-  /// Seconds since 1970-01-01 UTC.
-  var started: Double
-  var ended: Double
-  var lane: Int?
-  var host: String
-  /// ``StoreFacts/mark``.
-  var mark: String
-
-  init(_ result: MigrationResult, _ facts: StoreFacts, ended: Double) {
-    end = StoreEnd(result)
-    (started, self.ended, lane) = (facts.started, ended, facts.lane)
-    (host, mark) = (MachineName.text, facts.mark)
-  }
-
-  var store: String { end.result.store }
-  /// Whether another attempt at the bundle need not look at the store.
-  var isFinal: Bool { end.result.verdict != .pending && !isOfEarlierCommit }
-  /// Whether it tells of a commit that an earlier run began, and the store's own result is still to come.
-  var isOfEarlierCommit: Bool { end.isOfEarlierCommit == true }
-  /// Whether it is final and not found out again where it is lost.
-  var isNews: Bool { isFinal && end.result.verdict != .sameModel }
-  /// Whether the books have it whatever comes after it.
-  var isLasting: Bool { isFinal || isOfEarlierCommit }
-}
-
-/// The units of a stage that were not performed where the store is coordinated.
-struct HandedOut: Codable, Sendable, Equatable {
-  var work: BundleManifest.UnitWork
-  var units: [Int]
 }

@@ -48,6 +48,9 @@ struct BundleManifest: Sendable {
     var bundles: [Range]
     /// ``PipelineRun/requestDigest(_:)`` of the coordinator.
     var request: String?
+    /// When it was written, by the coordinator's clock, in seconds since 1970-01-01 UTC: no task has ended
+    /// before. Nil in manifests of earlier versions.
+    var made: Double?
 
     /// 2: 1 did not say which content of the pipeline's file it is of.
     static let version = 2
@@ -167,6 +170,8 @@ struct BundleManifest: Sendable {
       file = try RegularFile.open(path, isPrivate: true)
     } catch let error as DurabilityError where error.errno != nil && !error.isNotFound {
       throw error
+    } catch let error as DurabilityError where error.isNotFound {
+      throw ClusterError.badManifest(path: path.string, reason: "there is none")
     } catch {
       throw ClusterError.badManifest(path: path.string, reason: "\(error)")
     }
@@ -287,11 +292,16 @@ extension ClusterError {
   }
 }
 
+extension String {
+  /// With a full stop, of which it may have one: for what others say within a message.
+  var sentence: String { hasSuffix(".") ? self : self + "." }
+}
+
 extension ClusterError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .badManifest(let path, let reason):
-      "\(path) is not a manifest that can be used: \(reason). Let `godwit run` write a new one."
+      "\(path) is not a manifest that can be used: \(reason.sentence) Let `godwit run` write a new one."
     case .badResults(let path, let offset):
       "\(path) is damaged: the line at byte \(offset) says what became of a store, and cannot be read. "
         + "Nothing was changed, and the other results are kept. See which store of the manifest beside it has "
@@ -303,7 +313,7 @@ extension ClusterError: CustomStringConvertible {
         + "store of the manifest has no line, and whether a backup that no list has lies beside that store; "
         + "then remove \(bundle).done and run again."
     case .unreadableResults(let path, let reason):
-      "The results in \(path) cannot be read: \(reason) Let this user read them, and run the command again."
+      "The results in \(path) cannot be read: \(reason.sentence) Let this user read them, and run the command again."
     case .unownedResults(let state, let array):
       "The manifest of \(array) in \(state) cannot be read, and its results are not recorded yet. Run "
         + "`godwit run PIPELINE`, which records them, and then this command again."
@@ -316,7 +326,7 @@ extension ClusterError: CustomStringConvertible {
         + "Attach with `godwit run PIPELINE` and the same engine, and stop that run with Ctrl-C to "
         + "cancel them. Where the scheduler does not come back, do so with `--engine array`."
     case .unsafeVolume(let folder, let reason):
-      "\(folder) cannot be shared by machines: \(reason). Mount it otherwise, or use --engine local. "
+      "\(folder) cannot be shared by machines: \(reason.sentence) Mount it otherwise, or use --engine local. "
         + "`godwit doctor` looks at it from every machine."
     case .bundleLost(let array, let index, let attempts):
       "Bundle \(index) of \(array) was submitted \(attempts) times and did not get on. See tasks.log "

@@ -85,7 +85,10 @@ struct ClusterArray: Sendable {
           let (new, end) = try BundleLine.read(folder.results(index, attempt), from: offset)
           offsets[name] = end
           for line in new {
-            if let result = line.result {
+            var line = line
+            if let said = line.result {
+              let result = header.placed(said)
+              line.result = result
               guard isNews(line, result, of: index) else { continue }
             } else if line.unit != nil {
               unitCounts[index, default: 0] += 1
@@ -181,6 +184,8 @@ package struct ClusterProgress: Codable, Sendable, Equatable {
   package var restarted = 0
   /// Why tasks do not begin that somebody has to help, each reason once.
   package var stuck: [String] = []
+  /// Why the scheduler does not answer; nil where it does. Nothing new is known of tasks meanwhile.
+  package var silent: String?
 
   package init() {}
 }

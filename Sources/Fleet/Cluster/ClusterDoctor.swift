@@ -45,6 +45,9 @@ package struct ClusterDoctor: Sendable {
     let nodes = machines.filter(\.isUsable).map(\.name)
     let away = machines.filter { !$0.isUsable }.map { "\($0.name) (\($0.state))" }
     guard !nodes.isEmpty else {
+      if let unknown = try await unknownPartitions(), away.isEmpty {
+        return [unknown]
+      }
       return [
         Doctor.Finding(
           name: "nodes", value: (["none that can be used"] + away).joined(separator: ", "),
@@ -73,6 +76,17 @@ package struct ClusterDoctor: Sendable {
     return findings
   }
 
+  /// Nil where the partition is there, or none was given.
+  private func unknownPartitions() async throws -> Doctor.Finding? {
+    guard let partition = pipeline.cluster.partition else { return nil }
+    let all = try await scheduler.partitions()
+    let unknown = partition.split(separator: ",").map(String.init).filter { !all.contains($0) }
+    guard !unknown.isEmpty else { return nil }
+    return Doctor.Finding(
+      name: "partition", value: "there is no \(unknown.joined(separator: ", "))", isGood: false,
+      advice: "Correct engine.slurm.partition: the cluster has \(all.joined(separator: ", ")).")
+  }
+
   /// Leaves nothing, however it ended: jobs that are cancelled may still be writing for a moment.
   private func end(_ name: String, _ folder: FilePath) async {
     let scheduler = scheduler
@@ -89,6 +103,9 @@ package struct ClusterDoctor: Sendable {
   ) async throws -> [Doctor.Finding] {
     let lock = try FileLock(acquiring: ClusterProbe.lock(folder))
     let roots = pipeline.stores.roots.compactMap(\.resolved)
+    var signs = ClusterProbe.Signs()
+    defer { signs.remove() }
+    try signs.put(into: roots, folder)
     var asked: [String] = []
     var refused: [Doctor.Finding] = []
     for node in nodes where !Task.isCancelled {
@@ -192,6 +209,14 @@ package struct ClusterDoctor: Sendable {
         "stores from nodes", bad: names { !$0.roots.isEmpty }, good: "writable",
         advice: answers.flatMap(\.roots).first.map { "\($0.key): \($0.value)" } ?? ""),
     ]
+    let other = answers.filter { $0.otherRoots?.isEmpty == false }
+    findings.append(
+      finding(
+        "stores are the same", bad: other.map(\.node).sorted(), good: "on every node",
+        advice:
+          "\(other.flatMap { $0.otherRoots ?? [] }.first ?? "") leads to another volume there, or "
+          + "to none. Mount the same one on every machine, or leave that one out with sbatch: "
+          + "[--exclude=…]."))
     let danger = answers.compactMap(\.danger).first
     findings.append(
       Doctor.Finding(

@@ -56,6 +56,18 @@ package struct ClusterFollower: Codable, Sendable, Equatable {
   private static let cancelSeconds = 3
 }
 
+extension ClusterError {
+  /// The same of the scheduler, and more.
+  fileprivate func adding(_ text: String) -> ClusterError {
+    switch self {
+    case .scheduler(let message): .scheduler(message: "\(message) \(text)")
+    case .unanswered(let message): .unanswered(message: "\(message) \(text)")
+    case .full(let message): .full(message: "\(message) \(text)")
+    default: self
+    }
+  }
+}
+
 /// The start was the follower of another one, and is not wanted any more. Nothing was changed.
 package struct FollowerDismissed: Error {}
 
@@ -116,10 +128,18 @@ extension PipelineRun {
     let follower = ClusterFollower(name: "next-" + (arrays.last ?? "") + "-" + chance)
     try follower.write(in: clusterState)
     let (scheduler, command) = (scheduler(), context.follower)
-    let job = try await SchedulerPatience().asking(observe) {
-      try await scheduler.submitFollower(
-        command + ["--follower-token", follower.token], name: follower.name,
-        in: BundleFolder.all(in: clusterState), after: arrays, isLater: isLater)
+    let job: String?
+    do {
+      job = try await SchedulerPatience().asking(observe) {
+        try await scheduler.submitFollower(
+          command + ["--follower-token", follower.token], name: follower.name,
+          in: BundleFolder.all(in: clusterState), after: arrays, isLater: isLater)
+      }
+    } catch let error as ClusterError {
+      throw error.adding(
+        "That was the job that goes on with the run. The bundles that were submitted before "
+          + "(\(arrays.joined(separator: ", "))) are worked on: run the same command again when they are over, "
+          + "or now, and stop it with Ctrl-C to cancel them.")
     }
     if let job { observe(.note("Job \(job) runs this command again when the bundles are over.")) }
   }

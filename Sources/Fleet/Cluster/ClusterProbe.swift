@@ -10,6 +10,7 @@ import SystemPackage
 ///     lock          held by the doctor: another machine must not get it
 ///     once          made by exactly one machine
 ///     NODE.flip     replaced over and over: whoever reads it sees one whole content
+///     signs.json    the files of the doctor's that lie in the roots of the stores meanwhile: ``Signs``
 ///     NODE.json     the ``Answer``, last
 package struct ClusterProbe: Sendable {
   /// What a machine says.
@@ -27,6 +28,8 @@ package struct ClusterProbe: Sendable {
     var roots: [String: String]
     /// Roots where file leases are missing.
     var withoutLeases: [String]
+    /// Roots that lead elsewhere than those of the doctor's machine.
+    var otherRoots: [String]?
     var danger: String?
     /// What went wrong with the rest.
     var failure: String?
@@ -42,6 +45,39 @@ package struct ClusterProbe: Sendable {
 
   static let flips = 100
   static let flipBytes = 8_192
+  /// By what roots are known to be the same everywhere: `signs.json`. The doctor puts a file of this name,
+  /// which is used once, into each that it may write to.
+  struct Signs: Codable, Sendable {
+    var name: String
+    var roots: [String]
+
+    init() {
+      name = ".godwit-doctor-\(getpid())-\(String(UInt64.random(in: .min ... .max), radix: 16))"
+      roots = []
+    }
+
+    func file(in root: FilePath) -> FilePath { root.appending(name) }
+
+    static func path(_ folder: FilePath) -> FilePath { folder.appending("signs.json") }
+
+    static func read(_ folder: FilePath) -> Signs? {
+      let bytes = try? RegularFile.bytes(of: path(folder), limit: 4 << 20)
+      return bytes.flatMap { try? JSONDecoder().decode(Signs.self, from: Data($0)) }
+    }
+
+    /// Puts them into the roots, and says in the folder where they are.
+    mutating func put(into all: [FilePath], _ folder: FilePath) throws {
+      for root in all where (try? DurableFile.write([1], to: file(in: root))) != nil {
+        roots.append(root.string)
+      }
+      try DurableFile.write(Array(JSONLine.text(of: self).utf8), to: Self.path(folder))
+    }
+
+    func remove() {
+      for root in roots { try? DurableFile.removeIfPresent(file(in: FilePath(root))) }
+    }
+  }
+
   static func lock(_ folder: FilePath) -> FilePath { folder.appending("lock") }
   static func answer(_ folder: FilePath, _ node: String) -> FilePath {
     folder.appending(node + ".json")
@@ -95,6 +131,11 @@ package struct ClusterProbe: Sendable {
       if try !Doctor.canLease(path) { answer.withoutLeases.append(root.string) }
     } catch {
       answer.roots[root.string] = "\(error)"
+      return
     }
+    guard let signs = Signs.read(folder), signs.roots.contains(root.string),
+      case .absent = FilePresence(of: signs.file(in: root))
+    else { return }
+    answer.otherRoots = (answer.otherRoots ?? []) + [root.string]
   }
 }

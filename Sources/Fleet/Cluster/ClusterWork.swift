@@ -113,6 +113,7 @@ struct ClusterWork {
       var header = template
       header.wave = wave
       header.name = newName()
+      header.made = Date().timeIntervalSince1970
       change(&header)
       let part = Array(bundles[start..<min(bundles.count, start + limits.arrayTasks)])
       arrays.append(try ClusterArray(part, header, in: run.clusterState))
@@ -318,7 +319,10 @@ extension ClusterWork {
       array.progress.bundles.indices.filter { array.progress.bundles[$0].isHeldByUnknown }
         .map { "Bundle \($0) of \(array.name) is held by \(array.holder(of: $0))" }
     }
-    report.stuck = Set(states.filter(\.isStuck).map(\.reason)).sorted()
+    report.silent = questions.silence
+    // What it said before may be over.
+    report.stuck =
+      report.silent == nil ? Set(states.filter(\.isStuck).map(\.reason)).sorted() : []
   }
 }
 
@@ -345,9 +349,4 @@ extension HeldLease {
   func requireCurrent() throws {
     guard try isCurrent else { throw DurabilityError.locked(FilePath(token.path)) }
   }
-}
-
-extension FilePath {
-  /// From the root on, for processes that stand elsewhere.
-  var absolute: FilePath { resolved ?? resolvingFolders }
 }

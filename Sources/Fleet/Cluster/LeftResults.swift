@@ -1,3 +1,4 @@
+import Foundation
 import GodwitDurableFiles
 import GodwitLedger
 import SystemPackage
@@ -43,7 +44,8 @@ struct LeftResults {
           state: BundleFolder.all(in: places.state).string, array: folder.name)
       }
       let known = array.storesByPath
-      for line in results {
+      for said in results {
+        let line = array.header.placed(said)
         guard let store = known[FilePath(line.store)] else { continue }
         let result = line.end.whole
         let facts = StoreFacts(
@@ -51,7 +53,7 @@ struct LeftResults {
         try ledger.add(
           LedgerAttempt(result, facts, run: array.header.run, ended: line.ended))
         if let backup = try LedgerBackup(result, of: store, run: array.header.run, at: line.ended) {
-          try ledger.add(backup)
+          try ledger.add(backup.notLater(than: Date().timeIntervalSince1970))
         }
       }
     }

@@ -240,26 +240,29 @@ extension PipelineRun {
     for (path, event) in news.events where follow.found[path] != nil {
       observe(.store(FoundStore(path: path, root: path, bytes: 0), event))
     }
+    follow.tellClocks((news.earlierCommits + news.results).map(\.result)) { observe(.note($0)) }
     // Before what their stores came to: backups are put back in the order in which they are written down.
     for (store, line) in news.earlierCommits {
       _ = try await outcome(line, of: store, lane: follow.lane(of: line, lanes), setting)
     }
-    let outcomes = try await withThrowingTaskGroup(of: (Int, Outcome).self) { group in
+    let outcomes = try await withThrowingTaskGroup(of: (Int, Outcome?).self) { group in
       for (place, (store, line)) in news.results.enumerated() {
         let lane = follow.lane(of: line, lanes)
-        group.addTask { (place, try await outcome(line, of: store, lane: lane, setting)) }
+        group.addTask {
+          (place, try await checkedOutcome(line, of: store, lane: lane, setting))
+        }
       }
       var outcomes: [Int: Outcome] = [:]
       for try await (place, outcome) in group { outcomes[place] = outcome }
       return outcomes
     }
     var again: [FoundStore] = []
-    for place in news.results.indices {
+    for (place, (store, _)) in news.results.enumerated() {
       // Of a store that this start was told to leave out, the books are told alone.
-      guard let outcome = outcomes[place], follow.found[outcome.store.path] != nil else { continue }
-      guard outcome.isAsLeft else {
+      guard follow.found[store.path] != nil else { continue }
+      guard let outcome = outcomes[place] else {
         // An early one is cut when its wave begins.
-        if follow.inFlight.contains(outcome.store.path) { again.append(outcome.store) }
+        if follow.inFlight.contains(store.path) { again.append(store) }
         continue
       }
       guard follow.inFlight.remove(outcome.store.path) != nil else {
@@ -292,61 +295,6 @@ extension PipelineRun {
       // Of arrays that were revoked before they could be adopted.
       try await takeLeftovers(Array(follow.found.values), setting)
     }
-  }
-}
-
-/// What the coordinator remembers of stores that others have in hand.
-struct ClusterFollowing {
-  init(found: [FilePath: FoundStore]) { self.found = found }
-
-  /// The stores of this start.
-  let found: [FilePath: FoundStore]
-  var wave = -1
-  /// Stores that have begun and have no result.
-  var inFlight: Set<FilePath> = []
-  /// Results of stores that have not begun.
-  var early: [FilePath: PipelineRun.Outcome] = [:]
-  /// Nothing, or the list would be thousands of paths.
-  let running: Set<FoundStore> = []
-  private var said: Set<String> = []
-  private var lanes: [String: Int] = [:]
-
-  /// Half a second: results are taken over as they come, and nobody waits for it but the last bundle.
-  let pause = Duration.milliseconds(500)
-
-  /// The lane of a process on another machine.
-  mutating func lane(of line: BundleResult, _ numbers: LaneNumbers) -> Int? {
-    guard let lane = line.lane else { return nil }
-    let name = "\(line.host) \(lane)"
-    if let known = lanes[name] { return known }
-    let number = numbers.take()
-    lanes[name] = number
-    return number
-  }
-
-  /// Says once why tasks do not begin.
-  mutating func tellStuck(_ report: ClusterProgress, held: [String], _ say: (String) -> Void) {
-    for bundle in held where said.insert(bundle).inserted {
-      say(
-        "\(bundle), which the scheduler does not know. It is submitted again when that one ends, or "
-          + "has stood still for \(Int(LeaseTime.seconds)) s.")
-    }
-    for reason in report.stuck where said.insert(reason).inserted {
-      say(
-        "Tasks do not begin: \(reason). This does not pass by itself; see `sinfo -R` and "
-          + "`scontrol show job`.")
-    }
-  }
-}
-
-extension PipelineRun.Outcome {
-  /// False for a store that is not as a task has left it: whoever put it back before its result was read
-  /// wants it migrated again, and one that was written to is found to be done.
-  fileprivate var isAsLeft: Bool {
-    guard result.verdict == .migrated, let final = result.finalIdentity,
-      let identity = try? StoreFiles(store.path).identity().name
-    else { return true }
-    return identity == final
   }
 }
 

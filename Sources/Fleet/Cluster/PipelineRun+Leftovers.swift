@@ -4,6 +4,16 @@ import SystemPackage
 
 // Arrays that lie there: those of an earlier start, those that were taken back, and those that are.
 extension PipelineRun {
+  /// Says of what lies among the arrays, and is none, that it is left alone.
+  func tellForeignFolders() throws {
+    for path in try BundleFolder.foreignFolders(in: clusterState) {
+      observe(
+        .note(
+          "\(path) is no folder of this run's bundles, and is left alone. Move it elsewhere: only bundles "
+            + "belong there."))
+    }
+  }
+
   /// Takes over the results of arrays that were taken back: what their tasks had committed by then.
   func takeLeftovers(_ stores: [FoundStore], _ setting: Setting) async throws {
     try setting.lease.requireCurrent()

@@ -40,6 +40,51 @@ struct SchedulerPatience: Sendable {
   }
 }
 
+/// A scheduler that has not answered several times in a row.
+struct SchedulerSilence: Sendable {
+  private var failures = 0
+  private var reason = ""
+
+  /// 2: one question may be lost.
+  private static let mostLost = 2
+
+  mutating func add(_ error: any Error) {
+    // The question was taken back.
+    guard !(error is CancellationError) else { return }
+    failures += 1
+    reason = "\(error)"
+  }
+
+  mutating func end() { failures = 0 }
+
+  /// Why it does not answer; nil where it does, as far as is known.
+  var message: String? { failures >= Self.mostLost ? reason : nil }
+}
+
+/// What is said of that, and when: once when it begins, again every few minutes, and when it is over.
+struct SilenceNotes: Sendable {
+  private var said: ContinuousClock.Instant?
+
+  /// 5 minutes.
+  private static let pause = Duration.seconds(300)
+
+  /// What to say now; nil for nothing.
+  mutating func next(
+    _ silence: String?, at now: ContinuousClock.Instant = .now
+  ) -> String? {
+    guard let silence else {
+      defer { said = nil }
+      return said == nil ? nil : "The scheduler answers again."
+    }
+    if let said, now - said < Self.pause { return nil }
+    let isFirst = said == nil
+    said = now
+    return
+      "The scheduler \(isFirst ? "does not answer" : "still does not answer"), and is asked again: \(silence) "
+      + "What tasks have done is taken over meanwhile; what gets lost is submitted again when it answers."
+  }
+}
+
 /// Tasks that are to be submitted.
 struct TaskSubmission: Sendable {
   var array: BundleFolder
@@ -61,6 +106,7 @@ final class SchedulerQuestions: Sendable {
   private struct State {
     var asking: Task<Void, Never>?
     var answer: Tasks?
+    var silence = SchedulerSilence()
     /// An answer to a question from before a submission knows nothing of what was submitted.
     var submissions = 0
     var submitting: Task<Void, Never>?
@@ -90,10 +136,20 @@ final class SchedulerQuestions: Sendable {
       guard state.asking == nil, state.submitting == nil else { return }
       let submissions = state.submissions
       state.asking = Task {
-        let answer = await scheduler.tasks(of: names)
+        let answer: Result<Tasks?, any Error>
+        do {
+          answer = .success(try await scheduler.tasks(of: names))
+        } catch {
+          answer = .failure(error)
+        }
         self.state.withLock { state in
           state.asking = nil
-          if state.submissions == submissions { state.answer = answer }
+          switch answer {
+          case .success(let tasks):
+            state.silence.end()
+            if state.submissions == submissions { state.answer = tasks }
+          case .failure(let error): state.silence.add(error)
+          }
         }
       }
     }
@@ -101,6 +157,9 @@ final class SchedulerQuestions: Sendable {
 
   /// What it answered; nil where nothing has come since the last answer.
   func takeAnswer() -> Tasks? { state.withLock { $0.answer.take() } }
+
+  /// Why it does not answer when it is asked for tasks; nil where it does.
+  var silence: String? { state.withLock { $0.silence.message } }
 
   var isSubmitting: Bool { state.withLock { $0.submitting != nil || $0.submitted != nil } }
 
@@ -160,7 +219,8 @@ final class SchedulerQuestions: Sendable {
 
   /// Whether a submission without an answer came through: names are used once, so the scheduler tells.
   private func known(_ submission: TaskSubmission, or error: ClusterError) async throws -> String? {
-    guard let tasks = await scheduler.tasks(of: [submission.array.name]) else { throw error }
+    let answer = try? await scheduler.tasks(of: [submission.array.name])
+    guard let tasks = answer.flatMap(\.self) else { throw error }
     let states = submission.indices.compactMap { tasks[submission.array.name]?[$0] }
     return states.first { !$0.isLost }.map { String($0.name.prefix { $0 != "_" }) }
   }

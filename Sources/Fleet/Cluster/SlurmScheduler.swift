@@ -74,6 +74,12 @@ struct SlurmScheduler: ArrayScheduler {
     return machines.values.sorted { $0.name < $1.name }
   }
 
+  /// The names of all partitions.
+  func partitions() async throws -> [String] {
+    let text = try await output("sinfo", ["-h", "-o", "%R"])
+    return Set(text.split(separator: "\n").map(String.init)).sorted()
+  }
+
   /// Has one machine look at the shared file system.
   func submitProbe(
     _ folder: FilePath, _ roots: [FilePath], node: String, name: String
@@ -167,11 +173,10 @@ struct SlurmScheduler: ArrayScheduler {
       ? [] : ["--dependency=afterany:" + numbers.joined(separator: ":")]
   }
 
-  func tasks(of arrays: [String]) async -> [String: [Int: TaskState]]? {
+  func tasks(of arrays: [String]) async throws -> [String: [Int: TaskState]]? {
     guard !arrays.isEmpty else { return [:] }
-    guard let jobs = try? await list(arrays) else { return nil }
     var tasks: [String: [Int: TaskState]] = [:]
-    for job in jobs { tasks[job.array, default: [:]][job.index] = job.state }
+    for job in try await list(arrays) { tasks[job.array, default: [:]][job.index] = job.state }
     return tasks
   }
 
@@ -270,11 +275,11 @@ struct SlurmScheduler: ArrayScheduler {
       if Self.isFullness(ending.message) {
         throw ClusterError.full(
           message:
-            "\(name): \(ending.message). Jobs that have ended count for some minutes, too: see "
+            "\(name): \(ending.message.sentence) Jobs that have ended count for some minutes, too: see "
             + "MaxJobCount and MinJobAge in `scontrol show config`.")
       }
       let message =
-        "\(name) failed: \(ending.tookTooLong ? "no answer" : ending.message). Check the cluster "
+        "\(name) failed: \((ending.tookTooLong ? "no answer" : ending.message).sentence) Check the cluster "
         + "with sinfo, and the keys of engine: slurm."
       throw ending.tookTooLong || Self.isSilence(ending.message)
         ? ClusterError.unanswered(message: message) : .scheduler(message: message)

@@ -85,7 +85,7 @@ package struct BackupPruning: Sendable {
     (summary.left, summary.leftBytes) = (all.count, all.bytes)
     // There may be a great many, of which only those that may go are read.
     var places: [LedgerBackup.Place] = []
-    try ledger.forEachBackupPlace { places.append($0) }
+    try ledger.forEachBackupPlace(at: now) { places.append($0) }
     // Nothing goes for bytes that somebody has removed.
     var gone: Set<Int64> = []
     if let most = retention.maxBytes, all.bytes > most {
@@ -286,10 +286,28 @@ package struct BackupPruning: Sendable {
 
 extension PipelineRun {
   /// Removes what the pipeline's file says may go. A run does not fail because of it.
-  func keepRetention(_ history: RunHistory, _ summary: inout PipelineSummary) throws {
+  ///
+  /// - Parameter start: Of this command, in seconds since 1970-01-01 UTC, and by a clock that nobody sets.
+  func keepRetention(
+    _ history: RunHistory, since start: (time: Double, instant: ContinuousClock.Instant),
+    _ summary: inout PipelineSummary
+  ) throws {
     guard backupRetention.isLimited else { return }
     do {
+      let lasted = (ContinuousClock.now - start.instant).inSeconds
+      let step = Date().timeIntervalSince1970 - start.time - lasted
       let pruned = try history.using { ledger in
+        if step > Self.clockTolerance {
+          // A machine that begins to work before it has the time: what it made is not so old.
+          let shown = start.time...(start.time + min(step, lasted + Self.clockTolerance))
+          try ledger.writing {
+            try ledger.putForward(backupsOf: summary.run ?? "", madeWithin: shown, by: step)
+          }
+          observe(
+            .note(
+              "The clock was put forward by \(Int(step)) s during the run. Backups of the run count from the "
+                + "time that it shows now."))
+        }
         try ledger.narrow(to: places.owner)
         return try BackupPruning(
           backupRetention, pipeline, models: GivenModels(template.bundles), places: places,
@@ -310,4 +328,7 @@ extension PipelineRun {
       observe(.warning("Backups could not be pruned: \(error)"))
     }
   }
+
+  /// 60 s. Time services move a clock by less than that without setting it.
+  private static let clockTolerance = 60.0
 }

@@ -45,6 +45,8 @@ final class PipelineLedger: Sendable {
     var message: String?
     /// How often it failed in the run; nil for once.
     var failures: Int?
+    /// The name of the state in which the store was here when a result of another machine said otherwise.
+    var otherState: String?
     /// What the ledger is to have of it, until it is sure to have it.
     var attempt: LedgerAttempt?
     var backupRecord: LedgerBackup?

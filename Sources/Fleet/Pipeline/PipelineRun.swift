@@ -83,7 +83,7 @@ package struct PipelineRun: Sendable {
   ///
   /// - Throws: ``PipelineError`` and what the state folder gives; no store was opened then.
   package func run() async throws -> PipelineSummary {
-    let begin = ContinuousClock.now
+    let (begin, startTime) = (ContinuousClock.now, Date().timeIntervalSince1970)
     try NewFilePlace(state).check()
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
@@ -146,6 +146,7 @@ package struct PipelineRun: Sendable {
     let waves = try await waves(findings.stores, setting)
     do {
       try await dismissFollower()
+      try tellForeignFolders()
       try await takeLeftovers(findings.stores, setting)
       if options.engine == .local {
         await migrate(waves, setting, &summary)
@@ -189,7 +190,7 @@ package struct PipelineRun: Sendable {
       counts ?? RunReport.Counts(summary))
     try ledger.end(
       isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
-    try keepRetention(history, &summary)
+    try keepRetention(history, since: (startTime, begin), &summary)
     for note in history.takeNotes() { observe(.warning(note)) }
     try RunProgress.remove(in: state)
     withExtendedLifetime(lease) {}

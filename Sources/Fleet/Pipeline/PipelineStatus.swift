@@ -40,6 +40,8 @@ package struct PipelineStatus: Codable, Sendable {
   package var backupBytes: Int64 = 0
   /// What is on a cluster; nil where nothing is.
   package var cluster: ClusterStatus?
+  /// Why the scheduler does not answer the run that goes on; nil where it does, or none goes on.
+  package var schedulerSilent: String?
   /// Why no run is known; nil where one is.
   package var message: String?
 
@@ -86,6 +88,8 @@ package struct PipelineStatus: Codable, Sendable {
     failures.removeAll { $0.verdict == "pending" && $0.reason == LedgerStanding.notBegunReason }
     if let progress = RunProgress.read(in: places.state), progress.run == last.name {
       held = progress.isPaused ? "paused" : progress.held
+      // Nobody asks it while a run is detached.
+      if state == .running { schedulerSilent = progress.cluster?.silent }
     }
   }
 

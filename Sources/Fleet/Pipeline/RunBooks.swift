@@ -126,7 +126,9 @@ struct Books: StoreBooks {
     }
     let attempt = LedgerAttempt(result, facts, run: run, ended: entry.time)
     entry.attempt = attempt
-    entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)
+    // The time may be another machine's.
+    entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)?
+      .notLater(than: Date().timeIntervalSince1970)
     try await ledger.record(entry)
     history.add(attempt, entry.backupRecord, outcome(result, facts))
   }

@@ -81,6 +81,11 @@ package struct RunProgress: Codable, Sendable, Equatable {
       progress.isPaused = control.isPaused
       progress.held = control.isPaused ? "paused" : nil
     }
+    // Likewise nobody asks the scheduler.
+    if (try? FileLock.isHeld(at: state.appending("lock"))) == false {
+      progress.cluster?.stuck = []
+      progress.cluster?.silent = nil
+    }
     return progress
   }
 

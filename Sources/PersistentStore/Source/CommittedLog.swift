@@ -39,7 +39,7 @@ package struct CommittedLog: Equatable {
       return
     } catch let error as DurabilityError {
       guard let errno = error.errno else { throw error }
-      throw StoreError.cannotRead(path, errno: errno.rawValue)
+      throw error.isLeased ? StoreError.inUse(path) : .cannotRead(path, errno: errno.rawValue)
     }
     do {
       try file.closeAfter { try scan(file) }

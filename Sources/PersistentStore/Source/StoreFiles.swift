@@ -121,13 +121,16 @@ extension StoreFiles {
     try reading(path) { try FileKind(at: path) }
   }
 
-  /// - Throws: ``StoreError/cannotRead(_:errno:)`` for what the operating system refused.
-  static func reading<Result>(_ path: FilePath, _ body: () throws -> Result) throws -> Result {
+  /// - Throws: ``StoreError/cannotRead(_:errno:)`` for what the operating system refused;
+  ///   ``StoreError/inUse(_:)`` for a file that another process keeps from being opened.
+  package static func reading<Result>(_ path: FilePath, _ body: () throws -> Result) throws
+    -> Result
+  {
     do {
       return try body()
     } catch let error as DurabilityError {
       guard let errno = error.errno else { throw error }
-      throw StoreError.cannotRead(path, errno: errno.rawValue)
+      throw error.isLeased ? StoreError.inUse(path) : .cannotRead(path, errno: errno.rawValue)
     } catch let error as Errno {
       throw StoreError.cannotRead(path, errno: error.rawValue)
     }

@@ -1,0 +1,11 @@
+import GodwitDurableFiles
+import SystemPackage
+
+extension FilePath {
+  /// From the root on, for processes that stand elsewhere: without links as far as it is there yet.
+  package var absolute: FilePath {
+    if let resolved { return resolved }
+    guard let name = lastComponent, folder != self else { return self }
+    return folder.absolute.appending(name)
+  }
+}
