@@ -15,10 +15,8 @@ extension CommitSteps {
     guard journal.isReplacement, journal.state < .replaced else { return }
     let (assembled, clone) = (FilePath(journal.assembled), journal.clonePath)
     if try isStore(journal.assembledMark, journal) {
-      // Its logs have gone by now, so that it lacks what was in them.
-      if try FileMark(assembled)?.isSameFile(as: journal.clone) == true,
-        let use = try use(of: clone, [journal.main])
-      {
+      // The logs of the source that the clone was made of have gone: it lacks what was in them.
+      if let use = try use(of: clone, [journal.main]) {
         throw use == .open ? CommitError.storeInUse(store: clone) : twoStores(clone, journal)
       }
       let log = try loggedFile(assembled, journal)

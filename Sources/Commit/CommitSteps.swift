@@ -15,6 +15,9 @@ import SystemPackage
 ///    end: then they change names back, and the store is in use.
 /// 4. The header of the old file, which has no name any more, is overwritten. Who opened it after
 ///    all, at whatever moment, is told that it is not a database. The backup is a copy.
+///
+/// A process that is killed between 3 and 4 lets those in who wait: see
+/// ``giveBackToLateOpeners(_:)``.
 struct CommitSteps {
   let run: RunDirectory
   /// Somebody asserts that no other process has the store open.
