@@ -32,6 +32,26 @@ private final class CouplePolicy: EntityMigrationPolicy {
   }
 }
 
+/// Makes all objects before the first source object has its turn.
+private final class EarlyPolicy: EntityMigrationPolicy {
+  override func beginEntityMapping(_ mapping: CurrentEntityMapping, manager: MigrationManager)
+    throws
+  {
+    try manager.forEachSourceObject(ofEntity: "Person") { person in
+      let note = try manager.insertNewObject(forEntityName: "Note")
+      try manager.associate(sourceInstance: person, withDestinationInstance: note, for: mapping)
+    }
+  }
+
+  override func createDestinationInstances(
+    forSource source: ManagedObject, in mapping: CurrentEntityMapping, manager: MigrationManager
+  ) throws {
+    let made = try manager.destinationInstances(
+      forEntityMappingName: mapping.name, sourceInstances: [source])
+    made.first?["name"] = source["name"] as String?
+  }
+}
+
 /// Changes what others are derived from, in each stage.
 private final class RenamingPolicy: EntityMigrationPolicy {
   private var first: ManagedObject?
@@ -137,7 +157,8 @@ private final class AskingPolicy: EntityMigrationPolicy {
           (4, 1, 1, 'd', 4, 1, 3.5, 1)
         """)
     fixture.policies = PolicyRegistry([
-      "Couple": CouplePolicy.self, "Renaming": RenamingPolicy.self, "Casting": CastingPolicy.self,
+      "Couple": CouplePolicy.self, "Early": EarlyPolicy.self, "Renaming": RenamingPolicy.self,
+      "Casting": CastingPolicy.self,
       "Answering": AnsweringPolicy.self, "Wrong": WrongPolicy.self, "Asking": AskingPolicy.self,
     ])
     return fixture
@@ -157,6 +178,11 @@ private final class AskingPolicy: EntityMigrationPolicy {
   @Test func `finds what was associated with an object before its turn`() throws {
     let store = try Self.fixture().migrate(mapping("Couple"))
     #expect(try store.table("SELECT ZNAME FROM ZNOTE ORDER BY Z_PK") == ["a", "b"])
+  }
+
+  @Test func `finds what was associated before the first object's turn`() throws {
+    let store = try Self.fixture().migrate(mapping("Early"))
+    #expect(try store.table("SELECT ZNAME FROM ZNOTE ORDER BY Z_PK") == ["a", "b", "c", "d"])
   }
 
   @Test func `has derived attributes follow, whatever stage sets the others`() throws {

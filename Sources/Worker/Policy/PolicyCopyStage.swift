@@ -81,6 +81,8 @@ final class PolicyCopyEngine: PolicyEngine {
   @exclusivity(unchecked) private var made: [ObjectReference] = []
   /// What was associated with source objects that are still to come, by their keys.
   @exclusivity(unchecked) private var ahead: [Int64: [ObjectReference]] = [:]
+  /// The key of the last source object that had its turn.
+  @exclusivity(unchecked) private var lastTaken = Int64.min
 
   init(
     _ context: ShardContext, _ mapping: EntityMappingPlan, unit: Int, _ writer: CheckpointWriter
@@ -112,6 +114,7 @@ final class PolicyCopyEngine: PolicyEngine {
   /// - Returns: False when the mapping's filter does not take it.
   func begin(_ object: ObjectReference, _ values: UnsafeMutablePointer<RawValue>) throws -> Bool {
     expressions.begin(object.primaryKey, values)
+    lastTaken = object.primaryKey
     guard try expressions.accepts(values) else { return false }
     mapping.sourceRules.check(values, key: object.primaryKey, into: &failures)
     current = (object, values)
@@ -123,7 +126,7 @@ final class PolicyCopyEngine: PolicyEngine {
   /// After the last source object: its row's memory is gone.
   func end() {
     current = nil
-    (made, ahead) = ([], [:])
+    (made, ahead, lastTaken) = ([], [:], .max)
     stored.unsettle()
   }
 
@@ -233,9 +236,7 @@ final class PolicyCopyEngine: PolicyEngine {
     if isCurrent {
       if made.contains(destination) { return }
       made.append(destination)
-    } else if let current, source.entity == current.object.entity,
-      source.primaryKey > current.object.primaryKey
-    {
+    } else if source.entity == self.mapping.source, source.primaryKey > lastTaken {
       if ahead[source.primaryKey]?.contains(destination) == true { return }
       ahead[source.primaryKey, default: []].append(destination)
     }
