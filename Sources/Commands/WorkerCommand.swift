@@ -112,7 +112,7 @@ extension WorkerCommand {
     guard let index = Int(text), index >= 0 else {
       throw CommandError(
         .usage, "usage",
-        "The environment variable \(name) says \(text), which is no bundle's number: they count from 0. Give "
+        "The environment variable \(name) says \(text), which is not the number of a bundle: they count from 0. Give "
           + "the one in which the scheduler says the task's number to --index-from, or --index.")
     }
     return index
