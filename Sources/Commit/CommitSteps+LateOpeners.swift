@@ -43,10 +43,7 @@ extension CommitSteps {
       let mark = marks.first(where: found.isSameFile) ?? nil
     else { return nil }
     // A power cut may have brought a name back, and not the header that was overwritten after.
-    let magic = Array("SQLite format 3\0".utf8)
-    if try found != mark && RegularFile.firstBytes(of: path, count: magic.count) == magic {
-      return .written
-    }
+    if try found != mark && StoreFiles.isDatabase(path) { return .written }
     return try isOpen(path) ? .open : nil
   }
 
