@@ -8,6 +8,9 @@ package enum Stage: String, Codable, Sendable, CaseIterable {
   /// Copy, link and validate of one unit in one pass.
   case rows
   case copy, link, validate, audit, verify, soundness
+
+  /// Whether its units are the plan's shards, and not questions to a store.
+  package var isOfShards: Bool { self != .audit && self != .soundness }
 }
 
 /// The name of a checkpoint: `copy/000012.ckpt` is that of unit 12 of the copy stage.

@@ -1,3 +1,4 @@
+import GodwitPlanning
 import GodwitWorker
 import SystemPackage
 
@@ -8,7 +9,9 @@ package enum FleetError: Error, Sendable, Equatable {
   /// A worker reported that a task failed.
   case task(FailedTask)
   /// One task has ended ``RetryPolicy/attempts`` workers.
-  case workersLost(WorkerTask, how: String)
+  ///
+  /// - Parameter rows: Which rows the task is about, by the plan; nil while only the pool knows of it.
+  case workersLost(WorkerTask, rows: String? = nil, how: String)
   /// Workers end without doing anything.
   case workersDie(executable: String, how: String)
   case noStore(path: String)
@@ -41,9 +44,9 @@ extension FleetError: CustomStringConvertible {
     switch self {
     case .task(let failed):
       failed.error.message
-    case .workersLost(let task, let how):
-      "\(RetryPolicy.attempts) workers in a row were lost at \(task.stage) unit \(task.unit); the "
-        + "last one \(how). Nothing was changed. "
+    case .workersLost(let task, let rows, let how):
+      "\(RetryPolicy.attempts) workers in a row were lost at \(task.stage) unit \(task.unit)"
+        + (rows.map { " (\($0))" } ?? "") + "; the last one \(how). Nothing was changed. "
         // SIGKILL comes from outside; anything else is code that stopped, and says where.
         + (how.hasSuffix("signal 9")
           ? "Look for the kernel's out-of-memory killer, then run again; "
@@ -93,6 +96,29 @@ extension FleetError: CustomStringConvertible {
     case .limits(let message): message
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). Give another with --state."
+    }
+  }
+}
+
+extension FleetError {
+  /// The same, with the rows by their name where a task is all that is known.
+  func naming(rowsOf plan: MigrationPlan) -> FleetError {
+    guard case .workersLost(let task, nil, let how) = self, task.stage.isOfShards else {
+      return self
+    }
+    return .workersLost(task, rows: plan.rows(of: task.unit), how: how)
+  }
+}
+
+extension MigrationPlan {
+  /// Which rows a unit is about, for a message.
+  fileprivate func rows(of unit: Int) -> String? {
+    guard units.indices.contains(unit) else { return nil }
+    switch units[unit].subject {
+    case .table(let index), .inserted(let index): return "table \(tables[index].name)"
+    case .joinTable(let index): return "table \(joinTables[index].name)"
+    case .foreignTable(let index): return "table \(foreignTables[index].name)"
+    case .mapping(let index): return (mapped?.mappings[index].name).map { "entity mapping \($0)" }
     }
   }
 }

@@ -326,7 +326,7 @@ package enum RetryPolicy {
       if let reasons = failure.reasons, !reasons.isEmpty { judgement.reasons = reasons }
       if failure.kind == .refused { judgement.verdict = .refused }
       return judgement
-    case .workersLost(_, let how):
+    case .workersLost(_, _, let how):
       let isSilent = how.hasPrefix(WorkerProcess.silence)
       return Judgement(isSilent ? .engineUnavailable : .fatal, "workers-lost", "\(error)")
     case .workersDie: return Judgement(.engineUnavailable, "workers-lost", "\(error)")

@@ -20,8 +20,7 @@ struct StageWork {
 
   /// At least 1.
   func of(_ unit: Int) -> Int64 {
-    // Their units are questions, not shards.
-    guard stage != .audit, stage != .soundness else { return 1 }
+    guard stage.isOfShards else { return 1 }
     let shard = plan.units[unit]
     guard stage == .link else { return max(1, shard.estimatedBytes) }
     let rows: Int64 =

@@ -37,8 +37,8 @@ extension StoreAttempt {
     var begin = RunEvent(.stage, stage: stage.rawValue)
     begin.units = units.count
     begin.reused = reused.count
-    let isOfShards = stage != .audit && stage != .soundness
-    begin.bytes = isOfShards ? units.reduce(0) { $0 + plan.units[$1].estimatedBytes } : 0
+    begin.bytes =
+      stage.isOfShards ? units.reduce(0) { $0 + plan.units[$1].estimatedBytes } : 0
     let work = StageWork(stage, plan)
     begin.work = units.reduce(0) { $0 + work.of($1) }
     begin.workers = run.settings.pool.workerCount

@@ -46,7 +46,7 @@ extension StoreAttempt {
         made = try await attempt.work(plan, swap, folder, workers)
       } catch {
         attempt.workerPeakRSS = await workers.peakRSS
-        throw error
+        throw (error as? FleetError)?.naming(rowsOf: plan) ?? error
       }
       attempt.workerPeakRSS = await workers.peakRSS
       return made

@@ -57,11 +57,7 @@ extension StageStore {
     case .composite(let description, let leaves):
       let assigned = try assigned(value, to: description, object, key)
       for (path, column) in leaves {
-        var part = assigned
-        for name in path {
-          if case .dictionary(let pairs) = part { part = pairs[name] ?? .null }
-        }
-        try set(column, to: part, object, key)
+        try set(column, to: assigned.element(at: path), object, key)
       }
     case .relationship(let relationship):
       try set(relationship, to: try targets(value, relationship, object), object)

@@ -15,9 +15,7 @@ enum CompiledDecimal {
 
   /// The value as a decimal column holds it: whole ones are integers.
   static func assign(_ value: RawValue) throws(EvaluationProblem) -> RawValue {
-    guard let decimal = number(value) else {
-      throw .outOfRange(.decimal, isTooLarge: value.real > 0)
-    }
+    guard let decimal = number(value) else { throw .beyond(.decimal, value.real) }
     if let integer = decimal.integral { return .integer(integer) }
     return CompiledArithmetic.numeric(decimal.double)
   }

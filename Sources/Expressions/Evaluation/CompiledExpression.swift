@@ -299,7 +299,7 @@ enum CompiledArithmetic {
     case .float:
       let wide = real(value).real
       let narrow = Double(Float(wide))
-      guard narrow.isFinite else { throw .outOfRange(.float, isTooLarge: wide > 0) }
+      guard narrow.isFinite else { throw .beyond(.float, wide) }
       return .real(narrow)
     case .date: return value.kind == .real ? numeric(value.real) : value
     case .decimal: return try CompiledDecimal.assign(value)
@@ -316,9 +316,7 @@ enum CompiledArithmetic {
       result = value.bits
     } else {
       let whole = value.real.rounded(.towardZero)
-      guard whole >= -0x1p63, whole < 0x1p63 else {
-        throw .outOfRange(type, isTooLarge: whole > 0)
-      }
+      guard whole >= -0x1p63, whole < 0x1p63 else { throw .beyond(type, whole) }
       result = Int64(whole)
     }
     guard result >= low, result <= high else { throw .outOfRange(type, isTooLarge: result > 0) }

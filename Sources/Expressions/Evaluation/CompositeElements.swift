@@ -73,13 +73,18 @@ package struct CompositeIndex {
   package func elements(
     of key: String, in value: ExpressionValue
   ) -> [(number: Int, value: ExpressionValue)]? {
-    elements[key]?.map { path, number in
-      var value = value
-      for name in path {
-        guard case .dictionary(let pairs) = value else { return (number, .null) }
-        value = pairs[name] ?? .null
-      }
-      return (number, value)
+    elements[key]?.map { path, number in (number, value.element(at: path)) }
+  }
+}
+
+extension ExpressionValue {
+  /// What lies at a path below a composite attribute's value; null where there is nothing.
+  package func element(at path: [String]) -> ExpressionValue {
+    var value = self
+    for name in path {
+      guard case .dictionary(let pairs) = value else { return .null }
+      value = pairs[name] ?? .null
     }
+    return value
   }
 }

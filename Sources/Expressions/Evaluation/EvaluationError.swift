@@ -77,6 +77,8 @@ public enum EvaluationProblem: Error, Sendable, Equatable {
   case unacceptable(found: String, type: AttributeType)
   /// A number that the attribute's type cannot hold.
   case outOfRange(AttributeType, isTooLarge: Bool)
+  /// Not a number (NaN), which no store holds: SQLite makes NULL of it.
+  case notANumber(AttributeType)
   /// What a column holds is not a value of its attribute's type.
   case unexpectedStorage(AttributeType)
   /// What the surroundings said when they were asked for an object's value.
@@ -98,7 +100,7 @@ extension EvaluationError {
   public var code: Int {
     switch problem {
     case .outOfRange(_, let isTooLarge): isTooLarge ? 1610 : 1620
-    case .unacceptable: 1550
+    case .unacceptable, .notANumber: 1550
     case .missingPolicy: 134170
     default: 134110
     }
@@ -120,6 +122,11 @@ extension EvaluationError: CustomStringConvertible {
 }
 
 extension EvaluationProblem {
+  /// What is wrong with a number that an attribute's type does not hold.
+  static func beyond(_ type: AttributeType, _ value: Double) -> EvaluationProblem {
+    value.isNaN ? .notANumber(type) : .outOfRange(type, isTooLarge: value > 0)
+  }
+
   /// The text that the problem is about, where a value may have given it.
   fileprivate var name: String? {
     switch self {
@@ -170,6 +177,8 @@ extension EvaluationProblem: CustomStringConvertible {
       "unacceptable type of value: \(found) is not converted to \(type.xmlName) automatically. Convert it"
     case .outOfRange(let type, let isTooLarge):
       "the number is too \(isTooLarge ? "large" : "small") for \(type.xmlName)"
+    case .notANumber(let type):
+      "the value is not a number (NaN), which no attribute of type \(type.xmlName) holds"
     case .unexpectedStorage(let type):
       "the column does not hold a value of type \(type.xmlName)"
         + (type == .string || type == .uri

@@ -87,7 +87,7 @@ extension ExpressionValue {
     // No store holds them: SQLite makes NULL of what is not a number.
     switch self {
     case .real(let value), .date(let value):
-      guard value.isFinite else { throw .outOfRange(type, isTooLarge: value > 0) }
+      guard value.isFinite else { throw .beyond(type, value) }
     default: break
     }
     switch type {
@@ -99,11 +99,11 @@ extension ExpressionValue {
     case .float:
       let real = Number.double(self)
       let narrow = Double(Float(real))
-      guard narrow.isFinite else { throw .outOfRange(type, isTooLarge: real > 0) }
+      guard narrow.isFinite else { throw .beyond(type, real) }
       return .real(narrow)
     case .decimal:
       guard let decimal = Number.decimal(self) else {
-        throw .outOfRange(type, isTooLarge: Number.double(self) > 0)
+        throw .beyond(type, Number.double(self))
       }
       return .decimal(decimal)
     case .string, .date, .binary, .uuid, .uri, .transformable, .undefined, .objectID, .composite:
@@ -115,7 +115,7 @@ extension ExpressionValue {
     _ type: AttributeType, _ range: ClosedRange<Int64>
   ) throws(EvaluationProblem) -> ExpressionValue {
     guard let integer = Casting.truncated(self), range.contains(integer) else {
-      throw .outOfRange(type, isTooLarge: (Number.order(self, .integer(0)) ?? 1) > 0)
+      throw .beyond(type, Number.double(self))
     }
     return .integer(integer)
   }
