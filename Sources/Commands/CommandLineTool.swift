@@ -33,7 +33,11 @@ package enum CommandLineTool {
       // Until a command has handlers of its own, nothing is under way that could be harmed.
       if !isChild {
         let end: @Sendable () -> Never = { _exit(ExitStatus.resumable.rawValue) }
-        StopSignals.install(stop: { StopSignals.finish(end) }, end: end)
+        StopSignals.install(
+          stop: {
+            Output.say("Stopped before there was a result.")
+            StopSignals.finish(end)
+          }, end: end)
       }
     } catch {
       end(report(error, asJSON: arguments.contains("--json")))

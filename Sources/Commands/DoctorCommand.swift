@@ -49,7 +49,8 @@ struct DoctorCommand: AsyncParsableCommand {
   private func clusterFindings() async throws -> [Doctor.Finding] {
     guard let file = try Pipeline.file(at: place) else {
       guard engine == .slurm else { return [] }
-      throw ValidationError("--engine slurm needs a pipeline, whose stores it is about.")
+      throw try PipelineArguments.noPipeline(
+        at: place, "--engine slurm needs a pipeline, whose stores it is about.")
     }
     let pipeline = try Pipeline(file: file)
     guard (engine ?? pipeline.engine) == .slurm else { return [] }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
 import SystemPackage
@@ -35,6 +36,13 @@ struct PipelineArguments: ParsableArguments {
   func ledger(_ places: PipelinePlaces) throws -> Ledger {
     guard let ledger = try PipelineHistory.reading(places) else { throw Self.noLedger(places) }
     return ledger
+  }
+
+  /// What is wrong where options that are for a pipeline only stand beside a path that is none.
+  static func noPipeline(at path: String, _ words: String) throws -> any Error {
+    try FileKind(following: FilePath(path)) == .none
+      ? CommandError(.configuration, "pipeline", "\(path) does not exist.")
+      : ValidationError(words)
   }
 
   static func noLedger(_ places: PipelinePlaces) -> CommandError {

@@ -117,11 +117,6 @@ final class PipelineReport: Sendable {
   /// What is said even to somebody who wants to hear of nothing that ends well: something was meant and is
   /// left out.
   static func warnings(_ found: PipelineStart) -> [String] {
-    /// The first, how many more there are, and a verb for all of them.
-    func several(_ names: [String], _ more: String) -> (text: String, verb: String) {
-      guard names.count > 1 else { return (names[0], "is") }
-      return ("\(names[0]) and \(grouped(Int64(names.count - 1))) more\(more)", "are")
-    }
     var warnings: [String] = []
     if let unknown = found.unknown, !unknown.isEmpty {
       let (text, verb) = several(unknown, " paths")
@@ -144,8 +139,23 @@ final class PipelineReport: Sendable {
     return warnings
   }
 
+  /// The first, how many more there are, and a verb for all of them.
+  private static func several(_ names: [String], _ more: String) -> (text: String, verb: String) {
+    guard names.count > 1 else { return (names[0], "is") }
+    return ("\(names[0]) and \(grouped(Int64(names.count - 1))) more\(more)", "are")
+  }
+
   static func notes(_ found: PipelineStart) -> [String] {
     var notes: [String] = []
+    if let idle = found.idlePatterns, !idle.isEmpty {
+      let (text, _) = several(idle, " patterns")
+      let note = PathPattern.literalNote(idle).map { " \($0)" } ?? ""
+      notes.append("\(text) of stores.include \(idle.count > 1 ? "mean" : "means") no file.\(note)")
+    }
+    if let roots = found.emptyRoots, !roots.isEmpty {
+      let (text, verb) = several(roots, " roots")
+      notes.append("\(text) \(verb) without a store.")
+    }
     if found.links > 0 {
       notes.append(
         "\(found.links) symbolic \(found.links == 1 ? "link is" : "links are") not followed.")

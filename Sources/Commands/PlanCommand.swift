@@ -49,7 +49,8 @@ struct PlanCommand: AsyncParsableCommand {
   func run() async throws {
     if let file = try Pipeline.file(at: arguments.store) { return try await plan(file.string) }
     guard out == nil, !verbose, samples == nil else {
-      throw ValidationError("--out, --samples and --verbose are for a pipeline.")
+      throw try PipelineArguments.noPipeline(
+        at: arguments.store, "--out, --samples and --verbose are for a pipeline.")
     }
     let report = ResultReport(arguments, isPlan: true)
     let result: MigrationResult

@@ -21,7 +21,7 @@ struct StoreHostCommand: AsyncParsableCommand {
   @Option var pace: String?
 
   func run() async throws {
-    CoordinatorWatch.ignoreTerminal()
+    CoordinatorWatch.leaveSignals()
     let (tasks, answers) = try WorkerCommand.takeStreams()
     let job = try PipelineJob(path: pipeline, losses: losses)
     var request = job.request

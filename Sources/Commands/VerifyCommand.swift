@@ -48,7 +48,9 @@ struct VerifyCommand: AsyncParsableCommand {
       }
       return try await verify(file.string)
     }
-    guard state == nil else { throw ValidationError("--state is for a pipeline.") }
+    guard state == nil else {
+      throw try PipelineArguments.noPipeline(at: store, "--state is for a pipeline.")
+    }
     let inspection: StoreInspection
     do {
       inspection = try StoreInspector.inspect(

@@ -8,6 +8,8 @@ package enum DurabilityError: Error, Equatable, Sendable {
   case alreadyExists(FilePath)
   /// A folder, a FIFO, a socket or a device lies where a regular file is expected.
   case notRegular(FilePath, FileKind)
+  /// Something else lies where a folder is expected.
+  case notFolder(FilePath, FileKind)
   /// A part of a path is a symbolic link, which is not followed.
   case symbolicLink(FilePath)
   /// A file that is read whole is larger than any of its kind.
@@ -24,7 +26,8 @@ extension DurabilityError {
   package var path: FilePath {
     switch self {
     case .locked(let path), .alreadyExists(let path), .failed(_, let path, _),
-      .notRegular(let path, _), .symbolicLink(let path), .tooLarge(let path, _),
+      .notRegular(let path, _), .notFolder(let path, _), .symbolicLink(let path),
+      .tooLarge(let path, _),
       .notPrivate(let path, _), .otherNames(let path):
       path
     }
@@ -64,6 +67,8 @@ extension DurabilityError: CustomStringConvertible {
         + (kind == .folder
           ? "Move it away, or give the path of a regular file."
           : "Give the path of a regular file.")
+    case .notFolder(let path, let kind):
+      "\(path) is \(kind), not a folder. Move it away, or give another path."
     case .symbolicLink(let path):
       "\(path) is a symbolic link, which is not followed. Give the path that it leads to, or put "
         + "the file or folder itself there."

@@ -161,7 +161,9 @@ extension DurableFile {
           try calling("mkdir", folder) { mkdirat(parent, name, permissions.rawValue) }
         }
       } catch let error as DurabilityError where error.errno == .fileExists {
-        guard try isFolder(folder) else { throw error }
+        guard try isFolder(folder) else {
+          throw DurabilityError.notFolder(folder, try FileKind(at: folder))
+        }
         continue  // another process was faster
       }
       try DurableSteps.passed(.folderMade, folder)

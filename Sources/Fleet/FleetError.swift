@@ -90,7 +90,7 @@ extension FleetError: CustomStringConvertible {
           ? "Look for a volume that does not answer, then run again."
           : "See its output above. Run `godwit migrate` with this store alone to see more.")
     case .timeout(let store, let seconds):
-      "\(store) was not migrated within \(Int(seconds.rounded(.up))) seconds. It is as it was, and "
+      "\(store) was not migrated within \(Int(seconds.rounded(.up))) s. It is as it was, and "
         + "its finished work is kept. Raise limits.store-timeout, or look for a volume that is slow."
     case .ledger(let message): "The ledger of the run cannot be written: \(message)"
     case .limits(let message): message

@@ -46,6 +46,7 @@ final class BlockingThread: Sendable {
   }
 
   private func serve() {
+    CoordinatorWatch.allowSignals()
     while let next = body.withLock({ $0.take() }) {
       next()
       let isKept = Self.idle.withLock { idle in

@@ -134,8 +134,11 @@ package enum RetryPolicy {
     case is PipelineError: return Judgement(.configuration, "pipeline", "\(error)")
     case is FailureReductionError: return Judgement(.badInput, "export", "\(error)")
     case let error as LedgerError:
-      if case .noRun = error { return Judgement(.usage, "usage", "\(error)") }
-      return Judgement(.configuration, "ledger", "\(error)")
+      switch error {
+      case .noRun, .noVersion: return Judgement(.usage, "usage", "\(error)")
+      case .newerVersion, .damaged, .nameTaken:
+        return Judgement(.configuration, "ledger", "\(error)")
+      }
     case is PlaceError: return Judgement(.cannotCreateOutput, "output", "\(error)")
     case let error as DurabilityError: return judgement(of: error, about: store)
     case let error as CheckpointError: return judgement(of: error)
@@ -197,7 +200,8 @@ package enum RetryPolicy {
       store.map { StoreFiles(FilePath($0)).names(path) } ?? false
         ? Judgement(.badInput, "unusual-file", "\(error)")
         : Judgement(.configuration, "run-directory", "\(error)")
-    case .notPrivate, .otherNames: Judgement(.configuration, "run-directory", "\(error)")
+    case .notFolder, .notPrivate, .otherNames:
+      Judgement(.configuration, "run-directory", "\(error)")
     case _ where error.isLeased: Judgement(.resumable, "in-use", "\(error)")
     case .failed(DurabilityError.reading, _, _): Judgement(.inputOutput, "io", "\(error)")
     case .failed(_, _, let errno): judgement(errno: errno, "\(error)")

@@ -76,18 +76,37 @@ package enum StopSignals {
 /// one. The pipe says it reliably: when its other end is closed, nobody waits for the answer, and
 /// a shard in hand may be dropped at any moment.
 package enum CoordinatorWatch {
-  /// What a terminal sends to every process that was started from it.
-  package static func ignoreTerminal() {
-    for number in [SIGINT, SIGHUP] { signal(number, SIG_IGN) }
+  /// A terminal, `timeout`, a service manager and a scheduler send these to every process of a run. Only
+  /// the coordinator answers: one that loses its processes in the middle of a stop cannot say what became
+  /// of the stores in hand.
+  static let signals = [SIGINT, SIGHUP, SIGTERM]
+
+  /// Lets them pass, from the very first instruction: the coordinator starts its processes with them
+  /// blocked, see ``allowSignals()``. A program that a policy starts is not concerned.
+  package static func leaveSignals() {
+    var action = sigaction()
+    // Not SIG_IGN, which programs that are started would inherit.
+    action.__sigaction_handler.sa_handler = { _ in }
+    action.sa_flags = SA_RESTART
+    for number in signals { sigaction(number, &action, nil) }
+    allowSignals()
   }
 
-  /// Ends the process when a pipe is closed at the other end. SIGINT and SIGHUP of a terminal are the
-  /// coordinator's to answer.
+  /// Ends the blocking for the calling thread. To be called on every thread that code of a team's own runs
+  /// on: what that starts inherits what is blocked.
+  static func allowSignals() {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for number in signals { sigaddset(&set, number) }
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+  }
+
+  /// Ends the process when a pipe is closed at the other end. Other stops are the coordinator's to answer.
   ///
   /// - Parameter input: The pipe that tasks come through, which stays open.
   /// - Throws: `Errno` where the system allows no further thread.
   package static func install(on input: FileDescriptor) throws {
-    ignoreTerminal()
+    leaveSignals()
     signal(SIGPIPE, SIG_IGN)
     try OwnThread.start {
       while true {

@@ -40,6 +40,7 @@ final class StoreThread: TaskExecutor {
   }
 
   private func serve() -> Never {
+    CoordinatorWatch.allowSignals()
     thread.store(UInt(pthread_self()), ordering: .relaxed)
     while true {
       work.wait()

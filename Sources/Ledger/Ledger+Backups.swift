@@ -78,6 +78,15 @@ extension Ledger {
     return version
   }
 
+  /// The versions that stores were of before they were migrated, in the order of their names.
+  package func sourceVersions() throws -> [String] {
+    var versions: [String] = []
+    try forEach(
+      "SELECT DISTINCT source FROM attempts WHERE verdict = 'migrated' AND source NOT NULL ORDER BY 1"
+    ) { if let name = $0.value(0).text { versions.append(name) } }
+    return versions
+  }
+
   private static let selectBackups = """
     SELECT b.path, b.folder, stores.path, runs.name, b.kind, b.bytes, b.made, b.marks, b.identity,
       b.digest, b.state, b.changed

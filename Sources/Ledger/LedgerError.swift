@@ -8,6 +8,8 @@ package enum LedgerError: Error, Sendable, Equatable {
   case damaged(path: FilePath, message: String)
   /// It names no run of that name.
   case noRun(path: FilePath, name: String)
+  /// It knows of no store that was of that version before it was migrated.
+  case noVersion(path: FilePath, name: String, known: [String])
   /// A run that is to begin has the name of one that is there.
   case nameTaken(path: FilePath, name: String)
 }
@@ -27,6 +29,9 @@ extension LedgerError: CustomStringConvertible {
         + "begins a new one; no store depends on it."
     case .noRun(let path, let name):
       "\(path) has no run \(name). List the runs with `godwit history`."
+    case .noVersion(let path, let name, let known):
+      "\(path) knows of no store that was of version \(name) before it was migrated"
+        + (known.isEmpty ? "." : "; there are some of \(known.joined(separator: ", ")).")
     case .nameTaken(let path, let name):
       "\(path) has another run of the name \(name), and that stays as it is. Run again: each start "
         + "takes a name that is free."

@@ -129,6 +129,7 @@ struct OutputPlace: ~Copyable {
     let prefix = ".\(name).repair-"
     try Self.removeLeftovers(prefix, in: folder)
     let draft = folder.appending(prefix + String(random.next() as UInt64, radix: 36))
+    TemporaryFolders.add(draft)
     try DurableFile.makeFolder(draft.appending("output"), surviving: .processCrash)
     lock = try FileLock(acquiring: draft.appending(Self.lockName))
     (output, self.draft) = (path, draft)
@@ -149,7 +150,10 @@ struct OutputPlace: ~Copyable {
     }
   }
 
-  func removeDraft() { try? DurableFile.removeTree(draft, surviving: .processCrash) }
+  func removeDraft() {
+    try? DurableFile.removeTree(draft, surviving: .processCrash)
+    TemporaryFolders.forget(draft)
+  }
 
   /// External data first, so that whoever sees the store sees all of it.
   func publish() throws {

@@ -89,6 +89,7 @@ import Testing
     (PlanDrift.otherSettings(pipeline: "p") as any Error, "drift", MigrationResult.Ending.badInput),
     (SelectionError.notText, "selection", .badInput),
     (LedgerError.noRun(path: "/a", name: "R"), "usage", .usage),
+    (LedgerError.noVersion(path: "/a", name: "V", known: []), "usage", .usage),
     (handedOut, "handed-out", .resumable),
     (ClusterError.underWay(state: "/a", arrays: ["7"]), "on-cluster", .locked),
     (ClusterError.scheduler(message: "no answer"), "scheduler", .engineUnavailable),

@@ -160,7 +160,8 @@ def writers(fleet):
 
 
 def strike(fleet, rng, number, seconds):
-    """One start that is struck by signals until it ends: SIGKILL strikes any of its processes, again and again."""
+    """One start that is struck by signals until it ends: SIGKILL strikes any of its processes, again and again, and
+    SIGTERM the coordinator or all of them, as `timeout` and a service manager do."""
     process, began, strikes = start(fleet), time.monotonic(), 0
     while True:
         try:
@@ -170,7 +171,7 @@ def strike(fleet, rng, number, seconds):
         except subprocess.TimeoutExpired:
             strikes += 1
             if number != signal.SIGKILL:
-                process.send_signal(number)
+                rng.choice((os.kill, os.killpg))(process.pid, number)
                 break
             below = processes.handles([process.pid] + processes.descendants(process.pid))
             if below:

@@ -72,7 +72,7 @@ import Testing
     #expect(run.status == 65)
     #expect(run.messages.contains("1 changed: \(folder.path("stores/a.sqlite"))"))
     #expect(run.messages.contains("1 vanished: \(folder.path("stores/b.sqlite"))"))
-    #expect(run.messages.contains("1 are new: \(folder.path("stores/d.sqlite"))"))
+    #expect(run.messages.contains("1 new: \(folder.path("stores/d.sqlite"))"))
     #expect(folder.storeFiles() == files)
 
     #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)

@@ -45,4 +45,55 @@ import Testing
       try FileManager.default.removeItem(atPath: temporary)
     }
   }
+
+  @Test func `leaves no draft of a repaired store`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try RecipesFleet(stores: 1, rows: 20_000, seed: 4).write(to: folder.path("stores"))
+    let store = try #require(folder.storeFiles().first { $0.hasSuffix(".sqlite") })
+    for milliseconds in [50, 150, 300] {
+      let process = Process()
+      process.executableURL = URL(fileURLWithPath: Godwit.path)
+      process.arguments = [
+        "repair", folder.path("stores/" + store), "-o", folder.path("whole.sqlite"),
+      ]
+      process.standardOutput = FileHandle.nullDevice
+      process.standardError = FileHandle.nullDevice
+      try process.run()
+      Thread.sleep(forTimeInterval: Double(milliseconds) / 1_000)
+      process.terminate()
+      process.waitUntilExit()
+      let left = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+      #expect(!left.contains { $0.hasPrefix(".whole.sqlite") }, "after \(milliseconds) ms: \(left)")
+      for name in left where name.hasPrefix("whole") {
+        try FileManager.default.removeItem(atPath: folder.path(name))
+      }
+    }
+  }
+
+  /// `timeout`, a service manager and a scheduler signal every process of a run.
+  @Test func `says what became of each store where all of its processes are signalled`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try RecipesFleet(stores: 24, rows: 400, seed: 11).write(to: folder.path("stores"))
+    let before = try folder.contentsOfStoresAlone()
+    var starts = 0
+    while starts < 40 {
+      starts += 1
+      let run = try Godwit.run(
+        ["run", folder.url.path, "--json"], at: #""event":"result""#
+      ) { process in
+        try #require(getpgid(process) == process)
+        Thread.sleep(forTimeInterval: 0.005 * Double(starts % 5))
+        kill(-process, SIGTERM)
+      }
+      #expect([0, 75].contains(run.status), "\(run.messages)")
+      #expect(run.summary["failed"] as? Int == 0, "\(run.messages)")
+      for (store, result) in run.results where result["verdict"] as? String == "pending" {
+        let name = String(store.dropFirst(folder.path("stores/").count))
+        let now = try Data(contentsOf: URL(fileURLWithPath: store))
+        #expect(now == before[name], "\(name) is pending, and has changed")
+      }
+      if run.status == 0 { break }
+    }
+    #expect(try Godwit.run(folder).counts == "24 found, 24 migrated")
+  }
 }

@@ -98,7 +98,10 @@ final class LogSink: Sendable {
   }
 
   private static func time() -> String {
-    Date().formatted(.iso8601.year().month().day().time(includingFractionalSeconds: true))
+    // UTC, and says so.
+    Date().formatted(
+      .iso8601.year().month().day().timeZone(separator: .omitted)
+        .time(includingFractionalSeconds: true))
   }
 }
 

@@ -46,6 +46,9 @@ extension PathPattern {
       places = pattern.skippingFolders([0])
     }
 
+    /// The pattern, as it is written.
+    package var text: String { pattern.text }
+
     /// Nothing below can match.
     package var isOver: Bool { places.isEmpty }
 

@@ -33,12 +33,18 @@ final class PatientLedger: @unchecked Sendable {
       ledger = try open()
     } catch  where Self.passes(error) {
       (obstacle, nextTry) = (error, .now + Self.pause)
-    } catch let error as SQLiteError {
+    } catch  where Self.isDoneWithout(error) {
       (obstacle, isGivenUp) = (error, true)
-    } catch let error as DurabilityError where error.isNoFile {
-      (obstacle, isGivenUp) = (error, true)
-    } catch let error as LedgerError where error.isDamage {
-      (obstacle, isGivenUp) = (error, true)
+    }
+  }
+
+  /// Whether a run begins where the ledger cannot be opened for that.
+  static func isDoneWithout(_ error: any Error) -> Bool {
+    switch error {
+    case is SQLiteError: true
+    case let error as DurabilityError: error.isNoFile
+    case let error as LedgerError: error.isDamage
+    default: false
     }
   }
 

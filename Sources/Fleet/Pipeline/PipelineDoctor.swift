@@ -134,6 +134,8 @@ package struct PipelineDoctor: Sendable {
           name: name, value: "\(places.state)" + (isHeld ? ", a run is under way" : ""),
           isGood: true)
       }
+      let kind = try FileKind(at: places.state)
+      guard kind == .none else { throw DurabilityError.notFolder(places.state, kind) }
       return writable(name, places.state.removingLastComponent())
     } catch {
       return Doctor.Finding(
@@ -154,9 +156,12 @@ package struct PipelineDoctor: Sendable {
         name: "ledger", value: "\(error)", isGood: false,
         advice: "The next run sets it aside and begins a new one.")
     } catch {
+      let isBegun = PatientLedger.isDoneWithout(error)
       return Doctor.Finding(
         name: "ledger", value: "\(error)", isGood: false,
-        advice: "A run would not begin. Correct that, or give another folder with --state.")
+        advice: (isBegun
+          ? "A run begins without it, and keeps its history in the state folder until that is mended."
+          : "A run would not begin. Correct that, or give another folder with --state."))
     }
   }
 

@@ -25,7 +25,8 @@ extension RunLimits {
       guard let rate = ByteSize(rate: text) else {
         throw value.problem(
           "\(text) is not a number of bytes a second, such as 80MiB/s",
-          ByteSize(text) == nil ? nil : text + "/s")
+          // A bare number is hardly meant in bytes.
+          ByteSize(text) == nil ? nil : text + (Int(text) == nil ? "/s" : "MiB/s"))
       }
       return rate.bytes
     }

@@ -78,7 +78,9 @@ extension Pipeline {
   package static func requiredFile(at path: String) throws -> FilePath {
     guard let file = try file(at: path) else {
       throw PipelineError.unreadable(
-        file: path, reason: "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
+        file: path,
+        reason: try FileKind(following: FilePath(path)) == .none
+          ? "it does not exist" : "a pipeline is a .yaml file, or a folder with a pipeline.yaml")
     }
     return file
   }

@@ -137,17 +137,23 @@ package struct PipelineStart: Codable, Sendable {
   /// Files that a pattern of the pipeline names outright, and that are taken for files of SQLite's or Godwit's
   /// beside a store, by their names; nil for none.
   package var leftOut: [String]?
+  /// Patterns of `stores.include` that mean no file below any root, where others do; nil for none.
+  package var idlePatterns: [String]?
+  /// Roots without a file that `stores.include` means, where others have some; nil for none.
+  package var emptyRoots: [String]?
   /// How many stores the pipeline has, where the run takes up only some; nil where it takes up all.
   package var all: Int?
 
   package init(
     pipeline: String, run: String? = nil, resumed: Bool? = nil, stores: Int, bytes: Int64,
     links: Int, special: Int? = nil, unknown: [String]? = nil, unmatched: [String]? = nil,
-    leftOut: [String]? = nil, all: Int? = nil
+    leftOut: [String]? = nil, idlePatterns: [String]? = nil, emptyRoots: [String]? = nil,
+    all: Int? = nil
   ) {
     (self.pipeline, self.run, self.resumed) = (pipeline, run, resumed)
     (self.stores, self.bytes, self.links) = (stores, bytes, links)
     (self.special, self.unknown, self.unmatched) = (special, unknown, unmatched)
     (self.leftOut, self.all) = (leftOut, all)
+    (self.idlePatterns, self.emptyRoots) = (idlePatterns, emptyRoots)
   }
 }

@@ -103,7 +103,7 @@ extension PlanDrift: CustomStringConvertible {
       return "The models, mapping models or options of \(pipeline) are not those of the plan. Make "
         + "the plan again."
     case .stores(let changed, let vanished, let new):
-      let parts = [("changed", changed), ("vanished", vanished), ("are new", new)]
+      let parts = [("changed", changed), ("vanished", vanished), ("new", new)]
         .filter { !$0.1.isEmpty }
         .map { word, stores in
           let more =

@@ -25,9 +25,16 @@ extension Rollback {
   /// - Parameter undone: The run that an interrupted rollback was undoing. Unless something is asked for by
   ///   name, that is brought to its end, and no earlier run is undone as well.
   /// - Returns: One for each store.
+  /// - Throws: `LedgerError.noVersion` for a version that no store was of.
   func selected(
     _ ledger: Ledger, undoing undone: String?, _ summary: inout Summary
   ) throws -> (stores: [Undoing], missing: [End]) {
+    if let version = selection.version {
+      let versions = try ledger.sourceVersions()
+      guard versions.contains(version) else {
+        throw LedgerError.noVersion(path: places.ledger, name: version, known: versions)
+      }
+    }
     var known: Set<FilePath> = []
     let wanted = selection.stores.filter { known.insert($0).inserted }
     let stores: [Undoing]

@@ -174,7 +174,8 @@ extension MigrationResult {
         Reason(
           reason: known.reason,
           message:
-            "\(known.store) is quarantined: it failed \(known.attempts) times with the reason "
+            "\(known.store) is quarantined: it failed "
+            + (known.attempts == 1 ? "" : "\(known.attempts) times ") + "with the reason "
             + "\(known.reason) and has not changed since. Change it, or release it with "
             + "`godwit quarantine release`.")
       ])

@@ -5,22 +5,6 @@ import GodwitPersistentStore
 import GodwitSQLite
 import SystemPackage
 
-/// A store that a pipeline found.
-package struct FoundStore: Sendable, Hashable {
-  package var path: FilePath
-  /// The root it lies in, with every link on the way to it resolved.
-  package var root: FilePath
-  /// Of the main file and its WAL.
-  package var bytes: Int64
-  /// The name of the state of which a snapshot was migrated before, where the books say so to tasks that
-  /// have others.
-  var snapshotIdentity: String?
-
-  package init(path: FilePath, root: FilePath, bytes: Int64) {
-    (self.path, self.root, self.bytes) = (path, root, bytes)
-  }
-}
-
 /// Finds the stores of a pipeline.
 ///
 /// Nothing outside of a root is looked at: symbolic links are never followed, but those on the way
@@ -46,6 +30,10 @@ struct StoreSearch {
     var unknown: [String] = []
     /// Patterns of a selection that mean none of the pipeline's stores.
     var unmatched: [String] = []
+    /// Patterns of the pipeline that mean no file below any root.
+    var idlePatterns: [String] = []
+    /// Roots with no file that a pattern means.
+    var emptyRoots: [FilePath] = []
   }
 
   /// A place that counts as a store that failed, since there may be stores of which nothing is known.
@@ -93,7 +81,14 @@ struct StoreSearch {
     }
     var findings = Findings()
     var known: Set<FilePath> = []
-    for root in roots { search(root, &findings, &known) }
+    var used: Set<String> = []
+    for root in roots {
+      var usedHere: Set<String> = []
+      search(root, &findings, &known, &usedHere)
+      if usedHere.isEmpty { findings.emptyRoots.append(root) }
+      used.formUnion(usedHere)
+    }
+    findings.idlePatterns = pipeline.stores.include.map(\.text).filter { !used.contains($0) }
     findings.stores.sort { $0.path.string.utf8.lexicographicallyPrecedes($1.path.string.utf8) }
     // What an earlier run wrote beside a store.
     if case .beside = pipeline.commit {
@@ -115,7 +110,11 @@ struct StoreSearch {
   /// What a run makes in its state folder that holds databases.
   private static let stateFolders: Set<String> = ["stores", "rollbacks", "cluster"]
 
-  private func search(_ root: FilePath, _ findings: inout Findings, _ known: inout Set<FilePath>) {
+  /// - Parameter used: Gets the patterns that mean a file.
+  private func search(
+    _ root: FilePath, _ findings: inout Findings, _ known: inout Set<FilePath>,
+    _ used: inout Set<String>
+  ) {
     var inState: [FilePath] = []
     defer { if let first = inState.first { add(first, count: inState.count, to: &findings) } }
     var waiting = [
@@ -164,9 +163,10 @@ struct StoreSearch {
               path: path, include: include, exclude: exclude,
               isOfState: folder.isOfState || path == state))
         case .file(let bytes):
-          guard include.contains(where: \.isMatch), !Self.isLedger(path, name),
-            known.insert(path).inserted
-          else { continue }
+          let matches = include.filter(\.isMatch)
+          guard !matches.isEmpty, !Self.isLedger(path, name) else { continue }
+          for match in matches { used.insert(match.text) }
+          guard known.insert(path).inserted else { continue }
           if folder.isOfState {
             inState.append(path)
             continue
@@ -315,31 +315,5 @@ extension StoreSearch.Findings {
   /// How much was asked for by name and is none of the pipeline's stores; nil for nothing.
   var unknownCount: Int? {
     unknown.isEmpty && unmatched.isEmpty ? nil : unknown.count + unmatched.count
-  }
-}
-
-extension FoundStore {
-  /// Why the store must not be opened after all: some name on the way to it, or one of its files,
-  /// is a symbolic link, which may lead out of the root. Looked at again just before it is opened,
-  /// since a search over many stores takes its time.
-  var escapingSymlink: FilePath? {
-    let files = StoreFiles(path)
-    var places = [path, files.wal, files.shm, files.journal, files.supportFolder]
-    places.append(files.externalDataFolder)
-    var folder = path.removingLastComponent()
-    while folder != root, !folder.components.isEmpty {
-      places.append(folder)
-      folder.removeLastComponent()
-    }
-    return places.first { (try? FileKind(at: $0)) == .symbolicLink }
-  }
-}
-
-extension Pipeline {
-  /// Where the destination of a store goes; nil for into its place.
-  package func output(of store: FilePath) -> FilePath? {
-    guard case .beside(let suffix) = commit, let name = store.lastComponent else { return nil }
-    let extended = name.extension.map { "." + $0 } ?? ""
-    return store.removingLastComponent().appending(name.stem + suffix + extended)
   }
 }
