@@ -10,6 +10,13 @@ package enum CommandLineTool {
   /// What the executable brings along; the same for as long as the process lasts.
   @TaskLocal static var code = Customizations()
 
+  /// Whether the process works for a coordinator, and not for a scheduler.
+  private static func isServing(_ arguments: [String]) -> Bool {
+    arguments.first == "store-host"
+      || arguments.first == "worker"
+        && !arguments.contains { $0.hasPrefix("--manifest") || $0.hasPrefix("--probe") }
+  }
+
   /// Runs the command that the process's arguments name, and ends the process.
   ///
   /// - Parameter code: What mapping models and stores may call for.
@@ -21,6 +28,7 @@ package enum CommandLineTool {
   {
     Output.prepare()
     let arguments = Array(CommandLine.arguments.dropFirst())
+    if isServing(arguments) { CoordinatorWatch.leaveSignals() }
     let isChild = ["worker", "store-host"].contains(arguments.first)
     if code.stages != nil {
       hashAlike()

@@ -41,7 +41,7 @@ struct PipelineArguments: ParsableArguments {
   /// What is wrong where options that are for a pipeline only stand beside a path that is none.
   static func noPipeline(at path: String, _ words: String) throws -> any Error {
     try FileKind(following: FilePath(path)) == .none
-      ? CommandError(.configuration, "pipeline", "\(path) does not exist.")
+      ? CommandError(.usage, "usage", "\(path) does not exist.")
       : ValidationError(words)
   }
 

@@ -21,7 +21,6 @@ struct StoreHostCommand: AsyncParsableCommand {
   @Option var pace: String?
 
   func run() async throws {
-    CoordinatorWatch.leaveSignals()
     let (tasks, answers) = try WorkerCommand.takeStreams()
     let job = try PipelineJob(path: pipeline, losses: losses)
     var request = job.request

@@ -81,8 +81,8 @@ package enum CoordinatorWatch {
   /// of the stores in hand.
   static let signals = [SIGINT, SIGHUP, SIGTERM]
 
-  /// Lets them pass, from the very first instruction: the coordinator starts its processes with them
-  /// blocked, see ``allowSignals()``. A program that a policy starts is not concerned.
+  /// Lets them pass. The coordinator starts its processes with them blocked; to be called before there is a
+  /// second thread, since the runtime unblocks the first.
   package static func leaveSignals() {
     var action = sigaction()
     // Not SIG_IGN, which programs that are started would inherit.
@@ -92,7 +92,7 @@ package enum CoordinatorWatch {
     allowSignals()
   }
 
-  /// Ends the blocking for the calling thread. To be called on every thread that code of a team's own runs
+  /// Unblocks them for the calling thread. To be called on every thread that code of a team's own runs
   /// on: what that starts inherits what is blocked.
   static func allowSignals() {
     var set = sigset_t()
@@ -106,7 +106,6 @@ package enum CoordinatorWatch {
   /// - Parameter input: The pipe that tasks come through, which stays open.
   /// - Throws: `Errno` where the system allows no further thread.
   package static func install(on input: FileDescriptor) throws {
-    leaveSignals()
     signal(SIGPIPE, SIG_IGN)
     try OwnThread.start {
       while true {
