@@ -88,7 +88,7 @@ import Testing
       #expect([0, 75].contains(run.status), "\(run.messages)")
       #expect(run.summary["failed"] as? Int == 0, "\(run.messages)")
       for (store, result) in run.results where result["verdict"] as? String == "pending" {
-        let name = String(store.dropFirst(folder.path("stores/").count))
+        let name = String(store.dropFirst(folder.path("stores").count + 1))
         let now = try Data(contentsOf: URL(fileURLWithPath: store))
         #expect(now == before[name], "\(name) is pending, and has changed")
       }
