@@ -125,8 +125,7 @@ extension Rollback {
     guard try FileKind(at: folder(in: places.state)) == .folder,
       try !DurableFile.names(in: folder(in: places.state)).isEmpty
     else { return (0, []) }
-    let none = Selection(stores: [], version: "")
-    var rollback = Rollback(pipeline, places: places, none, isDry: false, lease)
+    var rollback = Rollback(pipeline, places: places, .nothing, isDry: false, lease)
     rollback.finishesCommits = false
     var problems: [String] = []
     let summary = try await rollback.run { item in

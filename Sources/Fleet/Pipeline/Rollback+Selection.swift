@@ -29,7 +29,7 @@ extension Rollback {
   func selected(
     _ ledger: Ledger, undoing undone: String?, _ summary: inout Summary
   ) throws -> (stores: [Undoing], missing: [End]) {
-    if let version = selection.version {
+    if let version = selection.version, version != Selection.nothing.version {
       let versions = try ledger.sourceVersions()
       guard versions.contains(version) else {
         throw LedgerError.noVersion(path: places.ledger, name: version, known: versions)

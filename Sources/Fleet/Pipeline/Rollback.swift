@@ -26,6 +26,9 @@ package struct Rollback: Sendable {
       self.stores = stores
       self.version = version
     }
+
+    /// No store at all: versions have names.
+    static let nothing = Selection(version: "")
   }
 
   /// What became of a store: a line of `--json`.
