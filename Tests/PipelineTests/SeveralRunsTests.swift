@@ -101,7 +101,10 @@ import Testing
       if isUndone { break }
     }
     #expect(kills > 3)
-    #expect(try notes.folder.godwit(["rollback"]).status == 0)
+    // One that was killed when it had written down its end is not finished, but done.
+    if try notes.folder.godwit(["history"]).lines.first?["exitCode"] == nil {
+      #expect(try notes.folder.godwit(["rollback"]).status == 0)
+    }
     #expect(try notes.folder.contentsOfStoresAlone() == notes.between)
   }
 
