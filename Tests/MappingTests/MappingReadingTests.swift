@@ -338,3 +338,47 @@ enum SchemaFile {
     #expect(error?.description.contains("too many parts") == true, "\(String(describing: error))")
   }
 }
+
+@Suite struct `An archived mapping model` {
+  /// One entity mapping of `Doc` with one attribute row.
+  private func document(
+    _ writer: inout KeyedArchiveWriter, _ value: KeyedArchiveWriter.Reference,
+    policy: String? = nil
+  ) throws -> MappingDocument {
+    let row = writer.object(
+      "NSPropertyMapping",
+      [
+        ("NSDestinationPropertyName", writer.string("n").uid), ("NSValueExpression", value.uid),
+      ])
+    let names =
+      [("NSSourceEntityName", "Doc"), ("NSDestinationEntityName", "Doc")]
+      + (policy.map { [("NSEntityMigrationPolicyClassName", $0)] } ?? [])
+    let mapping = writer.object(
+      "NSEntityMapping",
+      names.map { ($0.0, writer.string($0.1).uid) }
+        + [("NSAttributeMappings", writer.collection([row]).uid)])
+    let root = writer.object(
+      "NSMappingModel", [("NSEntityMappings", writer.collection([mapping]).uid)])
+    return try MappingDocument(bytes: writer.bytes(root: root), name: "test")
+  }
+
+  @Test func `has aggregates as the text has them`() throws {
+    var writer = KeyedArchiveWriter()
+    let source = writer.object(
+      "NSVariableExpression", [("NSVariable", writer.string("source").uid)])
+    let self_ = writer.object("NSSelfExpression", [])
+    let aggregate = writer.object(
+      "NSAggregateExpression", [("NSCollection", writer.collection([source, self_]).uid)])
+    let read = try document(&writer, aggregate)
+    #expect(
+      read.entityMappings[0].attributes[0].value
+        == .expression(.aggregate([.variable("source"), .evaluatedObject])))
+  }
+
+  @Test(arguments: [("NSEntityMigrationPolicy", nil), ("App.Policy", "App.Policy")])
+  func `needs no code for Core Data's own policy`(name: String, policy: String?) throws {
+    var writer = KeyedArchiveWriter()
+    let read = try document(&writer, writer.object("NSSelfExpression", []), policy: name)
+    #expect(read.entityMappings[0].policy == policy)
+  }
+}

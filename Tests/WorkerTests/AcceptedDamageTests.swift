@@ -48,3 +48,26 @@ import Testing
     #expect(fixture.destinationFindings.map(\.kind) == kinds)
   }
 }
+
+@Suite struct `A key that is no integer` {
+  @Test(arguments: [false, true])
+  func `is carried as found where its damage is accepted`(isOrdered: Bool) throws {
+    let models = [
+      entity("A", toMany("bs", "B", inverse: "a", ordered: isOrdered)),
+      entity("B", toOne("a", "A", inverse: "bs")),
+    ]
+    // The new attribute makes every row of the table new.
+    let fixture = try MigrationFixture(
+      from: models,
+      to: [models[0], entity("B", attribute("n"), toOne("a", "A", inverse: "bs"))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1);
+        INSERT INTO ZB (Z_PK, Z_ENT, Z_OPT, ZA) VALUES (1, 2, 1, 1.5)
+        """)
+    fixture.acceptsDamage = true
+    let store = try fixture.migrate()
+    #expect(fixture.findings.map(\.kind) == [.type])
+    #expect(fixture.destinationFindings.map(\.kind) == [.type])
+    #expect(try store.rows("SELECT ZA FROM ZB") == [[.real(1.5)]])
+  }
+}

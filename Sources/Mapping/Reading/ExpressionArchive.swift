@@ -4,8 +4,8 @@ import GodwitObjectModel
 
 /// Reads expressions as `NSKeyedArchiver` writes them.
 ///
-/// Source: `core-data-migration.md` §3.4. Classes that were never seen in a mapping model
-/// (aggregates, subqueries, ternaries) are refused by name, not guessed at.
+/// Source: `core-data-migration.md` §3.4; aggregates as in archived predicates, `core-data-models.md` §4.
+/// Classes whose keys nobody has seen (subqueries, ternaries) are refused by name, not guessed at.
 struct ExpressionArchive {
   enum Failure: Error {
     case unknownClass(String)
@@ -41,6 +41,8 @@ struct ExpressionArchive {
       return try keyPath(object, depth: depth)
     case "NSFunctionExpression":
       return try function(object, depth: depth)
+    case "NSAggregateExpression":
+      return .aggregate(try values(object, "NSCollection", depth: depth))
     case "NSFetchRequestExpression":
       return .fetch(
         request: try operand(object, "NSFRExpression", depth: depth),
@@ -55,6 +57,17 @@ struct ExpressionArchive {
   ) throws(Failure) -> ValueExpression {
     guard let inner = object.object(key) else { throw .malformed("\(key) is missing") }
     return try value(inner, depth: depth + 1)
+  }
+
+  private mutating func values(
+    _ object: ArchivedObject, _ key: String, depth: Int
+  ) throws(Failure) -> [ValueExpression] {
+    var values: [ValueExpression] = []
+    for element in object.elements(key) {
+      guard let inner = element.object else { throw .malformed("an element of \(key)") }
+      values.append(try value(inner, depth: depth + 1))
+    }
+    return values
   }
 
   private mutating func keyPath(
@@ -89,11 +102,7 @@ struct ExpressionArchive {
   ) throws(Failure) -> ValueExpression {
     guard let selector = object.string("NSSelectorName"), let receiver = object.object("NSOperand")
     else { throw .malformed("a function without a receiver or a selector") }
-    var arguments: [ValueExpression] = []
-    for argument in object.elements("NSArguments") {
-      guard let inner = argument.object else { throw .malformed("an argument of \(selector)") }
-      arguments.append(try value(inner, depth: depth + 1))
-    }
+    let arguments = try values(object, "NSArguments", depth: depth)
     // The operators and functions are messages of a class of utilities.
     guard receiver.string("NSConstantValueClassName") == "_NSPredicateUtilities" else {
       return .function(

@@ -36,8 +36,12 @@ package struct MappingDocument: Sendable, Equatable {
     package var destination: EntityName?
     /// The source objects that are mapped.
     package var selection: SourceSelection
-    /// The class name of the entity migration policy; nil for none.
-    package var policy: String?
+    /// The class name of the entity migration policy; nil for none, and for ``defaultPolicy``.
+    package var policy: String? {
+      didSet { if policy == Self.defaultPolicy { policy = nil } }
+    }
+    /// Core Data's own class, which no name stands for, too. Source: `core-data-migration.md` §3.1.
+    private static let defaultPolicy = "NSEntityMigrationPolicy"
     /// nil where the file does not say; Xcode's source form never does.
     package var sourceHash: VersionHash?
     /// The same for the destination entity.
@@ -65,7 +69,7 @@ package struct MappingDocument: Sendable, Equatable {
       self.source = source
       self.destination = destination
       self.selection = selection
-      self.policy = policy
+      self.policy = policy == Self.defaultPolicy ? nil : policy
       self.sourceHash = sourceHash
       self.destinationHash = destinationHash
       self.attributes = attributes

@@ -16,7 +16,8 @@ final class EntityLinks {
     var numbers: UnsafeMutableBufferPointer<Int64>
     var key: RawValue = .null
     var target: Int64 = 0
-    /// The key is kept: it has a surviving target, or pointed to nothing before.
+    /// The key is kept: it has a surviving target, or pointed to nothing before, or is no key at all: damage
+    /// that is accepted is carried as found.
     var keeps = false
   }
 
@@ -105,6 +106,7 @@ final class EntityLinks {
         }
       case .real, .text, .blob:
         report(.type, "the key is not an integer", index, primaryKey, &tally)
+        reference.keeps = true
       }
       references[index] = reference
     }
@@ -133,7 +135,7 @@ final class EntityLinks {
       case .rank(let number, _):
         let reference = references[number]
         output[place] =
-          reference.keeps
+          reference.keeps && reference.key.kind == .integer
           ? .integer(
             OrderPlace.value(
               at: try ranks.next(program, place, owner: reference.key.bits, before: primaryKey)))
