@@ -66,8 +66,8 @@ import Testing
         """)
     fixture.acceptsDamage = true
     let store = try fixture.migrate()
-    #expect(fixture.findings.map(\.kind) == [.type])
-    #expect(fixture.destinationFindings.map(\.kind) == [.type])
+    #expect(Set(fixture.findings.map(\.kind)) == [.type])
+    #expect(fixture.destinationFindings.first?.kind == .type)
     #expect(try store.rows("SELECT ZA FROM ZB") == [[.real(1.5)]])
   }
 }
