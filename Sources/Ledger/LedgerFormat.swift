@@ -59,7 +59,7 @@
 ///       marks         JSON: inode, size and modification time of its files, see `BackupMark`
 ///       identity      the name of the state in which the store was left when this was put aside
 ///       digest        of that store's main file
-///       state         kept, restored, pruning, pruned
+///       state         kept, restored, pruning, pruned; missing where it was gone when it was to be removed
 ///       changed       when the state changed
 ///     quarantine    one row for each store of a pipeline that failed since it last ended well
 ///       pipeline      the path of its file, as in `fleet`; empty where it is not known: anybody's

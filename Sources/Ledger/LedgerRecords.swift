@@ -157,6 +157,8 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
     case pruning
     /// Its files were removed.
     case pruned
+    /// Its files were gone when they were to be removed: nothing tells by whom.
+    case missing
   }
 
   package var path: String

@@ -229,7 +229,8 @@ package struct BackupPruning: Sendable {
               try ledger.set(backup.state, ofBackup: backup.path, at: backup.changed)
             }
           } else {
-            try ledger.set(.pruned, ofBackup: backup.path, at: now)
+            try ledger.set(
+              decision.isRemoval ? .pruned : .missing, ofBackup: backup.path, at: now)
           }
         }
       }

@@ -46,6 +46,8 @@ struct StoreSearch {
     var unknown: [String] = []
     /// Patterns of a selection that mean none of the pipeline's stores.
     var unmatched: [String] = []
+    /// Main files of backups of stores that the patterns mean, in no order.
+    var backups: [FoundBackup] = []
   }
 
   /// A place that counts as a store that failed, since there may be stores of which nothing is known.
@@ -134,6 +136,12 @@ struct StoreSearch {
       }
       for (component, kind) in entries {
         let name = component.string
+        if case .file(let bytes) = kind, let backup = FoundBackup(name, in: folder.path, bytes) {
+          let store = backup.store.lastComponent?.string ?? ""
+          if folder.include.contains(where: { $0.advanced(by: store).isMatch }) {
+            findings.backups.append(backup)
+          }
+        }
         let include = folder.include.map { $0.advanced(by: name) }.filter { !$0.isOver }
         let exclude = folder.exclude.map { $0.advanced(by: name, meetsHidden: true) }
           .filter { !$0.isOver }
