@@ -114,9 +114,12 @@ struct BackupsPruneCommand: ParsableCommand {
     guard let ledger = try PipelineHistory.writing(places) else {
       throw PipelineArguments.noLedger(places)
     }
+    let now = Date().timeIntervalSince1970
+    // On a full volume there is no place for it, and what is removed makes some.
+    if !dryRun { try? ledger.writing { try ledger.noteStart(at: now) } }
     let pruning = BackupPruning(
       retention, pipeline, models: try ModelCatalog(pipeline.models).models, places: places,
-      now: Date().timeIntervalSince1970, isDry: dryRun)
+      now: now, isDry: dryRun)
     let summary = try pruning.run(ledger) { item in
       if let message = item.message { Output.say(message) }
       if arguments.json {
@@ -130,6 +133,7 @@ struct BackupsPruneCommand: ParsableCommand {
       }
     }
     _ = consume lock
+    if summary.waiting > 0 { Output.say(BackupPruning.waitingNote(summary.waiting)) }
     if arguments.json { return Output.result(json: summary) }
     Output.result(
       "\(grouped(Int64(summary.pruned))) \(dryRun ? "would be removed" : "removed") "

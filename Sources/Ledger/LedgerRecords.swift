@@ -22,6 +22,9 @@ package struct LedgerRun: Codable, Sendable, Equatable {
   package var options: [String]
   /// Nil before the stores were counted.
   package var counts: RunReport.Counts?
+  /// How long its starts were at work, without the time between them: those that ended, and those that were
+  /// killed up to their last store. Nil where it is not known.
+  package var workedSeconds: Double?
 
   package init(
     name: String, kind: Kind = .run, pipeline: String, file: String, started: Double,

@@ -165,7 +165,7 @@ package struct Rollback: Sendable {
         for rollback in interrupted.rollbacks {
           try ledger.end(
             rollback.name, at: Date().timeIntervalSince1970, exitCode: 75,
-            ledger.counts(of: rollback))
+            ledger.counts(of: rollback), wasKilled: true)
         }
       }
     }
