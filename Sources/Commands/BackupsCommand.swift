@@ -15,12 +15,16 @@ struct BackupsCommand: ParsableCommand {
 struct BackupsListCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
-    abstract: "Lists the backups that the runs made, the oldest first, and says which are missing.")
+    abstract: "Lists the backups that the runs made, the oldest first, and says which are missing.",
+    discussion: """
+      After them come backups beside the pipeline's stores that its ledger does not list: of a ledger that \
+      was lost, or of commits that failed. Nothing restores or removes those but you.
+      """)
 
   @OptionGroup var arguments: PipelineArguments
 
   func run() throws {
-    let places = try arguments.read().places
+    let (pipeline, places) = try arguments.read()
     let ledger = try arguments.ledger(places)
     var table = TextTable()
     table.add(["made", "size", "run", "backup"])
@@ -36,16 +40,32 @@ struct BackupsListCommand: ParsableCommand {
         backup.path + (state == LedgerBackup.State.kept.rawValue ? "" : " (\(state))"),
       ])
     }
+    let unlisted = try UnlistedBackups.find(pipeline, places, ledger)
+    for backup in unlisted {
+      let record = BackupRecord(unlisted: backup)
+      if arguments.json {
+        Output.result(json: record)
+      } else {
+        table.add([
+          Clock.text(record.made), ByteSize.text(record.bytes), record.run,
+          record.path + " (\(record.state))",
+        ])
+      }
+    }
     let totals = try ledger.backupTotals()
     if arguments.json {
       return Output.result(
-        json: BackupTotals(backups: totals.count, bytes: totals.bytes, missing: missing))
+        json: BackupTotals(
+          backups: totals.count, bytes: totals.bytes, missing: missing, unlisted: unlisted.count))
     }
-    if totals.count > 0 { for line in table.lines(numbers: [1]) { Output.result(line) } }
+    if totals.count + unlisted.count > 0 {
+      for line in table.lines(numbers: [1]) { Output.result(line) }
+    }
     Output.result(
       "\(grouped(Int64(totals.count))) \(totals.count == 1 ? "backup" : "backups"), "
         + ByteSize.text(totals.bytes)
-        + (missing == 0 ? "" : "; \(grouped(Int64(missing))) of them missing"))
+        + (missing == 0 ? "" : "; \(grouped(Int64(missing))) of them missing")
+        + (unlisted.isEmpty ? "" : "; \(grouped(Int64(unlisted.count))) more in no ledger"))
   }
 }
 
@@ -94,9 +114,12 @@ struct BackupsPruneCommand: ParsableCommand {
     guard let ledger = try PipelineHistory.writing(places) else {
       throw PipelineArguments.noLedger(places)
     }
+    let now = Date().timeIntervalSince1970
+    // On a full volume there is no place for it, and what is removed makes some.
+    if !dryRun { try? ledger.writing { try ledger.noteStart(at: now) } }
     let pruning = BackupPruning(
       retention, pipeline, models: try ModelCatalog(pipeline.models).models, places: places,
-      now: Date().timeIntervalSince1970, isDry: dryRun)
+      now: now, isDry: dryRun)
     let summary = try pruning.run(ledger) { item in
       if let message = item.message { Output.say(message) }
       if arguments.json {
@@ -110,6 +133,7 @@ struct BackupsPruneCommand: ParsableCommand {
       }
     }
     _ = consume lock
+    if summary.waiting > 0 { Output.say(BackupPruning.waitingNote(summary.waiting)) }
     if arguments.json { return Output.result(json: summary) }
     Output.result(
       "\(grouped(Int64(summary.pruned))) \(dryRun ? "would be removed" : "removed") "
@@ -130,6 +154,9 @@ struct BackupRecord: Encodable {
   var kind: String
   var bytes: Int64
   var made: Double
+  /// `kept`, `restored`, `pruning` where a removal was cut off; in the list `missing` where somebody removed
+  /// it, and `unlisted` where the ledger does not have it; in a history `pruned`, and `missing` where it was
+  /// gone when it was to be removed.
   var state: String
   /// When its state changed, in seconds since 1970-01-01 UTC.
   var changed: Double
@@ -146,6 +173,18 @@ struct BackupRecord: Encodable {
     self.state = state ?? backup.state.rawValue
     changed = backup.changed
   }
+
+  init(unlisted backup: FoundBackup) {
+    path = backup.path.string
+    store = backup.store.string
+    run = backup.run
+    kind = backup.kind.rawValue
+    bytes = backup.bytes
+    // No more is known than when the file was written to.
+    made = Double((try? FileMark(backup.path))?.modificationSeconds ?? 0)
+    state = "unlisted"
+    changed = made
+  }
 }
 
 private struct BackupTotals: Encodable {
@@ -155,4 +194,7 @@ private struct BackupTotals: Encodable {
   /// How many of them somebody removed. One whose folder is not there is not counted: its volume may not be
   /// mounted.
   var missing: Int
+  /// How many more lie beside the stores, in state `unlisted`: the ledger does not have them. Not looked for
+  /// while a run is under way.
+  var unlisted: Int
 }

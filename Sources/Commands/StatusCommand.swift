@@ -135,7 +135,7 @@ struct HistoryCommand: ParsableCommand {
       let good = counts.migrated + counts.sameModel + counts.restored
       table.add([
         run.name, run.kind.rawValue, Clock.text(run.started),
-        run.ended.map { TimeSpan.text($0 - run.started) } ?? "-",
+        record.workedSeconds.map { TimeSpan.text($0) } ?? "-",
         run.exitCode.map(String.init) ?? "-", grouped(Int64(counts.found)),
         grouped(Int64(counts.migrated)), grouped(Int64(counts.restored)),
         grouped(Int64(counts.found - good)),
@@ -184,6 +184,9 @@ enum HistoryRecord {
     var kind: String
     var started: Double
     var ended: Double?
+    /// How long its starts were at work, without the time between them: those that ended, and those that were
+    /// killed up to their last store. Nil for one that is under way.
+    var workedSeconds: Double?
     var exitCode: Int?
     var starts: Int
     var host: String
@@ -196,6 +199,7 @@ enum HistoryRecord {
       kind = run.kind.rawValue
       started = run.started
       ended = run.ended
+      workedSeconds = run.ended == nil ? nil : run.workedSeconds
       exitCode = run.exitCode
       starts = run.starts
       host = run.host

@@ -1,5 +1,6 @@
 import GodwitDurableFiles
 import GodwitPersistentStore
+import GodwitSQLite
 import SystemPackage
 
 // Taking a commit back.
@@ -45,6 +46,31 @@ extension CommitSteps {
     try DurableFile.remove(CommitJournal.path(in: run))
   }
 
+  /// Takes a commit back that failed while its source still has the store's name. Otherwise each run would leave
+  /// one more backup beside a store whose folder, for instance, does not let it be replaced.
+  ///
+  /// Where that fails, too, the journal stays, and the next run finds what is left by it.
+  func takeFailedBack(_ journal: CommitJournal, _ error: any Error) {
+    guard Self.isFailure(error) else { return }
+    do {
+      let store = try FileMark(journal.storePath)
+      guard journal.isReplacement ? store?.isSameFile(as: journal.main) == true : store == nil
+      else { return }
+      var steps = self
+      steps.mayHaveUnfinished = true
+      try steps.takeBack(journal)
+    } catch {}
+  }
+
+  /// Whether a step gave the error. Anything else says nothing of how far the commit has come.
+  private static func isFailure(_ error: any Error) -> Bool {
+    switch error {
+    case CommitError.leaseLost: false
+    case is DurabilityError, is CommitError, is StoreError, is SQLiteError: true
+    default: false
+    }
+  }
+
   /// Removes the journal of a commit that nothing is left of but what the commit itself used.
   func forget(_ journal: CommitJournal) throws {
     try removeLeftovers(of: journal)
@@ -55,7 +81,7 @@ extension CommitSteps {
   func removeLeftovers(of journal: CommitJournal) throws {
     try DurableFile.removeIfPresent(journal.clonePath)
     for (log, _) in journal.restoredLogs { try DurableFile.removeIfPresent(FilePath(log.path)) }
-    guard isResumed else { return }
+    guard mayHaveUnfinished else { return }
     let (backup, external) = (journal.backup, journal.files.externalDataFolder)
     try DurableFile.removeUnfinished(
       [journal.clonePath, backup.store, backup.wal, backup.journal]

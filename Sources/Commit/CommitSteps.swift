@@ -22,8 +22,8 @@ struct CommitSteps {
   let run: RunDirectory
   /// Somebody asserts that no other process has the store open.
   var isStoreOffline = false
-  /// An earlier process began the commit, and may have left copies half made.
-  var isResumed = false
+  /// Copies may have been left half made: by an earlier process that began the commit, or by a step that failed.
+  var mayHaveUnfinished = false
   /// Looked at before a store is published or replaced, under its lock.
   var leases: [LeaseToken] = []
 
@@ -69,16 +69,31 @@ extension CommitSteps {
     if journal.isReplacement, try !isInPlace(journal) {
       var lock = try CommitSteps.lock(journal.storePath)
       // Whoever held it until now may have made the exchange.
-      if try !isInPlace(journal) { try exchange(&journal, &lock) }
+      if try !isInPlace(journal) {
+        do {
+          try exchange(&journal, &lock)
+        } catch {
+          // Where somebody else uses the store, the next run goes on.
+          if (error as? CommitError)?.isInterference != true { takeFailedBack(journal, error) }
+          throw error
+        }
+      }
       return try finish(&journal)
     }
-    if journal.kind == .publish { try publish(&journal) }
+    if journal.kind == .publish {
+      do {
+        try publish(&journal)
+      } catch {
+        takeFailedBack(journal, error)
+        throw error
+      }
+    }
     try finish(&journal)
   }
 
   /// Brings a commit that this process has begun to its end. It is taken back where another process has the
-  /// store in use or has changed it, and before the lock is given up: whoever has taken the work over waits
-  /// for that.
+  /// store in use or has changed it, where it fails before the exchange, and before the lock is given up:
+  /// whoever has taken the work over waits for that.
   ///
   /// - Parameter lock: On the source's main file.
   func goForwardOrBack(_ journal: inout CommitJournal, _ lock: inout StoreLock) throws {
@@ -89,6 +104,10 @@ extension CommitSteps {
       lock.giveLeaseBack()
       try requireReachable(journal.storePath)
       try takeBack(journal)
+      throw error
+    } catch {
+      lock.giveLeaseBack()
+      takeFailedBack(journal, error)
       throw error
     }
   }

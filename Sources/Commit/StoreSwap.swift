@@ -6,10 +6,10 @@ import SystemPackage
 
 /// Puts the assembled store in its place: the only code that writes beside a store.
 ///
-/// At the store's path there is one whole store at every moment, old or new. Nothing is cleaned up
-/// when a step fails: a failure and a crash leave the same state, and
-/// ``recover(run:isStoreOffline:)`` is the one way out of it, forward or back. Only where another
-/// process has the store open, or has changed it, the commit is taken back at once.
+/// At the store's path there is one whole store at every moment, old or new. What a crash leaves, and a
+/// failure after the exchange has begun, ``recover(run:isStoreOffline:)`` brings to its end, forward or
+/// back. A commit that fails before that, or whose store another process has open or has changed, is taken
+/// back at once.
 ///
 /// An application that has the old file open would write to a WAL beside the new one. See
 /// ``CommitSteps`` for how that is kept from happening.
@@ -291,7 +291,7 @@ extension StoreSwap {
   ) throws -> Recovery {
     var journal = found
     let steps = CommitSteps(
-      run: run, isStoreOffline: isStoreOffline, isResumed: true, leases: leases)
+      run: run, isStoreOffline: isStoreOffline, mayHaveUnfinished: true, leases: leases)
     try steps.requireLeases(journal.storePath)
     try requireReachable(journal.storePath)
     try steps.giveBack(journal)

@@ -85,10 +85,9 @@ struct ChainRun {
     } catch {
       // What was compared with an output of somebody else is of no more use.
       let isUseless = isNew && RetryPolicy.judgement(of: error).ending == .cannotCreateOutput
-      let isUnderWay =
-        try folder.exists || DurableFile.exists(directory.plan)
-        || DurableFile.exists(directory.journal)
-      if try lease.isCurrent && (isUseless || !isUnderWay) {
+      let hasCommit = try DurableFile.exists(directory.journal)
+      let isUnderWay = try hasCommit || folder.exists || DurableFile.exists(directory.plan)
+      if try lease.isCurrent && (isUseless && !hasCommit || !isUnderWay) {
         try? directory.remove()
       }
       outcome = .failure(error)

@@ -120,7 +120,7 @@ struct StoreAttempt {
     let isUnderWay = try hasCommit || DurableFile.exists(directory.plan)
     // Whatever the store came to: nothing else tells of a commit that is not written down.
     let isCutOff = hasCommit && result.verdict != .migrated
-    if (isFinal && !isCutOff) || isUseless || !isUnderWay {
+    if ((isFinal || isUseless) && !isCutOff) || !isUnderWay {
       clear()
     } else if directory.memory != nil, !hasCommit, let name {
       // Nothing is kept that it could be of use to.

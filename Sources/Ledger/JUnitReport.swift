@@ -15,7 +15,7 @@ package struct JUnitReport: Sendable {
     let skipped = report.stores.count { ["pending", "quarantined"].contains($0.verdict) }
     let counts =
       "tests=\"\(report.stores.count)\" failures=\"\(failures)\" errors=\"\(errors)\" "
-      + "skipped=\"\(skipped)\" time=\"\(Self.seconds(report.run.seconds ?? 0))\""
+      + "skipped=\"\(skipped)\" time=\"\(Self.seconds(report.run.workedSeconds ?? 0))\""
     let name = Self.escaped("\(report.pipeline) \(report.run.name)")
     var lines = [
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",

@@ -113,14 +113,14 @@ extension Ledger {
   ///
   /// - Parameters:
   ///   - run: Nil for those of all runs.
-  ///   - all: Those too whose files were removed.
+  ///   - all: Those too whose files are gone.
   package func forEachBackup(
     ofRun run: String? = nil, all: Bool = false, _ body: (LedgerBackup) throws -> Void
   ) throws {
     try forEach(
       """
       \(Self.selectBackups)
-      WHERE (?2 OR b.state <> 'pruned') AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
+      WHERE (?2 OR b.state NOT IN (\(Self.gone))) AND (?1 IS NULL OR runs.name = ?1) AND \(ownRuns)
       ORDER BY b.made, b.id
       """, [.optional(run), .integer(all ? 1 : 0)]
     ) { if let backup = Self.backup($0) { try body(backup) } }
@@ -151,7 +151,7 @@ extension Ledger {
       SELECT b.id, b.bytes, max(b.made, coalesce(b.known, b.made)) AS made, b.state = 'pruning'
       FROM placed AS b
       JOIN runs ON runs.id = b.run
-      WHERE b.state <> 'pruned' AND \(ownRuns)
+      WHERE b.state NOT IN (\(Self.gone)) AND \(ownRuns)
       ORDER BY 3, b.id
       """, [.real(now)]
     ) { row in
@@ -174,7 +174,19 @@ extension Ledger {
     return backup
   }
 
-  /// All backups of a store, the newest first, pruned ones included, whichever pipeline's.
+  /// Whether the backup of that main file is listed, whichever pipeline's.
+  package func lists(backup path: String) throws -> Bool {
+    var isListed = false
+    try forEach(
+      "SELECT 1 FROM backups WHERE path = ?1 AND state NOT IN (\(Self.gone))", [.text(path)]
+    ) { _ in isListed = true }
+    return isListed
+  }
+
+  /// The states of backups that are not there any more, in SQL.
+  private static let gone = "'pruned', 'missing'"
+
+  /// All backups of a store, the newest first, those that are gone included, whichever pipeline's.
   package func backups(of store: String) throws -> [LedgerBackup] {
     guard let key = try knownKey(ofStore: store) else { return [] }
     var backups: [LedgerBackup] = []
@@ -237,7 +249,7 @@ extension Ledger {
       SELECT count(*), CAST(total(b.bytes) AS INTEGER)
       FROM backups AS b
       JOIN runs ON runs.id = b.run
-      WHERE b.state <> 'pruned' AND \(ownRuns)
+      WHERE b.state NOT IN (\(Self.gone)) AND \(ownRuns)
       """
     ) { totals = (Int($0.int64(0)), $0.int64(1)) }
     return totals

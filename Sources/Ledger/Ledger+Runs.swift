@@ -13,13 +13,16 @@ extension Ledger {
         run.name, run.kind, by: RunOwner(pipeline: run.pipeline, file: run.file))
       : !hasRun(named: run.name)
     guard isFree else { throw LedgerError.nameTaken(path: path, name: run.name) }
+    try countWork(of: run.name, until: nil)
+    try noteStart(at: run.started)
     try perform(
       """
-      INSERT INTO runs (name, kind, pipeline, file, started, starts, host, workers, options)
-      VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8)
+      INSERT INTO runs (
+        name, kind, pipeline, file, started, starts, host, workers, options, resumed, worked)
+      VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?5, 0)
       ON CONFLICT (name) DO UPDATE
       SET pipeline = ?3, file = ?4, starts = starts + 1, ended = NULL, exit = NULL, host = ?6,
-        workers = ?7, options = ?8
+        workers = ?7, options = ?8, resumed = ?5, worked = coalesce(worked, 0)
       """,
       [
         .text(run.name), .text(run.kind.rawValue), .text(run.pipeline), .text(run.file),
@@ -53,10 +56,14 @@ extension Ledger {
 
   /// A start of a run ends.
   ///
-  /// - Parameter counts: Nil where it ended before it had any; those of earlier starts stay then.
+  /// - Parameters:
+  ///   - counts: Nil where it ended before it had any; those of earlier starts stay then.
+  ///   - wasKilled: It was at work no longer than to its last store.
   package func end(
-    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts?
+    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts?,
+    wasKilled: Bool = false
   ) throws {
+    try countWork(of: run, until: wasKilled ? nil : time)
     guard let counts else {
       return try perform(
         "UPDATE runs SET ended = ?2, exit = ?3 WHERE name = ?1",
@@ -159,10 +166,13 @@ extension Ledger {
 }
 
 extension Ledger {
-  private static let runColumns = """
-    name, kind, pipeline, file, started, ended, exit, starts, host, workers, options, found,
-    migrated, same_model, refused, needs_mapping, quarantined, failed, pending, earlier
+  private var runColumns: String {
     """
+    name, kind, pipeline, file, started, ended, exit, starts, host, workers, options, found,
+    migrated, same_model, refused, needs_mapping, quarantined, failed, pending, earlier,
+    \(workedColumn)
+    """
+  }
 
   private static func run(_ row: Statement) -> LedgerRun {
     func count(_ column: Int32) -> Int { Int(row.value(column).amount) }
@@ -173,7 +183,7 @@ extension Ledger {
         needsMapping: count(15), quarantined: count(16), failed: count(17), pending: count(18),
         earlier: count(19))
     }
-    return LedgerRun(
+    var run = LedgerRun(
       name: row.value(0).text ?? "",
       kind: row.value(1).text.flatMap(LedgerRun.Kind.init) ?? .run,
       pipeline: row.value(2).text ?? "", file: row.value(3).text ?? "",
@@ -181,13 +191,15 @@ extension Ledger {
       exitCode: row.value(6).integer.map(Int.init), starts: count(7),
       host: row.value(8).text ?? "", workers: row.value(9).integer.map(Int.init),
       options: LedgerJSON.value([String].self, row.value(10).text) ?? [], counts: counts)
+    run.workedSeconds = row.value(20).time
+    return run
   }
 
   /// The runs, the newest first.
   package func runs(limit: Int = .max) throws -> [LedgerRun] {
     var runs: [LedgerRun] = []
     try forEach(
-      "SELECT \(Self.runColumns) FROM runs WHERE \(ownRuns) ORDER BY id DESC LIMIT ?1",
+      "SELECT \(runColumns) FROM runs WHERE \(ownRuns) ORDER BY id DESC LIMIT ?1",
       [.integer(Int64(limit))]
     ) { runs.append(Self.run($0)) }
     return runs
@@ -197,7 +209,7 @@ extension Ledger {
   package func run(named name: String) throws -> LedgerRun {
     var run: LedgerRun?
     try forEach(
-      "SELECT \(Self.runColumns) FROM runs WHERE name = ?1 AND \(ownRuns)", [.text(name)]
+      "SELECT \(runColumns) FROM runs WHERE name = ?1 AND \(ownRuns)", [.text(name)]
     ) { run = Self.run($0) }
     guard let run else { throw LedgerError.noRun(path: path, name: name) }
     return run
@@ -208,7 +220,7 @@ extension Ledger {
     var run: LedgerRun?
     try forEach(
       """
-      SELECT \(Self.runColumns)
+      SELECT \(runColumns)
       FROM runs
       WHERE kind = ?1 AND \(ownRuns)
       ORDER BY id DESC
@@ -335,7 +347,7 @@ extension Ledger {
     var runs: [LedgerRun] = []
     try forEach(
       """
-      SELECT \(Self.runColumns)
+      SELECT \(runColumns)
       FROM runs
       WHERE kind = 'run' AND \(ownRuns)
         AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state <> 'restored')
@@ -387,7 +399,7 @@ extension Ledger {
     var run: LedgerRun?
     try forEach(
       """
-      SELECT \(Self.runColumns)
+      SELECT \(runColumns)
       FROM runs
       WHERE kind = 'run'
       ORDER BY started <= ?1 DESC, CASE WHEN started <= ?1 THEN -id ELSE id END

@@ -9,6 +9,10 @@ enum LedgerAddition: CaseIterable {
   case uuids
   /// The column `pipeline` of the table `quarantine`.
   case quarantineOwners
+  /// The columns `resumed` and `worked` of runs.
+  case workedTime
+  /// The table `starts`.
+  case starts
 
   /// Gives a row where a ledger has it.
   fileprivate var question: String {
@@ -24,6 +28,8 @@ enum LedgerAddition: CaseIterable {
     case .uuids: "SELECT 1 FROM pragma_table_info('attempts') WHERE name = 'source_uuid'"
     case .quarantineOwners:
       "SELECT 1 FROM pragma_table_info('quarantine') WHERE name = 'pipeline'"
+    case .workedTime: "SELECT 1 FROM pragma_table_info('runs') WHERE name = 'worked'"
+    case .starts: "SELECT 1 FROM sqlite_schema WHERE name = 'starts'"
     }
   }
 
@@ -33,6 +39,8 @@ enum LedgerAddition: CaseIterable {
     case .waiting: try ledger.connection.execute(LedgerFormat.waiting)
     case .uuids: try ledger.addUUIDs()
     case .quarantineOwners: try ledger.addQuarantineOwners()
+    case .workedTime: try ledger.addWorkedTime()
+    case .starts: try ledger.addStarts()
     }
   }
 }

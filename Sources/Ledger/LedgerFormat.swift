@@ -20,6 +20,9 @@
 ///       host          where the last start was
 ///       workers       of the last start
 ///       options       of the last start: a JSON array of the command line's arguments
+///       resumed       when the start began that is under way; NULL where none is
+///       worked        seconds that its starts which ended were at work, and those that were killed up to
+///                     their last store; NULL where it is not known
 ///       found … earlier  stores by verdict, as in the summary; NULL before stores were counted
 ///     stores        one row for each store that a run found, or that has a backup
 ///       id            integer key
@@ -59,8 +62,12 @@
 ///       marks         JSON: inode, size and modification time of its files, see `BackupMark`
 ///       identity      the name of the state in which the store was left when this was put aside
 ///       digest        of that store's main file
-///       state         kept, restored, pruning, pruned
+///       state         kept, restored, pruning, pruned; missing where it was gone when it was to be removed
 ///       changed       when the state changed
+///     starts        one row for each start of a run or rollback, and each removal of backups
+///       id            integer key, in the order in which they began
+///       time          when it began, by the clock of its machine
+///       backups       the highest key of `backups` by then; 0 for none
 ///     quarantine    one row for each store of a pipeline that failed since it last ended well
 ///       pipeline      the path of its file, as in `fleet`; empty where it is not known: anybody's
 ///       store         key
@@ -83,6 +90,8 @@
 /// A ledger that has no table `fleet` gets one when it is next written to, filled from the last attempts;
 /// one whose `fleet` has no column `waiting` gets that, in which nothing waits.
 /// One whose attempts have no UUIDs gets the columns then, filled for stores that their last attempt left.
+/// One without `worked` gets it, filled for runs of one start, and one without `starts` gets the starts of
+/// its runs.
 /// Where a quarantine is of no pipeline, that of the store's last attempt gets it.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
@@ -98,7 +107,8 @@ package enum LedgerFormat {
       pipeline TEXT NOT NULL, file TEXT NOT NULL, started REAL NOT NULL, ended REAL, exit INTEGER,
       starts INTEGER NOT NULL, host TEXT NOT NULL, workers INTEGER, options TEXT NOT NULL,
       found INTEGER, migrated INTEGER, same_model INTEGER, refused INTEGER, needs_mapping INTEGER,
-      quarantined INTEGER, failed INTEGER, pending INTEGER, earlier INTEGER);
+      quarantined INTEGER, failed INTEGER, pending INTEGER, earlier INTEGER, resumed REAL,
+      worked REAL);
     CREATE TABLE stores (
       id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, uuid TEXT, version TEXT, bytes INTEGER);
     CREATE TABLE attempts (
@@ -115,7 +125,7 @@ package enum LedgerFormat {
       marks TEXT NOT NULL, identity TEXT, digest TEXT, state TEXT NOT NULL, changed REAL NOT NULL);
     CREATE INDEX backups_of_store ON backups (store, id);
     CREATE INDEX backups_by_state ON backups (state, made);
-    """ + quarantine + fleet
+    """ + quarantine + fleet + starts
 
   static let quarantine = """
     CREATE TABLE quarantine (
@@ -129,6 +139,11 @@ package enum LedgerFormat {
       pipeline TEXT NOT NULL, store INTEGER NOT NULL, verdict TEXT NOT NULL, code INTEGER,
       reason TEXT, message TEXT, run INTEGER, waiting INTEGER NOT NULL DEFAULT 0,
       PRIMARY KEY (pipeline, store)) WITHOUT ROWID;
+    """
+
+  static let starts = """
+    CREATE TABLE starts (
+      id INTEGER PRIMARY KEY, time REAL NOT NULL, backups INTEGER NOT NULL);
     """
 
   static let waiting = "ALTER TABLE fleet ADD COLUMN waiting INTEGER NOT NULL DEFAULT 0;"

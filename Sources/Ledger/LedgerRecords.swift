@@ -22,6 +22,9 @@ package struct LedgerRun: Codable, Sendable, Equatable {
   package var options: [String]
   /// Nil before the stores were counted.
   package var counts: RunReport.Counts?
+  /// How long its starts were at work, without the time between them: those that ended, and those that were
+  /// killed up to their last store. Nil where it is not known.
+  package var workedSeconds: Double?
 
   package init(
     name: String, kind: Kind = .run, pipeline: String, file: String, started: Double,
@@ -157,6 +160,8 @@ package struct LedgerBackup: Codable, Sendable, Equatable {
     case pruning
     /// Its files were removed.
     case pruned
+    /// Its files were gone when they were to be removed: nothing tells by whom.
+    case missing
   }
 
   package var path: String

@@ -102,6 +102,7 @@ extension RunReport.Run {
       kind: run.kind.rawValue, name: run.name, started: run.started, ended: run.ended,
       seconds: run.ended.map { $0 - run.started }, exitCode: run.exitCode, starts: run.starts,
       host: run.host, workers: run.workers, options: run.options)
+    workedSeconds = run.ended == nil ? nil : run.workedSeconds
   }
 }
 

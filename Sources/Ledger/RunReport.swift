@@ -54,6 +54,9 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var ended: Double?
     /// From the first start to the last end, pauses between starts included.
     package var seconds: Double?
+    /// How long its starts were at work, without the time between them: those that ended, and those that were
+    /// killed up to their last store. Nil for one that is under way.
+    package var workedSeconds: Double?
     /// Nil for one that is under way, or that was killed.
     package var exitCode: Int?
     /// How often it was started.
@@ -73,6 +76,7 @@ package struct RunReport: Codable, Sendable, Equatable {
       self.started = started
       self.ended = ended
       self.seconds = seconds
+      workedSeconds = starts == 1 ? seconds : nil
       self.exitCode = exitCode
       self.starts = starts
       self.host = host

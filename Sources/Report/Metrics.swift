@@ -63,8 +63,11 @@ package enum Metrics {
       if let ended = run.ended {
         add("godwit_run_end_timestamp_seconds", "When the last run ended.", [([], ended)])
       }
-      if let seconds = run.seconds {
-        add("godwit_run_duration_seconds", "How long the last run took.", [([], seconds)])
+      if let seconds = run.workedSeconds {
+        add(
+          "godwit_run_duration_seconds",
+          "How long the last run was at work, without the time between its starts.",
+          [([], seconds)])
       }
       if let code = run.exitCode {
         add("godwit_run_exit_code", "The exit code of the last run.", [([], Double(code))])

@@ -51,6 +51,8 @@ package struct BackupPruning: Sendable {
     /// That are left, those included.
     package var left = 0
     package var leftBytes: Int64 = 0
+    /// That look too old by the clock, and stay until other starts have shown it.
+    package var waiting = 0
 
     package init() {}
   }
@@ -60,21 +62,25 @@ package struct BackupPruning: Sendable {
   let reach: StoreReach
   let models: GivenModels
   let now: Double
+  /// When the start began that removes them.
+  let begun: Double
   let isDry: Bool
 
   /// - Parameters:
   ///   - pipeline: Whose stores may be looked at.
   ///   - models: Those among which that of a store is found.
   ///   - now: Seconds since 1970-01-01 UTC.
+  ///   - begun: When the start began that removes them; nil for now.
   package init(
     _ retention: BackupRetention, _ pipeline: Pipeline, models: GivenModels,
-    places: PipelinePlaces, now: Double, isDry: Bool = false
+    places: PipelinePlaces, now: Double, begun: Double? = nil, isDry: Bool = false
   ) {
     self.models = models
     self.retention = retention
     self.places = places
     reach = StoreReach(pipeline)
     self.now = now
+    self.begun = begun ?? now
     self.isDry = isDry
   }
 
@@ -105,13 +111,16 @@ package struct BackupPruning: Sendable {
       group = []
       expected = summary.leftBytes
     }
+    let ages = try ledger.backupAges(at: now, begun: begun)
     for place in places {
-      let isOld = retention.keepSeconds.map { place.made < now - $0 } ?? false
+      let looksOld = looksOld(place)
+      let isOld = looksOld && isShown(place, ages)
       var isToGo: Bool {
         isOld || place.isBeingRemoved || retention.maxBytes.map { expected > $0 } ?? false
       }
       // What was to go may have to stay, and others go for it.
       if !isToGo, !group.isEmpty { try decideGroup() }
+      if looksOld, !isToGo { summary.waiting += 1 }
       guard isToGo, var backup = try ledger.backup(place.key) else { continue }
       if gone.contains(place.key) { backup.bytes = 0 }
       group.append(backup)
@@ -120,6 +129,19 @@ package struct BackupPruning: Sendable {
     }
     if !group.isEmpty { try decideGroup() }
     return summary
+  }
+
+  /// By the clock of this machine, and that of the start that made it.
+  private func looksOld(_ place: LedgerBackup.Place) -> Bool {
+    // One of a time that is still to come is of a clock that was ahead.
+    retention.keepSeconds.map { place.made < now - $0 || place.made > now } ?? false
+  }
+
+  /// Whether other starts have shown that the time has passed. Where backups are not kept at all there is
+  /// nothing to be shown.
+  private func isShown(_ place: LedgerBackup.Place, _ ages: BackupAges) -> Bool {
+    guard let keep = retention.keepSeconds, keep > 0 else { return true }
+    return ages.seconds(of: place).map { $0 > keep } ?? false
   }
 
   /// 256: what is written to the ledger at once.
@@ -229,7 +251,8 @@ package struct BackupPruning: Sendable {
               try ledger.set(backup.state, ofBackup: backup.path, at: backup.changed)
             }
           } else {
-            try ledger.set(.pruned, ofBackup: backup.path, at: now)
+            try ledger.set(
+              decision.isRemoval ? .pruned : .missing, ofBackup: backup.path, at: now)
           }
         }
       }
@@ -256,6 +279,13 @@ package struct BackupPruning: Sendable {
 
   private static func isWhole(_ backup: LedgerBackup) throws -> Bool {
     try StoreFiles(FilePath(backup.path)).backupMark()?.mark.matches(backup.marks) ?? false
+  }
+
+  /// - Parameter why: What keeps them from being as old as they look.
+  package static func waitingNote(_ count: Int, _ why: String? = nil) -> String {
+    (count == 1 ? "1 backup looks too old and stays" : "\(count) backups look too old and stay")
+      + " until other starts, half a day or more apart, have shown that the time has passed"
+      + (why.map { ": \($0)" } ?? "") + ". Set the clock if it is wrong."
   }
 
   static func remove(_ backup: LedgerBackup) throws {
@@ -311,12 +341,15 @@ extension PipelineRun {
         try ledger.narrow(to: places.owner)
         return try BackupPruning(
           backupRetention, pipeline, models: GivenModels(template.bundles), places: places,
-          now: Date().timeIntervalSince1970
+          now: Date().timeIntervalSince1970, begun: start.time
         ).run(ledger) { item in
           guard let message = item.message else { return }
           observe(
             .note(item.reason == "backup-missing" ? message : "A backup was kept. \(message)"))
         }
+      }
+      if let note = try clockNote(history, since: start.time, waiting: pruned?.waiting ?? 0) {
+        observe(.warning(note))
       }
       summary.prunedBackups = pruned?.pruned
       if let pruned, pruned.pruned > 0 {
@@ -327,6 +360,20 @@ extension PipelineRun {
     } catch {
       observe(.warning("Backups could not be pruned: \(error)"))
     }
+  }
+
+  /// Says that backups look old because the clock was set, or after a long pause: nobody can tell which. Those
+  /// that wait for the next start or two are nothing to speak of.
+  private func clockNote(
+    _ history: RunHistory, since start: Double, waiting: Int
+  ) throws -> String? {
+    guard waiting > 0, let keep = backupRetention.keepSeconds else { return nil }
+    let now = Date().timeIntervalSince1970
+    let ages = try history.using { try $0.backupAges(at: now, begun: start) }
+    guard now - (ages?.last ?? 0) > max(keep, 2 * 86_400) else { return nil }
+    return BackupPruning.waitingNote(
+      waiting,
+      ages?.last.map { "the last start before this one was \(Int((now - $0) / 86_400)) d ago" })
   }
 
   /// 60 s. Time services move a clock by less than that without setting it.

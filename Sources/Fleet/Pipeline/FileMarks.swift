@@ -8,13 +8,19 @@ import SystemPackage
 
 // What shows that files are still those that the ledger knows.
 extension StoreFiles {
-  /// A name for the state of the files, as lstat(2) shows it: it changes with every write, and can be
-  /// had of a store that cannot be read. Nothing is opened and nothing waits.
+  /// A name for the state of the files, as lstat(2) shows it: it changes with every write, and where a file of
+  /// external data comes or goes. It can be had of a store that cannot be read. Nothing is opened and nothing
+  /// waits.
   var markName: String {
-    let texts = [store, wal, journal].map { path in
+    var texts = [store, wal, journal].map { path in
       guard let mark = try? FileMark(path) else { return "-" }
       return
         "\(mark.inode) \(mark.size) \(mark.modificationSeconds).\(mark.modificationNanoseconds)"
+    }
+    var status = stat()
+    if externalDataFolder.withPlatformString({ lstat($0, &status) }) == 0 {
+      texts.append(
+        "\(status.st_ino) \(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec)")
     }
     let digest = SHA256.digest(of: Array(texts.joined(separator: "\n").utf8))
     return String(Hexadecimal.text(of: digest).prefix(32))

@@ -120,11 +120,12 @@ extension RunHistory.Outcome {
     switch result.verdict {
     case .migrated, .sameModel: self = .well
     case .refused, .failed:
+      let reason = result.reasons.first?.reason ?? result.verdict.rawValue
       switch result.ending {
+      // Links and other unusual files lie beside the store, or on the way to it.
+      case .badInput where reason == "link" || reason == "unusual-file": self = .passing
       case .done, .badInput, .fatal:
-        self = .failed(
-          reason: result.reasons.first?.reason ?? result.verdict.rawValue, mark: mark,
-          settings: settings)
+        self = .failed(reason: reason, mark: mark, settings: settings)
       // What is amiss is not in the store, which looks the same when it is put right.
       case .cannotCreateOutput, .inputOutput, .configuration, .usage: self = .passing
       case .resumable, .locked, .engineUnavailable: self = .passing

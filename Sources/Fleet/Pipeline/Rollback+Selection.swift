@@ -99,7 +99,7 @@ extension Rollback {
       guard let oldest = backups.first else { return nil }
       var undoing = Undoing(backups: backups)
       undoing.isLast = known.last(where: \.isToPutBack)?.path == undoing.newest.path
-      let removed = own.prefix { $0.path != oldest.path }.filter { $0.state == .pruned }
+      let removed = own.prefix { $0.path != oldest.path }.filter(\.isGone)
       if !removed.isEmpty {
         // One that was put back before it was removed is of the same version.
         let version = try ledger.sourceVersion(of: oldest)
@@ -175,6 +175,8 @@ extension LedgerBackup {
   /// Whether it may still be put back. Of one that a removal was killed in, the mark says whether it is
   /// whole.
   var isToPutBack: Bool { state == .kept || state == .pruning }
+  /// Whether its files are not there any more.
+  var isGone: Bool { state == .pruned || state == .missing }
 }
 
 extension StoreFiles {

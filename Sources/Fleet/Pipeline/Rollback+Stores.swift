@@ -62,6 +62,15 @@ extension Rollback {
     }
   }
 
+  private static func reasonForLack(of backup: LedgerBackup) -> String {
+    if backup.state == .restored { return "The backup of \(backup.store) was restored already." }
+    return "The backup of \(backup.store) that run \(backup.run) made "
+      + (backup.state == .missing
+        ? "was gone when old backups were removed, and the ledger does not say who removed it."
+        : "was removed by `backups prune`, or by a run that keeps to `backups`.")
+      + " Nothing was replaced. Take the store from another copy."
+  }
+
   static func refusal(of backup: LedgerBackup, _ error: any Error) -> Item {
     if case CommitError.sourceChanged(let store) = error {
       return refusal(of: backup, "changed-since", changedMessage(store.string))
@@ -90,13 +99,7 @@ extension Rollback {
     let (store, files) = (StoreFiles(FilePath(backup.store)), StoreFiles(FilePath(backup.path)))
     if let reason = reach.refusal(of: store.store) { return refused(reason.reason, reason.message) }
     guard backup.isToPutBack else {
-      return refused(
-        "no-backup",
-        backup.state == .restored
-          ? "The backup of \(store.store) was restored already."
-          : "The backup of \(store.store) that run \(backup.run) made was removed by `backups prune`, or "
-            + "by a run that keeps to `backups`. Nothing was replaced. Take the store from another copy."
-      )
+      return refused("no-backup", Self.reasonForLack(of: backup))
     }
     for path in [files.store, store.store] {
       guard let obstacle = FilePresence(of: path).obstacle else { continue }

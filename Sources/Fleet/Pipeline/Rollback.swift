@@ -160,12 +160,15 @@ package struct Rollback: Sendable {
       rest = rest.dropFirst(Self.groupSize)
       try take(try await putBack(Array(group), name: summary.rollback))
     }
-    if let interrupted, !isDry, !Task.isCancelled {
+    // Stopped where stores are left. What is done is done, however late somebody asks for a stop: whoever
+    // repeats a command that has ended would undo an earlier run.
+    let isStopped = !rest.isEmpty
+    if let interrupted, !isDry {
       try ledger.writing {
         for rollback in interrupted.rollbacks {
           try ledger.end(
             rollback.name, at: Date().timeIntervalSince1970, exitCode: 75,
-            ledger.counts(of: rollback))
+            ledger.counts(of: rollback), wasKilled: true)
         }
       }
     }
@@ -173,12 +176,12 @@ package struct Rollback: Sendable {
       try ledger.writing {
         try ledger.end(
           summary.rollback, at: Date().timeIntervalSince1970,
-          exitCode: summary.refused > 0 ? 3 : 0,
+          exitCode: isStopped ? 75 : summary.refused > 0 ? 3 : 0,
           RunReport.Counts(
             found: summary.found, refused: summary.refused, restored: summary.restored))
       }
     }
-    try Task.checkCancellation()
+    if isStopped { throw CancellationError() }
     return summary
   }
 }

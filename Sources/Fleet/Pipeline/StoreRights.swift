@@ -8,6 +8,7 @@ struct StoreRights {
   private var unreadable: [FilePath] = []
   private var unwritable: [FilePath] = []
   private var closed: Set<FilePath> = []
+  private var held: [FilePath] = []
   private var foreign: [(store: FilePath, user: UInt32)] = []
 
   /// - Parameter isReplaced: Whether stores are replaced; else outputs are written beside them.
@@ -30,7 +31,15 @@ struct StoreRights {
         closed.insert(folder)
       }
       if isReplaced, isOthers { foreign.append((store.path, status.st_uid)) }
+      if isReplaced, isOthers, Self.isSticky(folder, notOf: user) { held.append(store.path) }
     }
+  }
+
+  /// Whether only its owner and those of its files may rename what is in a folder.
+  private static func isSticky(_ folder: FilePath, notOf user: UInt32) -> Bool {
+    var status = stat()
+    return folder.withPlatformString({ stat($0, &status) }) == 0
+      && status.st_mode & S_ISVTX != 0 && status.st_uid != user
   }
 
   /// As the user that writes, whatever started the program.
@@ -57,6 +66,9 @@ struct StoreRights {
       closed.count, closed.min { $0.string < $1.string },
       "folders that this user may not write to",
       "A migrated store is written beside the old one. Let this user write there.")
+    add(
+      held.count, held.first, "stores of other users in sticky folders",
+      "Nobody but their owners may replace them there. Run as their owner, or as root.")
     add(
       foreign.count, foreign.first?.store, "stores of other users",
       "What takes their place would belong to user \(geteuid()). Run as their owner, or as root.")

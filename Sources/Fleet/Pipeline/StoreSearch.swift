@@ -34,6 +34,8 @@ struct StoreSearch {
     var idlePatterns: [String] = []
     /// Roots with no file that a pattern means.
     var emptyRoots: [FilePath] = []
+    /// Main files of backups of stores that the patterns mean, in no order.
+    var backups: [FoundBackup] = []
   }
 
   /// A place that counts as a store that failed, since there may be stores of which nothing is known.
@@ -133,6 +135,12 @@ struct StoreSearch {
       }
       for (component, kind) in entries {
         let name = component.string
+        if case .file(let bytes) = kind, let backup = FoundBackup(name, in: folder.path, bytes) {
+          let store = backup.store.lastComponent?.string ?? ""
+          if folder.include.contains(where: { $0.advanced(by: store).isMatch }) {
+            findings.backups.append(backup)
+          }
+        }
         let include = folder.include.map { $0.advanced(by: name) }.filter { !$0.isOver }
         let exclude = folder.exclude.map { $0.advanced(by: name, meetsHidden: true) }
           .filter { !$0.isOver }

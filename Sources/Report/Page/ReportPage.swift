@@ -149,7 +149,7 @@ struct View {
     ending = Self.ending(report.run)
     when =
       Figures.date(report.run.started)
-      + (report.run.seconds.map { ", \(Figures.seconds($0))" } ?? "")
+      + (report.run.workedSeconds.map { ", \(Figures.seconds($0))" } ?? "")
     host = report.run.host
     starts = report.run.starts == 1 ? "started once" : "started \(report.run.starts) times"
     run = report.run.name

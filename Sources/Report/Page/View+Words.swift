@@ -86,8 +86,8 @@ extension View {
       Tile(value: Figures.count(report.totals.storesWithLosses), name: "stores with losses"),
       Tile(value: Figures.bytes(report.totals.backupBytes), name: "of backups"),
     ]
-    if let seconds = report.run.seconds {
-      tiles.append(Tile(value: Figures.seconds(seconds), name: "duration"))
+    if let seconds = report.run.workedSeconds {
+      tiles.append(Tile(value: Figures.seconds(seconds), name: "at work"))
     }
     return tiles
   }

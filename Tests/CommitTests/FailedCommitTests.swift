@@ -1,0 +1,99 @@
+import GodwitCheckpoints
+import GodwitDurableFiles
+import GodwitPersistentStore
+import StoreFixtures
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import GodwitCommit
+
+/// Counts durable steps and lets one of them fail, as a system call does.
+private final class FailingStep: Sendable {
+  private let count = Mutex(0)
+  let number: Int
+
+  init(_ number: Int = .max) { self.number = number }
+
+  var steps: Int { count.withLock { $0 } }
+
+  func pass() throws {
+    let now = count.withLock {
+      $0 += 1
+      return $0
+    }
+    if now == number {
+      throw DurabilityError.failed(call: "renameat2", path: "/nowhere", .notPermitted)
+    }
+  }
+}
+
+@Suite struct `A commit that fails` {
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `leaves nothing beside its store while that is the old one`(way: SwapFixture.Way) throws {
+    let counter = FailingStep()
+    let undisturbed = try SwapFixture(way)
+    let assembled = try undisturbed.assemble()
+    try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
+      _ = try undisturbed.swap.commit(assembled)
+    }
+    #expect(counter.steps > 10)
+    var takenBack = 0
+    for step in 1...counter.steps {
+      let fixture = try SwapFixture(way)
+      let names = files(below: fixture.folder)
+      let source = try FileMark(fixture.source)
+      let assembled = try fixture.assemble()
+      let failing = FailingStep(step)
+      #expect(throws: DurabilityError.self) {
+        try DurableSteps.observing(with: { _, _ in try failing.pass() }) {
+          _ = try fixture.swap.commit(assembled)
+        }
+      }
+      // A clone with the content of the log is the store, too, and is dealt with by the next run.
+      let isSource =
+        try way == .beside
+        ? FileMark(fixture.destination) == nil
+        : FileMark(fixture.source)?.isSameFile(as: source) == true
+      if isSource {
+        #expect(files(below: fixture.folder) == names, "step \(step)")
+        takenBack += 1
+      } else {
+        #expect(try DurableFile.exists(fixture.run.journal), "step \(step)")
+      }
+      if case .committed = try fixture.recover() {
+      } else {
+        try fixture.swap.commit(try fixture.assemble())
+      }
+      #expect(try fixture.content() == .new, "step \(step)")
+      #expect(files(below: fixture.folder) == fixture.expectedFiles, "step \(step)")
+    }
+    #expect(takenBack > 3)
+  }
+
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .small])
+  func `leaves nothing either when it was cut off before`(way: SwapFixture.Way) throws {
+    let fixture = try SwapFixture(way)
+    let names = files(below: fixture.folder)
+    let assembled = try fixture.assemble()
+    // Killed where the backup is made and nothing is exchanged.
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { _, _ in
+        if try DurableFile.exists(fixture.backup) { throw SimulatedCrash() }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    #expect(files(below: fixture.folder) != names)
+    // The recovery fails at its exchange, which is the first step that gives the store another file.
+    let failing = FailingStep(1)
+    #expect(throws: DurabilityError.self) {
+      try DurableSteps.observing(with: { _, _ in try failing.pass() }) { _ = try fixture.recover() }
+    }
+    #expect(files(below: fixture.folder) == names)
+    try fixture.swap.commit(try fixture.assemble())
+    #expect(files(below: fixture.folder) == fixture.expectedFiles)
+  }
+}
+
+extension SwapFixture {
+  fileprivate var backup: FilePath { FilePath(source.string + ".godwit-backup-R1.sqlite") }
+}

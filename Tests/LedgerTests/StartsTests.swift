@@ -1,0 +1,176 @@
+import GodwitLedger
+import GodwitSQLite
+import Testing
+
+@Suite struct `The age of a backup` {
+  private static let day = 86_400.0
+
+  /// What starts show, in days: each start's clock, and whether it made a backup; the last one asks.
+  struct Night: Sendable, CustomTestStringConvertible {
+    var clock: Double
+    var makesBackup = false
+
+    init(_ clock: Double, makesBackup: Bool = false) {
+      (self.clock, self.makesBackup) = (clock, makesBackup)
+    }
+
+    var testDescription: String { makesBackup ? "\(clock) made" : "\(clock)" }
+  }
+
+  /// In days, of the first backup; nil where nothing shows it.
+  private func age(_ nights: [Night]) throws -> Double? {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    let asks = try #require(nights.last).clock * Self.day
+    try ledger.writing {
+      for (number, night) in nights.enumerated() {
+        var run = LedgerSample.run
+        (run.name, run.started) = ("run-\(number)", night.clock * Self.day)
+        try ledger.begin(run)
+        guard night.makesBackup else { continue }
+        var backup = LedgerSample.backup
+        (backup.run, backup.made) = (run.name, run.started + 60)
+        backup.path = "\(backup.store).godwit-backup-\(number).sqlite"
+        try ledger.add(backup)
+      }
+    }
+    let ages = try ledger.backupAges(at: asks + 3_600, begun: asks)
+    var places: [LedgerBackup.Place] = []
+    try ledger.forEachBackupPlace(at: asks + 3_600) { places.append($0) }
+    let first = try #require(places.min { $0.key < $1.key })
+    return ages.seconds(of: first).map { ($0 / Self.day * 10).rounded() / 10 }
+  }
+
+  private static let made = Night(1_000, makesBackup: true)
+
+  private static let shown: [(nights: [Night], days: Double?)] = [
+    // Every night: the nights between the one after and the one before.
+    ([made, Night(1_001), Night(1_002), Night(1_003)], 1),
+    ([made, Night(1_001), Night(1_016), Night(1_017)], 15),
+    // A year without a start counts from the start after it.
+    ([made, Night(1_365), Night(1_366), Night(1_381), Night(1_382)], 16),
+    // Starts every hour: those that are half a day away count.
+    ([made, Night(1_000.1), Night(1_000.6), Night(1_010), Night(1_010.1)], 0),
+    ([made, Night(1_000.6), Night(1_009), Night(1_010), Night(1_010.1)], 8.4),
+  ]
+
+  @Test(arguments: shown)
+  func `is the time that other starts have shown`(nights: [Night], days: Double?) throws {
+    #expect(try age(nights) == days)
+  }
+
+  private static let wrong: [(clock: String, nights: [Night], days: Double?)] = [
+    ("the one that asks, ahead", [made, Night(1_001), Night(1_002), Night(1_367)], 1),
+    ("the one that asks, behind", [made, Night(1_001), Night(1_002), Night(637)], nil),
+    (
+      "the one that made it, behind",
+      [Night(635, makesBackup: true), Night(1_001), Night(1_002)], 0
+    ),
+    (
+      "the one that made it, ahead",
+      [Night(1_365, makesBackup: true), Night(1_001), Night(1_002), Night(1_003)], 1
+    ),
+    ("the one after, behind", [made, Night(636), Night(1_002), Night(1_003), Night(1_004)], 1),
+    ("the one after, ahead", [made, Night(1_366), Night(1_002), Night(1_003), Night(1_004)], 1),
+    ("the one before, ahead", [made, Night(1_001), Night(1_002), Night(1_368), Night(1_004)], 1),
+    ("the one before, behind", [made, Night(1_001), Night(1_002), Night(638), Night(1_004)], 1),
+  ]
+
+  @Test(arguments: wrong)
+  func `is not too great, whichever clock is wrong`(
+    clock: String, nights: [Night], days: Double?
+  ) throws {
+    #expect(try age(nights) == days, "\(clock)")
+  }
+
+  @Test func `follows from runs in a ledger of an earlier version, too`() throws {
+    let folder = try LedgerFolder()
+    do {
+      let ledger = try folder.open()
+      try ledger.writing {
+        for number in 0..<4 {
+          var (run, backup) = (LedgerSample.run, LedgerSample.backup)
+          (run.name, run.started) = ("run-\(number)", Double(number * 20) * Self.day)
+          try ledger.begin(run)
+          (backup.run, backup.made) = (run.name, run.started)
+          backup.path = "\(backup.store).godwit-backup-\(number).sqlite"
+          try ledger.add(backup)
+          try ledger.end(run.name, at: run.started + 7, exitCode: 0, nil)
+        }
+      }
+    }
+    let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
+    try connection.execute(
+      """
+      DROP TABLE starts; ALTER TABLE runs DROP COLUMN worked; ALTER TABLE runs DROP COLUMN resumed
+      """)
+    try connection.close()
+    do {
+      let old = try #require(try Ledger(readingAt: folder.ledger))
+      #expect(try old.runs().map(\.workedSeconds) == [7, 7, 7, 7])
+    }
+    let ledger = try folder.open()
+    #expect(try ledger.runs().map(\.workedSeconds) == [7, 7, 7, 7])
+    let ages = try ledger.backupAges(at: 61 * Self.day, begun: 61 * Self.day)
+    var places: [LedgerBackup.Place] = []
+    try ledger.forEachBackupPlace(at: 61 * Self.day) { places.append($0) }
+    #expect(
+      places.map { ages.seconds(of: $0).map { $0 / Self.day } } == [40, 20, 0, nil],
+      "from the run after to the last one")
+  }
+}
+
+@Suite struct `The time of a run` {
+  private func begin(_ ledger: Ledger, at time: Double, isResumed: Bool = true) throws {
+    var run = LedgerSample.run
+    run.started = time
+    try ledger.writing { try ledger.begin(run, isResumed: isResumed) }
+  }
+
+  private func worked(_ ledger: Ledger) throws -> Double? {
+    try ledger.run(named: LedgerSample.run.name).workedSeconds
+  }
+
+  private func end(_ ledger: Ledger, at time: Double, wasKilled: Bool = false) throws {
+    try ledger.writing {
+      try ledger.end(LedgerSample.run.name, at: time, exitCode: 75, nil, wasKilled: wasKilled)
+    }
+  }
+
+  @Test func `has no part of the day between a start that was stopped and the next one`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try begin(ledger, at: 1_000, isResumed: false)
+    try end(ledger, at: 1_010)
+    try begin(ledger, at: 73_000)
+    try end(ledger, at: 73_005)
+    #expect(try worked(ledger) == 15)
+    let run = try ledger.report().run
+    #expect((run.seconds, run.workedSeconds) == (72_005, 15))
+    // Whoever writes an end down again adds nothing.
+    try end(ledger, at: 90_000)
+    #expect(try worked(ledger) == 15)
+  }
+
+  @Test func `of a start that was killed goes to its last store`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try begin(ledger, at: 1_000, isResumed: false)
+    try ledger.writing { try ledger.add(LedgerSample.failed("ada", at: 1_020)) }
+    try begin(ledger, at: 73_000)
+    try end(ledger, at: 73_005)
+    #expect(try worked(ledger) == 25.5)
+    // One that came to no store, and whose end is written down a day later.
+    try begin(ledger, at: 160_000)
+    try end(ledger, at: 250_000, wasKilled: true)
+    #expect(try worked(ledger) == 25.5)
+  }
+
+  @Test func `is not negative where the clock was set back meanwhile`() throws {
+    let folder = try LedgerFolder()
+    let ledger = try folder.open()
+    try begin(ledger, at: 1_000, isResumed: false)
+    try end(ledger, at: 400)
+    #expect(try worked(ledger) == 0)
+  }
+}
