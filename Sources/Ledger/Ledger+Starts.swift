@@ -62,7 +62,8 @@ extension Ledger {
   /// - Parameters:
   ///   - now: Seconds since 1970-01-01 UTC.
   ///   - begun: When the start began that asks.
-  package func backupAges(at now: Double, begun: Double) throws -> BackupAges {
+  ///   - keep: Seconds for which backups are kept.
+  package func backupAges(at now: Double, begun: Double, keep: Double) throws -> BackupAges {
     var starts: [BackupAges.Start] = []
     if has(.starts) {
       try forEach("SELECT time, backups FROM starts ORDER BY id") { row in
@@ -70,22 +71,18 @@ extension Ledger {
         starts.append(BackupAges.Start(time: time, backups: row.int64(1)))
       }
     }
-    return BackupAges(starts, at: now, begun: begun)
+    return BackupAges(starts, at: now, begun: begun, keep: keep)
   }
 }
 
-/// How old backups are at least, although the clock of one start may be wrong.
+/// How old backups are, although the clock of one start may have been wrong by months.
 ///
-/// A single start proves nothing: its clock may be years ahead, or that of the start which made a backup
-/// years behind. So a backup's age is the time from the first start after the one that made it to the last
-/// start before the one that asks, each half a day or more away from these by the clock: a clock that is
-/// wrong may be so for a few starts in a row. Whichever one of the four is wrong, the age is not too great:
+/// Such a clock shows as a jump: two starts in a row that are further apart than a pipeline is left alone. It
+/// may have been a pause all the same, which the next start shows. So the time that a jump spans counts for no
+/// backup that was made before it, until a later start has begun on this side of it:
 ///
-/// - of the start that made the backup, or asks: neither counts;
-/// - of the first one after: behind, it is not later than the backup, and the next one counts; ahead, the age
-///   is less;
-/// - of the last one before: ahead, it is later than the one that asks, and the one before it counts; behind,
-///   the age is less.
+/// - where the start that asks comes by a jump, all are as old as they were at the start before it;
+/// - where the first start after the one that made a backup came by a jump, the backup is as old as that start.
 package struct BackupAges: Sendable {
   struct Start: Sendable {
     var time: Double
@@ -93,34 +90,48 @@ package struct BackupAges: Sendable {
     var backups: Int64
   }
 
-  /// In the order in which they began.
-  private let starts: [Start]
+  /// In the order in which they began, without the one that asks.
+  private let starts: ArraySlice<Start>
   private let now: Double
-  /// When the last start before the one that asks began; nil where there is none.
-  package let last: Double?
+  private let begun: Double
+  private let jump: Double
+  /// When the start before the one that asks began.
+  private let last: Double?
 
-  /// 12 h. Starts of two nights are further apart, also where one begins late.
-  private static let distance = 43_200.0
+  /// Clocks that are wrong are mostly so by years. 60 d, or four times as long as backups are kept: whoever
+  /// keeps them for a fortnight and comes back after three weeks finds them removed.
+  private static let shortestJump = 60 * 86_400.0
 
-  init(_ starts: [Start], at now: Double, begun: Double) {
-    self.starts = starts
+  init(_ starts: [Start], at now: Double, begun: Double, keep: Double) {
+    // It is written down somewhat later than it began, and not at all by a dry run.
+    let isLast = starts.last.map { $0.time >= begun && $0.time <= now } ?? false
+    self.starts = isLast ? starts.dropLast() : starts[...]
     self.now = now
-    let latest = min(now, begun) - Self.distance
-    last = starts.lazy.map(\.time).filter { $0 <= latest }.max()
+    self.begun = begun
+    jump = max(Self.shortestJump, 4 * keep)
+    last = self.starts.lazy.map(\.time).filter { $0 <= begun }.max()
   }
 
-  /// How old a backup is at least, in seconds; nil where nothing shows it.
+  /// Seconds since the start before the one that asks, where those are a jump.
+  package var jumped: Double? { last.map { begun - $0 }.flatMap { $0 > jump ? $0 : nil } }
+
+  /// How old a backup is, in seconds; nil where nothing shows it.
   package func seconds(of backup: LedgerBackup.Place) -> Double? {
-    guard let last else { return nil }
-    // A time that is still to come says nothing of when the backup was made.
-    let first = backup.made > now ? -.infinity : backup.made + Self.distance
-    let known = starts[place(after: backup.key)...].first { $0.time >= first && $0.time <= now }
-    return known.map { last - $0.time }
+    let isAhead = backup.made > now
+    let next = starts[place(after: backup.key)...].first {
+      $0.time <= now && (isAhead || $0.time >= backup.made)
+    }
+    let end = jumped == nil ? now : last ?? now
+    guard let next else {
+      // The start that asks is the first one after, or made it itself.
+      return isAhead || begun - backup.made > jump ? nil : end - backup.made
+    }
+    return end - (isAhead || next.time - backup.made > jump ? next.time : backup.made)
   }
 
   /// Of the first start that found a backup.
   private func place(after backup: Int64) -> Int {
-    var (low, high) = (0, starts.count)
+    var (low, high) = (starts.startIndex, starts.endIndex)
     while low < high {
       let middle = (low + high) / 2
       if starts[middle].backups < backup { low = middle + 1 } else { high = middle }

@@ -34,7 +34,7 @@ import Testing
         try ledger.add(backup)
       }
     }
-    let ages = try ledger.backupAges(at: asks + 3_600, begun: asks)
+    let ages = try ledger.backupAges(at: asks + 3_600, begun: asks, keep: 14 * Self.day)
     var places: [LedgerBackup.Place] = []
     try ledger.forEachBackupPlace(at: asks + 3_600) { places.append($0) }
     let first = try #require(places.min { $0.key < $1.key })
@@ -44,36 +44,41 @@ import Testing
   private static let made = Night(1_000, makesBackup: true)
 
   private static let shown: [(nights: [Night], days: Double?)] = [
-    // Every night: the nights between the one after and the one before.
-    ([made, Night(1_001), Night(1_002), Night(1_003)], 1),
-    ([made, Night(1_001), Night(1_016), Night(1_017)], 15),
-    // A year without a start counts from the start after it.
-    ([made, Night(1_365), Night(1_366), Night(1_381), Night(1_382)], 16),
-    // Starts every hour: those that are half a day away count.
-    ([made, Night(1_000.1), Night(1_000.6), Night(1_010), Night(1_010.1)], 0),
-    ([made, Night(1_000.6), Night(1_009), Night(1_010), Night(1_010.1)], 8.4),
+    // One hour into the start that asks.
+    ([made], 0),
+    ([made, Night(1_001)], 1),
+    ([made, Night(1_001), Night(1_017)], 17),
+    ([made, Night(1_055)], 55),
+    // A year without a start: nothing yet, then from the start after it.
+    ([made, Night(1_365)], nil),
+    ([made, Night(1_365), Night(1_366)], 1),
+    // Of what was there before, the next start knows.
+    ([made, Night(1_001), Night(1_365)], 1),
+    ([made, Night(1_001), Night(1_365), Night(1_366)], 366),
   ]
 
   @Test(arguments: shown)
-  func `is the time that other starts have shown`(nights: [Night], days: Double?) throws {
+  func `is the time since it was made, without a jump over it`(
+    nights: [Night], days: Double?
+  ) throws {
     #expect(try age(nights) == days)
   }
 
   private static let wrong: [(clock: String, nights: [Night], days: Double?)] = [
-    ("the one that asks, ahead", [made, Night(1_001), Night(1_002), Night(1_367)], 1),
+    ("the one that asks, ahead", [made, Night(1_001), Night(1_002), Night(1_367)], 2),
     ("the one that asks, behind", [made, Night(1_001), Night(1_002), Night(637)], nil),
     (
       "the one that made it, behind",
-      [Night(635, makesBackup: true), Night(1_001), Night(1_002)], 0
+      [Night(635, makesBackup: true), Night(1_001), Night(1_002)], 1
     ),
     (
       "the one that made it, ahead",
-      [Night(1_365, makesBackup: true), Night(1_001), Night(1_002), Night(1_003)], 1
+      [Night(1_365, makesBackup: true), Night(1_001), Night(1_002), Night(1_003)], 2
     ),
-    ("the one after, behind", [made, Night(636), Night(1_002), Night(1_003), Night(1_004)], 1),
-    ("the one after, ahead", [made, Night(1_366), Night(1_002), Night(1_003), Night(1_004)], 1),
-    ("the one before, ahead", [made, Night(1_001), Night(1_002), Night(1_368), Night(1_004)], 1),
-    ("the one before, behind", [made, Night(1_001), Night(1_002), Night(638), Night(1_004)], 1),
+    ("the one after, behind", [made, Night(636), Night(1_002), Night(1_003), Night(1_004)], 4),
+    ("the one after, ahead", [made, Night(1_366), Night(1_002), Night(1_003), Night(1_004)], 4),
+    ("the one before, ahead", [made, Night(1_001), Night(1_002), Night(1_368), Night(1_004)], 4),
+    ("the one before, behind", [made, Night(1_001), Night(1_002), Night(638), Night(1_004)], 4),
   ]
 
   @Test(arguments: wrong)
@@ -111,12 +116,12 @@ import Testing
     }
     let ledger = try folder.open()
     #expect(try ledger.runs().map(\.workedSeconds) == [7, 7, 7, 7])
-    let ages = try ledger.backupAges(at: 61 * Self.day, begun: 61 * Self.day)
+    let ages = try ledger.backupAges(
+      at: 61 * Self.day, begun: 61 * Self.day, keep: 14 * Self.day)
     var places: [LedgerBackup.Place] = []
     try ledger.forEachBackupPlace(at: 61 * Self.day) { places.append($0) }
     #expect(
-      places.map { ages.seconds(of: $0).map { $0 / Self.day } } == [40, 20, 0, nil],
-      "from the run after to the last one")
+      places.map { ages.seconds(of: $0).map { $0 / Self.day } } == [61, 41, 21, 1])
   }
 }
 

@@ -51,7 +51,7 @@ package struct BackupPruning: Sendable {
     /// That are left, those included.
     package var left = 0
     package var leftBytes: Int64 = 0
-    /// That look too old by the clock, and stay until other starts have shown it.
+    /// That look too old by the clock, and stay until later starts have shown it.
     package var waiting = 0
 
     package init() {}
@@ -111,7 +111,8 @@ package struct BackupPruning: Sendable {
       group = []
       expected = summary.leftBytes
     }
-    let ages = try ledger.backupAges(at: now, begun: begun)
+    let ages = try ledger.backupAges(
+      at: now, begun: begun, keep: retention.keepSeconds ?? 0)
     for place in places {
       let looksOld = looksOld(place)
       let isOld = looksOld && isShown(place, ages)
@@ -137,7 +138,7 @@ package struct BackupPruning: Sendable {
     retention.keepSeconds.map { place.made < now - $0 || place.made > now } ?? false
   }
 
-  /// Whether other starts have shown that the time has passed. Where backups are not kept at all there is
+  /// Whether the time has passed, and no clock has jumped over it. Where backups are not kept at all there is
   /// nothing to be shown.
   private func isShown(_ place: LedgerBackup.Place, _ ages: BackupAges) -> Bool {
     guard let keep = retention.keepSeconds, keep > 0 else { return true }
@@ -281,11 +282,12 @@ package struct BackupPruning: Sendable {
     try StoreFiles(FilePath(backup.path)).backupMark()?.mark.matches(backup.marks) ?? false
   }
 
-  /// - Parameter why: What keeps them from being as old as they look.
-  package static func waitingNote(_ count: Int, _ why: String? = nil) -> String {
+  /// - Parameter jumped: Seconds between this start and the one before, where that is why.
+  package static func waitingNote(_ count: Int, jumped: Double? = nil) -> String {
     (count == 1 ? "1 backup looks too old and stays" : "\(count) backups look too old and stay")
-      + " until other starts, half a day or more apart, have shown that the time has passed"
-      + (why.map { ": \($0)" } ?? "") + ". Set the clock if it is wrong."
+      + ", since a clock may have been wrong"
+      + (jumped.map { ": the start before this one was \(Int($0 / 86_400)) d ago" } ?? "")
+      + ". Later starts show how old they are. Set the clock if it is wrong."
   }
 
   static func remove(_ backup: LedgerBackup) throws {
@@ -362,18 +364,15 @@ extension PipelineRun {
     }
   }
 
-  /// Says that backups look old because the clock was set, or after a long pause: nobody can tell which. Those
-  /// that wait for the next start or two are nothing to speak of.
+  /// Said once, at the start after a jump.
   private func clockNote(
     _ history: RunHistory, since start: Double, waiting: Int
   ) throws -> String? {
     guard waiting > 0, let keep = backupRetention.keepSeconds else { return nil }
-    let now = Date().timeIntervalSince1970
-    let ages = try history.using { try $0.backupAges(at: now, begun: start) }
-    guard now - (ages?.last ?? 0) > max(keep, 2 * 86_400) else { return nil }
-    return BackupPruning.waitingNote(
-      waiting,
-      ages?.last.map { "the last start before this one was \(Int((now - $0) / 86_400)) d ago" })
+    let ages = try history.using {
+      try $0.backupAges(at: Date().timeIntervalSince1970, begun: start, keep: keep)
+    }
+    return ages?.jumped.map { BackupPruning.waitingNote(waiting, jumped: $0) }
   }
 
   /// 60 s. Time services move a clock by less than that without setting it.
