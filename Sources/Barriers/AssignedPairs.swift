@@ -68,8 +68,9 @@ final class AssignedPairs {
 
   /// Takes a pair; they come in the order of the assignments, and those of one together.
   func take(_ edge: Edge) throws {
+    if edge.side == Edge.withoutRoom { return try run(give, edge.row, edge.other) }
     // The same pair the other way round.
-    if edge.side == Edge.withoutRoom || isReflexive && edge.side == 1 { return }
+    if isReflexive && edge.side == 1 { return }
     let object = edge.side == 0 ? edge.row : edge.other
     let member = edge.side == 0 ? edge.other : edge.row
     let isHook = edge.manner.contains(.hook)

@@ -187,6 +187,89 @@ import Testing
     #expect(fixture.droppedByMapping.map(\.count) == [1])
   }
 
+  @Test(arguments: [Shape.oneToMany, .ordered], 0..<8)
+  func `because one of them has room for fewer objects has the last word, too`(
+    shape: Shape, seed: Int
+  ) throws {
+    var draw = Draw(seed: UInt64(seed), .manyToMany)
+    let comesFirst = draw.random.below(2) == 1
+    let lines = [
+      "source: A, destination: A, relationships: { ob: { value: default } }",
+      "source: B, destination: B, relationships: { oas: { value: default } }",
+    ].map { "  - { \($0) }\n" }
+    let mapping =
+      "mapping-model: 1\nentity-mappings:\n"
+      + (comesFirst ? lines : lines.reversed()).joined()
+
+    var expected = Links(isToOne: true)
+    func setB() {
+      for key in Draw.keys { expected.setB(key, to: draw.members(.automatic, of: key, side: 1)) }
+    }
+    if !comesFirst { setB() }
+    for key in Draw.keys {
+      expected.setA(key, to: Array(draw.members(.automatic, of: key, side: 0).prefix(1)))
+    }
+    if comesFirst { setB() }
+
+    let fixture = try MigrationFixture(
+      from: Self.entities(.manyToMany, "old"), to: Self.entities(shape, "new"), rows: draw.rows)
+    for shardBytes in [Int64(1), 1 << 24] {
+      let store = try fixture.migrate(mapping, shardBytes: shardBytes)
+      let found = try store.links(isToOne: true, isOrdered: shape == .ordered)
+      #expect(Set(found) == expected.pairs, "\(mapping)")
+      // Each pair that is dropped counts once, whichever side has dropped it.
+      #expect(
+        fixture.droppedByMapping.reduce(0) { $0 + Int($1.count) }
+          == draw.pairs[0].count - expected.pairs.count)
+      guard shape == .ordered else { continue }
+      let lists = Dictionary(grouping: found) { $0[1] }.mapValues { $0.map { $0[0] } }
+      #expect(lists == expected.ofB.filter { !$0.value.isEmpty }, "\(mapping)")
+    }
+    let notes = try #require(fixture.latest?.plan.notes)
+    #expect(
+      notes.filter { $0.contains("A.b and B.as") && $0.contains("has room for one") }.count == 1)
+  }
+
+  /// A relationship of the source, what it says of four people, and what becomes of it.
+  @Test(
+    arguments: [
+      (
+        [toOne("boss", "Person", inverse: "team"), toMany("team", "Person", inverse: "boss")],
+        "ZBOSS",
+        [3, 3, 4, 2], ["2 4", "4 2"], [3]
+      ),
+      ([toOne("boss", "Person")], "ZBOSS", [3, 3, 4, 2], ["2 4", "4 2"], [3]),
+      // The last one has no boss, and says so.
+      ([toOne("boss", "Person")], "ZBOSS", [3, 3, 4, nil], [], [3]),
+      // Here nobody says more than that there are pairs.
+      (
+        [toMany("boss", "Person")], "Z1BOSS", [3, 3, 4, nil],
+        ["1 3", "2 3", "3 1", "3 2", "3 4", "4 3"], []
+      ),
+    ] as [([PropertyDescription], String, [Int?], [String], [Int64])])
+  func `and that becomes its own inverse has what objects say of it one after the other`(
+    source: [PropertyDescription], column: String, values: [Int?], pairs: [String], lost: [Int64]
+  ) throws {
+    let rows = values.enumerated().map { index, value in
+      "INSERT INTO ZPERSON (Z_PK, Z_ENT, Z_OPT, \(column)) "
+        + "VALUES (\(index + 1), 1, 1, \(value.map(String.init) ?? "NULL"));"
+    }
+    let fixture = try MigrationFixture(
+      from: [EntityDescription(name: "Person", properties: source)],
+      to: [entity("Person", toMany("friends", "Person", inverse: "friends"))],
+      rows: rows.joined())
+    for shardBytes in [Int64(1), 1 << 24] {
+      let store = try fixture.migrate(
+        """
+        mapping-model: 1
+        entity-mappings:
+          - { source: Person, destination: Person, relationships: { friends: { along: boss } } }
+        """, shardBytes: shardBytes)
+      #expect(try store.table("SELECT * FROM Z_1FRIENDS ORDER BY 1, 2") == pairs)
+      #expect(fixture.droppedByMapping.map(\.count) == lost)
+    }
+  }
+
   @Test func `by one and the same object is set in the order of its rows`() throws {
     func model(_ word: String) -> [EntityDescription] {
       [

@@ -267,8 +267,15 @@ extension MigrationFixture {
 }
 
 @Suite struct `References that a policy's defaults have no room for` {
-  @Test(arguments: ["", ", policy: Plain"], [Int64(1), 1 << 20])
-  func `are counted as without a policy`(policy: String, shardBytes: Int64) throws {
+  /// What the one mapping has beside its row, and the other side's row, which gives the same references.
+  @Test(
+    arguments: [
+      ("", "default"), (", policy: Plain", "default"),
+      ("", "automatic"), (", policy: Plain", "automatic"),
+    ], [Int64(1), 1 << 20])
+  func `are counted as without a policy, and once`(
+    mappings: (policy: String, other: String), shardBytes: Int64
+  ) throws {
     let fixture = try MigrationFixture(
       from: [
         entity("Box", toMany("parts", "Part", inverse: "boxes")),
@@ -286,8 +293,8 @@ extension MigrationFixture {
     fixture.policies = PolicyRegistry(["Plain": EntityMigrationPolicy.self])
     let store = try fixture.migrate(
       mapping(
-        "source: Box, destination: Box, relationships: { first: { along: parts } }\(policy)",
-        "source: Part, destination: Part, relationships: { boxes: default }"),
+        "source: Box, destination: Box, relationships: { first: { along: parts } }\(mappings.policy)",
+        "source: Part, destination: Part, relationships: { boxes: \(mappings.other) }"),
       shardBytes: shardBytes)
     #expect(try store.table("SELECT count(*) FROM ZBOX WHERE ZFIRST IS NOT NULL") == ["2"])
     #expect(text(fixture.droppedByMapping) == ["shared-target Box.first 2"])

@@ -4,60 +4,108 @@ import GodwitPersistentStore
 import GodwitSQLite
 
 /// The forms that relationship expressions of mapping models are made of: what entity mappings
-/// made of the object itself, or of the objects of one of its relationships.
+/// made of the object itself, or of the objects of one of its relationships. Several such calls about
+/// the same objects, in an aggregate, ask one mapping after the other.
 struct LinkRoutes {
   /// Where an expression of a known form leads.
   struct Route {
     /// The source's relationship that is followed; nil for the object itself.
     var followed: (entity: EntityName, relationship: RelationshipDescription)?
-    /// The entity mappings that are asked for what they made.
-    var mappings: [Int]
+    /// The entity mappings that are asked for what they made, by the calls that ask them; each once.
+    var calls: [[Int]]
+
+    var mappings: [Int] { calls.flatMap(\.self) }
+    /// How many mappings each call asks, where that makes a difference.
+    var counts: [Int]? { calls.count > 1 ? calls.map(\.count) : nil }
   }
 
   /// An entity mapping that sets a relationship; without a route in a form that is not known.
   struct Setter {
     var mapping: Int
     var route: Route?
+    /// Whether the relationship that is set has room for several objects.
+    var isToMany: Bool
+
+    /// True where the source may have several objects, of which the first is taken.
+    var narrows: Bool { !isToMany && route?.followed?.relationship.isToMany ?? false }
+  }
+
+  /// How what two entity mappings say of the two sides of a relationship goes together.
+  enum Agreement: Int, Comparable {
+    /// They give the same pairs.
+    case same
+    /// They would, if there were room for all objects.
+    case narrowed
+    case different
+
+    static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }
   }
 
   let context: PlanContext
   let members: [MappedBuilder.Member]
 
-  func setter(_ member: MappedBuilder.Member, _ value: ValueExpression) -> Setter {
+  func setter(
+    _ member: MappedBuilder.Member, _ value: ValueExpression, isToMany: Bool
+  ) -> Setter {
     Setter(
       mapping: member.index,
       route: member.mapping.sourceEntity.flatMap {
         route(of: value, source: $0, pass: member.pass)
-      })
+      }, isToMany: isToMany)
   }
 
-  /// True when two entity mappings give the two sides of a relationship the same pairs: both
-  /// follow the two sides of one relationship of the source to what the other one makes, or
-  /// neither asks for what the other one makes.
+  /// Two entity mappings give the two sides of a relationship the same pairs when both follow the two
+  /// sides of one relationship of the source to what the other one makes, or neither asks for what the
+  /// other one makes. A to-one that follows a to-many gives some of them only.
   ///
   /// - Parameter isReflexive: True for a relationship that is its own inverse. What both take from
-  ///   one relationship without inverse is then set both ways.
-  func agree(_ one: Setter, _ other: Setter, isReflexive: Bool) -> Bool {
-    guard let first = one.route, let second = other.route else { return false }
+  ///   one to-many relationship without inverse is then set both ways.
+  func agreement(_ one: Setter, _ other: Setter, isReflexive: Bool) -> Agreement {
+    guard let first = one.route, let second = other.route else { return .different }
     let asks = first.mappings.contains(other.mapping)
-    guard asks == second.mappings.contains(one.mapping) else { return false }
-    guard asks else { return true }
+    guard asks == second.mappings.contains(one.mapping) else { return .different }
+    guard asks else { return .same }
     switch (first.followed, second.followed) {
-    case (nil, nil): return true
+    case (nil, nil): return .same
     case (let first?, let second?):
-      if isReflexive, first.entity == second.entity,
-        first.relationship.name == second.relationship.name
-      {
-        return true
+      if let inverse = context.source.hierarchy.inverse(of: first.relationship) {
+        guard inverse.entity == second.entity,
+          inverse.relationship.name == second.relationship.name
+        else { return .different }
+        return one.narrows || other.narrows ? .narrowed : .same
       }
-      let inverse = context.source.hierarchy.inverse(of: first.relationship)
-      return inverse?.entity == second.entity
-        && inverse?.relationship.name == second.relationship.name
-    default: return false
+      let isOne =
+        first.entity == second.entity && first.relationship.name == second.relationship.name
+      return isReflexive && isOne && first.relationship.isToMany ? .same : .different
+    default: return .different
     }
   }
 
+  /// - Parameter value: A call, or an aggregate of calls that all follow the same relationship.
   private func route(of value: ValueExpression, source: EntityName, pass: Int) -> Route? {
+    guard case .aggregate(let members) = value else {
+      return route(ofCall: value, source: source, pass: pass)
+    }
+    var whole: Route?
+    for member in members {
+      guard let part = route(of: member, source: source, pass: pass) else { return nil }
+      guard let known = whole else {
+        whole = part
+        continue
+      }
+      guard known.followed?.entity == part.followed?.entity,
+        known.followed?.relationship.name == part.followed?.relationship.name
+      else { return nil }
+      // What a mapping made of an object comes where it is asked for first.
+      for call in part.calls {
+        let new = call.filter { !(whole?.mappings.contains($0) ?? false) }
+        if !new.isEmpty { whole?.calls.append(new) }
+      }
+    }
+    return whole
+  }
+
+  private func route(ofCall value: ValueExpression, source: EntityName, pass: Int) -> Route? {
     guard case .function(.variable("manager"), let selector, let arguments) = value,
       arguments.count == 2, case .constant(.string(let name)) = arguments[0]
     else { return nil }
@@ -88,7 +136,7 @@ struct LinkRoutes {
     }
     if case .variable("source") = arguments[1] {
       let same = candidateMappings.filter { $0.mapping.sourceEntity == source }
-      return Route(followed: nil, mappings: same.map(\.index))
+      return Route(followed: nil, calls: [same.map(\.index)])
     }
     guard let key = arguments[1].plainSourceKey,
       let declared = own.property(key, of: source),
@@ -98,14 +146,23 @@ struct LinkRoutes {
     let found = candidateMappings.filter {
       own.root(of: $0.mapping.sourceEntity ?? entity) == own.root(of: entity)
     }
-    return Route(followed: (declared.entity, relationship), mappings: found.map(\.index))
+    return Route(followed: (declared.entity, relationship), calls: [found.map(\.index)])
   }
 
-  /// How the worker finds the objects of an expression. To-one columns that it reads are added.
+  /// How the worker finds the objects of an expression, and of how many mappings each of its calls asks
+  /// for the objects of a to-many. To-one columns that it reads are added.
   func way(
     of value: ValueExpression, source: EntityName, pass: Int, _ linkColumns: inout [String]
+  ) -> (way: LinkProgram.Way, calls: [Int]?) {
+    guard let route = route(of: value, source: source, pass: pass) else { return (.evaluated, nil) }
+    let way = way(along: route, source: source, &linkColumns)
+    if case .toMany = way { return (way, route.counts) }
+    return (way, nil)
+  }
+
+  private func way(
+    along route: Route, source: EntityName, _ linkColumns: inout [String]
   ) -> LinkProgram.Way {
-    guard let route = route(of: value, source: source, pass: pass) else { return .evaluated }
     guard let (entity, relationship) = route.followed else {
       return .ownObject(mappings: route.mappings)
     }

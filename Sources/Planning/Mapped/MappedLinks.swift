@@ -106,8 +106,8 @@ struct MappedLinks {
           let lacks = own.contains { expression(of: name, in: $0) == nil }
           let isOneToOne = !inverse.relationship.isToMany
           let other = (inverse.entity, inverse.relationship.name)
-          let areContrary = contradict((entity, name), other)
-          let isSequential = !isOneToOne && areContrary
+          let agreement = agreement((entity, name), other)
+          let isSequential = !isOneToOne && agreement != .same
           let isCounted = context.isCounted(name, declaredBy: entity)
           let isAlways = isOrdered || isOneToOne || isCounted || isSequential
           guard hasPolicies || (others && lacks) || (isAlways && (others || isSet)) else {
@@ -122,9 +122,7 @@ struct MappedLinks {
           groups[groups.count - 1].isMirror = isOneToOne && isMirror
           groups[groups.count - 1].isCounted = isCounted
           groups[groups.count - 1].isSequential = isSequential ? true : nil
-          if areContrary, !groups[groups.count - 1].isMirror {
-            noteContradiction((entity, name), other)
-          }
+          if !groups[groups.count - 1].isMirror { note(agreement, (entity, name), other) }
         case .owner(let owner, let name):
           guard
             hasPolicies
@@ -137,40 +135,47 @@ struct MappedLinks {
     }
   }
 
-  /// True when entity mappings set both sides of a relationship, and not to the same.
-  private func contradict(
+  /// How what entity mappings set the two sides of a relationship to goes together: the worst of it.
+  private func agreement(
     _ one: (entity: EntityName, name: String), _ other: (entity: EntityName, name: String)
-  ) -> Bool {
+  ) -> LinkRoutes.Agreement {
     let routes = LinkRoutes(context: context, members: members)
     func setters(_ side: (entity: EntityName, name: String)) -> [LinkRoutes.Setter] {
-      makers(of: side.entity).compactMap { member in
-        expression(of: side.name, in: member).map { routes.setter(member, $0) }
+      let relationship = hierarchy.property(side.name, of: side.entity)?.property.relationship
+      return makers(of: side.entity).compactMap { member in
+        expression(of: side.name, in: member).map {
+          routes.setter(member, $0, isToMany: relationship?.isToMany ?? false)
+        }
       }
     }
     let others = setters(other)
-    return setters(one).contains { setter in
-      others.contains { !routes.agree(setter, $0, isReflexive: one == other) }
-    }
+    return setters(one).flatMap { setter in
+      others.map { routes.agreement(setter, $0, isReflexive: one == other) }
+    }.max() ?? .same
   }
 
-  /// Says that the pairs of a relationship are set one after the other.
-  private mutating func noteContradiction(
-    _ one: (entity: EntityName, name: String), _ other: (entity: EntityName, name: String)
+  /// Says that the pairs of a relationship are set one after the other, and why.
+  private mutating func note(
+    _ agreement: LinkRoutes.Agreement, _ one: (entity: EntityName, name: String),
+    _ other: (entity: EntityName, name: String)
   ) {
-    let sides =
-      one == other
-      ? ["\(one.entity).\(one.name)"]
-      : [
-        "\(one.entity).\(one.name)", "\(other.entity).\(other.name)",
-      ]
+    guard agreement != .same else { return }
+    let side = "\(one.entity).\(one.name)"
+    guard one != other else {
+      notes.append(
+        "\(side) is its own inverse, and objects say different things of it: it is set object "
+          + "by object, and the last word stands.")
+      return
+    }
+    let why =
+      agreement == .narrowed
+      ? "which has room for one object where the source may have several"
+      : "and the mapping model sets them to different things"
     notes.append(
-      sides.count == 1
-        ? "\(sides[0]) is its own inverse, and objects say different things of it: it is set object "
-          + "by object, and the last word stands."
-        : "\(sides[0]) and \(sides[1]) are two sides of one relationship, and the mapping model "
-          + "sets them to different things: they are set one entity mapping after the other, and "
-          + "the last word stands. Where one is meant to follow the other, write default for it: for the one without "
-          + "an order, where the other has one.")
+      "\(side) and \(other.entity).\(other.name) are two sides of one relationship, \(why): they are "
+        + "set one entity mapping after the other, and the last word stands. Where one is meant to "
+        + "follow the other, write default for it: for the one without an order, where the other "
+        + "has one.")
   }
 
   private mutating func add(_ key: Key, _ target: RelationshipGroup.Target) {
@@ -202,10 +207,9 @@ struct MappedLinks {
             number, firstIsOrdered: join.firstOrderColumn != nil,
             secondIsOrdered: join.secondOrderColumn != nil, isReflexive: join.isReflexive))
         let (one, other) = ((join.entity, join.relationship), (join.inverseEntity, join.inverse))
-        if contradict(one, other) {
-          groups[groups.count - 1].isSequential = true
-          noteContradiction(one, other)
-        }
+        let agreement = agreement(one, other)
+        if agreement != .same { groups[groups.count - 1].isSequential = true }
+        note(agreement, one, other)
       }
     }
   }
@@ -280,10 +284,10 @@ struct MappedLinks {
             isDecided: groups[group].isDecisive))
       }
       guard let value else { continue }
+      let (way, calls) = LinkRoutes(context: context, members: members)
+        .way(of: value, source: source, pass: member.pass, &plan.linkColumns)
       let link = LinkProgram(
-        property: name, expression: value.description,
-        way: LinkRoutes(context: context, members: members)
-          .way(of: value, source: source, pass: member.pass, &plan.linkColumns),
+        property: name, expression: value.description, way: way, calls: calls,
         isToMany: relationship.isToMany,
         allowed: allowedTargets(of: relationship),
         keyPlace: relationship.isToMany

@@ -141,6 +141,10 @@ package struct LinkProgram: Codable, Sendable, Equatable {
   package var property: String
   package var expression: String
   package var way: Way
+  /// How many of the mappings of a to-many's way each call of an aggregate asks: every call gives what
+  /// it finds of all objects before the next one does. Nil for one call, so that such plans keep their
+  /// fingerprint.
+  package var calls: [Int]?
   package var isToMany: Bool
   /// `Z_ENT` of the entities that the relationship may point to, in the destination.
   package var allowed: [Int64]

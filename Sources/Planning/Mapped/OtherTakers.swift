@@ -118,7 +118,7 @@ struct OtherTakers {
         .constant(.string(property.name)),
         .keyPath(base: .variable("source"), keys: [.key(property.name)]),
       ])
-    let way = LinkRoutes(context: context, members: members)
+    let (way, _) = LinkRoutes(context: context, members: members)
       .way(
         of: along, source: property.entity, pass: plans[owner].pass, &plans[owner].linkColumns)
     let counting: LinkProgram.Way

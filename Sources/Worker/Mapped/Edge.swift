@@ -13,8 +13,8 @@ package struct Edge {
   /// Stands for the other object where a relationship is set to nil, and, where pairs are set one
   /// after the other, before the objects that a to-many is set to. No row's key.
   package static let nobody = Int64.min
-  /// The ``side`` of a pair that is only counted: of several objects for one side of a one-to-one
-  /// relationship, all but the first.
+  /// The ``side`` of a pair that is only counted: of several objects for a to-one side of a relationship
+  /// whose pairs are set one after the other, all but the first.
   package static let withoutRoom: Int64 = 2
 
   /// How a pair is said. Stands above the eight bits of ``side``.
@@ -116,7 +116,7 @@ package struct Edge {
     }
     guard !isToMany else { return }
     for target in targets.dropFirst() {
-      for emission in emissions where groups[emission.group].isOneToOne {
+      for emission in emissions where groups[emission.group].isDecisive {
         let (row, other) = emission.side == 0 ? (key, target.key) : (target.key, key)
         try body(
           emission.group,

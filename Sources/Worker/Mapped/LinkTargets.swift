@@ -33,6 +33,10 @@ final class LinkTargets {
   /// The source's relationship that is followed, and the number of its targets' table.
   private let followed: (reference: SourceReference, table: Int)?
   private let allowed: Set<Int64>
+  /// For ``LinkProgram/calls``: how many takers each call has, and the objects that are asked for, with
+  /// whether a taker made anything of them.
+  private let calls: [Int]
+  @exclusivity(unchecked) private var asked: [(source: Int64, isTaken: Bool)] = []
   private var list: Statement?
   @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
   @exclusivity(unchecked) private(set) var targets: [Target] = []
@@ -51,6 +55,7 @@ final class LinkTargets {
     self.evaluator = evaluator
     groups = context.plan.mapped?.groups ?? []
     allowed = Set(plan.allowed)
+    calls = plan.calls ?? []
     var numbers: [Int] = []
     var reference: SourceReference?
     switch plan.way {
@@ -99,9 +104,12 @@ final class LinkTargets {
       if columns[column].kind == .integer { try add(columns[column].bits) }
     case .toMany:
       while let pair = listed, pair.owner <= source {
-        if pair.owner == source { try add(pair.target) }
+        if pair.owner == source {
+          if calls.isEmpty { try add(pair.target) } else { asked.append((pair.target, false)) }
+        }
         try readPair()
       }
+      if !asked.isEmpty { try addByCalls() }
     case .evaluated:
       guard let expression else { return }
       try add(expression, ObjectReference(mapping.source ?? "", source, in: .source))
@@ -127,8 +135,13 @@ final class LinkTargets {
 
   private func add(_ source: Int64) throws {
     let known = targets.count
-    for taker in takers {
-      switch taker {
+    try add(source, takers.indices)
+    if targets.count == known { try look(at: source) }
+  }
+
+  private func add(_ source: Int64, _ asked: Range<Int>) throws {
+    for place in asked {
+      switch takers[place] {
       case .mapping(let number, let association):
         guard let key = try association.destination(of: source) else { continue }
         try append(Target(entity: number, key: key))
@@ -138,7 +151,21 @@ final class LinkTargets {
         }
       }
     }
-    if targets.count == known { try look(at: source) }
+  }
+
+  /// What each call finds of all objects, one call after the other.
+  private func addByCalls() throws {
+    defer { asked.removeAll(keepingCapacity: true) }
+    var first = 0
+    for count in calls {
+      for place in asked.indices {
+        let known = targets.count
+        try add(asked[place].source, first..<first + count)
+        if targets.count > known { asked[place].isTaken = true }
+      }
+      first += count
+    }
+    for object in asked where !object.isTaken { try look(at: object.source) }
   }
 
   /// No mapping made anything of an object. That is meant where a filter leaves it out, or where
@@ -223,8 +250,8 @@ final class LinkTargets {
   func emit(
     _ key: Int64, _ number: Int64, into buffer: inout RawBuffer, _ writer: CheckpointWriter
   ) throws {
-    // The first one is kept. Pairs of one-to-one relationships are counted where they are sorted.
-    if !plan.isToMany, !plan.emissions.contains(where: { groups[$0.group].isOneToOne }) {
+    // The first one is kept. Pairs that are set one after the other are counted where that is done.
+    if !plan.isToMany, !plan.emissions.contains(where: { groups[$0.group].isDecisive }) {
       for _ in targets.dropFirst() { dropped.add(key) }
     }
     guard !plan.emissions.isEmpty else { return }

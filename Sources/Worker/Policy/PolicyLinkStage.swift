@@ -269,7 +269,7 @@ final class PolicyLinkEngine: PolicyEngine {
         return
       }
       let relationship = own.kind.plan.relationships[number]
-      if !relationship.isToMany, targets.count > 1, !isOneToOne(relationship) {
+      if !relationship.isToMany, targets.count > 1, !isDecisive(relationship) {
         dropped.add(targets.count - 1, own, number, key: destination.primaryKey)
       }
       let isRevision = objects.targets(own, number) != nil
@@ -280,9 +280,9 @@ final class PolicyLinkEngine: PolicyEngine {
   }
 
   /// Pairs of such relationships are counted where they are sorted.
-  private func isOneToOne(_ relationship: DestinationRelationship) -> Bool {
+  private func isDecisive(_ relationship: DestinationRelationship) -> Bool {
     let groups = context.plan.mapped?.groups ?? []
-    return relationship.emissions.contains { groups[$0.group].isOneToOne }
+    return relationship.emissions.contains { groups[$0.group].isDecisive }
   }
 
   private func source(of destination: ObjectReference) throws -> ObjectReference? {
