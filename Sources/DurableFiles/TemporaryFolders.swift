@@ -11,20 +11,32 @@ package enum TemporaryFolders {
     _ = known.withLock { $0.insert(folder.string) }
   }
 
+  /// The same for a folder whose name is known when it is there: a stop waits for that.
+  package static func adding(_ make: () throws -> FilePath) rethrows -> FilePath {
+    try known.withLock { known in
+      let folder = try make()
+      known.insert(folder.string)
+      return folder
+    }
+  }
+
   package static func forget(_ folder: FilePath) {
     _ = known.withLock { $0.remove(folder.string) }
   }
 
-  /// Removes them all, while others may be at work in them. What cannot be removed stays: the process
-  /// ends.
+  /// Removes them all, while others may be at work in them: no other is made from here on, and one that
+  /// comes back within a moment is removed again. What cannot be removed stays: the process ends.
   package static func removeAll() {
-    for folder in known.withLock({ $0 }) {
-      // A file that is made meanwhile keeps its folder.
-      for _ in 0..<100 {
-        do {
-          try DurableFile.removeTree(FilePath(folder), surviving: .processCrash)
-          break
-        } catch { usleep(1_000) }
+    known.withLock { known in
+      var rounds = 0
+      while rounds < 100,
+        known.contains(where: { (try? DurableFile.exists(FilePath($0))) != false })
+      {
+        for path in known {
+          try? DurableFile.removeTree(FilePath(path), surviving: .processCrash)
+        }
+        usleep(1_000)
+        rounds += 1
       }
     }
   }

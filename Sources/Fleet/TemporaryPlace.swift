@@ -21,15 +21,15 @@ package enum TemporaryPlace {
   package static func make() throws -> FilePath {
     let parent = FileManager.default.temporaryDirectory.path
     let path = (FilePath(parent).resolved ?? FilePath(parent)).appending("godwit-XXXXXX").string
-    var template = Array(path.utf8CString)
-    guard mkdtemp(&template) != nil else {
-      throw FleetError.noTemporaryFolder(
-        parent: parent, message: "\(Errno(rawValue: errno))")
+    return try TemporaryFolders.adding {
+      var template = Array(path.utf8CString)
+      guard mkdtemp(&template) != nil else {
+        throw FleetError.noTemporaryFolder(
+          parent: parent, message: "\(Errno(rawValue: errno))")
+      }
+      return FilePath(
+        String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
     }
-    let folder = FilePath(
-      String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self))
-    TemporaryFolders.add(folder)
-    return folder
   }
 
   /// Finds out whether one can be made, before work is begun that needs some.
