@@ -79,7 +79,14 @@ package enum CoordinatorWatch {
   /// A terminal, `timeout`, a service manager and a scheduler send these to every process of a run. Only
   /// the coordinator answers: one that loses its processes in the middle of a stop cannot say what became
   /// of the stores in hand.
-  static let signals = [SIGINT, SIGHUP, SIGTERM]
+  private static let signals = [SIGINT, SIGHUP, SIGTERM]
+
+  static var signalSet: sigset_t {
+    var set = sigset_t()
+    sigemptyset(&set)
+    for number in signals { sigaddset(&set, number) }
+    return set
+  }
 
   /// Lets them pass. The coordinator starts its processes with them blocked; to be called before there is a
   /// second thread, since the runtime unblocks the first.
@@ -95,9 +102,7 @@ package enum CoordinatorWatch {
   /// Unblocks them for the calling thread. To be called on every thread that code of a team's own runs
   /// on: what that starts inherits what is blocked.
   static func allowSignals() {
-    var set = sigset_t()
-    sigemptyset(&set)
-    for number in signals { sigaddset(&set, number) }
+    var set = signalSet
     pthread_sigmask(SIG_UNBLOCK, &set, nil)
   }
 

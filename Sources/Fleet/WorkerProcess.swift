@@ -255,9 +255,7 @@ extension WorkerProcess {
     for signal in [SIGPIPE, SIGXFSZ, SIGINT, SIGTERM] { sigaddset(&signals, signal) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     // Those that it leaves to us must not end it while it starts.
-    var blocked = sigset_t()
-    sigemptyset(&blocked)
-    for signal in CoordinatorWatch.signals { sigaddset(&blocked, signal) }
+    var blocked = CoordinatorWatch.signalSet
     posix_spawnattr_setsigmask(&attributes, &blocked)
     posix_spawnattr_setflags(
       &attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))

@@ -4,6 +4,7 @@ import GodwitDurableFiles
 import GodwitObjectModel
 import GodwitSQLite
 import StoreFixtures
+import Synchronization
 import SystemPackage
 import Testing
 
@@ -13,6 +14,27 @@ import Testing
 
 /// Thrown by an observer of durable steps, to stop where a crash would.
 struct SimulatedCrash: Error {}
+
+/// Counts durable steps, and stops after one of them, or lets it fail.
+final class StepCounter: Sendable {
+  private let count = Mutex(0)
+  private let last: Int
+  private let error: any Error & Sendable
+
+  init(stoppingAfter last: Int = .max, by error: any Error & Sendable = SimulatedCrash()) {
+    (self.last, self.error) = (last, error)
+  }
+
+  var steps: Int { count.withLock { $0 } }
+
+  func pass() throws {
+    let now = count.withLock {
+      $0 += 1
+      return $0
+    }
+    if now == last { throw error }
+  }
+}
 
 func copyFile(_ source: FilePath, _ target: FilePath) throws {
   if FileManager.default.fileExists(atPath: target.string) {

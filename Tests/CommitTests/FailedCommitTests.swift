@@ -8,30 +8,14 @@ import Testing
 
 @testable import GodwitCommit
 
-/// Counts durable steps and lets one of them fail, as a system call does.
-private final class FailingStep: Sendable {
-  private let count = Mutex(0)
-  let number: Int
-
-  init(_ number: Int = .max) { self.number = number }
-
-  var steps: Int { count.withLock { $0 } }
-
-  func pass() throws {
-    let now = count.withLock {
-      $0 += 1
-      return $0
-    }
-    if now == number {
-      throw DurabilityError.failed(call: "renameat2", path: "/nowhere", .notPermitted)
-    }
-  }
-}
-
 @Suite struct `A commit that fails` {
+  /// As a system call fails.
+  private let refusal = DurabilityError.failed(
+    call: "renameat2", path: "/nowhere", .notPermitted)
+
   @Test(arguments: SwapFixture.Way.allCases)
   func `leaves nothing beside its store while that is the old one`(way: SwapFixture.Way) throws {
-    let counter = FailingStep()
+    let counter = StepCounter()
     let undisturbed = try SwapFixture(way)
     let assembled = try undisturbed.assemble()
     try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
@@ -44,7 +28,7 @@ private final class FailingStep: Sendable {
       let names = files(below: fixture.folder)
       let source = try FileMark(fixture.source)
       let assembled = try fixture.assemble()
-      let failing = FailingStep(step)
+      let failing = StepCounter(stoppingAfter: step, by: refusal)
       #expect(throws: DurabilityError.self) {
         try DurableSteps.observing(with: { _, _ in try failing.pass() }) {
           _ = try fixture.swap.commit(assembled)
@@ -84,7 +68,7 @@ private final class FailingStep: Sendable {
     }
     #expect(files(below: fixture.folder) != names)
     // The recovery fails at its exchange, which is the first step that gives the store another file.
-    let failing = FailingStep(1)
+    let failing = StepCounter(stoppingAfter: 1, by: refusal)
     #expect(throws: DurabilityError.self) {
       try DurableSteps.observing(with: { _, _ in try failing.pass() }) { _ = try fixture.recover() }
     }

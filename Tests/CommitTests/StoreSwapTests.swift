@@ -11,24 +11,6 @@ import Testing
 @testable import GodwitCommit
 @testable import GodwitPlanning
 
-/// Counts durable steps and stops after one of them.
-private final class StepCounter: Sendable {
-  private let count = Mutex(0)
-  let last: Int
-
-  init(stoppingAfter last: Int = .max) { self.last = last }
-
-  var steps: Int { count.withLock { $0 } }
-
-  func pass() throws {
-    let now = count.withLock {
-      $0 += 1
-      return $0
-    }
-    if now == last { throw SimulatedCrash() }
-  }
-}
-
 @Suite struct `A commit` {
   @Test(arguments: SwapFixture.Way.allCases)
   func `puts the new store in place and leaves nothing else`(way: SwapFixture.Way) throws {

@@ -3,6 +3,23 @@ import StoreFixtures
 import Testing
 
 @Suite struct `A command that is stopped` {
+  private func stopped(
+    _ words: [String], after milliseconds: Int, temporaryFolder: String? = nil
+  ) throws -> Process {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Godwit.path)
+    process.arguments = words
+    process.environment = ProcessInfo.processInfo.environment
+    if let temporaryFolder { process.environment?["TMPDIR"] = temporaryFolder }
+    process.standardOutput = FileHandle.nullDevice
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    Thread.sleep(forTimeInterval: Double(milliseconds) / 1_000)
+    process.terminate()
+    process.waitUntilExit()
+    return process
+  }
+
   /// Of a store with a WAL each makes a private copy, and `plan` of a pipeline migrates some.
   @Test(arguments: ["verify", "inspect", "plan", "plan PIPELINE", "rehearse"])
   func `leaves nothing in the folder for temporary files`(command: String) throws {
@@ -22,17 +39,7 @@ import Testing
     for milliseconds in [20, 80, 160] {
       try FileManager.default.createDirectory(
         atPath: temporary, withIntermediateDirectories: true)
-      let process = Process()
-      process.executableURL = URL(fileURLWithPath: Godwit.path)
-      process.arguments = words
-      process.environment = ProcessInfo.processInfo.environment
-        .merging(["TMPDIR": temporary]) { $1 }
-      process.standardOutput = FileHandle.nullDevice
-      process.standardError = FileHandle.nullDevice
-      try process.run()
-      Thread.sleep(forTimeInterval: Double(milliseconds) / 1_000)
-      process.terminate()
-      process.waitUntilExit()
+      let process = try stopped(words, after: milliseconds, temporaryFolder: temporary)
       // Before anything is installed a signal ends the process by itself.
       #expect(
         process.terminationReason == .uncaughtSignal || [0, 75].contains(process.terminationStatus))
@@ -51,17 +58,9 @@ import Testing
     try RecipesFleet(stores: 1, rows: 20_000, seed: 4).write(to: folder.path("stores"))
     let store = try #require(folder.storeFiles().first { $0.hasSuffix(".sqlite") })
     for milliseconds in [50, 150, 300] {
-      let process = Process()
-      process.executableURL = URL(fileURLWithPath: Godwit.path)
-      process.arguments = [
-        "repair", folder.path("stores/" + store), "-o", folder.path("whole.sqlite"),
-      ]
-      process.standardOutput = FileHandle.nullDevice
-      process.standardError = FileHandle.nullDevice
-      try process.run()
-      Thread.sleep(forTimeInterval: Double(milliseconds) / 1_000)
-      process.terminate()
-      process.waitUntilExit()
+      _ = try stopped(
+        ["repair", folder.path("stores/" + store), "-o", folder.path("whole.sqlite")],
+        after: milliseconds)
       let left = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
       #expect(!left.contains { $0.hasPrefix(".whole.sqlite") }, "after \(milliseconds) ms: \(left)")
       for name in left where name.hasPrefix("whole") {
