@@ -114,11 +114,10 @@ extension MigrationPlan {
   /// Which rows a unit is about, for a message.
   fileprivate func rows(of unit: Int) -> String? {
     guard units.indices.contains(unit) else { return nil }
-    switch units[unit].subject {
-    case .table(let index), .inserted(let index): return "table \(tables[index].name)"
-    case .joinTable(let index): return "table \(joinTables[index].name)"
-    case .foreignTable(let index): return "table \(foreignTables[index].name)"
-    case .mapping(let index): return (mapped?.mappings[index].name).map { "entity mapping \($0)" }
+    let subject = units[unit].subject
+    if case .mapping(let index) = subject {
+      return (mapped?.mappings[index].name).map { "entity mapping \($0)" }
     }
+    return tableName(of: subject).map { "table \($0)" }
   }
 }

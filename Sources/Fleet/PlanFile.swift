@@ -111,15 +111,7 @@ extension MigrationResult.Plan {
     }
     var costs: [String: (shards: Int, bytes: Int64)] = [:]
     for unit in plan.units {
-      let name =
-        switch unit.subject {
-        case .table(let index): plan.tables[index].name
-        case .joinTable(let index): plan.joinTables[index].name
-        case .foreignTable(let index): plan.foreignTables[index].name
-        case .inserted(let index): plan.tables[index].name
-        case .mapping(let index):
-          plan.mapped?.mappings[index].table.map { plan.tables[$0].name } ?? ""
-        }
+      let name = plan.tableName(of: unit.subject) ?? ""
       costs[name, default: (0, 0)].shards += 1
       costs[name, default: (0, 0)].bytes += unit.estimatedBytes
     }
@@ -129,6 +121,18 @@ extension MigrationResult.Plan {
       + plan.foreignTables.map { ($0.name, TableStrategy.carried.rawValue) }
     tables = ways.map { name, way in
       Table(name: name, way: way, shards: costs[name]?.shards ?? 0, bytes: costs[name]?.bytes ?? 0)
+    }
+  }
+}
+
+extension MigrationPlan {
+  /// The destination's table that rows go to; nil for an entity mapping that makes none.
+  func tableName(of subject: Shard.Subject) -> String? {
+    switch subject {
+    case .table(let index), .inserted(let index): tables[index].name
+    case .joinTable(let index): joinTables[index].name
+    case .foreignTable(let index): foreignTables[index].name
+    case .mapping(let index): mapped?.mappings[index].table.map { tables[$0].name }
     }
   }
 }

@@ -129,6 +129,16 @@ final class SwapFixture: Sendable {
   let run: RunDirectory
   let plan: MigrationPlan
 
+  /// How many durable steps an undisturbed commit takes.
+  static func durableSteps(_ way: Way) throws -> Int {
+    let (counter, fixture) = (StepCounter(), try SwapFixture(way))
+    let assembled = try fixture.assemble()
+    try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
+      _ = try fixture.swap.commit(assembled)
+    }
+    return counter.steps
+  }
+
   init(_ way: Way, runParent: FilePath? = nil) throws {
     self.way = way
     scratch = try Scratch()

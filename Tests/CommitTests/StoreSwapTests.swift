@@ -72,15 +72,10 @@ import Testing
   func `leaves one whole store after a crash at any step`(
     way: SwapFixture.Way, isRenumbered: Bool
   ) throws {
-    let counter = StepCounter()
-    let undisturbed = try SwapFixture(way)
-    let assembled = try undisturbed.assemble()
-    try DurableSteps.observing(with: { _, _ in try counter.pass() }) {
-      _ = try undisturbed.swap.commit(assembled)
-    }
-    #expect(counter.steps > 10)
+    let steps = try SwapFixture.durableSteps(way)
+    #expect(steps > 10)
 
-    for step in 1...counter.steps {
+    for step in 1...steps {
       let fixture = try SwapFixture(way)
       let assembled = try fixture.assemble()
       let crash = StepCounter(stoppingAfter: step)

@@ -270,10 +270,8 @@ extension PipelineRun {
       unknown: findings.unknown.isEmpty ? nil : findings.unknown,
       unmatched: findings.unmatched.isEmpty ? nil : findings.unmatched,
       leftOut: findings.leftOut.isEmpty ? nil : findings.leftOut.map(\.unambiguousText).sorted(),
-      idlePatterns: findings.all.isEmpty || findings.idlePatterns.isEmpty
-        ? nil : findings.idlePatterns,
-      emptyRoots: findings.all.isEmpty || findings.emptyRoots.isEmpty
-        ? nil : findings.emptyRoots.map(\.string),
+      idlePatterns: findings.idlePatterns.isEmpty ? nil : findings.idlePatterns,
+      emptyRoots: findings.emptyRoots.isEmpty ? nil : findings.emptyRoots.map(\.string),
       all: options.selection.isAll ? nil : findings.all.count)
   }
 

@@ -30,9 +30,9 @@ struct StoreSearch {
     var unknown: [String] = []
     /// Patterns of a selection that mean none of the pipeline's stores.
     var unmatched: [String] = []
-    /// Patterns of the pipeline that mean no file below any root.
+    /// Patterns of the pipeline that mean no file below any root, where others do.
     var idlePatterns: [String] = []
-    /// Roots with no file that a pattern means.
+    /// Roots with no file that a pattern means, where others have some.
     var emptyRoots: [FilePath] = []
     /// Main files of backups of stores that the patterns mean, in no order.
     var backups: [FoundBackup] = []
@@ -98,6 +98,7 @@ struct StoreSearch {
       findings.stores.removeAll { outputs.contains($0.path) }
     }
     findings.all = findings.stores
+    if findings.all.isEmpty { (findings.idlePatterns, findings.emptyRoots) = ([], []) }
     return findings
   }
 
