@@ -3,6 +3,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitFleet
+import GodwitWorker
 import Synchronization
 
 /// The words and numbers of the shell: what `godwit` does with its arguments.
@@ -37,6 +38,7 @@ package enum CommandLineTool {
     atexit { CommandLineTool.ended() }
     do {
       try requireText()
+      try requireTimes()
       try ProcessLimits.prepare(workers: isChild ? nil : 1)
       // Until a command has handlers of its own, nothing is under way that could be harmed.
       if !isChild {
@@ -65,6 +67,16 @@ package enum CommandLineTool {
         .usage, "usage",
         "Argument \(place), \(String(cString: argument)), is not UTF-8, and could be taken for another one. "
           + "Give the file another name.")
+    }
+  }
+
+  /// A time that means nothing would leave the default in force without a word.
+  private static func requireTimes() throws {
+    for variable in TimeVariable.allCases where !variable.isValid {
+      throw CommandError(
+        .usage, "usage",
+        "The environment variable \(variable.rawValue) is not a number of seconds from 0 to 86400. Correct "
+          + "it, or remove it.")
     }
   }
 

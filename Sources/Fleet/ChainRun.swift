@@ -139,8 +139,7 @@ struct ChainRun {
     case .direct: return .direct(directly(request), nil)
     case .ended(let ended): return .ended(ended)
     case .through(let route):
-      try NameLimits.checkReplacement(by: request)
-      try URITablePlace.checkReplacement(run.settings.uriTable, by: request)
+      try StoreReplacement.check(by: request, uriTable: run.settings.uriTable)
       guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
         return .ended(try await through(route, own))
       }

@@ -62,8 +62,7 @@ package struct DryRun: Sendable {
     case .direct: break
     case .ended(let ended): return ended
     case .through(let route):
-      try NameLimits.checkReplacement(by: request)
-      try URITablePlace.checkReplacement(uriTable, by: request)
+      try StoreReplacement.check(by: request, uriTable: uriTable)
       end = route
       result.path = route.lines
       result.notes = try route.notes(for: request) + route.laterConditions()
@@ -93,10 +92,8 @@ package struct DryRun: Sendable {
     case .refused(let code, let reasons): result.refuse(.refused, code, reasons)
     case .needsMapping(let code, let reasons): result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
-      try NameLimits.checkReplacement(by: request)
-      try URITablePlace.checkReplacement(uriTable, by: request)
+      try StoreReplacement.check(by: request, uriTable: uriTable)
       let place = (request.output ?? request.store).removingLastComponent()
-      try Folder.checkWritable(place.isEmpty ? "." : place)
       result.verdict = .migrated
       let needed = DiskSpace.needed(
         sourceBytes: plan.sourceIdentity.size + plan.sourceIdentity.walSize,

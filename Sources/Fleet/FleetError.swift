@@ -18,6 +18,8 @@ package enum FleetError: Error, Sendable, Equatable {
   /// The file system has no place for the names of the files beside the store or the output.
   case nameTooLong(path: String, limitBytes: Int, isReplaced: Bool)
   case pathTooLong(path: String, limitBytes: Int)
+  /// A store lies in a sticky folder and belongs to another user.
+  case heldByOwner(path: String, user: UInt32)
   case outputExists(path: String)
   case noFolder(path: String)
   case notEnoughSpace(folder: String, neededBytes: Int64, freeBytes: Int64)
@@ -68,6 +70,10 @@ extension FleetError: CustomStringConvertible {
     case .pathTooLong(let path, let limit):
       "The path \(path) has \(path.utf8.count) bytes, and SQLite opens stores whose path has at most "
         + "\(limit). Shorten the names of its folders."
+    case .heldByOwner(let path, let user):
+      "\(path) belongs to user \(user) and lies in a sticky folder, where nobody but its owner may replace it. "
+        + "Run as its owner or as root, or write the destination beside it (--output; in a pipeline the key "
+        + "commit)."
     case .outputExists(let path):
       "\(path) already exists and is not overwritten. Move it away, or give another --output (in a "
         + "pipeline: another suffix in the key commit)."

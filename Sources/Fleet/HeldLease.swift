@@ -9,10 +9,7 @@ package enum LeaseTime {
   /// Five times what a worker may be silent, or what the environment variable `GODWIT_LEASE` says, in
   /// seconds.
   package static var seconds: Double {
-    guard let text = getenv("GODWIT_LEASE").map({ String(cString: $0) }),
-      let seconds = Double(text), seconds > 0, seconds <= 86_400
-    else { return WorkerTimeout.seconds * 5 }
-    return seconds
+    TimeVariable.lease.seconds ?? WorkerTimeout.seconds * 5
   }
 }
 

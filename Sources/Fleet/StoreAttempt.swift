@@ -200,8 +200,7 @@ struct StoreAttempt {
     case .needsMapping(let code, let reasons):
       result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
-      try NameLimits.checkReplacement(by: request)
-      try URITablePlace.checkReplacement(run.settings.uriTable, by: request)
+      try StoreReplacement.check(by: request, uriTable: run.settings.uriTable)
       try await migrate(plan, folder)
     }
   }

@@ -51,7 +51,8 @@ package enum FailureAdvice {
       "An application wrote to the stores, or the pipeline's file, a model or a mapping model changed "
       + "during the run. Run again.",
     "disk-full":
-      "Free space on the volume, as with `godwit backups prune`, then run again. Finished work is kept.",
+      "Free space on the volume that the message names, with `godwit backups prune` where backups lie there, "
+      + "then run again. Finished work is kept.",
     "locked": "Another run works on the stores. Wait for it to end, then run again.",
     "lease": "Another run has taken the stores over. See its result.",
     "timeout": "Raise `limits.store-timeout`, or look for a volume that is slow.",

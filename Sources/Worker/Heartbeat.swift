@@ -6,11 +6,27 @@ import SystemPackage
 package enum WorkerTimeout {
   /// 60 s, or what the environment variable `GODWIT_WORKER_TIMEOUT` says, in seconds.
   package static var seconds: Double {
-    guard let text = getenv("GODWIT_WORKER_TIMEOUT").map({ String(cString: $0) }),
-      let seconds = Double(text), seconds > 0, seconds <= 86_400
-    else { return 60 }
+    TimeVariable.workerTimeout.seconds ?? 60
+  }
+}
+
+/// An environment variable that gives a time in seconds.
+package enum TimeVariable: String, CaseIterable {
+  case workerTimeout = "GODWIT_WORKER_TIMEOUT"
+  case lease = "GODWIT_LEASE"
+
+  /// Nil where it is not set, or ``isValid`` is false.
+  package var seconds: Double? {
+    guard let seconds = text.flatMap({ Double($0) }), seconds > 0, seconds <= 86_400 else {
+      return nil
+    }
     return seconds
   }
+
+  /// False where it is set to what is no time of at most a day.
+  package var isValid: Bool { text?.isEmpty ?? true || seconds != nil }
+
+  private var text: String? { getenv(rawValue).map { String(cString: $0) } }
 }
 
 /// Tells the coordinator, several times within ``WorkerTimeout``, that this process has got on since

@@ -116,6 +116,7 @@ import Testing
     for _ in 0..<2 {
       let run = try Godwit.run(["run", folder.url.path, "--json"], wrapper: wrapper)
       #expect(run.counts == "1 found, 1 failed", "\(run.messages)")
+      #expect(run.reason(of: "a") == "output" && run.messages.contains("sticky"))
       #expect(try folder.storeContents() == before)
     }
     let doctor = try Godwit.run(["doctor", folder.url.path], wrapper: wrapper)

@@ -28,6 +28,17 @@ import Testing
     #expect(run.summary["verdict"] as? String == "failed")
   }
 
+  @Test(arguments: ["GODWIT_LEASE=5m", "GODWIT_LEASE=0", "GODWIT_WORKER_TIMEOUT=-1"])
+  func `is a variable of the environment that is no time`(setting: String) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], wrapper: ["/usr/bin/env", setting])
+    #expect(run.status == 64 && run.messages.contains(setting.prefix { $0 != "=" }))
+    let sound = try Godwit.run(
+      ["run", folder.url.path, "--json"], wrapper: ["/usr/bin/env", "GODWIT_LEASE=2.5"])
+    #expect(sound.status == 0)
+  }
+
   /// What becomes of a store's file: its end is lost, its header, or what a control table says.
   @Test(arguments: ["end", "header", "control"])
   func `about a damaged store names the command that saves what can be saved`(damage: String) throws

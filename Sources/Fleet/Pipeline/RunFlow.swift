@@ -164,8 +164,8 @@ extension RunFlow.Stop {
       "\(failures) \(failures == 1 ? "store" : "stores")"
         + (wave.map { " of wave \($0), which has \(stores) \(stores == 1 ? "store" : "stores")," }
           ?? "")
-        + " failed, and the failure budget allows \(allowed). "
-        + "Nothing further begins. See the reasons, fix the cause, and run again."
+        + " did not migrate: failed, refused or without a mapping model. The failure budget allows "
+        + "\(allowed). Nothing further begins. See the reasons, fix the cause, and run again."
     case .leaseLost:
       "Another run has taken over, since this one did not get on. Nothing further begins. See the "
         + "result of the other run."

@@ -31,15 +31,8 @@ struct StoreRights {
         closed.insert(folder)
       }
       if isReplaced, isOthers { foreign.append((store.path, status.st_uid)) }
-      if isReplaced, isOthers, Self.isSticky(folder, notOf: user) { held.append(store.path) }
+      if isReplaced, StoreReplacement.ownerWhoHolds(store.path) != nil { held.append(store.path) }
     }
-  }
-
-  /// Whether only its owner and those of its files may rename what is in a folder.
-  private static func isSticky(_ folder: FilePath, notOf user: UInt32) -> Bool {
-    var status = stat()
-    return folder.withPlatformString({ stat($0, &status) }) == 0
-      && status.st_mode & S_ISVTX != 0 && status.st_uid != user
   }
 
   /// As the user that writes, whatever started the program.
