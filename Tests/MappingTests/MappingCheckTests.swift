@@ -526,24 +526,27 @@ import Testing
       ])
   }
 
-  /// What the rows of `Child` and of `Parent` say.
+  /// Whether the source's relationship is optional; what the rows of `Child` and of `Parent` say.
   @Test(arguments: [
-    ("default", "default", true), ("automatic", "default", false), ("default", "automatic", false),
+    (true, "default", "default", true), (false, "automatic", "default", false),
+    (true, "automatic", "default", true), (true, "automatic", "automatic", true),
+    (true, "automatic", "{ along: guests }", false), (false, "default", "automatic", false),
   ])
-  func `warns of a required relationship that nothing sets`(
-    own: String, inverse: String, isFound: Bool
+  func `warns of a required relationship that may be without a value`(
+    from: Bool, own: String, inverse: String, isFound: Bool
   ) throws {
     func family(isOptional: Bool) throws -> EntityHierarchy {
       try model(
         entity("Child", toOne("parent", "Parent", optional: isOptional, inverse: "children")),
-        entity("Parent", toMany("children", "Child", inverse: "parent")))
+        entity(
+          "Parent", toMany("children", "Child", inverse: "parent"), toMany("guests", "Child")))
     }
-    let (source, destination) = (try family(isOptional: true), try family(isOptional: false))
+    let (source, destination) = (try family(isOptional: from), try family(isOptional: false))
     let text = """
       mapping-model: 1
       entity-mappings:
-        - { source: Child, destination: Child, relationships: { parent: { value: \(own) } } }
-        - { source: Parent, destination: Parent, relationships: { children: { value: \(inverse) } } }
+        - { source: Child, destination: Child, relationships: { parent: \(own) } }
+        - { source: Parent, destination: Parent, relationships: { children: \(inverse), guests: default } }
       """
     let check = try MappingCheck(of: text, source: source, destination: destination)
     #expect(

@@ -251,15 +251,14 @@ extension MappingCheck {
   /// a policy sets them.
   private mutating func checkRequired(_ mapping: EntityMapping, _ entity: EntityName) {
     guard mapping.policy == nil, mapping.sourceEntity != nil else { return }
-    var given: Set<String> = []
-    for row in mapping.properties.attributes + mapping.properties.relationships
-    where row.expression != nil {
-      given.insert(row.name)
+    var given: [String: ValueExpression] = [:]
+    for row in mapping.properties.attributes + mapping.properties.relationships {
+      given[row.name] = row.expression ?? given[row.name]
     }
     for declared in destination.properties(of: entity) {
       guard let attribute = declared.property.attribute, declared.property.isStored,
         !attribute.traits.isOptional, attribute.defaultValue == nil, attribute.type != .composite,
-        attribute.derivationExpression == nil, !given.contains(attribute.name)
+        attribute.derivationExpression == nil, given[attribute.name] == nil
       else { continue }
       find(
         .requiredWithoutValue, .warning, mapping, attribute.name,
@@ -268,20 +267,45 @@ extension MappingCheck {
     }
     for declared in destination.properties(of: entity) {
       guard let relationship = declared.property.relationship, declared.property.isStored,
-        !relationship.isToMany, !relationship.traits.isOptional,
-        !given.contains(relationship.name),
-        !isGiven(destination.inverse(of: relationship))
+        !relationship.isToMany, !relationship.traits.isOptional
       else { continue }
-      find(
-        .requiredWithoutValue, .warning, mapping, relationship.name,
-        "the relationship is required, and neither it nor its inverse is given a value: every object "
-          + "will fail in validation (1570)")
+      let inverse = destination.inverse(of: relationship)
+      if let expression = given[relationship.name] {
+        checkFollowed(by: expression, relationship, inverse, mapping)
+      } else if !isGiven(inverse) {
+        find(
+          .requiredWithoutValue, .warning, mapping, relationship.name,
+          "the relationship is required, and neither it nor its inverse is given a value: every object "
+            + "will fail in validation (1570)")
+      }
     }
   }
 
+  /// What an optional relationship of the source leads to may be nothing, and then so does the required one.
+  private mutating func checkFollowed(
+    by expression: ValueExpression, _ relationship: RelationshipDescription,
+    _ inverse: (entity: EntityName, relationship: RelationshipDescription)?,
+    _ mapping: EntityMapping
+  ) {
+    guard let entity = mapping.sourceEntity,
+      let key = expression.plainSourceKey ?? expression.followedSourceKey,
+      let followed = source.property(key, of: entity)?.property.relationship,
+      !followed.isToMany, followed.traits.isOptional,
+      // Another value of the inverse may set what this one leaves open.
+      !isGiven(inverse, otherwiseThan: source.inverse(of: followed)?.relationship.name)
+    else { return }
+    find(
+      .requiredWithoutValue, .warning, mapping, relationship.name,
+      "the relationship is required, and \(entity).\(key) is optional: an object without one fails in "
+        + "validation (1570). Leave such objects out with a filter, or give them one in a policy")
+  }
+
   /// Whether some entity mapping, or a policy, sets a relationship.
+  ///
+  /// - Parameter key: A relationship of the source; what only follows that does not count.
   private func isGiven(
-    _ inverse: (entity: EntityName, relationship: RelationshipDescription)?
+    _ inverse: (entity: EntityName, relationship: RelationshipDescription)?,
+    otherwiseThan key: String? = nil
   ) -> Bool {
     guard let inverse else { return false }
     return model.entityMappings.contains { mapping in
@@ -290,7 +314,10 @@ extension MappingCheck {
       else { return false }
       return mapping.policy != nil
         || mapping.properties.relationships.contains {
-          $0.name == inverse.relationship.name && $0.expression != nil
+          guard $0.name == inverse.relationship.name, let expression = $0.expression else {
+            return false
+          }
+          return key == nil || (expression.plainSourceKey ?? expression.followedSourceKey) != key
         }
     }
   }

@@ -129,18 +129,3 @@ extension AttributeDescription {
     return counted.relationship?.isToMany ?? false
   }
 }
-
-extension ValueExpression {
-  /// `parts`, for what one entity mapping, several in an aggregate, or all of them, made of the objects
-  /// of `$source.parts`.
-  var followedSourceKey: String? {
-    if case .aggregate(let members) = self, let key = members.first?.followedSourceKey {
-      return members.dropFirst().allSatisfy { $0.followedSourceKey == key } ? key : nil
-    }
-    guard case .function(.variable("manager"), let selector, let arguments) = self,
-      [ManagerSelector.instancesForMapping, ManagerSelector.instancesForRelationship]
-        .contains(selector), arguments.count == 2
-    else { return nil }
-    return arguments[1].plainSourceKey
-  }
-}
