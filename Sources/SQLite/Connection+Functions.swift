@@ -1,0 +1,35 @@
+private import CSQLite
+
+// SQL functions of our own.
+extension Connection {
+  /// Makes SQL functions of these names that take any arguments and return NULL.
+  ///
+  /// For functions that Core Data registers and its triggers call: without them a statement that
+  /// touches such a table cannot be prepared.
+  public func registerFunctionStubs(_ names: [String]) throws {
+    for name in names {
+      let code = sqlite3_create_function_v2(
+        try openHandle(name), name, -1,
+        SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+        { context, _, _ in sqlite3_result_null(context) }, nil, nil, nil)
+      guard code == SQLITE_OK else { throw failure(code, in: "function \(name)") }
+    }
+  }
+
+  /// Makes an SQL function of one argument that rounds a number to single precision; everything
+  /// else stays as it is.
+  public func registerSinglePrecision(_ name: String) throws {
+    let code = sqlite3_create_function_v2(
+      try openHandle(name), name, 1,
+      SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, nil,
+      { context, _, values in
+        guard let value = values?[0] else { return sqlite3_result_null(context) }
+        switch sqlite3_value_type(value) {
+        case SQLITE_INTEGER, SQLITE_FLOAT:
+          sqlite3_result_double(context, Double(Float(sqlite3_value_double(value))))
+        default: sqlite3_result_value(context, value)
+        }
+      }, nil, nil, nil)
+    guard code == SQLITE_OK else { throw failure(code, in: "function \(name)") }
+  }
+}
