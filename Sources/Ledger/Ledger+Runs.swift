@@ -166,7 +166,7 @@ extension Ledger {
 }
 
 extension Ledger {
-  private var runColumns: String {
+  var runColumns: String {
     """
     name, kind, pipeline, file, started, ended, exit, starts, host, workers, options, found,
     migrated, same_model, refused, needs_mapping, quarantined, failed, pending, earlier,
@@ -174,7 +174,7 @@ extension Ledger {
     """
   }
 
-  private static func run(_ row: Statement) -> LedgerRun {
+  static func run(_ row: Statement) -> LedgerRun {
     func count(_ column: Int32) -> Int { Int(row.value(column).amount) }
     var counts: RunReport.Counts?
     if row.value(11).integer != nil {
