@@ -1,4 +1,4 @@
-import GodwitLedger
+import GodwitPlanning
 import GodwitWorker
 
 #if canImport(Glibc)

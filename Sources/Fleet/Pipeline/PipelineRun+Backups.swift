@@ -1,5 +1,6 @@
 import Foundation
 import GodwitLedger
+import GodwitObjectModel
 
 extension PipelineRun {
   /// Removes what the pipeline's file says may go. A run does not fail because of it.
