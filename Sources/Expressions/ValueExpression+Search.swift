@@ -29,6 +29,16 @@ extension ValueExpression {
     }
   }
 
+  /// True when what the expression yields may depend on the time at which it is evaluated.
+  package var readsClock: Bool {
+    switch self {
+    case .call("now", _): true
+    // A fetch request's predicate is given as text.
+    case .constant(.string(let text)): text.contains("now")
+    default: parts.contains(where: \.readsClock)
+    }
+  }
+
   /// What the expression reads of the object that a variable stands for: the first key of each key
   /// path, in its order and each once.
   package func firstKeys(of variable: String) -> [String] {
@@ -84,6 +94,9 @@ extension PredicateExpression {
 
   /// True when a part of the predicate is the variable, `name` being without its `$`.
   package func mentions(_ name: String) -> Bool { operands.contains { $0.mentions(name) } }
+
+  /// As ``ValueExpression/readsClock``.
+  package var readsClock: Bool { operands.contains(where: \.readsClock) }
 
   package var policySelectors: [String] { operands.flatMap(\.policySelectors) }
 }

@@ -29,7 +29,7 @@ struct SchemaSalvage {
   }
 
   private(set) var entries: [Entry] = []
-  /// Whether a page of it was damaged, so that there may be more.
+  /// Whether nothing of it was damaged, a page or a row, so that there is no more.
   private(set) var isWhole = true
   /// Tables that it does not name, and that were found by their rows.
   private(set) var unlisted: Set<NameKey> = []
@@ -45,16 +45,20 @@ struct SchemaSalvage {
     defer { values.deallocate() }
     var found: [Entry] = []
     var lost: [Int] = []
+    var areRead = true
     let take = { (cell: DamagedCell) in
       guard let (count, _) = cell.record.decode(into: values, count: 5, lost: &lost), count == 5,
         let entry = Self.entry(values)
-      else { return }
+      else {
+        areRead = false
+        return
+      }
       found.append(entry)
     }
     var reader = DamagedTreeReader(file, .table, tree: Self.tree)
     try reader.read(root: 1, take)
     // Page 1 without a cell is that of a file in which nothing was made, or has lost them.
-    isWhole = reader.gaps.isEmpty && !found.isEmpty
+    isWhole = reader.gaps.isEmpty && areRead && !found.isEmpty
     if !isWhole {
       let isEntry = { Self.isEntry($0, of: file, values) }
       for page in file.orphans(below: Self.tree, of: reader) {

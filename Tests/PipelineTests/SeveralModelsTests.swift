@@ -24,6 +24,19 @@ import Testing
     #expect(try folder.table("stores/a.sqlite", "SELECT count(*) FROM ZORDER") == ["1"])
   }
 
+  @Test func `do not make an empty store of one whose application is not the destination's`() throws
+  {
+    let folder = try PipelineFolder.orders(["a"])
+    let store = folder.path("stores/a.sqlite")
+    let recipes = folder.root.appendingPathComponent("Fixtures/Recipes.xcdatamodeld").path
+    let before = try Data(contentsOf: URL(fileURLWithPath: store))
+    let run = try Godwit.run(
+      ["migrate", store, "--json", "--to", "Recipes 2"]
+        + [folder.path("Orders.xcdatamodeld"), recipes].flatMap { ["--models", $0] })
+    #expect(run.status == 65 && run.reason(of: "a") == "foreign-store", "\(run.output)")
+    #expect(try Data(contentsOf: URL(fileURLWithPath: store)) == before)
+  }
+
   /// As `mergedModel(from:)` makes it. For the repair the store's own copy of it is lost.
   @Test func `are the model of a store that was opened with their merger`() throws {
     let folder = try PipelineFolder("notes-progressive")

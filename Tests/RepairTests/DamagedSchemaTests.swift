@@ -1,4 +1,5 @@
 import Foundation
+import GodwitObjectModel
 import GodwitSQLite
 import StoreFixtures
 import Testing
@@ -40,6 +41,35 @@ private let turned =
       INSERT INTO ZAUTHOR (\(names)) SELECT \(names) FROM n; DROP TABLE n;
       VACUUM
       """)
+  }
+
+  /// The row of the only entity's table in `sqlite_master`, and the key of the version hashes.
+  @Test(arguments: [(true, false), (false, true), (true, true)])
+  func `keep every object where the table's row and the metadata are damaged as well`(
+    row: Bool, metadata: Bool
+  ) throws {
+    let model = ManagedObjectModel(entities: [
+      EntityDescription(
+        name: "X",
+        properties: [
+          .attribute(AttributeDescription(traits: PropertyTraits(name: "n"), type: .integer64))
+        ])
+    ])
+    let patient = try Patient(of: model, rows: 30) { _ in }
+    let keys = try patient.keys(of: "ZX")
+    var bytes = patient.bytes
+    func place(of words: [UInt8]) throws -> Int {
+      try #require(bytes.indices.first { bytes[$0...].starts(with: words) })
+    }
+    // The record's header: seven bytes, and the types of three texts.
+    if row { bytes[try place(of: [7, 0x17, 0x11, 0x11])] = 5 }
+    if metadata {
+      // A text of 25 bytes in a binary property list.
+      bytes[try place(of: [0x10, 25] + Array("NSStoreModelVersionHashes".utf8)) + 14] ^= 1
+    }
+    patient.bytes = bytes
+    let report = try patient.repair()
+    #expect(try patient.keys(of: "ZX", in: patient.output) == keys, "\(report.lost)")
   }
 
   @Test(arguments: [

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GodwitExpressions
 import GodwitObjectModel
 import GodwitPlanning
@@ -5,6 +6,33 @@ import GodwitSQLite
 import Testing
 
 @testable import GodwitWorker
+
+@Suite struct `The time in expressions` {
+  /// What an entity mapping has beside its entities, and the policy-free ways to ask for the time.
+  @Test(arguments: [
+    ("attributes: { at: now() }", true),
+    ("filter: at < now(), attributes: { at: $source.at }", true),
+    ("attributes: { at: 'TERNARY($source.at == nil, now(), $source.at)' }", true),
+    ("attributes: { at: $source.at }", false),
+  ])
+  func `is that of the plan, which has it where something asks`(row: String, asks: Bool) throws {
+    let fixture = try MigrationFixture(
+      from: [entity("Note", attribute("at", .date))],
+      to: [entity("Note", attribute("at", .date), attribute("more"))],
+      rows: "INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1), (2, 1, 1)")
+    let mapping = """
+      mapping-model: 1
+      entity-mappings:
+        - { source: Note, destination: Note, \(row) }
+      """
+    let before = Date().timeIntervalSinceReferenceDate
+    let (first, second) = (try fixture.plan(mapping), try fixture.plan(mapping))
+    let moments = [first, second].map { $0.mapped?.runDate }
+    #expect((first.fingerprint == second.fingerprint) == !asks)
+    #expect(first.control.storeUUID == second.control.storeUUID)
+    #expect(moments.allSatisfy { $0.map { before...(before + 60) ~= $0 } == (asks ? true : nil) })
+  }
+}
 
 @Suite struct `The destination object in expressions` {
   private static func people() throws -> MigrationFixture {

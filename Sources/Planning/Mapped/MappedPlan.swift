@@ -28,6 +28,9 @@ package struct MappedPlan: Codable, Sendable, Equatable {
   package var policyCode: String?
   /// The source model as a model cache holds it, for policies that ask for it.
   package var sourceModel: Data?
+  /// What `now()` yields in every row and every attempt, in seconds since 2001-01-01 UTC. Nil where nothing
+  /// asks for it, so that such plans are the same in every run.
+  package var runDate: Double?
 }
 
 /// One entity mapping, with everything that its three stages need.

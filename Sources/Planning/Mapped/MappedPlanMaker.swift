@@ -1,3 +1,4 @@
+import FoundationEssentials
 import GodwitDigests
 import GodwitObjectModel
 import GodwitPersistentStore
@@ -68,6 +69,10 @@ struct MappedPlanMaker {
     plan.units = try units(of: plan)
     plan.control.storeUUID = Self.uuid(
       of: try request.identitySeed ?? maker.fingerprint(of: plan), store.metadata.uuid)
+    // The UUID is the same in every run.
+    if readsClock {
+      plan.mapped?.runDate = request.runDate ?? Date().timeIntervalSinceReferenceDate
+    }
     plan.losses =
       try LossCounter(
         binding: maker.binding, census: context.census,
@@ -75,6 +80,28 @@ struct MappedPlanMaker {
       ).losses() + Loss.history(of: context, dropping: dropped)
     plan.fingerprint = try maker.fingerprint(of: plan)
     return plan
+  }
+
+  /// Whether a row may depend on when the store is migrated, policies and derivations included.
+  private var readsClock: Bool {
+    mapped.models.contains { model in
+      model.entityMappings.contains { mapping in
+        let isSelectedByTime =
+          switch mapping.sourceSelection {
+          case .all: false
+          case .filter(let predicate): predicate.readsClock
+          case .expression(let expression): expression.readsClock
+          }
+        let rows = mapping.properties.attributes + mapping.properties.relationships
+        return mapping.policy != nil || isSelectedByTime
+          || rows.contains { $0.expression?.readsClock ?? false }
+      }
+    }
+      || context.destination.hierarchy.model.entities.contains { entity in
+        entity.properties.contains {
+          $0.attribute?.derivationExpression?.contains("now") ?? false
+        }
+      }
   }
 
   /// History and CloudKit mirroring refer to objects by keys and entity numbers of the source.

@@ -40,11 +40,8 @@ final class MappedContext {
   private(set) lazy var policyModels = PolicyModels(plan)
   private var policyAssociations: [Int: PolicyAssociation] = [:]
 
-  /// `now()` of every expression: when the source was last written, so that a rerun gives the
-  /// same rows. Seconds since 2001-01-01 UTC.
-  var runDate: Double {
-    Double(plan.sourceIdentity.modificationSeconds) - 978_307_200
-  }
+  /// `now()` of every expression, in seconds since 2001-01-01 UTC. A plan without it has nothing that asks.
+  var runDate: Double { plan.mapped?.runDate ?? 0 }
 
   /// The entity mappings of a name: those of the pass at hand, else of the passes before, whose
   /// objects a later pass finds again by them.
