@@ -16,6 +16,8 @@ extension CommitSteps {
       try addExternalData(journal)
       try makeClone(&journal)
       try reach(.backedUp, &journal)
+    } else {
+      try renewBackup(journal)
     }
     if try needsClone(journal) {
       try makeClone(&journal)

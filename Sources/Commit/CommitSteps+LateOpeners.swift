@@ -82,6 +82,9 @@ extension CommitSteps {
   }
 
   private func giveBack(_ path: FilePath, _ new: FileMark?, _ journal: CommitJournal) throws {
+    // What was written over it, in the run directory, is no application's. The backup may be all that is left.
+    let own = journal.backup.storedUUID
+    guard own == nil || StoreFiles(path).storedUUID == own else { throw twoStores(path, journal) }
     var lock = try CommitSteps.lock(journal.storePath)
     try requireNoOpeners(of: journal.files, &lock)
     guard try FileMark(journal.storePath) == new else { throw twoStores(path, journal) }

@@ -186,10 +186,35 @@ extension CommitSteps {
           ? CommitError.incompleteBackup(path: to) : .sourceChanged(store: files.store)
       }
     }
-    // What this commit added, before a crash, is no part of the source.
+    try linkExternalData(journal)
+  }
+
+  /// Makes a backup of an earlier process again where it does not hold what the source does: somebody may
+  /// have removed it, or a part of it, since.
+  func renewBackup(_ journal: CommitJournal) throws {
+    guard try isSourceUnchanged(journal) else { return }
+    let (files, backup) = (journal.files, journal.backup)
+    guard try FileMark(files.store) == journal.main else {
+      // The clone is the store, and holds all that the source and its WAL did.
+      guard try FileMark(backup.store) == nil else { return }
+      for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
+      return try DurableFile.copy(files.store, to: backup.store)
+    }
+    let isWhole = try [
+      (files.wal, backup.wal), (files.journal, backup.journal), (files.store, backup.store),
+    ].allSatisfy { from, to in
+      try FileMark(from)?.size ?? 0 == 0 || ExternalDataFolder.areEqual(from, to)
+    }
+    // External data that is there already stays.
+    if !isWhole { return try backUp(journal) }
+    try linkExternalData(journal)
+  }
+
+  /// What this commit added, before a crash, is no part of the source.
+  private func linkExternalData(_ journal: CommitJournal) throws {
     try ExternalDataFolder.link(
-      from: files.externalDataFolder, of: files.store, to: backup.externalDataFolder,
-      except: journal.added)
+      from: journal.files.externalDataFolder, of: journal.files.store,
+      to: journal.backup.externalDataFolder, except: journal.added)
   }
 
   func addExternalData(_ journal: CommitJournal) throws {

@@ -48,12 +48,13 @@ extension MigrationResult {
     finalIdentity = identity.name
   }
 
-  /// Reads the digest of what a commit has left. Nil where an application has written to the store that was
+  /// Reads the digests of what a commit has left, and of the backup. Nil where an application has written to the store that was
   /// replaced by now: it would pass for what the commit left, and a rollback would lose the write.
   ///
   /// - Throws: `StoreError` where a store that was replaced cannot be read for the moment: a rollback would
   ///   refuse it for ever.
-  mutating func readDigest(of destination: StoreFiles) throws {
+  mutating func readDigests(of destination: StoreFiles) throws {
+    backupContent = backup.flatMap { try? StoreFiles(FilePath($0)).contentDigest() }
     guard backup == nil || finalIdentity != nil else { return digest = nil }
     let identity = finalIdentity
     do {
@@ -77,8 +78,20 @@ extension MigrationResult {
     ending = .done
     reasons = []
     output = (request.output ?? request.store).string
-    backup = journal.kind == .replace ? journal.backup.store.string : nil
+    backup = try keptBackup(of: journal)
     notes += journal.notes
+  }
+
+  /// Where what the store was is kept. Whoever finishes the commit of a process that was killed may find that
+  /// somebody has removed it.
+  private mutating func keptBackup(of journal: CommitJournal) throws -> String? {
+    guard journal.kind == .replace else { return nil }
+    let path = journal.backup.store
+    guard try FileMark(path) == nil else { return path.string }
+    notes.append(
+      "The backup \(path) was removed before the commit was finished: nothing is kept of what the store was."
+    )
+    return nil
   }
 }
 

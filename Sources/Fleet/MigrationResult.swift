@@ -158,6 +158,8 @@ package struct MigrationResult: Codable, Sendable {
   var sourceUUID: String?
   /// `FileDigest` of the destination's main file, in that state.
   var digest: String?
+  /// See `BackupMark`.
+  var backupContent: String?
   /// The units that others perform before the store is resumed.
   var handedOut: HandedOut?
   /// True for what an earlier run's commit did, where this run has more to do with the store: it is

@@ -126,6 +126,10 @@ package struct BackupMark: Codable, Sendable, Equatable {
   /// one. Nil where that was not asked.
   package var isExternalInStore: Bool?
 
+  /// `FileDigest` of the main file and of each log that holds something, separated by spaces. Nil in
+  /// earlier ledgers, and where a backup could not be read. A disk changes bytes without a word.
+  package var content: String?
+
   package init(main: File, wal: File? = nil, journal: File? = nil) {
     self.main = main
     self.wal = wal
@@ -138,7 +142,7 @@ package struct BackupMark: Codable, Sendable, Equatable {
     if recorded.externalMarks == nil { found.externalMarks = nil }
     // Who only reads a backup makes SQLite leave an empty WAL beside it.
     if recorded.wal == nil, found.wal?.size == 0 { found.wal = nil }
-    found.isExternalInStore = recorded.isExternalInStore
+    (found.isExternalInStore, found.content) = (recorded.isExternalInStore, recorded.content)
     return found == recorded
   }
 }

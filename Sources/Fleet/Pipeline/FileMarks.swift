@@ -4,6 +4,7 @@ import GodwitDigests
 import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
+import GodwitSQLite
 import SystemPackage
 
 // What shows that files are still those that the ledger knows.
@@ -36,8 +37,26 @@ extension StoreFiles {
   }
 
   /// The digest of the main file.
-  func fileDigest() throws -> String {
-    let file = try RegularFile.open(store)
+  func fileDigest() throws -> String { try Self.digest(of: store) }
+
+  /// The digests of a backup's files, see `BackupMark`.
+  func contentDigest() throws -> String {
+    try [store, wal, journal].filter { try $0 == store || FileMark($0)?.size ?? 0 > 0 }
+      .map(Self.digest).joined(separator: " ")
+  }
+
+  /// Whether a backup holds what was recorded; without a record, whether SQLite can read all of its main file.
+  func holds(_ recorded: BackupMark) throws -> Bool {
+    if let content = recorded.content { return try contentDigest() == content }
+    do {
+      return try Connection(path: store.string, mode: .immutable).isWhole()
+    } catch let error as SQLiteError where error.isDamage {
+      return false
+    }
+  }
+
+  private static func digest(of path: FilePath) throws -> String {
+    let file = try RegularFile.open(path)
     defer { try? file.close() }
     let piece = UnsafeMutableRawBufferPointer.allocate(
       byteCount: FileDigest.pieceBytes, alignment: 4096)

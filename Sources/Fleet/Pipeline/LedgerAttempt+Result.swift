@@ -3,7 +3,6 @@ import GodwitDurableFiles
 import GodwitLedger
 import GodwitPersistentStore
 import GodwitPlanning
-import GodwitSQLite
 import Synchronization
 import SystemPackage
 
@@ -52,14 +51,6 @@ extension LedgerAttempt {
   }
 }
 
-extension StoreFiles {
-  /// The UUID in the metadata of the main file; nil where that cannot be read.
-  var storedUUID: String? {
-    guard let connection = try? Connection(path: store.string, mode: .immutable) else { return nil }
-    return try? connection.rows("SELECT Z_UUID FROM Z_METADATA LIMIT 1").first?.first?.text
-  }
-}
-
 extension LedgerBackup {
   /// The backup that a migration in place has left; nil for a result without one.
   ///
@@ -71,6 +62,7 @@ extension LedgerBackup {
     guard let found = try files.backupMark() else { return nil }
     let hasFolder = try FileKind(at: files.supportFolder) == .folder
     var marks = found.mark
+    marks.content = result.backupContent
     marks.isExternalInStore =
       try FileKind(at: StoreFiles(store.path).externalDataFolder) == .folder
     self.init(

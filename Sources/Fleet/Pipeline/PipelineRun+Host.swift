@@ -33,7 +33,7 @@ extension PipelineRun {
     settings.record = { result in
       var result = result
       if result.verdict == .migrated, let output = result.output {
-        try result.readDigest(of: StoreFiles(FilePath(output)))
+        try result.readDigests(of: StoreFiles(FilePath(output)))
       }
       try record(result)
     }

@@ -118,7 +118,7 @@ extension Rollback {
     _ result: MigrationResult, of commit: CutOffCommit, to ledger: Ledger
   ) throws {
     var result = result
-    try result.readDigest(of: StoreFiles(commit.store))
+    try result.readDigests(of: StoreFiles(commit.store))
     let bytes = try result.backup.flatMap { try FileMark(FilePath($0))?.size }
     let found = FoundStore(path: commit.store, root: commit.store, bytes: bytes ?? 0)
     let run = commit.run.name

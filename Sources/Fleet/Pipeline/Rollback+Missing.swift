@@ -80,7 +80,9 @@ extension Rollback {
   /// - Returns: Nil where a store is there that is not the backup, or the backup is not as it was.
   func finishWhole(_ task: RestoreTask, _ known: LedgerBackup) throws -> End? {
     let (backup, store) = (StoreFiles(FilePath(task.backup)), StoreFiles(FilePath(task.store)))
-    guard let found = try backup.backupMark(), found.mark.matches(known.marks) else { return nil }
+    guard let found = try backup.backupMark(), found.mark.matches(known.marks),
+      try backup.holds(known.marks)
+    else { return nil }
     guard try FileKind(at: store.store) != .none else { return try putBackWhole(task) }
     guard try Self.areEqual(store.store, backup.store), try Self.areEqual(store.wal, backup.wal)
     else { return nil }

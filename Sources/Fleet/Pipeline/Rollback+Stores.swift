@@ -116,6 +116,13 @@ extension Rollback {
             ? "" : "Written to since: \(written.map(\.string).joined(separator: ", ")). ")
           + "Check it. " + files.handCopy(to: store))
     }
+    guard try files.holds(backup.marks) else {
+      return refused(
+        "backup-changed",
+        "\(files.store) does not hold what the run wrote, and nobody wrote to it by its times: look at the disk. "
+          + "Nothing was replaced. Take the store from another copy, or save what the backup still has with "
+          + "`godwit repair`.")
+    }
     let isMissing = try FileMark(store.store) == nil
     let identity = try isMissing ? nil : store.identity()
     if let identity {

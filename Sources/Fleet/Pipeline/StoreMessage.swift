@@ -101,6 +101,7 @@ struct StoreEnd: Codable, Sendable {
   var storeUUID: String?
   var sourceUUID: String?
   var digest: String?
+  var backupContent: String?
   var handedOut: HandedOut?
   var isOfEarlierCommit: Bool?
 
@@ -109,7 +110,7 @@ struct StoreEnd: Codable, Sendable {
     ending = result.ending
     (sourceIdentity, finalIdentity) = (result.sourceIdentity, result.finalIdentity)
     (storeUUID, sourceUUID) = (result.storeUUID, result.sourceUUID)
-    digest = result.digest
+    (digest, backupContent) = (result.digest, result.backupContent)
     handedOut = result.handedOut
     if result.isOfEarlierCommit { isOfEarlierCommit = true }
   }
@@ -119,7 +120,7 @@ struct StoreEnd: Codable, Sendable {
     result.ending = ending
     (result.sourceIdentity, result.finalIdentity) = (sourceIdentity, finalIdentity)
     (result.storeUUID, result.sourceUUID) = (storeUUID, sourceUUID)
-    result.digest = digest
+    (result.digest, result.backupContent) = (digest, backupContent)
     result.handedOut = handedOut
     result.isOfEarlierCommit = isOfEarlierCommit == true
     return result

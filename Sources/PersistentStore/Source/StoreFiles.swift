@@ -1,5 +1,6 @@
 import Glibc
 import GodwitDurableFiles
+import GodwitSQLite
 import SystemPackage
 
 /// The files that make up one store.
@@ -41,6 +42,12 @@ package struct StoreFiles: Sendable, Hashable {
 }
 
 extension StoreFiles {
+  /// The UUID in the metadata of the main file; nil where that cannot be read.
+  package var storedUUID: String? {
+    guard let connection = try? Connection(path: store.string, mode: .immutable) else { return nil }
+    return try? connection.rows("SELECT Z_UUID FROM Z_METADATA LIMIT 1").first?.first?.text
+  }
+
   /// Whether every file of the store is a regular one and every folder a folder, not a link to one:
   /// SQLite would follow links that a backup or a copy leaves behind.
   ///
