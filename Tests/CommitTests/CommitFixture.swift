@@ -201,6 +201,8 @@ final class SwapFixture: Sendable {
       PRAGMA journal_mode = WAL;
       PRAGMA wal_autocheckpoint = 0;
       CREATE TABLE ZWORD (Z_PK INTEGER PRIMARY KEY, WORD VARCHAR, ZDATA BLOB);
+      CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR(255), Z_PLIST BLOB);
+      INSERT INTO Z_METADATA VALUES (1, 'the source', NULL);
       """)
     let insert =
       "INSERT INTO ZWORD (WORD) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "

@@ -132,6 +132,22 @@ private let application: [[SQLiteValue]] = [[.text("app"), .integer(StoreContent
     #expect(try words(of: fixture.source, fixture.scratch.folder("words")) == application)
   }
 
+  @Test(arguments: CutOffExchange.all.filter { $0.exchange == 2 || $0.way != .walled })
+  private func `is no store again where another one was written over it`(cut: CutOffExchange) throws
+  {
+    let fixture = try cut.made()
+    let old = try cut.replaced(fixture)
+    let connection = try Connection(path: old.string, mode: .readWrite)
+    try connection.execute("UPDATE Z_METADATA SET Z_UUID = 'another'")
+    try connection.close()
+    let journal = try #require(try CommitJournal.read(in: fixture.run))
+    #expect(
+      throws: CommitError.twoStores(
+        store: fixture.source, other: old, backup: journal.backup.store)
+    ) { try fixture.recover() }
+    #expect(try fixture.content(of: journal.backup.store) == .old)
+  }
+
   @Test(arguments: CutOffExchange.all)
   private func `stays beside a new one that was written to as well, until somebody decides`(
     cut: CutOffExchange

@@ -207,6 +207,41 @@ import Testing
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
   }
 
+  /// Where the commit is cut off, with the clone in the store's place or not, and what is removed or cut then.
+  @Test(arguments: [
+    (SwapFixture.Way.settled, DurableSteps.Step.renamed, ""), (.walled, .renamed, ""),
+    (.walled, .renamed, "-wal"), (.walled, .exchanged, ""),
+  ])
+  func `makes the backup again when somebody took it away`(
+    way: SwapFixture.Way, moment: DurableSteps.Step, suffix: String
+  ) throws {
+    for isCut in [false, true] where !isCut || moment == .renamed {
+      let fixture = try SwapFixture(way)
+      let assembled = try fixture.assemble()
+      #expect(throws: SimulatedCrash.self) {
+        try DurableSteps.observing(with: { step, _ in
+          guard step == moment, try CommitJournal.read(in: fixture.run)?.state == .backedUp else {
+            return
+          }
+          throw SimulatedCrash()
+        }) { _ = try fixture.swap.commit(assembled) }
+      }
+      let backup = try #require(try CommitJournal.read(in: fixture.run)).backup
+      let part = backup.store.string + suffix
+      #expect(try fixture.content(of: backup.store) == .old)
+      if isCut {
+        #expect(truncate(part, 512) == 0)
+      } else {
+        try FileManager.default.removeItem(atPath: part)
+      }
+      guard case .committed = try fixture.recover() else {
+        Issue.record("the commit goes on")
+        return
+      }
+      #expect(try fixture.content() == .new && fixture.content(of: backup.store) == .old)
+    }
+  }
+
   @Test func `is taken back when somebody wrote to the source meanwhile`() throws {
     let fixture = try SwapFixture(.walled)
     let assembled = try fixture.assemble()

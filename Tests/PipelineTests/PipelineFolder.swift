@@ -252,11 +252,11 @@ extension PipelineFolder {
   }
 
   /// Changes a byte near the end of a file as a failing disk would: every time stays what it was.
-  func changeUnseen(_ path: String) throws {
+  func changeUnseen(_ path: String, at offset: UInt64? = nil) throws {
     var status = stat()
     try #require(stat(path, &status) == 0)
     let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
-    try file.seek(toOffset: UInt64(status.st_size) - 3)
+    try file.seek(toOffset: offset ?? UInt64(status.st_size) - 3)
     try file.write(contentsOf: Data([0x5A]))
     try file.close()
     var times = [status.st_atim, status.st_mtim]

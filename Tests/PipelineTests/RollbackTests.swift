@@ -193,6 +193,32 @@ import Testing
     }
   }
 
+  /// Of which nothing but its bytes tells; and whether the ledger has a digest of it.
+  @Test(arguments: ["", "-wal"], [true, false])
+  func `refuses a backup that the disk has changed`(suffix: String, isRecorded: Bool) throws {
+    // Nothing but its digest tells of a log.
+    guard isRecorded || suffix.isEmpty else { return }
+    let folder = try PipelineFolder("recipes-2.0")
+    var fleet = RecipesFleet(stores: 1, rows: 400, seed: 3)
+    fleet.logs = .all
+    try fleet.write(to: folder.path("stores"))
+    #expect(try Godwit.run(folder).status == 0)
+    let backup = try #require(
+      folder.storeFiles().first { $0.contains("-backup-") && $0.hasSuffix(".sqlite" + suffix) })
+    if !isRecorded {
+      let ledger = try Connection(path: folder.path("ledger.sqlite"), mode: .readWrite)
+      try ledger.execute("UPDATE backups SET marks = json_remove(marks, '$.content')")
+      try ledger.close()
+    }
+    // Without a record what kind of page it is.
+    try folder.changeUnseen(folder.path("stores/" + backup), at: isRecorded ? nil : 3 * 4_096)
+    let before = try folder.storeContents()
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.status == 3)
+    #expect("\(rollback.results)".contains("backup-changed"), "\(rollback.output)")
+    #expect(try folder.storeContents() == before)
+  }
+
   @Test func `refuses a store that somebody has open`() throws {
     let folder = try PipelineFolder.orders(["a", "b"])
     let before = try folder.storeContents()
