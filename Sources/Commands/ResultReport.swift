@@ -69,14 +69,16 @@ final class ResultReport: Sendable {
     if result.code == 134_150,
       !result.reasons.contains(where: { $0.text.contains("godwit repair") })
     {
-      Output.say("\(result.store): \(Self.advice(acceptingDamage: acceptsDamage))")
+      Output.say("\(result.store): \(Self.advice(acceptingDamage: acceptsDamage, result.findings))")
     }
   }
 
   /// What to do about a damaged store. Where damage was accepted already, this is none that can be.
-  static func advice(acceptingDamage: Bool) -> String {
-    "Restore it from a backup, "
-      + (acceptingDamage
+  static func advice(acceptingDamage: Bool, _ findings: [StoreFinding] = []) -> String {
+    let damage = findings.filter(Damage.isDamage)
+    let isNeverTaken = !damage.isEmpty && !damage.contains(where: Damage.isAcceptable)
+    return "Restore it from a backup, "
+      + (acceptingDamage || isNeverTaken
         ? "or save what can be saved with `godwit repair`. --accept-damage does not take this."
         : "save what can be saved with `godwit repair`, or carry on with --accept-damage, which takes some "
           + "of it.")

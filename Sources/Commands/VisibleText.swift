@@ -22,7 +22,7 @@ enum VisibleText {
 
   /// A control character but the tabulator, the end of a line or paragraph, or one that turns the
   /// direction of what follows.
-  private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+  static func isControl(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0x09: false
     case 0x00...0x1F, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069: true

@@ -196,11 +196,14 @@ struct SourceModelSearch {
       let reasons = names.sorted().map { name in
         Reason(
           reason: "version-hash", entity: name.rawValue,
-          message: hashes[name] == nil
-            ? "\(name) is in version \(version.name) and not in the store"
-            : computed[name] == nil
-              ? "\(name) is in the store and not in version \(version.name)"
-              : "\(name) has another version hash in version \(version.name)")
+          message: store.metadata.problems.contains(.oddHash(name))
+            ? "the version hash of \(name) in the store's metadata is no 32 bytes of data. Restore the "
+              + "store from a copy, or save what can be saved with `godwit repair`"
+            : hashes[name] == nil
+              ? "\(name) is in version \(version.name) and not in the store"
+              : computed[name] == nil
+                ? "\(name) is in the store and not in version \(version.name)"
+                : "\(name) has another version hash in version \(version.name)")
       }
       if reasons.count < best?.count ?? Int.max { best = reasons }
     }

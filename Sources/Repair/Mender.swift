@@ -52,7 +52,10 @@ final class Mender {
   func keys(_ sql: String) throws -> KeyRanges {
     let statement = try connection.prepare(sql)
     var found: [Int64] = []
-    while try statement.step() { found.append(statement.int64(0)) }
+    while try statement.step() {
+      // Damage may have put something else there, and that is no key to tell of.
+      if let key = statement.value(0).integer { found.append(key) }
+    }
     return KeyRanges(found)
   }
 

@@ -22,13 +22,7 @@ final class OtherIndexes {
 
   init(than table: String, columns: [String], _ schema: SchemaSalvage, in file: Connection) {
     self.file = file
-    indexes = schema.entries.compactMap { entry in
-      guard entry.kind == .index, entry.root > 0, !entry.table.isSameName(as: table),
-        !schema.isPartial(entry), let other = schema.columns(ofIndex: entry.name),
-        other.count == columns.count
-      else { return nil }
-      return (entry.table, other)
-    }
+    indexes = schema.indexes(over: columns.count, ofOthersThan: table)
   }
 
   /// Whether another table has a row for each of the entries. Those without values prove nothing: rows of many

@@ -35,12 +35,14 @@ struct SchemaSalvage {
   private(set) var unlisted: Set<NameKey> = []
   /// Tables and indexes without a row, so that SQLite tells their columns.
   private let model: Connection
+  private let indexFacts: IndexFacts
 
   /// Pages of `sqlite_master` are claimed for this tree.
   static let tree: Int32 = 0
 
   init(_ file: DamagedFile) throws {
     model = try Connection(path: ":memory:", mode: .create)
+    indexFacts = IndexFacts(model)
     let values = UnsafeMutablePointer<RawValue>.allocate(capacity: 5)
     defer { values.deallocate() }
     var found: [Entry] = []
@@ -235,24 +237,22 @@ extension SchemaSalvage {
     try? model.execute("DROP TABLE IF EXISTS \(quoted(table))")
     try? model.execute(TableSalvage.sql(table, columns))
     for sql in indexes(of: table).compactMap(\.sql) { try? model.define(.index, sql) }
+    indexFacts.forget()
   }
 
   /// Whether an index that can be understood leaves rows out, or has values that no column has.
   func isPartial(_ index: Entry) -> Bool {
-    let rows = try? model.rows(
-      "SELECT partial FROM pragma_index_list(?1) WHERE name = ?2 COLLATE NOCASE",
-      [.text(index.table), .text(index.name)])
-    guard let partial = rows?.first?[0].integer else { return false }
-    return partial != 0 || columns(ofIndex: index.name) == nil
+    indexFacts.fact(of: index.name).map { $0.isPartial || $0.columns == nil } ?? false
   }
 
   /// The columns of an index, the row id's left out; nil for what is no index over columns.
-  func columns(ofIndex index: String) -> [String]? {
-    guard let rows = try? model.rows("PRAGMA index_info(\(quoted(index)))"), !rows.isEmpty else {
-      return nil
-    }
-    let names = rows.compactMap { $0[2].text }
-    return names.count == rows.count ? names : nil
+  func columns(ofIndex index: String) -> [String]? { indexFacts.fact(of: index)?.columns }
+
+  /// The whole indexes of other tables over so many columns.
+  func indexes(
+    over count: Int, ofOthersThan table: String
+  ) -> [(table: String, columns: [String])] {
+    indexFacts.whole(over: count, among: entries).filter { !$0.table.isSameName(as: table) }
   }
 }
 

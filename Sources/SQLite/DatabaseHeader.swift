@@ -10,6 +10,7 @@
 ///         28     4  number of pages, when the change counter stands at 92, too
 ///         32     4  first page of the list of free pages
 ///         36     4  number of free pages
+///         44     4  schema format, from 1 to 4; 0 where nothing was ever made
 ///         52     4  largest root page; not 0 with auto-vacuum
 ///         56     4  text encoding: 1 UTF-8; 0 where nothing was ever made
 ///         64     4  not 0 with incremental auto-vacuum
@@ -29,6 +30,7 @@ public struct DatabaseHeader: Sendable, Equatable {
   public let pageCount: Int64?
   public let firstFreePage: UInt32
   public let freePageCount: UInt32
+  public let schemaFormat: UInt32
   public let largestRoot: UInt32
   public let textEncoding: UInt32
   public let isIncremental: Bool
@@ -53,6 +55,7 @@ public struct DatabaseHeader: Sendable, Equatable {
     pageCount = pages > 0 && number(24, 4) == number(92, 4) ? pages : nil
     firstFreePage = number(32, 4)
     freePageCount = number(36, 4)
+    schemaFormat = number(44, 4)
     largestRoot = number(52, 4)
     textEncoding = number(56, 4)
     isIncremental = number(64, 4) != 0

@@ -82,6 +82,15 @@ import Testing
     #expect(advice.contains("godwit repair"))
   }
 
+  @Test(arguments: [(StoreFinding.Kind.rows, false), (.index, true), (.file, false)])
+  func `advises to accept no damage that is never accepted`(
+    kind: StoreFinding.Kind, isTaken: Bool
+  ) {
+    let finding = StoreFinding(kind: kind, message: "x")
+    let advice = ResultReport.advice(acceptingDamage: false, [finding])
+    #expect(advice.contains("carry on with --accept-damage") == isTaken)
+  }
+
   @Test func `of a plan tells what becomes of what`() throws {
     let plan = """
       {"bytes": 10, "destinationChecksum": "", "fingerprint": "", "mappingModels": ["a.yaml"],

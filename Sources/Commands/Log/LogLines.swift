@@ -112,7 +112,7 @@ extension LogSink {
     case .logfmt:
       return fields.map { "\($0.name)=\(word($0.value))" }.joined(separator: " ")
     case .json:
-      let members = fields.map { "\(JSONLine.text(of: $0.name)):\(JSONLine.text(of: $0.value))" }
+      let members = fields.map { "\(quoted($0.name)):\(quoted($0.value))" }
       return "{" + members.joined(separator: ",") + "}"
     }
   }
@@ -122,10 +122,23 @@ extension LogSink {
     let isPlain =
       !text.isEmpty
       && text.unicodeScalars.allSatisfy {
-        $0.value > 0x20 && $0.value != 0x7F && $0 != "\"" && $0 != "=" && $0 != "\\"
-          && !(0x80...0x9F ~= $0.value) && $0.value != 0x2028 && $0.value != 0x2029
+        $0.value > 0x20 && $0 != "\"" && $0 != "=" && $0 != "\\" && !VisibleText.isControl($0)
       }
-    return isPlain ? text : JSONLine.text(of: text)
+    return isPlain ? text : quoted(text)
+  }
+
+  /// As JSON has it, and without a sign that a terminal obeys: people watch a log there.
+  private static func quoted(_ text: String) -> String {
+    var quoted = ""
+    for scalar in JSONLine.text(of: text).unicodeScalars {
+      if VisibleText.isControl(scalar) {
+        let digits = String(scalar.value, radix: 16)
+        quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+      } else {
+        quoted.unicodeScalars.append(scalar)
+      }
+    }
+    return quoted
   }
 
   /// Fields of the journal's native protocol: names in capitals, and values with their length, since

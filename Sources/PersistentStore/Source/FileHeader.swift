@@ -34,6 +34,9 @@ package struct FileHeader: Sendable, Equatable {
       throw StoreError.impossibleHeader(
         path, reason: "it reserves \(header.reservedBytes) bytes a page")
     }
+    guard header.schemaFormat <= 4 else {
+      throw StoreError.impossibleHeader(path, reason: "its schema format is \(header.schemaFormat)")
+    }
     try Self.requireNoUTF16(path, header, at: readPath ?? path)
     // 0 is a database in which nothing was ever made.
     guard header.textEncoding <= 1 else {
