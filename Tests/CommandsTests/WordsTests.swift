@@ -1,5 +1,6 @@
 import Foundation
 import GodwitFleet
+import GodwitPersistentStore
 import GodwitPlanning
 import Testing
 

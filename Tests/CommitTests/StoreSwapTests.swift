@@ -209,11 +209,11 @@ import Testing
 
   /// Where the commit is cut off, with the clone in the store's place or not, and what is removed or cut then.
   @Test(arguments: [
-    (SwapFixture.Way.settled, DurableSteps.Step.renamed, ""), (.walled, .renamed, ""),
+    (SwapFixture.Way.settled, DurableStep.renamed, ""), (.walled, .renamed, ""),
     (.walled, .renamed, "-wal"), (.walled, .exchanged, ""),
   ])
   func `makes the backup again when somebody took it away`(
-    way: SwapFixture.Way, moment: DurableSteps.Step, suffix: String
+    way: SwapFixture.Way, moment: DurableStep, suffix: String
   ) throws {
     for isCut in [false, true] where !isCut || moment == .renamed {
       let fixture = try SwapFixture(way)
