@@ -294,7 +294,8 @@ let package = Package(
     tests(
       "Commands",
       [
-        ours("Commands"), ours("Fleet"), ours("Ledger"), ours("Planning"), ours("ObjectModel"),
+        ours("Commands"), ours("Fleet"), ours("Ledger"), ours("Planning"), ours("PersistentStore"),
+        ours("ObjectModel"),
         argumentParser, logging, system,
       ]),
   ]
