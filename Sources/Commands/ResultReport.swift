@@ -69,14 +69,14 @@ final class ResultReport: Sendable {
     if result.code == 134_150,
       !result.reasons.contains(where: { $0.text.contains("godwit repair") })
     {
-      Output.say("\(result.store): \(Self.advice(acceptingDamage: acceptsDamage, result.findings))")
+      Output.say("\(result.store): \(Self.advice(acceptingDamage: acceptsDamage, result.reasons))")
     }
   }
 
   /// What to do about a damaged store. Where damage was accepted already, this is none that can be.
-  static func advice(acceptingDamage: Bool, _ findings: [StoreFinding] = []) -> String {
-    let damage = findings.filter(Damage.isDamage)
-    let isNeverTaken = !damage.isEmpty && !damage.contains(where: Damage.isAcceptable)
+  static func advice(acceptingDamage: Bool, _ reasons: [Reason] = []) -> String {
+    let kinds = reasons.compactMap { StoreFinding.Kind(rawValue: $0.reason) }
+    let isNeverTaken = !kinds.isEmpty && !kinds.contains(where: Damage.isAcceptable)
     return "Restore it from a backup, "
       + (acceptingDamage || isNeverTaken
         ? "or save what can be saved with `godwit repair`. --accept-damage does not take this."

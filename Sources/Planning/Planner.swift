@@ -263,8 +263,10 @@ package enum Damage {
   }
 
   /// True for damage that the destination mends (a missing index) or carries as it was found.
-  package static func isAcceptable(_ finding: StoreFinding) -> Bool {
-    switch finding.kind {
+  package static func isAcceptable(_ finding: StoreFinding) -> Bool { isAcceptable(finding.kind) }
+
+  package static func isAcceptable(_ kind: StoreFinding.Kind) -> Bool {
+    switch kind {
     case .file, .rows, .schema, .unique: false
     default: true
     }

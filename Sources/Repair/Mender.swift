@@ -84,11 +84,11 @@ final class Mender {
     for join in binding.joinTables {
       for rule in StoreSoundness.pairRules(join, binding)
       where rule.kind == .dangling || rule.kind == .targetEntity {
-        let keys = try keys(rule)
-        guard !keys.isEmpty else { continue }
         let count = try connection.rows(
           "SELECT count(*) FROM \(rule.source) WHERE \(rule.condition)"
         ).first?.first?.integer
+        guard let count, count > 0 else { continue }
+        let keys = try keys(rule)
         try connection.execute(
           "DELETE FROM \(quoted(join.name)) WHERE rowid IN "
             + "(SELECT a.rowid FROM \(rule.source) WHERE \(rule.condition))")

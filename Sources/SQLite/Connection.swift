@@ -335,18 +335,28 @@ extension Connection {
     }
     var code = code
     // A full volume may show itself only when a file is made or flushed.
-    if [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF), metFullVolume(handle) {
+    if [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF), metFullVolume(handle, code, database)
+    {
       code = SQLITE_FULL
     }
     return .failed(
       code: code, message: message(code, handle), statement: statement, database: database)
   }
 
-  private static func metFullVolume(_ handle: OpaquePointer?) -> Bool {
+  private static func metFullVolume(
+    _ handle: OpaquePointer?, _ code: Int32, _ database: String
+  ) -> Bool {
     // Read in any case: the answer is of what came since the last question.
     let isLogged = ErrorLog.metFullVolume()
     return isLogged
       || handle.map { [ENOSPC, EDQUOT].contains(sqlite3_system_errno($0)) } == true
+      || (code & 0xFF == SQLITE_CANTOPEN && isWithoutInodes(database))
+  }
+
+  /// Where no `-shm` can be made, SQLite tries to open one that is there, and tells of that alone.
+  private static func isWithoutInodes(_ database: String) -> Bool {
+    var volume = statvfs()
+    return statvfs(database, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
   }
 
   /// What the operating system said when a page of this database, or of an attached one, could not

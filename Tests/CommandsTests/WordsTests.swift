@@ -87,8 +87,8 @@ import Testing
   func `advises to accept no damage that is never accepted`(
     kind: StoreFinding.Kind, isTaken: Bool
   ) {
-    let finding = StoreFinding(kind: kind, message: "x")
-    let advice = ResultReport.advice(acceptingDamage: false, [finding])
+    let reason = Reason(reason: kind.rawValue, message: "x")
+    let advice = ResultReport.advice(acceptingDamage: false, [reason])
     #expect(advice.contains("carry on with --accept-damage") == isTaken)
   }
 

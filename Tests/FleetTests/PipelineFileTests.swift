@@ -92,6 +92,7 @@ import Testing
 
   @Test(arguments: [
     ("worker: 2", "Did you mean workers?"),
+    (#"name: "a\e[31m""#, "control characters"),
     ("stores: { root: /a }", "Did you mean roots?"),
     ("stores: { roots: a, in-use: ofline }", "Did you mean offline?"),
     ("stores: { roots: a, in-use: wait }", "none of skip, offline, snapshot"),

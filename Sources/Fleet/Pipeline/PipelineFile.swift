@@ -145,7 +145,7 @@ extension Pipeline {
     }
     self.init(
       file: file, name: "", stores: try Self.stores(stores), models: try Self.texts(models))
-    name = try fields[.name]?.text() ?? Self.folderName(of: file)
+    name = try fields[.name].map(Self.visibleName) ?? Self.folderName(of: file)
     for place in self.stores.roots.indices {
       self.stores.roots[place] = FilePath(resolve(self.stores.roots[place].string))
     }
@@ -178,6 +178,14 @@ extension Pipeline {
       : FilePath(FileManager.default.currentDirectoryPath)
         .pushing(file).lexicallyNormalized()
     return whole.removingLastComponent().lastComponent?.string ?? "pipeline"
+  }
+
+  /// Pages, metrics and terminals show the name.
+  private static func visibleName(_ value: YAMLValue) throws -> String {
+    let name = try value.text()
+    let isShown = name.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    guard isShown else { throw value.problem("the name has control characters in it") }
+    return name
   }
 
   private static func stores(_ value: YAMLValue) throws -> Stores {
