@@ -67,7 +67,7 @@ public final class Connection {
       uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
       let error = SQLiteError.cannotOpen(
-        path: path, code: Connection.metFullVolume(handle) ? SQLITE_FULL : code,
+        path: path, code: Connection.metFullVolume(handle, code, path) ? SQLITE_FULL : code,
         message: message(code, handle))
       sqlite3_close_v2(handle)
       self.handle = nil
@@ -356,7 +356,8 @@ extension Connection {
   /// Where no `-shm` can be made, SQLite tries to open one that is there, and tells of that alone.
   private static func isWithoutInodes(_ database: String) -> Bool {
     var volume = statvfs()
-    return statvfs(database, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
+    let folder = database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
+    return statvfs(folder, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
   }
 
   /// What the operating system said when a page of this database, or of an attached one, could not
