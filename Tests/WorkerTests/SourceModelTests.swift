@@ -85,8 +85,8 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     #expect(
       plan.notes.contains(
         "Kept has the store's version hashes, and other places or forms of values than the model "
-          + "cached in the store, which is used: P.b is Binary in ZB (in the store's own model: Binary "
-          + "with external storage in ZB)."))
+          + "cached in the store, which is used. By Kept, P.b is read as Binary in ZB and was "
+          + "written as Binary with external storage in ZB."))
     #expect(try fixture.plan(outside, next).notes.allSatisfy { !$0.contains("hashes") })
   }
 
