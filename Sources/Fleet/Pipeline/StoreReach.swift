@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitLedger
 import SystemPackage
 
@@ -41,8 +42,11 @@ package struct StoreReach: Sendable {
       return RunReport.Reason(
         reason: "outside-roots",
         message:
-          "\(store) lies outside of the pipeline's roots. Nothing was opened. Add its root to "
-          + "stores.roots to act on it.")
+          "\(store) lies outside of the pipeline's roots. Nothing was opened. "
+          + (FilePresence(of: store) == .absent
+            ? "There is no such file any more. Where it was moved, move it back with its backup, or put the "
+              + "backup in its place by hand."
+            : "Add its root to stores.roots to act on it."))
     }
     let found = FoundStore(path: store, root: root, bytes: 0)
     return PipelineRun.refusal(of: found)?.reasons.first.map(RunReport.Reason.init)
