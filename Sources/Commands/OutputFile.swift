@@ -50,10 +50,6 @@ struct OutputFile {
   init(_ path: String, _ kind: Kind) throws { try self.init(FilePath(path), kind) }
 
   init(_ path: FilePath, _ kind: Kind) throws {
-    // Elsewhere it stands for standard output.
-    guard path.string != "-" else {
-      throw CommandError(.usage, "usage", "- is not the path of a file. Give one, or ./-.")
-    }
     self.path = path.resolvingFolders
     self.kind = kind
     try NewFilePlace(path).check()
