@@ -111,7 +111,7 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     #expect(try notes(outside) == [])
     #expect(try notes(kept, outside) == [])
     let wrong = try #require(try notes(outside, kept))
-    #expect(wrong.count == 1 && wrong[0].contains("P.b is Binary in ZB (in the store's own"))
+    #expect(wrong.count == 1 && wrong[0].contains("P.b is read as Binary in ZB and was written"))
   }
 
   @Test func `is said not to be renamed where only renaming identifiers say so`() throws {
