@@ -47,7 +47,7 @@ struct BackupsListCommand: ParsableCommand {
         Output.result(json: record)
       } else {
         table.add([
-          Clock.text(record.made), ByteSize.text(record.bytes), record.run,
+          Clock.text(record.made), ByteSize.text(record.bytes), "-",
           record.path + " (\(record.state))",
         ])
       }
@@ -150,7 +150,8 @@ struct BackupRecord: Encodable {
   var path: String
   var folder: String?
   var store: String
-  var run: String
+  /// The run that made it; none where the ledger does not have it.
+  var run: String?
   var kind: String
   var bytes: Int64
   var made: Double
@@ -177,7 +178,6 @@ struct BackupRecord: Encodable {
   init(unlisted backup: FoundBackup) {
     path = backup.path.string
     store = backup.store.string
-    run = backup.run
     kind = backup.kind.rawValue
     bytes = backup.bytes
     // No more is known than when the file was written to.

@@ -118,8 +118,10 @@ package enum CommandLineTool {
 
   /// Runs a command and says what went wrong with it, in text or as the last line of `--json`.
   static func run(_ arguments: [String]) async -> ExitStatus {
+    var type: any ParsableCommand.Type = Root.self
     do {
       var command = try Root.parseAsRoot(arguments)
+      type = Swift.type(of: command)
       installKillSwitch(for: command)
       if var asynchronous = command as? any AsyncParsableCommand {
         try await asynchronous.run()
@@ -130,7 +132,7 @@ package enum CommandLineTool {
     } catch let code as ExitCode {
       return ExitStatus(rawValue: code.rawValue) ?? .fatal
     } catch {
-      return report(error, asJSON: arguments.contains("--json"))
+      return report(error, of: type, asJSON: arguments.contains("--json"))
     }
   }
 
@@ -143,7 +145,16 @@ package enum CommandLineTool {
     }
   }
 
-  private static func report(_ error: any Error, asJSON: Bool) -> ExitStatus {
+  /// What is wrong, without the usage of a command.
+  static func message(of error: any Error) -> String {
+    Root.exitCode(for: error) == .validationFailure
+      ? Root.message(for: error) : GodwitCommands.ending(of: error).message
+  }
+
+  /// - Parameter command: The one that ran; `Root` where none did.
+  private static func report(
+    _ error: any Error, of command: any ParsableCommand.Type = Root.self, asJSON: Bool
+  ) -> ExitStatus {
     let parserStatus = Root.exitCode(for: error)
     let status = status(of: error)
     if parserStatus == .success {
@@ -153,16 +164,30 @@ package enum CommandLineTool {
     let reason: String
     let message: String
     if parserStatus == .validationFailure {
-      (reason, message) = ("usage", Root.fullMessage(for: error))
+      (reason, message) = ("usage", usageMessage(of: error, in: command))
     } else {
       (_, reason, message) = GodwitCommands.ending(of: error)
     }
     Output.say(text: reason == "usage" ? message : "godwit: \(message)")
     if asJSON {
-      let short = reason == "usage" ? Root.message(for: error) : message
-      Output.result(json: FailureLine(reason: reason, message: short))
+      Output.result(json: FailureLine(reason: reason, message: Self.message(of: error)))
     }
     return status
+  }
+
+  /// The parser knows the command of an error that it found itself. One that the command found while it ran
+  /// would get the usage of `godwit`.
+  private static func usageMessage(
+    of error: any Error, in command: any ParsableCommand.Type
+  ) -> String {
+    guard command != Root.self, let names = Root.words(of: command) else {
+      return Root.fullMessage(for: error)
+    }
+    return """
+      Error: \(Root.message(for: error))
+      Usage: \(Root.usageString(for: command))
+        See '\(names.joined(separator: " ")) --help' for more information.
+      """
   }
 
   /// Lets a crash trial stop the coordinator after a durable step of its choice, its own or one of
@@ -200,6 +225,15 @@ struct Root: AsyncParsableCommand {
       RepairCommand.self, DoctorCommand.self,
       WorkerCommand.self, StoreHostCommand.self,
     ])
+
+  /// What is typed for a command, from `godwit` on; nil for one that is not below the given one.
+  static func words(
+    of command: any ParsableCommand.Type, below parent: any ParsableCommand.Type = Root.self
+  ) -> [String]? {
+    if command == parent { return [parent._commandName] }
+    return parent.configuration.subcommands.lazy.compactMap { words(of: command, below: $0) }.first
+      .map { [parent._commandName] + $0 }
+  }
 
   /// What is wrong with a command that is not there: the parser would blame an option of the command that
   /// was meant, or show the help of all.

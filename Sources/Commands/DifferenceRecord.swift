@@ -74,13 +74,17 @@ struct DifferenceRecord: Encodable {
   }
 
   /// Whether a store with rows of every entity would be refused, or would lose something.
-  var fails: Bool { !isLightweight || !losses.isEmpty || needsEmptyStore }
+  /// Likewise where its values would be read as those of other properties.
+  var fails: Bool {
+    !isLightweight || !losses.isEmpty || needsEmptyStore
+      || notes.contains { $0.kind == .readOtherwise }
+  }
 
   /// What the version hashes do not cover.
   private static func misreadings(_ pair: ModelPair) -> [InferenceNote] {
     UnhashedDifference.between(
       given: pair.inference.destination, own: pair.inference.source
-    ).storage.map {
+    ).storage.filter { !$0.isCarried }.map {
       InferenceNote(
         .readOtherwise, entity: $0.entity, property: $0.path,
         message: "a store is not read as \(pair.source.name) wrote it: \($0). A hash modifier in "

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import GodwitDurableFiles
 import GodwitFleet
 import GodwitReport
 import SystemPackage
@@ -67,6 +68,13 @@ struct DoctorCommand: AsyncParsableCommand {
 
   private func findings() throws -> [Doctor.Finding] {
     guard let file = try Pipeline.file(at: place) else {
+      let kind = try FileKind(following: FilePath(place))
+      guard kind == .folder else {
+        throw CommandError(
+          .usage, "usage",
+          "\(place) \(kind == .none ? "does not exist" : "is not a folder"). Give the folder that holds the "
+            + "stores, or a pipeline.")
+      }
       return Doctor(folder: FilePath(place)).findings()
     }
     // Models and mapping models are read, too: one that cannot be is an error here as it would be there.

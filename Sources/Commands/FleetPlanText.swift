@@ -43,6 +43,13 @@ enum FleetPlanText {
       + notes(cohort)
   }
 
+  /// What is to be known of stores of the destination's version.
+  static func lines(_ notes: [String: Int]) -> [String] {
+    notes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { note, count in
+      "note: \(note) (\(stores(count)))"
+    }
+  }
+
   private static func notes(_ cohort: FleetPlan.Cohort) -> [String] {
     cohort.notes.sorted { ($1.value, $0.key) < ($0.value, $1.key) }.map { note, count in
       "    note: \(note)" + (count == cohort.stores ? "" : " (\(stores(count)))")

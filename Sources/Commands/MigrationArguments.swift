@@ -61,7 +61,8 @@ struct MigrationArguments: ParsableArguments {
     help: ArgumentHelp(
       "With a mapping model, rows that the destination's rules refuse: fail refuses the migration, the "
         + "default; default gives attributes their default values; set-aside leaves the rows out and "
-        + "notes them in NAME.godwit-rejects-MOMENT.sqlite beside the result.",
+        + "notes them in NAME.godwit-rejects-MOMENT.sqlite beside the result. Uniqueness constraints are "
+        + "none of these rules.",
       valueName: "invalid"))
   var invalid: InvalidPolicy = .fail
 

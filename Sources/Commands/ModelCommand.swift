@@ -119,7 +119,8 @@ extension ModelCommand {
         With --check the exit code is 65 where a mapping model cannot be inferred, where any row of an \
         entity forbids the migration (it becomes abstract, or gets a required property without a \
         default value), or where a store with rows of every entity would lose objects, values, \
-        references or the order of members; else 0. Only the two models are judged: what depends on the \
+        references or the order of members, or would be read wrongly, since version hashes do not cover the \
+        change; else 0. Only the two models are judged: what depends on the \
         rows' values, such as numbers in a narrower type, is only noted.
         """)
 
@@ -135,7 +136,9 @@ extension ModelCommand {
     @Flag(help: "The same as --format json.")
     var json = false
 
-    @Flag(help: "Exits with 65 where the change is not lightweight or loses something.")
+    @Flag(
+      help: "Exits with 65 where the change is not lightweight, loses something or is read wrongly."
+    )
     var check = false
 
     func run() throws {

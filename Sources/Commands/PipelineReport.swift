@@ -12,6 +12,7 @@ final class PipelineReport: Sendable {
     var view = RunView()
     var groups = ReasonGroups()
     var losses = LossTotals()
+    var notes = NoteTotals()
     /// Lines that are on the screen, and go before the next are drawn.
     var drawn = 0
     var isReported = false
@@ -68,6 +69,7 @@ final class PipelineReport: Sendable {
         $0.summary.count(result)
         $0.groups.add(result)
         $0.losses.add(result)
+        $0.notes.add(result)
       }
       // The view stays where nothing is written: at many stores a second it would never be seen.
       let endsWell = result.verdict == .migrated || result.verdict == .sameModel
@@ -116,23 +118,25 @@ final class PipelineReport: Sendable {
 
   /// What is said even to somebody who wants to hear of nothing that ends well: something was meant and is
   /// left out.
-  static func warnings(_ found: PipelineStart) -> [String] {
+  ///
+  /// - Parameter key: What the patterns were given by.
+  static func warnings(_ found: PipelineStart, key: String = "stores.include") -> [String] {
     var warnings: [String] = []
     if let unknown = found.unknown, !unknown.isEmpty {
-      let (text, verb) = several(unknown, " paths")
+      let (text, verb) = several(unknown, "path")
       warnings.append("\(text) of the list \(verb) not among the pipeline's stores, and left out.")
     }
     if let unmatched = found.unmatched, !unmatched.isEmpty {
-      let (text, _) = several(unmatched, " patterns")
+      let (text, _) = several(unmatched, "pattern")
       let note = PathPattern.literalNote(unmatched).map { " \($0)" } ?? ""
       warnings.append(
         "--only \(text) \(unmatched.count > 1 ? "mean" : "means") none of the stores.\(note)"
       )
     }
     if let leftOut = found.leftOut, !leftOut.isEmpty {
-      let (text, verb) = several(leftOut, " files")
+      let (text, verb) = several(leftOut, "file")
       warnings.append(
-        "\(text) that stores.include names \(verb) left out: files of SQLite's or Godwit's beside a "
+        "\(text) that \(key) names \(verb) left out: files of SQLite's or Godwit's beside a "
           + "store have such names. Rename \(leftOut.count > 1 ? "them" : "it"), or correct the pattern."
       )
     }
@@ -140,20 +144,23 @@ final class PipelineReport: Sendable {
   }
 
   /// The first, how many more there are, and a verb for all of them.
-  private static func several(_ names: [String], _ more: String) -> (text: String, verb: String) {
+  private static func several(_ names: [String], _ noun: String) -> (text: String, verb: String) {
     guard names.count > 1 else { return (names[0], "is") }
-    return ("\(names[0]) and \(grouped(Int64(names.count - 1))) more\(more)", "are")
+    let more =
+      names.count == 2 ? "1 more \(noun)" : "\(grouped(Int64(names.count - 1))) more \(noun)s"
+    return ("\(names[0]) and \(more)", "are")
   }
 
-  static func notes(_ found: PipelineStart) -> [String] {
+  /// - Parameter key: What the patterns were given by; nil for patterns that nobody gave.
+  static func notes(_ found: PipelineStart, key: String? = "stores.include") -> [String] {
     var notes: [String] = []
-    if let idle = found.idlePatterns, !idle.isEmpty {
-      let (text, _) = several(idle, " patterns")
+    if let key, let idle = found.idlePatterns, !idle.isEmpty {
+      let (text, _) = several(idle, "pattern")
       let note = PathPattern.literalNote(idle).map { " \($0)" } ?? ""
-      notes.append("\(text) of stores.include \(idle.count > 1 ? "mean" : "means") no file.\(note)")
+      notes.append("\(text) of \(key) \(idle.count > 1 ? "mean" : "means") no file.\(note)")
     }
     if let roots = found.emptyRoots, !roots.isEmpty {
-      let (text, verb) = several(roots, " roots")
+      let (text, verb) = several(roots, "root")
       notes.append("\(text) \(verb) without a store.")
     }
     if found.links > 0 {
@@ -162,7 +169,7 @@ final class PipelineReport: Sendable {
     }
     if let special = found.special {
       notes.append(
-        "stores.include means \(special) \(special == 1 ? "FIFO, socket or device" : "FIFOs, sockets or devices"), "
+        "\(key ?? "The pattern") means \(special) \(special == 1 ? "FIFO, socket or device" : "FIFOs, sockets or devices"), "
           + "left out: a store is a file."
       )
     }
@@ -212,9 +219,9 @@ final class PipelineReport: Sendable {
   /// The first call counts: a run that ends while a second signal ends it says one thing.
   func end(_ summary: PipelineSummary) {
     clear()
-    let (isFirst, groups, losses) = state.withLock { state in
+    let (isFirst, groups, losses, notes) = state.withLock { state in
       defer { state.isReported = true }
-      return (!state.isReported, state.groups, state.losses)
+      return (!state.isReported, state.groups, state.losses, state.notes)
     }
     guard isFirst else { return }
     if asJSON {
@@ -225,6 +232,9 @@ final class PipelineReport: Sendable {
       || (self.losses != .allow && !losses.all.isEmpty)
     {
       for line in Self.lines(groups.all) { Output.result(line) }
+      if !isQuiet, !isVerbose {
+        for line in FleetPlanText.lines(notes.all) { Output.result(line) }
+      }
       // A migration that loses something is not a success to be silent about.
       if self.losses != .allow {
         for line in FleetPlanText.lines(losses.all) { Output.result(line) }

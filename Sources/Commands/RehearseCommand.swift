@@ -3,6 +3,7 @@ import Foundation
 import GodwitDurableFiles
 import GodwitFleet
 import GodwitLedger
+import GodwitObjectModel
 import GodwitPlanning
 import GodwitSQLite
 import Synchronization
@@ -123,8 +124,11 @@ struct RehearseCommand: AsyncParsableCommand {
       case .note(let text): Output.say(text)
       case .warning(let text): Output.say("warning: \(text)")
       case .found(let found):
-        for line in PipelineReport.warnings(found) { Output.say("warning: \(line)") }
-        for line in PipelineReport.notes(found) { Output.say(line) }
+        for line in PipelineReport.warnings(found, key: "--include") {
+          Output.say("warning: \(line)")
+        }
+        let notes = PipelineReport.notes(found, key: include.isEmpty ? nil : "--include")
+        if !quiet { for line in notes { Output.say(line) } }
       default: break
       }
     }
@@ -184,7 +188,8 @@ struct RehearseCommand: AsyncParsableCommand {
     if to == nil, catalog.current == nil {
       throw CommandError(
         .badInput, "model",
-        "None of the models is a current version. Say with --to which version is the destination.")
+        "\(try ModelVersion.lacks(ofCurrent: catalog.versions).joined(separator: "; ")). Say with --to "
+          + "which version is the destination.")
     }
     if let to {
       _ = try catalog.destination(named: to)
@@ -253,8 +258,12 @@ enum RehearsalText {
       let code = store.result.code.map { " (Core Data \($0))" } ?? ""
       lines += store.result.reasons.map { "\(store.name)\(code): \($0.text)" }
     }
-    var losses = LossTotals()
-    for store in rehearsal.stores { losses.add(store.result) }
+    var (losses, notes) = (LossTotals(), NoteTotals())
+    for store in rehearsal.stores {
+      losses.add(store.result)
+      notes.add(store.result)
+    }
+    lines += FleetPlanText.lines(notes.all)
     lines += FleetPlanText.lines(losses.all)
     return lines + [PipelineReport.line(rehearsal.summary)]
   }

@@ -36,7 +36,7 @@ struct ReportCommand: ParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "Where to write it. Replaces an earlier report of the same form, and no other file. Default: "
+      "Where to write it. Replaces an earlier report of the same form, and no other file. Default, and for -: "
         + "standard output.",
       valueName: "file"), completion: .file())
   var output: String?
@@ -53,15 +53,20 @@ struct ReportCommand: ParsableCommand {
 
   func run() throws {
     let format = format ?? .json
-    let file = try output.map { try OutputFile($0, format.file) }
+    let file = try output.flatMap { try $0 == "-" ? nil : OutputFile($0, format.file) }
     let places = try arguments.read().places
-    let report = try arguments.ledger(places).report(ofRun: runName)
+    let ledger = try arguments.ledger(places)
+    let report = try ledger.report(ofRun: runName)
     let text =
       switch format {
       case .html:
         try ReportDocument.html(report, try? PipelineJob(path: arguments.pipeline)) + "\n"
       case .json: Self.json(report) + "\n"
-      case .junit: JUnitReport(report).text()
+      case .junit:
+        JUnitReport(
+          report,
+          done: try ledger.storesFoundDone(of: report.pipelineFile, run: report.run.name)
+        ).text()
       }
     guard let file else { return Output.result(text: String(text.dropLast())) }
     try file.write(text)

@@ -145,7 +145,8 @@ final class ResultReport: Sendable {
       let size =
         table.shards == 0
         ? ""
-        : "  \(table.shards) \(table.shards == 1 ? "shard" : "shards"), \(ByteSize.text(table.bytes))"
+        : "  \(table.shards) \(table.shards == 1 ? "shard" : "shards")"
+          + (table.bytes == 0 ? "" : ", \(ByteSize.text(table.bytes))")
       lines.append("  \(name)  \(table.way)\(size)")
     }
     return lines + mappingLines(plan)

@@ -121,8 +121,7 @@ struct RunCommand: AsyncParsableCommand {
     } catch is FollowerDismissed {
       return Self.sayDismissed()
     } catch {
-      let status = CommandLineTool.status(of: error)
-      for note in outputs.fail(status) { Output.say("warning: \(note)") }
+      for note in outputs.fail(error) { Output.say("warning: \(note)") }
       throw error
     }
     if status != .success { throw status.exit }
@@ -252,8 +251,9 @@ struct PipelineJob {
     guard destination != nil else {
       throw CommandError(
         .badInput, "model",
-        "\(pipeline.file) does not say which version is the destination, and its models have no current "
-          + "one. Add the key destination.")
+        "\(pipeline.file) does not say which version is the destination: "
+          + "\(try ModelVersion.lacks(ofCurrent: catalog.versions).joined(separator: "; ")). "
+          + "Add the key destination.")
     }
     var request = MigrationRequest(
       store: "", models: catalog.versions, destination: destination,

@@ -58,13 +58,15 @@ final class RunOutputs: Sendable {
   /// another run is going on, they are that one's, and nothing is said.
   ///
   /// - Returns: What could not be done, and why.
-  func fail(_ status: ExitStatus) -> [String] {
+  func fail(_ error: any Error) -> [String] {
+    let status = CommandLineTool.status(of: error)
     guard status != .locked else { return [] }
     var notes = begin()
     var run: String?
     do {
       run = try PipelineHistory.addFailedStart(
         of: pipeline, places, at: started, exitCode: Int(status.rawValue),
+        message: CommandLineTool.message(of: error),
         options: Array(CommandLine.arguments.dropFirst()))
     } catch {
       notes.append(

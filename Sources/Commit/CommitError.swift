@@ -117,7 +117,8 @@ extension CommitError: CustomStringConvertible {
       "\(rows.count == 1 ? "1 object" : "\(rows.count) objects") of \(entity ?? "an entity") "
         + "\(rows.count == 1 ? "has" : "have") the same values in the uniqueness constraint "
         + "\(index) as others (Z_PK \(listed(rows)); Core Data error 134111). Make the values of the source unique, or drop the "
-        + "constraint from the destination model."
+        + "constraint from the destination model. `--invalid set-aside` leaves such objects alone: nothing "
+        + "tells which of them should stay."
     case .missingCheckpoint(let stage, let unit):
       "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."
     case .unequalStages(let table, let unit, let row):

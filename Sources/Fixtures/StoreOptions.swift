@@ -83,8 +83,8 @@ extension FixtureError: CustomStringConvertible {
       "\(count) rows of one table are more than the generator's arithmetic allows: ask for at most "
         + "\(KeySpace.largestCount)."
     case .tooFewValues(let property, let rows, let most, let entities):
-      "\(property) must be unique, and \(rows) rows need more different values than the model's rules "
-        + "leave it. "
+      "\(property), which is in a uniqueness constraint, gets a different value in every row, and "
+        + "\(rows) rows need more values than the model's rules leave it. "
         + (most == 0
           ? "Give some of the \(entities) entities that have it no rows."
           : "Ask for at most \(most) \(most == 1 ? "row" : "rows")"

@@ -81,7 +81,7 @@ package struct MigrationResult: Codable, Sendable {
     package var destinationVersion: String?
     package var destinationChecksum: String
     package var shards: Int
-    /// Row bytes that go through the stages.
+    /// Bytes of the source's rows, an estimate.
     package var bytes: Int64
     /// Free bytes that the migration needs beside the destination.
     package var diskBytes: Int64?

@@ -1,6 +1,7 @@
 import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
@@ -99,7 +100,7 @@ extension MigrationResult.Plan {
     destinationVersion = plan.destination.versionName
     destinationChecksum = plan.destination.checksum
     shards = plan.units.count
-    bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
+    bytes = plan.rowBytes
     self.diskBytes = diskBytes
     guard withTables else { return }
     mappingModels = plan.mapped?.files ?? []
@@ -113,19 +114,50 @@ extension MigrationResult.Plan {
     for unit in plan.units {
       let name = plan.tableName(of: unit.subject) ?? ""
       costs[name, default: (0, 0)].shards += 1
-      costs[name, default: (0, 0)].bytes += unit.estimatedBytes
+      costs[name, default: (0, 0)].bytes += plan.rowBytes(of: unit)
     }
     let ways =
       plan.tables.map { ($0.name, $0.way.rawValue) }
       + plan.joinTables.map { ($0.name, $0.way.rawValue) }
       + plan.foreignTables.map { ($0.name, TableStrategy.carried.rawValue) }
     tables = ways.map { name, way in
-      Table(name: name, way: way, shards: costs[name]?.shards ?? 0, bytes: costs[name]?.bytes ?? 0)
+      Table(
+        name: name, way: way, shards: costs[name]?.shards ?? 0,
+        bytes: min(bytes, costs[name]?.bytes ?? 0))
     }
   }
 }
 
 extension MigrationPlan {
+  /// Bytes of the source's rows, an estimate: rows that several entity mappings take count once.
+  var rowBytes: Int64 {
+    var mappings: [Int: Int64] = [:]
+    var bytes: Int64 = 0
+    for unit in units {
+      if case .mapping(let index) = unit.subject {
+        mappings[index, default: 0] += unit.estimatedBytes
+      } else {
+        bytes += rowBytes(of: unit)
+      }
+    }
+    var entities: [EntityName?: Int64] = [:]
+    for (index, taken) in mappings {
+      let source = mapped?.mappings[index].source
+      entities[source] = max(entities[source] ?? 0, taken)
+    }
+    return min(
+      entities.values.reduce(bytes, +), sourceIdentity.size + sourceIdentity.walSize)
+  }
+
+  /// Bytes of rows that a unit reads from the source. With mapping models, what units of tables and of pairs
+  /// are estimated at is for scheduling alone.
+  fileprivate func rowBytes(of unit: Shard) -> Int64 {
+    switch unit.subject {
+    case .mapping, .foreignTable: unit.estimatedBytes
+    case .table, .joinTable, .inserted: mapped == nil ? unit.estimatedBytes : 0
+    }
+  }
+
   /// The destination's table that rows go to; nil for an entity mapping that makes none.
   func tableName(of subject: Shard.Subject) -> String? {
     switch subject {

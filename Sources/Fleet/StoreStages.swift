@@ -31,7 +31,7 @@ extension StoreAttempt {
     var event = RunEvent(.plan)
     event.store = request.store.string
     event.units = plan.units.count
-    event.bytes = plan.units.reduce(0) { $0 + $1.estimatedBytes }
+    event.bytes = plan.rowBytes
     event.fingerprint = plan.fingerprint
     event.resumed = isResumed
     emit(event)

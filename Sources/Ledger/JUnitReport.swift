@@ -1,12 +1,22 @@
 /// A run as JUnit XML, which continuous integration shows: a test case for each store that the run
-/// tried. A store that was not migrated is a failure, one that failed an error, and one that is pending
-/// or quarantined is skipped. What a store lost is in its output.
+/// tried, and for each that it found as an earlier one had left it. A store that was not migrated is a failure, one that failed an error, and one that is pending
+/// or quarantined is skipped. What a store lost, and notes of it, are in its output.
 ///
 /// The form is what Jenkins and GitLab read: https://github.com/testmoapp/junitxml.
 package struct JUnitReport: Sendable {
   private let report: RunReport
 
-  package init(_ report: RunReport) { self.report = report }
+  /// - Parameter done: Paths of stores that are counted, and are none of the report's.
+  package init(_ report: RunReport, done: [String] = []) {
+    var report = report
+    report.stores += done.map {
+      RunReport.Store(
+        path: $0, verdict: "same-model", started: report.run.started, seconds: 0, sourceBytes: 0,
+        attempts: 0)
+    }
+    report.stores.sort { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) }
+    self.report = report
+  }
 
   /// The whole file.
   package func text() -> String {
@@ -31,12 +41,15 @@ package struct JUnitReport: Sendable {
     let start =
       "    <testcase classname=\"\(Self.escaped(report.pipeline))\" "
       + "name=\"\(Self.escaped(store.path))\" time=\"\(Self.seconds(store.seconds))\""
-    let losses = store.losses.map { Self.escaped("loss: \($0.message)") }
+    let notes = store.reasons.filter { $0.reason == RunReport.Reason.note }
+    let words =
+      store.losses.map { Self.escaped("loss: \($0.message)") }
+      + notes.map { Self.escaped("note: \($0.message)") }
     let output =
-      losses.isEmpty
-      ? [] : ["      <system-out>\(losses.joined(separator: "&#10;"))</system-out>"]
+      words.isEmpty
+      ? [] : ["      <system-out>\(words.joined(separator: "&#10;"))</system-out>"]
     guard !RunReport.goodVerdicts.contains(store.verdict) else {
-      return losses.isEmpty ? [start + "/>"] : [start + ">"] + output + ["    </testcase>"]
+      return words.isEmpty ? [start + "/>"] : [start + ">"] + output + ["    </testcase>"]
     }
     let element =
       switch store.verdict {

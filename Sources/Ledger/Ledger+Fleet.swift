@@ -281,6 +281,23 @@ extension Ledger {
     }
   }
 
+  /// The stores that a run found as an earlier one, or an earlier start, had left them, and did not try: of those
+  /// that no later run has taken up. In the byte order of their paths.
+  package func storesFoundDone(of pipeline: String, run: String) throws -> [String] {
+    guard has(.fleet) else { return [] }
+    var paths: [String] = []
+    try forEach(
+      """
+      SELECT stores.path
+      FROM fleet JOIN stores ON stores.id = fleet.store JOIN runs ON runs.id = fleet.run
+      WHERE fleet.pipeline = ?1 AND runs.name = ?2 AND verdict IN (\(Self.done))
+        AND NOT EXISTS (SELECT 1 FROM attempts WHERE run = runs.id AND store = fleet.store)
+      ORDER BY stores.path
+      """, [.text(fleetFile(pipeline)), .text(run)]
+    ) { paths.append($0.value(0).text ?? "") }
+    return paths
+  }
+
   /// The stores of a pipeline that are migrated, as the last run that came to each left it; snapshots are among them.
   package func forEachMigratedStore(
     of pipeline: String, _ body: (_ path: String) throws -> Void

@@ -22,7 +22,7 @@ extension Ledger {
       VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?5, 0)
       ON CONFLICT (name) DO UPDATE
       SET pipeline = ?3, file = ?4, starts = starts + 1, ended = NULL, exit = NULL, host = ?6,
-        workers = ?7, options = ?8, resumed = ?5, worked = coalesce(worked, 0)
+        workers = ?7, options = ?8, resumed = ?5, worked = coalesce(worked, 0), message = NULL
       """,
       [
         .text(run.name), .text(run.kind.rawValue), .text(run.pipeline), .text(run.file),
@@ -58,16 +58,17 @@ extension Ledger {
   ///
   /// - Parameters:
   ///   - counts: Nil where it ended before it had any; those of earlier starts stay then.
+  ///   - message: Why it ended then.
   ///   - wasKilled: It was at work no longer than to its last store.
   package func end(
     _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts?,
-    wasKilled: Bool = false
+    message: String? = nil, wasKilled: Bool = false
   ) throws {
     try countWork(of: run, until: wasKilled ? nil : time)
     guard let counts else {
       return try perform(
-        "UPDATE runs SET ended = ?2, exit = ?3 WHERE name = ?1",
-        [.text(run), .real(time), .integer(Int64(exitCode))])
+        "UPDATE runs SET ended = ?2, exit = ?3, message = ?4 WHERE name = ?1",
+        [.text(run), .real(time), .integer(Int64(exitCode)), .optional(message)])
     }
     let numbers = [
       counts.found, counts.migrated, counts.sameModel, counts.refused, counts.needsMapping,
@@ -170,7 +171,7 @@ extension Ledger {
     """
     name, kind, pipeline, file, started, ended, exit, starts, host, workers, options, found,
     migrated, same_model, refused, needs_mapping, quarantined, failed, pending, earlier,
-    \(workedColumn)
+    \(workedColumn), \(has(.startMessage) ? "message" : "NULL")
     """
   }
 
@@ -192,6 +193,7 @@ extension Ledger {
       host: row.value(8).text ?? "", workers: row.value(9).integer.map(Int.init),
       options: LedgerJSON.value([String].self, row.value(10).text) ?? [], counts: counts)
     run.workedSeconds = row.value(20).time
+    run.message = row.value(21).text
     return run
   }
 

@@ -13,6 +13,8 @@ enum LedgerAddition: CaseIterable {
   case workedTime
   /// The table `starts`.
   case starts
+  /// The column `message` of runs.
+  case startMessage
 
   /// Gives a row where a ledger has it.
   fileprivate var question: String {
@@ -30,6 +32,7 @@ enum LedgerAddition: CaseIterable {
       "SELECT 1 FROM pragma_table_info('quarantine') WHERE name = 'pipeline'"
     case .workedTime: "SELECT 1 FROM pragma_table_info('runs') WHERE name = 'worked'"
     case .starts: "SELECT 1 FROM sqlite_schema WHERE name = 'starts'"
+    case .startMessage: "SELECT 1 FROM pragma_table_info('runs') WHERE name = 'message'"
     }
   }
 
@@ -41,6 +44,7 @@ enum LedgerAddition: CaseIterable {
     case .quarantineOwners: try ledger.addQuarantineOwners()
     case .workedTime: try ledger.addWorkedTime()
     case .starts: try ledger.addStarts()
+    case .startMessage: try ledger.connection.execute("ALTER TABLE runs ADD COLUMN message TEXT")
     }
   }
 }

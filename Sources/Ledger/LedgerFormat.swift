@@ -23,6 +23,7 @@
 ///       resumed       when the start began that is under way; NULL where none is
 ///       worked        seconds that its starts which ended were at work, and those that were killed up to
 ///                     their last store; NULL where it is not known
+///       message       why the last start ended before it had a result; NULL where it had one
 ///       found … earlier  stores by verdict, as in the summary; NULL before stores were counted
 ///     stores        one row for each store that a run found, or that has a backup
 ///       id            integer key
@@ -91,7 +92,7 @@
 /// one whose `fleet` has no column `waiting` gets that, in which nothing waits.
 /// One whose attempts have no UUIDs gets the columns then, filled for stores that their last attempt left.
 /// One without `worked` gets it, filled for runs of one start, and one without `starts` gets the starts of
-/// its runs.
+/// its runs. One without `message` gets it, empty.
 /// Where a quarantine is of no pipeline, that of the store's last attempt gets it.
 ///
 /// Indexes: attempts by run and store, attempts by store, backups by store and by state.
@@ -108,7 +109,7 @@ package enum LedgerFormat {
       starts INTEGER NOT NULL, host TEXT NOT NULL, workers INTEGER, options TEXT NOT NULL,
       found INTEGER, migrated INTEGER, same_model INTEGER, refused INTEGER, needs_mapping INTEGER,
       quarantined INTEGER, failed INTEGER, pending INTEGER, earlier INTEGER, resumed REAL,
-      worked REAL);
+      worked REAL, message TEXT);
     CREATE TABLE stores (
       id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, uuid TEXT, version TEXT, bytes INTEGER);
     CREATE TABLE attempts (

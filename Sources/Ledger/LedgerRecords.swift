@@ -16,6 +16,8 @@ package struct LedgerRun: Codable, Sendable, Equatable {
   package var started: Double
   package var ended: Double?
   package var exitCode: Int?
+  /// Why the last start ended before it had a result.
+  package var message: String?
   package var starts: Int
   package var host: String
   package var workers: Int?

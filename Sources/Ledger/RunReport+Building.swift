@@ -103,6 +103,7 @@ extension RunReport.Run {
       seconds: run.ended.map { $0 - run.started }, exitCode: run.exitCode, starts: run.starts,
       host: run.host, workers: run.workers, options: run.options)
     workedSeconds = run.ended == nil ? nil : run.workedSeconds
+    message = run.message
   }
 }
 

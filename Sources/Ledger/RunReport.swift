@@ -26,7 +26,7 @@ package struct RunReport: Codable, Sendable, Equatable {
   package var destinationVersion: String?
   /// Every store that the run worked on, in the byte order of their paths; of the last run also those
   /// that it did not try, since they are quarantined or since it ended before. Stores that the run found
-  /// as an earlier one had left them are only counted.
+  /// as an earlier one had left them are only counted, unless there is a note of them.
   package var stores: [Store]
   /// What stores failed for, the most frequent first.
   package var failures: [Failure]
@@ -59,6 +59,8 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var workedSeconds: Double?
     /// Nil for one that is under way, or that was killed.
     package var exitCode: Int?
+    /// Why the last start ended before it had a result; nil where it had one.
+    package var message: String?
     /// How often it was started.
     package var starts: Int
     package var host: String
@@ -214,7 +216,7 @@ package struct RunReport: Codable, Sendable, Equatable {
   }
 
   package struct Reason: Codable, Sendable, Equatable {
-    /// A word such as `damaged` or `in-use`.
+    /// A word such as `damaged` or `in-use`; `note` for what a person should know of a store that ended well.
     package var reason: String
     package var entity: String?
     package var property: String?
@@ -223,6 +225,8 @@ package struct RunReport: Codable, Sendable, Equatable {
     package var primaryKeys: [Int64]?
     /// What happened, where, and what to do.
     package var message: String
+
+    package static let note = "note"
 
     package init(
       reason: String, entity: String? = nil, property: String? = nil, count: Int64? = nil,

@@ -14,8 +14,8 @@ package enum ModelError: Error, Sendable, Equatable {
   case invalid(path: String, problems: [ModelProblem])
   /// No version of the given name in a bundle of versions.
   case noSuchVersion(path: String, version: String, known: [String])
-  /// A bundle of several versions that does not say which one is current.
-  case noCurrentVersion(path: String, known: [String])
+  /// A bundle of several versions that does not say which one is current, or names one that it does not have.
+  case noCurrentVersion(path: String, named: String? = nil, known: [String])
   /// Not an `.xcdatamodeld` folder, where versions could be added or chosen.
   case notABundle(path: String)
   /// An `.xcdatamodel` folder that is a version of a bundle already.
@@ -57,8 +57,10 @@ extension ModelError: CustomStringConvertible {
           ? " And \(problems.count - ModelRules.mostProblems) more." : "")
     case .noSuchVersion(let path, let version, let known):
       "\(path) has no version \(version). It has: \(known.joined(separator: ", "))."
-    case .noCurrentVersion(let path, let known):
-      "\(path) has several versions and names none of them as the current one. "
+    case .noCurrentVersion(let path, let named, let known):
+      "\(path) "
+        + (named.map { "names \($0) as its current version and does not have it. " }
+          ?? "has several versions and names none of them as the current one. ")
         + "Name one as PATH:VERSION"
         + (path.hasSuffix(".momd") ? "" : ", or make one current with `godwit model set-current`")
         + ": \(known.joined(separator: ", "))."

@@ -58,7 +58,7 @@ extension MergedModels {
     }
     guard !isShared, let last = own.last else { return nil }
     guard let current = last.last(where: \.isCurrent) else {
-      throw PlanError.noDestination(models: last.map(\.name))
+      throw try PlanError.noDestination(among: last)
     }
     return current
   }
@@ -82,7 +82,7 @@ extension MergedModels {
       } else if isOfMerger || !names(of: members).isDisjoint(with: hashes.keys) {
         let current = members.reversed().lazy.compactMap { bundles[$0].first(where: \.isCurrent) }
         guard let current = current.first else {
-          throw PlanError.noDestination(models: members.flatMap { bundles[$0].map(\.name) })
+          throw try PlanError.noDestination(among: members.flatMap { bundles[$0] })
         }
         chosen.append(current)
       }

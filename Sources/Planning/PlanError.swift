@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitPersistentStore
 
 /// Why a store cannot be planned for, though it can be read.
@@ -6,7 +7,7 @@ import GodwitPersistentStore
 package enum PlanError: Error, Sendable {
   /// No given model, nor the store's own, has the version hashes that the store records.
   case missingSourceModel(store: String, differing: [Reason])
-  /// No destination was named and the models given have no current version.
+  /// No destination was named and the models given have no current version: what is so of each of them.
   case noDestination(models: [String])
   /// A mapping model says nothing of its versions and fits several steps of a chain.
   case ambiguousMapping(file: String, steps: [String])
@@ -23,6 +24,11 @@ package enum PlanError: Error, Sendable {
 }
 
 extension PlanError {
+  /// No version of these is a current one.
+  static func noDestination(among versions: [ModelVersion]) throws -> PlanError {
+    .noDestination(models: try ModelVersion.lacks(ofCurrent: versions))
+  }
+
   /// Core Data's error code, where it has one. Source: `core-data-migration.md` §1.4.
   package var code: Int? {
     switch self {
@@ -72,7 +78,7 @@ extension PlanError: CustomStringConvertible {
         + (differing.isEmpty ? "" : " (" + differing.map(\.message).joined(separator: "; ") + ")")
         + ". Give the version that wrote it with --models."
     case .noDestination(let models):
-      "\(models.isEmpty ? "No model was given" : models.joined(separator: ", ") + " has no current version")"
+      "\(models.isEmpty ? "No model was given" : models.joined(separator: "; "))"
         + ". Name the destination with --to."
     case .ambiguousMapping(let file, let steps):
       "\(file) fits " + steps.joined(separator: " and ")

@@ -113,11 +113,12 @@ package struct Planner: Sendable {
     guard let own = found.own else { return [] }
     let difference = UnhashedDifference.between(given: destination, own: own)
     var notes: [String] = []
-    if !difference.storage.isEmpty {
+    let misread = difference.storage.filter { !$0.isCarried }
+    if !misread.isEmpty {
       notes.append(
         "The store opens under the destination without a migration, since version hashes do not cover all, "
           + "and is not read as the model cached in it wrote it: "
-          + "\(difference.storage.map(\.description).joined(separator: "; ")). "
+          + "\(misread.map(\.description).joined(separator: "; ")). "
           + "A hash modifier in the destination has such values migrated.")
     }
     guard !difference.identifiers.isEmpty else { return notes }
@@ -215,7 +216,7 @@ package struct Planner: Sendable {
   ) throws -> (EntityHierarchy, whole: EntityHierarchy, note: String?) {
     let version = request.destination ?? request.models.last { $0.isCurrent }
     guard let version else {
-      throw PlanError.noDestination(models: request.models.map(\.name))
+      throw try PlanError.noDestination(among: request.models)
     }
     // A store of one configuration goes on holding that configuration's entities.
     let (whole, members) = (try version.hierarchy(), try found.members(in: version))

@@ -136,7 +136,7 @@ struct SourceModelSearch {
       let difference = UnhashedDifference.between(given: found.hierarchy, own: own)
       found.notes.append(
         "\(found.versionName ?? "") has the store's version hashes, and other places or forms of "
-          + "values than the model cached in the store, which is used: "
+          + "values than the model cached in the store, which is used. By \(found.versionName ?? ""), "
           + difference.storage.map(\.description).joined(separator: "; ") + ".")
       found.hierarchy = own
       if found.configuration == nil { found.whole = own }

@@ -292,6 +292,7 @@ import Testing
     }
     #expect(error.code == 134_111)
     #expect(!error.description.contains("thing 1"))
+    #expect(error.description.contains("set-aside` leaves such objects alone"))
   }
 
   @Test func `takes leave of a plan that cannot be followed`() throws {

@@ -107,7 +107,8 @@ import Testing
     let connection = try Connection(path: folder.ledger.string, mode: .readWrite)
     try connection.execute(
       """
-      DROP TABLE starts; ALTER TABLE runs DROP COLUMN worked; ALTER TABLE runs DROP COLUMN resumed
+      DROP TABLE starts; ALTER TABLE runs DROP COLUMN worked; ALTER TABLE runs DROP COLUMN resumed;
+      ALTER TABLE runs DROP COLUMN message
       """)
     try connection.close()
     do {
@@ -122,6 +123,11 @@ import Testing
     try ledger.forEachBackupPlace(at: 61 * Self.day) { places.append($0) }
     #expect(
       places.map { ages.seconds(of: $0).map { $0 / Self.day } } == [61, 41, 21, 1])
+    try ledger.writing {
+      try ledger.end("run-3", at: 61 * Self.day, exitCode: 65, nil, message: "Make the plan again.")
+    }
+    #expect(try ledger.run(named: "run-3").message == "Make the plan again.")
+    #expect(try ledger.run(named: "run-2").message == nil)
   }
 }
 

@@ -139,9 +139,22 @@ private struct Bundle: ~Copyable {
 
   @Test func `is needed, not a version alone`() throws {
     let bundle = try Bundle(["Shop": ""])
-    for path in [bundle.path + "/Shop.xcdatamodel", bundle.path + "x", "/"] {
+    for path in [bundle.path + "/Shop.xcdatamodel", "/"] {
       #expect(throws: ModelError.notABundle(path: path)) { try ModelBundle(path: path) }
     }
+    let path = bundle.path + "x"
+    #expect(throws: ModelError.unreadable(path: path, reason: "it does not exist")) {
+      try ModelBundle(path: path)
+    }
+  }
+
+  @Test func `is named where a plain model has become one`() throws {
+    let bundle = try Bundle(["Shop": ""])
+    let plain = String(bundle.path.dropLast())
+    #expect(
+      throws: ModelError.unreadable(
+        path: plain, reason: "it does not exist. Give \(bundle.path), which is there")
+    ) { try ModelBundle.adding("Shop 2", to: plain) }
   }
 
   @Test func `takes no harm from what a crash left`() throws {

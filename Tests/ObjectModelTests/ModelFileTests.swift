@@ -54,6 +54,17 @@ private final class Folder {
     #expect(throws: ModelError.noCurrentVersion(path: path, known: ["1", "2"])) {
       try ModelFile.model(at: path)
     }
+    let versions = try ModelFile.read(path)
+    #expect(try ModelVersion.lacks(ofCurrent: versions) == ["\(path) has no current version"])
+    try ModelBundle.currentVersionFile("7").write(
+      toFile: path + "/.xccurrentversion", atomically: true, encoding: .utf8)
+    let missing = ModelError.noCurrentVersion(path: path, named: "7", known: ["1", "2"])
+    #expect(throws: missing) { try ModelFile.model(at: path) }
+    #expect("\(missing)".contains("names 7 as its current version and does not have it"))
+    #expect(
+      try ModelVersion.lacks(ofCurrent: versions) == [
+        "\(path) names 7 as its current version and does not have it"
+      ])
   }
 
   @Test func `in a compiled bundle keeps what was recorded, even under another name`() throws {
@@ -72,6 +83,32 @@ private final class Folder {
     let version = try ModelFile.version(at: folder.path + "/Shop.momd")
     #expect(version.name == "Wire" && version.model == model)
     #expect(version.disagreements(with: hierarchy) == ["Soup"])
+  }
+
+  @Test func `in a compiled bundle that lacks files is named as missing`() throws {
+    let folder = Folder()
+    let model = try Samples.model(Samples.everything)
+    let hashes = PropertyList.dictionary(["Soup": .data(Array(repeating: 0, count: 32))])
+    let list = PropertyList.dictionary([
+      "NSManagedObjectModel_CurrentVersionName": .string("3"),
+      "NSManagedObjectModel_VersionHashes": .dictionary(["3": hashes]),
+    ])
+    let path = folder.path + "/Shop.momd"
+    try folder.write("Shop.momd/VersionInfo.plist", list.binary())
+    try folder.write("Shop.momd/3.omo", Array("momv2$xxxx".utf8))
+    let optimized = try #require(throws: ModelError.self) { try ModelFile.read(path) }
+    #expect("\(optimized)".contains(".omo files alone"))
+    for name in ["1", "2"] { try folder.write("Shop.momd/\(name).mom", try model.archiveBytes()) }
+    #expect(throws: ModelError.noCurrentVersion(path: path, named: "3", known: ["1", "2"])) {
+      try ModelFile.version(at: path)
+    }
+    let missing = try #require(throws: ModelError.self) {
+      try ModelFile.version(at: path + ":3")
+    }
+    #expect("\(missing)".contains("3.mom cannot be read"))
+    #expect(throws: ModelError.noSuchVersion(path: path, version: "4", known: ["1", "2"])) {
+      try ModelFile.version(at: path + ":4")
+    }
   }
 
   @Test(arguments: [

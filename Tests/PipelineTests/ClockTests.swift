@@ -80,6 +80,7 @@ import Testing
     #expect(try Godwit.run(folder).counts == "2 found, 2 same-model")
     let list = try folder.godwit(["backups", "list"])
     #expect(list.lines("backup").map { $0["state"] as? String } == ["unlisted", "unlisted"])
+    #expect(list.lines("backup").allSatisfy { $0["run"] == nil })
     #expect(
       list.lines("backup").map { $0["store"] as? String } == [
         folder.path("stores/a.sqlite"), folder.path("stores/b.sqlite"),

@@ -12,6 +12,7 @@ import Testing
     ("stores", ["rehearse", "Orders.xcdatamodeld", "--stores", "Orders.xcdatamodeld"], 65),
     ("no-run", ["control", ".", "status"], 69),
     ("list", ["run", ".", "--files-from", "nowhere"], 65),
+    ("usage", ["doctor", "nothere"], 64),
   ]
 
   @Test(arguments: commands)
@@ -26,6 +27,22 @@ import Testing
     let found = (run.summary["reasons"] as? [[String: Any]])?.first?["reason"] as? String
     #expect(found == reason, "\(run.output)")
     #expect(run.summary["verdict"] as? String == "failed")
+  }
+
+  /// What a command finds only when it runs.
+  @Test(arguments: [
+    ["backups", "prune", "."], ["plan", ".", "--models", "x"],
+    ["plan", "stores/a.sqlite", "--out", "x"], ["run", ".", "--detach"],
+    ["fixture", "Orders.xcdatamodeld", "--entity-rows", "Nope=3", "-o", "x.sqlite"],
+  ])
+  func `in its arguments has the usage of that command`(words: [String]) throws {
+    let folder = try PipelineFolder.orders(["a"])
+    let run = try Godwit.run(words, workingFolder: folder.url.path)
+    let name = "godwit " + words.prefix(words[0] == "backups" ? 2 : 1).joined(separator: " ")
+    #expect(run.status == 64)
+    #expect(run.messages.hasPrefix("Error: "))
+    #expect(run.messages.contains("\nUsage: \(name) "), "\(run.messages)")
+    #expect(run.messages.contains("\n  See '\(name) --help' for more information."))
   }
 
   @Test(arguments: ["GODWIT_LEASE=5m", "GODWIT_LEASE=0", "GODWIT_WORKER_TIMEOUT=-1"])

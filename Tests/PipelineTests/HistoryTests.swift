@@ -177,6 +177,24 @@ import Testing
     #expect(
       try Godwit.run(["report", folder.url.path, "--format", "json", "--run", "x"]).status == 64)
   }
+
+  @Test func `is told as test cases of all stores, those that were done before included`() throws {
+    let folder = try PipelineFolder.orders(["a", "b"])
+    #expect(try Godwit.run(["run", folder.url.path, "--only", "a.sqlite"]).status == 0)
+    for _ in 0..<2 {
+      #expect(try Godwit.run(folder).status == 0)
+      let junit = try Godwit.run(["report", folder.url.path, "--format", "junit"]).output
+      #expect(junit.contains("tests=\"2\" failures=\"0\""), "\(junit)")
+      #expect(junit.contains("name=\"\(folder.path("stores/a.sqlite"))\""))
+    }
+  }
+
+  @Test func `of a run that meant none of its stores says so`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(["run", folder.url.path, "--only", "x.sqlite"]).status == 3)
+    let page = try Godwit.run(["report", folder.url.path, "--format", "html"]).output
+    #expect(page.contains("<h1>No store of the pipeline was selected</h1>"))
+  }
 }
 
 @Suite struct `The status of a pipeline` {

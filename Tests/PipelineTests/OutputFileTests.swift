@@ -38,6 +38,30 @@ import Testing
     #expect(try !folder.bytes("out").isEmpty)
   }
 
+  /// A report goes there; what has other results on standard output needs a file.
+  @Test(arguments: Kind.allCases)
+  func `is none of the name that stands for standard output`(kind: Kind) throws {
+    let folder = try folder()
+    let run = try Godwit.run(kind.words(folder) + ["-"], workingFolder: folder.url.path)
+    let isReport = kind.words(folder).first == "report"
+    #expect(run.status == (isReport ? 0 : 73) && run.output.isEmpty != isReport, "\(run.messages)")
+    #expect(!FileManager.default.fileExists(atPath: folder.path("-")))
+  }
+
+  @Test func `is no store of the name that stands for standard output either`() throws {
+    let folder = try folder()
+    let store = folder.path("stores/a.sqlite")
+    for words in [
+      ["fixture", "Orders.xcdatamodeld", "-o"], ["repair", store, "-o"],
+      ["migrate", store, "--models", "Orders.xcdatamodeld", "--output"],
+      ["mapping", "infer", store, store, "-o"],
+    ] {
+      let run = try Godwit.run(words + ["-"], workingFolder: folder.url.path)
+      #expect(run.status == 73, "\(words): \(run.messages)")
+      #expect(!FileManager.default.fileExists(atPath: folder.path("-")))
+    }
+  }
+
   @Test(arguments: Kind.allCases)
   func `takes the place of nothing else`(kind: Kind) throws {
     let folder = try folder()

@@ -57,6 +57,26 @@ import Testing
     #expect(run.messages.contains("1 changed: "), "\(run.messages)")
   }
 
+  /// With a mapping model rows go through several units, and some of these weigh more than what they read.
+  @Test func `of a store has no more bytes of rows than the store`() throws {
+    let folder = try PipelineFolder("recipes-ingredients")
+    let store = folder.path("stores/a.sqlite")
+    try StoreGenerator(FixtureModels.Recipes.one.model(), options: StoreOptions(seed: 1, rows: 20))
+      .write(to: store)
+    let models = FixtureModels.folder.appendingPathComponent("Recipes.xcdatamodeld").path
+    let run = try Godwit.run([
+      "plan", store, "--models", models, "--to", "Recipes 2 M", "--mapping",
+      folder.path("ingredients.mapping.yaml"), "--json",
+    ])
+    let plan = try #require(run.summary["plan"] as? [String: Any], "\(run.messages)")
+    let bytes = try #require(plan["bytes"] as? Int)
+    let size = try folder.bytes("stores/a.sqlite").count
+    #expect(bytes > 0 && bytes <= size)
+    let tables = try #require(plan["tables"] as? [[String: Any]])
+    #expect(tables.allSatisfy { $0["bytes"] as? Int ?? .max <= bytes })
+    #expect(tables.contains { $0["bytes"] as? Int ?? 0 > 0 })
+  }
+
   @Test func `is carried out only with the stores it was made for`() throws {
     let folder = try PipelineFolder.orders(["a", "b", "c"])
     let plan = folder.path("plan.json")
@@ -74,10 +94,19 @@ import Testing
     #expect(run.messages.contains("1 vanished: \(folder.path("stores/b.sqlite"))"))
     #expect(run.messages.contains("1 new: \(folder.path("stores/d.sqlite"))"))
     #expect(folder.storeFiles() == files)
+    let report = try Godwit.run(["report", folder.url.path, "--json"]).lines.first
+    let start = try #require(report?["run"] as? [String: Any])
+    #expect(start["exitCode"] as? Int == 65)
+    #expect((start["message"] as? String)?.contains("1 vanished: ") == true, "\(start)")
+    let page = try Godwit.run(["report", folder.url.path, "--format", "html"]).output
+    #expect(page.contains("<h1>This start did not begin with any store</h1>"))
+    #expect(page.contains("1 vanished: "))
 
     #expect(try Godwit.run(["plan", folder.url.path, "--out", plan, "--samples", "0"]).status == 0)
     let done = try Godwit.run(["run", folder.url.path, "--plan", plan, "--json"])
     #expect(done.status == 0 && done.counts == "3 found, 3 migrated")
+    let ended = try Godwit.run(["report", folder.url.path, "--json"]).lines.first
+    #expect((ended?["run"] as? [String: Any])?["message"] == nil)
     #expect(
       try Godwit.run(["run", folder.url.path, "--plan", folder.path("nowhere")]).status == 65)
   }

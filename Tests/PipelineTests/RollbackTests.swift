@@ -175,6 +175,34 @@ import Testing
     #expect(rollback.reason(of: "later") == "no-backup")
   }
 
+  @Test func `does not advise to add a root for a store that was moved`() throws {
+    let folder = try PipelineFolder.orders(["a"])
+    #expect(try Godwit.run(folder).status == 0)
+    try FileManager.default.moveItem(atPath: folder.path("stores"), toPath: folder.path("moved"))
+    try folder.set("", stores: "{ roots: moved }")
+    let rollback = try folder.godwit(["rollback"])
+    #expect(rollback.reason(of: "a") == "outside-roots")
+    #expect(rollback.output.contains("move it back with its backup"), "\(rollback.output)")
+    #expect(!rollback.output.contains("Add its root"))
+  }
+
+  @Test func `has a report that says how much is restored, and how long each store took`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c"])
+    #expect(try Godwit.run(folder).status == 0)
+    let rollback = try folder.godwit(["rollback"])
+    let name = try #require(rollback.summary["rollback"] as? String)
+    let page = try Godwit.run(["report", folder.url.path, "--format", "html", "--run", name]).output
+    #expect(page.contains("<h1>All 3 stores are restored</h1>"))
+    let report = try Godwit.run(["report", folder.url.path, "--json", "--run", name]).lines.first
+    let stores = try #require(report?["stores"] as? [[String: Any]])
+    #expect(stores.count == 3)
+    for store in stores {
+      let result = rollback.results[store["path"] as? String ?? ""]
+      let (told, took) = (store["seconds"] as? Double ?? -1, result?["seconds"] as? Double ?? -2)
+      #expect(abs(told - took) < 1e-4)
+    }
+  }
+
   @Test func `refuses a store that was changed since, by name, and restores the others`() throws {
     let folder = try PipelineFolder.orders(["a", "b", "c"])
     let before = try folder.storeContents()

@@ -25,7 +25,7 @@ import Testing
     #expect(run.status == 0, "\(run.messages)")
     let said = run.messages + run.output
     #expect(
-      said.contains("{a,b}/*.sqlite and 1 more patterns of stores.include mean no file."), "\(said)"
+      said.contains("{a,b}/*.sqlite and 1 more pattern of stores.include mean no file."), "\(said)"
     )
     #expect(said.contains("Brackets and braces stand for themselves in patterns."))
     #expect(said.contains("more is without a store."))
@@ -39,5 +39,75 @@ import Testing
     #expect(doctor.status == 78 && doctor.output.contains("state is a regular file, not a folder."))
     let run = try Godwit.run(folder)
     #expect(run.status == 78 && run.messages.contains("state is a regular file, not a folder."))
+  }
+}
+
+/// Two composites of one form: the first by name has the first columns, and no version hash tells which it is.
+@Suite struct `A store that opens without a migration, and is read otherwise than it was written` {
+  private func folder() throws -> PipelineFolder {
+    let folder = try PipelineFolder("recipes-2.0")
+    for (version, name) in [("M", #"name="home""#), ("M 2", #"name="zhome" elementID="home""#)] {
+      let place = folder.path("M.xcdatamodeld/\(version).xcdatamodel")
+      try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+      let composite = #"optional="YES" attributeType="Composite" elements="Address"/>"#
+      try """
+      <?xml version="1.0"?>
+      <model type="com.apple.IDECoreDataModeler.DataModel" documentVersion="1.0">
+        <composite name="Address">
+          <attribute name="street" optional="YES" attributeType="String"/>
+        </composite>
+        <entity name="Person">
+          <attribute \(name) \(composite)
+          <attribute name="work" \(composite)
+        </entity>
+      </model>
+      """.write(toFile: place + "/contents", atomically: true, encoding: .utf8)
+    }
+    let bundle = folder.path("M.xcdatamodeld")
+    #expect(try Godwit.run(["model", "set-current", bundle, "M 2"]).status == 0)
+    let store = folder.path("stores/a.sqlite")
+    #expect(try Godwit.run(["fixture", bundle + ":M", "--rows", "3", "-o", store]).status == 0)
+    try "stores: { roots: stores }\nmodels: M.xcdatamodeld".write(
+      toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    return folder
+  }
+
+  private static let note =
+    "Person.work.street is read as String in ZSTREET, where home.street was written, and was written as"
+
+  @Test func `fails the check of the two models`() throws {
+    let folder = try folder()
+    let bundle = folder.path("M.xcdatamodeld")
+    let run = try Godwit.run(["model", "diff", "--check", bundle + ":M", bundle + ":M 2"])
+    #expect(run.status == 65 && run.output.contains(Self.note), "\(run.output)")
+  }
+
+  @Test func `is noted by rehearse, and in its JUnit report`() throws {
+    let folder = try folder()
+    let junit = folder.path("out.xml")
+    let run = try Godwit.run([
+      "rehearse", folder.path("M.xcdatamodeld"), "--stores", folder.path("stores"), "--junit",
+      junit,
+    ])
+    #expect(run.status == 0 && run.output.contains(Self.note), "\(run.output)")
+    #expect(
+      String(decoding: try folder.bytes("out.xml"), as: UTF8.self).contains("note: The store"))
+  }
+
+  @Test func `is noted by every run, and in its report`() throws {
+    let folder = try folder()
+    for _ in 0..<2 {
+      let run = try Godwit.run(["run", folder.url.path])
+      #expect(run.status == 0 && run.output.contains(Self.note), "\(run.output)")
+      #expect(run.output.contains("(1 store)"))
+      let report = try Godwit.run(["report", folder.url.path, "--json"]).lines.first
+      let store = try #require((report?["stores"] as? [[String: Any]])?.first)
+      let reasons = try #require(store["reasons"] as? [[String: Any]])
+      #expect(reasons.map { $0["reason"] as? String } == ["note"])
+      #expect((reasons.first?["message"] as? String)?.contains(Self.note) == true)
+      #expect((report?["failures"] as? [Any])?.isEmpty == true)
+    }
+    let page = try Godwit.run(["report", folder.url.path, "--format", "html"]).output
+    #expect(page.contains("note: The store opens"))
   }
 }

@@ -37,7 +37,7 @@ import Testing
     try paths.joined(separator: "\n").write(toFile: list, atomically: true, encoding: .utf8)
     let listed = try Godwit.run(["run", folder.url.path, "--files-from", list, "--quiet"])
     #expect(listed.status == 3)
-    #expect(listed.messages.contains("gone.sqlite and 1 more paths of the list are not among"))
+    #expect(listed.messages.contains("gone.sqlite and 1 more path of the list are not among"))
     #expect(listed.messages.split(separator: "\n").count == 1, "\(listed.messages)")
     // What was meant was migrated, and a list that means nothing asks for nothing.
     try "".write(toFile: list, atomically: true, encoding: .utf8)

@@ -97,6 +97,46 @@ private func page(_ report: RunReport, svg: String? = nil) throws -> String {
     #expect(Metrics.text(of: some, now: 0).contains("verdict=\"restored\"} 0"))
   }
 
+  /// Stores found and restored, and the exit code.
+  @Test(arguments: [
+    (3, 3, 0, "All 3 stores are restored", "Everything is done. Exit code 0."),
+    (
+      3, 2, 3, "2 of 3 stores are restored; 1 is not",
+      "Finished; some stores are not restored. Exit code 3."
+    ),
+    (1, 1, 0, "The store is restored", "Everything is done. Exit code 0."),
+  ])
+  func `says how much a rollback has restored`(
+    found: Int, restored: Int, code: Int, headline: String, ending: String
+  ) throws {
+    var rollback = report(count: found)
+    rollback.run.kind = "rollback"
+    rollback.run.exitCode = code
+    rollback.counts = .init(found: found, refused: found - restored, restored: restored)
+    #expect(View.headline(rollback) == headline)
+    #expect(View.ending(rollback.run) == ending)
+    #expect(View.tiles(rollback)[0].name == (found == 1 ? "store found" : "stores found"))
+    #expect(View.tiles(rollback)[1].value == "\(restored)")
+  }
+
+  @Test func `counts the time of a process once where it has several stores in hand`() {
+    var several = report(count: 6)
+    for place in several.spans.indices { several.spans[place].lane = 0 }
+    #expect(Timeline(several).text.hasPrefix("1 process, busy for 100\(Figures.space)%"))
+  }
+
+  @Test func `says why a start ended before it came to a store`() throws {
+    var ended = report(count: 0)
+    ended.run.exitCode = 65
+    #expect(View.headline(ended) == "This start did not begin with any store")
+    ended.run.message = "Make the plan again."
+    #expect(
+      View.ending(ended.run) == "Ended with an error. Make the plan again. Exit code 65.")
+    ended = report(count: 0)
+    ended.fleet = .init(found: 2, migrated: 2)
+    #expect(View.headline(ended) == "No store of the pipeline was selected")
+  }
+
   @Test func `says what failed and what to do about it`() throws {
     let page = try page(report(count: 4, verdicts: ["failed"]))
     #expect(page.contains("<h3>4 stores: failed, damaged</h3>"))

@@ -85,8 +85,8 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     #expect(
       plan.notes.contains(
         "Kept has the store's version hashes, and other places or forms of values than the model "
-          + "cached in the store, which is used: P.b is Binary in ZB (in the store's own model: Binary "
-          + "with external storage in ZB)."))
+          + "cached in the store, which is used. By Kept, P.b is read as Binary in ZB and was "
+          + "written as Binary with external storage in ZB."))
     #expect(try fixture.plan(outside, next).notes.allSatisfy { !$0.contains("hashes") })
   }
 
@@ -111,7 +111,7 @@ private func text(_ name: String, id: String? = nil) -> PropertyDescription {
     #expect(try notes(outside) == [])
     #expect(try notes(kept, outside) == [])
     let wrong = try #require(try notes(outside, kept))
-    #expect(wrong.count == 1 && wrong[0].contains("P.b is Binary in ZB (in the store's own"))
+    #expect(wrong.count == 1 && wrong[0].contains("P.b is read as Binary in ZB and was written"))
   }
 
   @Test func `is said not to be renamed where only renaming identifiers say so`() throws {

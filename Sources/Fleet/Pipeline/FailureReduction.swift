@@ -165,8 +165,8 @@ extension FailureReductionError: CustomStringConvertible {
   package var description: String {
     switch self {
     case .doesNotFail(let store):
-      "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Release "
-        + "it with `godwit quarantine release` and run again."
+      "A private copy of \(store) does not fail, or fails for a reason of its surroundings. Run "
+        + "again, after `godwit quarantine release` where it is quarantined."
     case .isDamaged(let store):
       "Pages of \(store) are damaged, so that its rows can be neither changed nor left out. Nothing "
         + "was written. `godwit repair --json` accounts for the damage without values."

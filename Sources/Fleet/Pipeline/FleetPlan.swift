@@ -61,6 +61,24 @@ package struct FleetPlan: Codable, Sendable, Equatable {
   package init(pipeline: String) { self.pipeline = pipeline }
 }
 
+/// What a person should know of stores of the destination's version, with how many stores.
+package struct NoteTotals: Sendable {
+  package private(set) var all: [String: Int] = [:]
+
+  /// More than these are of single stores.
+  private static let mostNotes = 10
+
+  package init() {}
+
+  /// Adds the notes of a store of the destination's version; nothing for any other.
+  package mutating func add(_ result: MigrationResult) {
+    guard result.verdict == .sameModel else { return }
+    for note in result.notes where all[note] != nil || all.count < Self.mostNotes {
+      all[note, default: 0] += 1
+    }
+  }
+}
+
 /// Adds up what migrations lose, or would lose, by entity and property.
 package struct LossTotals: Sendable {
   private struct Key: Hashable {

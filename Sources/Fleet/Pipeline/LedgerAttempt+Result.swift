@@ -17,10 +17,15 @@ extension LedgerAttempt {
     _ result: MigrationResult, of store: FoundStore, run: String, started: Double, ended: Double,
     lane: Int?
   ) {
+    // A migration has its notes in the output of the run. Of a store that stays as it is they are all there is.
+    let notes = result.verdict == .sameModel ? result.notes : []
+    let reasons =
+      result.reasons.map(RunReport.Reason.init)
+      + notes.map { RunReport.Reason(reason: RunReport.Reason.note, message: $0) }
     self.init(
       run: run, store: store.path.string, started: started, ended: ended,
       verdict: result.verdict.rawValue, sourceBytes: store.bytes, code: result.code,
-      reasons: result.reasons.prefix(Self.mostReasons).map(RunReport.Reason.init),
+      reasons: Array(reasons.prefix(Self.mostReasons)),
       losses: result.losses.map(RunReport.Loss.init),
       stages: (result.stages ?? []).map(RunReport.Stage.init))
     source = result.source

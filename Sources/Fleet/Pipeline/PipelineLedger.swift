@@ -43,6 +43,8 @@ final class PipelineLedger: Sendable {
     /// Of the reasons, the first.
     var reason: String?
     var message: String?
+    /// What a person should know of a store of the destination's version; nil for nothing.
+    var notes: [String]?
     /// How often it failed in the run; nil for once.
     var failures: Int?
     /// The name of the state in which the store was here when a result of another machine said otherwise.

@@ -19,7 +19,14 @@ extension PipelineRun {
 
   func migrate(_ store: FoundStore, workers: Int, _ setting: Setting) async -> Outcome {
     let books = setting.books
-    if let outcome = settled(store, setting) { return outcome }
+    if let outcome = settled(store, setting) {
+      if outcome.result.verdict == .sameModel, !outcome.result.notes.isEmpty {
+        books.add(
+          outcome.result,
+          StoreFacts(store: store, started: Date().timeIntervalSince1970, mark: ""))
+      }
+      return outcome
+    }
     let known = books.entry(of: store.path)
     let lane = lanes.take()
     defer { lanes.giveBack(lane) }
@@ -199,9 +206,12 @@ extension PipelineRun {
         ? Self.earlierStart(known) : Self.earlier(known, "Its output was written before")
       return Outcome(store: store, result: result, isEarlier: true)
     }
-    return Outcome(
-      store: store,
-      result: MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done))
+    var result = MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done)
+    if known.verdict == .sameModel {
+      (result.source, result.destination) = (known.source, known.destination)
+      result.notes = known.notes ?? []
+    }
+    return Outcome(store: store, result: result)
   }
 
   /// Whether an output that was written before is still a database. Emptied or overwritten, it is no
@@ -267,6 +277,7 @@ extension PipelineLedger.Entry {
       destination: result.destination, output: result.output,
       backup: result.backup, rows: result.rows,
       losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
-      reason: result.reasons.first?.reason, message: result.reasons.first?.message)
+      reason: result.reasons.first?.reason, message: result.reasons.first?.message,
+      notes: result.verdict == .sameModel && !result.notes.isEmpty ? result.notes : nil)
   }
 }

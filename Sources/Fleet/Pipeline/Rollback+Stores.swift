@@ -215,9 +215,11 @@ extension Rollback {
     guard !tried.isEmpty else { return }
     try ledger.writing {
       for end in tried {
+        let started = end.started > 0 ? end.started : now
         var attempt = LedgerAttempt(
-          run: rollback, store: end.item.store, started: end.started > 0 ? end.started : now,
-          ended: now, verdict: end.item.verdict.rawValue, sourceBytes: end.sourceBytes,
+          run: rollback, store: end.item.store, started: started,
+          ended: end.item.seconds.map { started + $0 } ?? now, verdict: end.item.verdict.rawValue,
+          sourceBytes: end.sourceBytes,
           reasons: end.item.reasons)
         attempt.identity = end.identity
         attempt.digest = end.digest

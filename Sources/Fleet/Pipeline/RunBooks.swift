@@ -239,13 +239,15 @@ package enum PipelineHistory {
   /// Writes down that a start of a run failed before it had a result: of the run that is interrupted, if
   /// one is, else of a run of its own.
   ///
-  /// - Parameter start: Seconds since 1970-01-01 UTC.
+  /// - Parameters:
+  ///   - start: Seconds since 1970-01-01 UTC.
+  ///   - message: Why it failed.
   /// - Returns: The run's name; nil where somebody else is at work.
   /// - Throws: ``LedgerError``, `DurabilityError`, `SQLiteError` where there is no ledger to write to; where
   ///   it lies in a state folder that cannot be used, why not.
   package static func addFailedStart(
     of pipeline: Pipeline, _ places: PipelinePlaces, at start: Double, exitCode: Int,
-    options: [String]
+    message: String, options: [String]
   ) throws -> String? {
     let held: PipelineLock?
     do {
@@ -281,7 +283,7 @@ package enum PipelineHistory {
       if known?.name != run.name || known?.ended != nil {
         try ledger.begin(run, isResumed: resumed != nil)
       }
-      try ledger.end(run.name, at: now, exitCode: exitCode, nil)
+      try ledger.end(run.name, at: now, exitCode: exitCode, nil, message: message)
     }
     withExtendedLifetime(held) {}
     return run.name

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitLedger
 import SystemPackage
 
@@ -38,11 +39,18 @@ package struct StoreReach: Sendable {
   /// Why a store must not be opened; nil for one that may be.
   package func refusal(of store: FilePath) -> RunReport.Reason? {
     guard let root = roots.first(where: { store.starts(with: $0) }) else {
+      let advice =
+        switch FilePresence(of: store) {
+        case .there, .unreachable: "Add its root to stores.roots to act on it."
+        // Its backups lie beside it, and the ledger knows them by their old paths.
+        case .absent, .noFolder:
+          "It is not there now. Where it was moved, move it back with its backup, or put the backup in its "
+            + "place by hand."
+        }
       return RunReport.Reason(
         reason: "outside-roots",
         message:
-          "\(store) lies outside of the pipeline's roots. Nothing was opened. Add its root to "
-          + "stores.roots to act on it.")
+          "\(store) lies outside of the pipeline's roots. Nothing was opened. \(advice)")
     }
     let found = FoundStore(path: store, root: root, bytes: 0)
     return PipelineRun.refusal(of: found)?.reasons.first.map(RunReport.Reason.init)

@@ -7,7 +7,7 @@ import GodwitKeyedArchive
 /// left over is matched by its hashes, and a sole one with the sole file.
 /// Source: `core-data-models.md` §3.
 enum CompiledBundle {
-  private struct Record {
+  struct Record {
     var hashes: [EntityName: VersionHash]
     var checksum: String?
   }
@@ -42,7 +42,16 @@ enum CompiledBundle {
     }
   }
 
-  private static func versionInfo(_ path: String) throws -> ([String: Record], current: String?) {
+  /// Whether `VersionInfo.plist` names a version that no file of the bundle is.
+  static func lacksFile(
+    of name: String, in path: String, _ versions: [ModelVersion]
+  ) throws -> Bool {
+    guard let record = try versionInfo(path).0[name] else { return false }
+    // A file of another name may be the version's.
+    return !versions.contains { $0.recordedHashes == record.hashes }
+  }
+
+  static func versionInfo(_ path: String) throws -> ([String: Record], current: String?) {
     let file = path + "/VersionInfo.plist"
     guard try ModelBytes.exists(file) else { return ([:], nil) }
     let list: PropertyList

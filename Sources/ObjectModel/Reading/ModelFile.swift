@@ -17,6 +17,11 @@ package struct ModelVersion: Sendable {
   package let recordedChecksum: String?
   /// The `.xcdatamodel` folder, `contents` or `.mom` file that was read.
   package let path: String
+  /// The bundle that it is a version of; else its own path.
+  package var bundlePath: String {
+    let folder = (path as NSString).deletingLastPathComponent
+    return ["xcdatamodeld", "momd"].contains((folder as NSString).pathExtension) ? folder : path
+  }
   /// Of a merger, the versions that it was made of; empty for any other.
   package private(set) var parts: [ModelVersion] = []
   private let memo = Memo<EntityHierarchy>()
@@ -59,6 +64,20 @@ package struct ModelVersion: Sendable {
   }
 }
 
+extension ModelVersion {
+  /// For a person, one text for each bundle of versions none of which is current.
+  /// - Throws: ``ModelError``.
+  package static func lacks(ofCurrent versions: [ModelVersion]) throws -> [String] {
+    var paths: [String] = []
+    for path in versions.map(\.bundlePath) where !paths.contains(path) { paths.append(path) }
+    return try paths.map { path in
+      try ModelFile.namedCurrent(of: path).map {
+        "\(path) names \($0) as its current version and does not have it"
+      } ?? "\(path) has no current version"
+    }
+  }
+}
+
 /// Reads model files of every kind that Xcode writes.
 ///
 /// | path | holds |
@@ -89,7 +108,13 @@ package enum ModelFile {
     }
     let compiled = names.filter { $0.hasSuffix(".mom") }
     guard !compiled.isEmpty else {
-      throw ModelError.unreadable(path: path, reason: "the folder has no model in it")
+      let isOptimized = names.contains { $0.hasSuffix(".omo") }
+      throw ModelError.unreadable(
+        path: path,
+        reason: isOptimized
+          ? "its versions are there as .omo files alone, which are not read; give a bundle with its .mom "
+            + "files"
+          : "the folder has no model in it")
     }
     return try CompiledBundle.read(path, files: compiled.sorted(by: inOrder))
   }
@@ -103,6 +128,11 @@ package enum ModelFile {
     let (path, name) = (String(spec[..<colon]), String(spec[spec.index(after: colon)...]))
     let versions = try read(path)
     guard let version = versions.first(where: { $0.name == name }) else {
+      if try CompiledBundle.lacksFile(of: name, in: path, versions) {
+        throw ModelError.unreadable(
+          path: "\(path)/\(name).mom",
+          reason: "VersionInfo.plist names this version, and there is no such file")
+      }
       throw ModelError.noSuchVersion(path: path, version: name, known: versions.map(\.name))
     }
     return version
@@ -116,9 +146,17 @@ package enum ModelFile {
 
   private static func current(of versions: [ModelVersion], path: String) throws -> ModelVersion {
     guard let version = versions.first(where: \.isCurrent) else {
-      throw ModelError.noCurrentVersion(path: path, known: versions.map(\.name))
+      throw ModelError.noCurrentVersion(
+        path: path, named: try namedCurrent(of: path), known: versions.map(\.name))
     }
     return version
+  }
+
+  /// The version that a bundle names as its current one, whether it has it or not; nil where it names none.
+  /// - Throws: ``ModelError``.
+  package static func namedCurrent(of bundle: String) throws -> String? {
+    if let folder = try currentSource(bundle) { return name(of: folder) }
+    return try CompiledBundle.versionInfo(bundle).current
   }
 
   /// `Shop 2` before `Shop 10`, as people count.

@@ -17,7 +17,7 @@ package struct ModelBundle: Sendable {
   package init(path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard trimmed.hasSuffix(".xcdatamodeld"), try DurableFile.isFolder(FilePath(trimmed)) else {
-      throw ModelError.notABundle(path: path)
+      throw try Self.notABundle(trimmed)
     }
     self.path = FilePath(trimmed).resolved ?? FilePath(trimmed)
   }
@@ -36,7 +36,7 @@ extension ModelBundle {
   package init(wrapping path: String) throws {
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     guard trimmed.hasSuffix(".xcdatamodel"), try DurableFile.isFolder(FilePath(trimmed)) else {
-      throw ModelError.notABundle(path: path)
+      throw try Self.notABundle(trimmed)
     }
     // The folder itself would become a bundle, and the link would lead nowhere.
     guard try FileKind(at: FilePath(trimmed)) == .folder else {
@@ -190,7 +190,8 @@ extension ModelBundle {
     let known = versions.map(\.name)
     guard let name else {
       guard let current = versions.first(where: \.isCurrent) else {
-        throw ModelError.noCurrentVersion(path: path.string, known: known)
+        throw ModelError.noCurrentVersion(
+          path: path.string, named: try ModelFile.namedCurrent(of: path.string), known: known)
       }
       return current
     }
@@ -199,6 +200,17 @@ extension ModelBundle {
       throw ModelError.noSuchVersion(path: path.string, version: wanted, known: known)
     }
     return found
+  }
+
+  /// Why a path is not that of a bundle. A plain model may have become one since.
+  private static func notABundle(_ path: String) throws -> ModelError {
+    guard try FileKind(following: FilePath(path)) == .none else { return .notABundle(path: path) }
+    let bundle = path.hasSuffix(".xcdatamodel") ? path + "d" : nil
+    return try .unreadable(
+      path: path,
+      reason: "it does not exist"
+        + (bundle.flatMap { try FileKind(following: FilePath($0)) == .folder ? $0 : nil }
+          .map { ". Give \($0), which is there" } ?? ""))
   }
 
   private func bytes(of version: ModelVersion) throws -> [UInt8] {

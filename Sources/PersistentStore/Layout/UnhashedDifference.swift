@@ -12,10 +12,12 @@ package struct UnhashedDifference: Sendable, Equatable {
     package var entity: EntityName
     /// The property, with the elements of a composite behind it.
     package var path: String
+    /// Whether the value is read where it was written, by the name that its renaming identifier gives.
+    package var isCarried: Bool
     /// For a person, without the place.
     var text: String
 
-    package var description: String { "\(entity).\(path) is \(text)" }
+    package var description: String { "\(entity).\(path) \(text)" }
   }
 
   /// Where one model looks for values, or for their form, otherwise than the other.
@@ -77,11 +79,8 @@ package struct UnhashedDifference: Sendable, Equatable {
       }
       // Of derived and composite attributes not even the name is in a hash.
       let places = (layouts.given.places(of: a), layouts.own.places(of: b))
-      for (path, x, y) in Self.differing(places.0, places.1) {
-        storage.append(
-          Place(
-            entity: name, path: path,
-            text: "\(x ?? "not stored") (in the store's own model: \(y ?? "not stored"))"))
+      storage += Self.differing(places.0, places.1).map { path, text, isCarried in
+        Place(entity: name, path: path, isCarried: isCarried, text: text)
       }
     }
   }
@@ -91,23 +90,55 @@ package struct UnhashedDifference: Sendable, Equatable {
     identifiers.append("\(what) \(given), the store's own model says \(own); the given one is used")
   }
 
-  /// Paths with what each side says of them; nil where a side does not have the path.
+  /// Paths of which the two sides do not say the same, with what they say.
   private static func differing(
-    _ given: [(path: String, text: String)], _ own: [(path: String, text: String)]
-  ) -> [(path: String, given: String?, own: String?)] {
+    _ given: [StoredValue], _ own: [StoredValue]
+  ) -> [(path: String, text: String, isCarried: Bool)] {
     let known = own.map { (NameKey($0.path), $0.text) }
     let old = Dictionary(known, uniquingKeysWith: { first, _ in first })
     let new = Set(given.map { NameKey($0.path) })
-    return given.filter { old[NameKey($0.path)] != $0.text }
-      .map { ($0.path, $0.text, old[NameKey($0.path)]) }
-      + own.filter { !new.contains(NameKey($0.path)) }.map { ($0.path, nil, $0.text) }
+    let carried = Set(
+      given.filter { old[NameKey($0.before)] == $0.text }.map { NameKey($0.before) }
+    ).subtracting(new)
+    let read = given.filter { old[NameKey($0.path)] != $0.text }.map { value in
+      let origin = own.first { $0.text == value.text && !$0.path.isSameName(as: value.path) }
+      return (
+        value.path,
+        "is read as \(value.text)" + (origin.map { ", where \($0.path) was written," } ?? "")
+          + (old[NameKey(value.path)].map { " and was written as \($0)" }
+            ?? " and is not in the store's own model"),
+        carried.contains(NameKey(value.before))
+      )
+    }
+    let lost = own.filter { !new.contains(NameKey($0.path)) }.map { value in
+      (
+        value.path, "was written as \(value.text) and is not in the given model",
+        carried.contains(NameKey(value.path))
+      )
+    }
+    return read + lost
   }
 }
 
+/// A value of an entity's own, as one model stores it.
+private struct StoredValue {
+  var path: String
+  /// Where it lies, and in what form.
+  var text: String
+  /// The path by the property's renaming identifier.
+  var before: String
+}
+
 extension StoreLayout {
-  /// Where an entity's own properties lie, and in what form: one text for each value.
-  fileprivate func places(of entity: EntityDescription) -> [(path: String, text: String)] {
-    entity.properties.flatMap { places(of: $0, in: entity.name) }
+  /// Where an entity's own properties lie, and in what form.
+  fileprivate func places(of entity: EntityDescription) -> [StoredValue] {
+    entity.properties.flatMap { property in
+      places(of: property, in: entity.name).map { path, text in
+        StoredValue(
+          path: path, text: text,
+          before: property.traits.mappingKey + path.dropFirst(property.name.count))
+      }
+    }
   }
 
   private func places(
@@ -128,7 +159,7 @@ extension StoreLayout {
         storage.ownerColumn, storage.targetColumn, storage.orderColumn, storage.inverseOrderColumn,
         entityColumn(of: relationship.name, in: entity),
       ].compactMap(\.self)
-      return [(relationship.name, "in \(storage.table), \(columns.joined(separator: ", "))")]
+      return [(relationship.name, "pairs in \(storage.table), \(columns.joined(separator: ", "))")]
     case .fetchedProperty:
       return []
     }

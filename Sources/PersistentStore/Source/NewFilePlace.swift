@@ -11,16 +11,22 @@ import SystemPackage
 package struct NewFilePlace: Sendable {
   package let path: FilePath
   private let stores: [FilePath]
+  /// Elsewhere that name stands for standard output, and a file of it is hard to remove.
+  private let isDash: Bool
 
   /// - Parameter stores: What the command reads and makes, whether it is there yet or not.
   package init(_ path: FilePath, beside stores: [FilePath] = []) {
     (self.path, self.stores) = (path.resolvingFolders, stores.map(\.resolvingFolders))
+    isDash = path.string == "-"
   }
 
   /// The path is that of no part of a store.
   ///
   /// - Throws: ``PlaceError``; ``StoreError/cannotRead(_:errno:)``.
   package func check() throws {
+    if isDash {
+      throw PlaceError("-", "it stands for standard output, which nothing is written to here")
+    }
     let path = path.lexicallyNormalized()
     guard let name = path.lastComponent?.string else {
       throw PlaceError(path.isEmpty ? "." : path, "it is not the name of a file")

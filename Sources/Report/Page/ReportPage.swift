@@ -176,8 +176,10 @@ struct View {
       Change(
         title: change.title, svg: change.svg.map(Self.inline), text: change.text,
         omitted: change.omittedCount > 0
-          ? "\(Figures.count(change.omittedCount)) entities that stay as they are, and are not "
-            + "related to one that changed, are left out." : nil)
+          ? change.omittedCount == 1
+            ? "1 entity that stays as it is, and is not related to one that changed, is left out."
+            : "\(Figures.count(change.omittedCount)) entities that stay as they are, and are not "
+              + "related to one that changed, are left out." : nil)
     }
     let timeline = Timeline(report)
     lanes = timeline.lanes

@@ -44,7 +44,7 @@ struct Timeline {
         lanes[place].bars.append(Self.bar(group, report, start, length, y: place * 18))
       }
     }
-    let busy = report.spans.reduce(0) { $0 + $1.end - $1.start }
+    let busy = byLane.reduce(0) { $0 + Self.busy($1.value) }
     text =
       "\(byLane.count) \(byLane.count == 1 ? "process" : "processes"), busy for "
       + "\(Figures.share(busy, of: length * Double(byLane.count))) of "
@@ -53,6 +53,18 @@ struct Timeline {
     end = Figures.seconds(length)
     height = lanes.count * 18
     addShards(report, start, length)
+  }
+
+  /// How long a process was at work: a rollback has several stores in hand at a time.
+  ///
+  /// - Parameter spans: By their starts.
+  private static func busy(_ spans: [RunReport.Span]) -> Double {
+    var (seconds, end) = (0.0, -Double.infinity)
+    for span in spans {
+      seconds += max(0, span.end - max(span.start, end))
+      end = max(end, span.end)
+    }
+    return seconds
   }
 
   /// Below the processes, the workers of the slowest stores that had shards.

@@ -6,9 +6,16 @@ extension View {
   static func headline(_ report: RunReport) -> String {
     let counts = report.counts
     let (snapshots, restored) = (counts.snapshots, report.restored ?? 0)
-    let good = max(0, counts.migrated + counts.sameModel - snapshots - restored)
+    let good = max(
+      0, counts.migrated + counts.sameModel + counts.restored - snapshots - restored)
     let bad = counts.found - good - snapshots
-    if counts.found == 0 { return "No store was found" }
+    if counts.found == 0 {
+      if report.run.message != nil || ![0, 3].contains(report.run.exitCode ?? 0) {
+        return "This start did not begin with any store"
+      }
+      return report.fleet.map { $0.found > 0 } == true
+        ? "No store of the pipeline was selected" : "No store was found"
+    }
     let done =
       report.run.kind == "rollback"
       ? "restored"
@@ -30,21 +37,22 @@ extension View {
   }
 
   static func ending(_ run: RunReport.Run) -> String {
+    let isRollback = run.kind == "rollback"
     guard run.ended != nil, let code = run.exitCode else {
       return
-        "The run has not ended: it is under way, or it was killed. Running the same command again "
-        + "resumes it."
+        "The \(isRollback ? "rollback" : "run") has not ended: it is under way, or it was killed. Running "
+        + "the same command again resumes it."
     }
     let words =
       switch code {
       case 0: "Everything is done."
-      case 3: "Finished; some stores are not migrated."
+      case 3: "Finished; some stores are not \(isRollback ? "restored" : "migrated")."
       case 4: "Stopped by the failure budget."
       case 69: "Stopped: worker processes could not be started."
       case 75: "Stopped early. Running the same command again resumes it."
       default: "Ended with an error."
       }
-    return "\(words) Exit code \(code)."
+    return "\(words) \(run.message.map { $0 + " " } ?? "")Exit code \(code)."
   }
 
   /// What the run's own counts do not say: the stores that were put back since, those of the pipeline that
@@ -76,14 +84,19 @@ extension View {
     let good = counts.migrated + counts.sameModel + counts.restored
     let bad = counts.found - good + (report.restored ?? 0)
     var tiles = [
-      Tile(value: Figures.count(counts.found), name: "stores found"),
+      Tile(
+        value: Figures.count(counts.found), name: counts.found == 1 ? "store found" : "stores found"
+      ),
       report.run.kind == "rollback"
         ? Tile(value: Figures.count(counts.restored), name: "restored")
         : Tile(value: Figures.count(counts.migrated), name: "migrated"),
       Tile(value: Figures.count(bad), name: "not done"),
-      Tile(value: Figures.count(report.totals.rows), name: "rows"),
+      Tile(
+        value: Figures.count(report.totals.rows), name: report.totals.rows == 1 ? "row" : "rows"),
       Tile(value: Figures.bytes(report.totals.sourceBytes), name: "of stores"),
-      Tile(value: Figures.count(report.totals.storesWithLosses), name: "stores with losses"),
+      Tile(
+        value: Figures.count(report.totals.storesWithLosses),
+        name: report.totals.storesWithLosses == 1 ? "store with losses" : "stores with losses"),
       Tile(value: Figures.bytes(report.totals.backupBytes), name: "of backups"),
     ]
     if let seconds = report.run.workedSeconds {
