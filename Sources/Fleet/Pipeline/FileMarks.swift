@@ -36,24 +36,7 @@ extension StoreFiles {
   }
 
   /// The digest of the main file.
-  func fileDigest() throws -> String {
-    let file = try RegularFile.open(store)
-    defer { try? file.close() }
-    let piece = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: FileDigest.pieceBytes, alignment: 4096)
-    defer { piece.deallocate() }
-    var digest = FileDigest()
-    while true {
-      var filled = 0
-      while filled < piece.count {
-        let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: piece[filled...]))
-        if count == 0 { break }
-        filled += count
-      }
-      if filled > 0 { digest.add(UnsafeRawBufferPointer(rebasing: piece[..<filled])) }
-      if filled < piece.count { return digest.finish() }
-    }
-  }
+  func fileDigest() throws -> String { try FileDigest.text(of: store) }
 
   /// The marks of a backup's files, and the bytes of those that no store shares; nil where the main
   /// file is not there.
