@@ -63,7 +63,7 @@ struct ReportCommand: ParsableCommand {
       case .json: Self.json(report) + "\n"
       case .junit: JUnitReport(report).text()
       }
-    guard let file else { return Output.result(text: String(text.dropLast())) }
+    guard let file else { return Output.result(document: text) }
     try file.write(text)
   }
 
