@@ -144,7 +144,7 @@ let package = Package(
       "StagedObjects",
       [
         ours("Commit"), ours("Planning"), ours("PersistentStore"), ours("Expressions"),
-        ours("ObjectModel"), ours("Digests"), ours("DurableFiles"), ours("SQLite"), system,
+        ours("ObjectModel"), ours("DurableFiles"), ours("SQLite"), system,
       ]),
     // What the coordinator does between the stages.
     library(

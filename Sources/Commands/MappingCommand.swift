@@ -46,7 +46,7 @@ struct MappingCommand: ParsableCommand {
       if json {
         Output.result(json: InferenceLine(inference))
       } else if output == nil {
-        Output.result(text: text.hasSuffix("\n") ? String(text.dropLast()) : text)
+        Output.result(document: text)
       }
     }
   }

@@ -94,8 +94,8 @@ extension ModelCommand {
       switch json ? .json : format {
       case .text: for line in ModelText.lines(hierarchy) { Output.result(line) }
       case .json: Output.result(json: ModelRecord(version, hierarchy))
-      case .dot: Output.result(text: EntityDiagram(hierarchy).dot)
-      case .svg: Output.result(text: try Self.svg(EntityDiagram(hierarchy)))
+      case .dot: Output.result(document: EntityDiagram(hierarchy).dot)
+      case .svg: Output.result(document: try Self.svg(EntityDiagram(hierarchy)))
       }
     }
 
@@ -149,8 +149,8 @@ extension ModelCommand {
       switch json ? .json : format {
       case .text: for line in record.lines { Output.result(line) }
       case .json: Output.result(json: record)
-      case .dot: Output.result(text: diagram.dot)
-      case .svg: Output.result(text: try ShowCommand.svg(diagram))
+      case .dot: Output.result(document: diagram.dot)
+      case .svg: Output.result(document: try ShowCommand.svg(diagram))
       }
       // More columns than SQLite has room for: no store can be of the destination.
       try StoreLayout(pair.inference.destination).requireUsable()

@@ -32,8 +32,16 @@ enum Output {
   /// A line of the result for a person.
   static func result(_ line: String) { result(raw: VisibleText.line(line)) }
 
-  /// A result of several lines, such as a file.
+  /// A result of several lines.
   static func result(text: String) { result(raw: VisibleText.lines(text)) }
+
+  /// A result that is what a file would hold: as it is, but on a terminal.
+  ///
+  /// - Parameter text: Ends with a line break or without one, which is the same.
+  static func result(document text: String) {
+    let text = text.hasSuffix("\n") ? String(text.dropLast()) : text
+    result(raw: isatty(results) == 1 ? VisibleText.lines(text) : text)
+  }
 
   static func result(json value: some Encodable) { result(jsonLine: JSONLine.text(of: value)) }
 

@@ -68,7 +68,7 @@ struct ReportCommand: ParsableCommand {
           done: try ledger.storesFoundDone(of: report.pipelineFile, run: report.run.name)
         ).text()
       }
-    guard let file else { return Output.result(text: String(text.dropLast())) }
+    guard let file else { return Output.result(document: text) }
     try file.write(text)
   }
 

@@ -19,9 +19,10 @@ extension StoreSwap {
     // The link is the file itself on one volume, and a copy elsewhere.
     try DurableFile.link(finished.store, to: path)
     // The names come from a file of the run directory.
+    let unreferenced = try ExternalDataFolder.names(
+      obsolete.filter(ExternalDataFolder.isSound), notReferredToBy: finished.store)
     return try commit(
-      path, external: finished.externalDataFolder,
-      obsolete: obsolete.filter(ExternalDataFolder.isSound))
+      path, external: finished.externalDataFolder, obsolete: unreferenced.sorted())
   }
 }
 

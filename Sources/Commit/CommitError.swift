@@ -43,6 +43,8 @@ package enum CommitError: Error, Equatable {
   case wrongRowCount(table: String, entityNumber: Int64?, expected: Int64, found: Int64)
   /// The file holds other values than the checkpoints.
   case digestMismatch(table: String, entity: String?)
+  /// External data that the run wrote is missing, or is not what it wrote.
+  case damagedExternalData(path: FilePath)
   /// External data of two stores wants the same file name.
   case externalDataConflict(path: FilePath)
   /// The commit journal is of another version or cannot be read.
@@ -140,6 +142,9 @@ extension CommitError: CustomStringConvertible {
       "The new store's \(table) does not hold what was validated"
         + "\(entity.map { " for \($0)" } ?? ""). The source is untouched; run again, and check "
         + "memory and disk if it happens twice."
+    case .damagedExternalData(let path):
+      "External data that was written is missing, or is not what was written: \(path). Nothing was "
+        + "published. Run again, and check the disk if it happens twice."
     case .externalDataConflict(let path):
       "\(path) already exists with other content. Move it away or name another output."
     case .unreadableJournal(let path):

@@ -51,6 +51,8 @@ extension CommitJournal {
         let found = folders.map({ $0.appending(name) }).first(where: { $0.isSamePlace(as: path) })
       else { throw refusal("\(settledSource) is not a private copy of this run") }
       own.settledSource = found.string
+      // It is on the run directory's volume, see below.
+      if let device = try FileMark(found)?.device { own.settledMark?.device = device }
     }
     own.externalSources = try externalSources.map { text in
       var known = [run.external] + chainFolders(in: run)

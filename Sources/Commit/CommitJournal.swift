@@ -63,6 +63,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   /// A whole copy of the source without WAL; nil when the main file is that already. Of
   /// ``Kind/restore``, the same of what is put back.
   package var settledSource: String?
+  /// Of ``settledSource``, as it was read. Another file of that name is not used.
+  var settledMark: FileMark?
   /// The clone of ``settledSource`` beside the store, once made.
   package var clone: FileMark?
 

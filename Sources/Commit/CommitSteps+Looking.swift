@@ -90,7 +90,9 @@ extension CommitSteps {
       return try !DurableFile.exists(journal.storePath)
     case .replace, .restore:
       try demandStore(of: journal)
-      if try needsClone(journal) && FileMark(FilePath(journal.settledSource ?? "")) == nil {
+      if try needsClone(journal)
+        && FileMark(FilePath(journal.settledSource ?? "")) != journal.settledMark
+      {
         return false
       }
       return try isSourceUnchanged(journal)

@@ -137,7 +137,9 @@ extension StoreSwap {
     var journal = try beginning(.publish, assembled)
     let sources = [run.external, external ?? FilePath(ends.externalDataPath)]
     journal.externalSources = sources.map(\.string)
-    journal.added = try newExternalData(from: sources, in: target, except: undelivered(assembled))
+    journal.added = try newExternalData(
+      from: sources, in: target, except: undelivered(assembled),
+      originals: FilePath(ends.externalDataPath))
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
     let steps = CommitSteps(run: run, leases: leases)
     try steps.requireLeases(source.store)
@@ -159,7 +161,9 @@ extension StoreSwap {
     }
     let sources = [run.external] + (external.map { [$0] } ?? [])
     journal.externalSources = sources.map(\.string)
-    journal.added = try newExternalData(from: sources, in: source, except: undelivered(assembled))
+    journal.added = try newExternalData(
+      from: sources, in: source, except: undelivered(assembled),
+      originals: FilePath(ends.externalDataPath))
     if let obsolete {
       try journal.setRemoved(obsolete)
     } else if let plan {
@@ -191,7 +195,10 @@ extension StoreSwap {
     journal.wal = try FileMark(source.wal)
     journal.shm = try FileMark(source.shm)
     journal.rollbackJournal = try FileMark(source.journal)
-    if ends.readPath != ends.sourcePath { journal.settledSource = ends.readPath }
+    if ends.readPath != ends.sourcePath {
+      journal.settledSource = ends.readPath
+      journal.settledMark = try FileMark(FilePath(ends.readPath))
+    }
     for path in [journal.backup.store, journal.backup.wal, journal.backup.journal]
     where try DurableFile.exists(path) { throw CommitError.destinationExists(path: path) }
     return journal
@@ -224,35 +231,6 @@ extension StoreSwap {
     try DurableFile.remove(path)
     try DurableFile.removeUnfinished([path])
   }
-
-  /// Names of the run's new files that the destination does not get, since none of its rows refers to
-  /// them: a policy took the value back, or the row was set aside.
-  func undelivered(_ assembled: FilePath) throws -> Set<String> {
-    try ExternalDataFolder.names(
-      ExternalDataFolder.names(in: run.external), notReferredToBy: assembled)
-  }
-
-  /// Names that the destination's folder does not have yet.
-  ///
-  /// - Parameter undelivered: Names that it does not get.
-  func newExternalData(
-    from folders: [FilePath], in target: StoreFiles, except undelivered: Set<String> = []
-  ) throws -> [String] {
-    var added: [String] = []
-    var skipped = undelivered
-    for folder in folders {
-      for name in try ExternalDataFolder.names(in: folder) where !skipped.contains(name) {
-        let place = target.externalDataFolder.appending(name)
-        if try !DurableFile.exists(place) {
-          added.append(name)
-          skipped.insert(name)
-        } else if try !ExternalDataFolder.areEqual(folder.appending(name), place) {
-          throw CommitError.externalDataConflict(path: place)
-        }
-      }
-    }
-    return added
-  }
 }
 
 extension StoreSwap {
@@ -282,12 +260,14 @@ extension StoreSwap {
   ) throws -> Recovery {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
     return try recover(
-      found.checked(in: run, source: source, destination: destination), run, isStoreOffline, leases)
+      found.checked(in: run, source: source, destination: destination), run, isStoreOffline, leases,
+      originals: source.isSamePlace(as: destination)
+        ? nil : StoreFiles(source).externalDataFolder)
   }
 
   static func recover(
     _ found: CommitJournal, _ run: RunDirectory, _ isStoreOffline: Bool,
-    _ leases: [LeaseToken] = []
+    _ leases: [LeaseToken] = [], originals: FilePath? = nil
   ) throws -> Recovery {
     var journal = found
     let steps = CommitSteps(
@@ -307,7 +287,10 @@ extension StoreSwap {
       return .nothing
     }
     return try tellingSpace(at: journal.storePath) {
-      if try steps.canGoForward(journal) {
+      try steps.correctExternalData(of: &journal)
+      let isWhole =
+        try steps.isInPlace(journal) || steps.isAddedDataWhole(journal, originals: originals)
+      if try steps.canGoForward(journal) && isWhole {
         try steps.goForward(&journal)
         return .committed(journal)
       }

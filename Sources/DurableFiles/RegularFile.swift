@@ -95,6 +95,27 @@ package enum RegularFile {
     }
   }
 
+  /// Gives the body a file's bytes in order, in pieces of which only the last may be shorter.
+  package static func forEachPiece(
+    of path: FilePath, byteCount: Int, _ body: (UnsafeRawBufferPointer) -> Void
+  ) throws {
+    let file = try open(path)
+    defer { try? file.close() }
+    let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: byteCount, alignment: 4096)
+    defer { piece.deallocate() }
+    var filled = 0
+    repeat {
+      filled = 0
+      while filled < byteCount {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: piece[filled...])
+        let count = try failing("read", path) { try file.read(into: rest) }
+        if count == 0 { break }
+        filled += count
+      }
+      if filled > 0 { body(UnsafeRawBufferPointer(rebasing: piece[..<filled])) }
+    } while filled == byteCount
+  }
+
   /// The bytes of a file, or nil where there is nothing of that name.
   package static func bytesIfPresent(
     of path: FilePath, limit: Int, links: Links = .refused, isPrivate: Bool = false

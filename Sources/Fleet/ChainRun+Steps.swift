@@ -25,6 +25,12 @@ extension ChainRun {
     let count = route.steps.count
     var last = try folder.lastDone(
       of: count, fingerprint, store: request.store, needsURIs: run.settings.uriTable != nil)
+    if let ends = last?.done.ends, ends.readPath != ends.sourcePath {
+      // The commit uses the clone that the first step has read, in an earlier process perhaps.
+      try await onOwnThread { [folder, request] in
+        _ = try StoreFiles(request.store).clone(in: folder.run(of: 0).snapshot)
+      }
+    }
     let isResumed = last != nil
     for step in ((last?.step ?? -1) + 1)..<count {
       let result = try await perform(step, of: route, after: last?.done, fingerprint)
@@ -77,7 +83,15 @@ extension ChainRun {
     if let earlier {
       result.keep(earlier)
     } else {
-      try result.succeed(request, try await commit(last.step, last.done, fingerprint, own))
+      do {
+        try result.succeed(request, try await commit(last.step, last.done, fingerprint, own))
+      } catch let error as CommitError {
+        // The steps have written the file, and write it again.
+        guard case .damagedExternalData = error else { throw error }
+        try folder.discard()
+        if isRedo { throw error }
+        return try await through(route, own, isRedo: true)
+      }
     }
     return result
   }

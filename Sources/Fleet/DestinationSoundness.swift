@@ -75,8 +75,12 @@ struct DestinationSoundness {
       rest.count = count
       return rest
     }
-    guard new.isEmpty else { throw UnsoundDestination(new, isOwnMapping: plan.mapped != nil) }
-    return failures + notes
+    if new.isEmpty { return failures + notes }
+    // The copy stage has written each file before the row that refers to it.
+    if new.allSatisfy({ $0.message == StoreSoundness.missingFile }) {
+      throw CommitError.damagedExternalData(path: newFiles)
+    }
+    throw UnsoundDestination(new, isOwnMapping: plan.mapped != nil)
   }
 
   /// The same for a store that a stage's handler has changed in place.

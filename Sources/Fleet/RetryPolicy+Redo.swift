@@ -49,6 +49,8 @@ extension RetryPolicy {
       case .unequalStages(_, let unit, _), .damagedRow(_, let unit, _): return .unit(unit)
       case .missingCheckpoint, .unusablePlan: return .derived
       case .damagedDestination, .wrongRowCount, .digestMismatch: return .derived
+      // Which unit has written it, nothing says.
+      case .damagedExternalData: return .everything
       default: return nil
       }
     case StageError.association, StageError.checkpointMismatch, StageError.unreadablePlan:

@@ -58,6 +58,7 @@ extension ChainRun {
       stage: call.phase.rawValue, seconds: (ContinuousClock.now - began).inSeconds,
       rows: outcome.changed, bytes: DiskSpace.size(of: written.store), units: 1, reused: 0)
     result.stages = (result.stages ?? []) + [cost]
+    result.findings += outcome.notes
     if let counts = outcome.counts {
       result.counts = Dictionary(uniqueKeysWithValues: counts.map { ($0.key.rawValue, $0.value) })
       result.rows = counts.values.reduce(0, +)

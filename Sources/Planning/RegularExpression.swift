@@ -6,13 +6,20 @@ package enum RegularExpression {
   /// says then that nothing matches.
   private static let progressLimit = 2_000
 
-  /// A test whether a pattern matches a whole text, as far as that can be told; nil for a pattern that is
-  /// none.
-  package static func matcher(_ pattern: String) -> ((String) -> Bool)? {
+  /// A table of such texts would take days: after so many of them, a pattern has only ``shortLimit``. Texts
+  /// that are judged at once still are, wherever they stand.
+  private static let mostGivenUp = 5
+  private static let shortLimit = 4
+
+  /// A test whether a pattern matches a whole text, which gives nil where that takes too long to tell; nil for
+  /// a pattern that is none.
+  package static func matcher(_ pattern: String) -> ((String) -> Bool?)? {
     guard let expression = try? NSRegularExpression(pattern: "^(?:\(pattern))\\z") else {
       return nil
     }
+    var givenUp = 0
     return { text in
+      let limit = givenUp < mostGivenUp ? progressLimit : shortLimit
       let all = NSRange(location: 0, length: text.utf16.count)
       var (isMatch, progress, isGivenUp) = (false, 0, false)
       let options: NSRegularExpression.MatchingOptions = [
@@ -26,11 +33,12 @@ package enum RegularExpression {
           stop.pointee = true
         } else if flags.contains(.progress) {
           progress += 1
-          if progress > progressLimit { (isGivenUp, stop.pointee) = (true, true) }
+          if progress > limit { (isGivenUp, stop.pointee) = (true, true) }
         }
       }
-      // What nobody can tell is not taken for a broken rule: the row would be refused or set aside.
-      return isMatch || isGivenUp
+      guard isGivenUp, !isMatch else { return isMatch }
+      givenUp += 1
+      return nil
     }
   }
 }

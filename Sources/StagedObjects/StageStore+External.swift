@@ -1,6 +1,5 @@
 import Foundation
 import GodwitCommit
-import GodwitDigests
 import GodwitDurableFiles
 import GodwitExpressions
 import GodwitObjectModel
@@ -44,16 +43,8 @@ extension StageStore {
     guard bytes.count > Self.mostInlineBytes else { return [1] + bytes }
     // The name follows from the row and the value, so that a handler that runs again writes the
     // same files.
-    var digest = SHA256()
-    digest.update(Array("\(object.entity) \(object.primaryKey) \(key)".utf8))
-    digest.update([0])
-    digest.update(bytes)
-    let digits = Hexadecimal.text(of: digest.finish().prefix(16)).uppercased()
-    var name = ""
-    for (index, digit) in digits.enumerated() {
-      if [8, 12, 16, 20].contains(index) { name.append("-") }
-      name.append(digit)
-    }
+    let subject = Array("\(object.entity) \(object.primaryKey) \(key)".utf8)
+    let name = bytes.withUnsafeBytes { ExternalFileName.name(of: subject, $0) }
     let path = files.externalDataFolder.appending(name)
     if try FileMark(path)?.size != Int64(bytes.count) {
       try DurableFile.makeFolder(files.externalDataFolder)

@@ -6,8 +6,9 @@ import GodwitSQLite
 // What happens when a handler has returned. Source: `core-data-migration.md` §5.3 (validation),
 // `core-data-sqlite-format.md` §2 (`Z_MAX`), §4 (`Z_OPT`).
 extension StageStore {
+  /// - Returns: Notes about rows that were not judged.
   /// - Throws: ``StagedMigrationError/invalidObjects(_:)``.
-  func save() throws {
+  func save() throws -> [StoreFinding] {
     for (root, key) in highestKeys {
       _ = try connection.rows(
         "UPDATE Z_PRIMARYKEY SET Z_MAX = max(ifnull(Z_MAX, 0), ?1) WHERE Z_ENT = ?2",
@@ -27,7 +28,9 @@ extension StageStore {
       findings += try invalidRows(of: entity, in: table)
       findings += try invalidCounts(of: entity)
     }
-    guard findings.isEmpty else { throw StagedMigrationError.invalidObjects(findings) }
+    let broken = findings.filter { $0.kind != .note }
+    guard broken.isEmpty else { throw StagedMigrationError.invalidObjects(broken) }
+    return findings
   }
 
   private func isChanged(_ entity: EntityName) throws -> Bool {

@@ -87,6 +87,8 @@ package final class StageStore: StageStoreAccess {
     package var counts: [EntityName: Int64]?
     /// Table → the first key that was given out.
     package var firstNewKeys: [String: Int64]
+    /// About objects that could not be validated.
+    package var notes: [StoreFinding]
   }
 
   /// Runs a handler over a store, in one transaction, and saves.
@@ -123,10 +125,10 @@ package final class StageStore: StageStoreAccess {
     let outcome: Outcome
     do {
       try body(store)
-      try store.save()
+      let notes = try store.save()
       outcome = Outcome(
         obsolete: try store.unreferencedFiles(), changed: try store.changedCount(),
-        counts: try store.counts(), firstNewKeys: store.firstNewKeys)
+        counts: try store.counts(), firstNewKeys: store.firstNewKeys, notes: notes)
       store.forgetStatements()
       try connection.execute("COMMIT")
     } catch {

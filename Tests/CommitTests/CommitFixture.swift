@@ -116,7 +116,9 @@ final class SwapFixture: Sendable {
 
   static let kept = "00000000-0000-4000-8000-00000000000A"
   static let obsolete = "00000000-0000-4000-8000-00000000000B"
-  static let added = "00000000-0000-4000-8000-00000000000C"
+  static let added = Array("added".utf8).withUnsafeBytes {
+    ExternalFileName.name(of: Array("row 3".utf8), $0)
+  }
   /// Written for a row of the destination, which does not refer to it any more.
   static let dropped = "00000000-0000-4000-8000-00000000000D"
 

@@ -38,6 +38,7 @@ import Testing
     (CommitError.damagedRow(table: "ZTHING", unit: 3, row: 1), .unit(3)),
     (CommitError.digestMismatch(table: "ZTHING", entity: nil), .derived),
     (CommitError.damagedDestination(path: "/a", finding: "a page"), .derived),
+    (CommitError.damagedExternalData(path: "/run/external/a"), .everything),
     (StageError.association(path: "/run/associations/1.pairs", reason: "cut"), .derived),
     // Damage is believed when it is found twice.
     (StoreError.truncated("/a", expectedBytes: 2, foundBytes: 1), .source),

@@ -134,6 +134,29 @@ import Testing
     #expect(try readers(second) == 3)
   }
 
+  // The name says which state it is of, and anybody may have put another file there since.
+  @Test func `is read from an earlier process's clone only where that equals a new one`() throws {
+    let copy = try makeInterrupted()
+    let made = try SourceStore(path: copy, snapshotFolder: snapshots.path).readPath
+    let name = try #require(made.lastComponent)
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: made.string))
+    var changed = bytes
+    changed[bytes.count - 1] ^= 1
+    let other = try Data(contentsOf: URL(fileURLWithPath: copy.string))
+    for (left, isKept) in [(bytes, true), (changed, false), (other, false), (Data(), false)] {
+      let earlier = try TemporaryFolder()
+      let clone = earlier.path.appending(name)
+      try left.write(to: URL(fileURLWithPath: clone.string))
+      let mark = try FileMark(clone)
+      let store = try SourceStore(path: copy, snapshotFolder: earlier.path)
+      #expect(store.readPath == clone)
+      #expect(try readers(store) == 3)
+      #expect(try Data(contentsOf: URL(fileURLWithPath: clone.string)) == bytes)
+      #expect(try (FileMark(clone) == mark) == isKept)
+      #expect(try earlier.contents().count == 1)
+    }
+  }
+
   @Test func `has its hot journal played back in a clone`() throws {
     let library = try makeLibrary()
     // A transaction that was cut off after its pages had been written.

@@ -152,4 +152,28 @@ import Testing
     #expect(!after.output.contains("unknown-mapping"), "\(after.output)")
     #expect(try Godwit.run(["mapping", "check", second, "--after", first]).status == 64)
   }
+
+  // Escapes are for terminals: in a YAML file they are another name.
+  @Test func `holds the same bytes as standard output`() throws {
+    let folder = try folder()
+    let models = try ["a", "b"].map { name in
+      let package = folder.path("\(name).xcdatamodel")
+      try FileManager.default.createDirectory(
+        atPath: package, withIntermediateDirectories: true)
+      let attributes = ["x\u{202E}y", name].map {
+        #"<attribute name="\#($0)" attributeType="String" optional="YES"/>"#
+      }.joined()
+      try "<model><entity name=\"A\">\(attributes)</entity></model>"
+        .write(toFile: package + "/contents", atomically: true, encoding: .utf8)
+      return package
+    }
+    let words = ["mapping", "infer"] + models
+    let run = try Godwit.run(words)
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(try Godwit.run(words + ["--output", folder.path("m.yaml")]).status == 0)
+    let text = try String(decoding: folder.bytes("m.yaml"), as: UTF8.self)
+    #expect(text.contains("x\u{202E}y") && run.output == text)
+    let shown = try Godwit.run(["model", "show", models[0], "--format", "dot"])
+    #expect(shown.output.contains("x\u{202E}y"))
+  }
 }

@@ -15,9 +15,17 @@ import Testing
     ("(.|\n)*", String(repeating: "x", count: 300_000)),
     ("(a|a|aa)+b", String(repeating: "a", count: 60)),
   ])
-  func `is not taken for broken where nobody can tell`(pattern: String, text: String) throws {
+  func `is neither kept nor broken where nobody can tell`(pattern: String, text: String) throws {
     let matches = try #require(RegularExpression.matcher(pattern))
-    #expect(matches(text))
+    #expect(matches(text) == nil)
+  }
+
+  @Test func `judges other texts after many of which nobody can tell`() throws {
+    let matches = try #require(RegularExpression.matcher("(a|a|aa)+b"))
+    // With the patience of the first ones it would take minutes.
+    for _ in 0..<1_000 { #expect(matches(String(repeating: "a", count: 60)) == nil) }
+    #expect(matches("aab") == true)
+    #expect(matches("aac") == false)
   }
 
   @Test func `is none where the pattern cannot be read`() {

@@ -40,7 +40,7 @@ final class StageFixture {
   let scratch: Scratch
   let path: FilePath
   let model: EntityHierarchy
-  private let side: ObjectReference.Store
+  let side: ObjectReference.Store
 
   /// An empty store.
   init(_ entities: [EntityDescription], side: ObjectReference.Store = .source) throws {

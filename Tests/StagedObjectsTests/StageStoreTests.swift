@@ -268,6 +268,18 @@ extension StageContext {
     #expect(try shop.rows("SELECT ZNAME FROM ZITEM WHERE Z_PK = 1") == [[.text("d")]])
   }
 
+  @Test func `notes values that their pattern could not judge, and saves them`() throws {
+    let shop = try shop()
+    let settings = StageStore.Settings(
+      side: shop.side, pattern: { _ in { _ in nil } }, runDate: 0)
+    let outcome = try StageStore.run(
+      { try $0.first.setValue("A", forKey: "code") }, on: shop.path, model: shop.model,
+      settings: settings)
+    #expect(outcome.notes.map(\.kind) == [.note] && outcome.notes[0].property == "code")
+    #expect(outcome.notes.map(\.examples) == [[1]])
+    #expect(try shop.rows("SELECT ZCODE FROM ZITEM WHERE Z_PK = 1") == [[.text("A")]])
+  }
+
   @Test func `has no object of another entity or key`() throws {
     let shop = try shop()
     for object in [shop.object("Item", 2), shop.object("Item", 3)] {

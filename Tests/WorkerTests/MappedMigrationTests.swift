@@ -402,4 +402,19 @@ import Testing
         "1660 name [4]", "1670 name [3]", "1680 name [5]",
       ])
   }
+
+  @Test func `notes rows that a pattern could not judge`() throws {
+    let fixture = try MigrationFixture(
+      from: [entity("A", attribute("name"))],
+      to: [entity("A", attribute("name", .string, .matches("(a|a|aa)+b")), attribute("new"))],
+      rows: """
+        INSERT INTO ZA (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES
+          (1, 1, 1, 'aab'), (2, 1, 1, 'aac'), (3, 1, 1, '\(String(repeating: "a", count: 60))')
+        """)
+    _ = try fixture.migrate(
+      "mapping-model: 1\nentity-mappings: [{ source: A, destination: A }]\n")
+    #expect(fixture.findings.first { $0.code == 1680 }?.examples == [2])
+    let note = fixture.findings.first { $0.kind == .note }
+    #expect(note?.property == "name" && note?.count == 1 && note?.examples == [3])
+  }
 }

@@ -37,12 +37,12 @@ extension StoreFiles {
   }
 
   /// The digest of the main file.
-  func fileDigest() throws -> String { try Self.digest(of: store) }
+  func fileDigest() throws -> String { try FileDigest.text(of: store) }
 
   /// The digests of a backup's files, see `BackupMark`.
   func contentDigest() throws -> String {
     try [store, wal, journal].filter { try $0 == store || FileMark($0)?.size ?? 0 > 0 }
-      .map(Self.digest).joined(separator: " ")
+      .map(FileDigest.text).joined(separator: " ")
   }
 
   /// Whether a backup holds what was recorded; without a record, whether SQLite can read all of its main file.
@@ -52,25 +52,6 @@ extension StoreFiles {
       return try Connection(path: store.string, mode: .immutable).isWhole()
     } catch let error as SQLiteError where error.isDamage {
       return false
-    }
-  }
-
-  private static func digest(of path: FilePath) throws -> String {
-    let file = try RegularFile.open(path)
-    defer { try? file.close() }
-    let piece = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: FileDigest.pieceBytes, alignment: 4096)
-    defer { piece.deallocate() }
-    var digest = FileDigest()
-    while true {
-      var filled = 0
-      while filled < piece.count {
-        let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: piece[filled...]))
-        if count == 0 { break }
-        filled += count
-      }
-      if filled > 0 { digest.add(UnsafeRawBufferPointer(rebasing: piece[..<filled])) }
-      if filled < piece.count { return digest.finish() }
     }
   }
 

@@ -3,6 +3,9 @@ import GodwitSQLite
 import SystemPackage
 
 extension StoreSoundness {
+  /// What a finding of ``externalFiles(of:in:needsFolder:)`` says.
+  package static let missingFile = "refers to an external data file that is missing"
+
   /// Files of external binary data that rows refer to and that are not there.
   ///
   /// Where the store has no such folder at all it is a note: such stores are found.
@@ -49,7 +52,7 @@ extension StoreSoundness {
           StoreFinding(
             kind: isThere || needsFolder ? .external : .note, entity: entity.rawValue,
             property: external.property,
-            message: "refers to an external data file that is missing"
+            message: Self.missingFile
               + (isThere ? "" : "; there is no such folder"),
             count: missing, examples: examples))
       }

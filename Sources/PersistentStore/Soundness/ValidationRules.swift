@@ -111,8 +111,9 @@ extension ValidationRules.Rule {
 /// Judges rows by ``ValidationRules`` and counts what they break.
 package final class ValidationJudge {
   private let rules: ValidationRules
-  private let patterns: [((String) -> Bool)?]
-  private var failures: [(count: Int64, examples: [Int64])]
+  private let patterns: [((String) -> Bool?)?]
+  private var failures: [FoundRows]
+  private var unjudged: [FoundRows]
 
   /// - Parameter pattern: The engine for regular expressions. A pattern that it cannot read is
   ///   not judged.
@@ -121,30 +122,35 @@ package final class ValidationJudge {
     patterns = rules.rules.map { rule in
       if case .pattern(let text) = rule.check { pattern?(text) } else { nil }
     }
-    failures = Array(repeating: (0, []), count: rules.rules.count)
+    failures = Array(repeating: FoundRows(), count: rules.rules.count)
+    unjudged = failures
   }
 
   /// The rules that a row breaks.
   ///
   /// - Parameter values: As many as the columns that the rules were made for.
   package func broken(_ values: UnsafePointer<RawValue>) -> [ValidationRules.Rule] {
-    rules.rules.indices.filter { !holds(rules.rules[$0].check, values[rules.rules[$0].place], $0) }
-      .map { rules.rules[$0] }
+    rules.rules.indices.filter {
+      holds(rules.rules[$0].check, values[rules.rules[$0].place], $0) == false
+    }.map { rules.rules[$0] }
   }
 
   /// - Parameter values: As many as the columns that the rules were made for.
   package func check(_ values: UnsafePointer<RawValue>, key: Int64) {
     for index in rules.rules.indices {
       let rule = rules.rules[index]
-      guard !holds(rule.check, values[rule.place], index) else { continue }
-      failures[index].count += 1
-      if failures[index].examples.count < StoreFinding.mostExamples {
-        failures[index].examples.append(key)
+      switch holds(rule.check, values[rule.place], index) {
+      case true?: continue
+      case false?: failures[index].add(key)
+      case nil: unjudged[index].add(key)
       }
     }
   }
 
-  private func holds(_ check: ValidationRules.Rule.Check, _ value: RawValue, _ index: Int) -> Bool {
+  /// Nil where the engine for patterns cannot tell.
+  private func holds(
+    _ check: ValidationRules.Rule.Check, _ value: RawValue, _ index: Int
+  ) -> Bool? {
     if case .required = check { return value.kind != .null }
     // nil is a matter of being required only.
     if value.kind == .null { return true }
@@ -191,6 +197,7 @@ package final class ValidationJudge {
     return count
   }
 
+  /// What rows break, with Core Data's codes, and notes about those that were not judged.
   package var findings: [StoreFinding] {
     zip(rules.rules, failures).compactMap { rule, found in
       guard found.count > 0 else { return nil }
@@ -198,5 +205,27 @@ package final class ValidationJudge {
         kind: .validation, entity: rules.entity.rawValue, property: rule.property,
         message: rule.message, count: found.count, examples: found.examples, code: rule.code)
     }
+      + zip(rules.rules, unjudged).compactMap { rule, found in
+        guard found.count > 0 else { return nil }
+        return StoreFinding(
+          kind: .note, entity: rules.entity.rawValue, property: rule.property,
+          message: StoreFinding.unmatched, count: found.count, examples: found.examples)
+      }
   }
+}
+
+/// Counts rows, and keeps some of their keys.
+struct FoundRows {
+  private(set) var count: Int64 = 0
+  private(set) var examples: [Int64] = []
+
+  mutating func add(_ key: Int64) {
+    count += 1
+    if examples.count < StoreFinding.mostExamples { examples.append(key) }
+  }
+}
+
+extension StoreFinding {
+  /// Of values for which a pattern takes too long.
+  static let unmatched = "could not be judged by its pattern, which takes too long"
 }

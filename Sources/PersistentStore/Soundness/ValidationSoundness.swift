@@ -2,9 +2,9 @@ import GodwitObjectModel
 import GodwitSQLite
 
 extension StoreSoundness {
-  /// Makes of an ICU regular expression a test whether it matches a whole string; nil where the
-  /// expression is none.
-  package typealias PatternCompiler = (String) -> ((String) -> Bool)?
+  /// Makes of an ICU regular expression a test whether it matches a whole string, which gives nil where it
+  /// cannot tell; nil where the expression is none.
+  package typealias PatternCompiler = (String) -> ((String) -> Bool?)?
 
   /// The rules of the model editor, on every object: bounds, lengths, patterns, required to-one
   /// relationships, numbers of members.
@@ -69,7 +69,7 @@ private struct AttributeJudge {
     case .matches(let expression):
       if let matches = pattern?(expression) {
         try scan("\(column) IS NOT NULL AND ?1 = 0", 0, "does not match its pattern") {
-          !matches($0)
+          matches($0).map { !$0 }
         }
       } else {
         [notJudged]
@@ -104,7 +104,7 @@ private struct AttributeJudge {
   }
 
   private func scan(
-    _ condition: String, _ bound: Int64, _ message: String, _ isBroken: (String) -> Bool
+    _ condition: String, _ bound: Int64, _ message: String, _ isBroken: (String) -> Bool?
   ) throws -> [StoreFinding] {
     let statement = try binding.store.connection.prepare(
       """
@@ -113,18 +113,25 @@ private struct AttributeJudge {
        WHERE Z_ENT = \(binding.number(of: entity)) AND \(condition)
       """)
     try statement.bind(1, bound)
-    var (count, examples): (Int64, [Int64]) = (0, [])
+    var (broken, unjudged) = (FoundRows(), FoundRows())
     while try statement.step() {
-      guard let text = statement.value(1).text, isBroken(text) else { continue }
-      count += 1
-      if examples.count < StoreFinding.mostExamples { examples.append(statement.int64(0)) }
+      guard let text = statement.value(1).text else { continue }
+      switch isBroken(text) {
+      case true?: broken.add(statement.int64(0))
+      case false?: continue
+      case nil: unjudged.add(statement.int64(0))
+      }
     }
-    return count > 0 ? [finding(message, count, examples)] : []
+    return [(message, broken, .validation), (StoreFinding.unmatched, unjudged, .note)]
+      .filter { $0.1.count > 0 }.map { finding($0, $1.count, $1.examples, $2) }
   }
 
-  private func finding(_ message: String, _ count: Int64, _ examples: [Int64]) -> StoreFinding {
+  private func finding(
+    _ message: String, _ count: Int64, _ examples: [Int64],
+    _ kind: StoreFinding.Kind = .validation
+  ) -> StoreFinding {
     StoreFinding(
-      kind: .validation, entity: entity.rawValue, property: attribute, message: message,
+      kind: kind, entity: entity.rawValue, property: attribute, message: message,
       count: count, examples: examples)
   }
 }

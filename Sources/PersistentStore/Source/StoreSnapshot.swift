@@ -1,13 +1,16 @@
 import Glibc
+import GodwitDigests
 import GodwitDurableFiles
 import GodwitSQLite
+import Synchronization
 import SystemPackage
 
 /// A private clone of a store whose newest rows are in its WAL or whose journal must be played
 /// back: both would write to the source's files.
 ///
 /// The clone lies in a folder of the run and is complete in itself, so any process may open it as
-/// immutable. Its name says which state of the source it is a clone of.
+/// immutable. Its name says which state of the source it is a clone of. That it is one, only the
+/// process that made it knows: a clone that an earlier process left is compared with a new one.
 struct StoreSnapshot {
   let folder: FilePath
   /// Whether a damaged journal is played back as far as SQLite does it. The clone then has a part of a
@@ -17,7 +20,12 @@ struct StoreSnapshot {
   /// How often a store that is being written is copied again before giving up.
   private static let attempts = 3
 
-  /// The clone of the store as it is now, made unless it is there, and the state that it is of.
+  /// Clones that this process has made or compared, by their paths.
+  private static let known = Mutex<[FilePath: FileMark]>([:])
+  /// What is forgotten is compared again.
+  private static let mostKnown = 10_000
+
+  /// The clone of the store as it is now, made unless this process has made it, and the state that it is of.
   ///
   /// - Throws: ``StoreError/changed(_:)`` where no lock can be had and somebody wrote.
   func clone(of files: StoreFiles) throws -> (FilePath, StoreIdentity) {
@@ -25,7 +33,11 @@ struct StoreSnapshot {
       let lock = try files.readLock()
       let identity = try files.identity(hasWriter: lock.hasWriter)
       let target = folder.appending("store-\(identity.name).sqlite")
-      if try StoreFiles.markIfThere(target) != nil { return (target, identity) }
+      if let mark = try StoreFiles.markIfThere(target),
+        Self.known.withLock({ $0[target] == mark })
+      {
+        return (target, identity)
+      }
       let work = folder.appending("store-\(identity.name).partial")
       try writing(files.store, to: target) {
         try DurableFile.makeFolder(folder)
@@ -41,14 +53,31 @@ struct StoreSnapshot {
       }
       _ = consume lock
       try settle(work, of: files.store)
-      // The name is the promise that the bytes are there, so they go first.
-      try writing(files.store, to: target) {
-        try DurableFile.syncFile(work)
-        try DurableFile.rename(work, to: target)
+      if try isEqual(work, target) {
+        // Whoever has planned by the earlier one finds the same file.
+        remove(StoreFiles(work))
+      } else {
+        // The name is the promise that the bytes are there, so they go first.
+        try writing(files.store, to: target) {
+          try DurableFile.syncFile(work)
+          try DurableFile.rename(work, to: target)
+        }
+      }
+      let mark = try StoreFiles.markIfThere(target)
+      Self.known.withLock {
+        if $0.count >= Self.mostKnown { $0.removeAll() }
+        $0[target] = mark
       }
       return (target, identity)
     }
     throw StoreError.changed(files.store)
+  }
+
+  private func isEqual(_ work: FilePath, _ target: FilePath) throws -> Bool {
+    guard let mark = try StoreFiles.markIfThere(target),
+      mark.size == (try StoreFiles.markIfThere(work)?.size)
+    else { return false }
+    return try FileDigest.text(of: work) == FileDigest.text(of: target)
   }
 
   private func writing(_ source: FilePath, to target: FilePath, _ body: () throws -> Void) throws {

@@ -1,11 +1,11 @@
-import GodwitDigests
 import GodwitDurableFiles
+import GodwitPersistentStore
 import SystemPackage
 
 /// Files of external binary data that the destination gets in addition to the source's.
 ///
 /// They lie in the run directory until the commit adds them to the destination's folder. A file's
-/// name follows from the plan and the row, so that a shard run twice gives the same files.
+/// name follows from the plan, the row and the value, see `ExternalFileName`.
 struct NewExternalFiles {
   let folder: FilePath
   /// The plan's.
@@ -23,39 +23,37 @@ struct NewExternalFiles {
   func write(
     _ value: UnsafeRawBufferPointer, entity: String, primaryKey: Int64, place: Int
   ) throws -> String {
-    let name = name(entity, primaryKey, place)
+    let name = ExternalFileName.name(of: subject(entity, primaryKey, place), value)
     try DurableFile.makeFolder(folder)
     try DurableFile.write(value, to: folder.appending(name))
     return name
   }
 
-  /// Copies a file under a name of its own. One of that name is the same: copies appear whole.
+  /// Copies a file under a name of its own, unless an earlier attempt did.
   ///
   /// - Returns: The new name.
   /// - Throws: ``StageError/externalData(entity:primaryKey:reason:)`` when the file is not there.
   func copy(_ path: String, entity: String, primaryKey: Int64, place: Int) throws -> String {
-    let name = name(entity, primaryKey, place)
     try DurableFile.makeFolder(folder)
     do {
-      try DurableFile.copy(FilePath(path), to: folder.appending(name))
-    } catch DurabilityError.alreadyExists {
+      let name = try ExternalFileName.name(
+        of: subject(entity, primaryKey, place), copying: FilePath(path))
+      let copy = folder.appending(name)
+      if try FileMark(copy) != nil {
+        if try ExternalFileName.fits(copy) { return name }
+        try DurableFile.removeIfPresent(copy)
+      }
+      try DurableFile.copy(FilePath(path), to: copy)
       return name
     } catch let error as DurabilityError {
       guard let reason = ExternalData.reason(error) else { throw error }
       throw StageError.externalData(entity: entity, primaryKey: primaryKey, reason: reason)
     }
-    return name
   }
 
-  private func name(_ entity: String, _ primaryKey: Int64, _ place: Int) -> String {
+  /// What no other value of the destination has.
+  private func subject(_ entity: String, _ primaryKey: Int64, _ place: Int) -> [UInt8] {
     let maker = mapping.map { "\($0) " } ?? ""
-    let row = Array("\(maker)\(entity) \(primaryKey) \(place)".utf8)
-    let digits = Hexadecimal.text(of: SHA256.digest(of: fingerprint + row).prefix(16))
-    var name = ""
-    for (index, digit) in digits.uppercased().enumerated() {
-      if [8, 12, 16, 20].contains(index) { name.append("-") }
-      name.append(digit)
-    }
-    return name
+    return fingerprint + Array("\(maker)\(entity) \(primaryKey) \(place)".utf8)
   }
 }
