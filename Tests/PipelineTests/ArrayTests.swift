@@ -246,6 +246,44 @@ import Testing
     #expect(attempts == ["1"], "each failure counts once: \(attempts)")
   }
 
+  @Test func `try stores again once a start has stopped for its failures`() throws {
+    let folder = try orders(4, pipeline: "limits: { failure-budget: 1 }\n")
+    for name in ["s0", "s1"] { try folder.writeBad(name) }
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 4)
+    try FileManager.default.removeItem(atPath: folder.path("stores/s0.sqlite"))
+    try folder.writeOrder("s0")
+    var run = try folder.godwit(["run"], ["--detach"])
+    #expect(run.status == 0 && run.summary["resumed"] as? Bool == true, "\(run.messages)")
+    try doAll(folder)
+    run = try folder.godwit(["run"], ["--detach"])
+    #expect(run.counts == "4 found, 3 migrated, 1 refused", "\(run.messages)")
+  }
+
+  @Test func `try a store again that was mended between detached starts`() throws {
+    let folder = try orders(4)
+    try folder.writeBad("s0")
+    try folder.writeBad("s3")
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    let manifest = try #require(try manifests(folder).first)
+    let count = try bundles(manifest)
+    try #require(count > 1)
+    #expect(try task(manifest, 0).status == 0)
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try FileManager.default.removeItem(atPath: folder.path("stores/s0.sqlite"))
+    try folder.writeOrder("s0")
+    var run = try folder.godwit(["run"], ["--detach"])
+    for _ in 0..<4 where run.summary["detached"] as? Bool == true {
+      try doAll(folder)
+      run = try folder.godwit(["run"], ["--detach"])
+    }
+    #expect(run.counts == "4 found, 3 migrated, 1 refused", "\(run.messages)")
+    let attempts = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT count(*) FROM attempts WHERE store LIKE '%s3.sqlite'")
+    #expect(attempts == ["1"], "what was not mended fails once: \(attempts)")
+  }
+
   @Test func `end although applications write to what they have migrated`() throws {
     let folder = try orders(4)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
