@@ -1,5 +1,5 @@
-import GodwitPlanning
 import GodwitPersistentStore
+import GodwitPlanning
 import Testing
 
 @testable import GodwitFleet

@@ -42,8 +42,9 @@ import Testing
       "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
     let folder = library.scratch.appendingPathComponent("pipeline")
     try files.createDirectory(
-      at: folder.appendingPathComponent("stores"), withIntermediateDirectories: true)
-    try files.copyItem(atPath: library.store, toPath: folder.path + "/stores/Library.sqlite")
+      at: folder.appendingPathComponent("stores/north"), withIntermediateDirectories: true)
+    try files.copyItem(
+      atPath: library.store, toPath: folder.path + "/stores/north/Library.sqlite")
     for name in ["pipeline.yaml", "Library.xcdatamodeld", "Library.mapping.yaml"] {
       try files.copyItem(
         at: LibraryFixture.folder.appendingPathComponent(name),
