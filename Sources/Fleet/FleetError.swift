@@ -101,7 +101,7 @@ extension FleetError: CustomStringConvertible {
     case .coordinationLost(let store, let how, _):
       "The process that planned and assembled \(store) \(how). The store is whole, old or new. "
         + (how.hasPrefix(WorkerProcess.silence)
-          ? "Look for a volume that does not answer, then run again."
+          ? "Look for a volume that does not answer, or policies that wait, then run again."
           : how == WorkerProcess.withoutFiles
             ? Self.fileAdvice + "."
             : "\(Self.outputAbove). Run `godwit migrate` with this store alone to see more.")

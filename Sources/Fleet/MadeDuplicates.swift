@@ -57,7 +57,7 @@ extension MadeDuplicates: CustomStringConvertible {
     let rest = makers.count - Self.mostMakers
     return CommitError.duplicates(
       of: entity, in: index, rows, origin: " in the new store" + origin)
-      + " \(named)\(rest > 0 ? " and \(rest) more" : "") may make them: correct what gives them the same values, "
-      + "or the values of the source that it reads, or drop the constraint from the destination model."
+      + " Correct what may have made them (\(named)\(rest > 0 ? " and \(rest) more" : "")), or the values of the "
+      + "source that it reads, or drop the constraint from the destination model."
   }
 }
