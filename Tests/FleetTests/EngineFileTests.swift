@@ -70,7 +70,7 @@ import Testing
     ("engine: { slurm: { sbatch: --qos=low } }", "list"),  // not a list
     ("engine: { slurm: { sbatch: [hello] } }", "not an option"),  // a script's name
     ("engine: { slurm: { environment: HOME } }", "list"),  // not a list
-    ("engine: { slurm: { environment: [A=1] } }", "not the name"),  // a value would be a secret in a file
+    ("engine: { slurm: { environment: [A=1] } }", "not the name"),  // a value
     ("engine: { slurm: { environment: ['A,B'] } }", "not the name"),  // two
     ("engine: { slurm: { environment: [ALL] } }", "not the name"),  // a word of sbatch's
     ("engine: { slurm: { sbatch: [--array=1-5] } }", "--qos="),
