@@ -14,6 +14,8 @@ package struct ObjectOrigins: Sendable {
   package struct Object: Hashable, Sendable {
     package var entity: EntityName
     package var key: Int64
+
+    package init(entity: EntityName, key: Int64) { (self.entity, self.key) = (entity, key) }
   }
 
   private let plan: MigrationPlan
@@ -56,15 +58,30 @@ package struct ObjectOrigins: Sendable {
       if wanted.contains(destination), origins[destination] == nil { origins[destination] = source }
     }
     return findings.map { finding in
-      let found = objects(of: finding).compactMap { origins[$0] }
-      guard !found.isEmpty else { return finding }
       var finding = finding
-      let named = Set(found.map(\.entity)).sorted().map { entity in
-        "\(entity) with Z_PK "
-          + found.filter { $0.entity == entity }.map { "\($0.key)" }.joined(separator: ", ")
-      }
-      finding.message += ", made of \(named.joined(separator: " and "))"
+      finding.message += Self.text(objects(of: finding).compactMap { origins[$0] })
       return finding
     }
+  }
+
+  /// `, made of Person with Z_PK 1, 2`; empty where objects have the keys of what they were made of, or were
+  /// made of nothing.
+  package func text(of objects: [Object]) throws -> String {
+    guard !areKept else { return "" }
+    let wanted = Set(objects)
+    var found: Set<Object> = []
+    try forEach { source, destination in
+      if wanted.contains(destination) { found.insert(source) }
+    }
+    return Self.text(found.sorted { ($0.entity, $0.key) < ($1.entity, $1.key) })
+  }
+
+  private static func text(_ found: [Object]) -> String {
+    guard !found.isEmpty else { return "" }
+    let named = Set(found.map(\.entity)).sorted().map { entity in
+      "\(entity) with Z_PK "
+        + found.filter { $0.entity == entity }.map { "\($0.key)" }.joined(separator: ", ")
+    }
+    return ", made of \(named.joined(separator: " and "))"
   }
 }

@@ -21,6 +21,8 @@ package enum CommitError: Error, Equatable {
   case sourceChanged(store: FilePath)
   /// Another process has taken the work on the store over, while this one did not get on.
   case leaseLost(store: FilePath)
+  /// The file by which the run held the work, or the folder of it, is not there any more.
+  case lockGone(store: FilePath, lock: FilePath)
   /// The volume cannot hold both stores for the length of the commit.
   case notEnoughSpace(volume: FilePath, neededBytes: Int64, freeBytes: Int64)
   /// The volume filled up while the destination was being written.
@@ -104,6 +106,9 @@ extension CommitError: CustomStringConvertible {
     case .leaseLost(let store):
       "Another run has taken \(store) over, since this one did not get on. Nothing was published. "
         + "See the result of the other run."
+    case .lockGone(let store, let lock):
+      "\(lock), by which this run holds the work on \(store), is gone: it was moved or removed, or the run was "
+        + "stopped elsewhere. Nothing was published. Put its folder back where it was moved, and run again."
     case .sourceChanged(let store):
       "\(store) was changed after the migration had been planned, so the new store would lack "
         + "the change. Nothing was replaced. Run again; the plan is made again."
@@ -116,11 +121,9 @@ extension CommitError: CustomStringConvertible {
     case .destinationExists(let path):
       "\(path) already exists and does not belong to this run. Move it away or name another output."
     case .uniqueness(let entity, let index, let rows):
-      "\(rows.count == 1 ? "1 object" : "\(rows.count) objects") of \(entity ?? "an entity") "
-        + "\(rows.count == 1 ? "has" : "have") the same values in the uniqueness constraint "
-        + "\(index) as others (Z_PK \(listed(rows)); Core Data error 134111). Make the values of the source unique, or drop the "
-        + "constraint from the destination model. `--invalid set-aside` leaves such objects alone: nothing "
-        + "tells which of them should stay."
+      Self.duplicates(of: entity, in: index, rows)
+        + " Make the values of the source unique, or drop the constraint from the destination model. "
+        + "`--invalid set-aside` leaves such objects alone: nothing tells which of them should stay."
     case .missingCheckpoint(let stage, let unit):
       "The \(stage) stage left no usable checkpoint of unit \(unit). Run again; the unit is redone."
     case .unequalStages(let table, let unit, let row):
@@ -163,6 +166,19 @@ extension CommitError: CustomStringConvertible {
       "There is no file at \(store), where a commit was under way. The source is kept "
         + "at \(backup); nothing was deleted."
     }
+  }
+}
+
+extension CommitError {
+  /// What is wrong where a uniqueness constraint is broken, without advice.
+  ///
+  /// - Parameter origin: What is to be said of the rows beside their keys.
+  package static func duplicates(
+    of entity: String?, in index: String, _ rows: RowTally, origin: String = ""
+  ) -> String {
+    "\(rows.count == 1 ? "1 object" : "\(rows.count) objects") of \(entity ?? "an entity") "
+      + "\(rows.count == 1 ? "has" : "have") the same values in the uniqueness constraint "
+      + "\(index) as others (Z_PK \(listed(rows))\(origin); Core Data error 134111)."
   }
 }
 

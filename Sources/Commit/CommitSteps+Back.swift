@@ -65,7 +65,7 @@ extension CommitSteps {
   /// Whether a step gave the error. Anything else says nothing of how far the commit has come.
   private static func isFailure(_ error: any Error) -> Bool {
     switch error {
-    case CommitError.leaseLost: false
+    case CommitError.leaseLost, CommitError.lockGone: false
     case is DurabilityError, is CommitError, is StoreError, is SQLiteError: true
     default: false
     }

@@ -239,9 +239,14 @@ extension CommitSteps {
 }
 
 extension Sequence<LeaseToken> {
-  /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over;
+  /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over,
+  ///   ``CommitError/lockGone(store:lock:)`` where nobody is known to have;
   ///   `DurabilityError` where nobody can tell.
   package func requireCurrent(store: FilePath) throws {
-    for lease in self where try !lease.isCurrent { throw CommitError.leaseLost(store: store) }
+    for lease in self where try !lease.isCurrent {
+      throw lease.isGone
+        ? CommitError.lockGone(store: store, lock: FilePath(lease.path))
+        : CommitError.leaseLost(store: store)
+    }
   }
 }

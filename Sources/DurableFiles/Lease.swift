@@ -144,6 +144,16 @@ extension Lease {
   }
 }
 
+extension LeaseToken {
+  /// Whether no file has the lease's name any more: whoever takes it over puts another there.
+  package var isGone: Bool {
+    switch FilePresence(of: FilePath(path)) {
+    case .absent, .noFolder: true
+    case .there, .unreachable: false
+    }
+  }
+}
+
 /// Which holder of a ``Lease`` somebody is, or works for.
 package struct LeaseToken: Codable, Sendable, Equatable {
   package var path: String

@@ -8,4 +8,11 @@ extension FilePath {
     guard let name = lastComponent, folder != self else { return self }
     return folder.absolute.appending(name)
   }
+
+  /// The same place from the root on, with no link among its folders. The last component stays as it is, link or
+  /// not.
+  var whole: FilePath {
+    guard isRelative, let name = lastComponent else { return resolvingFolders }
+    return folder.absolute.appending(name)
+  }
 }

@@ -44,12 +44,15 @@ extension ChainRun {
         }
         failed.store = request.store.string
         (failed.source, failed.destination) = (route.source, route.destination)
-        if step > 0 {
-          // Its keys are not those of the store that people know.
-          for number in failed.reasons.indices {
-            failed.reasons[number].message =
-              "In the store that step \(step) wrote: " + failed.reasons[number].message
-          }
+        for number in failed.reasons.indices {
+          // Keys that are not those of the store that people know.
+          let place: String? =
+            if RetryPolicy.areKeysOfDestination(failed.reasons[number].reason) {
+              count > 1 ? "In the store that step \(step + 1) makes: " : nil
+            } else {
+              step > 0 ? "In the store that step \(step) wrote: " : nil
+            }
+          failed.reasons[number].message = (place ?? "") + failed.reasons[number].message
         }
         failed.path = route.lines
         failed.notes = notes + failed.notes

@@ -20,9 +20,9 @@ package struct DryRun: Sendable {
   package init(
     _ request: MigrationRequest, directory: FilePath? = nil, uriTable: FilePath? = nil
   ) {
-    self.request = request.resolvingFolders
-    self.directory = directory.map { RunDirectory($0.resolvingFolders) }
-    self.uriTable = uriTable?.resolvingFolders
+    self.request = request.whole
+    self.directory = directory.map { RunDirectory($0.whole) }
+    self.uriTable = uriTable?.whole
   }
 
   package func run() async -> MigrationResult {

@@ -36,8 +36,9 @@ package struct FindingLedger: Sendable {
         continue
       }
       findings[place].count += finding.count
-      let room = Self.exampleLimit - findings[place].examples.count
-      findings[place].examples += finding.examples.prefix(max(0, room))
+      // The lowest, whichever shard was looked at first.
+      let all = Set(findings[place].examples).union(finding.examples).sorted()
+      findings[place].examples = Array(all.prefix(Self.exampleLimit))
     }
   }
 

@@ -31,6 +31,8 @@ package enum FleetError: Error, Sendable, Equatable {
   case noStages
   /// The process that coordinated a store of a pipeline ended.
   case coordinationLost(store: String, how: String, attempts: Int = 1)
+  /// A process in which policies run found a store damaged that is sound.
+  case disturbed(store: String)
   /// A store took longer than the pipeline lets one.
   case timeout(store: String, seconds: Double)
   /// What became of a store could not be written down.
@@ -42,6 +44,11 @@ package enum FleetError: Error, Sendable, Equatable {
 }
 
 extension FleetError: CustomStringConvertible {
+  /// Where the words are of a process that ended before its time.
+  static let outputAbove = "See its output above"
+  private static let fileAdvice =
+    "Look for policies and handlers that leave files open, or raise `ulimit -n`, and run again"
+
   package var description: String {
     switch self {
     case .task(let failed):
@@ -54,7 +61,8 @@ extension FleetError: CustomStringConvertible {
           ? "Look for the kernel's out-of-memory killer, then run again; "
           : how.hasPrefix(WorkerProcess.silence)
             ? "Look for a volume that does not answer, or policies that wait, then run again; "
-            : "See its output above, fix the cause, and run again; ")
+            : how == WorkerProcess.withoutFiles
+              ? Self.fileAdvice + "; " : "\(Self.outputAbove), fix the cause, and run again; ")
         + "finished work is kept."
     case .workersDie(let executable, let how):
       "\(executable) does not work as a worker: it \(how). Check the installation with "
@@ -93,8 +101,13 @@ extension FleetError: CustomStringConvertible {
     case .coordinationLost(let store, let how, _):
       "The process that planned and assembled \(store) \(how). The store is whole, old or new. "
         + (how.hasPrefix(WorkerProcess.silence)
-          ? "Look for a volume that does not answer, then run again."
-          : "See its output above. Run `godwit migrate` with this store alone to see more.")
+          ? "Look for a volume that does not answer, or policies that wait, then run again."
+          : how == WorkerProcess.withoutFiles
+            ? Self.fileAdvice + "."
+            : "\(Self.outputAbove). Run `godwit migrate` with this store alone to see more.")
+    case .disturbed(let store):
+      "A process in which policies run could not read \(store), which is sound. Look for a policy that closes a file "
+        + "descriptor which is not its own, closes one twice, or writes to one, and run again."
     case .timeout(let store, let seconds):
       "\(store) was not migrated within \(Int(seconds.rounded(.up))) s. It is as it was, and "
         + "its finished work is kept. Raise limits.store-timeout, or look for a volume that is slow."

@@ -66,6 +66,8 @@ extension RetryPolicy {
       judgement.reasons = error.reasons
       judgement.verdict = .refused
       return judgement
+    case let error as MadeDuplicates:
+      return duplicates(error.entity, error.index, error.rows, "\(error)")
     case let error as UnsoundDestination: return judgement(of: error)
     case let error as FleetError: return judgement(of: error)
     case let error as ClusterError: return judgement(of: error)
@@ -170,19 +172,9 @@ extension RetryPolicy {
   private static func judgement(of error: CommitError) -> Judgement {
     switch error {
     case .uniqueness(let entity, let index, let rows):
-      // The values that a mapping model gives are first seen by their index.
-      var judgement = Judgement(
-        .badInput, "uniqueness", "\(error)", code: error.code, entity: entity)
-      judgement.verdict = .refused
-      let prefix = "Z_\(entity ?? "")_UNIQUE_"
-      if index.hasPrefix(prefix) {
-        judgement.reasons[0].property = String(index.dropFirst(prefix.count))
-      }
-      judgement.reasons[0].primaryKeys = rows.primaryKeys
-      judgement.reasons[0].count = rows.count
-      return judgement
+      return duplicates(entity, index, rows, "\(error)")
     case .storeInUse, .storeMayBeInUse: return Judgement(.resumable, "in-use", "\(error)")
-    case .leaseLost: return Judgement(.locked, Self.leaseLost, "\(error)")
+    case .leaseLost, .lockGone: return Judgement(.locked, Self.leaseLost, "\(error)")
     case .sourceChanged: return Judgement(.resumable, "changed", "\(error)")
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .destinationExists, .externalDataConflict, .mountPoint:
@@ -193,6 +185,23 @@ extension RetryPolicy {
     case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")
     default: return Judgement(.inputOutput, "commit", "\(error)", code: error.code)
     }
+  }
+
+  /// The values that a mapping model gives are first seen by their index.
+  private static func duplicates(
+    _ entity: String?, _ index: String, _ rows: RowTally, _ message: String
+  ) -> Judgement {
+    var judgement = Judgement(
+      .badInput, uniqueness, message,
+      code: CommitError.uniqueness(entity: entity, index: index, rows: rows).code, entity: entity)
+    judgement.verdict = .refused
+    let prefix = "Z_\(entity ?? "")_UNIQUE_"
+    if index.hasPrefix(prefix) {
+      judgement.reasons[0].property = String(index.dropFirst(prefix.count))
+    }
+    judgement.reasons[0].primaryKeys = rows.primaryKeys
+    judgement.reasons[0].count = rows.count
+    return judgement
   }
 
   private static func judgement(of error: ModelError) -> Judgement {
@@ -292,6 +301,7 @@ extension RetryPolicy {
       // Planning without end is the store's own affair and not tried again.
       let ending: MigrationResult.Ending = count < attempts ? .inputOutput : .engineUnavailable
       return Judgement(isSilent ? ending : .fatal, "coordination-lost", "\(error)")
+    case .disturbed: return Judgement(.badInput, "policy", "\(error)", code: 134_170)
     case .timeout: return Judgement(.inputOutput, "timeout", "\(error)")
     case .ledger: return Judgement(.inputOutput, "ledger", "\(error)")
     case .limits: return Judgement(.configuration, "limits", "\(error)")

@@ -94,11 +94,31 @@ extension StoreAttempt {
         return try await work(folder)
       } catch {
         let error = RetryPolicy.attributed(error, store: request.store, directory: directory)
-        guard let redo = RetryPolicy.redo(after: error, earlier: earlier) else { throw error }
+        guard let redo = RetryPolicy.redo(after: error, earlier: earlier) else {
+          throw try await confirmed(error)
+        }
         earlier.append(redo)
         try await prepare(redo, after: error, folder)
       }
     }
+  }
+
+  /// A policy that closes files which are not its own, or writes to them, makes SQLite read other bytes than
+  /// the store has. What its process finds damaged is looked at once more, when no policy is at work.
+  private func confirmed(_ error: any Error) async throws -> any Error {
+    guard request.ownCodeDigest != nil, case FleetError.task = error,
+      RetryPolicy.isDamageOfSource(error)
+    else { return error }
+    let (store, snapshot) = (request.store, directory.snapshot)
+    let isSound = try await onOwnThread { () -> Bool in
+      do {
+        let source = try SourceStore(path: store, snapshotFolder: snapshot)
+        return try source.connection.quickFinding() == nil && source.connection.readErrno == nil
+      } catch {
+        return false
+      }
+    }
+    return isSound ? FleetError.disturbed(store: store.string) : error
   }
 
   private mutating func prepare(

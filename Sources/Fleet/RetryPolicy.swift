@@ -16,6 +16,8 @@ package enum RetryPolicy {
   package static let attempts = 3
   /// The reason of a store that another start has taken over.
   static let leaseLost = "lease"
+  /// The reason of objects that break a uniqueness constraint.
+  static let uniqueness = "uniqueness"
 
   /// Whether a worker's task is given out again. A damaged store stays damaged and a full disk
   /// full; a read that failed may succeed.
@@ -24,14 +26,15 @@ package enum RetryPolicy {
   }
 
   /// Whether a store is tried again whose coordinating process was lost. A signal from outside may
-  /// not come again; a crash and a planning without end do.
+  /// not come again, and what other stores left open is closed; a crash and a planning without end do come again.
   ///
   /// - Parameter performedStages: The process was at the stages, too: it is tried again whatever
   ///   became of it, as a worker process is.
   static func allowsRetry(
     ofLostProcess how: String, performedStages: Bool, failures: Int
   ) -> Bool {
-    (performedStages || how.hasSuffix("signal 9") || how.hasPrefix(WorkerProcess.stopped))
+    (performedStages || how.hasSuffix("signal 9") || how.hasPrefix(WorkerProcess.stopped)
+      || how == WorkerProcess.withoutFiles)
       && failures < attempts
   }
 
@@ -53,6 +56,16 @@ package enum RetryPolicy {
       result.reasons.first?.reason == "io", attempts < Self.attempts
     else { return nil }
     return pause
+  }
+
+  /// Whether the rows that a reason names are of the store that was being made.
+  static func areKeysOfDestination(_ reason: String) -> Bool {
+    reason == uniqueness || reason == "validation"
+  }
+
+  /// Whether a store that failed for a reason may succeed in the next start though nothing was changed.
+  static func mayPass(_ reason: String?) -> Bool {
+    ["io", "timeout", "ledger"].contains(reason)
   }
 
   /// What an error means for a command's end, in a word and a sentence.

@@ -49,6 +49,7 @@ extension ChainRun {
       }
     } catch  where error is StoreDamage || error is UnsoundDestination || error is StageHandlerError
     {
+      if (error as? StageHandlerError)?.error is CancellationError { try Task.checkCancellation() }
       return StepResult(result: MigrationResult(failing: request.store.string, with: error))
     }
     var result =
@@ -137,10 +138,10 @@ extension ChainRun {
     return ends
   }
 
-  /// Errors of the machine, which no handler is to blame for.
+  /// Errors of the machine, which no handler is to blame for: handlers cannot make any of these types. A
+  /// `CancellationError` is the handler's, since nothing here throws one.
   private static func isOwn(_ error: any Error) -> Bool {
-    error is SQLiteError || error is DurabilityError || error is StoreError
-      || error is CommitError || error is CancellationError
+    error is SQLiteError || error is DurabilityError || error is StoreError || error is CommitError
   }
 }
 

@@ -53,25 +53,24 @@ package struct StoreRun: Sendable {
     _ request: MigrationRequest, directory: RunDirectory, settings: Settings,
     observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
   ) {
-    let folder = RunDirectory(directory.path.resolvingFolders)
+    let folder = RunDirectory(directory.path.whole)
     // The steps of a chain are kept: doing one again may mean calling a handler again.
     let isInMemory =
       settings.policiesHere != nil && !settings.keepsState && request.chain == .direct
     let directory = isInMemory ? folder.inMemory : folder
-    var request = request.resolvingFolders
+    var request = request.whole
     request.snapshotFolder = directory.snapshot
     request.keepsCheckpoints = !isInMemory
     self.request = request
     self.directory = directory
     var settings = settings
-    settings.uriTable = settings.uriTable?.resolvingFolders
+    settings.uriTable = settings.uriTable?.whole
     self.settings = settings
     self.observe = observe
   }
 
   /// Migrates the store. Cancelling the task stops the run within seconds, resumable.
   package func run() async -> MigrationResult {
-    if request.chain != .direct { return await ChainRun(self).run() }
     guard settings.policiesHere != nil else { return await attempt() }
     do {
       return await withTaskExecutorPreference(try StoreThread.ofProcess()) { await attempt() }
@@ -81,6 +80,7 @@ package struct StoreRun: Sendable {
   }
 
   private func attempt() async -> MigrationResult {
+    if request.chain != .direct { return await ChainRun(self).run() }
     let start = ContinuousClock.now
     var attempt = StoreAttempt(self)
     do {
@@ -190,11 +190,11 @@ extension MigrationRequest {
   var stores: [FilePath] { [store] + (output.map { [$0] } ?? []) }
 
   /// The same request, whose paths have no symbolic link among their folders: from here on nothing
-  /// is opened through one.
-  var resolvingFolders: MigrationRequest {
+  /// is opened through one. Nor do they depend on where the process stands, which a handler may change.
+  var whole: MigrationRequest {
     var request = self
-    request.store = store.resolvingFolders
-    request.output = output?.resolvingFolders
+    request.store = store.whole
+    request.output = output?.whole
     return request
   }
 }

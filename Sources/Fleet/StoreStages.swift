@@ -185,7 +185,14 @@ extension StoreAttempt {
       try? await assembled
       throw error
     }
-    try await assembled
+    do {
+      try await assembled
+    } catch CommitError.uniqueness(let entity, let index, let rows) where plan.mapped != nil {
+      let directory = directory
+      throw try await onOwnThread {
+        try MadeDuplicates(entity: entity, index: index, rows: rows, plan, directory)
+      }
+    }
     let cost = MigrationResult.StageCost(
       stage: "assemble", seconds: (ContinuousClock.now - start).inSeconds, rows: rows,
       bytes: DiskSpace.size(of: path), units: 1, reused: 0)

@@ -28,7 +28,17 @@ package actor WorkerPool: StageWorkers {
   private struct Job {
     var task: WorkerTask
     var batch: Int
+    /// In the batch, from 0.
+    var place: Int
     var failures = 0
+  }
+
+  private struct Batch {
+    /// Tasks without an answer.
+    var open: Int
+    let stream: AsyncThrowingStream<FinishedTask, any Error>.Continuation
+    /// Of the tasks that failed for good, the first in the batch.
+    var failure: (place: Int, error: any Error)?
   }
 
   private struct Slot {
@@ -39,15 +49,13 @@ package actor WorkerPool: StageWorkers {
     var process: WorkerProcess?
   }
 
-  private typealias Batch = AsyncThrowingStream<FinishedTask, any Error>.Continuation
-
   private let settings: Settings
   private let run: String
   private var assembled: String?
   private var opening = 1
   private var queue: [Job] = []
   private var slots: [Slot]
-  private var batches: [Int: (open: Int, stream: Batch)] = [:]
+  private var batches: [Int: Batch] = [:]
   private var batchCount = 0
   private var isClosed = false
   /// Why no worker can be had; every later batch fails with it.
@@ -93,8 +101,9 @@ package actor WorkerPool: StageWorkers {
 }
 
 extension WorkerPool {
-  /// Puts tasks behind those that wait. The stream ends after the last answer, or throws at the
-  /// first task that fails for good; the others of the batch are then no longer started.
+  /// Puts tasks behind those that wait. The stream ends after the last answer, or throws where a task fails for
+  /// good; those behind it are then no longer started. Of several such tasks the error is that of the first in
+  /// the batch, whichever worker was faster.
   package func perform(_ tasks: [WorkerTask]) -> AsyncThrowingStream<FinishedTask, any Error> {
     let (stream, continuation) = AsyncThrowingStream.makeStream(of: FinishedTask.self)
     if let failure {
@@ -104,8 +113,9 @@ extension WorkerPool {
     } else {
       batchCount += 1
       let number = batchCount
-      batches[number] = (tasks.count, continuation)
-      queue.append(contentsOf: tasks.map { Job(task: $0, batch: number) })
+      batches[number] = Batch(open: tasks.count, stream: continuation)
+      queue.append(
+        contentsOf: tasks.enumerated().map { Job(task: $1, batch: number, place: $0) })
       handOut()
     }
     return stream
@@ -230,9 +240,10 @@ extension WorkerPool {
     jobs[0].failures += 1
     if jobs[0].failures >= RetryPolicy.attempts {
       let job = jobs.removeFirst()
-      endBatch(job.batch, throwing: FleetError.workersLost(job.task, how: how))
+      giveUp(job, FleetError.workersLost(job.task, how: how))
     }
-    queue.insert(contentsOf: jobs.filter { batches[$0.batch] != nil }, at: 0)
+    queue.insert(contentsOf: jobs.filter(isWanted), at: 0)
+    settleFailures()
     handOut()
   }
 
@@ -255,15 +266,17 @@ extension WorkerPool {
         batches[job.batch]?.open -= 1
         if batch.open == 1 { endBatch(job.batch, throwing: nil) }
       }
+      settleFailures()
     case .failed(let failed):
       guard var job = removeFirst(failed.task, of: slot) else { return false }
       finishedCount += 1
       job.failures += 1
       if RetryPolicy.allowsRetry(failed.error, failures: job.failures) {
-        queue.append(job)
+        if isWanted(job) { queue.append(job) }
       } else {
-        endBatch(job.batch, throwing: FleetError.task(failed))
+        giveUp(job, FleetError.task(failed))
       }
+      settleFailures()
     case .beat: break
     case .open, .task:
       return false  // not a worker's words
@@ -277,6 +290,30 @@ extension WorkerPool {
   private func removeFirst(_ task: WorkerTask, of slot: Int) -> Job? {
     guard slots[slot].inFlight.first?.task == task else { return nil }
     return slots[slot].inFlight.removeFirst()
+  }
+
+  /// Notes that a task failed for good. What stands behind it in its batch is of no use any more.
+  private func giveUp(_ job: Job, _ error: any Error) {
+    guard isWanted(job) else { return }
+    batches[job.batch]?.failure = (job.place, error)
+    queue.removeAll { !isWanted($0) }
+  }
+
+  private func isWanted(_ job: Job) -> Bool {
+    guard let batch = batches[job.batch] else { return false }
+    return batch.failure.map { job.place < $0.place } ?? true
+  }
+
+  /// Ends the batches that have a failure which nothing before it may take the place of.
+  private func settleFailures() {
+    guard batches.values.contains(where: { $0.failure != nil }) else { return }
+    let left = queue + slots.flatMap(\.inFlight)
+    for (number, batch) in batches {
+      guard let failure = batch.failure,
+        !left.contains(where: { $0.batch == number && isWanted($0) })
+      else { continue }
+      endBatch(number, throwing: failure.error)
+    }
   }
 
   private func endBatch(_ number: Int, throwing error: (any Error)?) {

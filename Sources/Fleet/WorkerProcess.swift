@@ -38,6 +38,8 @@ final class WorkerProcess: Sendable {
 
   /// How the words begin that tell of the end of a silent process.
   static let silence = "made no progress"
+  /// Likewise of one that had opened too many files.
+  static let withoutFiles = "may open no more files"
   /// Likewise of a process that a signal stopped.
   static let stopped = "was stopped by a signal"
   /// How long a process that shall end may take before it is killed, in seconds.
@@ -145,8 +147,10 @@ extension WorkerProcess {
     let status = reap()
     let how =
       silence
-      ?? (status & 0x7F == 0
-        ? "ended with exit code \(status >> 8 & 0xFF)" : "was killed by signal \(status & 0x7F)")
+      ?? (status == FileLimit.exitCode << 8
+        ? Self.withoutFiles
+        : status & 0x7F == 0
+          ? "ended with exit code \(status >> 8 & 0xFF)" : "was killed by signal \(status & 0x7F)")
     let waiter = state.withLock { state in
       state.end = how
       try? state.input?.close()

@@ -54,7 +54,11 @@ package enum FailureAdvice {
       "Free space on the volume that the message names, with `godwit backups prune` where backups lie there, "
       + "then run again. Finished work is kept.",
     "locked": "Another run works on the stores. Wait for it to end, then run again.",
-    "lease": "Another run has taken the stores over. See its result.",
+    "lease":
+      "Another run has taken the stores over: see its result. Or the folder with the run's lock was moved: put "
+      + "it back.",
+    "other-build":
+      "Install one build of the executable on every machine, not while a run is under way, and run again.",
     "timeout": "Raise `limits.store-timeout`, or look for a volume that is slow.",
     "workers-lost":
       "See the output of the workers, check the machine's memory and limits with `godwit doctor`, "

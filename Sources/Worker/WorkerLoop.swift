@@ -26,7 +26,7 @@ package struct WorkerLoop {
   /// A task that fails is reported, and the loop goes on. Only a broken pipe ends it early: then
   /// nobody is left to report to.
   package func run() throws {
-    try Heartbeat.start(watching: pthread_self(), output)
+    try Heartbeat.start(watching: pthread_self()) { [output] in try output.send(.beat) }
     var lines = LineReader(input)
     let runner = TaskRunner(policies: policies)
     while let line = try lines.next() {
@@ -35,7 +35,9 @@ package struct WorkerLoop {
         runner.open(RunDirectory(FilePath(run)), assembled: assembled)
       case .task(let task):
         Pace.keep()
-        try output.send(WorkerMessage(runner.perform(task)))
+        let answer = runner.perform(task)
+        if case .failure = answer, FileLimit.isReached { _exit(FileLimit.exitCode) }
+        try output.send(WorkerMessage(answer))
       case .finished, .failed, .beat, nil:
         throw StageError.outOfOrder("something that is not a request")
       }

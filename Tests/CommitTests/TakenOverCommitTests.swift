@@ -91,6 +91,23 @@ import Testing
     }
   }
 
+  @Test func `says that its lock is gone where nobody is known to have taken the work over`() throws
+  {
+    let scene = try Scene(.settled)
+    let store = scene.fixture.source
+    let moved = FilePath(scene.fixture.run.path.string + "-moved")
+    try #require(rename(scene.fixture.run.path.string, moved.string) == 0)
+    #expect(throws: CommitError.lockGone(store: store, lock: scene.fixture.run.lock)) {
+      try [scene.first].requireCurrent(store: store)
+    }
+    try #require(rename(moved.string, scene.fixture.run.path.string) == 0)
+    try [scene.first].requireCurrent(store: store)
+    _ = try scene.takeOver()
+    #expect(throws: CommitError.leaseLost(store: store)) {
+      try [scene.first].requireCurrent(store: store)
+    }
+  }
+
   /// Between its last look at its lease and its lock on the store, another process may be in its commit.
   @Test func `takes nothing back that is another's`() throws {
     let scene = try Scene(.settled)

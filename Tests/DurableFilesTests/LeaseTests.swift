@@ -82,9 +82,11 @@ import Testing
     let folder = try TemporaryFolder()
     let path = folder.path.appending("lock")
     let old = try Lease(acquiring: path, seconds: 60)
+    #expect(!old.token.isGone)
     #expect(unlink(path.string) == 0)
-    #expect(try !old.isCurrent && !old.token.isCurrent)
+    #expect(try !old.isCurrent && !old.token.isCurrent && old.token.isGone)
     let new = try Lease(acquiring: path, seconds: 60)
+    #expect(!old.token.isGone, "somebody else has it")
     #expect(try new.token.epoch == 1 && !old.token.isCurrent && new.token.isCurrent)
   }
 

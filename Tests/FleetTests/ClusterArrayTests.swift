@@ -41,6 +41,24 @@ import Testing
       Array((JSONLine.text(of: line) + "\n").utf8), to: folder.results(0, name))
   }
 
+  /// The folder goes when its results are taken over.
+  @Test func `leaves the output of a process that was lost, and the result names it`() async throws
+  {
+    let array = try array()
+    try DurableFile.write(Array("trap".utf8), to: array.folder.log)
+    let books = try BundleBooks(array.header, results: array.folder.results(0, "a"))
+    let lost = MigrationResult(
+      failing: store.path.string,
+      with: FleetError.coordinationLost(store: store.path.string, how: "was killed by signal 4"))
+    try await books.record(lost, StoreFacts(store: store, started: 1, mark: "m"))
+    _ = await books.close()
+    let kept = array.folder.keptLog
+    try array.folder.remove()
+    #expect(try RegularFile.bytes(of: kept, limit: 9) == Array("trap".utf8))
+    try BundleFolder.removeLogs(in: state)
+    #expect(try FileKind(at: kept) == .none)
+  }
+
   private func verdicts(_ lines: [BundleLine]) -> [MigrationResult.Verdict] {
     lines.compactMap { $0.result?.end.result.verdict }
   }

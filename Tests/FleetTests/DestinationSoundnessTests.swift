@@ -1,4 +1,5 @@
 import GodwitPersistentStore
+import GodwitPlanning
 import Testing
 
 @testable import GodwitFleet
@@ -32,6 +33,20 @@ import Testing
     #expect(judgement([.inverse], isOwnMapping: true).code == 134_110)
     #expect(judgement([.unique], isOwnMapping: false).code == 134_111)
     #expect(judgement([.unique], isOwnMapping: false).verdict == .refused)
+  }
+
+  @Test func `names who may have made values that are not unique`() throws {
+    var made = MadeDuplicates(
+      entity: "Tag", index: "Z_Tag_UNIQUE_label", rows: RowTally([3, 4]),
+      makers: ["the policy TagPolicy of PersonToPerson"])
+    made.origin = ", made of Person with Z_PK 7"
+    let judgement = RetryPolicy.judgement(of: made)
+    #expect(judgement.verdict == .refused && judgement.code == 134_111)
+    let reason = try #require(judgement.reasons.first)
+    #expect(reason.reason == "uniqueness" && reason.property == "label")
+    for words in ["in the new store, made of Person with Z_PK 7", "the policy TagPolicy of"] {
+      #expect(reason.message.contains(words), "\(reason.message)")
+    }
   }
 
   @Test func `is a fault of Godwit where rows are one of two causes`() {

@@ -42,12 +42,14 @@ import Testing
           bundle: { stores: 100, bytes: 64MiB }
           array-max: 500
           sbatch: [--qos=low, --mem=4G]
+          environment: [LIBRARY_HOME, _a1]
       """
     ).cluster
     var expected = ClusterSettings()
     (expected.partition, expected.account, expected.nodes) = ("night", "team-7", 8)
     (expected.timeSeconds, expected.bundleStores, expected.bundleBytes) = (5_400, 100, 64 << 20)
     (expected.arrayMax, expected.sbatch) = (500, ["--qos=low", "--mem=4G"])
+    expected.environment = ["LIBRARY_HOME", "_a1"]
     #expect(settings == expected)
   }
 
@@ -67,6 +69,10 @@ import Testing
     ("engine: { slurm: { partition: 'a b' } }", "not a name"),  // would be two arguments
     ("engine: { slurm: { sbatch: --qos=low } }", "list"),  // not a list
     ("engine: { slurm: { sbatch: [hello] } }", "not an option"),  // a script's name
+    ("engine: { slurm: { environment: HOME } }", "list"),  // not a list
+    ("engine: { slurm: { environment: [A=1] } }", "not the name"),  // a value
+    ("engine: { slurm: { environment: ['A,B'] } }", "not the name"),  // two
+    ("engine: { slurm: { environment: [ALL] } }", "not the name"),  // a word of sbatch's
     ("engine: { slurm: { sbatch: [--array=1-5] } }", "--qos="),
     ("engine: { slurm: { sbatch: [-a1-5] } }", "may give"),  // ours, in its short form
     ("engine: { slurm: { sbatch: [--arr=1-5] } }", "may give"),  // shortened

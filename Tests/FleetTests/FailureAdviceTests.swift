@@ -41,7 +41,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "stopped", "in-use", "changed", "disk-full", "locked", "lease", "timeout", "workers-lost",
+    "stopped", "in-use", "changed", "other-build", "disk-full", "locked", "lease", "timeout",
+    "workers-lost",
     "coordination-lost", "limits", "foreign-store", "version-hash", "plan", "unsupported", "model",
     "mapping", "mapping-mismatch", "missing-mapping", "store", "link", "unusual-file",
     "unreadable-folder", "empty-root", "output", "io", "commit", "checkpoint", "run-directory",

@@ -23,6 +23,15 @@ import Testing
     #expect(ledger.findings[0].examples == [1, 2, 3, 11, 12])
   }
 
+  @Test func `names the same rows whichever shard was looked at first`() {
+    let found = [[7, 47], [87, 127], [3, 4, 5]].map { finding(.validation, examples: $0) }
+    for order in [found, found.reversed()] {
+      var ledger = FindingLedger(acceptsDamage: false)
+      for finding in order { ledger.add([finding]) }
+      #expect(ledger.findings.map(\.examples) == [[3, 4, 5, 7, 47]])
+    }
+  }
+
   // What real, sound stores have is carried; anything else only on request, and some kinds never.
   @Test(arguments: StoreFinding.Kind.allCases)
   func `stops at damage and carries the rest`(kind: StoreFinding.Kind) {

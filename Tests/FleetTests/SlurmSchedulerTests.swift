@@ -85,6 +85,17 @@ import Testing
     #expect(script.contains("SLURM_ARRAY_TASK_ID"))
   }
 
+  @Test func `get the variables that the pipeline names, where they are set`() async throws {
+    setenv("LIBRARY_HOME", "/l", 1)
+    defer { unsetenv("LIBRARY_HOME") }
+    _ = try await scheduler { $0.environment = ["LIBRARY_HOME", "LIBRARY_NOWHERE"] }
+      .submit(array, [0], after: [], isOfLargeStore: false)
+    let export = try arguments(of: "sbatch").first { $0.hasPrefix("--export=") }
+    let names = try #require(export?.dropFirst("--export=".count)).split(separator: ",")
+    #expect(names.contains("LIBRARY_HOME") && names.contains("PATH"))
+    #expect(!names.contains("LIBRARY_NOWHERE"))
+  }
+
   @Test func `are told of the machines of the default partition, each once`() async throws {
     try say(
       "sinfo",

@@ -1,6 +1,9 @@
 import Foundation
+import GodwitCheckpoints
+import GodwitObjectModel
 import GodwitPersistentStore
 import GodwitPlanning
+import StoreFixtures
 import Testing
 
 @testable import GodwitFleet
@@ -59,6 +62,38 @@ private enum NestError: Error, CustomStringConvertible {
     #expect(several.reasons.count == 2)
     #expect(several.reasons.allSatisfy { $0.message.hasPrefix("The didMigrate handler of") })
     #expect(judgement(StagedMigrationError.invalidObjects([findings[0]])).code == 1570)
+  }
+
+  /// A helper with a time limit of its own may throw it; the same command would end so for ever.
+  @Test func `is a failure where a handler throws a cancellation and nobody stopped the run`()
+    async throws
+  {
+    let scratch = try Scratch()
+    let store = scratch.path.appending("a.sqlite")
+    let versions = try [FixtureModels.Recipes.one, .two].map {
+      ModelVersion(name: $0.rawValue, model: try $0.model(), isCurrent: $0 == .two, path: $0.path)
+    }
+    try DrawnStore(versions[0].model).write(to: store.string) { _ in }
+    let references = try versions.map {
+      ModelReference(
+        name: $0.name, versionChecksum: try EntityHierarchy($0.model).versionChecksum)
+    }
+    var request = MigrationRequest(
+      store: store, models: versions, destination: versions[1], output: nil, snapshotFolder: "")
+    request.chain = .staged
+    request.stages = try StagedMigration([
+      .custom(
+        CustomMigrationStage(
+          from: references[0], to: references[1], label: "nests",
+          willMigrate: { _ in throw CancellationError() }))
+    ])
+    let run = StoreRun(
+      request, directory: RunDirectory(scratch.path.appending("run")),
+      settings: .init(pool: .init(executable: "/bin/false", workerCount: 1)))
+    let result = await run.run()
+    #expect(result.verdict == .failed && result.ending == .badInput, "\(result.reasons)")
+    #expect(result.reasons.map(\.reason) == ["handler"])
+    #expect(result.reasons.first?.error?.type == "Swift.CancellationError")
   }
 
   @Test func `says what must be inferred and cannot be`() {

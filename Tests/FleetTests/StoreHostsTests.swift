@@ -1,4 +1,5 @@
 import Foundation
+import GodwitWorker
 import Testing
 
 @testable import GodwitFleet
@@ -68,6 +69,21 @@ import Testing
     let hosts = hosts("mkdir \(mark) 2>/dev/null && kill -KILL $$; answer")
     #expect(await hosts.perform(task("/a")).verdict == .sameModel)
     await hosts.close()
+  }
+
+  /// Policies of the stores before may have left files open.
+  @Test func `try a store again in a new one when one may open no more files`() async throws {
+    let mark = FileManager.default.temporaryDirectory.path + "/godwit-host-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: mark) }
+    let once = hosts("mkdir \(mark) 2>/dev/null && exit \(FileLimit.exitCode); answer")
+    #expect(await once.perform(task("/a")).verdict == .sameModel)
+    await once.close()
+    let always = hosts("exit \(FileLimit.exitCode)")
+    let result = await always.perform(task("/a"))
+    #expect(result.verdict == .failed)
+    let message = try #require(result.reasons.first?.message)
+    #expect(message.contains("leave files open") && message.contains("ulimit -n"), "\(message)")
+    await always.close()
   }
 
   // A small store's stages are performed there, so that a crash may be theirs.

@@ -43,6 +43,28 @@ struct Scratch: ~Copyable {
     ).run()
   }
 
+  /// Policies and handlers may change where the process stands.
+  @Test func `works with whole paths`() throws {
+    let request = MigrationRequest(
+      store: "a.sqlite", models: [], destination: nil, output: "./b.sqlite", snapshotFolder: "")
+    let run = StoreRun(
+      request, directory: RunDirectory("a.sqlite.godwit"),
+      settings: .init(
+        pool: .init(executable: "/bin/false", workerCount: 1), uriTable: "uris.tsv"))
+    let here = try #require(FilePath(".").resolved)
+    #expect(run.request.store == here.appending("a.sqlite"))
+    #expect(run.request.output == here.appending("b.sqlite"))
+    #expect(run.directory.path == here.appending("a.sqlite.godwit"))
+    #expect(run.settings.uriTable == here.appending("uris.tsv"))
+    let pipeline = try Pipeline(
+      bytes: Array("stores: { roots: /data }\nmodels: a.mom".utf8), file: "pipeline.yaml")
+    for state in [nil, "other/state"] as [FilePath?] {
+      let places = PipelinePlaces(pipeline, state: state)
+      #expect(places.state == here.pushing(state ?? "state"))
+      #expect(places.ledger.isAbsolute)
+    }
+  }
+
   @Test func `leaves nothing beside what is no store`() async throws {
     let scratch = try Scratch()
     let store = scratch.file("a.sqlite", "no store at all")

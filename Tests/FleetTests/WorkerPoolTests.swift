@@ -170,6 +170,29 @@ private struct FakeWorker {
     #expect(failed.task == WorkerTask(stage: .copy, unit: 4))
   }
 
+  @Test func `names the first of the tasks that failed, whichever worker was faster`() async throws
+  {
+    // Unit 5 fails once unit 9 has.
+    let mark = FileManager.default.temporaryDirectory.path + "/godwit-pool-\(UUID().uuidString)"
+    defer { try? FileManager.default.removeItem(atPath: mark) }
+    let error = await #expect(throws: FleetError.self) {
+      try await FakeWorker(
+        onTask: """
+          case $unit in
+          5) while [ ! -e \(mark) ]; do :; done; failed refused;;
+          9) failed refused; : > \(mark);;
+          *) finished;;
+          esac
+          """
+      ).run(workers: 2, units: 0..<40)
+    }
+    guard case .task(let failed) = error else {
+      Issue.record("\(String(describing: error)) is no failed task")
+      return
+    }
+    #expect(failed.task.unit == 5)
+  }
+
   @Test func `ends when its task is cancelled, whatever the workers do`() async throws {
     let started = AsyncStream.makeStream(of: Void.self)
     let run = Task {

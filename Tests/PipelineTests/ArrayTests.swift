@@ -246,6 +246,47 @@ import Testing
     #expect(attempts == ["1"], "each failure counts once: \(attempts)")
   }
 
+  /// Starts until the run is not detached any more.
+  private func finish(_ folder: PipelineFolder) throws -> Godwit.Run {
+    var run = try folder.godwit(["run"], ["--detach"])
+    for _ in 0..<8 where run.summary["detached"] as? Bool == true {
+      try doAll(folder)
+      run = try folder.godwit(["run"], ["--detach"])
+    }
+    return run
+  }
+
+  @Test func `try stores again once a start has stopped for its failures`() throws {
+    let folder = try orders(4, pipeline: "canary: [2, 100%]\nlimits: { failure-budget: 1 }\n")
+    for name in ["s0", "s1", "s2", "s3"] { try folder.writeBad(name) }
+    #expect(try finish(folder).status == 4)
+    let text = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try text.replacing("failure-budget: 1", with: "failure-budget: 4")
+      .write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    let run = try finish(folder)
+    #expect(run.summary["resumed"] as? Bool == true)
+    #expect(run.counts == "4 found, 4 refused", "\(run.messages)")
+    let attempts = try Connection(path: folder.path("ledger.sqlite"), mode: .readOnly).drawn(
+      "SELECT count(*) AS n FROM attempts GROUP BY store ORDER BY n")
+    #expect(attempts == ["1", "1", "2", "2"], "those of the first wave again: \(attempts)")
+  }
+
+  @Test func `try a store again that was mended between detached starts`() throws {
+    let folder = try orders(4, pipeline: "canary: [2, 100%]\nlimits: { failure-budget: 4 }\n")
+    for name in ["s0", "s1", "s2", "s3"] { try folder.writeBad(name) }
+    #expect(try folder.godwit(["run"], ["--detach"]).status == 0)
+    try doAll(folder)
+    // Now two of them have failed, and the others are submitted.
+    let run = try folder.godwit(["run"], ["--detach"])
+    #expect(run.summary["detached"] as? Bool == true && run.summary["refused"] as? Int == 2)
+    for name in ["s0", "s1", "s2", "s3"] {
+      try FileManager.default.removeItem(atPath: folder.path("stores/\(name).sqlite"))
+      try folder.writeOrder(name)
+    }
+    let last = try finish(folder)
+    #expect(last.counts == "4 found, 4 migrated", "\(last.messages)")
+  }
+
   @Test func `end although applications write to what they have migrated`() throws {
     let folder = try orders(4)
     #expect(try folder.godwit(["run"], ["--detach"]).status == 0)

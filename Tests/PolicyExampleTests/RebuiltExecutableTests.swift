@@ -24,6 +24,50 @@ import Testing
     return try JSONDecoder().decode(Line.self, from: Data(last.utf8)).plan.fingerprint
   }
 
+  private func rebuilt(in library: LibraryFixture) throws -> URL {
+    let new = library.scratch.appendingPathComponent("rebuilt")
+    try FileManager.default.copyItem(at: LibraryFixture.executable, to: new)
+    // Bytes after the end of an ELF file change nothing but its digest.
+    let file = try FileHandle(forWritingTo: new)
+    try file.seekToEnd()
+    try file.write(contentsOf: Data([0]))
+    try file.close()
+    return new
+  }
+
+  /// Another machine may have an older copy, at the same path.
+  @Test func `does nothing of a bundle that another build has cut, and is named`() throws {
+    let files = FileManager.default
+    let library = try LibraryFixture(
+      "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
+    let folder = library.scratch.appendingPathComponent("pipeline")
+    try files.createDirectory(
+      at: folder.appendingPathComponent("stores/north"), withIntermediateDirectories: true)
+    try files.copyItem(
+      atPath: library.store, toPath: folder.path + "/stores/north/Library.sqlite")
+    for name in ["pipeline.yaml", "Library.xcdatamodeld", "Library.mapping.yaml"] {
+      try files.copyItem(
+        at: LibraryFixture.folder.appendingPathComponent(name),
+        to: folder.appendingPathComponent(name))
+    }
+    let command = ["run", folder.path, "--engine", "array", "--detach"]
+    #expect(try LibraryFixture.run(command).status == 0)
+    let arrays = folder.path + "/state/cluster"
+    let array = try #require(try files.contentsOfDirectory(atPath: arrays).first)
+    let new = try rebuilt(in: library)
+    let task = try Process.run(
+      new, arguments: ["worker", "--manifest", "\(arrays)/\(array)/manifest.jsonl", "--index", "0"])
+    task.waitUntilExit()
+    #expect(task.terminationStatus == 0)
+    let run = try LibraryFixture.run(command)
+    #expect(run.status == 75)
+    let result = try #require(run.lines.first { $0.contains("\"event\":\"result\"") })
+    let reason = try #require(
+      try JSONDecoder().decode(LibraryFixture.Outcome.Result.self, from: Data(result.utf8))
+        .reasons?.first)
+    #expect(reason.reason == "other-build" && reason.message.hasPrefix("\(new.path) on "))
+  }
+
   @Test func `does not go on with what the older one has made, where policies are called`() throws {
     let library = try LibraryFixture(
       "INSERT INTO ZTAG (Z_PK, Z_ENT, Z_OPT, ZNAME) VALUES (1, 11, 1, 'a')")
@@ -33,13 +77,7 @@ import Testing
     entity-mappings: [{ source: Tag, destination: Tag }]
     """.write(toFile: plain, atomically: true, encoding: .utf8)
     let old = LibraryFixture.executable
-    let new = library.scratch.appendingPathComponent("rebuilt")
-    try FileManager.default.copyItem(at: old, to: new)
-    // Bytes after the end of an ELF file change nothing but its digest.
-    let file = try FileHandle(forWritingTo: new)
-    try file.seekToEnd()
-    try file.write(contentsOf: Data([0]))
-    try file.close()
+    let new = try rebuilt(in: library)
 
     let mapping = LibraryFixture.mapping
     let first = try fingerprint(old, mapping, library.store)

@@ -10,7 +10,9 @@ import SystemPackage
 final class BundleBooks: StoreBooks {
   let run: String
   let settings: String
+  let code: String?
   private let log: GroupedLog
+  private let folder: BundleFolder
   private let state = Mutex(State())
 
   private struct State {
@@ -20,12 +22,14 @@ final class BundleBooks: StoreBooks {
   }
 
   init(_ header: BundleManifest.Header, results: FilePath) throws {
-    (run, settings) = (header.run, header.settings)
+    (run, settings, code) = (header.run, header.settings, header.code)
+    folder = BundleFolder(results.removingLastComponent())
     log = try GroupedLog(at: results)
   }
 
   // What earlier starts wrote down the coordinator has looked at before it cut the bundle.
   func entry(of store: FilePath) -> PipelineLedger.Entry? { nil }
+  func isUnended(_ failure: PipelineLedger.Entry) -> Bool { false }
   func quarantine(of store: FilePath) -> LedgerQuarantine? { nil }
 
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
@@ -63,14 +67,29 @@ final class BundleBooks: StoreBooks {
   private func write(
     _ result: MigrationResult, _ facts: StoreFacts, isLasting: Bool
   ) async throws {
-    let line = BundleLine(
-      result: BundleResult(result, facts, ended: Date().timeIntervalSince1970))
+    let result = BundleResult(
+      namingOutput(result), facts, ended: Date().timeIntervalSince1970)
+    let line = BundleLine(result: result)
     try await log.append(JSONLine.text(of: line), isLasting: isLasting)
-    if result.isOfEarlierCommit { return }
+    if line.result?.isOfEarlierCommit == true { return }
     state.withLock { state in
       state.written.insert(facts.store.path)
       if line.result?.isNews == true { state.news.insert(facts.store.path) }
     }
+  }
+
+  /// The output of a process that was lost is not above the coordinator's message, but here.
+  private func namingOutput(_ result: MigrationResult) -> MigrationResult {
+    guard result.reasons.contains(where: { $0.message.contains(FleetError.outputAbove) }) else {
+      return result
+    }
+    let place = (try? folder.keepLog()).map { "See its output in \($0)" }
+    var result = result
+    for number in result.reasons.indices {
+      result.reasons[number].message = result.reasons[number].message.replacingOccurrences(
+        of: FleetError.outputAbove, with: place ?? "See the output of its task")
+    }
+    return result
   }
 
   /// Waits until everything is written.

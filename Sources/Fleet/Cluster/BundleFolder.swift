@@ -10,7 +10,7 @@ import SystemPackage
 ///     manifest.jsonl       what is to be done, see ``BundleManifest``
 ///     permit               while it is there, bundles of the array may be worked on and committed
 ///     jobs.jsonl           what was submitted, for people
-///     tasks.log            what the tasks wrote to standard error
+///     tasks.log            what the tasks wrote to standard error, see ``keptLog``
 ///     K.lock               held, as a lease, by the attempt that works on bundle K
 ///     K.start-ATTEMPT      an attempt has begun: ``AttemptStart``
 ///     K.results-ATTEMPT    what happened to each store in it, and what became of it: ``BundleLine``
@@ -34,6 +34,34 @@ struct BundleFolder: Sendable, Equatable {
   var permit: FilePath { path.appending("permit") }
   var jobs: FilePath { path.appending("jobs.jsonl") }
   var log: FilePath { path.appending("tasks.log") }
+  /// The same file, beside the folder, where it tells why a process of a store ended: the folder goes.
+  var keptLog: FilePath { path.removingLastComponent().appending(name + Self.logEnding) }
+  private static let logEnding = "-tasks.log"
+
+  /// Keeps the log when the folder goes.
+  ///
+  /// - Returns: Nil where there is none: the tasks' scheduler has what they wrote.
+  func keepLog() throws -> FilePath? {
+    guard try FileKind(at: log) == .regular else { return nil }
+    if try FileKind(at: keptLog) == .none {
+      do {
+        try DurableFile.link(log, to: keptLog)
+      } catch DurabilityError.alreadyExists {
+        // Another task was faster.
+      }
+    }
+    return keptLog
+  }
+
+  /// Removes the logs that were kept, for a new run.
+  static func removeLogs(in state: FilePath) throws {
+    let all = all(in: state)
+    guard try isFolder(all, orNothing: true) else { return }
+    for name in try DurableFile.names(in: all) where name.hasSuffix(logEnding) {
+      try DurableFile.removeIfPresent(all.appending(name))
+    }
+  }
+
   func lock(_ index: Int) -> FilePath { path.appending("\(index).lock") }
   func pace(_ index: Int) -> FilePath { path.appending("\(index).pace") }
   func done(_ index: Int) -> FilePath { path.appending("\(index).done") }

@@ -48,6 +48,8 @@ struct BundleManifest: Sendable {
     var bundles: [Range]
     /// ``PipelineRun/requestDigest(_:)`` of the coordinator.
     var request: String?
+    /// `MigrationRequest.ownCodeDigest` of the coordinator.
+    var code: String?
     /// When it was written, by the coordinator's clock, in seconds since 1970-01-01 UTC: no task has ended
     /// before. Nil in manifests of earlier versions.
     var made: Double?

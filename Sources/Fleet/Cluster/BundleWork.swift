@@ -239,7 +239,7 @@ extension BundleWork {
   private func look(
     _ flow: inout RunFlow, _ run: PipelineRun, _ setting: PipelineRun.Setting
   ) {
-    flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
+    flow.look(at: Date().timeIntervalSince1970, loss: setting.loss)
     var control = (try? RunControl.read(in: run.state)) ?? flow.control
     // That is the number of the whole run's.
     control.workers = nil

@@ -59,7 +59,8 @@ struct ClusterWork {
       guardsUnknownVersions: run.template.guardsUnknownVersions ? true : nil,
       isStoreOffline: run.template.isStoreOffline, wave: 0, workers: run.clusterWorkers,
       slots: limits.slots, isFresh: run.options.isFresh, tellsEvents: run.tellsEvents, units: nil,
-      handsOut: false, bundles: [], request: run.requestDigest(books.settings))
+      handsOut: false, bundles: [], request: run.requestDigest(books.settings),
+      code: books.code)
   }
 
   /// Whether tasks of an array do what this start would have done: the operator may have changed the

@@ -29,6 +29,8 @@ package struct ClusterSettings: Sendable, Equatable {
   package var arrayMax = mostTasks
   /// Further arguments of sbatch.
   package var sbatch: [String] = []
+  /// Environment variables of the coordinator that tasks get, beside those that godwit itself reads.
+  package var environment: [String] = []
 
   /// 1 000: Slurm's own default is one more.
   package static let mostTasks = 1_000
@@ -39,7 +41,7 @@ package struct ClusterSettings: Sendable, Equatable {
 extension ClusterSettings {
   private enum Kind: String, CaseIterable { case slurm, array }
   private enum Key: String, CaseIterable {
-    case partition, account, nodes, time, bundle, sbatch
+    case partition, account, nodes, time, bundle, sbatch, environment
     case arrayMax = "array-max"
   }
   private enum ArrayKey: String, CaseIterable {
@@ -69,6 +71,7 @@ extension ClusterSettings {
     arrayMax =
       try fields[.arrayMax].map { try Self.count($0, "array-max", 1...Self.mostTasks) } ?? arrayMax
     sbatch = try fields[.sbatch].map(Self.arguments) ?? []
+    environment = try fields[.environment].map(Self.variables) ?? []
   }
 
   private init(array value: YAMLValue) throws {
@@ -113,6 +116,24 @@ extension ClusterSettings {
       throw value.problem("\(text) is not a name of Slurm's")
     }
     return text
+  }
+
+  /// Names of environment variables: of any other `sbatch --export` would make something else.
+  private static func variables(_ value: YAMLValue) throws -> [String] {
+    guard let list = value.list else {
+      throw value.problem("environment is a list of names, such as [LIBRARY_HOME]")
+    }
+    return try list.map { item in
+      let text = try item.text()
+      let isName = text.utf8.allSatisfy { byte in
+        (0x30...0x39).contains(byte) || (0x41...0x5A).contains(byte)
+          || (0x61...0x7A).contains(byte) || byte == UInt8(ascii: "_")
+      }
+      guard isName, text.first?.isNumber == false, !["ALL", "NIL", "NONE"].contains(text) else {
+        throw item.problem("\(text) is not the name of an environment variable")
+      }
+      return text
+    }
   }
 
   /// Options of sbatch that say where and how well a task runs, with a value. Others may keep tasks from

@@ -119,7 +119,7 @@ extension PipelineRun {
     } catch DurabilityError.locked where setting.isLost {
       // Another start has the run in hand. What this one has come to is told.
     }
-    if setting.isLost { flow.look(at: 0, holdsLease: false) }
+    if let loss = setting.loss { flow.look(at: 0, loss: loss) }
     // Of stores that another start began: they are done, whatever this one has come to.
     for outcome in follow.early.values where !setting.outcomes.hasResult(of: outcome.store) {
       end(outcome, setting, &summary)
@@ -175,7 +175,7 @@ extension PipelineRun {
       if options.isDetached, held == nil, !work.isEmpty, work.isSubmitted { break }
       if isIdle { try? await Task.sleep(for: follow.pause) }
       // What comes next changes what a successor may have in hand.
-      if setting.isLost { flow.look(at: 0, holdsLease: false) }
+      if let loss = setting.loss { flow.look(at: 0, loss: loss) }
     }
   }
 

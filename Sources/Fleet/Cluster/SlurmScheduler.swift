@@ -137,12 +137,14 @@ struct SlurmScheduler: ArrayScheduler {
       : path.string.replacingOccurrences(of: "%", with: "%%")
   }
 
-  /// A fixed environment: that of whoever submits would go along otherwise.
+  /// A fixed environment, and what the pipeline names: all of whoever submits would go along otherwise.
   private var export: String {
     let names = [
       "SLURM_CONF", "LD_LIBRARY_PATH", "TZ", "TMPDIR", "GODWIT_LEASE", "GODWIT_WORKER_TIMEOUT",
     ]
-    let known = names.filter { ProcessInfo.processInfo.environment[$0] != nil }
+    let known = (names + settings.environment).filter {
+      ProcessInfo.processInfo.environment[$0] != nil
+    }
     return "--export=" + (known + ["PATH"]).joined(separator: ",")
   }
 

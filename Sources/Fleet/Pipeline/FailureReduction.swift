@@ -47,7 +47,7 @@ package struct FailureReduction: Sendable {
     _ request: MigrationRequest, pool: WorkerPool.Settings, policies: PolicyRegistry,
     limit: Duration
   ) {
-    self.request = request.resolvingFolders
+    self.request = request.whole
     self.pool = pool
     self.policies = policies
     self.limit = limit
@@ -59,7 +59,7 @@ package struct FailureReduction: Sendable {
   /// - Throws: ``FailureReductionError``; `DurabilityError`, `StoreError`.
   package func run(to output: FilePath, keepsValues: Bool) async throws -> Outcome {
     do {
-      return try await reduce(to: output.resolvingFolders, keepsValues: keepsValues)
+      return try await reduce(to: output.whole, keepsValues: keepsValues)
     } catch let error as SQLiteError where error.isCorruption {
       throw FailureReductionError.isDamaged(store: request.store)
     }

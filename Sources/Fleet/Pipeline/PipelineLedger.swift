@@ -47,6 +47,9 @@ final class PipelineLedger: Sendable {
     var notes: [String]?
     /// How often it failed in the run; nil for once.
     var failures: Int?
+    /// Of a failure: ``StoreFacts/mark``, and ``PipelineLedger/ended``.
+    var mark: String?
+    var ended: Int?
     /// The name of the state in which the store was here when a result of another machine said otherwise.
     var otherState: String?
     /// What the ledger is to have of it, until it is sure to have it.
@@ -76,14 +79,17 @@ final class PipelineLedger: Sendable {
     var file: String?
     /// True when every line is in the ledger.
     var isInHistory: Bool?
+    /// How many starts of it have come to their end; nil for none.
+    var ended: Int?
     /// What the ledger was told of it at its end, for a ledger that is lost.
     var record: LedgerRun?
 
     init(
-      _ run: String, of owner: RunOwner, isFinished: Bool, isInHistory: Bool? = nil,
+      _ run: String, of owner: RunOwner, isFinished: Bool, ended: Int, isInHistory: Bool? = nil,
       record: LedgerRun? = nil
     ) {
       (self.run, self.isFinished, self.isInHistory) = (run, isFinished, isInHistory)
+      self.ended = ended
       self.record = record
       // The command line is of any length.
       self.record?.options = []
@@ -101,6 +107,9 @@ final class PipelineLedger: Sendable {
   let run: String
   /// Whether an earlier start of this run was interrupted.
   let isResumed: Bool
+  /// How many starts of this run have come to their end. One that was killed or detached has not: the next one
+  /// goes on with what it has counted.
+  let ended: Int
   private let folder: FilePath
   private let owner: RunOwner
   private let log: GroupedLog
@@ -143,17 +152,18 @@ final class PipelineLedger: Sendable {
     try Self.forEachEntry(in: file) {
       lines[FilePath($0.store)] = isInHistory ? $0.withoutHistory : $0
     }
+    ended = isResumed ? known?.ended ?? 0 : 0
     if let known, isResumed {
       run = known.run
       if known.isInHistory != nil {
-        try Self.write(RunName(run, of: owner, isFinished: false), in: folder)
+        try Self.write(RunName(run, of: owner, isFinished: false, ended: ended), in: folder)
       }
     } else {
       run = RunFolder.timestamp(now) { $0 == known?.run || history.hasRun(named: $0) }
       // What is not asked for again goes, so that the file does not grow for ever.
       lines = try lines.filter { try $0.value.isAskedForAgain || $0.value.attempt != nil }
       try Self.write(lines, to: file)
-      try Self.write(RunName(run, of: owner, isFinished: false), in: folder)
+      try Self.write(RunName(run, of: owner, isFinished: false, ended: 0), in: folder)
     }
     log = try GroupedLog(at: file)
     entries = Mutex(isInHistory ? lines : lines.mapValues(\.withoutHistory))
@@ -291,7 +301,9 @@ final class PipelineLedger: Sendable {
         Array(JSONLine.text(of: all).utf8), to: Self.endingsFile(folder))
     }
     try Self.write(
-      RunName(run, of: owner, isFinished: isFinished, isInHistory: isInHistory, record: record),
+      RunName(
+        run, of: owner, isFinished: isFinished, ended: ended + 1, isInHistory: isInHistory,
+        record: record),
       in: folder)
   }
 }

@@ -4,6 +4,7 @@ import GodwitPersistentStore
 import GodwitPlanning
 import GodwitWorker
 import Synchronization
+import SystemPackage
 
 // One store after the other, and side by side.
 extension PipelineRun {
@@ -22,7 +23,15 @@ extension PipelineRun {
 
     /// Whether somebody is known to have taken the work over. Every commit asks again, and refuses
     /// where that cannot be told.
-    var isLost: Bool { (try? !lease.isCurrent || permit?.isCurrent == false) ?? false }
+    var isLost: Bool { loss != nil }
+
+    /// The same, with how it was lost.
+    var loss: RunFlow.Stop? {
+      let lost =
+        (try? lease.isCurrent) == false
+        ? lease.token : (try? permit?.isCurrent) == false ? permit : nil
+      return lost.map { $0.isGone ? .lockGone(FilePath($0.path)) : .leaseLost }
+    }
   }
 
   final class PauseFlag: Sendable {
@@ -98,7 +107,7 @@ extension PipelineRun {
       }
     }
     // Its last stores may have come to their end before it looked again.
-    if setting.isLost { flow.look(at: 0, holdsLease: false) }
+    if let loss = setting.loss { flow.look(at: 0, loss: loss) }
     summary.take(flow)
   }
 
@@ -174,8 +183,8 @@ extension PipelineRun {
 
   /// Looks at the clock, and at what the operator asks for.
   func look(_ flow: inout RunFlow, _ setting: Setting, isFirst: Bool) {
-    flow.look(at: Date().timeIntervalSince1970, holdsLease: !setting.isLost)
-    guard flow.stop != .leaseLost else { return }
+    flow.look(at: Date().timeIntervalSince1970, loss: setting.loss)
+    guard flow.stop?.isLoss != true else { return }
     let control = (try? RunControl.read(in: state)) ?? flow.control
     guard flow.take(control) || isFirst else { return }
     setting.isPaused.isSet = flow.control.isPaused
@@ -190,7 +199,7 @@ extension PipelineRun {
     _ flow: RunFlow, _ inFlight: Set<FoundStore>, held: String?, _ summary: PipelineSummary,
     _ setting: Setting, _ cluster: ClusterProgress? = nil
   ) {
-    guard flow.stop != .leaseLost else { return }
+    guard flow.stop?.isLoss != true else { return }
     let progress = RunProgress(
       pipeline: pipeline.name, run: setting.books.run, time: Date().timeIntervalSince1970,
       process: getpid(), found: summary.found, done: summary.done, notDone: summary.notDone,

@@ -178,6 +178,22 @@ extension MigrationResult {
   private static let changedMessage =
     "The pipeline's file, a model or a mapping model changed during the run. Run again."
 
+  /// Policies or stages of another build would make other stores than the run began to make.
+  ///
+  /// - Parameter executable: Of this machine, with the other build.
+  init(ofOtherBuild executable: FilePath, _ store: String) {
+    self.init(
+      store: store, verdict: .pending, ending: .resumable,
+      reasons: [
+        Reason(
+          reason: "other-build",
+          message:
+            "\(executable) on \(MachineName.text) is another build than the one that began the run, whose "
+            + "policies or stages decide what becomes of stores. \(store) is as it was. Install one build on "
+            + "every machine, not while a run is under way, and run again.")
+      ])
+  }
+
   /// What a run reads is no longer what it began with.
   init(changingUnder store: String) {
     self.init(

@@ -36,7 +36,7 @@ extension PipelineRun {
     let isRecorded = StopFlag()
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == books.run
     var task = task(store, workers: workers, books.settings)
-    (task.lease, task.permit) = (setting.lease.token, setting.permit)
+    (task.lease, task.permit, task.code) = (setting.lease.token, setting.permit, books.code)
     var result = await perform(task, of: store, setting) { result in
       if result.isOfEarlierCommit { return try await books.record(result, facts) }
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun,
@@ -78,8 +78,13 @@ extension PipelineRun {
         gone, StoreFacts(store: store, started: Date().timeIntervalSince1970, mark: ""))
       return Outcome(store: store, result: gone)
     }
-    if setting.isLost {
-      let error = CommitError.leaseLost(store: store.path)
+    if let loss = setting.loss {
+      let error =
+        if case .lockGone(let lock) = loss {
+          CommitError.lockGone(store: store.path, lock: lock)
+        } else {
+          CommitError.leaseLost(store: store.path)
+        }
       return Outcome(store: store, result: MigrationResult(failing: store.path.string, with: error))
     }
     if !options.isFresh, let known = books.entry(of: store.path),
@@ -98,18 +103,24 @@ extension PipelineRun {
     return nil
   }
 
-  /// What a store failed with in an earlier start of this run: on a cluster a run goes on over many starts, and
-  /// each failure counts once. The next run tries it again; what may pass this one does, so often as it would in
-  /// one start.
+  /// What a store failed with in an earlier start, where that one was detached or killed: on a cluster such
+  /// starts are one, and each failure counts once. Once a start has come to its end, by its failure budget or
+  /// otherwise, every store is tried again; before that, as often as in one start, one that is another since, or
+  /// whose failure may pass.
   private func failure(
     _ known: PipelineLedger.Entry, _ books: any StoreBooks
   ) -> MigrationResult? {
     guard options.engine != .local, !options.isFresh, known.run == books.run,
-      known.settings == books.settings
+      known.settings == books.settings, books.isUnended(known)
     else { return nil }
     var result = MigrationResult(store: known.store, verdict: known.verdict, ending: .badInput)
     guard result.isFailure else { return nil }
-    if known.reason == "io", (known.failures ?? 1) < RetryPolicy.attempts { return nil }
+    if (known.failures ?? 1) < RetryPolicy.attempts,
+      RetryPolicy.mayPass(known.reason)
+        || known.mark != StoreFiles(FilePath(known.store)).markName
+    {
+      return nil
+    }
     result.reasons = [Reason(reason: known.reason ?? "failed", message: known.message ?? "")]
     (result.code, result.source, result.destination) = (known.code, known.source, known.destination)
     return result

@@ -140,12 +140,13 @@ package struct PipelineRun: Sendable {
     }
     try Pace.set(pipeline.limits.ioBytesPerSecond, in: paceFile)
     let books = Books(
-      ledger: ledger, history: history, settings: settings,
+      ledger: ledger, history: history, settings: settings, code: template.ownCodeDigest,
       quarantineSettings: quarantineSettings(settings), quarantined: history.quarantined())
     let setting = Setting(books: books, hosts: hosts(pace: paceFile), lease: lease)
     let waves = try await waves(findings.stores, setting)
     do {
       try await dismissFollower()
+      if !ledger.isResumed { try BundleFolder.removeLogs(in: clusterState) }
       try tellForeignFolders()
       try await takeLeftovers(findings.stores, setting)
       if options.engine == .local {
@@ -307,7 +308,7 @@ extension PipelineRun {
 
   func hosts(pace: FilePath?) -> StoreHosts {
     var arguments = [
-      "store-host", pipeline.file.string, "--state", state.string,
+      "store-host", pipeline.file.absolute.string, "--state", state.string,
     ]
     if !template.guardsUnknownVersions { arguments += ["--losses", template.losses.rawValue] }
     if template.isStoreOffline { arguments.append("--store-is-offline") }
@@ -321,7 +322,7 @@ extension PipelineRun {
   ) -> StoreTask {
     StoreTask(
       store: store.path.string, root: store.root.string, bytes: store.bytes, workers: workers,
-      work: work, settings: settings, pipeline: pipeline.digest,
+      work: work, settings: settings, code: template.ownCodeDigest, pipeline: pipeline.digest,
       isFresh: options.isFresh && work == .migrate,
       handsOut: options.handsOut && work == .migrate)
   }

@@ -20,9 +20,7 @@ package struct PipelinePlaces: Sendable {
   package init(_ pipeline: Pipeline, state: FilePath? = nil) {
     owner = RunOwner(pipeline: pipeline.name, file: pipeline.wholeFile.string)
     // A folder that a person names may be a link; the one beside the pipeline may not.
-    self.state =
-      state.map { $0.resolved ?? $0.resolvingFolders }
-      ?? pipeline.stateFolder.resolvingFolders
+    self.state = state.map { $0.resolved ?? $0.whole } ?? pipeline.stateFolder.whole
     ledger =
       (state == nil ? self.state.removingLastComponent() : self.state)
       .appending(Ledger.fileName)
@@ -64,8 +62,12 @@ protocol StoreBooks: Sendable {
   var run: String { get }
   /// ``PipelineRun/settingsDigest()``.
   var settings: String { get }
+  /// `MigrationRequest.ownCodeDigest` of the coordinator.
+  var code: String? { get }
   /// What an earlier start has written down of a store.
   func entry(of store: FilePath) -> PipelineLedger.Entry?
+  /// Whether no start of the run has come to its end since a store failed.
+  func isUnended(_ failure: PipelineLedger.Entry) -> Bool
   /// The quarantine of a store that has not changed since it failed, and nothing else either.
   func quarantine(of store: FilePath) -> LedgerQuarantine?
   /// Writes down what became of a store: on return it is on the disk.
@@ -100,6 +102,7 @@ struct Books: StoreBooks {
   let ledger: PipelineLedger
   let history: RunHistory
   let settings: String
+  let code: String?
   /// ``PipelineRun/quarantineSettings(_:)``.
   let quarantineSettings: String
   let quarantined: [FilePath: LedgerQuarantine]
@@ -107,6 +110,7 @@ struct Books: StoreBooks {
   var run: String { ledger.run }
 
   func entry(of store: FilePath) -> PipelineLedger.Entry? { ledger.entry(of: store) }
+  func isUnended(_ failure: PipelineLedger.Entry) -> Bool { failure.ended == ledger.ended }
   func quarantine(of store: FilePath) -> LedgerQuarantine? {
     quarantined[store].flatMap { known in
       let mark = StoreFiles(store).markName
@@ -121,8 +125,11 @@ struct Books: StoreBooks {
       result, of: facts.store, run: run,
       result.isOfEarlierCommit ? "" : facts.settings ?? settings)
     entry.time = facts.ended ?? entry.time
-    if result.isFailure, let earlier = ledger.entry(of: facts.store.path), earlier.run == run {
-      entry.failures = (earlier.failures ?? 1) + 1
+    if result.isFailure {
+      (entry.mark, entry.ended) = (facts.mark, ledger.ended)
+      if let earlier = ledger.entry(of: facts.store.path), earlier.run == run {
+        entry.failures = (earlier.failures ?? 1) + 1
+      }
     }
     let attempt = LedgerAttempt(result, facts, run: run, ended: entry.time)
     entry.attempt = attempt

@@ -12,6 +12,8 @@ struct RunFlow {
     case noWorkers
     /// Another run has taken over, while this one did not get on.
     case leaseLost
+    /// The lock of the state folder is gone, or the folder itself.
+    case lockGone(FilePath)
   }
 
   private(set) var queue: StoreQueue
@@ -62,8 +64,10 @@ struct RunFlow {
   }
 
   /// Looks at the clock: a run outside of its window stops.
-  mutating func look(at time: Double, holdsLease: Bool = true) {
-    if !holdsLease { stop = .leaseLost }
+  ///
+  /// - Parameter loss: Set where the right to work is lost.
+  mutating func look(at time: Double, loss: Stop? = nil) {
+    if let loss { stop = loss }
     guard stop == nil, let window = limits.window, !window.contains(time: time),
       !queue.isWaveOver || queue.wave + 1 < waves
     else { return }
@@ -147,12 +151,15 @@ extension RunFlow.Stop {
   static let budgetWord = "failure-budget"
   static let windowWord = "window"
 
+  /// Whether the right to work is lost: what becomes of the run is not this start's to say.
+  var isLoss: Bool { word == "lease" }
+
   var word: String {
     switch self {
     case .window: Self.windowWord
     case .failureBudget: Self.budgetWord
     case .noWorkers: "no-workers"
-    case .leaseLost: "lease"
+    case .leaseLost, .lockGone: "lease"
     }
   }
 
@@ -169,6 +176,9 @@ extension RunFlow.Stop {
     case .leaseLost:
       "Another run has taken over, since this one did not get on. Nothing further begins. See the "
         + "result of the other run."
+    case .lockGone(let lock):
+      "\(lock), by which this run holds the state folder, is gone: it was moved or removed. Nothing further "
+        + "begins. Put the folder back where it was moved, and run again."
     case .noWorkers:
       "Worker processes could not be started. Check the installation with `godwit doctor`."
     }

@@ -15,6 +15,7 @@ package final class StoreHost: Sendable {
   private let run: PipelineRun
   private let output: WorkerOutput
   private let settings: String
+  private let code: String?
   private let policies: PolicyRegistry
   /// Whether the coordinator wants to know what happens to a store.
   private let tellsEvents: Bool
@@ -48,6 +49,7 @@ package final class StoreHost: Sendable {
     self.tellsEvents = tellsEvents
     self.output = WorkerOutput(output)
     settings = try run.settingsDigest()
+    code = run.template.ownCodeDigest
   }
 
   /// Serves the coordinator until it is gone. The process must end then.
@@ -57,7 +59,8 @@ package final class StoreHost: Sendable {
     ProcessLimits.keepFreedMemory()
     let (tasks, continuation) = AsyncStream.makeStream(of: StoreTask.self)
     try OwnThread.start { self.read(input, continuation) }
-    try Heartbeat.start {
+    // A small store's stages all happen there.
+    try StoreThread.ofProcess().watch {
       if self.state.withLock({ $0.isBeating }) {
         try self.output.send(line: StoreMessage.beat.line)
       }
@@ -69,6 +72,7 @@ package final class StoreHost: Sendable {
           state.isBeating = false
           return state.recorded.take()
         }
+        self.endWithoutFiles(instead: result)
         let cost = recorded.flatMap { StoreCost(result, recorded: $0) }
         let message = cost.map(StoreMessage.done) ?? .result(StoreEnd(result))
         self.say(message)
@@ -108,12 +112,16 @@ package final class StoreHost: Sendable {
   }
 
   private func result(of task: StoreTask) async -> MigrationResult {
+    guard task.code == code else {
+      return MigrationResult(ofOtherBuild: run.pool.executable, task.store)
+    }
     guard task.settings == settings, task.pipeline == run.pipeline.digest else {
       return MigrationResult(changingUnder: task.store)
     }
     let store = FoundStore(
       path: FilePath(task.store), root: FilePath(task.root), bytes: task.bytes)
     let record: @Sendable (MigrationResult) throws -> Void = { result in
+      self.endWithoutFiles(instead: result)
       try self.output.send(line: StoreMessage.record(StoreEnd(result)).line)
       self.answer.wait()
       if let failure = self.recorded.withLock({ $0 }) {
@@ -150,6 +158,15 @@ package final class StoreHost: Sendable {
     // A small store's stages are over in milliseconds, and stand in its result.
     guard task.workers > 0 || event.event != .stage && event.event != .stageFinished else { return }
     say(.event(event))
+  }
+
+  /// Where it may open no more files, what it says of a store is not so: the coordinator has it done in another
+  /// process.
+  private func endWithoutFiles(instead result: MigrationResult) {
+    guard result.verdict != .migrated, result.verdict != .sameModel, FileLimit.isReached else {
+      return
+    }
+    StopSignals.finish { _exit(FileLimit.exitCode) }
   }
 
   /// A coordinator that does not hear would wait for ever. One whose process is gone starts another,

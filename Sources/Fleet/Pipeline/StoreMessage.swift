@@ -64,6 +64,8 @@ struct StoreTask: Codable, Sendable {
   var work = Work.migrate
   /// ``PipelineRun/settingsDigest()`` of the coordinator: both must have read the same files.
   var settings: String
+  /// `MigrationRequest.ownCodeDigest` likewise.
+  var code: String?
   /// ``Pipeline/digest`` likewise: it says more than what destinations are made of.
   var pipeline: String
   /// Where the destination of a snapshot or a sample goes.
