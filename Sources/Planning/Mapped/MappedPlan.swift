@@ -29,7 +29,7 @@ package struct MappedPlan: Codable, Sendable, Equatable {
   /// The source model as a model cache holds it, for policies that ask for it.
   package var sourceModel: Data?
   /// What `now()` yields in every row and every attempt, in seconds since 2001-01-01 UTC. Nil where nothing
-  /// asks for it, so that such plans are the same in every run.
+  /// asks for it. No part of the fingerprint.
   package var runDate: Double?
 }
 

@@ -69,16 +69,16 @@ struct MappedPlanMaker {
     plan.units = try units(of: plan)
     plan.control.storeUUID = Self.uuid(
       of: try request.identitySeed ?? maker.fingerprint(of: plan), store.metadata.uuid)
-    // The UUID is the same in every run.
-    if readsClock {
-      plan.mapped?.runDate = request.runDate ?? Date().timeIntervalSinceReferenceDate
-    }
     plan.losses =
       try LossCounter(
         binding: maker.binding, census: context.census,
         successors: MappedSuccession(mapped.models, source: source, destination: destination)
       ).losses() + Loss.history(of: context, dropping: dropped)
     plan.fingerprint = try maker.fingerprint(of: plan)
+    // Two plans that differ in nothing else are one: whoever resumes takes the time of the earlier.
+    if readsClock {
+      plan.mapped?.runDate = request.runDate ?? Date().timeIntervalSinceReferenceDate
+    }
     return plan
   }
 
