@@ -10,9 +10,9 @@ extension FilePath {
   }
 
   /// The same place from the root on, with no link among its folders. The last component stays as it is, link or
-  /// not.
+  /// not. `-` stays, too: it is the name of no file, see `NewFilePlace`.
   var whole: FilePath {
-    guard isRelative, let name = lastComponent else { return resolvingFolders }
+    guard isRelative, string != "-", let name = lastComponent else { return resolvingFolders }
     return folder.absolute.appending(name)
   }
 }

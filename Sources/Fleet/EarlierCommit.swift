@@ -48,8 +48,9 @@ extension MigrationResult {
     finalIdentity = identity.name
   }
 
-  /// Reads the digests of what a commit has left, and of the backup. Nil where an application has written to the store that was
-  /// replaced by now: it would pass for what the commit left, and a rollback would lose the write.
+  /// Reads the digests of the backup, and of what a commit has left. The latter is nil where an application
+  /// has written to the store that was replaced by now: it would pass for what the commit left, and a
+  /// rollback would lose the write.
   ///
   /// - Throws: `StoreError` where a store that was replaced cannot be read for the moment: a rollback would
   ///   refuse it for ever.
