@@ -1,6 +1,7 @@
 /// A run as JUnit XML, which continuous integration shows: a test case for each store that the run
-/// tried, and for each that it found as an earlier one had left it. A store that was not migrated is a failure, one that failed an error, and one that is pending
-/// or quarantined is skipped. What a store lost, and notes of it, are in its output.
+/// tried, and for each that it found as an earlier one had left it. A store that was not migrated is a
+/// failure, one that failed an error, and one that is pending or quarantined is skipped. What a store lost,
+/// and notes of it, are in its output.
 ///
 /// The form is what Jenkins and GitLab read: https://github.com/testmoapp/junitxml.
 package struct JUnitReport: Sendable {

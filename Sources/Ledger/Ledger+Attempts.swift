@@ -1,5 +1,6 @@
 import GodwitSQLite
 
+// What became of stores.
 extension Ledger {
   private var attemptColumns: String {
     """
@@ -110,41 +111,6 @@ extension Ledger {
     ) { try body(Self.attempt($0)) }
   }
 
-  /// The runs that replaced a store which no rollback has put back since, the newest first. Those of
-  /// which every backup was removed are among them, whatever became of their stores.
-  package func runsToRollBack() throws -> [LedgerRun] {
-    var runs: [LedgerRun] = []
-    try forEach(
-      """
-      SELECT \(runColumns)
-      FROM runs
-      WHERE kind = 'run' AND \(ownRuns)
-        AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state <> 'restored')
-      ORDER BY id DESC
-      """
-    ) { runs.append(Self.run($0)) }
-    return runs
-  }
-
-  /// The last rollback where it was cut off, with those before it that were, and the run that they were
-  /// undoing; nil where it ended, where they restored nothing, and where a run has begun since.
-  package func interruptedRollback() throws -> (rollbacks: [LedgerRun], undone: LedgerRun)? {
-    let rollbacks = try runs().prefix { $0.kind == .rollback && $0.ended == nil }
-    guard let first = rollbacks.last else { return nil }
-    var name: String?
-    try forEach(
-      """
-      SELECT runs.name
-      FROM backups AS b
-      JOIN runs ON runs.id = b.run
-      WHERE b.state = 'restored' AND b.kind = 'source' AND b.changed >= ?1 AND \(ownRuns)
-      ORDER BY b.changed DESC, b.id DESC
-      LIMIT 1
-      """, [.real(first.started)]
-    ) { name = $0.value(0).text }
-    return try name.map { (Array(rollbacks), try run(named: $0)) }
-  }
-
   /// How many stores were put back by rollbacks after a run.
   package func storesRestored(since run: String) throws -> Int {
     var count = 0
@@ -160,22 +126,6 @@ extension Ledger {
       """, [.text(run)]
     ) { count = Int($0.int64(0)) }
     return count
-  }
-
-  /// The last run, whichever pipeline's, that had begun by a time; where the clock was set back since, the
-  /// first there is.
-  package func lastRun(begunBy time: Double) throws -> LedgerRun? {
-    var run: LedgerRun?
-    try forEach(
-      """
-      SELECT \(runColumns)
-      FROM runs
-      WHERE kind = 'run'
-      ORDER BY started <= ?1 DESC, CASE WHEN started <= ?1 THEN -id ELSE id END
-      LIMIT 1
-      """, [.real(time)]
-    ) { run = Self.run($0) }
-    return run
   }
 
   /// Stores by verdict, as far as a run has come.

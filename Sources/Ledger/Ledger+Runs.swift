@@ -167,7 +167,7 @@ extension Ledger {
 }
 
 extension Ledger {
-  var runColumns: String {
+  private var runColumns: String {
     """
     name, kind, pipeline, file, started, ended, exit, starts, host, workers, options, found,
     migrated, same_model, refused, needs_mapping, quarantined, failed, pending, earlier,
@@ -175,7 +175,7 @@ extension Ledger {
     """
   }
 
-  static func run(_ row: Statement) -> LedgerRun {
+  private static func run(_ row: Statement) -> LedgerRun {
     func count(_ column: Int32) -> Int { Int(row.value(column).amount) }
     var counts: RunReport.Counts?
     if row.value(11).integer != nil {
@@ -228,6 +228,57 @@ extension Ledger {
       ORDER BY id DESC
       LIMIT 1
       """, [.text(kind.rawValue)]
+    ) { run = Self.run($0) }
+    return run
+  }
+
+  /// The runs that replaced a store which no rollback has put back since, the newest first. Those of
+  /// which every backup was removed are among them, whatever became of their stores.
+  package func runsToRollBack() throws -> [LedgerRun] {
+    var runs: [LedgerRun] = []
+    try forEach(
+      """
+      SELECT \(runColumns)
+      FROM runs
+      WHERE kind = 'run' AND \(ownRuns)
+        AND id IN (SELECT run FROM backups WHERE kind = 'source' AND state <> 'restored')
+      ORDER BY id DESC
+      """
+    ) { runs.append(Self.run($0)) }
+    return runs
+  }
+
+  /// The last rollback where it was cut off, with those before it that were, and the run that they were
+  /// undoing; nil where it ended, where they restored nothing, and where a run has begun since.
+  package func interruptedRollback() throws -> (rollbacks: [LedgerRun], undone: LedgerRun)? {
+    let rollbacks = try runs().prefix { $0.kind == .rollback && $0.ended == nil }
+    guard let first = rollbacks.last else { return nil }
+    var name: String?
+    try forEach(
+      """
+      SELECT runs.name
+      FROM backups AS b
+      JOIN runs ON runs.id = b.run
+      WHERE b.state = 'restored' AND b.kind = 'source' AND b.changed >= ?1 AND \(ownRuns)
+      ORDER BY b.changed DESC, b.id DESC
+      LIMIT 1
+      """, [.real(first.started)]
+    ) { name = $0.value(0).text }
+    return try name.map { (Array(rollbacks), try run(named: $0)) }
+  }
+
+  /// The last run, whichever pipeline's, that had begun by a time; where the clock was set back since, the
+  /// first there is.
+  package func lastRun(begunBy time: Double) throws -> LedgerRun? {
+    var run: LedgerRun?
+    try forEach(
+      """
+      SELECT \(runColumns)
+      FROM runs
+      WHERE kind = 'run'
+      ORDER BY started <= ?1 DESC, CASE WHEN started <= ?1 THEN -id ELSE id END
+      LIMIT 1
+      """, [.real(time)]
     ) { run = Self.run($0) }
     return run
   }
