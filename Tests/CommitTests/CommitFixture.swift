@@ -225,6 +225,18 @@ final class SwapFixture: Sendable {
     "UPDATE ZWORD SET ZDATA = CAST(x'02' || '\(name)' || x'00' AS BLOB) WHERE Z_PK = \(row);"
   }
 
+  /// A commit that a crash cut off when it had written its journal.
+  static func interrupted(_ way: Way) throws -> SwapFixture {
+    let fixture = try SwapFixture(way)
+    let assembled = try fixture.assemble()
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        if step == .renamed, path.lastComponent?.string == "journal.json" { throw SimulatedCrash() }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    return fixture
+  }
+
   func recover(_ leases: [LeaseToken] = []) throws -> StoreSwap.Recovery {
     try StoreSwap.recover(run: run, source: source, destination: destination, leases: leases)
   }

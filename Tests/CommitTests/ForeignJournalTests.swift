@@ -11,13 +11,7 @@ import Testing
 @Suite struct `A commit journal` {
   /// A journal that a crash left behind, and the files outside of store and run directory.
   private func interrupted(_ way: SwapFixture.Way) throws -> (SwapFixture, CommitJournal) {
-    let fixture = try SwapFixture(way)
-    let assembled = try fixture.assemble()
-    #expect(throws: SimulatedCrash.self) {
-      try DurableSteps.observing(with: { step, path in
-        if step == .renamed, path.lastComponent?.string == "journal.json" { throw SimulatedCrash() }
-      }) { _ = try fixture.swap.commit(assembled) }
-    }
+    let fixture = try SwapFixture.interrupted(way)
     return (fixture, try #require(try CommitJournal.read(in: fixture.run)))
   }
 

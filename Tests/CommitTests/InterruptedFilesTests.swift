@@ -10,17 +10,6 @@ import Testing
 
 /// Files of the run directory that are not what they were when the commit was cut off.
 @Suite struct `An interrupted commit` {
-  private func interrupted(_ way: SwapFixture.Way) throws -> SwapFixture {
-    let fixture = try SwapFixture(way)
-    let assembled = try fixture.assemble()
-    #expect(throws: SimulatedCrash.self) {
-      try DurableSteps.observing(with: { step, path in
-        if step == .renamed, path.lastComponent?.string == "journal.json" { throw SimulatedCrash() }
-      }) { _ = try fixture.swap.commit(assembled) }
-    }
-    return fixture
-  }
-
   private func change(
     _ fixture: SwapFixture, _ body: (inout CommitJournal) -> Void
   ) throws {
@@ -34,7 +23,7 @@ import Testing
   }
 
   @Test func `removes no external data that rows of the new store refer to`() throws {
-    let fixture = try interrupted(.settled)
+    let fixture = try SwapFixture.interrupted(.settled)
     try change(fixture) { $0.removed = [SwapFixture.kept, SwapFixture.obsolete] }
     guard case .committed = try fixture.recover() else {
       Issue.record("not finished")
@@ -44,7 +33,7 @@ import Testing
   }
 
   @Test func `takes back no external data that rows of the source refer to`() throws {
-    let fixture = try interrupted(.walled)
+    let fixture = try SwapFixture.interrupted(.walled)
     try change(fixture) { $0.added.append(SwapFixture.kept) }
     try DurableFile.remove(try fixture.swap.assemblyPath())
     #expect(try fixture.recover() == .takenBack)
@@ -58,7 +47,7 @@ import Testing
   func `publishes no external data but what was written`(
     way: SwapFixture.Way, change: Change
   ) throws {
-    let fixture = try interrupted(way)
+    let fixture = try SwapFixture.interrupted(way)
     let (file, other) = (SwapFixture.added, SwapFixture.dropped)
     let path = fixture.run.external.appending(file)
     switch change {
@@ -79,7 +68,7 @@ import Testing
   }
 
   @Test func `uses no other clone of the source than the one that was read`() throws {
-    let fixture = try interrupted(.walled)
+    let fixture = try SwapFixture.interrupted(.walled)
     let clone = FilePath(fixture.plan.readPath)
     try copyFile(fixture.source, clone)
     #expect(try fixture.recover() == .takenBack)
