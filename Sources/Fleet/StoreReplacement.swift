@@ -3,7 +3,8 @@ import GodwitDurableFiles
 import GodwitPlanning
 import SystemPackage
 
-/// What would keep a store from being replaced, or an output from being written, looked for before any work is done for it.
+/// What would keep a store from being replaced, or an output from being written: looked for before any work
+/// is done for it.
 enum StoreReplacement {
   /// - Parameter uriTable: Where the table of object URIs is wanted.
   /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
