@@ -128,6 +128,13 @@ extension CommitJournal {
     let word = kind == .restore ? "rolled-back" : "backup"
     return StoreFiles(FilePath("\(store).godwit-\(word)-\(run).sqlite"))
   }
+  /// The source's files and their copies. The main file comes last: its backup is never without its WAL.
+  var copies: [(original: FilePath, copy: FilePath)] {
+    let (files, backup) = (files, backup)
+    return [
+      (files.wal, backup.wal), (files.journal, backup.journal), (files.store, backup.store),
+    ]
+  }
   /// The destination takes the place of another store.
   var isReplacement: Bool { kind != .publish }
   /// The logs that come with the assembled file, and where they go.

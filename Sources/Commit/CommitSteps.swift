@@ -170,11 +170,9 @@ extension CommitSteps {
   /// counts only where it holds what they do. External data is never written again, and gets second
   /// names.
   func backUp(_ journal: CommitJournal) throws {
-    let (files, backup) = (journal.files, journal.backup)
-    for (from, to) in [
-      (files.wal, backup.wal), (files.journal, backup.journal), (files.store, backup.store),
-    ] {
-      // Empty logs hold nothing. The main file comes last: its backup is never without its WAL.
+    let files = journal.files
+    for (from, to) in journal.copies {
+      // Empty logs hold nothing.
       guard let original = try FileMark(from), original.size > 0 || from == files.store else {
         continue
       }
@@ -200,9 +198,7 @@ extension CommitSteps {
       for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
       return try DurableFile.copy(files.store, to: backup.store)
     }
-    let isWhole = try [
-      (files.wal, backup.wal), (files.journal, backup.journal), (files.store, backup.store),
-    ].allSatisfy { from, to in
+    let isWhole = try journal.copies.allSatisfy { from, to in
       try FileMark(from)?.size ?? 0 == 0 || ExternalDataFolder.areEqual(from, to)
     }
     // External data that is there already stays.
