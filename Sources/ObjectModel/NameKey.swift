@@ -27,6 +27,10 @@ package struct NameKey: Hashable, Sendable {
 extension String {
   /// Whether two names have the same Unicode scalars.
   package func isSameName(as other: String) -> Bool {
+    // Equal words are equal names: a short name lies in them, a long one is where they point.
+    if unsafeBitCast(self, to: (UInt, UInt).self) == unsafeBitCast(other, to: (UInt, UInt).self) {
+      return true
+    }
     let isSame = utf8.withContiguousStorageIfAvailable { own in
       other.utf8.withContiguousStorageIfAvailable { other in
         guard own.count == other.count else { return false }

@@ -21,6 +21,13 @@ extension SQLiteValue {
     }
   }
 
+  /// Copies a raw value, or is nil for text that is not valid UTF-8.
+  public init?(exactly raw: RawValue) {
+    guard raw.kind == .text else { self.init(raw); return }
+    guard let text = String(validating: raw.buffer, as: UTF8.self) else { return nil }
+    self = .text(text)
+  }
+
   /// The integer, or `nil` for any other kind.
   public var integer: Int64? {
     if case .integer(let value) = self { value } else { nil }

@@ -154,10 +154,10 @@ extension StageStore {
     guard try statement.step() else { throw missing(object, key) }
     var raw = RawValue.null
     statement.read(into: &raw, from: 0, count: 1)
-    guard raw.kind != .text || String(validating: raw.buffer, as: UTF8.self) != nil else {
+    guard let value = SQLiteValue(exactly: raw) else {
       throw refused(object.entity, key, "the text is not UTF-8 (Z_PK \(object.primaryKey))")
     }
-    return SQLiteValue(raw)
+    return value
   }
 
   private func set(

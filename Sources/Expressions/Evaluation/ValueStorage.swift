@@ -46,11 +46,8 @@ extension ExpressionValue {
   package init(
     stored value: borrowing RawValue, as type: AttributeType
   ) throws(EvaluationProblem) {
-    let value = copy value
-    guard value.kind != .text || String(validating: value.buffer, as: UTF8.self) != nil else {
-      throw .unexpectedStorage(type)
-    }
-    try self.init(stored: SQLiteValue(value), as: type)
+    guard let value = SQLiteValue(exactly: copy value) else { throw .unexpectedStorage(type) }
+    try self.init(stored: value, as: type)
   }
 
   /// The value as an attribute of the type takes it.
