@@ -31,14 +31,49 @@ package struct MappedBarrier: Sendable {
 // MARK: - After the copy
 
 extension MappedBarrier {
-  /// Gives every shard its keys and writes what source objects became.
+  /// Gives every shard its keys and writes what source objects became; nothing where an earlier process has,
+  /// and the disk still has just that.
   package func associate() throws {
-    if try MappedOffsets.read(in: run, of: plan) != nil { return }
+    var (offsets, userInfos) = try keys()
+    if let known = try MappedOffsets.read(in: run, of: plan) {
+      offsets.files = known.files
+      if known == offsets, try areAsWritten(known.files.filter { $0.key != edges }) { return }
+      offsets.files = [:]
+    }
     try run.discardDerived()
     try DurableFile.makeFolder(run.associations)
+    for (index, mapping) in mappings.enumerated() {
+      if mapping.policy != nil {
+        try writePolicyAssociation(index, offsets)
+      } else if mapping.table != nil, mapping.isReferenced, !mapping.keepsEveryKey {
+        try writeAssociation(index, mapping, offsets)
+      }
+    }
+    if !userInfos.isEmpty {
+      try CarriedUserInfo(run: run).write(userInfos.map(\.values), after: .copy) {
+        [tables = destinationTables] number, object in
+        guard let table = tables[object.entity],
+          let offset = offsets.policyOffsets[userInfos[number].unit]?[table]
+        else { return object.primaryKey }
+        return object.primaryKey + offset
+      }
+    }
+    for name in try DurableFile.names(in: run.associations) {
+      let path = run.associations.appending(name)
+      offsets.files["\(run.associations.lastComponent?.string ?? "")/\(name)"] =
+        try FileDigest.text(of: path)
+    }
+    // The last file: where it is, the others are.
+    try write(offsets)
+  }
+
+  private typealias UserInfos = [(unit: Int, values: [String: ExpressionValue]?)]
+
+  /// The keys of all shards, as their checkpoints give them.
+  private func keys() throws -> (MappedOffsets, UserInfos) {
     var offsets = MappedOffsets(fingerprint: plan.fingerprint)
     var inserted: [Int: [Int: Int64]] = [:]
-    var userInfos: [(unit: Int, values: [String: ExpressionValue]?)] = []
+    var userInfos: UserInfos = []
     for unit in plan.units(in: .copy) {
       let mapping = try mapping(of: unit)
       let summary = try summary(of: unit)
@@ -64,26 +99,22 @@ extension MappedBarrier {
         guard offsets.insert(count, into: table, by: unit) else { throw noKeysLeft(table) }
       }
     }
-    for (index, mapping) in mappings.enumerated() {
-      if mapping.policy != nil {
-        try writePolicyAssociation(index, offsets)
-      } else if mapping.table != nil, mapping.isReferenced, !mapping.keepsEveryKey {
-        try writeAssociation(index, mapping, offsets)
-      }
-    }
-    if !userInfos.isEmpty {
-      try CarriedUserInfo(run: run).write(userInfos.map(\.values), after: .copy) {
-        [tables = destinationTables] number, object in
-        guard let table = tables[object.entity],
-          let offset = offsets.policyOffsets[userInfos[number].unit]?[table]
-        else { return object.primaryKey }
-        return object.primaryKey + offset
-      }
-    }
-    // The last file: where it is, the others are.
+    return (offsets, userInfos)
+  }
+
+  private func write(_ offsets: MappedOffsets) throws {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.sortedKeys]
     try DurableFile.write([UInt8](try encoder.encode(offsets)), to: run.offsets)
+  }
+
+  private var edges: String { run.edges.lastComponent?.string ?? "" }
+
+  private func areAsWritten(_ files: [String: String]) throws -> Bool {
+    try files.allSatisfy { name, digest in
+      let path = run.path.appending(name)
+      return try DurableFile.exists(path) && FileDigest.text(of: path) == digest
+    }
   }
 
   /// What no entity mapping has taken, see ``LeftOutObjects``.
@@ -166,7 +197,10 @@ extension MappedBarrier {
       ) { _, object in object.primaryKey }
     }
     if mapped.groups.isEmpty { return [] }
-    if try DurableFile.exists(run.edges), let known = try? losses() { return known }
+    guard var offsets = try MappedOffsets.read(in: run, of: plan) else {
+      throw StageError.outOfOrder("pairs of relationships before every shard was copied")
+    }
+    if let digest = offsets.files[edges], try areAsWritten([edges: digest]) { return try losses() }
     let path = FilePath(run.edges.string + ".building")
     for suffix in ["", "-journal", "-wal", "-shm"] {
       try DurableFile.removeIfPresent(FilePath(path.string + suffix))
@@ -175,6 +209,8 @@ extension MappedBarrier {
     try DurableFile.syncFile(path)
     try DurableFile.rename(path, to: run.edges)
     try DurableFile.syncFolder(run.path)
+    offsets.files[edges] = try FileDigest.text(of: run.edges)
+    try write(offsets)
     return try losses()
   }
 

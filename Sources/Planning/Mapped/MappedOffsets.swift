@@ -16,6 +16,9 @@ package struct MappedOffsets: Codable, Sendable, Equatable {
   package var policyOffsets: [Int: [Int: Int64]] = [:]
   /// Number in ``MigrationPlan/tables`` → the highest key given, for `Z_PRIMARYKEY.Z_MAX`.
   package var highest: [Int: Int64]
+  /// Path in the run directory → `FileDigest` of what was made of checkpoints between the stages, so that a
+  /// later process takes none for it that a disk or somebody has changed.
+  package var files: [String: String] = [:]
 
   package init(fingerprint: String, offsets: [Int: Int64] = [:], highest: [Int: Int64] = [:]) {
     self.fingerprint = fingerprint
