@@ -72,3 +72,85 @@ import Testing
     #expect(choice("B", "A", entries: document.entityMappings).matching == [0])
   }
 }
+
+@Suite struct `A choice among mapping models` {
+  private func document(_ text: String) throws -> MappingDocument {
+    try MappingDocument(bytes: Array(text.utf8), name: "test")
+  }
+
+  /// A file that does not match, and whether the names of its models say that it is for others.
+  @Test(arguments: [
+    ("", false), ("source-model: Shop.xcdatamodeld/Old.xcdatamodel\n", false),
+    ("source-model: Other.xcdatamodel\n", true),
+    ("source-model: Old\ndestination-model: New 2.xcdatamodel\n", true),
+  ])
+  func `tells a misspelt file from one for other models`(head: String, isOther: Bool) throws {
+    let models = try model(entity("A", attribute("x")))
+    let text = "mapping-model: 1\n" + head + "entity-mappings: [{ source: B, destination: A }]"
+    let choice = MappingChoice(
+      among: [("file", try document(text))], source: models, destination: models,
+      names: (["Old"], ["New"]))
+    #expect(choice.mismatches.map(\.namesOtherModels) == [isOther])
+  }
+
+  @Test func `leaves out the rows of a mapping without a source`() throws {
+    let models = try model(entity("A", attribute("x", .binary)))
+    let added = try document(
+      "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { x: stable, y: 0 } }]")
+    let choice = MappingChoice(
+      among: [("file", added)], source: models, destination: models)
+    #expect(choice.mismatches == [])
+    let check = MappingCheck(
+      MappingModel(added, source: models, destination: models), source: models,
+      destination: models)
+    #expect(check.isSound && check.findings.count >= 2)
+  }
+
+  @Test func `names the entity that differs`() throws {
+    let old = try model(entity("A", attribute("x")))
+    let new = try model(entity("A", attribute("x"), attribute("y")))
+    let other = try model(entity("A", attribute("z")), entity("B"))
+    let right = MappingDocument(defaultFor: old, to: new)
+    let wrong = MappingDocument(defaultFor: other, to: new)
+    let choice = MappingChoice(
+      among: [("wrong", wrong), ("right", right)], source: old, destination: new)
+    #expect(try choice.single() == 1)
+    #expect(
+      choice.mismatches == [
+        MappingMismatch(
+          file: "wrong", mapping: "AToA", side: .source, entity: "A", reason: .otherVersion,
+          namesOtherModels: true)
+      ])
+    let both = MappingChoice(
+      among: [("one", right), ("two", right)], source: old, destination: new)
+    #expect(throws: MappingError.severalMatch(["one", "two"])) { try both.single() }
+  }
+
+  @Test func `compares names where a file has no hashes`() throws {
+    let models = try model(entity("A", attribute("x")))
+    let choice = MappingChoice(
+      among: [
+        ("entity", try document("mapping-model: 1\nentity-mappings: [{ destination: C }]")),
+        (
+          "property",
+          try document(
+            "mapping-model: 1\nentity-mappings: [{ source: A, destination: A, attributes: { y: 1 } }]"
+          )
+        ),
+        (
+          "right",
+          try document(
+            "mapping-model: 1\nentity-mappings: [{ destination: A, attributes: { x: 1 } }]")
+        ),
+      ], source: models, destination: models)
+    #expect(try choice.single() == 2)
+    #expect(choice.mismatches.map(\.reason) == [.unknownEntity, .unknownProperty("y")])
+    #expect(
+      choice.mismatches.map(\.description) == [
+        "entity is not used: it names the destination entity C (C), which the model does not have. "
+          + "Did you mean A?",
+        "property is not used: it names A.y (AToA), which the destination model does not have. "
+          + "Did you mean x?",
+      ])
+  }
+}
