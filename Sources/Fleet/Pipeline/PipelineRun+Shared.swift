@@ -60,7 +60,7 @@ extension PipelineRun {
   }
 
   /// - Throws: ``PlanDrift``.
-  private func checkPlan(
+  func checkPlan(
     _ findings: StoreSearch.Findings, _ ledger: PipelineLedger, _ settings: String
   ) throws {
     try options.plan?.check(

@@ -12,6 +12,8 @@ final class SourceObjects: ObjectAccess {
   private final class Entity {
     let access: SourceEntityAccess
     let attributes: NameTable
+    /// What is asked of an attribute for each object, by its number: no text, so that nothing is retained.
+    let columns: [(type: AttributeType, isExternal: Bool)]
     let composites: CompositeIndex
     let relationships: NameTable
     let unstored: Set<String>
@@ -21,6 +23,7 @@ final class SourceObjects: ObjectAccess {
     init(_ access: SourceEntityAccess) {
       self.access = access
       attributes = NameTable(access.attributes.map(\.name))
+      columns = access.attributes.map { ($0.type, $0.isExternal) }
       composites = CompositeIndex(access.attributes.map(\.name))
       relationships = NameTable(access.relationships.map(\.name))
       unstored = Set(access.unstored)
@@ -152,9 +155,10 @@ final class SourceObjects: ObjectAccess {
   private func attribute(_ place: Int, of object: ObjectReference, _ entity: Entity) throws
     -> ExpressionValue
   {
-    let attribute = entity.access.attributes[place]
+    let column = entity.columns[place]
     if let current, current.object == object {
-      return try value(current.values[place], attribute, object)
+      return try value(
+        current.values[place], type: column.type, isExternal: column.isExternal, object)
     }
     let statement = try entity.row ?? rowStatement(entity)
     entity.row = statement
@@ -163,13 +167,7 @@ final class SourceObjects: ObjectAccess {
     guard try statement.step() else { return .null }
     var raw = RawValue.null
     statement.read(into: &raw, from: Int32(place), count: 1)
-    return try value(raw, attribute, object)
-  }
-
-  private func value(
-    _ raw: RawValue, _ attribute: SourceAttribute, _ object: ObjectReference
-  ) throws -> ExpressionValue {
-    try value(raw, type: attribute.type, isExternal: attribute.isExternal, object)
+    return try value(raw, type: column.type, isExternal: column.isExternal, object)
   }
 
   /// A column's value as an attribute's.

@@ -8,6 +8,10 @@ final class DestinationKind {
   let plan: DestinationEntityPlan
   let table: TablePlan
   let attributes: NameTable
+  /// By their number in the entity.
+  let columns: [AttributeColumn]
+  /// Place → number of the attribute; −1 where the entity has none.
+  let numbers: [Int]
   let composites: CompositeIndex
   let relationships: NameTable
   /// The record of a new object: `Z_ENT`, `Z_OPT` and the model's defaults.
@@ -16,6 +20,13 @@ final class DestinationKind {
   let row: RowValues
   /// Attributes that follow others of the same object.
   let derivations: [Derivation]
+
+  /// What is asked of an attribute for each object: no text, so that nothing is retained.
+  struct AttributeColumn {
+    let type: AttributeType
+    let place: Int?
+    let isExternal: Bool
+  }
 
   struct Derivation {
     let place: Int
@@ -27,6 +38,14 @@ final class DestinationKind {
     self.plan = plan
     self.table = table
     attributes = NameTable(plan.attributes.map(\.name))
+    columns = plan.attributes.map {
+      AttributeColumn(type: $0.type, place: $0.place, isExternal: $0.isExternal)
+    }
+    var numbers = Array(repeating: -1, count: plan.defaults.count)
+    for (number, attribute) in plan.attributes.enumerated().reversed() {
+      if let place = attribute.place, numbers.indices.contains(place) { numbers[place] = number }
+    }
+    self.numbers = numbers
     composites = CompositeIndex(plan.attributes.map(\.name))
     relationships = NameTable(plan.relationships.map(\.name))
     derivations = plan.attributes.compactMap { attribute in
@@ -86,6 +105,8 @@ final class WorkingObject {
   @exclusivity(unchecked) private(set) var kind: DestinationKind
   /// Place among the shard's objects of the same table, from 1.
   @exclusivity(unchecked) private(set) var ordinal: Int64
+  /// Where its bytes are in the scratch rows, as long as it is not dirty.
+  @exclusivity(unchecked) var home = 0
   /// `Z_ENT`, `Z_OPT` and the attribute columns, without what ``changes`` say.
   @exclusivity(unchecked) var record = RawBuffer(capacity: 256)
   /// Places among the attribute columns, and their new values; the last one counts.

@@ -30,9 +30,9 @@ final class DestinationObjects {
 
   let kinds: DestinationKinds
   private let scratch: ScratchRows
-  /// A table with the places of its objects in the scratch rows, by ordinal.
   private final class Table {
     let number: Int
+    /// By ordinal: where an object's bytes are in the scratch rows; of one at work −1 less its place there.
     @exclusivity(unchecked) var places: [Int] = []
 
     init(_ number: Int) { self.number = number }
@@ -43,7 +43,7 @@ final class DestinationObjects {
   @exclusivity(unchecked) private var recentTable: Table?
   /// Tables in the order in which they came up; the mapping's own is first.
   @exclusivity(unchecked) private(set) var tables: [Int] = []
-  @exclusivity(unchecked) private var working: [Key: WorkingObject] = [:]
+  @exclusivity(unchecked) private var working: [WorkingObject] = []
   /// Objects that became bytes: their memory is used again.
   @exclusivity(unchecked) private var spare: [WorkingObject] = []
   @exclusivity(unchecked) private var recent: WorkingObject?
@@ -58,6 +58,9 @@ final class DestinationObjects {
   private let newFiles: NewExternalFiles
   @exclusivity(unchecked) private var bytes = RawBuffer(capacity: 4 << 10)
   @exclusivity(unchecked) private var output = RawBuffer(capacity: 4 << 10)
+  /// Values of the changes at hand in ``bytes``.
+  @exclusivity(unchecked) private var extents:
+    [(place: Int, offset: Int, count: Int, isText: Bool)] = []
 
   /// - Parameter unit: The shard's number: part of the names of new external files, as is the stage. What
   ///   the copy stage has written is there to read when the link stage of a shard is done again.
@@ -97,11 +100,11 @@ final class DestinationObjects {
   {
     if working.count >= Self.mostWorking { try settle() }
     let table = use(kind.plan.table)
-    table.places.append(-1)
+    table.places.append(0)
     let object = fresh(kind, Int64(table.places.count))
     if let record { object.record.append(record) } else { object.record.append(kind.template) }
     object.isUnderived = record == nil
-    return keep(object)
+    return keep(object, in: table)
   }
 
   private func fresh(_ kind: DestinationKind, _ ordinal: Int64) -> WorkingObject {
@@ -110,24 +113,23 @@ final class DestinationObjects {
     return object
   }
 
-  private func keep(_ object: WorkingObject) -> WorkingObject {
-    working[Key(table: object.kind.plan.table, ordinal: object.ordinal)] = object
+  private func keep(_ object: WorkingObject, in table: Table) -> WorkingObject {
+    table.places[Int(object.ordinal) - 1] = -1 - working.count
+    working.append(object)
     recent = object
     return object
   }
 
   /// An object of this shard; nil when it has none of that entity and ordinal.
   func object(_ kind: DestinationKind, _ ordinal: Int64) throws -> WorkingObject? {
-    let table = kind.plan.table
-    if let recent, recent.ordinal == ordinal, recent.kind.plan.table == table { return recent }
-    let key = Key(table: table, ordinal: ordinal)
-    if let found = working[key] {
-      recent = found
-      return found
+    let number = kind.plan.table
+    if let recent, recent.ordinal == ordinal, recent.kind.plan.table == number { return recent }
+    guard let table = table(number), ordinal >= 1, ordinal <= table.places.count else { return nil }
+    let place = table.places[Int(ordinal) - 1]
+    if place < 0 {
+      recent = working[-1 - place]
+      return recent
     }
-    guard let places = self.table(table)?.places, ordinal >= 1, ordinal <= places.count,
-      case let place = places[Int(ordinal) - 1], place >= 0
-    else { return nil }
     if working.count >= Self.mostWorking { try settle() }
     let object = try read(place) { record, transients, links -> WorkingObject? in
       guard let found = Self.kind(of: record, kinds) else { return nil }
@@ -136,9 +138,10 @@ final class DestinationObjects {
       object.links = LinkBytes.links(links)
       object.transients = try TransientValues.values(transients)
       object.isDirty = false
+      object.home = place
       return object
     }
-    return object.map(keep)
+    return object.map { keep($0, in: table) }
   }
 
   // MARK: Relationships
@@ -180,10 +183,10 @@ final class DestinationObjects {
   // MARK: Attributes
 
   /// The value of a stored attribute.
-  func value(_ object: WorkingObject, _ attribute: DestinationAttribute, _ number: Int) throws
-    -> RawOrValue
-  {
-    guard let place = attribute.place else { return .value(object.transients[number] ?? .null) }
+  func value(_ object: WorkingObject, _ number: Int) -> RawOrValue {
+    guard let place = object.kind.columns[number].place else {
+      return .value(object.transients[number] ?? .null)
+    }
     if let change = object.changes.last(where: { $0.place == place }) {
       return .value(change.value)
     }
@@ -194,12 +197,9 @@ final class DestinationObjects {
   }
 
   /// - Parameter value: As the attribute's type takes it.
-  func set(
-    _ value: ExpressionValue, _ object: WorkingObject, _ attribute: DestinationAttribute,
-    _ number: Int
-  ) {
+  func set(_ value: ExpressionValue, _ object: WorkingObject, attribute number: Int) {
     object.isDirty = true
-    guard let place = attribute.place else {
+    guard let place = object.kind.columns[number].place else {
       object.transients[number] = value
       return
     }
@@ -227,8 +227,11 @@ final class DestinationObjects {
 extension DestinationObjects {
   /// Turns all objects at work into bytes.
   func settle() throws {
-    for object in working.values {
-      if object.isDirty { try write(object) }
+    for (place, object) in working.enumerated() {
+      let table = use(object.kind.plan.table)
+      // An error of one that follows left it here when it was written.
+      guard table.places[Int(object.ordinal) - 1] == -1 - place else { continue }
+      table.places[Int(object.ordinal) - 1] = object.isDirty ? try write(object) : object.home
       spare.append(object)
     }
     working.removeAll(keepingCapacity: true)
@@ -236,59 +239,65 @@ extension DestinationObjects {
   }
 
   /// Bytes of the whole, of the record, of the transient values; then these, and the relationships.
-  private func write(_ object: WorkingObject) throws {
+  ///
+  /// - Returns: Their place.
+  private func write(_ object: WorkingObject) throws -> Int {
     if object.isUnderived, let derive {
-      object.isUnderived = false
       for derivation in object.kind.derivations {
         change(object, derivation.place, try derive(derivation, object))
       }
+      object.isUnderived = false
     }
-    if !object.changes.isEmpty {
-      try apply(object)
+    output.removeAll()
+    _ = output.appendUninitialized(Self.headBytes)
+    if object.changes.isEmpty {
+      output.append(object.record.bytes)
+    } else {
+      try encodeChanged(object)
       if remembersChanges {
         changed[object.kind.plan.table, default: []].insert(object.ordinal)
       }
     }
-    use(object.kind.plan.table).places[Int(object.ordinal) - 1] = try append(
-      object.record.bytes, TransientValues.bytes(object.transients), object.links)
+    return try append(TransientValues.bytes(object.transients), object.links)
   }
 
-  private func append(
-    _ record: UnsafeRawBufferPointer, _ transients: [UInt8], _ links: LinkBytes.Links
-  ) throws -> Int {
-    output.removeAll()
-    output.append(number: UInt32(0))
-    output.append(number: UInt32(record.count).littleEndian)
-    output.append(number: UInt32(transients.count).littleEndian)
-    output.append(record)
+  /// Of how many bytes the whole, the record and the transient values have.
+  private static let headBytes = 12
+
+  /// Completes the record that the output ends with, and appends it to the scratch rows.
+  private func append(_ transients: [UInt8], _ links: LinkBytes.Links) throws -> Int {
+    let record = output.count - Self.headBytes
     output.append(transients)
     LinkBytes.append(links, to: &output)
-    output.base.storeBytes(of: UInt32(output.count).littleEndian, as: UInt32.self)
+    for (number, count) in [output.count, record, transients.count].enumerated() {
+      output.base.storeBytes(
+        of: UInt32(count).littleEndian, toByteOffset: number * 4, as: UInt32.self)
+    }
     return try scratch.append(output.bytes)
   }
 
-  /// Puts the changes into the record.
-  private func apply(_ object: WorkingObject) throws {
+  /// Appends the record, with the changes, to the output.
+  private func encodeChanged(_ object: WorkingObject) throws {
     let kind = object.kind
     let values = kind.row.values
     guard RecordFormat.decode(record: object.record.bytes, into: values, count: kind.row.count)
     else { throw StageError.outOfOrder("a change of an object without a record") }
     bytes.removeAll()
     // Pointers are made afterwards: the buffer may move while it grows.
-    var extents: [(place: Int, offset: Int, count: Int, isText: Bool)] = []
+    extents.removeAll(keepingCapacity: true)
     for (place, value) in object.changes {
-      guard let attribute = kind.plan.attributes.first(where: { $0.place == place }) else {
-        continue
-      }
+      let number = kind.numbers[place]
+      guard number >= 0 else { continue }
+      let column = kind.columns[number]
       let start = bytes.count
-      switch value.stored(as: attribute.type) {
+      switch value.stored(as: column.type) {
       case .integer(let number): values[2 + place] = .integer(number)
       case .real(let number): values[2 + place] = .real(number)
       case .text(var text):
         text.withUTF8 { bytes.append(UnsafeRawBufferPointer($0)) }
         extents.append((place, start, bytes.count - start, true))
       case .blob(let data):
-        try append(data, attribute, object, place)
+        try append(data, column, object, place)
         extents.append((place, start, bytes.count - start, false))
       case .null, nil: values[2 + place] = .null
       }
@@ -298,17 +307,14 @@ extension DestinationObjects {
       values[2 + extent.place] =
         extent.isText ? .text(start, count: extent.count) : .blob(start, count: extent.count)
     }
-    output.removeAll()
     RecordFormat.encode(values, count: kind.row.count, into: &output)
-    object.record.removeAll()
-    object.record.append(output.bytes)
-    object.changes.removeAll(keepingCapacity: true)
   }
 
   private func append(
-    _ data: [UInt8], _ attribute: DestinationAttribute, _ object: WorkingObject, _ place: Int
+    _ data: [UInt8], _ column: DestinationKind.AttributeColumn, _ object: WorkingObject,
+    _ place: Int
   ) throws {
-    guard attribute.isExternal else {
+    guard column.isExternal else {
       bytes.append(data)
       return
     }
@@ -332,7 +338,7 @@ extension DestinationObjects {
       _ links: UnsafeRawBufferPointer
     ) throws -> Result
   ) throws -> Result {
-    let head = 12
+    let head = Self.headBytes
     let (total, record, transients) = try scratch.read(place, count: head) { head in
       func number(_ place: Int) -> Int {
         Int(UInt32(littleEndian: head.loadUnaligned(fromByteOffset: place, as: UInt32.self)))
@@ -370,7 +376,7 @@ extension DestinationObjects {
     ) throws -> Void
   ) throws {
     try settle()
-    for (index, place) in (self.table(table)?.places ?? []).enumerated() where place >= 0 {
+    for (index, place) in (self.table(table)?.places ?? []).enumerated() {
       let ordinal = Int64(index) + 1
       try read(place) { record, transients, bytes in
         var links = bytes.isEmpty ? [] : LinkBytes.links(bytes)
@@ -402,7 +408,9 @@ extension DestinationObjects {
         link.targets
       return (link.relationship, [])
     }
-    let place = try append(record, transients, links)
-    rows.places.append(place)
+    output.removeAll()
+    _ = output.appendUninitialized(Self.headBytes)
+    output.append(record)
+    rows.places.append(try append(transients, links))
   }
 }

@@ -210,7 +210,8 @@ final class PolicyCopyEngine: PolicyEngine {
     record.removeAll()
     RecordFormat.encode(output.values, count: output.count, into: &record)
     let object = try objects.insert(try kind(of: destination), record.bytes)
-    try associate(source, ObjectReference(destination, object.ordinal, in: .destination))
+    try associate(
+      source, ObjectReference(destination, object.ordinal, in: .destination), object.kind)
   }
 
   // MARK: Associations
@@ -225,11 +226,12 @@ final class PolicyCopyEngine: PolicyEngine {
     guard source.store == .source, destination.store == .destination else {
       throw PolicyError.notNow("a source object is associated with a destination object")
     }
-    _ = try working(destination)
-    try associate(source, destination)
+    try associate(source, destination, working(destination).kind)
   }
 
-  private func associate(_ source: ObjectReference, _ destination: ObjectReference) throws {
+  private func associate(
+    _ source: ObjectReference, _ destination: ObjectReference, _ kind: DestinationKind
+  ) throws {
     let isCurrent = current?.object == source
     let number = isCurrent ? mapping.sourceNumber : context.mapped.sourceNumbers[source.entity]
     guard let from = number else { throw PolicyError.unknownEntity(source.entity.rawValue) }
@@ -242,8 +244,7 @@ final class PolicyCopyEngine: PolicyEngine {
     }
     var pair = PolicyPair(
       sourceEntity: from, source: source.primaryKey,
-      destinationEntity: try kind(of: destination.entity).plan.number,
-      destination: destination.primaryKey)
+      destinationEntity: kind.plan.number, destination: destination.primaryKey)
     if (pair.sourceEntity, pair.source) < last { isAscending = false }
     last = (pair.sourceEntity, pair.source)
     _ = try withUnsafeBytes(of: &pair) { try pairs.append($0) }

@@ -57,14 +57,14 @@ extension PolicyEngine {
 
   /// A value as an attribute takes it.
   final func assigned(
-    _ value: ExpressionValue, _ attribute: DestinationAttribute, _ object: ObjectReference
+    _ value: ExpressionValue, _ kind: DestinationKind, _ number: Int, _ object: ObjectReference
   ) throws -> ExpressionValue {
     do {
-      return try value.assigned(to: attribute.type)
+      return try value.assigned(to: kind.columns[number].type)
     } catch let problem {
       throw PolicyError.unacceptable(
-        entity: object.entity.rawValue, primaryKey: primaryKey(of: object), key: attribute.name,
-        reason: "\(problem)")
+        entity: object.entity.rawValue, primaryKey: primaryKey(of: object),
+        key: kind.plan.attributes[number].name, reason: "\(problem)")
     }
   }
 
@@ -83,14 +83,13 @@ extension PolicyEngine {
   private func attribute(
     _ number: Int, _ working: WorkingObject, _ objects: DestinationObjects
   ) throws -> ExpressionValue {
-    let plan = working.kind.plan
-    let attribute = plan.attributes[number]
-    return switch try objects.value(working, attribute, number) {
-    case .value(let value): value
+    switch objects.value(working, number) {
+    case .value(let value): return value
     case .raw(let raw):
-      try stored.value(
-        raw, type: attribute.type, isExternal: attribute.isExternal,
-        ObjectReference(plan.entity, working.ordinal, in: .destination))
+      let column = working.kind.columns[number]
+      return try stored.value(
+        raw, type: column.type, isExternal: column.isExternal,
+        ObjectReference(working.kind.plan.entity, working.ordinal, in: .destination))
     }
   }
 
@@ -116,8 +115,7 @@ extension PolicyEngine {
   ) throws {
     let kind = working.kind
     if let number = kind.attributes[key] {
-      let attribute = kind.plan.attributes[number]
-      objects.set(try assigned(value, attribute, object), working, attribute, number)
+      objects.set(try assigned(value, kind, number, object), working, attribute: number)
     } else if let number = kind.relationships[key] {
       let relationship = kind.plan.relationships[number]
       let found = try targets(value, relationship, object)
@@ -131,8 +129,7 @@ extension PolicyEngine {
           reason: "a composite attribute takes a dictionary of its elements")
       }
       for (number, value) in elements {
-        let attribute = kind.plan.attributes[number]
-        objects.set(try assigned(value, attribute, object), working, attribute, number)
+        objects.set(try assigned(value, kind, number, object), working, attribute: number)
       }
     } else {
       throw PolicyError.unknownKey(
