@@ -96,7 +96,11 @@ final class DestinationKinds {
     return recent
   }
 
-  subscript(number: Int64) -> DestinationKind? { byNumber[number] }
+  subscript(number: Int64) -> DestinationKind? {
+    if let recent, recent.plan.number == number { return recent }
+    recent = byNumber[number]
+    return recent
+  }
 }
 
 /// An object that is being worked on, until others need the room: nobody keeps one beyond the next
@@ -110,7 +114,7 @@ final class WorkingObject {
   /// `Z_ENT`, `Z_OPT` and the attribute columns, without what ``changes`` say.
   @exclusivity(unchecked) var record = RawBuffer(capacity: 256)
   /// Places among the attribute columns, and their new values; the last one counts.
-  @exclusivity(unchecked) var changes: [(place: Int, value: ExpressionValue)] = []
+  @exclusivity(unchecked) var changes: [Change] = []
   /// Values of transient attributes, which no store holds.
   @exclusivity(unchecked) var transients: [Int: ExpressionValue] = [:]
   /// Relationships that were set, by their number in the entity.
@@ -118,6 +122,11 @@ final class WorkingObject {
   @exclusivity(unchecked) var isDirty = true
   /// Whether its derived attributes are of earlier values.
   @exclusivity(unchecked) var isUnderived = false
+
+  struct Change {
+    let place: Int
+    var value: ExpressionValue
+  }
 
   init(_ kind: DestinationKind, _ ordinal: Int64) {
     self.kind = kind
@@ -129,7 +138,8 @@ final class WorkingObject {
     self.kind = kind
     self.ordinal = ordinal
     record.removeAll()
-    changes.removeAll(keepingCapacity: true)
+    // `removeAll` asks the runtime how to destroy each.
+    while changes.popLast() != nil {}
     if !transients.isEmpty { transients = [:] }
     if !links.isEmpty { links = [] }
     isDirty = true

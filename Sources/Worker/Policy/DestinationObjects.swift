@@ -211,7 +211,7 @@ final class DestinationObjects {
     if let known = object.changes.firstIndex(where: { $0.place == place }) {
       object.changes[known].value = value
     } else {
-      object.changes.append((place, value))
+      object.changes.append(WorkingObject.Change(place: place, value: value))
     }
   }
 
@@ -285,12 +285,13 @@ extension DestinationObjects {
     bytes.removeAll()
     // Pointers are made afterwards: the buffer may move while it grows.
     extents.removeAll(keepingCapacity: true)
-    for (place, value) in object.changes {
+    for change in object.changes {
+      let place = change.place
       let number = kind.numbers[place]
       guard number >= 0 else { continue }
       let column = kind.columns[number]
       let start = bytes.count
-      switch value.stored(as: column.type) {
+      switch change.value.stored(as: column.type) {
       case .integer(let number): values[2 + place] = .integer(number)
       case .real(let number): values[2 + place] = .real(number)
       case .text(var text):

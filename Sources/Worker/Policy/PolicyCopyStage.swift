@@ -39,14 +39,15 @@ struct PolicyCopyStage {
     let row = RowValues(count: Int(columns))
     let meter = try ProgressMeter(context.source, table, keys)
     var object = ObjectReference(source, 0, in: .source)
+    let (policy, current, manager) = (run.policy, run.mapping, run.manager)
     while try statement.step() {
       statement.read(into: row.values, from: 0, count: columns)
       object.primaryKey = row.values[0].bits
       guard try engine.begin(object, row.values + 1) else { continue }
       engine.progress = meter.progress(at: object.primaryKey)
       try run.perform("createDestinationInstances", for: object) {
-        try run.policy.createDestinationInstances(
-          forSource: ManagedObject(engine, object), in: run.mapping, manager: run.manager)
+        try policy.createDestinationInstances(
+          forSource: ManagedObject(engine, object), in: current, manager: manager)
       }
     }
     engine.progress = 1

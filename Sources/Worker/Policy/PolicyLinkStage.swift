@@ -17,11 +17,12 @@ struct PolicyLinkStage {
     try run.perform("resumeEntityMapping") {
       try run.policy.resumeEntityMapping(run.mapping, manager: run.manager)
     }
+    let (policy, current, manager) = (run.policy, run.mapping, run.manager)
     try engine.forEachAssociated { object, progress in
       engine.progress = progress
       try run.perform("createRelationships", for: object) {
-        try run.policy.createRelationships(
-          forDestination: ManagedObject(engine, object), in: run.mapping, manager: run.manager)
+        try policy.createRelationships(
+          forDestination: ManagedObject(engine, object), in: current, manager: manager)
       }
     }
     engine.progress = 1

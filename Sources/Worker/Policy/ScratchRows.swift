@@ -34,6 +34,10 @@ final class ScratchRows {
   func append(_ bytes: UnsafeRawBufferPointer) throws -> Int {
     if tail.count + bytes.count > Self.bufferBytes, tail.count > 0 { try spill() }
     let place = filed + tail.count
+    // All at once: to double it again and again would move everything as often.
+    if tail.count + bytes.count > tail.capacity {
+      tail.reserve(max(bytes.count, Self.bufferBytes - tail.count))
+    }
     tail.append(bytes)
     return place
   }
