@@ -30,46 +30,76 @@ public struct CurrentEntityMapping: Sendable, Equatable {
   }
 
   /// The entity mapping's name, as expressions and look-ups spell it.
-  public let name: String
+  public var name: String { facts.name }
   /// What happens to the objects.
-  public let mappingType: MappingType
+  public var mappingType: MappingType { facts.mappingType }
   /// The entity whose objects are mapped; nil for a mapping without a source.
-  public let sourceEntityName: String?
+  public var sourceEntityName: String? { facts.sourceEntityName }
   /// The entity of the new objects; nil for a mapping without a destination.
-  public let destinationEntityName: String?
+  public var destinationEntityName: String? { facts.destinationEntityName }
   /// Nil without a source entity.
-  public let sourceEntityVersionHash: VersionHash?
+  public var sourceEntityVersionHash: VersionHash? { facts.sourceEntityVersionHash }
   /// Nil without a destination entity.
-  public let destinationEntityVersionHash: VersionHash?
+  public var destinationEntityVersionHash: VersionHash? { facts.destinationEntityVersionHash }
   /// The filter or the expression that the source objects are found by; nil takes all objects of the
   /// source entity.
-  public let sourceExpression: String?
+  public var sourceExpression: String? { facts.sourceExpression }
   /// Set in this order by `super.createDestinationInstances`.
-  public let attributeMappings: [PropertyMapping]
+  public var attributeMappings: [PropertyMapping] { facts.attributeMappings }
   /// Set in this order by `super.createRelationships`.
-  public let relationshipMappings: [PropertyMapping]
+  public var relationshipMappings: [PropertyMapping] { facts.relationshipMappings }
   /// The class name as the mapping model gives it.
-  public let entityMigrationPolicyClassName: String?
+  public var entityMigrationPolicyClassName: String? { facts.entityMigrationPolicyClassName }
   /// Key-value pairs of the mapping model for the entity mapping.
-  public let userInfo: [String: String]
+  public var userInfo: [String: String] { facts.userInfo }
 
-  init(_ plan: EntityMappingPlan) {
-    let mapping = plan.policyMapping
-    func properties(_ mappings: [PolicyMapping.Property]?) -> [PropertyMapping] {
-      (mappings ?? []).map {
-        PropertyMapping(name: $0.name, valueExpression: $0.expression, userInfo: $0.userInfo)
+  /// Every hook of every object is passed the mapping: one reference, and not each of its texts.
+  private let shared: Shared
+  private var facts: Facts { shared.facts }
+
+  private struct Facts: Sendable, Equatable {
+    let name: String
+    let mappingType: MappingType
+    let sourceEntityName: String?
+    let destinationEntityName: String?
+    let sourceEntityVersionHash: VersionHash?
+    let destinationEntityVersionHash: VersionHash?
+    let sourceExpression: String?
+    let attributeMappings: [PropertyMapping]
+    let relationshipMappings: [PropertyMapping]
+    let entityMigrationPolicyClassName: String?
+    let userInfo: [String: String]
+
+    init(_ plan: EntityMappingPlan) {
+      let mapping = plan.policyMapping
+      func properties(_ mappings: [PolicyMapping.Property]?) -> [PropertyMapping] {
+        (mappings ?? []).map {
+          PropertyMapping(name: $0.name, valueExpression: $0.expression, userInfo: $0.userInfo)
+        }
       }
+      name = plan.name
+      mappingType = mapping.flatMap { MappingType(rawValue: $0.type) } ?? .custom
+      sourceEntityName = plan.source?.rawValue
+      destinationEntityName = plan.destination?.rawValue
+      sourceEntityVersionHash = mapping?.sourceHash.flatMap { VersionHash(bytes: $0) }
+      destinationEntityVersionHash = mapping?.destinationHash.flatMap { VersionHash(bytes: $0) }
+      sourceExpression = mapping?.sourceExpression
+      attributeMappings = properties(mapping?.attributes)
+      relationshipMappings = properties(mapping?.relationships)
+      entityMigrationPolicyClassName = plan.policy
+      userInfo = plan.userInfo
     }
-    name = plan.name
-    mappingType = mapping.flatMap { MappingType(rawValue: $0.type) } ?? .custom
-    sourceEntityName = plan.source?.rawValue
-    destinationEntityName = plan.destination?.rawValue
-    sourceEntityVersionHash = mapping?.sourceHash.flatMap { VersionHash(bytes: $0) }
-    destinationEntityVersionHash = mapping?.destinationHash.flatMap { VersionHash(bytes: $0) }
-    sourceExpression = mapping?.sourceExpression
-    attributeMappings = properties(mapping?.attributes)
-    relationshipMappings = properties(mapping?.relationships)
-    entityMigrationPolicyClassName = plan.policy
-    userInfo = plan.userInfo
+  }
+
+  private final class Shared: Sendable {
+    let facts: Facts
+    init(_ facts: Facts) { self.facts = facts }
+  }
+
+  init(_ plan: EntityMappingPlan) { shared = Shared(Facts(plan)) }
+
+  /// Equal where they say the same.
+  public static func == (a: CurrentEntityMapping, b: CurrentEntityMapping) -> Bool {
+    a.shared === b.shared || a.facts == b.facts
   }
 }
