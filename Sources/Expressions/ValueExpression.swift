@@ -120,6 +120,11 @@ extension ValueExpression {
     .keyPath(base: .variable("source"), keys: [.key(key)])
   }
 
+  /// The shorter of the two that reads as it was meant: a name such as `a-b` is no key of a path.
+  package static func sourceProperty(_ name: String) -> ValueExpression {
+    Keywords.isWord(name) ? .sourceKeyPath(name) : .sourceValue(forKey: name)
+  }
+
   /// `FUNCTION($source, "valueForKey:", "name")`, the form of an inferred mapping model.
   /// Source: `core-data-migration.md` §2.3.
   package static func sourceValue(forKey key: String) -> ValueExpression {

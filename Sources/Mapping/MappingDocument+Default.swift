@@ -51,7 +51,7 @@ extension MappingDocument {
         return
       }
       if !attribute.name.isSameName(as: new.name) {
-        entry.attributes.append(Row(new.name, .expression(.sourceKeyPath(attribute.name))))
+        entry.attributes.append(Row(new.name, .expression(.sourceProperty(attribute.name))))
       }
     case .relationship(let new):
       guard let relationship = hit?.property.relationship else {
@@ -59,7 +59,7 @@ extension MappingDocument {
         return
       }
       if !relationship.name.isSameName(as: new.name) {
-        entry.relationships.append(Row(new.name, .along(.sourceKeyPath(relationship.name))))
+        entry.relationships.append(Row(new.name, .along(.sourceProperty(relationship.name))))
       }
     case .fetchedProperty: break
     }

@@ -42,7 +42,7 @@ struct PlanMaker {
       isLightweight: true, schema: schema.statements, control: try control(schema),
       tables: tables, joinTables: joins, foreignTables: foreign.map(\.table),
       triggers: triggers.statements, foreignIndexes: foreign.flatMap(\.indexes), units: [],
-      audits: StoreSoundness.jobs(binding, findsPlaces: false), notes: notes)
+      audits: StoreSoundness.jobs(binding, findsKeys: false), notes: notes)
     plan.rowLosses = losses
     plan.losses =
       try losses

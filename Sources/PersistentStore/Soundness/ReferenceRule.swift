@@ -19,6 +19,11 @@ package struct ReferenceRule: Codable, Sendable, Equatable {
   /// Whether the key may be NULL.
   package var isOptional = true
 
+  /// What rows that keep the rule are free of.
+  static let proves: Set<StoreFinding.Kind> = [
+    .type, .dangling, .targetEntity, .entityColumn, .order,
+  ]
+
   /// For SQL: the rows in question as `a`, and the row that each refers to as `b`.
   var source: String {
     let rows = entities.map { entities in

@@ -158,8 +158,11 @@ struct RowQuestions {
     }
     return [
       ask(
+        .type, "has a member with a key of its owner that is not an integer",
+        "typeof(\(key)) NOT IN ('integer', 'null')"),
+      ask(
         .dangling, "has a member whose owner does not exist",
-        "\(key) IS NOT NULL AND b.Z_PK IS NULL"),
+        "typeof(\(key)) = 'integer' AND b.Z_PK IS NULL"),
       ask(
         .targetEntity, "has a member whose owner is no \(entity)", rule.isNotAllowed),
     ]

@@ -14,6 +14,16 @@ extension StoreSoundness {
     /// All that is asked, where every row can be looked at by itself. Rows that keep it make the SQL
     /// needless.
     package internal(set) var reference: ReferenceRule?
+
+    /// With the rule that makes all of its questions needless, if there is one.
+    func proven(by rules: [String: ReferenceRule]) -> Job {
+      guard case .rows(let source, _, _) = questions.first?.form,
+        questions.allSatisfy({ ReferenceRule.proves.contains($0.kind) })
+      else { return self }
+      var job = self
+      job.reference = rules[source]
+      return job
+    }
   }
 
   /// One thing that may be wrong.
@@ -34,6 +44,9 @@ extension StoreSoundness {
     var property: String?
     var message: String
     var form: Form
+
+    /// Whether it is about several rows at a time.
+    var isOfGroups: Bool { if case .groups = form { true } else { false } }
 
     /// The part of ``Form/rows(source:condition:key:)`` that questions of one scan share.
     fileprivate var source: String? {

@@ -40,28 +40,28 @@ package enum StoreSoundness {
   /// - Parameters:
   ///   - aspects: ``crossRow`` and what concerns the pairs of join tables, unless others are asked
   ///     for.
-  ///   - findsPlaces: False where members of ordered relationships that have no place are found
-  ///     elsewhere, so that each is counted once.
+  ///   - findsKeys: False where keys that are no integers, entity columns that disagree and members of
+  ///     ordered relationships without a place are found elsewhere, so that each is counted once.
   /// - Returns: The same jobs in the same order for the same store and model.
   package static func jobs(
-    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, findsPlaces: Bool = true
+    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>? = nil, findsKeys: Bool = true
   ) -> [Job] {
-    let input = JobInput(form: binding.form, aspects: aspects, findsPlaces: findsPlaces)
+    let input = JobInput(form: binding.form, aspects: aspects, findsKeys: findsKeys)
     return recentJobs.output(for: input) {
-      makeJobs(binding, aspects: aspects, findsPlaces: findsPlaces)
+      makeJobs(binding, aspects: aspects, findsKeys: findsKeys)
     }
   }
 
   private struct JobInput: Equatable, Sendable {
     let form: StoreBinding.Form
     let aspects: Set<StoreFinding.Kind>?
-    let findsPlaces: Bool
+    let findsKeys: Bool
   }
 
   private static let recentJobs = RecentResults<JobInput, [Job]>(limit: 4)
 
   private static func makeJobs(
-    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>?, findsPlaces: Bool
+    _ binding: StoreBinding, aspects: Set<StoreFinding.Kind>?, findsKeys: Bool
   ) -> [Job] {
     var scans: [[Question]] = []
     let questions = RowQuestions(binding)
@@ -79,20 +79,21 @@ package enum StoreSoundness {
       scans += pairScans(binding, questions)
       return number(scans.flatMap { $0 }.filter { aspects.contains($0.kind) })
     }
+    var rules = memberRules(binding, questions)
+    var keys: [[Question]] = []
     for (entity, relationship) in binding.relationships where !relationship.isToMany {
-      scans.append(
-        questions.toOne(relationship, of: entity).filter { question in
-          if case .rows = question.form, question.kind == .order { return findsPlaces }
-          return [.inverse, .order, .note].contains(question.kind)
-        })
+      let asked = questions.toOne(relationship, of: entity)
+      scans.append(asked.filter { [.inverse, .note].contains($0.kind) || $0.isOfGroups })
+      guard findsKeys else { continue }
+      rules += [questions.toOneRule(relationship, of: entity)].compactMap(\.self)
+      keys.append(
+        asked.filter { [.type, .entityColumn, .order].contains($0.kind) && !$0.isOfGroups })
     }
     scans += pairScans(binding, questions)
-    let rules = bySource(memberRules(binding, questions))
-    return number(scans.flatMap { $0 }).map { job in
-      var job = job
-      if case .rows(let source, _, _) = job.questions.first?.form { job.reference = rules[source] }
-      return job
-    }
+    let sources = bySource(rules)
+    // What a look at each row answers, and then what takes SQL.
+    return number(keys.flatMap { $0 }).map { $0.proven(by: sources) }
+      + number(scans.flatMap { $0 }).map { $0.proven(by: sources) }
   }
 
   /// The references of members of to-many relationships without inverse, and of pairs.

@@ -38,6 +38,7 @@ final class LinkTargets {
   private let calls: [Int]
   @exclusivity(unchecked) private var asked: [(source: Int64, isTaken: Bool)] = []
   private var list: Statement?
+  private let pair = RowValues(count: 2)
   @exclusivity(unchecked) private var listed: (owner: Int64, target: Int64)?
   @exclusivity(unchecked) private(set) var targets: [Target] = []
   private var dropped = RowTally()
@@ -220,12 +221,16 @@ final class LinkTargets {
       found: found)
   }
 
+  /// A key that is no integer leads nowhere, and the audit says so: as a number SQLite would make one of it.
   private func readPair() throws {
-    guard let list, try list.step() else {
-      listed = nil
+    listed = nil
+    guard let list else { return }
+    while try list.step() {
+      list.read(into: pair.values, from: 0, count: 2)
+      guard pair.values[0].kind == .integer, pair.values[1].kind == .integer else { continue }
+      listed = (pair.values[0].bits, pair.values[1].bits)
       return
     }
-    listed = (list.int64(0), list.int64(1))
   }
 
   /// Several objects for a to-one relationship: the first is taken. Source: §4.3.

@@ -68,18 +68,18 @@ extension ReferenceScan {
   static func isSound(
     _ rule: ReferenceRule, _ targets: TargetFinder, in file: Connection
   ) throws -> Bool {
-    guard rule.entities == nil, rule.entityColumn == nil, rule.orderColumn == nil else {
-      return false
-    }
+    let columns =
+      [rule.column, "Z_ENT"] + [rule.entityColumn, rule.orderColumn].compactMap(\.self)
+    let read = rule.entities == nil ? [rule.column] : columns
     let target = try targets.table(rule.target)
     if let keys = try file.extent(of: rule.table, key: "rowid") {
       let (width, overflow) = keys.upperBound.subtractingReportingOverflow(keys.lowerBound)
       try targets.expect(overflow ? .max : width, inTable: target)
     }
-    guard
-      var scan = ReferenceScan(rule, [rule.column], target, targets.map(ofTable: target))
-    else { return false }
-    try file.forEachRow(of: rule.table, [rule.column]) { try scan.check($0, targets) }
+    guard var scan = ReferenceScan(rule, read, target, targets.map(ofTable: target)) else {
+      return false
+    }
+    try file.forEachRow(of: rule.table, read) { try scan.check($0, targets) }
     return scan.isClean
   }
 }
