@@ -92,8 +92,7 @@ package enum StoreSoundness {
     scans += pairScans(binding, questions)
     let sources = bySource(rules)
     // What a look at each row answers, and then what takes SQL.
-    return number(keys.flatMap { $0 }).map { $0.proven(by: sources) }
-      + number(scans.flatMap { $0 }).map { $0.proven(by: sources) }
+    return number(keys.flatMap { $0 }, scans.flatMap { $0 }).map { $0.proven(by: sources) }
   }
 
   /// The references of members of to-many relationships without inverse, and of pairs.
@@ -131,10 +130,18 @@ package enum StoreSoundness {
     return scans
   }
 
-  /// One job for questions of one aspect over one source, so that each is one scan.
-  static func number(_ questions: [Question]) -> [Job] {
+  /// One job for questions of one aspect over one source, so that each is one scan; none for questions of
+  /// two lists.
+  static func number(_ lists: [Question]...) -> [Job] {
     var jobs: [Job] = []
     var next: [StoreFinding.Kind: Int] = [:]
+    for list in lists { add(list, to: &jobs, &next) }
+    return jobs
+  }
+
+  private static func add(
+    _ questions: [Question], to jobs: inout [Job], _ next: inout [StoreFinding.Kind: Int]
+  ) {
     var waiting = questions[...]
     while let first = waiting.first {
       var group = [first]
@@ -149,7 +156,6 @@ package enum StoreSoundness {
       jobs.append(Job(aspect: first.kind, index: index, questions: group))
       waiting = waiting.dropFirst(group.count)
     }
-    return jobs
   }
 }
 
