@@ -179,7 +179,7 @@ private struct FakeWorker {
       try await FakeWorker(
         onTask: """
           case $unit in
-          5) while [ ! -e \(mark) ]; do :; done; failed refused;;
+          5) while [ ! -e \(mark) ]; do sleep 0.01; done; failed refused;;
           9) failed refused; : > \(mark);;
           *) finished;;
           esac
