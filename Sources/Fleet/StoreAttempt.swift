@@ -232,6 +232,10 @@ struct StoreAttempt {
       try removeLeftRejects()
       note("The commit of an earlier run was taken back; it is made again.")
       return false
+    case .takenBackKeeping(let backup):
+      try removeLeftRejects()
+      note(MigrationResult.keptBackupNote(request.store, backup))
+      return false
     case .committed(let journal):
       if try ChainFolder(directory: directory).lastDone() == nil {
         try await take(journal, folder)

@@ -111,9 +111,9 @@ extension Rollback {
   }
 
   private static func changed(_ task: RestoreTask, _ aside: FilePath) -> String {
-    "The rollback of \(task.store) was cut off after a copy of \(task.backup) had taken its place, and an "
-      + "application has changed that since: it is the store now. What the rollback replaced is kept as "
-      + "\(aside). Decide which of the two to keep."
+    "The rollback of \(task.store) to \(task.backup) was cut off, and the store has changed since: an application "
+      + "wrote to it, or the disk damaged it. What it was when the rollback began is kept as \(aside). Decide which "
+      + "of the two to keep."
   }
 
   /// Finishes what an earlier rollback left, before a run looks at stores.
