@@ -16,6 +16,7 @@ extension CommitSteps {
       // SQLite would bring the logs into the file itself.
       let folder = run.path.appending(".sound")
       try DurableFile.removeTree(folder)
+      defer { try? DurableFile.removeTree(folder) }
       try DurableFile.makeFolder(folder)
       let copy = StoreFiles(folder.appending("store.sqlite"))
       try DurableFile.copy(main, to: copy.store)
@@ -23,9 +24,7 @@ extension CommitSteps {
         guard let log else { continue }
         try DurableFile.copy(log, to: FilePath(copy.store.string + suffix))
       }
-      let isSound = try Self.isWhole(copy.clone(in: folder).store)
-      try DurableFile.removeTree(folder)
-      return isSound
+      return try Self.isWhole(copy.clone(in: folder).store)
     } catch let error as SQLiteError where error.isDamage {
       return false
     } catch let error as StoreError where error.isDamage {
