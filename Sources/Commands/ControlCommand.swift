@@ -59,7 +59,7 @@ struct ControlCommand: ParsableCommand {
     let file = try Pipeline.requiredFile(at: pipeline)
     let pipeline = try Pipeline(file: file)
     let place = state.map { FilePath($0) } ?? pipeline.stateFolder
-    guard let state = place.resolved, try RunState.isUnderWay(in: state) else {
+    guard let state = place.resolved, try isUnderWay(pipeline, state, place) else {
       throw CommandError(
         .engineUnavailable, "no-run",
         "No run of \(pipeline.name) is going on in \(place). Nothing was changed. Only a run can be "
@@ -77,6 +77,22 @@ struct ControlCommand: ParsableCommand {
       Output.result(json: ControlRecord(pipeline: pipeline.name, control))
     } else {
       Output.result("\(pipeline.name): \(Self.text(control))")
+    }
+  }
+
+  /// - Throws: `CommandError` where it is a run of another pipeline that shares the state folder.
+  private func isUnderWay(
+    _ pipeline: Pipeline, _ state: FilePath, _ place: FilePath
+  ) throws -> Bool {
+    switch try RunState(of: PipelinePlaces(pipeline, state: place).owner, in: state) {
+    case .idle: return false
+    case .underWay: return true
+    case .underWayElsewhere(let other):
+      throw CommandError(
+        .engineUnavailable, "no-run",
+        "The run that is going on in \(place) is of \(other), which shares that state folder, and not of "
+          + "\(pipeline.name). Nothing was changed. Give `godwit control` that file to control its run."
+      )
     }
   }
 

@@ -56,6 +56,8 @@ package enum CommitError: Error, Equatable {
   /// A commit was cut off, and both the new store and the file that had its name before have been written to
   /// since.
   case twoStores(store: FilePath, other: FilePath, backup: FilePath)
+  /// A commit was cut off, and the file that had its name before is not as it was, and damaged.
+  case damagedOriginal(store: FilePath, other: FilePath, backup: FilePath)
   /// There is no file at the store's path any more.
   case storeMissing(store: FilePath, backup: FilePath)
 }
@@ -162,6 +164,11 @@ extension CommitError: CustomStringConvertible {
       "A commit was cut off, and applications have written since to \(store) and to \(other), which had that "
         + "name before. The store as it was is kept at \(backup). Decide which of the two is the store, move "
         + "the other away, and run again."
+    case .damagedOriginal(let store, let other, let backup):
+      "A commit was cut off, and \(other), which had the name \(store) before, has been changed since and is "
+        + "damaged: by the disk, or by an application that was stopped while it wrote. \(store) is whole, the "
+        + "source is kept at \(backup), and nothing was changed. Check the disk. `godwit repair` saves what can be "
+        + "saved of the damaged file. Then move that away and run again: the commit is finished."
     case .storeMissing(let store, let backup):
       "There is no file at \(store), where a commit was under way. The source is kept "
         + "at \(backup); nothing was deleted."

@@ -92,6 +92,10 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   /// their content in it.
   package var restoredWAL: Log?
   package var restoredJournal: Log?
+
+  /// Whether the backup stays where the commit is taken back: a file that had been replaced has the store's name
+  /// again.
+  var keepsBackup: Bool?
 }
 
 extension CommitJournal {
@@ -124,9 +128,11 @@ extension CommitJournal {
   /// name them: the backup opens as a store. The extension is there so that each backup has a
   /// support folder of its own. Of ``Kind/restore`` it is `STORE.godwit-rolled-back-RUN.sqlite`: the
   /// store that the backup replaced.
-  package var backup: StoreFiles {
+  package var backup: StoreFiles { Self.backup(of: storePath, kind, named: run) }
+
+  static func backup(of store: FilePath, _ kind: Kind, named name: String) -> StoreFiles {
     let word = kind == .restore ? "rolled-back" : "backup"
-    return StoreFiles(FilePath("\(store).godwit-\(word)-\(run).sqlite"))
+    return StoreFiles(FilePath("\(store).godwit-\(word)-\(name).sqlite"))
   }
   /// The source's files and their copies. The main file comes last: its backup is never without its WAL.
   var copies: [(original: FilePath, copy: FilePath)] {

@@ -9,18 +9,29 @@ extension CommitSteps {
   /// with its WAL's content already in it, perhaps with what others wrote to it since.
   ///
   /// Where a clone of a backup has the store's name, somebody wrote to that since: what the rollback
-  /// put aside is then all that is left of the store, and stays.
+  /// put aside is then all that is left of the store, and stays. So does a backup that an earlier process left, where
+  /// it may be the only good copy: see ``isBackupNeeded(_:)``.
   ///
+  /// - Returns: The backup, where it stays.
   /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over: what lies there
   ///   is its own.
-  func takeBack(_ journal: CommitJournal) throws {
+  @discardableResult
+  func takeBack(_ journal: CommitJournal) throws -> FilePath? {
     try requireLeases(journal.storePath)
     if journal.kind == .restore,
       try FileMark(journal.storePath)?.isSameFile(as: journal.main) != true
     {
       try takeLogsBack(journal)
       try DurableFile.removeIfPresent(FilePath(journal.assembled))
-      return try forget(journal)
+      try forget(journal)
+      return try FileMark(journal.backup.store).map { _ in journal.backup.store }
+    }
+    let isKept = try mayHaveUnfinished && isBackupNeeded(journal)
+    if isKept, journal.keepsBackup != true {
+      // A crash that comes before the end of this leaves what a finished commit does.
+      var kept = journal
+      kept.keepsBackup = true
+      try kept.write(in: run, leases)
     }
     // Somebody's output at that path may refer to files of these names.
     if try journal.isReplacement || !DurableFile.exists(journal.storePath) {
@@ -30,7 +41,7 @@ extension CommitSteps {
       try removeIfEmpty(journal.files.externalDataFolder)
       try removeIfEmpty(journal.files.supportFolder)
     }
-    if journal.isReplacement {
+    if journal.isReplacement, !isKept {
       let backup = journal.backup
       for path in [backup.store, backup.wal, backup.journal] {
         try DurableFile.removeIfPresent(path)
@@ -44,12 +55,14 @@ extension CommitSteps {
     try removeLeftovers(of: journal)
     try DurableFile.removeIfPresent(FilePath(journal.assembled))
     try DurableFile.remove(CommitJournal.path(in: run))
+    return isKept ? journal.backup.store : nil
   }
 
   /// Takes a commit back that failed while its source still has the store's name. Otherwise each run would leave
   /// one more backup beside a store whose folder, for instance, does not let it be replaced.
   ///
-  /// Where that fails, too, the journal stays, and the next run finds what is left by it.
+  /// Where that fails, too, or a backup would stay that nobody is told of, the journal stays, and the next run
+  /// finds what is left by it.
   func takeFailedBack(_ journal: CommitJournal, _ error: any Error) {
     guard Self.isFailure(error) else { return }
     do {
@@ -58,6 +71,7 @@ extension CommitSteps {
       else { return }
       var steps = self
       steps.mayHaveUnfinished = true
+      guard try !steps.isBackupNeeded(journal) else { return }
       try steps.takeBack(journal)
     } catch {}
   }

@@ -12,7 +12,12 @@ extension CommitSteps {
       guard try isSourceUnchanged(journal) else {
         throw CommitError.sourceChanged(store: files.store)
       }
-      try backUp(journal)
+      // The journal of a small store does not say that there is a backup.
+      if try mayHaveUnfinished && FileMark(files.store) == journal.main {
+        try renewBackup(journal)
+      } else {
+        try backUp(journal)
+      }
       try addExternalData(journal)
       try makeClone(&journal)
       try reach(.backedUp, &journal)

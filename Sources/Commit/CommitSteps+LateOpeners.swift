@@ -9,9 +9,13 @@ extension CommitSteps {
   /// Gives a replaced file the store's name back where an application has it open, or has written to it,
   /// since a process was killed between the exchange and the end of that file.
   ///
+  /// The backup stays from then on, whatever becomes of the commit: no mark tells what an application wrote from
+  /// what a disk did.
+  ///
   /// - Throws: ``CommitError/twoStores(store:other:backup:)`` where both have been written to since;
+  ///   ``CommitError/damagedOriginal(store:other:backup:)`` where the replaced file is not sound;
   ///   ``CommitError/storeInUse(store:)``.
-  func giveBackToLateOpeners(_ journal: CommitJournal) throws {
+  func giveBackToLateOpeners(_ journal: inout CommitJournal) throws {
     guard journal.isReplacement, journal.state < .replaced else { return }
     let (assembled, clone) = (FilePath(journal.assembled), journal.clonePath)
     if try isStore(journal.assembledMark, journal) {
@@ -20,17 +24,44 @@ extension CommitSteps {
         throw use == .open ? CommitError.storeInUse(store: clone) : twoStores(clone, journal)
       }
       let log = try loggedFile(assembled, journal)
-      if try log == .old || use(of: assembled, [journal.main, journal.clone]) != nil {
+      let use = try use(of: assembled, [journal.main, journal.clone])
+      if log == .old || use != nil {
         if log == .new { throw twoStores(assembled, journal) }
-        try giveBack(assembled, journal.assembledMark, journal)
+        try requireSound(assembled, wal: log == .old ? journal.files.wal : nil, use, journal)
+        try giveBack(assembled, journal.assembledMark, &journal)
       }
     }
     if try isStore(journal.clone, journal), let use = try use(of: clone, [journal.main]) {
       guard try hasSourceLogs(journal) else {
         throw use == .open ? CommitError.storeInUse(store: clone) : twoStores(clone, journal)
       }
-      try giveBack(clone, journal.clone, journal)
+      let files = journal.files
+      try requireSound(clone, wal: files.wal, rollbackJournal: files.journal, use, journal)
+      try giveBack(clone, journal.clone, &journal)
     }
+  }
+
+  /// Lets no damaged file have the store's name again. The new store, or the clone, has it, and is whole.
+  ///
+  /// - Parameters:
+  ///   - wal: The log that belongs to the file, and `rollbackJournal` likewise.
+  ///   - use: What somebody makes of the file beside what is in its log.
+  private func requireSound(
+    _ path: FilePath, wal: FilePath?, rollbackJournal: FilePath? = nil, _ use: Use?,
+    _ journal: CommitJournal
+  ) throws {
+    // Who has it open may be in the middle of writing: what it is in the end shows when it is closed.
+    if try use == .written && isOpen(path) { return }
+    // One that nobody wrote to is what the backup, or the file that the clone was made of, holds.
+    let original =
+      try FileMark(path)?.isSameFile(as: journal.main) == true
+      ? journal.backup.store : journal.settledSource.map { FilePath($0) }
+    if use != .written, let original, try ExternalDataFolder.areEqual(path, original) { return }
+    if try isSound(path, wal: wal, journal: rollbackJournal) { return }
+    // Closed, it is of no more use, and the commit goes on.
+    guard use != .open else { throw CommitError.storeInUse(store: path) }
+    throw CommitError.damagedOriginal(
+      store: journal.storePath, other: path, backup: journal.backup.store)
   }
 
   private enum Use { case open, written }
@@ -81,13 +112,18 @@ extension CommitSteps {
     try mark != nil && FileMark(journal.storePath)?.isSameFile(as: mark) == true
   }
 
-  private func giveBack(_ path: FilePath, _ new: FileMark?, _ journal: CommitJournal) throws {
+  private func giveBack(
+    _ path: FilePath, _ new: FileMark?, _ journal: inout CommitJournal
+  ) throws {
     // What was written over it, in the run directory, is no application's. The backup may be all that is left.
     let own = journal.backup.storedUUID
     guard own == nil || StoreFiles(path).storedUUID == own else { throw twoStores(path, journal) }
     var lock = try CommitSteps.lock(journal.storePath)
     try requireNoOpeners(of: journal.files, &lock)
     guard try FileMark(journal.storePath) == new else { throw twoStores(path, journal) }
+    // Before the exchange: after it nothing tells that there was one.
+    journal.keepsBackup = true
+    try journal.write(in: run, leases)
     try exchangeBack(path, new, journal.storePath)
     guard lock.isAwaited else { return }
     try DurableFile.exchange(path, with: journal.storePath)

@@ -1,7 +1,6 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
-import GodwitSQLite
 import SystemPackage
 
 // What there is, after whatever happened.
@@ -73,6 +72,11 @@ extension CommitSteps {
       return true
     }
     guard let store = try FileMark(journal.storePath) else { return true }
+    // It was given back, or is being taken back.
+    if journal.keepsBackup == true, [journal.main, journal.clone].contains(where: store.isSameFile)
+    {
+      return true
+    }
     // Not the file alone: the number of one that is gone is given to the next.
     return store == journal.main || store == journal.clone
   }
@@ -96,15 +100,6 @@ extension CommitSteps {
         return false
       }
       return try isSourceUnchanged(journal)
-    }
-  }
-
-  /// Whether what an earlier process assembled and verified still is what it was, as far as SQLite tells.
-  private func isSound(_ assembled: FilePath) throws -> Bool {
-    do {
-      return try Connection(path: assembled.string, mode: .immutable).isWhole()
-    } catch let error as SQLiteError where error.isDamage {
-      return false
     }
   }
 

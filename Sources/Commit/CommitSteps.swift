@@ -187,7 +187,7 @@ extension CommitSteps {
     try linkExternalData(journal)
   }
 
-  /// Makes a backup of an earlier process again where it does not hold what the source does: somebody may
+  /// Makes a backup of an earlier process again where it does not hold what the source did: somebody may
   /// have removed it, or a part of it, since.
   func renewBackup(_ journal: CommitJournal) throws {
     guard try isSourceUnchanged(journal) else { return }
@@ -198,11 +198,8 @@ extension CommitSteps {
       for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
       return try DurableFile.copy(files.store, to: backup.store)
     }
-    let isWhole = try journal.copies.allSatisfy { from, to in
-      try FileMark(from)?.size ?? 0 == 0 || ExternalDataFolder.areEqual(from, to)
-    }
     // External data that is there already stays.
-    if !isWhole { return try backUp(journal) }
+    if try !holdsBackup(journal) { return try backUp(journal) }
     try linkExternalData(journal)
   }
 

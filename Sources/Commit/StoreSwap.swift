@@ -221,6 +221,11 @@ extension StoreSwap {
     return journal
   }
 
+  /// Whether a commit of that name has left a backup beside a store.
+  package static func hasBackup(of store: FilePath, named name: String) throws -> Bool {
+    try FileMark(CommitJournal.backup(of: store, .replace, named: name).store) != nil
+  }
+
   /// Removes what was assembled beside a destination, where the run directory is on another volume, and is
   /// about to go.
   package static func removeAssembled(
@@ -242,6 +247,9 @@ extension StoreSwap {
     case committed(CommitJournal)
     /// The commit was taken back: the store is the source, and nothing is left of the attempt.
     case takenBack
+    /// The commit was taken back, and its backup stays: the store is not what it was, or no longer has the
+    /// source's own bytes.
+    case takenBackKeeping(backup: FilePath)
   }
 
   /// Brings a commit that was cut off to its end, forward or back. Doing so again changes nothing.
@@ -253,6 +261,8 @@ extension StoreSwap {
   ///   - leases: As ``leases``.
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
+  ///   ``CommitError/damagedOriginal(store:other:backup:)`` when the file that was replaced is neither as it was
+  ///   nor sound: nothing is changed then.
   ///   ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
   package static func recover(
     run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false,
@@ -275,7 +285,7 @@ extension StoreSwap {
     try steps.requireLeases(journal.storePath)
     try requireReachable(journal.storePath)
     try steps.giveBack(journal)
-    try steps.giveBackToLateOpeners(journal)
+    try steps.giveBackToLateOpeners(&journal)
     if journal.state >= .replaced, try !steps.isInPlace(journal) {
       // Somebody replaced what the commit had put there: it is done, and its file is gone.
       try steps.forget(journal)
@@ -294,14 +304,14 @@ extension StoreSwap {
         try steps.goForward(&journal)
         return .committed(journal)
       }
-      if journal.isReplacement {
-        let lock = try CommitSteps.lock(journal.storePath)
+      guard journal.isReplacement else {
         try steps.takeBack(journal)
-        _ = consume lock
-      } else {
-        try steps.takeBack(journal)
+        return .takenBack
       }
-      return .takenBack
+      let lock = try CommitSteps.lock(journal.storePath)
+      let backup = try steps.takeBack(journal)
+      _ = consume lock
+      return backup.map(Recovery.takenBackKeeping) ?? .takenBack
     }
   }
 }

@@ -212,9 +212,11 @@ extension ChainRun {
     var ends = done.ends
     ends.destinationPath = request.output?.string ?? ends.sourcePath
     ends.fingerprint = fingerprint
+    let name = try own.name(
+      now: Date().timeIntervalSince1970,
+      replacing: request.output == nil ? request.store : nil)
     var swap = StoreSwap(
-      chain: ends, run: directory, name: try own.name(now: Date().timeIntervalSince1970),
-      isStoreOffline: request.isStoreOffline)
+      chain: ends, run: directory, name: name, isStoreOffline: request.isStoreOffline)
     swap.leases = leases
     return swap
   }

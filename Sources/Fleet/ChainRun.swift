@@ -110,8 +110,11 @@ struct ChainRun {
 
   private func decide(_ own: RunFolder, _ earlier: inout [String]) async throws -> Decision {
     var committed: MigrationResult?
-    if case .committed(let journal) = try await run.recoverCommit(leases) {
-      committed = try await run.result(of: journal)
+    switch try await run.recoverCommit(leases) {
+    case .committed(let journal): committed = try await run.result(of: journal)
+    case .takenBackKeeping(let backup):
+      earlier.append(MigrationResult.keptBackupNote(request.store, backup))
+    case .nothing, .takenBack: break
     }
     if let committed, request.output != nil { return .ended(committed) }
     if run.settings.discardsProgress, committed == nil {

@@ -20,6 +20,13 @@ extension MigrationResult {
       + losses.map { "Lost by that commit: \($0.message)" }
   }
 
+  /// What is said of a commit that was taken back beside a store that is not what the commit found.
+  static func keptBackupNote(_ store: FilePath, _ backup: FilePath) -> String {
+    "The commit of an earlier run was taken back. \(store) does not have the bytes that it had when that commit "
+      + "began; what it was then stays at \(backup). No command restores or removes that: compare the two, and "
+      + "remove it by hand once nobody needs it."
+  }
+
   /// Looks in which state a destination is that has taken its source's place. Nil where an application
   /// has written to it by now, or put another in its place: that state is not the commit's.
   ///
@@ -150,8 +157,9 @@ extension StoreRun {
   ///
   /// - Parameter record: Called with what the commit did, unless it was taken back. The run directory goes after
   ///   that.
+  /// - Returns: The backup of a commit that was taken back, where it stays.
   /// - Throws: What keeps it from its end. The run directory stays then.
-  func finishCommit(record: (MigrationResult) throws -> Void) async throws {
+  func finishCommit(record: (MigrationResult) throws -> Void) async throws -> FilePath? {
     let folder = RunFolder(directory: directory)
     try folder.take()
     let lease = try HeldLease(
@@ -159,12 +167,16 @@ extension StoreRun {
     let leases = settings.leases + [lease.token]
     try directory.removeLeftovers()
     // Where it is taken back, what lies in the directory is the next run's.
-    if case .committed(let journal) = try await recoverCommit(leases) {
+    defer { withExtendedLifetime(lease) {} }
+    switch try await recoverCommit(leases) {
+    case .committed(let journal):
       try record(try await result(of: journal))
       try leases.requireCurrent(store: request.store)
       try folder.forgetName()
       try directory.remove()
+      return nil
+    case .takenBackKeeping(let backup): return backup
+    case .nothing, .takenBack: return nil
     }
-    withExtendedLifetime(lease) {}
   }
 }

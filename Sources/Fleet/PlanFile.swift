@@ -1,4 +1,3 @@
-import Foundation
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitObjectModel
@@ -14,16 +13,15 @@ struct PlanFile {
 
   /// The plan of an earlier run; nil when there is none.
   ///
-  /// - Throws: Whatever makes it unreadable; the checkpoints beside it are then of no use.
+  /// - Throws: Whatever makes it unreadable, `StoredPlanError` where it is not as it was written; the checkpoints
+  ///   beside it are then of no use.
   func read() throws -> MigrationPlan? {
     try RegularFile.bytesIfPresent(of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
-      .map { try JSONDecoder().decode(MigrationPlan.self, from: Data($0)) }
+      .map(MigrationPlan.init(stored:))
   }
 
   func write(_ plan: MigrationPlan) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    try DurableFile.write([UInt8](try encoder.encode(plan)), to: path)
+    try DurableFile.write(plan.stored(), to: path)
   }
 }
 

@@ -51,10 +51,17 @@ struct RunFolder {
   /// The run's name, a part of the names of its backups: given at the first start and kept, so
   /// that a rerun finds what an earlier one left beside the store.
   ///
-  /// - Parameter now: Seconds since 1970-01-01 UTC.
-  func name(now: Double) throws -> String {
-    if let name = try earlierName() { return name }
-    let name = Self.timestamp(now)
+  /// Asked before a commit begins. A backup of that name is one that stayed when a commit was taken back: it is not
+  /// overwritten, and the next one gets another name.
+  ///
+  /// - Parameters:
+  ///   - now: Seconds since 1970-01-01 UTC.
+  ///   - store: What is to be replaced; nil for an output beside it.
+  func name(now: Double, replacing store: FilePath?) throws -> String {
+    let isTaken = { name in try store.map { try StoreSwap.hasBackup(of: $0, named: name) } ?? false
+    }
+    if let name = try earlierName(), try !isTaken(name) { return name }
+    let name = try Self.timestamp(now, unless: isTaken)
     // What it names beside the store is named by the commit's journal, too, but for rejects.
     if directory.memory == nil { try keep(name: name) }
     return name

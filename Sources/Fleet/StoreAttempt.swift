@@ -232,6 +232,10 @@ struct StoreAttempt {
       try removeLeftRejects()
       note("The commit of an earlier run was taken back; it is made again.")
       return false
+    case .takenBackKeeping(let backup):
+      try removeLeftRejects()
+      note(MigrationResult.keptBackupNote(request.store, backup))
+      return false
     case .committed(let journal):
       if try ChainFolder(directory: directory).lastDone() == nil {
         try await take(journal, folder)
@@ -247,7 +251,9 @@ struct StoreAttempt {
     if let kept = try folder.keptResult() { take(kept) }
     try findRejects()
     note(MigrationResult.finishedCommitNote)
-    if let plan = try? PlanFile(directory).read(), plan.isOf(request, in: directory) {
+    if let plan = earlierPlan(), plan.fingerprint == journal.fingerprint,
+      plan.isOf(request, in: directory)
+    {
       result.take(plan, diskBytes: nil)
       for stage in plan.isOnePass ? [Stage.rows, .audit] : [.copy, .link, .validate, .audit] {
         for unit in (try? reusable(stage, plan)) ?? [] { record(unit, of: stage, plan) }
@@ -258,6 +264,20 @@ struct StoreAttempt {
       try await writeURITable(plan, written: FilePath(journal.store))
     }
     try succeed(journal)
+  }
+
+  /// The plan of a commit that is at its end; nil where there is none, or it cannot be used. The commit needs it no
+  /// more.
+  private mutating func earlierPlan() -> MigrationPlan? {
+    do {
+      return try PlanFile(directory).read()
+    } catch {
+      let table = run.settings.uriTable.map { ", and \($0) is not written" } ?? ""
+      note(
+        "\(directory.plan) cannot be read as a plan: \(error). The result does not say all that is known of that "
+          + "commit otherwise\(table).")
+      return nil
+    }
   }
 
   /// Writes down the commit of an earlier run for itself: its backup may be the only copy of what the store

@@ -21,7 +21,9 @@ extension StoreAttempt {
     result.sourceIdentity = plan.sourceIdentity.name
     let isResumed = try takeUp(plan, folder)
     if !isResumed { try DiskSpace.check(needed, at: directory.path) }
-    let name = try folder.name(now: Date().timeIntervalSince1970)
+    let name = try folder.name(
+      now: Date().timeIntervalSince1970,
+      replacing: request.output == nil ? request.store : nil)
     self.name = name
     var swap = StoreSwap(
       plan: plan, run: directory, name: name, isStoreOffline: request.isStoreOffline)

@@ -9,7 +9,7 @@ import GodwitPersistentStore
 /// ``fingerprint``, so work done under another plan is never mistaken for this one's.
 package struct MigrationPlan: Codable, Sendable, Equatable {
   /// The layout of this file. A plan of another version is made again, never guessed at.
-  package static let formatVersion = 3
+  package static let formatVersion = 4
 
   package var formatVersion = MigrationPlan.formatVersion
   /// SHA-256 in hexadecimal over everything else in the plan.

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import GodwitCheckpoints
 import GodwitDigests
 import GodwitDurableFiles
@@ -145,7 +144,7 @@ final class ShardContext {
     do {
       let bytes = try RegularFile.bytes(
         of: path, limit: RunDirectory.largestFileBytes, isPrivate: true)
-      return try JSONDecoder().decode(MigrationPlan.self, from: Data(bytes))
+      return try MigrationPlan(stored: bytes)
     } catch {
       throw StageError.unreadablePlan(path: path.string, reason: "\(error)")
     }

@@ -11,7 +11,7 @@ import Testing
 
 /// A commit whose process was killed right after an exchange of names, and what an application does with the
 /// file that it had waited for.
-private struct CutOffExchange: CustomTestStringConvertible, Sendable {
+struct CutOffExchange: CustomTestStringConvertible, Sendable {
   let way: SwapFixture.Way
   /// The first exchange of a store with a WAL puts its clone in place, the second the destination.
   let exchange: Int
@@ -105,8 +105,10 @@ private let application: [[SQLiteValue]] = [[.text("app"), .integer(StoreContent
       try write(to: old)
     }
     let mark = try FileMark(old)
-    #expect(try fixture.recover() == .takenBack)
+    let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
+    #expect(try fixture.recover() == .takenBackKeeping(backup: backup))
     #expect(try FileMark(fixture.source) == mark)
+    #expect(try fixture.content(of: backup) == .old)
     #expect(try words(of: fixture.source, fixture.scratch.folder("words")) == application)
   }
 
@@ -127,7 +129,11 @@ private let application: [[SQLiteValue]] = [[.text("app"), .integer(StoreContent
         return
       }
     } else {
-      #expect(recovery == .takenBack)
+      guard case .takenBackKeeping(let backup) = recovery else {
+        Issue.record("the backup stays")
+        return
+      }
+      #expect(try fixture.content(of: backup) == .old)
     }
     #expect(try words(of: fixture.source, fixture.scratch.folder("words")) == application)
   }

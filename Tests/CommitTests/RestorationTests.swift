@@ -118,7 +118,7 @@ private final class Crash: Sendable {
       #expect(between == .new || between == .old, "step \(step)")
       switch try fixture.recover() {
       case .committed: break
-      case .nothing, .takenBack:
+      case .nothing, .takenBack, .takenBackKeeping:
         #expect(try fixture.swap.content() == .new, "step \(step)")
         try fixture.restore()
       }

@@ -38,7 +38,7 @@ import Testing
       do {
         switch try fixture.recover([lease]) {
         case .committed: break
-        case .nothing, .takenBack:
+        case .nothing, .takenBack, .takenBackKeeping:
           _ = try fixture.swap("R2", [lease]).commit(try fixture.assemble())
         }
         return true

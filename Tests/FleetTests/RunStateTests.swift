@@ -1,9 +1,38 @@
+import GodwitDurableFiles
 import SystemPackage
 import Testing
 
 @testable import GodwitFleet
 
 @Suite struct `The state folder of a pipeline` {
+  private func places(_ file: String, in scratch: borrowing Scratch) throws -> PipelinePlaces {
+    let path = scratch.file(file)
+    let text = "name: \(path.stem ?? "")\nstores: { roots: /data }\nmodels: a.mom"
+    return PipelinePlaces(try Pipeline(bytes: Array(text.utf8), file: path))
+  }
+
+  /// Also before the run has found its stores, and where the mark could not be written.
+  @Test func `says whose run is going on where two pipelines share it`() throws {
+    let scratch = try Scratch()
+    let (own, other) = (try places("a.yaml", in: scratch), try places("b.yaml", in: scratch))
+    let state = own.state
+    #expect(state == other.state)
+    try DurableFile.makeFolder(state)
+    #expect(try RunState(of: own.owner, in: state) == .idle)
+    for holder in [own, other, own] {
+      let lease = try HeldLease(acquiring: state.appending("lock"), patienceSeconds: 1)
+      #expect(try RunState(of: own.owner, in: state) == .underWay, "nobody has said anything")
+      HolderMark.write(run: holder.owner, lease.token, in: state)
+      for (asking, owner) in [(own, own.owner), (other, other.owner)] {
+        #expect(
+          try RunState(of: owner, in: state)
+            == (asking.owner == holder.owner
+              ? .underWay : .underWayElsewhere(pipeline: holder.owner.file)))
+      }
+      withExtendedLifetime(lease) {}
+    }
+  }
+
   @Test func `is of a run that can be controlled, or of a command that cannot`() throws {
     let scratch = try Scratch()
     let pipeline = try Pipeline(
@@ -12,18 +41,18 @@ import Testing
     let places = PipelinePlaces(pipeline)
     func command() throws {
       let lock = try PipelineHistory.lock(places)
-      #expect(try places.isInUse && !RunState.isUnderWay(in: places.state))
+      #expect(try places.isInUse && RunState(of: places.owner, in: places.state) == .idle)
       withExtendedLifetime(lock) {}
     }
     func run() throws {
       let lease = try HeldLease(acquiring: places.state.appending("lock"), patienceSeconds: 1)
-      #expect(try places.isInUse && RunState.isUnderWay(in: places.state))
+      #expect(try places.isInUse && RunState(of: places.owner, in: places.state) == .underWay)
       withExtendedLifetime(lease) {}
     }
     for _ in 0..<2 {
       try command()
       try run()
     }
-    #expect(try !RunState.isUnderWay(in: places.state))
+    #expect(try RunState(of: places.owner, in: places.state) == .idle)
   }
 }

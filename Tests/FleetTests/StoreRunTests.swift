@@ -153,9 +153,22 @@ struct Scratch: ~Copyable {
     let scratch = try Scratch()
     let folder = RunFolder(directory: RunDirectory(scratch.path.appending("state")))
     try folder.take()
-    let name = try folder.name(now: 1_800_000_000.25)
+    let name = try folder.name(now: 1_800_000_000.25, replacing: nil)
     #expect(name == "20270115T080000-250")
-    #expect(try folder.name(now: 1_900_000_000) == name)
+    #expect(try folder.name(now: 1_900_000_000, replacing: nil) == name)
+  }
+
+  @Test func `gives another name where a backup of that name stayed`() throws {
+    let scratch = try Scratch()
+    let store = scratch.file("a.sqlite")
+    let folder = RunFolder(directory: RunDirectory(scratch.path.appending("state")))
+    try folder.take()
+    let name = try folder.name(now: 1_800_000_000.25, replacing: store)
+    let backup = scratch.file("a.sqlite.godwit-backup-\(name).sqlite")
+    let next = try folder.name(now: 1_800_000_000.25, replacing: store)
+    #expect(next == "20270115T080000-251")
+    #expect(try folder.name(now: 1_900_000_000, replacing: store) == next, "and keeps that")
+    #expect(try DurableFile.exists(backup))
   }
 
   /// What a plan says of it before a run takes it.
@@ -182,7 +195,7 @@ struct Scratch: ~Copyable {
     let folder = RunFolder(directory: RunDirectory(scratch.path.appending("state")))
     try folder.take()
     try DurableFile.write(Array(name.utf8), to: folder.directory.path.appending("name"))
-    #expect(try folder.name(now: 0) == "19700101T000000-000")
+    #expect(try folder.name(now: 0, replacing: nil) == "19700101T000000-000")
   }
 }
 

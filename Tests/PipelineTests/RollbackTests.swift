@@ -38,6 +38,34 @@ import Testing
     #expect(try folder.godwit(["status"]).status == 0)
   }
 
+  @Test(arguments: [nil, "{}"])
+  func `is finished where nothing but its journal says what it was to do`(left: String?) throws {
+    var exchanged = 0
+    var step = 60
+    while exchanged < 2, step > 5 {
+      defer { step -= 1 }
+      let folder = try PipelineFolder.orders(["a"])
+      let before = try folder.contentsOfStoresAlone()
+      #expect(try Godwit.run(folder).status == 0)
+      guard try folder.godwit(["rollback"], killAfter: step).status == -SIGKILL,
+        let name = try? folder.names(in: "state/rollbacks").first
+      else { continue }
+      let own = folder.path("state/rollbacks/\(name)") + "/"
+      guard FileManager.default.fileExists(atPath: own + "journal.json") else { continue }
+      if try folder.bytes("stores/a.sqlite") == before["a.sqlite"] { exchanged += 1 }
+      try FileManager.default.removeItem(atPath: own + "restore.json")
+      try left?.write(toFile: own + "restore.json", atomically: true, encoding: .utf8)
+      if left != nil { #expect(chmod(own + "restore.json", 0o600) == 0) }
+      let status = try folder.godwit(["status"])
+      #expect(status.summary["underWay"] as? [String] == [folder.path("stores/a.sqlite")])
+      let again = try folder.godwit(["rollback"])
+      #expect(again.status == 0, "step \(step): \(again.messages)")
+      #expect(try folder.contentsOfStoresAlone() == before, "step \(step)")
+      #expect(try folder.names(in: "state/rollbacks").isEmpty, "step \(step)")
+    }
+    #expect(exchanged == 2)
+  }
+
   @Test func `ends with the same stores however often it is killed`() throws {
     let folder = try recipes(stores: 4, seed: 5)
     let before = try folder.storeContents()

@@ -52,6 +52,29 @@ import Testing
     }
   }
 
+  @Test func `control no run of each other`() throws {
+    let folder = try pair()
+    try folder.writeOrder("one/b")
+    let file = folder.path("p1.yaml")
+    let slow = try String(contentsOfFile: file, encoding: .utf8) + "\nlimits: { io: 6KiB/s }\n"
+    try slow.write(toFile: file, atomically: true, encoding: .utf8)
+    var said: [Godwit.Run] = []
+    let run = try Godwit.run(
+      ["run", file, "--json"], at: #""event":"plan""#,
+      { _ in
+        for words in [["status"], ["pause"], ["limit", "workers=1"]] {
+          said.append(try Godwit.run(["control", folder.path("p2.yaml")] + words))
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder.path("state/control.json")))
+        said.append(try Godwit.run(["control", file, "status", "--json"]))
+        said.append(try Godwit.run(["control", file, "limit", "io=none"]))
+      })
+    #expect(run.status == 0, "\(run.messages)")
+    #expect(said.map(\.status) == [69, 69, 69, 0, 0])
+    for refusal in said.prefix(3) { #expect(refusal.messages.contains(file)) }
+    #expect(said[3].summary["pipeline"] as? String == "p1")
+  }
+
   @Test func `are rolled back and pruned apart`() throws {
     let folder = try pair()
     let stores = ["one", "two"].map { folder.path("stores/\($0)/a.sqlite") }

@@ -125,7 +125,7 @@ final class MigrationFixture {
     try FileManager.default.createDirectory(
       atPath: run.path.string, withIntermediateDirectories: true)
     try run.create()
-    try JSONEncoder().encode(plan).write(to: URL(filePath: run.plan.string))
+    try Data(plan.stored()).write(to: URL(filePath: run.plan.string))
     let context = try ShardContext(run: run, policies: policies)
     let barrier = MappedBarrier(plan: plan, run: run)
     findings = []

@@ -215,6 +215,14 @@ final class PipelineLedger: Sendable {
     try runName(folder).flatMap { $0.isResumed(by: owner) ? $0.run : nil }
   }
 
+  /// Whose run is not finished; nil where it is, or where nobody knows.
+  static func ownerUnderWay(_ folder: FilePath) throws -> RunOwner? {
+    guard let known = try runName(folder), !known.isFinished, let pipeline = known.pipeline,
+      let file = known.file
+    else { return nil }
+    return RunOwner(pipeline: pipeline, file: file)
+  }
+
   /// Whether the state folder is that of a run of that name, finished or not.
   static func names(_ run: String, in folder: FilePath) throws -> Bool {
     try runName(folder)?.run == run

@@ -88,6 +88,7 @@ package struct PipelineRun: Sendable {
     try DurableFile.makeFolder(state.appending("stores"))
     try Folder(state).checkPrivate()
     let lease = try await takeLease()
+    HolderMark.write(run: places.owner, lease.token, in: state)
     await context.begins()
     // What is asked of a run whose tasks go on still holds.
     if try BundleFolder.permitted(in: clusterState).isEmpty { try RunControl.remove(in: state) }

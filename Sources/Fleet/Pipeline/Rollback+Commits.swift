@@ -89,10 +89,17 @@ extension Rollback {
       return End(item: item)
     }
     do {
-      try await storeRun(commit).finishCommit { result in
+      let kept = try await storeRun(commit).finishCommit { result in
         try write(result, of: commit, to: ledger)
       }
-      return nil
+      guard let kept else { return nil }
+      var item = Item(store: store, verdict: .refused)
+      item.run = commit.run.name
+      item.reasons = [
+        RunReport.Reason(
+          reason: "changed-since", message: MigrationResult.keptBackupNote(commit.store, kept))
+      ]
+      return End(item: item)
     } catch {
       var item = Self.refusal(of: commit.store, error)
       item.run = commit.run.name

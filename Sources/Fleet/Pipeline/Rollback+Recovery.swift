@@ -29,7 +29,7 @@ extension Rollback {
       guard try FileKind(at: directory.path) == .folder, try isUnderWay(directory) else {
         return nil
       }
-      return try task(in: directory)?.store
+      return try task(in: directory)?.store ?? (try? CommitJournal.read(in: directory))?.store
     }
   }
 
@@ -48,6 +48,23 @@ extension Rollback {
     return bytes.flatMap { try? JSONDecoder().decode(RestoreTask.self, from: Data($0)) }
   }
 
+  /// The same by the journal, where `restore.json` is gone or damaged: the backup is the one whose copy gets the
+  /// store's name, or has it.
+  private static func task(
+    byJournalIn directory: RunDirectory, _ ledger: Ledger
+  ) throws -> RestoreTask? {
+    guard let journal = try? CommitJournal.read(in: directory), journal.kind == .restore,
+      PipelineRun.name(of: FilePath(journal.store)) == directory.path.lastComponent?.string,
+      let copy = try [journal.assembled, journal.store].map({ FilePath($0) })
+        .first(where: { try FileMark($0)?.isSameFile(as: journal.assembledMark) == true })
+    else { return nil }
+    let found = try ledger.backups(of: journal.store)
+      .filter { try ExternalDataFolder.areEqual(FilePath($0.path), copy) }
+    guard let backup = found.first(where: \.isToPutBack) ?? found.first else { return nil }
+    return RestoreTask(
+      store: backup.store, backup: backup.path, run: backup.run, name: journal.run)
+  }
+
   /// Brings rollbacks that were cut off to their end.
   func finishInterrupted(_ ledger: Ledger) async throws -> [End] {
     let folder = Self.folder(in: places.state)
@@ -56,7 +73,8 @@ extension Rollback {
     for name in try DurableFile.names(in: folder) {
       let directory = RunDirectory(folder.appending(name))
       guard try FileKind(at: directory.path) == .folder else { continue }
-      guard let task = try Self.task(in: directory),
+      guard
+        let task = try Self.task(in: directory) ?? Self.task(byJournalIn: directory, ledger),
         let backup = try ledger.backups(of: task.store).first(where: { $0.path == task.backup }),
         backup.hasOwnName
       else {
@@ -111,9 +129,9 @@ extension Rollback {
   }
 
   private static func changed(_ task: RestoreTask, _ aside: FilePath) -> String {
-    "The rollback of \(task.store) was cut off after a copy of \(task.backup) had taken its place, and an "
-      + "application has changed that since: it is the store now. What the rollback replaced is kept as "
-      + "\(aside). Decide which of the two to keep."
+    "The rollback of \(task.store) to \(task.backup) was cut off, and the store has changed since: an application "
+      + "wrote to it, or the disk damaged it. What it was when the rollback began is kept as \(aside). Decide which "
+      + "of the two to keep."
   }
 
   /// Finishes what an earlier rollback left, before a run looks at stores.

@@ -311,7 +311,7 @@ package enum PipelineHistory {
       acquiring: places.state.appending("lock"), patienceSeconds: lockPatienceSeconds)
     try ClusterWork.requireNone(in: places.state, of: FilePath(places.owner.file))
     try LeftResults(of: places).requireEnded()
-    CommandMark.write(lease.token, in: places.state)
+    HolderMark.write(command: lease.token, in: places.state)
     // A start that waits in a queue would undo what the command does.
     if dismissesFollower { try ClusterFollower.dismiss(in: places.state.absolute) }
     return PipelineLock(lease: lease)

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitDurableFiles
+import GodwitLedger
 import SystemPackage
 
 /// What an operator asks of a run that is going on: `control.json` in its state folder, which the run
@@ -101,31 +102,83 @@ package struct RunProgress: Codable, Sendable, Equatable {
 }
 
 /// The state folder of a pipeline, for who looks at it from outside.
-package enum RunState {
-  /// Whether a run is going on, here or by tasks of others; not so while a rollback or another command
-  /// works in the folder, which nobody controls. Looks without getting in the way of one that begins.
-  package static func isUnderWay(in state: FilePath) throws -> Bool {
-    try (FileLock.isHeld(at: state.appending("lock")) && !CommandMark.isOfHolder(in: state))
-      || !BundleFolder.permitted(in: state.absolute).isEmpty
+package enum RunState: Sendable, Equatable {
+  case idle
+  /// A run of the pipeline is going on, here or by tasks of others.
+  case underWay
+  /// A run of another pipeline with the same state folder is.
+  ///
+  /// - Parameter pipeline: The path of its file.
+  case underWayElsewhere(pipeline: String)
+
+  /// Idle, too, while a rollback or another command works in the folder, which nobody controls. Looks without
+  /// getting in the way of a run that begins.
+  package init(of owner: RunOwner, in state: FilePath) throws {
+    self = .idle
+    let own = FilePath(owner.file)
+    for folder in try BundleFolder.permitted(in: state.absolute) {
+      guard let other = folder.otherPipeline(than: own) else {
+        self = .underWay
+        return
+      }
+      self = .underWayElsewhere(pipeline: other.string)
+    }
+    guard try FileLock.isHeld(at: state.appending("lock")), try !HolderMark.isOfCommand(in: state)
+    else { return }
+    let holder = try HolderMark.runOwner(in: state) ?? PipelineLedger.ownerUnderWay(state)
+    guard let holder, !owner.owns(pipeline: holder.pipeline, file: holder.file) else {
+      self = .underWay
+      return
+    }
+    self = .underWayElsewhere(pipeline: holder.file)
   }
 }
 
-/// `command` in the state folder: which holder of its lock is no run. It holds that one's epoch, so that
-/// nobody has to remove it.
-enum CommandMark {
-  private static func path(_ state: FilePath) -> FilePath { state.appending("command") }
-
-  /// For the holder. Who asks is told of a run where this cannot be written, as on a full volume.
-  static func write(_ token: LeaseToken, in state: FilePath) {
-    try? DurableFile.write(
-      Array(String(token.epoch).utf8), to: path(state), surviving: .processCrash)
+/// `command` in the state folder: who holds its lock, a command that is no run, or a run and whose. It has that one's
+/// epoch, so that nobody has to remove it.
+enum HolderMark {
+  private struct Run: Codable {
+    var epoch: UInt64
+    var pipeline: String
+    var file: String
   }
 
-  static func isOfHolder(in state: FilePath) throws -> Bool {
-    let bytes = try RegularFile.bytesIfPresent(of: path(state), limit: 64, isPrivate: true)
-    guard let bytes, let epoch = UInt64(String(decoding: bytes, as: UTF8.self)) else {
-      return false
-    }
+  private static func path(_ state: FilePath) -> FilePath { state.appending("command") }
+
+  /// For a holder that is no run. Who asks is told of a run where this cannot be written, as on a full volume.
+  static func write(command token: LeaseToken, in state: FilePath) {
+    write(String(token.epoch), in: state)
+  }
+
+  /// For a run. Who asks is told of the run that the folder knows where this cannot be written.
+  static func write(run owner: RunOwner, _ token: LeaseToken, in state: FilePath) {
+    write(
+      JSONLine.text(of: Run(epoch: token.epoch, pipeline: owner.pipeline, file: owner.file)),
+      in: state)
+  }
+
+  private static func write(_ text: String, in state: FilePath) {
+    try? DurableFile.write(Array(text.utf8), to: path(state), surviving: .processCrash)
+  }
+
+  static func isOfCommand(in state: FilePath) throws -> Bool {
+    guard let epoch = try bytes(in: state).flatMap({ UInt64(String(decoding: $0, as: UTF8.self)) })
+    else { return false }
+    return try isCurrent(epoch, in: state)
+  }
+
+  /// Nil where the holder has written nothing.
+  static func runOwner(in state: FilePath) throws -> RunOwner? {
+    let run = try bytes(in: state).flatMap { try? JSONDecoder().decode(Run.self, from: Data($0)) }
+    guard let run, try isCurrent(run.epoch, in: state) else { return nil }
+    return RunOwner(pipeline: run.pipeline, file: run.file)
+  }
+
+  private static func bytes(in state: FilePath) throws -> [UInt8]? {
+    try RegularFile.bytesIfPresent(of: path(state), limit: 65_536, isPrivate: true)
+  }
+
+  private static func isCurrent(_ epoch: UInt64, in state: FilePath) throws -> Bool {
     do {
       return try LeaseToken(ofFileAt: state.appending("lock")).epoch == epoch
     } catch let error as DurabilityError where error.isNotFound {

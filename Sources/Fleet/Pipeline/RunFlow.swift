@@ -7,7 +7,9 @@ struct RunFlow {
   /// Why a run ends before its last store.
   enum Stop: Equatable {
     case window(DailyWindow)
-    /// - Parameter wave: From 1; nil without canary waves.
+    /// - Parameters:
+    ///   - stores: Of the wave, or of the run.
+    ///   - wave: From 1; nil where the budget is of the whole run: without canary waves, and for a count.
     case failureBudget(failures: Int, allowed: Int, stores: Int, wave: Int?)
     case noWorkers
     /// Another run has taken over, while this one did not get on.
@@ -115,13 +117,14 @@ struct RunFlow {
 
   private mutating func checkBudget() {
     guard let budget = limits.failureBudget, stop == nil, queue.wave < waves else { return }
-    let stores = queue.waveSizes[queue.wave]
+    let isOfRun = if case .count = budget { true } else { false }
+    let stores = isOfRun ? queue.waveSizes.reduce(0, +) : queue.waveSizes[queue.wave]
     let allowed = budget.allowedFailures(among: stores)
-    let count = if case .count = budget { failures } else { failuresOfWave }
+    let count = isOfRun ? failures : failuresOfWave
     guard count > allowed else { return }
     stop = .failureBudget(
       failures: count, allowed: allowed, stores: stores,
-      wave: waves > 1 ? queue.wave + 1 : nil)
+      wave: waves > 1 && !isOfRun ? queue.wave + 1 : nil)
   }
 
   /// Goes on to the next wave when one is over.
