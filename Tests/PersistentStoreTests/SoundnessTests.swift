@@ -71,6 +71,9 @@ import Testing
       ("UPDATE Z_PRIMARYKEY SET Z_MAX = 'x' WHERE Z_NAME = 'Reader'", [.control]),
       ("DELETE FROM Z_PRIMARYKEY WHERE Z_NAME = 'Poem'", [.control]),
       ("DROP TABLE Z_PRIMARYKEY", [.control]),
+      ("INSERT INTO Z_PRIMARYKEY VALUES (17005, 'Own', 0, 0), (17006, 'Own', 0, 0)", [.control]),
+      // Two names to Core Data, which compares code units.
+      ("INSERT INTO Z_PRIMARYKEY VALUES (17005, '\u{E9}', 0, 0), (17006, 'e\u{301}', 0, 0)", []),
       ("DELETE FROM Z_METADATA", [.metadata]),
       ("UPDATE Z_METADATA SET Z_PLIST = NULL", [.metadata]),
       ("UPDATE Z_METADATA SET Z_UUID = lower(Z_UUID)", [.metadata]),

@@ -25,7 +25,7 @@ extension StoreSoundness {
       findings.append(StoreFinding(kind: .control, entity: entity?.rawValue, message: message))
     }
     for problem in store.primaryKeyProblems { add(problem) }
-    let names = store.primaryKeys.map(\.name)
+    let names = store.primaryKeys.map { NameKey($0.name) }
     if Set(names).count != names.count { add("Z_PRIMARYKEY names an entity twice") }
     var rows: [EntityName: PrimaryKeyRow] = [:]
     for row in store.entityKeys { rows[EntityName(row.name)] = row }
@@ -185,10 +185,10 @@ extension StoreSoundness {
           ))
       }
       let have = Dictionary(
-        binding.store.columns(of: table.name).map { ($0.name, $0.type) },
+        binding.store.columns(of: table.name).map { (NameKey($0.name), $0.type) },
         uniquingKeysWith: { first, _ in first })
       for column in table.columns {
-        guard let type = have[column.name],
+        guard let type = have[NameKey(column.name)],
           type.split(separator: " ", omittingEmptySubsequences: false).first.map(String.init)
             != column.declaredType
         else { continue }

@@ -1,0 +1,29 @@
+import GodwitRepair
+import GodwitSQLite
+import Testing
+
+/// Nothing of these stores is damaged: what `repair` loses of them, it loses without need.
+@Suite struct `A sound store that is unusual` {
+  @Test(arguments: [
+    (rows: [(17_005, "NSFoo"), (17_006, "NSFoo")], kept: 1),
+    (rows: [(16_000, "CHANGE")], kept: 0),
+    (rows: [(16_004, "CHANGE")], kept: 0),
+    (rows: [(17_005, "NS\u{E9}"), (17_006, "NSe\u{301}")], kept: 2),
+  ])
+  func `is made sound where Z_PRIMARYKEY has one name twice`(
+    rows: [(Int, String)], kept: Int
+  ) throws {
+    let patient = try Patient(rows: 5) { $0.history = true }
+    let names = "SELECT Z_ENT, Z_NAME FROM Z_PRIMARYKEY WHERE Z_ENT > 15999 ORDER BY 1"
+    let before = try patient.read(names)
+    for (number, name) in rows {
+      try patient.sql("INSERT INTO Z_PRIMARYKEY VALUES (\(number), '\(name)', 0, 7)")
+    }
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(report.lost.isEmpty, "\(report.lost)")
+    let after = try patient.read(names, of: patient.output)
+    #expect(after.starts(with: before), "Core Data's own keep their numbers")
+    #expect(after.count == before.count + kept)
+  }
+}
