@@ -83,6 +83,13 @@ struct RepairAccount {
         .init(
           .schema, "the column \(column.table).\(column.to) was called \(column.from)"))
     }
+    for (name, from, to) in salvage.schema.movedRoots {
+      report.rebuilt.append(
+        .init(
+          .schema,
+          "sqlite_master led to page \(from) for \(name), which lies below page \(to), the root of its tree"
+        ))
+    }
     for name in salvage.foundTables.map(\.name) where !salvage.isForeign(name) {
       report.rebuilt.append(
         .init(.schema, "pages of the table \(name) were found by what their rows look like"))

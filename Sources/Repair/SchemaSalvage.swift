@@ -31,6 +31,12 @@ struct SchemaSalvage {
   private(set) var entries: [Entry] = []
   /// Whether nothing of it was damaged, a page or a row, so that there is no more.
   private(set) var isWhole = true
+  /// Whose root page is another one than its row says: a page above that one.
+  private(set) var movedRoots: [(name: String, from: UInt32, to: UInt32)] = []
+  /// Tables whose root page lies in another one's tree.
+  private(set) var strayRoots: Set<NameKey> = []
+  /// Tables whose root page lies below a page that is lost.
+  private(set) var cutRoots: Set<NameKey> = []
   /// Tables that it does not name, and that were found by their rows.
   private(set) var unlisted: Set<NameKey> = []
   /// Tables and indexes without a row, so that SQLite tells their columns.
@@ -88,6 +94,19 @@ struct SchemaSalvage {
       case .view, .trigger: break
       }
     }
+    findRoots(in: file)
+  }
+
+  /// The number of a root page is all that leads to a tree, and what lies beside another page would be lost with it.
+  private mutating func findRoots(in file: DamagedFile) {
+    var tops = TreeTops(file)
+    let found = tops.judge(entries) { $0.kind == .table && !isWithoutRowID($0.name) }
+    for (place, top) in found.moved {
+      movedRoots.append((entries[place].name, entries[place].root, top))
+      entries[place].root = top
+    }
+    strayRoots = Set(found.strays.map { NameKey(entries[$0].name) })
+    cutRoots = Set(found.cut.map { NameKey(entries[$0].name) })
   }
 
   mutating func addUnlisted(_ table: String, root: UInt32) {

@@ -84,7 +84,7 @@ extension StoreSalvage {
       var table = try TableSalvage(
         name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values,
         kind: withoutRowIDs.contains(key) ? .index : .table)
-      if let entry, entry.root > 0,
+      if let entry, entry.root > 0, !schema.strayRoots.contains(key),
         !doubted.contains(key) || isOwn(entry.root, of: key, doubted, shapes)
       {
         try table.fill(root: entry.root, orphans: [], of: file) { leaf in
@@ -93,6 +93,7 @@ extension StoreSalvage {
       } else {
         table.addGap(KeyGap(page: entry?.root ?? 0))
       }
+      if schema.cutRoots.contains(key) { table.addGap(KeyGap(page: entry?.root ?? 0)) }
       if table.gaps.contains(where: { ($0.after ?? 0) <= 0 && $0.upTo == nil }),
         shapes[key] != nil
       {
