@@ -145,10 +145,22 @@ struct SchemaSalvage {
       name = third == table ? table : name ?? third
       table = name
     }
-    guard let kind, let name, !name.isEmpty, !name.utf8.contains(0), let table else { return nil }
+    guard let kind, let name, !name.utf8.contains(0), let table,
+      !name.isEmpty || isNameless(kind, sql)
+    else { return nil }
     return Entry(
       kind: kind, name: controlName(name), table: controlName(table),
       root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: sql)
+  }
+
+  /// Whether a statement makes a table or an index with an empty name, as an application may: SQLite allows it.
+  private static func isNameless(_ kind: SchemaObject.Kind, _ sql: String?) -> Bool {
+    let head = (sql ?? "").prefix(4096).utf8.split(separator: UInt8(ascii: " ")).prefix(4)
+    let word = kind.rawValue.uppercased().utf8
+    guard let place = head.firstIndex(where: { $0.elementsEqual(word) }) else { return false }
+    return head[(place + 1)...].first.map { name in
+      [#""""#, "''", "``", "[]"].contains { name.starts(with: $0.utf8) }
+    } ?? false
   }
 
   /// By the beginning of its text, or by a name that SQLite gives.

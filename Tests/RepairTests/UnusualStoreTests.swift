@@ -4,6 +4,25 @@ import Testing
 
 /// Nothing of these stores is damaged: what `repair` loses of them, it loses without need.
 @Suite struct `A sound store that is unusual` {
+  @Test(arguments: [#""""#, "''", "[]", "``"])
+  func `keeps its table and its index without a name`(name: String) throws {
+    let patient = try Patient(rows: 5)
+    try patient.sql(
+      """
+      CREATE TABLE \(name) (a);
+      INSERT INTO "" VALUES (1), (2), (3);
+      CREATE TABLE other (a)
+      """)
+    var report = try patient.repair()
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+    #expect(try patient.read("SELECT a FROM \"\"", of: patient.output).count == 3)
+    try patient.sql("DROP TABLE \"\"; CREATE UNIQUE INDEX \(name) ON other (a)")
+    report = try patient.repair()
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+    let indexes = "SELECT tbl_name FROM sqlite_master WHERE type = 'index' AND name = ''"
+    #expect(try patient.read(indexes, of: patient.output) == [[.text("other")]])
+  }
+
   @Test(arguments: [
     (rows: [(17_005, "NSFoo"), (17_006, "NSFoo")], kept: 1),
     (rows: [(16_000, "CHANGE")], kept: 0),
