@@ -133,16 +133,18 @@ struct OutputStore {
     from salvage: FilePath
   ) throws -> (rows: Int64, refused: Int64, isCounted: Bool)? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
-    func make(in connection: Connection) throws -> GodwitSQLite.TableShape? {
+    func make(in connection: Connection) throws {
       try connection.define(.table, sql)
       for sql in indexes.compactMap(\.sql) { try connection.define(.index, sql) }
-      return try connection.shape(of: table.name)
     }
     let isCounted: Bool
+    let hasRowIDs: Bool
     do {
       let trial = try Connection(path: ":memory:", mode: .create)
-      // What it defines may have another name.
-      guard try make(in: trial) != nil else { return nil }
+      try make(in: trial)
+      // What it defines may have another name. Here alone SQLite is asked: the output may have thousands of tables.
+      guard let shape = try trial.shape(of: table.name) else { return nil }
+      hasRowIDs = !shape.isWithoutRowID
       isCounted =
         try !trial.rows(
           "SELECT 1 FROM sqlite_master WHERE name = ?1", [.text(AutoincrementCounters.table)]
@@ -151,9 +153,9 @@ struct OutputStore {
       return nil
     }
     // Rows of other tables may refer to row ids.
-    let shape = try make(in: connection)
+    try make(in: connection)
     let rowIDName = ["rowid", "_rowid_", "oid"].first { name in
-      shape?.isWithoutRowID == false && !columns.contains { $0.name.columnKey == name.columnKey }
+      hasRowIDs && !columns.contains { $0.name.columnKey == name.columnKey }
     }
     let given = columns.filter { !$0.isGenerated }.map(\.name)
     let listed = ([rowIDName].compactMap { $0 } + given).map(quoted).joined(separator: ", ")

@@ -23,6 +23,16 @@ import Testing
     #expect(try patient.read(indexes, of: patient.output) == [[.text("other")]])
   }
 
+  @Test func `keeps its many tables`() throws {
+    let patient = try Patient(rows: 5)
+    for number in 0..<300 {
+      try patient.sql("CREATE TABLE app\(number) (a); INSERT INTO app\(number) VALUES (\(number))")
+    }
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty && report.keptForeignRows == 300, "\(report.lost)")
+    #expect(try patient.read("SELECT a FROM app299", of: patient.output) == [[.integer(299)]])
+  }
+
   @Test(arguments: [
     (rows: [(17_005, "NSFoo"), (17_006, "NSFoo")], kept: 1),
     (rows: [(16_000, "CHANGE")], kept: 0),
