@@ -37,6 +37,12 @@ extension RepairAccount {
             .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
             "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
       }
+      if table.hasZeroKey {
+        report.doubtful.append(
+          .init(
+            .object, entity: source.root.rawValue, keys: KeyRanges(0...0),
+            "has a Z_PK that Core Data gives no object, and may have had another one"))
+      }
       let contradicted = salvage.evidence[NameKey(source.name)]?.contradictedKeys ?? [:]
       for (column, keys) in contradicted.sorted(by: { $0.key.name.precedesInBytes($1.key.name) }) {
         report.doubtful.append(

@@ -17,6 +17,8 @@ struct TableSalvage {
   /// Rows whose key may be another row's.
   private(set) var doubtfulOwnKeys = KeyRanges()
   /// Keys of which there was another row, with other values, that is left out.
+  /// Whether an object has the Z_PK 0.
+  private(set) var hasZeroKey = false
   private(set) var repeatedKeys = KeyRanges()
   /// Rows whose page stood in another one's place.
   private(set) var misplacedKeys = KeyRanges()
@@ -36,8 +38,8 @@ struct TableSalvage {
   /// Whether a row is there as it would be inserted.
   private var comparison: Statement?
   private let comparisonSQL: String
-  /// What no key is lower than, or equal to.
-  private let lowest: Int64?
+  /// Whether a key of 0 is odd: Core Data gives keys from 1 on, and one damaged byte makes the first one 0.
+  private let doubtsZero: Bool
   private let places: [Int32]
   /// Where the row id goes.
   private let keyPlace: Int32?
@@ -85,8 +87,7 @@ struct TableSalvage {
       "INSERT OR IGNORE INTO \(quoted(name)) (\(names.joined(separator: ", "))) VALUES (\(marks))")
     comparisonSQL =
       "SELECT 1 FROM \(quoted(name)) WHERE (\(names.joined(separator: ", "))) IS (\(marks))"
-    // Core Data gives keys from 1 on.
-    lowest = rowIDColumn.flatMap { columns[$0].isRowID && columns[$0].name == "Z_PK" ? 0 : nil }
+    doubtsZero = rowIDColumn.map { columns[$0].isRowID && columns[$0].name == "Z_PK" } ?? false
     places = columns.indices.map { Int32($0 + 1) }
     keyPlace = rowIDColumn.map { Int32($0 + 1) } ?? hidden.map { _ in Int32(names.count) }
   }
@@ -135,12 +136,12 @@ extension TableSalvage {
     var working = self
     if let root {
       working.root = root
-      try reader.read(root: root, after: lowest) {
+      try reader.read(root: root) {
         try working.take($0, isInTree: true, &waiting)
       }
     }
     for page in orphans {
-      try reader.read(orphan: page, after: lowest) {
+      try reader.read(orphan: page) {
         try working.take($0, isInTree: false, &waiting)
       }
     }
@@ -243,6 +244,7 @@ extension TableSalvage {
     where values[place].kind == .text && place != rowIDColumn && !column.isGenerated
       && String(validating: values[place].buffer, as: UTF8.self) == nil
     {
+    if key == 0, doubtsZero { hasZeroKey = true }
       oddTexts[place, default: KeyRanges()].insert(key)
     }
     if record.isDoubtful {

@@ -4,6 +4,34 @@ import Testing
 
 /// Nothing of these stores is damaged: what `repair` loses of them, it loses without need.
 @Suite struct `A sound store that is unusual` {
+  @Test(arguments: [
+    (what: "an object of a negative Z_PK", keys: [-5] as [Int64], isDoubtful: false),
+    (what: "an object of the lowest Z_PK", keys: [.min], isDoubtful: false),
+    (
+      what: "an object of the Z_PK 0, which one damaged byte makes of another", keys: [0],
+      isDoubtful: true
+    ),
+    (what: "objects of several such", keys: [-5, -1, 0], isDoubtful: true),
+  ])
+  func `keeps every object where it has`(what: String, keys: [Int64], isDoubtful: Bool) throws {
+    let patient = try Patient(rows: 300)
+    let columns = try patient.read("SELECT name FROM pragma_table_info('ZTAG')")
+      .compactMap { $0[0].text }
+    for key in keys {
+      let values = columns.map { $0 == "Z_PK" ? "\(key)" : $0 == "ZNAME" ? "'own \(key)'" : $0 }
+      try patient.sql(
+        "INSERT INTO ZTAG (\(columns.joined(separator: ", "))) "
+          + "SELECT \(values.joined(separator: ", ")) FROM ZTAG WHERE Z_PK > 0 LIMIT 1")
+    }
+    let query = "SELECT * FROM ZTAG ORDER BY Z_PK"
+    let report = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    #expect(try patient.read(query, of: patient.output) == patient.read(query))
+    #expect(report.lost.isEmpty, "\(report.lost)")
+    let doubtful = report.doubtful.compactMap(\.primaryKeys)
+    #expect(doubtful == (isDoubtful ? [KeyRanges(0...0)] : []), "\(report.doubtful)")
+  }
+
   @Test(arguments: [#""""#, "''", "[]", "``"])
   func `keeps its table and its index without a name`(name: String) throws {
     let patient = try Patient(rows: 5)
