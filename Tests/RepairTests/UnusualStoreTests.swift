@@ -51,6 +51,24 @@ import Testing
     #expect(try patient.read(indexes, of: patient.output) == [[.text("other")]])
   }
 
+  @Test(arguments: [1_998, 1_999, 2_000])
+  func `keeps the rows of a table of as many columns as SQLite makes, under their row ids`(
+    count: Int
+  ) throws {
+    let patient = try Patient(rows: 5)
+    let columns = (1...count).map { "c\($0)" }.joined(separator: ", ")
+    try patient.sql(
+      """
+      CREATE TABLE wide (\(columns));
+      INSERT INTO wide (rowid, c1, c\(count)) VALUES (-7, 'a', 1), (1, 'b', 2), (3, 'c', 3), (90, 'd', 4)
+      """)
+    let report = try patient.repair()
+    #expect(report.lost.isEmpty && report.doubtful.isEmpty, "\(report.lost) \(report.doubtful)")
+    #expect(report.keptForeignRows == 4)
+    let query = "SELECT rowid, c1, c2, c\(count) FROM wide ORDER BY rowid"
+    #expect(try patient.read(query, of: patient.output) == patient.read(query))
+  }
+
   @Test func `keeps its many tables`() throws {
     let patient = try Patient(rows: 5)
     for number in 0..<300 {
