@@ -193,6 +193,19 @@ import Testing
     #expect(((try? PropertyList(bytes: bytes)) != nil) == isRead)
   }
 
+  @Test func `that is nested too deeply names the key below which it is`() {
+    let deep = (0..<300).reduce(PropertyList.integer(1)) { inner, _ in .array([inner]) }
+    let list = PropertyList.dictionary([
+      "a": .integer(1), "settings": .dictionary(["inner": deep]), "z": .integer(2),
+    ])
+    let error = ArchiveError.tooDeep(key: "settings", limit: PropertyList.Limits.depth)
+    #expect(throws: error) { try PropertyList(bytes: list.binary()) }
+    #expect(error.reason.contains("\"settings\" is nested too deeply"))
+    #expect(throws: ArchiveError.tooDeep(key: nil, limit: PropertyList.Limits.depth)) {
+      try PropertyList(bytes: deep.binary())
+    }
+  }
+
   @Test(arguments: [UInt64(1), 2, 3, 4])
   func `with flipped bits is an error or a list`(seed: UInt64) throws {
     let list = PropertyList.array(`A binary property list`.values)

@@ -52,4 +52,15 @@ import Testing
       #expect(list["caf\u{E9}"]?.string == "one" && list["cafe\u{301}"]?.string == "two")
     }
   }
+
+  @Test func `that are nested too deeply are refused with the key that they lie under`() throws {
+    let folder = try folder { list in
+      list["settings"] = (0..<400).reduce(.integer(1)) { inner, _ in .array([inner]) }
+    }
+    let run = try Godwit.run(words("migrate", folder))
+    #expect(run.status == 65, "\(run.messages)")
+    #expect(
+      run.messages.contains("Z_METADATA.Z_PLIST") && run.messages.contains("\"settings\"")
+        && run.messages.contains("nested too deeply"), "\(run.messages)")
+  }
 }
