@@ -84,6 +84,25 @@ import Testing
     #expect(Set(try library.findings().map(\.kind)) == expected)
   }
 
+  /// To SQLite and Core Data these are two names.
+  @Test(
+    arguments: [
+      ("RENAME COLUMN \"ZCAF\u{C9}\" TO \"ZCAFE\u{301}\"", [.schema]),
+      ("ADD COLUMN \"ZCAFE\u{301}\" BLOB", []),
+    ] as [(String, [StoreFinding.Kind])])
+  func `tells columns apart that differ in normalisation alone`(
+    change: String, expected: [StoreFinding.Kind]
+  ) throws {
+    let hierarchy = try EntityHierarchy(
+      EntityDescription(name: "Note", properties: [.attribute("caf\u{E9}", .string)]))
+    let store = try SmallStore(
+      hierarchy, at: folder.path.appending("notes.sqlite"),
+      rows: "INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, \"ZCAF\u{C9}\") VALUES (1, 1, 1, 'x')")
+    #expect(try store.findings() == [])
+    try store.execute("ALTER TABLE ZNOTE \(change)")
+    #expect(try store.findings().map(\.kind) == expected)
+  }
+
   // SQLite reads NULL for such a key, and whoever asks for keys sees no row.
   @Test(
     arguments: [

@@ -219,8 +219,9 @@ extension StoreSoundness {
   private static func findMissingIndexes(_ binding: StoreBinding) throws -> [StoreFinding] {
     let connection = binding.store.connection
     var known: Set<IndexFact> = []
-    let tables = Set(binding.layout.tables.map(\.name) + binding.joinTables.map(\.name))
-    for table in tables where binding.store.hasTable(table) {
+    let tables = Set(
+      (binding.layout.tables.map(\.name) + binding.joinTables.map(\.name)).map { NameKey($0) })
+    for table in tables.map(\.name) where binding.store.hasTable(table) {
       guard let shape = try connection.shape(of: table) else { continue }
       for index in shape.indexes {
         let columns = index.fields.filter(\.isKey).map { field in
@@ -253,10 +254,17 @@ extension StoreSoundness {
   }
 
   private struct IndexFact: Hashable {
-    let name: String?
-    let table: String
-    let columns: [String]
+    let name: NameKey?
+    let table: NameKey
+    let columns: [NameKey]
     let isUnique: Bool
+
+    init(name: String?, table: String, columns: [String], isUnique: Bool) {
+      self.name = name.map { NameKey($0) }
+      self.table = NameKey(table)
+      self.columns = columns.map { NameKey($0) }
+      self.isUnique = isUnique
+    }
   }
 }
 
