@@ -32,6 +32,22 @@ import Testing
     #expect(doubtful == (isDoubtful ? [KeyRanges(0...0)] : []), "\(report.doubtful)")
   }
 
+  @Test func `has an object of a negative Z_PK named where its page is lost`() throws {
+    let patient = try Patient(rows: 600)
+    let columns = try patient.read("SELECT name FROM pragma_table_info('ZSTEP')")
+      .compactMap { $0[0].text }
+    try patient.sql(
+      "INSERT INTO ZSTEP (\(columns.joined(separator: ", "))) "
+        + "SELECT \(columns.map { $0 == "Z_PK" ? "-5" : $0 }.joined(separator: ", ")) FROM ZSTEP LIMIT 1"
+    )
+    let keys = try patient.keys(of: "ZSTEP")
+    #expect(keys.first == -5)
+    patient.zero(page: try #require(try patient.leaves(of: "ZSTEP").first))
+    let report = try patient.repair()
+    #expect(try patient.unaccounted(["ZSTEP": keys], report).isEmpty)
+    #expect(report.lost.contains { !$0.isCertain && $0.primaryKeys?.contains(-5) == true })
+  }
+
   @Test(arguments: [#""""#, "''", "[]", "``"])
   func `keeps its table and its index without a name`(name: String) throws {
     let patient = try Patient(rows: 5)
