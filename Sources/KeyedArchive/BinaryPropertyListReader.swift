@@ -120,7 +120,7 @@ struct BinaryPropertyListReader {
     case .unread: break
     }
     guard depth < PropertyList.Limits.depth else {
-      throw ArchiveError.tooLarge(what: "levels", limit: PropertyList.Limits.depth)
+      throw ArchiveError.tooDeep(key: nil, limit: PropertyList.Limits.depth)
     }
     states[index] = .open
     let entry = offsetTable + index * offsetSize
@@ -217,8 +217,9 @@ struct BinaryPropertyListReader {
     return String(decoding: text, as: UTF8.self)
   }
 
+  /// - Parameter keys: Those of the values in the outermost dictionary, for a message.
   private mutating func elements(
-    _ start: Int, _ count: Int, depth: Int
+    _ start: Int, _ count: Int, depth: Int, keys: [PropertyList] = []
   ) throws -> ([PropertyList], size: Int) {
     guard count <= bytes.count / referenceSize else {
       throw ArchiveError.malformed(offset: start, reason: "a container is cut short")
@@ -230,7 +231,12 @@ struct BinaryPropertyListReader {
     for place in 0..<count {
       let index = try number(
         at: start + place * referenceSize, size: referenceSize, end: offsetTable)
-      let parsed = try object(index, depth: depth + 1)
+      let parsed: Parsed
+      do {
+        parsed = try object(index, depth: depth + 1)
+      } catch ArchiveError.tooDeep(_, let limit) where place < keys.count {
+        throw ArchiveError.tooDeep(key: keys[place].string, limit: limit)
+      }
       // Each size is at most the limit and there are fewer terms than bytes: no overflow.
       size += parsed.size
       values.append(parsed.value)
@@ -243,7 +249,8 @@ struct BinaryPropertyListReader {
       throw ArchiveError.malformed(offset: start, reason: "a dictionary is cut short")
     }
     let (keys, _) = try elements(start, count, depth: depth)
-    let (values, size) = try elements(start + count * referenceSize, count, depth: depth)
+    let (values, size) = try elements(
+      start + count * referenceSize, count, depth: depth, keys: depth == 0 ? keys : [])
     var result = PropertyListDictionary()
     for (key, value) in zip(keys, values) {
       guard case .string(let name) = key else {

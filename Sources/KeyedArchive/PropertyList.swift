@@ -96,13 +96,14 @@ extension PropertyList {
 
 /// A dictionary of a property list, in the order of the file.
 ///
-/// Two dictionaries are equal when they have the same pairs, in whatever order.
+/// Two dictionaries are equal when they have the same pairs, in whatever order. Keys are compared by their
+/// Unicode scalars, as `NSString` compares: Swift takes `é` as one scalar and as `e` with an accent for one key.
 package struct PropertyListDictionary: Sendable {
   package private(set) var keys: [String]
   package private(set) var values: [PropertyList]
   /// Kept only above ``scanLimit`` keys: objects of archives have about ten, and comparing
   /// ten short strings is quicker than building a table of them.
-  private var places: [String: Int]
+  private var places: [ScalarKey: Int]
   private static let scanLimit = 16
 
   package init() {
@@ -135,7 +136,7 @@ package struct PropertyListDictionary: Sendable {
       case (nil, let value?):
         keys.append(key)
         values.append(value)
-        if places.isEmpty { indexIfLarge() } else { places[key] = keys.count - 1 }
+        if places.isEmpty { indexIfLarge() } else { places[ScalarKey(text: key)] = keys.count - 1 }
       case (nil, nil):
         break
       }
@@ -143,12 +144,25 @@ package struct PropertyListDictionary: Sendable {
   }
 
   private func place(of key: String) -> Int? {
-    places.isEmpty ? keys.firstIndex(of: key) : places[key]
+    places.isEmpty
+      ? keys.firstIndex { $0.hasSameScalars(as: key) } : places[ScalarKey(text: key)]
   }
 
   private mutating func indexIfLarge() {
     guard keys.count > Self.scanLimit else { return }
-    places = Dictionary(uniqueKeysWithValues: keys.enumerated().map { ($1, $0) })
+    places = Dictionary(uniqueKeysWithValues: keys.enumerated().map { (ScalarKey(text: $1), $0) })
+  }
+
+  /// A text by its scalars.
+  private struct ScalarKey: Hashable {
+    let text: String
+
+    static func == (a: Self, b: Self) -> Bool { a.text.hasSameScalars(as: b.text) }
+
+    func hash(into hasher: inout Hasher) {
+      var text = text
+      text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
   }
 }
 
@@ -177,5 +191,13 @@ extension PropertyListDictionary: Hashable {
 extension PropertyListDictionary: ExpressibleByDictionaryLiteral {
   package init(dictionaryLiteral elements: (String, PropertyList)...) {
     self.init(elements.map { (key: $0.0, value: $0.1) })
+  }
+}
+
+extension String {
+  /// Whether two texts have the same Unicode scalars.
+  fileprivate func hasSameScalars(as other: String) -> Bool {
+    // In UTF-8 texts of other lengths are other texts, and most keys differ in length.
+    utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
   }
 }

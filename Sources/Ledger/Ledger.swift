@@ -19,7 +19,7 @@ package final class Ledger {
   var ownRuns = "TRUE"
   /// The files that are those of the pipeline, and that of them under which its fleet is known; nil for
   /// every pipeline by its own, see ``narrow(to:)``.
-  var ownFleet: (files: Set<String>, file: String)?
+  var ownFleet: (files: [String], file: String)?
   /// What the file has of what was added to the format later.
   private(set) var additions: Set<LedgerAddition> = []
 

@@ -18,8 +18,8 @@ package struct RunOwner: Sendable, Equatable {
 
   /// Whether a run is of this pipeline. One of which neither is known is anybody's: its ledger was lost.
   package func owns(pipeline other: String, file path: String) -> Bool {
-    if path.isEmpty || path == file { return true }
-    guard other == pipeline else { return false }
+    if path.isEmpty || path.isSameBytes(as: file) { return true }
+    guard other.isSameBytes(as: pipeline) else { return false }
     let path = FilePath(path)
     // Runs of earlier versions have the path as it was given.
     let own = FilePath(file)
@@ -42,7 +42,7 @@ extension Ledger {
   /// a store that is asked for by its path is told of all.
   package func narrow(to owner: RunOwner) throws {
     let own = try ownFiles(of: owner)
-    ownFleet = (Set(own), try fleetFile(of: owner, own))
+    ownFleet = (own, try fleetFile(of: owner, own))
     try connection.execute(
       """
       CREATE TEMP TABLE IF NOT EXISTS own_files (file TEXT PRIMARY KEY);
@@ -55,7 +55,7 @@ extension Ledger {
   /// Takes the fleet of a pipeline that was moved or renamed over to its new path, with its quarantine.
   package func adoptFleet(of owner: RunOwner) throws {
     let file = try fleetFile(of: owner, ownFiles(of: owner))
-    guard file != owner.file else { return }
+    guard !file.isSameBytes(as: owner.file) else { return }
     for table in ["fleet", "quarantine"] {
       try perform(
         "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
@@ -69,9 +69,11 @@ extension Ledger {
     var files: [String] = []
     try forEach("SELECT pipeline, file FROM runs GROUP BY pipeline, file ORDER BY max(id) DESC") {
       let (pipeline, file) = ($0.value(0).text ?? "", $0.value(1).text ?? "")
-      if !files.contains(file), owner.owns(pipeline: pipeline, file: file) { files.append(file) }
+      if !files.contains(where: file.isSameBytes), owner.owns(pipeline: pipeline, file: file) {
+        files.append(file)
+      }
     }
-    return files + ["", owner.file].filter { !files.contains($0) }
+    return files + ["", owner.file].filter { !files.contains(where: $0.isSameBytes) }
   }
 
   /// Under which of its paths the fleet of a pipeline is known: its present one, or, before the first run
@@ -91,7 +93,14 @@ extension Ledger {
 
   /// The path under which a pipeline's fleet is known.
   func fleetFile(_ pipeline: String) -> String {
-    guard let ownFleet, ownFleet.files.contains(pipeline) else { return pipeline }
+    guard let ownFleet, ownFleet.files.contains(where: pipeline.isSameBytes) else {
+      return pipeline
+    }
     return ownFleet.file
   }
+}
+
+extension String {
+  /// Paths and names of pipelines are bytes: two spellings of one letter are two names.
+  func isSameBytes(as other: String) -> Bool { utf8.elementsEqual(other.utf8) }
 }

@@ -14,7 +14,7 @@ extension ManagedObjectModel {
     var entities: [EntityDescription] = []
     var merged = ManagedObjectModel(entities: [])
     var problems: [ModelProblem] = []
-    var identifiers: Set<String> = []
+    var identifiers: Set<NameKey> = []
     for (name, model) in models {
       let hashes = try EntityHierarchy(model).versionHashes
       for entity in model.entities {
@@ -35,14 +35,16 @@ extension ManagedObjectModel {
         merged.configurations[configuration] = known + members.filter { !known.contains($0) }
       }
       for template in model.fetchRequestTemplates
-      where !merged.fetchRequestTemplates.contains(where: { $0.name == template.name }) {
+      where !merged.fetchRequestTemplates.contains(where: {
+        $0.name.isSameName(as: template.name)
+      }) {
         merged.fetchRequestTemplates.append(template)
       }
-      identifiers.formUnion(model.versionIdentifiers)
+      identifiers.formUnion(model.versionIdentifiers.map { NameKey($0) })
     }
     guard problems.isEmpty else { throw ModelError.invalid(path: path, problems: problems) }
     self.init(
-      versionIdentifiers: Array(identifiers), entities: entities,
+      versionIdentifiers: identifiers.map(\.name), entities: entities,
       configurations: merged.configurations,
       fetchRequestTemplates: merged.fetchRequestTemplates)
     try ModelRules.require(self, path: path)

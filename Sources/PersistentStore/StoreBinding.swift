@@ -41,18 +41,19 @@ package struct StoreBinding {
       entityNumbers: numbering == .store ? Self.ownNumbers(store, hierarchy) : nil)
     var missing: [String] = []
     for (index, table) in layout.tables.enumerated() {
-      let have = Set(store.columns(of: table.name).map(\.name))
+      let have = Set(store.columns(of: table.name).map { NameKey($0.name) })
       guard !have.isEmpty else {
         missing.append("table \(table.name)")
         continue
       }
-      missing += EntityTable.systemColumns.filter { !have.contains($0) }.map {
+      missing += EntityTable.systemColumns.filter { !have.contains(NameKey($0)) }.map {
         "column \(table.name).\($0)"
       }
-      var used = Set(table.columns.map(\.name))
-      for (place, column) in table.columns.enumerated() where !have.contains(column.name) {
+      var used = Set(table.columns.map { NameKey($0.name) })
+      for (place, column) in table.columns.enumerated()
+      where !have.contains(NameKey(column.name)) {
         if let other = Self.otherNumber(of: column, among: have.subtracting(used)) {
-          used.insert(other)
+          used.insert(NameKey(other))
           layout.renameColumn(at: place, ofTable: index, to: other)
         } else {
           missing.append("column \(table.name).\(column.name)")
@@ -124,7 +125,7 @@ extension StoreBinding {
   }
 
   /// The column whose name differs in an entity's number only, if there is just one.
-  private static func otherNumber(of column: Column, among names: Set<String>) -> String? {
+  private static func otherNumber(of column: Column, among names: Set<NameKey>) -> String? {
     switch column.role {
     case .targetEntity, .owner: break
     case .attribute, .leaf, .toOne, .order: return nil
@@ -135,8 +136,10 @@ extension StoreBinding {
       return rest.count < name.count - 1 ? rest : nil
     }
     guard let wanted = afterNumber(column.name) else { return nil }
-    let found = names.filter { afterNumber($0) == wanted }
-    return found.count == 1 ? found.first : nil
+    let found = names.filter { name in
+      afterNumber(name.name).map { String($0).isSameName(as: String(wanted)) } ?? false
+    }
+    return found.count == 1 ? found.first?.name : nil
   }
 
   /// The join table under its computed name, or under that of the inverse relationship.
@@ -145,9 +148,12 @@ extension StoreBinding {
   ) -> JoinTable? {
     let other = "Z_\(numbers[join.inverseEntity] ?? 0)" + join.inverse.uppercased()
     for name in [join.name, other] {
-      let have = Set(store.columns(of: name).map(\.name))
-      guard have.contains(join.firstColumn), have.contains(join.secondColumn) else { continue }
-      let present = { (column: String?) in column.flatMap { have.contains($0) ? $0 : nil } }
+      let have = Set(store.columns(of: name).map { NameKey($0.name) })
+      guard have.contains(NameKey(join.firstColumn)), have.contains(NameKey(join.secondColumn))
+      else { continue }
+      let present = { (column: String?) in
+        column.flatMap { have.contains(NameKey($0)) ? $0 : nil }
+      }
       return JoinTable(
         name: name, entity: join.entity, relationship: join.relationship,
         inverseEntity: join.inverseEntity, inverse: join.inverse, firstColumn: join.firstColumn,
@@ -160,7 +166,7 @@ extension StoreBinding {
   // MARK: Only what is there
 
   package func has(_ column: String, in table: String) -> Bool {
-    store.columns(of: table).contains { $0.name == column }
+    store.columns(of: table).contains { $0.name.isSameName(as: column) }
   }
 
   /// The table of an entity, or nil when the store lacks it or one of its system columns.

@@ -97,7 +97,8 @@ struct SourceModelSearch {
         [
           StoreFinding(
             kind: .metadata,
-            message: "Z_METADATA has no version hashes, so nothing tells the store's version")
+            message: (store.metadata.whyUnread ?? "Z_METADATA has no version hashes")
+              + ", so nothing tells the store's version")
         ])
     }
     let hasCache = try store.readableModel() != nil

@@ -24,7 +24,7 @@ struct ExternalFiles {
   ) throws {
     let names = try names()
     // Those that can be taken, and all that rows name.
-    var (used, named): (Set<String>, Set<String>) = ([], [])
+    var (used, named): (Set<NameKey>, Set<NameKey>) = ([], [])
     for entity in binding.hierarchy.order where binding.hierarchy[entity]?.isAbstract == false {
       guard let table = binding.table(of: entity) else { continue }
       for (property, column) in binding.layout.externalColumns(of: entity)
@@ -43,14 +43,14 @@ struct ExternalFiles {
             missing.append(statement.int64(0))
             continue
           }
-          named.insert(name)
-          guard names?.contains(name) == true,
-            try copy(name, to: folder, isNew: !used.contains(name))
+          named.insert(NameKey(name))
+          guard names?.contains(NameKey(name)) == true,
+            try copy(name, to: folder, isNew: !used.contains(NameKey(name)))
           else {
             missing.append(statement.int64(0))
             continue
           }
-          used.insert(name)
+          used.insert(NameKey(name))
         }
         guard !missing.isEmpty else { continue }
         try clear(
@@ -60,7 +60,9 @@ struct ExternalFiles {
     }
     // No object can refer to a file whose name is no text.
     let odd = try names == nil ? [] : DurableFile.namesOutOfText(in: source)
-    let orphans = (names ?? []).subtracting(named).sorted() + odd.map(\.unambiguousText)
+    let orphans =
+      (names ?? []).subtracting(named).map(\.name).sorted { $0.precedesInBytes($1) }
+      + odd.map(\.unambiguousText)
     if !orphans.isEmpty {
       lost.append(
         .init(
@@ -70,9 +72,9 @@ struct ExternalFiles {
   }
 
   /// The names of its files; nil without such a folder.
-  private func names() throws -> Set<String>? {
+  private func names() throws -> Set<NameKey>? {
     guard try FileKind(at: source) == .folder else { return nil }
-    return Set(try DurableFile.names(in: source))
+    return Set(try DurableFile.names(in: source).map { NameKey($0) })
   }
 
   /// - Returns: Whether the file is there now.

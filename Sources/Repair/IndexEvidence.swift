@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitSQLite
 
 /// What a table's indexes tell of rows that the table has lost.
@@ -22,7 +23,7 @@ struct IndexEvidence {
   private(set) var correctedPairs: [Int64: Pair] = [:]
   /// Rows of which an index has another value than the table, and nothing tells which is right: by
   /// the column.
-  private(set) var contradictedKeys: [String: KeyRanges] = [:]
+  private(set) var contradictedKeys: [NameKey: KeyRanges] = [:]
   /// Objects of a join table's first column of whose pairs the same is true.
   private(set) var contradictedOwners = KeyRanges()
   /// Rows that the table has and no whole index names: a page of it may be one of before they were deleted.
@@ -154,12 +155,12 @@ struct IndexEvidence {
   /// Who is right where one index and the table differ: another index that agrees with the table all
   /// over tells that the first one is damaged.
   private mutating func settle(_ readings: [IndexReading], _ table: TableSalvage) {
-    var doubtful: [String: Set<Int64>] = [:]
+    var doubtful: [NameKey: Set<Int64>] = [:]
     for reading in readings {
       for (column, keys) in reading.contraryKeys where !keys.isEmpty {
         let witnesses = readings.filter { other in
           other.name != reading.name && other.isWhole && other.saved == table.rowCount
-            && other.columns.contains(column)
+            && other.columns.contains { $0.isSameName(as: column.name) }
         }
         let open = keys.filter { key in
           witnesses.allSatisfy { $0.contraryKeys[column]?.contains(key) == true }

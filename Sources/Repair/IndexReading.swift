@@ -1,3 +1,4 @@
+import GodwitObjectModel
 import GodwitSQLite
 
 /// What one index says of the rows of its table.
@@ -21,7 +22,7 @@ struct IndexReading {
   private(set) var pairs: [Int64: IndexEvidence.Pair] = [:]
   private(set) var hasUnusablePair = false
   /// Rows that the table has, and has with other values: by the column.
-  var contraryKeys: [String: Set<Int64>] = [:]
+  var contraryKeys: [NameKey: Set<Int64>] = [:]
   /// Such rows of a join table: the table's pair and the index's.
   private(set) var contraryPairs: [Int64: (own: IndexEvidence.Pair, said: IndexEvidence.Pair)] = [:]
   private var contraryCount: Int64 { Int64(contraryKeys.values.map(\.count).max() ?? 0) }
@@ -75,9 +76,9 @@ struct IndexReading {
         + "WHERE rowid = ?1")
     let entityColumn = entityNumbers == nil ? nil : columns.firstIndex(of: "Z_ENT")
     let pair = pairColumns.flatMap { first, second -> (Int, Int)? in
-      guard let a = columns.firstIndex(of: first), let b = columns.firstIndex(of: second) else {
-        return nil
-      }
+      guard let a = columns.firstIndex(where: { $0.isSameName(as: first) }),
+        let b = columns.firstIndex(where: { $0.isSameName(as: second) })
+      else { return nil }
       return (a, b)
     }
     var (reader, lost): (DamagedTreeReader, [Int]) = (tree, [])
@@ -178,7 +179,7 @@ struct IndexReading {
         continue
       }
       for column in entry.contrary where !table.hasLost(column, of: entry.key) {
-        contraryKeys[column, default: []].insert(entry.key)
+        contraryKeys[NameKey(column), default: []].insert(entry.key)
       }
       if !entry.contrary.isEmpty, let own = entry.own, let said = entry.pair {
         contraryPairs[entry.key] = (own, said)

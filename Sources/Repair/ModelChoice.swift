@@ -91,9 +91,9 @@ struct ModelChoice {
     }
     guard let best = fitting.min(by: { $0.1 < $1.1 }), best.1.missing < best.1.tables else {
       // Without tables, only the one that has all entities that the store names, and no other ones.
-      let named = Set(store.entityKeys.map(\.name))
+      let named = Set(store.entityKeys.map { EntityName($0.name) })
       let alike = fitting.map(\.0).filter { candidate in
-        candidate.hierarchy.order.allSatisfy { named.contains($0.rawValue) }
+        candidate.hierarchy.order.allSatisfy(named.contains)
       }
       let own = alike.filter(\.isCached)
       let left = !own.isEmpty ? own : hashes.isEmpty ? alike : []
@@ -118,15 +118,17 @@ struct ModelChoice {
     in hierarchy: EntityHierarchy, _ store: SourceStore
   ) -> [String] {
     let rows = store.entityKeys.filter { $0.number > 0 }
-    let names = Dictionary(rows.map { ($0.number, $0.name) }, uniquingKeysWith: { a, _ in a })
-    guard Set(rows.map(\.name)).count == rows.count, names.count == rows.count else { return [] }
+    let names = Dictionary(
+      rows.map { ($0.number, EntityName($0.name)) }, uniquingKeysWith: { a, _ in a })
+    let known = Set(rows.map { EntityName($0.name) })
+    guard known.count == rows.count, names.count == rows.count else { return [] }
     // Numbers follow from the rules unless the store gives all of them itself.
-    let givesAll = Set(rows.map(\.name)) == Set(hierarchy.order.map(\.rawValue))
+    let givesAll = known == Set(hierarchy.order)
     let numbers = StoreLayout(hierarchy).entityNumbers
     let unknown = rows.filter { row in
       let entity = EntityName(row.name)
       guard hierarchy.contains(entity) else { return true }
-      let parent = hierarchy[entity]?.superentity?.rawValue
+      let parent = hierarchy[entity]?.superentity
       // A parent's number that no row has is damaged itself.
       let isBelow =
         row.superNumber == 0 ? parent == nil : names[row.superNumber] ?? parent == parent
@@ -179,15 +181,18 @@ struct ModelChoice {
     _ hierarchy: EntityHierarchy, _ store: SourceStore, _ hashes: [EntityName: VersionHash]
   ) -> Misfit {
     let binding = StoreBinding(store, hierarchy)
-    let names = Set(binding.layout.tables.map(\.name) + binding.layout.joinTables.map(\.name))
+    let names = Set(
+      (binding.layout.tables.map(\.name) + binding.layout.joinTables.map(\.name)).map {
+        NameKey($0)
+      })
     let have = store.schemaObjects.filter {
       $0.kind == .table && SchemaObject.isApplicationTable($0.name)
         && !LayoutProblem.controlTables.contains($0.name)
     }
-    var extra = have.count { !names.contains($0.name) }
+    var extra = have.count { !names.contains(NameKey($0.name)) }
     for table in binding.layout.tables {
-      let known = Set(table.columns.map(\.name) + EntityTable.systemColumns)
-      extra += store.columns(of: table.name).count { !known.contains($0.name) }
+      let known = Set((table.columns.map(\.name) + EntityTable.systemColumns).map { NameKey($0) })
+      extra += store.columns(of: table.name).count { !known.contains(NameKey($0.name)) }
     }
     let computed = hierarchy.versionHashes
     return Misfit(

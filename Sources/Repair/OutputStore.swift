@@ -133,16 +133,18 @@ struct OutputStore {
     from salvage: FilePath
   ) throws -> (rows: Int64, refused: Int64, isCounted: Bool)? {
     guard let sql = table.sql, try !isTaken(table.name) else { return nil }
-    func make(in connection: Connection) throws -> GodwitSQLite.TableShape? {
+    func make(in connection: Connection) throws {
       try connection.define(.table, sql)
       for sql in indexes.compactMap(\.sql) { try connection.define(.index, sql) }
-      return try connection.shape(of: table.name)
     }
     let isCounted: Bool
+    let hasRowIDs: Bool
     do {
       let trial = try Connection(path: ":memory:", mode: .create)
-      // What it defines may have another name.
-      guard try make(in: trial) != nil else { return nil }
+      try make(in: trial)
+      // What it defines may have another name. Here alone SQLite is asked: the output may have thousands of tables.
+      guard let shape = try trial.shape(of: table.name) else { return nil }
+      hasRowIDs = !shape.isWithoutRowID
       isCounted =
         try !trial.rows(
           "SELECT 1 FROM sqlite_master WHERE name = ?1", [.text(AutoincrementCounters.table)]
@@ -151,29 +153,63 @@ struct OutputStore {
       return nil
     }
     // Rows of other tables may refer to row ids.
-    let shape = try make(in: connection)
+    try make(in: connection)
     let rowIDName = ["rowid", "_rowid_", "oid"].first { name in
-      shape?.isWithoutRowID == false && !columns.contains { $0.name.columnKey == name.columnKey }
+      hasRowIDs && !columns.contains { $0.name.columnKey == name.columnKey }
     }
     let given = columns.filter { !$0.isGenerated }.map(\.name)
     let listed = ([rowIDName].compactMap { $0 } + given).map(quoted).joined(separator: ", ")
     // Its own constraints and columns are computed here.
     let length = connection.boundValues(byFile: salvage.string)
     defer { connection.setLimit(.length, to: length) }
-    let filled: Void? = try SQLiteError.nilByContent {
+    let filled = try SQLiteError.nilByContent {
+      if let rowIDName, given.count >= LayoutProblem.mostColumns {
+        return try copyWideRows(of: table.name, given, rowIDName)
+      }
       try connection.execute(
         "INSERT OR IGNORE INTO main.\(quoted(table.name)) (\(listed)) "
           + "SELECT \(listed) FROM salvage.\(quoted(table.name)) ORDER BY rowid")
+      return connection.changes
     }
-    guard filled != nil else {
+    guard let rows = filled else {
       try connection.execute("DROP TABLE main.\(quoted(table.name))")
       return nil
     }
-    let rows = connection.changes
     let all =
       try connection.rows("SELECT count(*) FROM salvage.\(quoted(table.name))").first?.first?
       .integer ?? rows
     return (rows, all - rows, isCounted)
+  }
+
+  /// Copies rows with as many values as a statement gives, so that none has room for the row id beside them.
+  ///
+  /// - Returns: How many the table's constraints accept.
+  private func copyWideRows(
+    of table: String, _ columns: [String], _ rowIDName: String
+  ) throws -> Int64 {
+    let listed = columns.map(quoted).joined(separator: ", ")
+    let keys = try connection.prepare(
+      "SELECT \(rowIDName) FROM salvage.\(quoted(table)) ORDER BY 1")
+    let copy = try connection.prepare(
+      "INSERT OR IGNORE INTO main.\(quoted(table)) (\(listed)) "
+        + "SELECT \(listed) FROM salvage.\(quoted(table)) WHERE \(rowIDName) = ?1")
+    // Rows come by their row ids, and each new one gets a higher one than all before: none is taken.
+    let numbering = try connection.prepare(
+      "UPDATE main.\(quoted(table)) SET \(rowIDName) = ?1 WHERE \(rowIDName) = ?2")
+    var count: Int64 = 0
+    while try keys.step() {
+      let key = keys.int64(0)
+      try copy.bind(1, key)
+      try copy.run()
+      guard connection.changes > 0 else { continue }
+      count += 1
+      let last = connection.lastInsertRowID
+      guard last != key else { continue }
+      try numbering.bind(1, key)
+      try numbering.bind(2, last)
+      try numbering.run()
+    }
+    return count
   }
 
   /// Closes the file, whose header says WAL as that of Core Data's stores does.

@@ -83,7 +83,8 @@ extension RepairAccount {
           .init(.table, entity: name, property: table.columns[place].name, keys: keys, message))
       }
     }
-    for (column, keys) in (evidence?.contradictedKeys ?? [:]).sorted(by: { $0.key < $1.key }) {
+    let contradicted = (evidence?.contradictedKeys ?? [:]).map { ($0.key.name, $0.value) }
+    for (column, keys) in contradicted.sorted(by: { $0.0.precedesInBytes($1.0) }) {
       report.doubtful.append(
         .init(
           .table, entity: name, property: column, keys: keys,

@@ -7,12 +7,12 @@ extension RepairAccount {
     for source in salvage.binding.layout.tables {
       guard let table = salvage.tables[NameKey(source.name)] else { continue }
       let roles = Dictionary(
-        source.columns.map { ($0.name, $0.role) }, uniquingKeysWith: { first, _ in first })
+        source.columns.map { (NameKey($0.name), $0.role) }, uniquingKeysWith: { first, _ in first })
       for (place, keys) in table.lostValues.sorted(by: { $0.key < $1.key }) {
         let name = table.columns[place].name
         report.lost.append(
           .init(
-            .value, entity: source.root.rawValue, property: roles[name]?.property ?? name,
+            .value, entity: source.root.rawValue, property: roles[NameKey(name)]?.property ?? name,
             keys: keys, "had a value that cannot be read"))
       }
       for (found, message) in Self.doubts(of: table) {
@@ -20,7 +20,8 @@ extension RepairAccount {
           let name = table.columns[place].name
           report.doubtful.append(
             .init(
-              .value, entity: source.root.rawValue, property: roles[name]?.property ?? name,
+              .value, entity: source.root.rawValue,
+              property: roles[NameKey(name)]?.property ?? name,
               keys: keys, message))
         }
       }
@@ -36,13 +37,19 @@ extension RepairAccount {
             .object, entity: source.root.rawValue, keys: table.doubtfulOwnKeys,
             "rows whose Z_PK may be wrong: it does not fit between its neighbours"))
       }
-      let contradicted = salvage.evidence[NameKey(source.name)]?.contradictedKeys ?? [:]
-      for (column, keys) in contradicted.sorted(by: { $0.key < $1.key }) {
+      if table.hasZeroKey {
         report.doubtful.append(
           .init(
-            column == "Z_ENT" ? .entity : roles[column]?.subject ?? .value,
+            .object, entity: source.root.rawValue, keys: KeyRanges(0...0),
+            "has a Z_PK that Core Data gives no object, and may have had another one"))
+      }
+      let contradicted = salvage.evidence[NameKey(source.name)]?.contradictedKeys ?? [:]
+      for (column, keys) in contradicted.sorted(by: { $0.key.name.precedesInBytes($1.key.name) }) {
+        report.doubtful.append(
+          .init(
+            column.name == "Z_ENT" ? .entity : roles[column]?.subject ?? .value,
             entity: source.root.rawValue,
-            property: roles[column]?.property ?? column, keys: keys,
+            property: roles[column]?.property ?? column.name, keys: keys,
             "has another value in an index, and nothing tells which is right"))
       }
       let confirmed = salvage.evidence[NameKey(source.name)]?.confirmedKeys ?? KeyRanges()

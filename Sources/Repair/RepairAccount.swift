@@ -83,6 +83,13 @@ struct RepairAccount {
         .init(
           .schema, "the column \(column.table).\(column.to) was called \(column.from)"))
     }
+    for (name, from, to) in salvage.schema.movedRoots {
+      report.rebuilt.append(
+        .init(
+          .schema,
+          "sqlite_master led to page \(from) for \(name), which lies below page \(to), the root of its tree"
+        ))
+    }
     for name in salvage.foundTables.map(\.name) where !salvage.isForeign(name) {
       report.rebuilt.append(
         .init(.schema, "pages of the table \(name) were found by what their rows look like"))
@@ -179,8 +186,17 @@ struct RepairAccount {
         }
       }
     }
-    // Core Data gives keys from 1 on: another one is damage itself.
-    lost = lost.subtracting(kept).subtracting(KeyRanges(.min...0))
+    lost = lost.subtracting(kept)
+    // Core Data gives keys from 1 on: another one may be damage itself.
+    let odd = lost.subtracting(KeyRanges(1...(.max)))
+    if !odd.isEmpty {
+      report.lost.append(
+        .init(
+          .object, entity: root.rawValue, keys: odd, isCertain: false,
+          "objects with these keys are lost, if there were any: Core Data gives none that is lower than 1"
+        ))
+    }
+    lost = lost.subtracting(KeyRanges(.min...0))
     let known = max(highest, lost.ranges.last?.upperBound ?? 0)
     highestKeys[root] = max(stored ?? 0, known)
     if let stored, stored < known {
@@ -191,6 +207,7 @@ struct RepairAccount {
     }
     addKnown(lost, of: table, evidence)
     let named = (evidence?.possibleKeys ?? KeyRanges()).subtracting(kept).subtracting(lost)
+      .subtracting(odd)
     if !named.isEmpty {
       report.lost.append(
         .init(

@@ -31,6 +31,12 @@ struct SchemaSalvage {
   private(set) var entries: [Entry] = []
   /// Whether nothing of it was damaged, a page or a row, so that there is no more.
   private(set) var isWhole = true
+  /// Whose root page is another one than its row says: a page above that one.
+  private(set) var movedRoots: [(name: String, from: UInt32, to: UInt32)] = []
+  /// Tables whose root page lies in another one's tree.
+  private(set) var strayRoots: Set<NameKey> = []
+  /// Tables whose root page lies below a page that is lost.
+  private(set) var cutRoots: Set<NameKey> = []
   /// Tables that it does not name, and that were found by their rows.
   private(set) var unlisted: Set<NameKey> = []
   /// Tables and indexes without a row, so that SQLite tells their columns.
@@ -88,6 +94,19 @@ struct SchemaSalvage {
       case .view, .trigger: break
       }
     }
+    findRoots(in: file)
+  }
+
+  /// The number of a root page is all that leads to a tree, and what lies beside another page would be lost with it.
+  private mutating func findRoots(in file: DamagedFile) {
+    var tops = TreeTops(file)
+    let found = tops.judge(entries) { $0.kind == .table && !isWithoutRowID($0.name) }
+    for (place, top) in found.moved {
+      movedRoots.append((entries[place].name, entries[place].root, top))
+      entries[place].root = top
+    }
+    strayRoots = Set(found.strays.map { NameKey(entries[$0].name) })
+    cutRoots = Set(found.cut.map { NameKey(entries[$0].name) })
   }
 
   mutating func addUnlisted(_ table: String, root: UInt32) {
@@ -126,10 +145,22 @@ struct SchemaSalvage {
       name = third == table ? table : name ?? third
       table = name
     }
-    guard let kind, let name, !name.isEmpty, !name.utf8.contains(0), let table else { return nil }
+    guard let kind, let name, !name.utf8.contains(0), let table,
+      !name.isEmpty || isNameless(kind, sql)
+    else { return nil }
     return Entry(
       kind: kind, name: controlName(name), table: controlName(table),
       root: read[3].integer.flatMap { UInt32(exactly: $0) } ?? 0, sql: sql)
+  }
+
+  /// Whether a statement makes a table or an index with an empty name, as an application may: SQLite allows it.
+  private static func isNameless(_ kind: SchemaObject.Kind, _ sql: String?) -> Bool {
+    let head = (sql ?? "").prefix(4096).utf8.split(separator: UInt8(ascii: " ")).prefix(4)
+    let word = kind.rawValue.uppercased().utf8
+    guard let place = head.firstIndex(where: { $0.elementsEqual(word) }) else { return false }
+    return head[(place + 1)...].first.map { name in
+      [#""""#, "''", "``", "[]"].contains { name.starts(with: $0.utf8) }
+    } ?? false
   }
 
   /// By the beginning of its text, or by a name that SQLite gives.
@@ -151,9 +182,18 @@ extension SchemaSalvage {
     entries.filter { $0.kind == .index && $0.table.isSameName(as: table) && $0.root > 0 }
   }
 
-  /// Tables with a b-tree of rows, those that SQLite keeps for itself left out.
+  /// Tables with a b-tree of rows, those that SQLite keeps for itself left out. The number of a root page may be
+  /// lost; a virtual table has none.
   var tables: [Entry] {
-    entries.filter { $0.kind == .table && $0.root > 0 && !$0.name.hasPrefix("sqlite_") }
+    entries.filter { entry in
+      entry.kind == .table && !entry.name.hasPrefix("sqlite_")
+        && (entry.root > 0 || entry.sql?.hasPrefix("CREATE VIRTUAL") == false)
+    }
+  }
+
+  /// Root pages that several tables name, of which one has the rows.
+  var sharedRoots: Set<UInt32> {
+    Set(Dictionary(grouping: tables.map(\.root)) { $0 }.filter { $0.value.count > 1 }.keys)
   }
 
   /// Whether a table's rows lie in a tree of the form of an index.

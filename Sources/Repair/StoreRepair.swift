@@ -69,14 +69,19 @@ package struct StoreRepair {
     return account.report
   }
 
-  /// The rows of Core Data's own entities, each under a name that no other row has.
+  /// The rows of Core Data's own entities, each under a name that no other row has: of two rows of one name the
+  /// one whose number goes with it stays, or else the first.
   private static func historyRows(_ salvage: StoreSalvage) -> [PrimaryKeyRow] {
     var names = Set(salvage.model.hierarchy.order.map { NameKey($0.rawValue) })
-    return salvage.binding.store.historyKeys.compactMap { row in
+    let rows = salvage.binding.store.historyKeys.map { row in
       var row = row
       row.name = PrimaryKeyRow.historyNames[row.number] ?? row.name
-      return names.insert(NameKey(row.name)).inserted ? row : nil
+      return row
     }
+    func isKnown(_ row: PrimaryKeyRow) -> Bool { PrimaryKeyRow.historyNames[row.number] != nil }
+    return (rows.filter(isKnown) + rows.filter { !isKnown($0) })
+      .filter { names.insert(NameKey($0.name)).inserted }
+      .sorted { $0.number < $1.number }
   }
 
   /// A store of the model without rows: tells where each property lies.

@@ -236,7 +236,8 @@ final class StoreSalvage {
       guard control != "Z_MODELCACHE" || schema.table(control) != nil else { continue }
       try salvage.execute(TableSalvage.sql(control, controlColumns(control)))
     }
-    for entry in schema.entries where entry.kind == .index && names.contains(entry.table) {
+    let made = Set(names.map { NameKey($0) })
+    for entry in schema.entries where entry.kind == .index && made.contains(NameKey(entry.table)) {
       entry.sql.map { try? salvage.define(.index, $0) }
     }
     return names

@@ -1,3 +1,4 @@
+import GodwitPersistentStore
 import GodwitSQLite
 
 /// Copies what can be read of one table's rows into a table of a sound file.
@@ -16,6 +17,8 @@ struct TableSalvage {
   private(set) var doubtfulKeys = KeyRanges()
   /// Rows whose key may be another row's.
   private(set) var doubtfulOwnKeys = KeyRanges()
+  /// Whether an object has the Z_PK 0.
+  private(set) var hasZeroKey = false
   /// Keys of which there was another row, with other values, that is left out.
   private(set) var repeatedKeys = KeyRanges()
   /// Rows whose page stood in another one's place.
@@ -33,11 +36,13 @@ struct TableSalvage {
   private(set) var rowCount: Int64 = 0
 
   private var statement: Statement?
+  /// Gives a row its row id where no statement has room for it beside the columns.
+  private var numbering: Statement?
   /// Whether a row is there as it would be inserted.
   private var comparison: Statement?
   private let comparisonSQL: String
-  /// What no key is lower than, or equal to.
-  private let lowest: Int64?
+  /// Whether a key of 0 is odd: Core Data gives keys from 1 on, and one damaged byte makes the first one 0.
+  private let doubtsZero: Bool
   private let places: [Int32]
   /// Where the row id goes.
   private let keyPlace: Int32?
@@ -76,17 +81,21 @@ struct TableSalvage {
     rowIDColumn = keyColumn ?? columns.firstIndex(where: \.isRowID)
     kinds = columns.map(ValueKinds.init)
     let taken = Set(columns.map(\.name.columnKey))
-    let hidden =
+    let rowID =
       rowIDColumn == nil && kind == .table
       ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0.columnKey) } : nil
+    let hidden = columns.count < LayoutProblem.mostColumns ? rowID : nil
+    if let rowID, hidden == nil {
+      numbering = try file.prepare(
+        "UPDATE OR IGNORE \(quoted(name)) SET \(rowID) = ?1 WHERE \(rowID) = ?2")
+    }
     let names = columns.map { quoted($0.name) } + (hidden.map { [$0] } ?? [])
     let marks = (1...names.count).map { "?\($0)" }.joined(separator: ", ")
     statement = try file.prepare(
       "INSERT OR IGNORE INTO \(quoted(name)) (\(names.joined(separator: ", "))) VALUES (\(marks))")
     comparisonSQL =
       "SELECT 1 FROM \(quoted(name)) WHERE (\(names.joined(separator: ", "))) IS (\(marks))"
-    // Core Data gives keys from 1 on.
-    lowest = rowIDColumn.flatMap { columns[$0].isRowID && columns[$0].name == "Z_PK" ? 0 : nil }
+    doubtsZero = rowIDColumn.map { columns[$0].isRowID && columns[$0].name == "Z_PK" } ?? false
     places = columns.indices.map { Int32($0 + 1) }
     keyPlace = rowIDColumn.map { Int32($0 + 1) } ?? hidden.map { _ in Int32(names.count) }
   }
@@ -135,12 +144,12 @@ extension TableSalvage {
     var working = self
     if let root {
       working.root = root
-      try reader.read(root: root, after: lowest) {
+      try reader.read(root: root) {
         try working.take($0, isInTree: true, &waiting)
       }
     }
     for page in orphans {
-      try reader.read(orphan: page, after: lowest) {
+      try reader.read(orphan: page) {
         try working.take($0, isInTree: false, &waiting)
       }
     }
@@ -166,7 +175,7 @@ extension TableSalvage {
   /// Lets the file be closed. What was found elsewhere is not lost.
   mutating func end() throws {
     guard statement != nil else { return }
-    (statement, comparison) = (nil, nil)
+    (statement, numbering, comparison) = (nil, nil, nil)
     guard !lostKeys.isEmpty, namesRowsByRowID else { return }
     let there = try file.prepare(
       "SELECT rowid FROM \(quoted(name)) WHERE rowid BETWEEN ?1 AND ?2")
@@ -228,13 +237,14 @@ extension TableSalvage {
     try bind(values, count, to: statement)
     if let keyPlace { try statement.bind(keyPlace, key) }
     try statement.run()
-    guard file.changes > 0 else {
+    guard try file.changes > 0 && number(key) else {
       if try !isThere(key, count) { repeatedKeys.insert(key) }
       return false
     }
     rowCount += 1
     if count > columns.count { surplusKeys.insert(key) }
     if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
+    if key == 0, doubtsZero { hasZeroKey = true }
     if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
       lostValues[place, default: KeyRanges()].insert(key)
@@ -264,6 +274,20 @@ extension TableSalvage {
         try statement.bind(places[place], values[place])
       }
     }
+  }
+
+  /// Gives the row that was inserted last its row id, where that is not done yet.
+  ///
+  /// - Returns: False where another row has it; the new one is gone then.
+  private func number(_ key: Int64) throws -> Bool {
+    let last = file.lastInsertRowID
+    guard let numbering, last != key else { return true }
+    try numbering.bind(1, key)
+    try numbering.bind(2, last)
+    try numbering.run()
+    guard file.changes == 0 else { return true }
+    try file.execute("DELETE FROM \(quoted(name)) WHERE rowid = \(last)")
+    return false
   }
 
   private mutating func lose(_ key: Int64) {

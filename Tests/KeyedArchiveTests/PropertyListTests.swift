@@ -36,6 +36,34 @@ import Testing
     #expect(read?.map { $0.unicodeScalars.count } == [1, 2])
   }
 
+  @Test(arguments: [
+    (what: "few keys, which are compared one by one", others: 0),
+    (what: "as many as are compared one by one", others: 14),
+    (what: "more, of which a table is made", others: 15),
+    (what: "many keys", others: 100),
+  ])
+  func `keeps two keys that Unicode normalisation alone tells apart`(what: String, others: Int)
+    throws
+  {
+    let (composed, decomposed) = ("caf\u{E9}", "cafe\u{301}")
+    var list = PropertyListDictionary((0..<others).map { ("\($0)", .integer(0)) })
+    list[composed] = .string("one")
+    list[decomposed] = .string("two")
+    let read = try PropertyList(bytes: PropertyList.dictionary(list).binary())
+    let again = try PropertyList(text: read.xml())
+    for found in [list, try #require(read.dictionary), try #require(again.dictionary)] {
+      #expect(found.count == others + 2)
+      #expect(found[composed]?.string == "one")
+      #expect(found[decomposed]?.string == "two")
+    }
+    list[composed] = nil
+    #expect(list[decomposed]?.string == "two")
+    list[decomposed] = .string("three")
+    #expect(list.count == others + 1)
+    #expect(list[decomposed]?.string == "three")
+    #expect(PropertyListDictionary([(composed, .integer(1))]) != [decomposed: .integer(1)])
+  }
+
   @Test(.enabled(if: Python.isHere)) func `is the same for another reader`() throws {
     // Python has no sets, and no integers below those of 64 bits.
     let list = PropertyList.array(
@@ -163,6 +191,19 @@ import Testing
       objects: objects, offsets: offsets, count: UInt64(depth + 1), offsetSize: 4,
       referenceSize: 4)
     #expect(((try? PropertyList(bytes: bytes)) != nil) == isRead)
+  }
+
+  @Test func `that is nested too deeply names the key below which it is`() {
+    let deep = (0..<300).reduce(PropertyList.integer(1)) { inner, _ in .array([inner]) }
+    let list = PropertyList.dictionary([
+      "a": .integer(1), "settings": .dictionary(["inner": deep]), "z": .integer(2),
+    ])
+    let error = ArchiveError.tooDeep(key: "settings", limit: PropertyList.Limits.depth)
+    #expect(throws: error) { try PropertyList(bytes: list.binary()) }
+    #expect(error.reason.contains("\"settings\" is nested too deeply"))
+    #expect(throws: ArchiveError.tooDeep(key: nil, limit: PropertyList.Limits.depth)) {
+      try PropertyList(bytes: deep.binary())
+    }
   }
 
   @Test(arguments: [UInt64(1), 2, 3, 4])

@@ -137,6 +137,8 @@ import Testing
     ("p", "old.yaml", "elsewhere/new.yaml", true), ("fleet", "a.yaml", "b.yaml", false),
     ("fleet", "a.yaml", "moved/fleet/a.yaml", true),
     ("fleet", "a.yaml", "moved/fleet/b.yaml", false),
+    // Two files, which Unicode normalisation alone tells apart.
+    ("fleet", "caf\u{E9}.yaml", "cafe\u{301}.yaml", false),
   ])
   func `are of a file that was moved, by its name`(
     pipeline: String, old: String, new: String, isSame: Bool

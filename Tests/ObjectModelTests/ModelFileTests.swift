@@ -85,6 +85,54 @@ private final class Folder {
     #expect(version.disagreements(with: hierarchy) == ["Soup"])
   }
 
+  @Test func `in a compiled bundle is told from one whose name differs in normalisation alone`()
+    throws
+  {
+    let folder = Folder()
+    let names = ["caf\u{E9}", "cafe\u{301}"]
+    var hashes: [String: VersionHash] = [:]
+    var recorded = PropertyListDictionary()
+    for (name, attribute) in zip(names, ["a", "b"]) {
+      let model = ManagedObjectModel(entities: [
+        EntityDescription(
+          name: "E",
+          properties: [
+            .attribute(AttributeDescription(traits: PropertyTraits(name: attribute), type: .string))
+          ])
+      ])
+      try folder.write("Shop.momd/\(name).mom", try model.archiveBytes())
+      let hash = try #require(try EntityHierarchy(model).versionHashes["E"])
+      hashes[attribute] = hash
+      recorded[name] = .dictionary(["E": .data(hash.bytes)])
+    }
+    let list = PropertyList.dictionary([
+      "NSManagedObjectModel_CurrentVersionName": .string(names[1]),
+      "NSManagedObjectModel_VersionHashes": .dictionary(recorded),
+    ])
+    try folder.write("Shop.momd/VersionInfo.plist", list.binary())
+    let versions = try ModelFile.read(folder.path + "/Shop.momd")
+    #expect(versions.count == 2)
+    for version in versions {
+      let isSecond = version.name.unicodeScalars.count == names[1].unicodeScalars.count
+      #expect(version.isCurrent == isSecond)
+      #expect(version.recordedHashes?["E"] == hashes[isSecond ? "b" : "a"])
+    }
+  }
+
+  @Test func `takes the composite of just its name`() throws {
+    let names = ["caf\u{E9}", "cafe\u{301}"]
+    let composites = zip(names, ["a", "b"]).map {
+      "<composite name=\"\($0)\"><attribute name=\"\($1)\" attributeType=\"String\"/></composite>"
+    }.joined()
+    for (name, element) in zip(names, ["a", "b"]) {
+      let model = try Samples.model(
+        "<entity name=\"E\"><attribute name=\"p\" attributeType=\"Composite\" elements=\"\(name)\"/>"
+          + "</entity>" + composites)
+      let elements = model.entities[0].properties[0].attribute?.compositeElements
+      #expect(elements?.map(\.name) == [element])
+    }
+  }
+
   @Test func `in a compiled bundle that lacks files is named as missing`() throws {
     let folder = Folder()
     let model = try Samples.model(Samples.everything)

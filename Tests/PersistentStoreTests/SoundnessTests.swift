@@ -71,6 +71,9 @@ import Testing
       ("UPDATE Z_PRIMARYKEY SET Z_MAX = 'x' WHERE Z_NAME = 'Reader'", [.control]),
       ("DELETE FROM Z_PRIMARYKEY WHERE Z_NAME = 'Poem'", [.control]),
       ("DROP TABLE Z_PRIMARYKEY", [.control]),
+      ("INSERT INTO Z_PRIMARYKEY VALUES (17005, 'Own', 0, 0), (17006, 'Own', 0, 0)", [.control]),
+      // Two names to Core Data, which compares code units.
+      ("INSERT INTO Z_PRIMARYKEY VALUES (17005, '\u{E9}', 0, 0), (17006, 'e\u{301}', 0, 0)", []),
       ("DELETE FROM Z_METADATA", [.metadata]),
       ("UPDATE Z_METADATA SET Z_PLIST = NULL", [.metadata]),
       ("UPDATE Z_METADATA SET Z_UUID = lower(Z_UUID)", [.metadata]),
@@ -79,6 +82,25 @@ import Testing
   func `finds just what is damaged`(damage: String, expected: Set<StoreFinding.Kind>) throws {
     try library.execute(damage)
     #expect(Set(try library.findings().map(\.kind)) == expected)
+  }
+
+  /// To SQLite and Core Data these are two names.
+  @Test(
+    arguments: [
+      ("RENAME COLUMN \"ZCAF\u{C9}\" TO \"ZCAFE\u{301}\"", [.schema]),
+      ("ADD COLUMN \"ZCAFE\u{301}\" BLOB", []),
+    ] as [(String, [StoreFinding.Kind])])
+  func `tells columns apart that differ in normalisation alone`(
+    change: String, expected: [StoreFinding.Kind]
+  ) throws {
+    let hierarchy = try EntityHierarchy(
+      EntityDescription(name: "Note", properties: [.attribute("caf\u{E9}", .string)]))
+    let store = try SmallStore(
+      hierarchy, at: folder.path.appending("notes.sqlite"),
+      rows: "INSERT INTO ZNOTE (Z_PK, Z_ENT, Z_OPT, \"ZCAF\u{C9}\") VALUES (1, 1, 1, 'x')")
+    #expect(try store.findings() == [])
+    try store.execute("ALTER TABLE ZNOTE \(change)")
+    #expect(try store.findings().map(\.kind) == expected)
   }
 
   // SQLite reads NULL for such a key, and whoever asks for keys sees no row.

@@ -99,6 +99,26 @@ import Testing
     }
   }
 
+  /// No statement has room for the row id beside so many columns.
+  @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]], [1_999, 2_000])
+  func `are carried where they have as many columns as SQLite makes`(way: [String], count: Int)
+    throws
+  {
+    let folder = try PipelineFolder("total-cost")
+    let columns = (1...count).map { "c\($0)" }.joined(separator: ", ")
+    try folder.write(
+      "stores/a.sqlite", "Orders.xcdatamodeld/Orders",
+      """
+      CREATE TABLE wide (\(columns)); CREATE INDEX byLast ON wide (c\(count));
+      INSERT INTO wide (rowid, c1, c\(count)) VALUES (2, 'a', 1), (4, 'b', 2)
+      """)
+    try make("stores/b.sqlite", of: "stores/a.sqlite", way, folder)
+    let query = "SELECT rowid, c1, c2, c\(count) FROM wide ORDER BY rowid"
+    #expect(try folder.table("stores/a.sqlite", query) == ["2 a - 1", "4 b - 2"])
+    #expect(try folder.table("stores/b.sqlite", query) == ["2 a - 1", "4 b - 2"])
+    #expect(try Godwit.run(["verify", folder.path("stores/b.sqlite")]).status == 0)
+  }
+
   // The first and a later row are gone, so that the rows would get other numbers.
   @Test(arguments: [["migrate", "mapped"], ["migrate", "inferred"], ["repair"]])
   func `keep the row ids that others refer to`(way: [String]) throws {

@@ -80,6 +80,7 @@ extension ArchiveError {
     case .notAPropertyList: "it is neither a binary nor an XML property list"
     case .malformed(let offset, _): "it is damaged at byte \(offset)"
     case .tooLarge(let what, let limit): "it has more than \(limit) \(what)"
+    case .tooDeep(_, let limit): "it has more than \(limit) levels"
     case .circular: "a container holds itself"
     case .notAKeyedArchive: "it is not a keyed archive"
     case .malformedXML(let line, _): "the XML is not well formed at line \(line)"

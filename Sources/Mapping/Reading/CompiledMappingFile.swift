@@ -154,6 +154,12 @@ enum UserInfo {
       guard let name = key.string else {
         throw .unreadable(file: file, reason: "a user info has a key that is not a string")
       }
+      guard result[name] == nil else {
+        throw .unreadable(
+          file: file,
+          reason:
+            "a user info has two keys \(name), or keys that differ only in Unicode normalisation")
+      }
       if let text = value.string {
         result[name] = text
       } else if case .boolean(let boolean) = value {

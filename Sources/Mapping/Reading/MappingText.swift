@@ -209,7 +209,10 @@ extension MappingTextReader {
     var result: [String: String] = [:]
     for (key, value) in pairs {
       guard let text = value.scalar else { throw value.problem("user info holds texts only") }
-      result[key.scalar ?? ""] = text
+      guard result.updateValue(text, forKey: key.scalar ?? "") == nil else {
+        throw key.problem(
+          "user info has this key twice, or another one that differs only in Unicode normalisation")
+      }
     }
     return result
   }

@@ -21,23 +21,25 @@ enum CompiledBundle {
         model: try ManagedObjectModel(archive: ModelBytes.read(full), path: full)
       )
     }
-    let names = Set(models.map(\.name))
+    let names = Set(models.map { NameKey($0.name) })
     var spare = records.filter { !names.contains($0.key) }
-    let unmatched = models.filter { records[$0.name] == nil }.count
+    let unmatched = models.filter { records[NameKey($0.name)] == nil }.count
     return try models.map { name, path, model in
-      var key: String? = records[name] == nil ? nil : name
+      var key = records[NameKey(name)] == nil ? nil : NameKey(name)
       if key == nil {
         let hashes = try EntityHierarchy(model).versionHashes
         key =
-          spare.keys.sorted { $0.precedesInBytes($1) }.first { spare[$0]?.hashes == hashes }
+          spare.keys.sorted { $0.name.precedesInBytes($1.name) }.first {
+            spare[$0]?.hashes == hashes
+          }
           ?? (spare.count == 1 && unmatched == 1 ? spare.keys.first : nil)
         if let key { spare[key] = nil }
       }
       let record = key.flatMap { records[$0] }
       return ModelVersion(
         name: name, model: model,
-        isCurrent: models.count == 1 || currentName == name
-          || (currentName != nil && currentName == key),
+        isCurrent: models.count == 1
+          || currentName.map { NameKey($0) == NameKey(name) || NameKey($0) == key } ?? false,
         recordedHashes: record?.hashes, recordedChecksum: record?.checksum, path: path)
     }
   }
@@ -46,12 +48,12 @@ enum CompiledBundle {
   static func lacksFile(
     of name: String, in path: String, _ versions: [ModelVersion]
   ) throws -> Bool {
-    guard let record = try versionInfo(path).0[name] else { return false }
+    guard let record = try versionInfo(path).0[NameKey(name)] else { return false }
     // A file of another name may be the version's.
     return !versions.contains { $0.recordedHashes == record.hashes }
   }
 
-  static func versionInfo(_ path: String) throws -> ([String: Record], current: String?) {
+  static func versionInfo(_ path: String) throws -> ([NameKey: Record], current: String?) {
     let file = path + "/VersionInfo.plist"
     guard try ModelBytes.exists(file) else { return ([:], nil) }
     let list: PropertyList
@@ -60,7 +62,7 @@ enum CompiledBundle {
     } catch let error as ArchiveError {
       throw ModelError.unreadable(path: file, reason: error.reason)
     }
-    var records: [String: Record] = [:]
+    var records: [NameKey: Record] = [:]
     let checksums = list["NSManagedObjectModel_VersionChecksums"]
     for (version, entities) in list["NSManagedObjectModel_VersionHashes"]?.dictionary ?? [:] {
       var hashes: [EntityName: VersionHash] = [:]
@@ -71,7 +73,7 @@ enum CompiledBundle {
         }
         hashes[EntityName(entity)] = hash
       }
-      records[version] = Record(hashes: hashes, checksum: checksums?[version]?.string)
+      records[NameKey(version)] = Record(hashes: hashes, checksum: checksums?[version]?.string)
     }
     return (records, list["NSManagedObjectModel_CurrentVersionName"]?.string)
   }

@@ -16,17 +16,17 @@ enum CompiledIndexes {
         name: names.joined(separator: "_"),
         elements: names.map { FetchIndexDescription.Element(propertyName: $0) })
     }
-    let relationships = Set(properties.filter { $0.relationship != nil }.map(\.name))
-    var taken = Set(implied.map(\.name))
+    let relationships = Set(properties.filter { $0.relationship != nil }.map { NameKey($0.name) })
+    var taken = Set(implied.map { NameKey($0.name) })
     for index in declared {
       guard index.elements.count == 1, let element = index.elements.first, !element.isRTree,
-        element.isAscending, let name = element.propertyName, !relationships.contains(name),
-        taken.insert(name).inserted
+        element.isAscending, let name = element.propertyName,
+        !relationships.contains(NameKey(name)), taken.insert(NameKey(name)).inserted
       else { continue }
       implied.append(single(name))
     }
-    let names = Set(declared.map(\.name))
-    return implied.filter { !names.contains($0.name) } + declared
+    let names = Set(declared.map { NameKey($0.name) })
+    return implied.filter { !names.contains(NameKey($0.name)) } + declared
   }
 
   /// The fewest declared indexes that compile to `compiled`: what an XML file should list.

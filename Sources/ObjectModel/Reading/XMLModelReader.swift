@@ -6,7 +6,7 @@ import GodwitKeyedArchive
 /// Booleans are `YES` or `NO`; absent is `NO`. Source: `core-data-models.md` §2.
 struct XMLModelReader {
   private let path: String
-  private let composites: [String: [MarkupElement]]
+  private let composites: [NameKey: [MarkupElement]]
   private let budget = ReadingBudget()
 
   /// - Throws: ``ModelError``.
@@ -26,10 +26,10 @@ struct XMLModelReader {
 
   private init(_ root: MarkupElement, path: String) {
     self.path = path
-    var composites: [String: [MarkupElement]] = [:]
+    var composites: [NameKey: [MarkupElement]] = [:]
     for element in root.children where ["composite", "compositeAttribute"].contains(element.name) {
       guard let name = element["name"] else { continue }
-      composites[name] = element.children(named: "attribute")
+      composites[NameKey(name)] = element.children(named: "attribute")
     }
     self.composites = composites
   }
@@ -205,7 +205,7 @@ extension XMLModelReader {
         throw invalid(
           "The composite attribute \(entity).\(traits.name) names no composite type. Choose one.")
       }
-      guard let parts = composites[name] else {
+      guard let parts = composites[NameKey(name)] else {
         throw invalid(
           "The composite type \(name) of the attribute \(entity).\(traits.name) is not in the model. "
             + "Add it, or choose another.")

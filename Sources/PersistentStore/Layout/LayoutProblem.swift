@@ -29,7 +29,7 @@ package enum LayoutProblem: Error, Sendable, Equatable {
 
   /// 2000. SQLite's own limit, with which Core Data's is built, too.
   /// https://sqlite.org/limits.html#max_column
-  static let mostColumns = 2_000
+  package static let mostColumns = 2_000
 
   /// What every store has besides the tables of its model; stores of old frameworks lack the last.
   package static let controlTables = ["Z_PRIMARYKEY", "Z_METADATA", "Z_MODELCACHE"]

@@ -25,7 +25,7 @@ extension StoreSoundness {
       findings.append(StoreFinding(kind: .control, entity: entity?.rawValue, message: message))
     }
     for problem in store.primaryKeyProblems { add(problem) }
-    let names = store.primaryKeys.map(\.name)
+    let names = store.primaryKeys.map { NameKey($0.name) }
     if Set(names).count != names.count { add("Z_PRIMARYKEY names an entity twice") }
     var rows: [EntityName: PrimaryKeyRow] = [:]
     for row in store.entityKeys { rows[EntityName(row.name)] = row }
@@ -185,10 +185,10 @@ extension StoreSoundness {
           ))
       }
       let have = Dictionary(
-        binding.store.columns(of: table.name).map { ($0.name, $0.type) },
+        binding.store.columns(of: table.name).map { (NameKey($0.name), $0.type) },
         uniquingKeysWith: { first, _ in first })
       for column in table.columns {
-        guard let type = have[column.name],
+        guard let type = have[NameKey(column.name)],
           type.split(separator: " ", omittingEmptySubsequences: false).first.map(String.init)
             != column.declaredType
         else { continue }
@@ -219,8 +219,9 @@ extension StoreSoundness {
   private static func findMissingIndexes(_ binding: StoreBinding) throws -> [StoreFinding] {
     let connection = binding.store.connection
     var known: Set<IndexFact> = []
-    let tables = Set(binding.layout.tables.map(\.name) + binding.joinTables.map(\.name))
-    for table in tables where binding.store.hasTable(table) {
+    let tables = Set(
+      (binding.layout.tables.map(\.name) + binding.joinTables.map(\.name)).map { NameKey($0) })
+    for table in tables.map(\.name) where binding.store.hasTable(table) {
       guard let shape = try connection.shape(of: table) else { continue }
       for index in shape.indexes {
         let columns = index.fields.filter(\.isKey).map { field in
@@ -253,10 +254,17 @@ extension StoreSoundness {
   }
 
   private struct IndexFact: Hashable {
-    let name: String?
-    let table: String
-    let columns: [String]
+    let name: NameKey?
+    let table: NameKey
+    let columns: [NameKey]
     let isUnique: Bool
+
+    init(name: String?, table: String, columns: [String], isUnique: Bool) {
+      self.name = name.map { NameKey($0) }
+      self.table = NameKey(table)
+      self.columns = columns.map { NameKey($0) }
+      self.isUnique = isUnique
+    }
   }
 }
 

@@ -10,7 +10,8 @@ package struct ForeignTable: Sendable, Equatable {
   package let sql: String
   /// As `PRAGMA table_info` lists them: without hidden and generated ones.
   package let columns: [String]
-  /// What the row id can be called; nil for a table without one, or whose columns hide it.
+  /// What the row id can be called; nil for a table without one, whose columns hide it, or that has as many
+  /// columns as SQLite gives values: no statement has room for the row id beside them.
   package let rowIDName: String?
   /// A virtual table, or one that a virtual table keeps its data in.
   package let isVirtual: Bool
@@ -35,7 +36,7 @@ extension SourceStore {
       let shape = try connection.shape(of: object.name)
       let isVirtual = shape?.kind == "virtual" || shape?.kind == "shadow"
       let rowIDName =
-        shape?.isWithoutRowID == false
+        shape?.isWithoutRowID == false && names.count < LayoutProblem.mostColumns
         ? ["rowid", "_rowid_", "oid"].first { !taken.contains(LayoutProblem.folded($0)) } : nil
       return ForeignTable(
         name: object.name, sql: sql, columns: names, rowIDName: rowIDName, isVirtual: isVirtual,

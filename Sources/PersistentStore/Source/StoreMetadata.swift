@@ -148,7 +148,7 @@ extension StoreMetadata {
       }
       plist = found
     } catch {
-      problems.append(.unreadablePlist("\(error)"))
+      problems.append(.unreadablePlist((error as? ArchiveError)?.reason ?? "\(error)"))
       return
     }
     judge()
@@ -223,6 +223,18 @@ extension StoreMetadata {
   }
 }
 
+extension StoreMetadata {
+  /// Why nothing of the property list is known, where it is there; nil where it was read.
+  package var whyUnread: String? {
+    problems.first { problem in
+      switch problem {
+      case .unreadablePlist, .plistNotADictionary, .missingPlist, .unreadableTable, .noRow: true
+      default: false
+      }
+    }?.description
+  }
+}
+
 extension StoreMetadata.Problem: CustomStringConvertible {
   package var description: String {
     switch self {
@@ -232,7 +244,7 @@ extension StoreMetadata.Problem: CustomStringConvertible {
     case .oddUUID: "Z_UUID is no UUID in capitals"
     case .missingPlist: "Z_PLIST is NULL or no data"
     case .notBinaryPlist: "Z_PLIST is not a binary property list"
-    case .unreadablePlist(let reason): "Z_PLIST cannot be read: \(reason)"
+    case .unreadablePlist(let reason): "Z_METADATA.Z_PLIST cannot be read: \(reason)"
     case .plistNotADictionary: "Z_PLIST is not a dictionary"
     case .wrongType(let key): "\(key.rawValue) is missing or of a wrong type"
     case .unexpectedValue(let key): "\(key.rawValue) has an unexpected value"

@@ -94,6 +94,11 @@ extension DamagedFile {
   /// What the map is that tells of a page; nil where there is none.
   func mapState(of page: UInt32) -> MapState? { mapEntry(of: page).map { state(ofMap: $0.map) } }
 
+  /// Whether a map that is right elsewhere says that a page of a tree lies below another one.
+  package func isBelowAnother(_ page: UInt32) -> Bool {
+    mapState(of: page) == .credible && entry(of: page)?.role == .tree
+  }
+
   private func state(ofMap map: UInt32) -> MapState {
     if let known = mapStates[map] { return known }
     guard map <= pageCount, let bytes = try? mapPages.page(map) else { return .unbelieved }
