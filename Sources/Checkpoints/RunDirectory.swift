@@ -239,9 +239,11 @@ extension RunDirectory {
     }
   }
 
-  /// Removes the folder and all that is in it. After a crash a part may be left; the plan goes
-  /// first, so that what is left is never taken for a run.
+  /// Removes the folder and all that is in it. After a crash a part may be left: the journal goes first, since
+  /// a commit is told with what lies beside it, and then the plan, so that what is left is never taken for a
+  /// run.
   package func remove() throws {
+    try DurableFile.removeIfPresent(journal, surviving: durability)
     try DurableFile.removeIfPresent(plan, surviving: durability)
     try DurableFile.removeTree(path, surviving: durability)
   }

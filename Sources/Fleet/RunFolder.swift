@@ -131,10 +131,10 @@ struct RunFolder {
 
   private var resultFile: FilePath { directory.path.appending("result.json") }
 
-  /// Keeps what is known of a store that is about to be committed, where checkpoints would not tell
-  /// it again. No power cut is survived: the commit is finished without it, and less is said.
+  /// Keeps what is known of a store that is about to be committed: plan and checkpoints would not tell all
+  /// of it again, such as what was set aside. Of a small store no power cut is survived: the commit is finished
+  /// without it, and less is said.
   func keep(_ result: MigrationResult) throws {
-    guard directory.memory != nil else { return }
     let end = StoreEnd(result)
     try DurableFile.write(
       Array(JSONLine.text(of: end).utf8), to: resultFile, surviving: directory.durability)

@@ -19,11 +19,10 @@ extension StoreAttempt {
   var setsObjectsAside: Bool { get throws { try FileKind(at: rejects) == .regular } }
 
   /// A migration by a mapping model saves its objects, and saving validates them.
-  func stopAtInvalidRows(_ plan: MigrationPlan) async throws {
+  mutating func stopAtInvalidRows(_ plan: MigrationPlan) async throws {
     let invalid = ledger.findings.filter { $0.code != nil }
     guard !invalid.isEmpty else { return }
-    let origins = ObjectOrigins(plan: plan, run: directory)
-    throw InvalidRows(findings: try await onOwnThread { try origins.named(invalid) })
+    throw try await invalidRows(invalid, plan)
   }
 
   /// Sees to invalid rows in the assembled file.
@@ -49,12 +48,22 @@ extension StoreAttempt {
         }
       }
     } catch StagedMigrationError.invalidObjects(let findings) {
-      throw InvalidRows(findings: try await onOwnThread { try origins.named(findings) })
+      throw try await invalidRows(findings, plan)
     }
     ledger.forgetInvalidRows()
     take(outcome)
     try refuseLosses()
     return true
+  }
+
+  /// The error, whose findings take the place of those that the stages had.
+  private mutating func invalidRows(
+    _ findings: [StoreFinding], _ plan: MigrationPlan
+  ) async throws -> InvalidRows {
+    let origins = ObjectOrigins(plan: plan, run: directory)
+    let named = try await onOwnThread { try origins.named(findings) }
+    ledger.forgetInvalidRows()
+    return InvalidRows(findings: named)
   }
 
   private mutating func take(_ outcome: InvalidRowCleaning.Outcome) {

@@ -248,22 +248,26 @@ struct StoreAttempt {
 
   /// Makes a commit that an earlier run began, and that is at its end, the result.
   mutating func take(_ journal: CommitJournal, _ folder: RunFolder) async throws {
-    if let kept = try folder.keptResult() { take(kept) }
+    let kept = try folder.keptResult()
+    if let kept { take(kept) }
     try findRejects()
     note(MigrationResult.finishedCommitNote)
     if let plan = earlierPlan(), plan.fingerprint == journal.fingerprint,
       plan.isOf(request, in: directory)
     {
-      result.take(plan, diskBytes: nil)
-      for stage in plan.isOnePass ? [Stage.rows, .audit] : [.copy, .link, .validate, .audit] {
-        for unit in (try? reusable(stage, plan)) ?? [] { record(unit, of: stage, plan) }
-      }
-      if let counts = try? StoreVerification(plan: plan, run: directory).compare() {
-        count(counts)
-      }
+      if kept == nil { recount(plan) }
       try await writeURITable(plan, written: FilePath(journal.store))
     }
     try succeed(journal)
+  }
+
+  /// What plan and checkpoints say of a commit of which nothing was kept.
+  private mutating func recount(_ plan: MigrationPlan) {
+    result.take(plan, diskBytes: nil)
+    for stage in plan.isOnePass ? [Stage.rows, .audit] : [.copy, .link, .validate, .audit] {
+      for unit in (try? reusable(stage, plan)) ?? [] { record(unit, of: stage, plan) }
+    }
+    if let counts = try? StoreVerification(plan: plan, run: directory).compare() { count(counts) }
   }
 
   /// The plan of a commit that is at its end; nil where there is none, or it cannot be used. The commit needs it no

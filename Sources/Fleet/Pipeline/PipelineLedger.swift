@@ -39,6 +39,9 @@ final class PipelineLedger: Sendable {
     var backup: String?
     var rows: Int64?
     var losses: [Loss]?
+    /// How many objects were set aside, and the store that they are in; nil where none were.
+    var setAside: Int64?
+    var rejects: String?
     var code: Int?
     /// Of the reasons, the first.
     var reason: String?

@@ -260,6 +260,7 @@ extension PipelineRun {
     result.backup = known.backup
     result.rows = known.rows
     result.losses = known.losses ?? []
+    (result.setAside, result.rejects) = (known.setAside, known.rejects)
     return result
   }
 
@@ -287,7 +288,8 @@ extension PipelineLedger.Entry {
       identity: result.sourceIdentity, finalIdentity: result.finalIdentity, source: result.source,
       destination: result.destination, output: result.output,
       backup: result.backup, rows: result.rows,
-      losses: result.losses.isEmpty ? nil : result.losses, code: result.code,
+      losses: result.losses.isEmpty ? nil : result.losses, setAside: result.setAside,
+      rejects: result.rejects, code: result.code,
       reason: result.reasons.first?.reason, message: result.reasons.first?.message,
       notes: result.verdict == .sameModel && !result.notes.isEmpty ? result.notes : nil)
   }
