@@ -109,16 +109,60 @@ import Testing
     #expect(try Godwit.run(folder).counts == "1 found, 1 same-model", "rejects are no store")
   }
 
+  /// What is said of a store by whoever finishes its commit: with checkpoints on the disk, and by a pipeline,
+  /// which keeps a small store's in memory.
+  @Test(arguments: [false, true])
+  func `are accounted for by the start that finishes a killed one's commit`(isPipeline: Bool) throws
+  {
+    var finished = 0
+    for step in stride(from: 12, to: 90, by: 2) {
+      let folder = try folder("set-aside")
+      let words =
+        isPipeline
+        ? ["run", folder.path("pipeline.yaml"), "--json"]
+        : migration(folder, "set-aside") + ["--json"]
+      guard try Godwit.run(words, killAfter: step).status == -SIGKILL else { break }
+      let again = try Godwit.run(words)
+      #expect(again.status == 0, "step \(step): \(again.messages)")
+      // A store that was finished and cleared away has nothing to tell any more.
+      guard let result = again.results.values.first, result["verdict"] as? String == "migrated"
+      else { continue }
+      finished += 1
+      #expect(
+        result["setAside"] as? Int == 3 && result["rows"] as? Int == 4, "step \(step): \(result)")
+      let losses = result["losses"] as? [[String: Any]] ?? []
+      #expect(losses.count { $0["kind"] as? String == "set-aside" } == 2, "step \(step)")
+      #expect(losses.count { $0["kind"] as? String == "reference" } == 1, "step \(step)")
+      let rejects = try #require(result["rejects"] as? String, "step \(step)")
+      #expect(FileManager.default.fileExists(atPath: rejects))
+    }
+    #expect(finished > 8)
+  }
+
+  private func migration(_ folder: PipelineFolder, _ invalid: String) -> [String] {
+    [
+      "migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Shop.xcdatamodeld"),
+      "--to", "Shop 2",
+      "--mapping", folder.path("shop.yaml"), "--invalid", invalid,
+    ]
+  }
+
+  @Test func `are counted once where no default helps`() throws {
+    let folder = try folder("default")
+    let run = try Godwit.run(migration(folder, "default") + ["--json"])
+    #expect(run.status == 65, "\(run.messages)")
+    let findings = run.summary["findings"] as? [[String: Any]] ?? []
+    let numbers = findings.filter { $0["property"] as? String == "number" }
+    #expect(numbers.compactMap { $0["count"] as? Int } == [1], "\(findings)")
+  }
+
   @Test func `are named by the objects that they were made of, where they got other keys`() throws {
     let folder = try folder("set-aside")
     let store = try Connection(path: folder.path("stores/a.sqlite"), mode: .readWrite)
     try store.execute("DELETE FROM ZORDER WHERE Z_PK = 1; DELETE FROM ZPARCEL WHERE Z_PK = 1")
     try store.close()
     func migrate(_ invalid: String) throws -> Godwit.Run {
-      try Godwit.run([
-        "migrate", folder.path("stores/a.sqlite"), "--models", folder.path("Shop.xcdatamodeld"),
-        "--to", "Shop 2", "--mapping", folder.path("shop.yaml"), "--renumber", "--invalid", invalid,
-      ])
+      try Godwit.run(migration(folder, invalid) + ["--renumber"])
     }
     let refused = try migrate("fail")
     #expect(refused.status == 65)
