@@ -193,8 +193,15 @@ extension CommitSteps {
     guard try isSourceUnchanged(journal) else { return }
     let (files, backup) = (journal.files, journal.backup)
     guard try FileMark(files.store) == journal.main else {
+      if try FileMark(backup.store) != nil, try isSound(backup) { return }
+      try DurableFile.removeIfPresent(backup.store)
+      // The source's own main file may be there still, and the backup has its logs.
+      if try FileMark(journal.clonePath) == journal.main {
+        try DurableFile.copy(journal.clonePath, to: backup.store)
+        if try isSound(backup) { return }
+        try DurableFile.removeIfPresent(backup.store)
+      }
       // The clone is the store, and holds all that the source and its WAL did.
-      guard try FileMark(backup.store) == nil else { return }
       for log in [backup.wal, backup.journal] { try DurableFile.removeIfPresent(log) }
       return try DurableFile.copy(files.store, to: backup.store)
     }

@@ -160,6 +160,22 @@ extension SwapFixture {
   }
 }
 
+@Suite struct `A backup that a disk damaged while a commit was cut off` {
+  /// The clone that has the store's name then, or the source, goes with the commit.
+  @Test(arguments: CutOffExchange.all.filter { $0.exchange == 1 && $0.way == .walled })
+  func `is made again of what is whole`(cut: CutOffExchange) throws {
+    let fixture = try cut.made()
+    let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
+    _ = try Damage.silentPage.strike(backup)
+    guard case .committed = try fixture.recover() else {
+      Issue.record("the commit is finished")
+      return
+    }
+    #expect(try fixture.content() == .new && fixture.content(of: backup) == .old)
+    #expect(files(below: fixture.folder) == fixture.expectedFiles)
+  }
+}
+
 @Suite struct `A commit that is taken back when a clone has the store's name` {
   @Test func `leaves the source's main file and WAL, byte for byte`() throws {
     let original = try SwapFixture(.walled)
