@@ -182,9 +182,19 @@ extension SchemaSalvage {
     entries.filter { $0.kind == .index && $0.table.isSameName(as: table) && $0.root > 0 }
   }
 
-  /// Tables with a b-tree of rows, those that SQLite keeps for itself left out.
+  /// Tables with a b-tree of rows, those that SQLite keeps for itself left out. The number of a root page may be
+  /// lost; a virtual table has none.
   var tables: [Entry] {
-    entries.filter { $0.kind == .table && $0.root > 0 && !$0.name.hasPrefix("sqlite_") }
+    entries.filter { entry in
+      entry.kind == .table && !entry.name.hasPrefix("sqlite_")
+        && (entry.root > 0 || entry.sql?.hasPrefix("CREATE VIRTUAL") == false)
+    }
+  }
+
+  /// Root pages that several of some tables name, of which one has the rows.
+  func sharedRoots(among names: some Sequence<NameKey>) -> Set<UInt32> {
+    let roots = names.compactMap { table($0.name)?.root }
+    return Set(Dictionary(grouping: roots) { $0 }.filter { $0.value.count > 1 }.keys)
   }
 
   /// Whether a table's rows lie in a tree of the form of an index.

@@ -74,6 +74,7 @@ extension StoreSalvage {
     let certain = (Self.inOrder(models.keys) + foreignNames(models)).filter {
       !doubted.contains($0)
     }
+    let shared = schema.sharedRoots(among: shapes.filter { $0.value.isPairs }.keys)
     for key in certain + doubted {
       let name = key.name
       let entry = schema.table(name)
@@ -84,7 +85,9 @@ extension StoreSalvage {
       var table = try TableSalvage(
         name, columns: columns, tree: Self.tree(of: entry, schema), in: salvage, values: values,
         kind: withoutRowIDs.contains(key) ? .index : .table)
-      if let entry, entry.root > 0, !schema.strayRoots.contains(key),
+      // Pairs look like others': the indexes have them.
+      let isOthers = entry.map { shapes[key]?.isPairs == true && shared.contains($0.root) } ?? false
+      if let entry, entry.root > 0, !isOthers, !schema.strayRoots.contains(key),
         !doubted.contains(key) || isOwn(entry.root, of: key, doubted, shapes)
       {
         try table.fill(root: entry.root, orphans: [], of: file) { leaf in

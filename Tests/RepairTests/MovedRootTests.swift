@@ -73,6 +73,35 @@ import Testing
     #expect(try patient.keys(of: "ZSTEP", in: patient.output) == keys["ZSTEP"])
   }
 
+  @Test func `takes the pairs of two relationships from their indexes where both lead to one page`()
+    throws
+  {
+    let patient = try Patient(rows: 600)
+    let joins = try patient.read(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name GLOB 'Z_[0-9]*' ORDER BY name"
+    ).compactMap { $0[0].text }
+    try #require(joins.count > 1)
+    let query = joins.map { "SELECT * FROM \($0) ORDER BY 1, 2" }
+    let before = try query.map { try patient.read($0) }
+    try lead(patient, joins[0], to: patient.root(of: joins[1]))
+    _ = try patient.repair()
+    #expect(try patient.failures().isEmpty)
+    let after = try query.map { try patient.read($0, of: patient.output) }
+    for (before, after) in zip(before, after) {
+      #expect(after.map { $0.prefix(2) } == before.map { $0.prefix(2) })
+    }
+  }
+
+  @Test(arguments: [0, 1_000_000])
+  func `names a table of the application's whose rows nothing leads to`(root: Int) throws {
+    let patient = try Patient(rows: 5)
+    try patient.sql("CREATE TABLE own (a); INSERT INTO own VALUES (1), (2)")
+    try lead(patient, "own", to: root)
+    let report = try patient.repair()
+    #expect(report.lost.contains { $0.names == ["own"] }, "\(report.lost)")
+    #expect(try patient.read("SELECT count(*) FROM own", of: patient.output).count == 1)
+  }
+
   /// Nothing tells what lay on the root page but the pointer maps of the pages below it.
   @Test func `keeps every row where the root page is lost as well`() throws {
     let patient = try Patient(rows: 600)
