@@ -191,16 +191,10 @@ extension SchemaSalvage {
     }
   }
 
-<<<<<<< HEAD
-  /// Root pages that several tables name, of which one has the rows.
-  var sharedRoots: Set<UInt32> {
-    Set(Dictionary(grouping: tables.map(\.root)) { $0 }.filter { $0.value.count > 1 }.keys)
-=======
   /// Root pages that several of some tables name, of which one has the rows.
   func sharedRoots(among names: some Sequence<NameKey>) -> Set<UInt32> {
     let roots = names.compactMap { table($0.name)?.root }
     return Set(Dictionary(grouping: roots) { $0 }.filter { $0.value.count > 1 }.keys)
->>>>>>> 9c36498809c51da999d1cce6b6011cca9af547a5
   }
 
   /// Whether a table's rows lie in a tree of the form of an index.

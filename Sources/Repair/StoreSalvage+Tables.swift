@@ -74,11 +74,7 @@ extension StoreSalvage {
     let certain = (Self.inOrder(models.keys) + foreignNames(models)).filter {
       !doubted.contains($0)
     }
-<<<<<<< HEAD
-    let shared = schema.sharedRoots
-=======
     let shared = schema.sharedRoots(among: shapes.filter { $0.value.isPairs }.keys)
->>>>>>> 9c36498809c51da999d1cce6b6011cca9af547a5
     for key in certain + doubted {
       let name = key.name
       let entry = schema.table(name)
