@@ -114,8 +114,21 @@ extension StoreAttempt {
 
   private func rejectsPath(_ name: String) -> FilePath {
     let output = request.output ?? request.store
-    return output.removingLastComponent().appending(
-      "\(output.lastComponent?.stem ?? "store").godwit-rejects-\(name).sqlite")
+    return output.removingLastComponent().appending("\(rejectsHead)\(name).sqlite")
+  }
+
+  private var rejectsHead: String {
+    "\((request.output ?? request.store).lastComponent?.stem ?? "store").godwit-rejects-"
+  }
+
+  /// Names the rejects of an output that an earlier run wrote, where there is but one such file beside it.
+  mutating func findRejects(beside output: FilePath) throws {
+    guard result.setAside != nil, result.rejects == nil else { return }
+    let folder = output.removingLastComponent()
+    let found = try DurableFile.names(in: folder).filter {
+      $0.hasPrefix(rejectsHead) && $0.hasSuffix(".sqlite")
+    }
+    if found.count == 1 { result.rejects = folder.appending(found[0]).string }
   }
 
   /// Where an earlier run has put its rejects, if it set any aside.

@@ -138,6 +138,7 @@ extension StoreAttempt {
   private mutating func keep(_ earlier: EarlierOutput, insteadOf assembled: FilePath) throws {
     try DurableFile.removeIfPresent(assembled)
     result.keep(earlier)
+    if let output = request.output { try findRejects(beside: output) }
     result.findings = ledger.findings
     result.stages = stages
   }
