@@ -244,7 +244,16 @@ struct PlanMaker {
     numbers.removeAll { $0 == $1 }
     if numbers.isEmpty, try !holds(left, column, in: table) { return quoted(column) }
     numbers += left.map { ($0, none($0)) }
-    let cases = numbers.map { "WHEN \($0) THEN \($1)" }.joined(separator: " ")
+    let type = context.store.columns(of: table).first { $0.name.isSameName(as: column) }?.type
+    // As the column keeps it: what is compared afterwards is what was computed.
+    func kept(_ number: Int64) -> String {
+      switch ColumnAffinity(declaredType: type ?? "") {
+      case .text: "'\(number)'"
+      case .real: "\(number).0"
+      default: "\(number)"
+      }
+    }
+    let cases = numbers.map { "WHEN \($0) THEN \(kept($1))" }.joined(separator: " ")
     return "CASE \(quoted(column)) \(cases) ELSE \(quoted(column)) END"
   }
 
@@ -258,8 +267,9 @@ struct PlanMaker {
   }
 
   private func lowestNumber(_ column: String, in table: String) throws -> Int64 {
+    let number = "CAST(\(quoted(column)) AS INTEGER)"
     let found = try context.store.connection.rows(
-      "SELECT min(\(quoted(column))) FROM \(quoted(table)) WHERE \(quoted(column)) < 0")
+      "SELECT min(\(number)) FROM \(quoted(table)) WHERE \(number) < 0")
     // So low a number is nobody's work: there it is 0, and the rest as it would be.
     guard case .integer(let low)? = found.first?.first, low > -1 << 62 else { return 0 }
     return low
