@@ -91,15 +91,12 @@ public struct CurrentEntityMapping: Sendable, Equatable {
     }
   }
 
-  private final class Shared: Sendable {
+  private final class Shared: Sendable, Equatable {
     let facts: Facts
     init(_ facts: Facts) { self.facts = facts }
+
+    static func == (a: Shared, b: Shared) -> Bool { a === b || a.facts == b.facts }
   }
 
   init(_ plan: EntityMappingPlan) { shared = Shared(Facts(plan)) }
-
-  /// Equal where they say the same.
-  public static func == (a: CurrentEntityMapping, b: CurrentEntityMapping) -> Bool {
-    a.shared === b.shared || a.facts == b.facts
-  }
 }
