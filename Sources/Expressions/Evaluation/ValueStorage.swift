@@ -77,6 +77,15 @@ extension ExpressionValue {
   /// - Throws: ``EvaluationProblem/unacceptable(found:type:)`` or
   ///   ``EvaluationProblem/outOfRange(_:isTooLarge:)``.
   package func assigned(to type: AttributeType) throws(EvaluationProblem) -> ExpressionValue {
+    // What most values come to, at once.
+    switch (self, type) {
+    case (.string, .string), (.integer, .integer64), (.boolean, .boolean), (.data, .binary):
+      return self
+    case (.integer(let number), .integer16) where Int16(exactly: number) != nil: return self
+    case (.integer(let number), .integer32) where Int32(exactly: number) != nil: return self
+    case (.date(let seconds), .date) where seconds.isFinite: return self
+    default: break
+    }
     guard let valueKind = ValueKind(self) else { return .null }
     guard type != .composite, valueKind.isAssignable(to: type) else {
       throw .unacceptable(found: kind, type: type)

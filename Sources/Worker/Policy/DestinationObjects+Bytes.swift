@@ -8,11 +8,13 @@ import GodwitSQLite
 extension DestinationObjects {
   /// Turns all objects at work into bytes.
   func settle() throws {
-    for (place, object) in working.enumerated() {
+    for place in working.indices {
+      let object = working[place]
       let table = use(object.kind.plan.table)
+      let index = Int(object.ordinal) - 1
       // An error of one that follows left it here when it was written.
-      guard table.places[Int(object.ordinal) - 1] == -1 - place else { continue }
-      table.places[Int(object.ordinal) - 1] = object.isDirty ? try write(object) : object.home
+      guard table.places[index] == -1 - place else { continue }
+      table.places[index] = object.isDirty ? try write(object) : object.home
       spare.append(object)
     }
     working.removeAll(keepingCapacity: true)

@@ -119,6 +119,13 @@ final class DestinationObjects {
     return object
   }
 
+  /// The object that was asked for last, if it is the one: most questions are about it.
+  func recent(_ object: ObjectReference) -> WorkingObject? {
+    guard let recent, recent.ordinal == object.primaryKey, recent.kind.plan.entity == object.entity
+    else { return nil }
+    return recent
+  }
+
   /// An object of this shard; nil when it has none of that entity and ordinal.
   func object(_ kind: DestinationKind, _ ordinal: Int64) throws -> WorkingObject? {
     let number = kind.plan.table

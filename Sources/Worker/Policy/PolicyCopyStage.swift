@@ -168,6 +168,7 @@ final class PolicyCopyEngine: PolicyEngine {
     guard object.store == .destination else {
       throw PolicyError.notNow("objects of the source cannot be changed")
     }
+    if let recent = objects.recent(object) { return recent }
     guard let found = try objects.object(try kind(of: object.entity), object.primaryKey) else {
       throw PolicyError.notNow("the object is none of this shard's")
     }

@@ -1,6 +1,7 @@
 import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitSQLite
+import Synchronization
 import SystemPackage
 
 /// Runs of bytes, appended one after the other and read again by their place: what a shard's
@@ -9,12 +10,12 @@ import SystemPackage
 /// What does not fit the buffer goes to a file without a name, which is gone with the process.
 final class ScratchRows {
   /// 4 MiB in memory. A shard of usual size hardly ever needs the file.
-  private static let bufferBytes = 4 << 20
+  fileprivate static let bufferBytes = 4 << 20
   /// Rows are mostly read in the order in which they were written.
   private static let readBytes = 256 << 10
 
   private let folder: FilePath
-  @exclusivity(unchecked) private var tail = RawBuffer(capacity: 64 << 10)
+  private let memory = ScratchMemory.take()
   /// Bytes in the file: where the tail begins.
   @exclusivity(unchecked) private var filed = 0
   @exclusivity(unchecked) private var file: FileDescriptor?
@@ -24,21 +25,24 @@ final class ScratchRows {
   /// - Parameter folder: Where the file goes, on the volume that is meant for the run.
   init(in folder: FilePath) { self.folder = folder }
 
-  deinit { try? file?.close() }
+  deinit {
+    memory.giveBack()
+    try? file?.close()
+  }
 
-  var count: Int { filed + tail.count }
+  var count: Int { filed + memory.tail.count }
 
   /// Appends the bytes.
   ///
   /// - Returns: Their place.
   func append(_ bytes: UnsafeRawBufferPointer) throws -> Int {
-    if tail.count + bytes.count > Self.bufferBytes, tail.count > 0 { try spill() }
-    let place = filed + tail.count
+    if memory.tail.count + bytes.count > Self.bufferBytes, memory.tail.count > 0 { try spill() }
+    let place = filed + memory.tail.count
     // All at once: to double it again and again would move everything as often.
-    if tail.count + bytes.count > tail.capacity {
-      tail.reserve(max(bytes.count, Self.bufferBytes - tail.count))
+    if memory.tail.count + bytes.count > memory.tail.capacity {
+      memory.tail.reserve(max(bytes.count, Self.bufferBytes - memory.tail.count))
     }
-    tail.append(bytes)
+    memory.tail.append(bytes)
     return place
   }
 
@@ -48,7 +52,7 @@ final class ScratchRows {
   ) throws -> Result {
     if place >= filed {
       let start = place - filed
-      return try body(UnsafeRawBufferPointer(rebasing: tail.bytes[start..<(start + count)]))
+      return try body(UnsafeRawBufferPointer(rebasing: memory.tail.bytes[start..<(start + count)]))
     }
     if place < windowStart || place + count > windowStart + window.count {
       try load(place, atLeast: count)
@@ -62,16 +66,16 @@ final class ScratchRows {
     self.file = file
     do {
       var done = 0
-      while done < tail.count {
+      while done < memory.tail.count {
         done += try file.write(
           toAbsoluteOffset: Int64(filed + done),
-          UnsafeRawBufferPointer(rebasing: tail.bytes[done...]))
+          UnsafeRawBufferPointer(rebasing: memory.tail.bytes[done...]))
       }
     } catch let errno as Errno {
       throw DurabilityError.failed(call: "write", path: folder, errno)
     }
-    filed += tail.count
-    tail.removeAll()
+    filed += memory.tail.count
+    memory.tail.removeAll()
   }
 
   private func load(_ place: Int, atLeast count: Int) throws {
@@ -106,5 +110,25 @@ final class ScratchRows {
     } catch let errno as Errno {
       throw DurabilityError.failed(call: "dup", path: folder, errno)
     }
+  }
+}
+
+/// Memory of scratch rows, kept for the next ones: fresh pages cost more than what is written into them.
+private final class ScratchMemory: @unchecked Sendable {
+  /// Of the rows that have taken it, and nobody's else.
+  @exclusivity(unchecked) var tail = RawBuffer(capacity: 64 << 10)
+
+  /// Those of two shards at a time: objects and associations.
+  private static let mostSpare = 4
+  private static let spare = Mutex<[ScratchMemory]>([])
+
+  static func take() -> ScratchMemory { spare.withLock { $0.popLast() } ?? ScratchMemory() }
+
+  func giveBack() {
+    tail.removeAll()
+    // One that a large row has grown is not kept for good.
+    guard tail.capacity >= ScratchRows.bufferBytes, tail.capacity <= 2 * ScratchRows.bufferBytes
+    else { return }
+    Self.spare.withLock { if $0.count < Self.mostSpare { $0.append(self) } }
   }
 }
