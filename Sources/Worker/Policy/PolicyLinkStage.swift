@@ -136,18 +136,22 @@ final class PolicyLinkEngine: PolicyEngine {
   /// the associations.
   func forEachAssociated(_ body: (ObjectReference, Float) throws -> Void) throws {
     let reader = try context.reader(.copy, unit)
-    var seen: [Int: OrdinalSet] = [:]
+    // By table.
+    var seen = Array(repeating: OrdinalSet(), count: context.plan.tables.count)
+    // Most sources are of the same entity as the one before.
+    var source: (number: Int64, name: EntityName?) = (.min, nil)
     let all = Float(max(1, objects.tables.reduce(0) { $0 + objects.count(of: $1) }))
     var count: Float = 0
     while let entry = try reader.next() {
       guard let pair = entry.association, let kind = kinds[pair.destinationEntity] else { continue }
       let table = kind.plan.table
-      guard seen[table, default: OrdinalSet()].insert(pair.destination) else { continue }
+      guard seen[table].insert(pair.destination) else { continue }
       let key = pair.destination + offset(of: table)
       let object = ObjectReference(kind.plan.entity, key, in: .destination)
-      current = context.mapped.sourceNames[pair.sourceEntity].map {
-        (object, ObjectReference($0, pair.source, in: .source))
+      if source.number != pair.sourceEntity {
+        source = (pair.sourceEntity, context.mapped.sourceNames[pair.sourceEntity])
       }
+      current = source.name.map { (object, ObjectReference($0, pair.source, in: .source)) }
       count += 1
       try body(object, count / all)
     }
