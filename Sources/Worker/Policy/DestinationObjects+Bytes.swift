@@ -166,8 +166,7 @@ extension DestinationObjects {
         var links = bytes.isEmpty ? [] : LinkBytes.links(bytes)
         if !hubs.isEmpty {
           for number in links.indices {
-            let hub = Hub(
-              key: Key(table: table, ordinal: ordinal), relationship: links[number].relationship)
+            let hub = Hub(table: table, ordinal: ordinal, relationship: links[number].relationship)
             if let members = hubs[hub] { links[number].targets = members }
           }
         }
@@ -188,7 +187,7 @@ extension DestinationObjects {
     let ordinal = Int64(rows.places.count) + 1
     let links = links.map { link in
       guard link.targets.count >= Self.hubMembers else { return link }
-      hubs[Hub(key: Key(table: table, ordinal: ordinal), relationship: link.relationship)] =
+      hubs[Hub(table: table, ordinal: ordinal, relationship: link.relationship)] =
         link.targets
       return (link.relationship, [])
     }

@@ -11,14 +11,10 @@ import GodwitSQLite
 /// table and its place among the shard's objects there, so that it can be found again without
 /// a search.
 final class DestinationObjects {
-  struct Key: Hashable {
-    var table: Int
-    var ordinal: Int64
-  }
-
   /// A to-many relationship of many members, or of members that come one by one.
   struct Hub: Hashable {
-    var key: Key
+    var table: Int
+    var ordinal: Int64
     var relationship: Int
   }
 
@@ -182,8 +178,7 @@ final class DestinationObjects {
   }
 
   private func hub(_ object: WorkingObject, _ relationship: Int) -> Hub {
-    Hub(
-      key: Key(table: object.kind.plan.table, ordinal: object.ordinal), relationship: relationship)
+    Hub(table: object.kind.plan.table, ordinal: object.ordinal, relationship: relationship)
   }
 
   // MARK: Attributes
