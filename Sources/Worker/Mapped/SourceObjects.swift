@@ -59,6 +59,7 @@ final class SourceObjects: ObjectAccess {
   /// The values of the object at hand, in the order of its entity's attributes.
   @exclusivity(unchecked) private var current:
     (object: ObjectReference, values: UnsafePointer<RawValue>)?
+  @exclusivity(unchecked) private var currentEntity: Entity?
   /// `$destination`, where expressions of the mapping speak of it.
   @exclusivity(unchecked) var destinationRow: DestinationRow?
 
@@ -102,6 +103,7 @@ final class SourceObjects: ObjectAccess {
   ///   the next object takes their place.
   func settle(on object: ObjectReference, _ values: UnsafePointer<RawValue>) {
     current = (object, values)
+    if currentEntity?.access.entity != object.entity { currentEntity = entity(object.entity) }
   }
 
   /// Forgets the object at hand, whose row is gone.
@@ -127,15 +129,16 @@ final class SourceObjects: ObjectAccess {
       throw EvaluationProblem.access(
         "of destination objects only $destination can be read by an expression. Use the source's")
     }
-    guard let entity = entity(object.entity) else { return nil }
+    let values = current.flatMap { $0.object == object ? $0.values : nil }
+    guard let entity = values == nil ? entity(object.entity) : currentEntity else { return nil }
     if let place = entity.attributes[key] {
-      return try attribute(place, of: object, entity)
+      return try attribute(place, of: object, entity, values)
     }
     if let place = entity.relationships[key] {
       return try objects(place, of: object, entity)
     }
     if entity.unstored.contains(key) { return .null }
-    return try entity.composites.value(of: key) { try attribute($0, of: object, entity) }
+    return try entity.composites.value(of: key) { try attribute($0, of: object, entity, values) }
   }
 
   func isComposite(_ key: String, of object: ObjectReference) -> Bool {
@@ -152,13 +155,13 @@ final class SourceObjects: ObjectAccess {
     return recent
   }
 
-  private func attribute(_ place: Int, of object: ObjectReference, _ entity: Entity) throws
-    -> ExpressionValue
-  {
+  /// - Parameter values: Of the object at hand; nil for another one, which is looked up.
+  private func attribute(
+    _ place: Int, of object: ObjectReference, _ entity: Entity, _ values: UnsafePointer<RawValue>?
+  ) throws -> ExpressionValue {
     let column = entity.columns[place]
-    if let current, current.object == object {
-      return try value(
-        current.values[place], type: column.type, isExternal: column.isExternal, object)
+    if let values {
+      return try value(values[place], type: column.type, isExternal: column.isExternal, object)
     }
     let statement = try entity.row ?? rowStatement(entity)
     entity.row = statement

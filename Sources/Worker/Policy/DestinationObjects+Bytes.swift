@@ -25,7 +25,7 @@ extension DestinationObjects {
   ///
   /// - Returns: Their place.
   private func write(_ object: WorkingObject) throws -> Int {
-    if object.isUnderived, let derive {
+    if object.isUnderived, !object.kind.derivations.isEmpty, let derive {
       for derivation in object.kind.derivations {
         change(object, derivation.place, try derive(derivation, object))
       }
@@ -68,13 +68,14 @@ extension DestinationObjects {
     bytes.removeAll()
     // Pointers are made afterwards: the buffer may move while it grows.
     extents.removeAll(keepingCapacity: true)
-    for change in object.changes {
-      let place = change.place
+    // By number: a change that is copied is retained.
+    for index in object.changes.indices {
+      let place = object.changes[index].place
       let number = kind.numbers[place]
       guard number >= 0 else { continue }
       let column = kind.columns[number]
       let start = bytes.count
-      switch change.value.stored(as: column.type) {
+      switch object.changes[index].value.stored(as: column.type) {
       case .integer(let number): values[2 + place] = .integer(number)
       case .real(let number): values[2 + place] = .real(number)
       case .text(var text):
