@@ -68,15 +68,15 @@ import Testing
     begins(&flow, goesOn ? ["a"] : [])
   }
 
-  @Test func `gives two small stores to each worker, and large ones the workers beside them`() {
-    let small = (1...6).map { Self.store("s\($0)") }
+  @Test func `gives three small stores to each worker, and large ones the workers beside them`() {
+    let small = (1...8).map { Self.store("s\($0)") }
     let large = [
       Self.store("l1", bytes: 3), Self.store("l2", bytes: 2), Self.store("l3", bytes: 2),
     ]
     var flow = flow([small + large])
-    begins(&flow, ["s1", "s2", "s3", "s4", "l1"])
+    begins(&flow, ["s1", "s2", "s3", "s4", "s5", "s6", "l1"])
     ends(&flow, small[1], .migrated)
-    begins(&flow, ["s5"])
+    begins(&flow, ["s7"])
     ends(&flow, large[0], .migrated)
     begins(&flow, ["l2", "l3"])
   }
@@ -87,9 +87,9 @@ import Testing
     control.workers = 1
     let changes = [flow.take(control), flow.take(control)]
     #expect(changes == [true, false], "the same again changes nothing")
-    begins(&flow, ["1", "2"])
+    begins(&flow, ["1", "2", "3"])
     _ = flow.take(RunControl())
-    begins(&flow, ["3", "4"])
+    begins(&flow, ["4", "5", "6"])
   }
 
   @Test func `begins nothing while it is paused or the load is too high`() {

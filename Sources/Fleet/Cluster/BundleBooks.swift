@@ -32,6 +32,9 @@ final class BundleBooks: StoreBooks {
   func isUnended(_ failure: PipelineLedger.Entry) -> Bool { false }
   func quarantine(of store: FilePath) -> LedgerQuarantine? { nil }
 
+  func enter() { log.enter() }
+  func leave() { log.leave() }
+
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
     // That nothing was to be done is found out again where it is not known.
     try await write(result, facts, isLasting: result.verdict != .sameModel)

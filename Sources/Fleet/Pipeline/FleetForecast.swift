@@ -34,9 +34,11 @@ package struct FleetForecast: Codable, Sendable, Equatable {
     isInPlace: Bool
   ) {
     guard !samples.isEmpty, !stores.isEmpty else { return nil }
-    // A small store has one of two places for each worker, a large one its workers.
+    // A small store has one of some places for each worker, a large one its workers.
     func share(_ workers: Int) -> Double {
-      workers == 0 ? 1 / Double(2 * workerCount) : Double(workers) / Double(workerCount)
+      workers == 0
+        ? 1 / Double(StoreQueue.smallStoresPerWorker * workerCount)
+        : Double(workers) / Double(workerCount)
     }
     var ratios: [Double] = []
     seconds = 0
@@ -70,7 +72,8 @@ package struct FleetForecast: Codable, Sendable, Equatable {
   static func peakBytes(
     of stores: [Int64], keptBytes: Int64, workerCount: Int, isInPlace: Bool
   ) -> Int64 {
-    let underWay = stores.sorted(by: >).prefix(2 * workerCount).reduce(0, +)
+    let underWay = stores.sorted(by: >).prefix(StoreQueue.smallStoresPerWorker * workerCount)
+      .reduce(0, +)
     return keptBytes
       + DiskSpace.needed(sourceBytes: underWay, externalBytes: 0, isInPlace: isInPlace)
   }

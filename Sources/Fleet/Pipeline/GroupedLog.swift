@@ -20,7 +20,12 @@ final class GroupedLog: Sendable {
 
   private struct State {
     var waiting: [Line] = []
+    var company = FlushCompany()
     var isClosed = false
+
+    var isWaitedFor: Bool {
+      !isClosed && company.isWaitedFor(by: waiting.count { $0.isLasting })
+    }
   }
 
   private let file: Mutex<File>
@@ -33,12 +38,19 @@ final class GroupedLog: Sendable {
     try OwnThread.start { self.write() }
   }
 
+  /// Somebody begins what ends with a line, in milliseconds.
+  func enter() { state.withLock { $0.company.writers += 1 } }
+
+  /// Whoever began has come to the end.
+  func leave() { state.withLock { $0.company.writers -= 1 } }
+
   /// Adds a line, given without its line feed. On return it is in the file and, if it is lasting, on the
   /// disk.
   func append(_ text: String, isLasting: Bool) async throws {
     try await withCheckedThrowingContinuation { answer in
       state.withLock {
         $0.waiting.append(Line(text: text, isLasting: isLasting, answer: answer))
+        $0.company.lineCame(at: DispatchTime.now().uptimeNanoseconds)
       }
       work.signal()
     }
@@ -48,6 +60,8 @@ final class GroupedLog: Sendable {
   private func write() {
     while true {
       work.wait()
+      let end = DispatchTime(uptimeNanoseconds: state.withLock(\.company.waitsUntil))
+      while state.withLock(\.isWaitedFor), work.wait(timeout: end) == .success {}
       let (waiting, isClosed) = state.withLock { state in
         defer { state.waiting = [] }
         return (state.waiting, state.isClosed)
@@ -72,4 +86,28 @@ final class GroupedLog: Sendable {
     state.withLock { $0.isClosed = true }
     work.signal()
   }
+}
+
+/// Whether a flush is worth a wait for further lines.
+struct FlushCompany {
+  /// Tasks that will have a line within milliseconds, or have one that waits.
+  var writers = 0
+  /// When the last line came, and after how long lines come, in nanoseconds.
+  private var lastLine: UInt64 = 0
+  private var interval: UInt64 = 0
+
+  /// 20 ms: what comes more rarely is not worth a wait.
+  static let longestInterval: UInt64 = 20_000_000
+
+  /// - Parameter now: Nanoseconds, of any clock that does not go back.
+  mutating func lineCame(at now: UInt64) {
+    interval = (3 * interval + min(now - lastLine, Self.longestInterval)) / 4
+    lastLine = now
+  }
+
+  /// Whether a flush now would leave most tasks to the next one.
+  func isWaitedFor(by lines: Int) -> Bool { lines > 0 && 2 * lines < writers }
+
+  /// As long as two lines take to come.
+  var waitsUntil: UInt64 { lastLine + 2 * interval }
 }

@@ -70,12 +70,14 @@ final class PatientLedger: @unchecked Sendable {
 
   /// Makes a change, together with those that are kept.
   ///
-  /// - Parameter isLast: Nothing comes after it that could take it along.
-  func change(isLast: Bool = false, _ change: @escaping Change) {
+  /// - Parameters:
+  ///   - isLast: Nothing comes after it that could take it along.
+  ///   - isFollowed: Something comes at once that takes it along, so that both are one transaction.
+  func change(isLast: Bool = false, isFollowed: Bool = false, _ change: @escaping Change) {
     locked {
       guard !isGivenUp else { return }
       kept.append(change)
-      guard isLast || ContinuousClock.now >= nextTry else { return }
+      guard isLast || ContinuousClock.now >= nextTry, !isFollowed else { return }
       let changes = kept
       let isMade: Void? = attempt { ledger in
         for change in changes { try change(ledger) }

@@ -285,6 +285,12 @@ final class PipelineLedger: Sendable {
 
   func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store] } }
 
+  /// A store begins whose result is there in milliseconds.
+  func enter() { log.enter() }
+
+  /// That store has come to its end.
+  func leave() { log.leave() }
+
   /// Adds what became of a store. On return it is on the disk.
   func record(_ entry: Entry) async throws {
     // That nothing was to be done is found out again where it is not known.

@@ -37,6 +37,7 @@ extension PipelineRun {
     let isMigratedByThisRun = known?.verdict == .migrated && known?.run == books.run
     var task = task(store, workers: workers, books.settings)
     (task.lease, task.permit, task.code) = (setting.lease.token, setting.permit, books.code)
+    if workers == 0 { books.enter() }
     var result = await perform(task, of: store, setting) { result in
       if result.isOfEarlierCommit { return try await books.record(result, facts) }
       guard result.verdict != .pending, result.verdict != .sameModel || !isMigratedByThisRun,
@@ -45,6 +46,7 @@ extension PipelineRun {
       try await books.record(result, facts)
       isRecorded.set()
     }
+    if workers == 0 { books.leave() }
     result = Self.gone(store, insteadOf: result) ?? result
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
       return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)

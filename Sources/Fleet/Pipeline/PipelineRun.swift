@@ -172,7 +172,8 @@ package struct PipelineRun: Sendable {
     }
     if summary.detached == true {
       summary.countTheRest()
-      history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
+      history.settle(
+        setting.outcomes.standings, of: places.owner.file, run: ledger.run, isAtEnd: false)
       for note in history.takeNotes() { observe(.warning(note)) }
       // The last thing: it may begin at once.
       try await revokingWhenCancelled(setting) { try await submitFollower() }
@@ -180,12 +181,13 @@ package struct PipelineRun: Sendable {
     }
     try ClusterFollower.remove(in: clusterState)
     await takeRest(findings.stores, setting, &summary)
-    history.settle(setting.outcomes.standings, of: places.owner.file, run: ledger.run)
     let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
       // The run directories of small stores went without a flush each.
       try DurableFile.syncFolder(state.appending("stores"))
     }
+    history.settle(
+      setting.outcomes.standings, of: places.owner.file, run: ledger.run, isAtEnd: true)
     let counts = isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run) : nil
     let ending = history.end(
       ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),

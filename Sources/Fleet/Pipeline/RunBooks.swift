@@ -70,6 +70,10 @@ protocol StoreBooks: Sendable {
   func isUnended(_ failure: PipelineLedger.Entry) -> Bool
   /// The quarantine of a store that has not changed since it failed, and nothing else either.
   func quarantine(of store: FilePath) -> LedgerQuarantine?
+  /// A small store begins: what stores of that kind leave is written down together.
+  func enter()
+  /// That store has come to its end.
+  func leave()
   /// Writes down what became of a store: on return it is on the disk.
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws
   /// Likewise what is known of a store by now, for the progress alone.
@@ -117,6 +121,9 @@ struct Books: StoreBooks {
       return known.isOf(quarantineSettings, mark: mark) ? known : nil
     }
   }
+
+  func enter() { ledger.enter() }
+  func leave() { ledger.leave() }
 
   func record(_ result: MigrationResult, _ facts: StoreFacts) async throws {
     guard !result.isTakenOver else { return }

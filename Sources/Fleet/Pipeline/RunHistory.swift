@@ -174,7 +174,7 @@ final class RunHistory: Sendable {
     ledger.change { try $0.setFound(stores, in: run) }
   }
 
-  /// A start of a run has found its stores.
+  /// A start of a run has found its stores. ``setFound(_:in:)`` follows.
   ///
   /// - Parameter pipeline: The path of its file.
   func beginFleet(of pipeline: String, run: String, _ findings: StoreSearch.Findings) {
@@ -183,13 +183,15 @@ final class RunHistory: Sendable {
       // A root in which nothing was found was seen.
       unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
     state.withLock { $0.fleet = fleet }
-    ledger.change { try $0.beginFleet(fleet, of: pipeline, run: run) }
+    ledger.change(isFollowed: true) { try $0.beginFleet(fleet, of: pipeline, run: run) }
   }
 
   /// What became of stores, whether they were tried or not.
-  func settle(_ stores: [LedgerStanding], of pipeline: String, run: String) {
+  ///
+  /// - Parameter isAtEnd: ``end(_:at:exitCode:_:)`` follows.
+  func settle(_ stores: [LedgerStanding], of pipeline: String, run: String, isAtEnd: Bool) {
     state.withLock { $0.standings = stores }
-    ledger.change { try $0.settle(stores, of: pipeline, run: run) }
+    ledger.change(isFollowed: isAtEnd) { try $0.settle(stores, of: pipeline, run: run) }
   }
 
   /// How many stores of a pipeline are known below a folder.

@@ -2,10 +2,12 @@ import SystemPackage
 
 /// Which store of a run begins next: a few at a time, wave by wave.
 ///
-/// Stores smaller than a shard are done in one process each, two for each worker at a time: while
-/// one waits for the disk, another has the processor. Large ones go beside them and share the
+/// Stores smaller than a shard are done in one process each, three for each worker at a time: while
+/// one waits for the disk and one for its line in the progress file, another has the processor. Large ones go beside them and share the
 /// workers, so that neither kind waits for the other.
 struct StoreQueue {
+  /// How many small stores there are at a time for each worker.
+  static let smallStoresPerWorker = 3
   /// Worker processes of all stores together. Fewer take effect as stores come to their end.
   var workerCount: Int
   /// The wave under way, from 0.
@@ -41,7 +43,7 @@ struct StoreQueue {
       let store = waiting.remove(at: place).store
       if need(store) == 0 { small.insert(store, at: small.startIndex) } else { large.append(store) }
     }
-    if smallTaken < 2 * workerCount, let store = small.popFirst() {
+    if smallTaken < Self.smallStoresPerWorker * workerCount, let store = small.popFirst() {
       taken[store.path] = 0
       smallTaken += 1
       return (store, 0)
