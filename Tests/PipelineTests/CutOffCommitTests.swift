@@ -183,7 +183,7 @@ import Testing
       #expect(rollback.status == 0, "step \(step): \(rollback.messages)")
       #expect(try folder.contentsOfStoresAlone() == before, "step \(step)")
     }
-    #expect(cutOff > 2)
+    #expect(cutOff > 1, "some are killed in a commit")
   }
 
   /// Until the journal says that the store was replaced, nobody can tell how it went.

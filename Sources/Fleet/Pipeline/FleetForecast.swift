@@ -34,11 +34,10 @@ package struct FleetForecast: Codable, Sendable, Equatable {
     isInPlace: Bool
   ) {
     guard !samples.isEmpty, !stores.isEmpty else { return nil }
-    // A small store has one of some places for each worker, a large one its workers.
+    // Two small stores for each worker make progress at a time, while others wait for their line in the
+    // progress file; a large one has its workers.
     func share(_ workers: Int) -> Double {
-      workers == 0
-        ? 1 / Double(StoreQueue.smallStoresPerWorker * workerCount)
-        : Double(workers) / Double(workerCount)
+      workers == 0 ? 1 / Double(2 * workerCount) : Double(workers) / Double(workerCount)
     }
     var ratios: [Double] = []
     seconds = 0
