@@ -78,7 +78,7 @@ extension CommitSteps {
     return try isOpen(path) ? .open : nil
   }
 
-  private func isOpen(_ path: FilePath) throws -> Bool {
+  func isOpen(_ path: FilePath) throws -> Bool {
     do {
       var lock = try CommitSteps.lock(path)
       switch try lock.takeLease() {

@@ -76,4 +76,19 @@ extension CommitSteps {
     if isEqual { return false }
     return try isSound(journal.backup) || !isSound(files)
   }
+
+  /// Whether an earlier process put something in place that is whole still: whoever says that a store is
+  /// migrated means what is there.
+  ///
+  /// - Throws: ``CommitError/damagedDestination(store:backup:)``.
+  func requireSoundDestination(_ journal: CommitJournal) throws {
+    // A rollback puts back what there was, sound or not.
+    guard journal.kind != .restore,
+      try FileMark(journal.storePath)?.isSameFile(as: journal.assembledMark) == true,
+      // Who has it open may be in the middle of writing.
+      try !(journal.isReplacement && isOpen(journal.storePath)) && !isSound(journal.files)
+    else { return }
+    throw CommitError.damagedDestination(
+      store: journal.storePath, backup: journal.isReplacement ? journal.backup.store : nil)
+  }
 }

@@ -259,25 +259,28 @@ extension StoreSwap {
   ///   - destination: Where its destination goes; the source's own path when in place.
   ///   - isStoreOffline: Somebody asserts that no other process has the store open.
   ///   - leases: As ``leases``.
+  ///   - acceptsDamage: What was put in place may be damaged by now: it is not what is wanted in the end.
   /// - Throws: ``CommitError/storeInUse(store:)`` when somebody has the store open: nothing is
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
   ///   ``CommitError/damagedOriginal(store:other:backup:)`` when the file that was replaced is neither as it was
   ///   nor sound: nothing is changed then.
-  ///   ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
+  ///   ``CommitError/damagedDestination(store:backup:)`` when the file that was put in place is damaged: nothing
+  ///   is changed then. ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
   package static func recover(
     run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false,
-    leases: [LeaseToken] = []
+    leases: [LeaseToken] = [], acceptsDamage: Bool = false
   ) throws -> Recovery {
     guard let found = try CommitJournal.read(in: run) else { return .nothing }
     return try recover(
       found.checked(in: run, source: source, destination: destination), run, isStoreOffline, leases,
+      acceptsDamage: acceptsDamage,
       originals: source.isSamePlace(as: destination)
         ? nil : StoreFiles(source).externalDataFolder)
   }
 
   static func recover(
     _ found: CommitJournal, _ run: RunDirectory, _ isStoreOffline: Bool,
-    _ leases: [LeaseToken] = [], originals: FilePath? = nil
+    _ leases: [LeaseToken] = [], acceptsDamage: Bool = false, originals: FilePath? = nil
   ) throws -> Recovery {
     var journal = found
     let steps = CommitSteps(
@@ -291,6 +294,7 @@ extension StoreSwap {
       try steps.forget(journal)
       return .nothing
     }
+    if !acceptsDamage { try steps.requireSoundDestination(journal) }
     if journal.state == .finished { return .committed(journal) }
     guard try steps.isExchangeRuledOut(journal) || steps.isInPlace(journal) else {
       try steps.forget(journal)

@@ -153,7 +153,8 @@ extension StoreRun {
     return result
   }
 
-  /// Brings a commit that was cut off to its end, and does nothing else with the store.
+  /// Brings a commit that was cut off to its end, and does nothing else with the store: a rollback, which
+  /// puts the source back, comes next.
   ///
   /// - Parameter record: Called with what the commit did, unless it was taken back. The run directory goes after
   ///   that.
@@ -168,7 +169,7 @@ extension StoreRun {
     try directory.removeLeftovers()
     // Where it is taken back, what lies in the directory is the next run's.
     defer { withExtendedLifetime(lease) {} }
-    switch try await recoverCommit(leases) {
+    switch try await recoverCommit(leases, acceptsDamage: true) {
     case .committed(let journal):
       try record(try await result(of: journal))
       try leases.requireCurrent(store: request.store)

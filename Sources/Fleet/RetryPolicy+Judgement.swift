@@ -179,7 +179,8 @@ extension RetryPolicy {
     case .notEnoughSpace, .outOfSpace: return Judgement(.resumable, "disk-full", "\(error)")
     case .destinationExists, .externalDataConflict, .mountPoint:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
-    case .foreignJournal, .unreadableJournal, .twoStores, .damagedOriginal:
+    case .foreignJournal, .unreadableJournal, .twoStores, .damagedOriginal,
+      .damagedDestination:
       return Judgement(.configuration, "run-directory", "\(error)")
     case .notAFile: return Judgement(.badInput, "store", "\(error)", code: 134_080)
     case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")

@@ -104,13 +104,17 @@ package struct StoreRun: Sendable {
   ///
   /// A commit whose destination somebody has replaced or removed since was made all the same: its backup is
   /// still to be written down.
-  func recoverCommit(_ leases: [LeaseToken]) async throws -> StoreSwap.Recovery {
+  ///
+  /// - Parameter acceptsDamage: As in ``StoreSwap/recover(run:source:destination:isStoreOffline:leases:acceptsDamage:)``.
+  func recoverCommit(
+    _ leases: [LeaseToken], acceptsDamage: Bool = false
+  ) async throws -> StoreSwap.Recovery {
     try await onOwnThread { [directory, request] in
       let destination = request.output ?? request.store
       let journal = try CommitJournal.read(in: directory)
       let found = try StoreSwap.recover(
         run: directory, source: request.store, destination: destination,
-        isStoreOffline: request.isStoreOffline, leases: leases)
+        isStoreOffline: request.isStoreOffline, leases: leases, acceptsDamage: acceptsDamage)
       guard case .nothing = found, var journal, journal.kind == .replace else { return found }
       journal.store = destination.string
       guard let kept = try FileMark(journal.backup.store), kept.size == journal.main?.size else {

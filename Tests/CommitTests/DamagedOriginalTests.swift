@@ -11,7 +11,7 @@ import Testing
 @testable import GodwitCommit
 
 /// Bytes that a disk gives back otherwise than it was given them.
-private enum Damage: CaseIterable {
+enum DiskDamage: CaseIterable {
   /// In the structure of a page, which SQLite notices.
   case page
   /// The same, with the times as they were.
@@ -70,7 +70,7 @@ extension SwapFixture {
     let fixture = try cut.made()
     let old = try cut.replaced(fixture)
     let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
-    #expect(try !Damage.page.strike(old))
+    #expect(try !DiskDamage.page.strike(old))
     let before = files(below: fixture.scratch.path)
     let refusal = CommitError.damagedOriginal(store: fixture.source, other: old, backup: backup)
     for _ in 1...2 { #expect(throws: refusal) { try fixture.recover() } }
@@ -86,9 +86,9 @@ extension SwapFixture {
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
   }
 
-  @Test(arguments: CutOffExchange.all, [Damage.silentPage, .silentValue])
-  private func `does not stop the commit where nobody wrote to it`(
-    cut: CutOffExchange, damage: Damage
+  @Test(arguments: CutOffExchange.all, [DiskDamage.silentPage, .silentValue])
+  func `does not stop the commit where nobody wrote to it`(
+    cut: CutOffExchange, damage: DiskDamage
   ) throws {
     let fixture = try cut.made()
     let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
@@ -105,7 +105,7 @@ extension SwapFixture {
     let fixture = try cut.made()
     let old = try cut.replaced(fixture)
     let store = try FileMark(fixture.source)
-    #expect(try Damage.silentPage.strike(old))
+    #expect(try DiskDamage.silentPage.strike(old))
     let opened = try FileDescriptor.open(old, .readOnly, options: .closeOnExec)
     #expect(throws: CommitError.storeInUse(store: old)) { try fixture.recover() }
     #expect(try FileMark(fixture.source) == store)
@@ -118,8 +118,9 @@ extension SwapFixture {
   }
 
   /// The damaged file is the source, in its own place, whose mark is as it was.
-  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], [Damage.silentPage, .silentValue])
-  private func `replaces no backup that is whole`(way: SwapFixture.Way, damage: Damage) throws {
+  @Test(
+    arguments: [SwapFixture.Way.settled, .walled, .small], [DiskDamage.silentPage, .silentValue])
+  func `replaces no backup that is whole`(way: SwapFixture.Way, damage: DiskDamage) throws {
     let (fixture, journal) = try SwapFixture.backedUp(way)
     #expect(try damage.strike(fixture.source))
     guard case .committed = try fixture.recover() else {
@@ -130,9 +131,9 @@ extension SwapFixture {
     #expect(files(below: fixture.folder) == fixture.expectedFiles)
   }
 
-  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], Damage.allCases)
-  private func `leaves the backup where the commit is taken back`(
-    way: SwapFixture.Way, damage: Damage
+  @Test(arguments: [SwapFixture.Way.settled, .walled, .small], DiskDamage.allCases)
+  func `leaves the backup where the commit is taken back`(
+    way: SwapFixture.Way, damage: DiskDamage
   ) throws {
     let (fixture, journal) = try SwapFixture.backedUp(way)
     _ = try damage.strike(fixture.source)
@@ -166,7 +167,7 @@ extension SwapFixture {
   func `is made again of what is whole`(cut: CutOffExchange) throws {
     let fixture = try cut.made()
     let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
-    _ = try Damage.silentPage.strike(backup)
+    _ = try DiskDamage.silentPage.strike(backup)
     guard case .committed = try fixture.recover() else {
       Issue.record("the commit is finished")
       return
@@ -197,7 +198,7 @@ extension SwapFixture {
     }
     let journal = try #require(try CommitJournal.read(in: fixture.run))
     #expect(try FileMark(fixture.source) == journal.clone)
-    _ = try Damage.silentPage.strike(FilePath(journal.assembled))
+    _ = try DiskDamage.silentPage.strike(FilePath(journal.assembled))
     let backup = journal.backup
     #expect(try fixture.recover() == .takenBackKeeping(backup: backup.store))
     #expect(try fixture.content() == .old)

@@ -95,6 +95,21 @@ import Testing
     #expect(try folder.contentsOfStoresAlone() == killed.before)
   }
 
+  @Test func `is put back by a rollback where a disk has damaged the new store since`() throws {
+    let killed = try killed { try notes() }
+    let file = try FileHandle(forUpdating: killed.file)
+    try file.seek(toOffset: 8192)
+    try file.write(contentsOf: Data(repeating: 0xFF, count: 64))
+    try file.close()
+    let run = try Godwit.run(killed.folder)
+    #expect(run.status == 3 && run.counts.contains("1 failed"), "\(run.messages)")
+    let name = killed.file.deletingPathExtension().lastPathComponent
+    #expect(run.reason(of: name) == "run-directory")
+    let rollback = try killed.folder.godwit(["rollback"])
+    #expect(rollback.status == 0, "\(rollback.messages)")
+    #expect(try killed.folder.contentsOfStoresAlone() == killed.before)
+  }
+
   /// What is written down without the state in which the store was left is never put back.
   @Test(.timeLimit(.minutes(3)))
   func `is written down once the store can be read, and not before`() throws {

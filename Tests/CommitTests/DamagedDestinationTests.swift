@@ -1,0 +1,58 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPersistentStore
+import SystemPackage
+import Testing
+
+@testable import GodwitCommit
+
+@Suite struct `A new store that a disk damaged while its commit was cut off` {
+  static let cuts = CutOffExchange.all.filter { $0.way != .walled || $0.exchange == 2 }
+
+  @Test(arguments: cuts, [DiskDamage.page, .silentPage])
+  func `is not called migrated, and everything is kept`(
+    cut: CutOffExchange, damage: DiskDamage
+  ) throws {
+    let fixture = try cut.made()
+    let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
+    _ = try damage.strike(fixture.source)
+    let before = files(below: fixture.scratch.path)
+    let refusal = CommitError.damagedDestination(store: fixture.source, backup: backup)
+    for _ in 1...2 { #expect(throws: refusal) { try fixture.recover() } }
+    #expect(files(below: fixture.scratch.path) == before)
+    #expect(try fixture.content(of: backup) == .old)
+
+    // As the message says.
+    try FileManager.default.removeItem(atPath: fixture.source.string)
+    try copyFile(backup, fixture.source)
+    #expect(try fixture.recover() == .nothing)
+    #expect(try fixture.content() == .old && fixture.content(of: backup) == .old)
+  }
+
+  @Test(arguments: cuts)
+  func `stops nobody who puts the source back`(cut: CutOffExchange) throws {
+    let fixture = try cut.made()
+    _ = try DiskDamage.silentPage.strike(fixture.source)
+    let found = try StoreSwap.recover(
+      run: fixture.run, source: fixture.source, destination: fixture.destination,
+      acceptsDamage: true)
+    guard case .committed(let journal) = found else {
+      Issue.record("the commit is finished")
+      return
+    }
+    #expect(try fixture.content(of: journal.backup.store) == .old)
+  }
+
+  @Test(arguments: cuts)
+  func `is judged when nobody has it open any more`(cut: CutOffExchange) throws {
+    let fixture = try cut.made()
+    _ = try DiskDamage.page.strike(fixture.source)
+    let opened = try FileDescriptor.open(fixture.source, .readOnly, options: .closeOnExec)
+    guard case .committed = try fixture.recover() else {
+      Issue.record("the commit is finished")
+      return
+    }
+    try opened.close()
+    #expect(throws: CommitError.self) { try fixture.recover() }
+  }
+}
