@@ -59,7 +59,7 @@ package enum CommitError: Error, Equatable {
   /// A commit was cut off, and the file that had its name before is not as it was, and damaged.
   case damagedOriginal(store: FilePath, other: FilePath, backup: FilePath)
   /// A commit was cut off, and what it had put in place is damaged.
-  case damagedDestination(store: FilePath, backup: FilePath?)
+  case damagedInPlace(store: FilePath, backup: FilePath?)
   /// There is no file at the store's path any more.
   case storeMissing(store: FilePath, backup: FilePath)
 }
@@ -171,7 +171,7 @@ extension CommitError: CustomStringConvertible {
         + "damaged: by the disk, or by an application that was stopped while it wrote. \(store) is whole, the "
         + "source is kept at \(backup), and nothing was changed. Check the disk. `godwit repair` saves what can be "
         + "saved of the damaged file. Then move that away and run again: the commit is finished."
-    case .damagedDestination(let store, let backup):
+    case .damagedInPlace(let store, let backup):
       "A commit was cut off after \(store) had been put in place, and that is damaged by now: by the disk, or by "
         + "an application that was stopped while it wrote. Nothing was changed. Check the disk. "
         + (backup.map {

@@ -80,7 +80,7 @@ extension CommitSteps {
   /// Whether an earlier process put something in place that is whole still: whoever says that a store is
   /// migrated means what is there.
   ///
-  /// - Throws: ``CommitError/damagedDestination(store:backup:)``.
+  /// - Throws: ``CommitError/damagedInPlace(store:backup:)``.
   func requireSoundDestination(_ journal: CommitJournal) throws {
     // A rollback puts back what there was, sound or not.
     guard journal.kind != .restore,
@@ -88,7 +88,7 @@ extension CommitSteps {
       // Who has it open may be in the middle of writing.
       try !(journal.isReplacement && isOpen(journal.storePath)) && !isSound(journal.files)
     else { return }
-    throw CommitError.damagedDestination(
+    throw CommitError.damagedInPlace(
       store: journal.storePath, backup: journal.isReplacement ? journal.backup.store : nil)
   }
 }

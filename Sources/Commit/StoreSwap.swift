@@ -264,7 +264,7 @@ extension StoreSwap {
   ///   changed then. ``CommitError/storeMissing(store:backup:)`` when somebody took it away.
   ///   ``CommitError/damagedOriginal(store:other:backup:)`` when the file that was replaced is neither as it was
   ///   nor sound: nothing is changed then.
-  ///   ``CommitError/damagedDestination(store:backup:)`` when the file that was put in place is damaged: nothing
+  ///   ``CommitError/damagedInPlace(store:backup:)`` when the file that was put in place is damaged: nothing
   ///   is changed then. ``CommitError/foreignJournal(path:reason:)`` when the journal is not of this run.
   package static func recover(
     run: RunDirectory, source: FilePath, destination: FilePath, isStoreOffline: Bool = false,

@@ -180,7 +180,7 @@ extension RetryPolicy {
     case .destinationExists, .externalDataConflict, .mountPoint:
       return Judgement(.cannotCreateOutput, "output", "\(error)")
     case .foreignJournal, .unreadableJournal, .twoStores, .damagedOriginal,
-      .damagedDestination:
+      .damagedInPlace:
       return Judgement(.configuration, "run-directory", "\(error)")
     case .notAFile: return Judgement(.badInput, "store", "\(error)", code: 134_080)
     case .unusablePlan: return Judgement(.fatal, "internal", "\(error)")

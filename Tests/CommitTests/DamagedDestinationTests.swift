@@ -17,7 +17,7 @@ import Testing
     let backup = try #require(try CommitJournal.read(in: fixture.run)).backup.store
     _ = try damage.strike(fixture.source)
     let before = files(below: fixture.scratch.path)
-    let refusal = CommitError.damagedDestination(store: fixture.source, backup: backup)
+    let refusal = CommitError.damagedInPlace(store: fixture.source, backup: backup)
     for _ in 1...2 { #expect(throws: refusal) { try fixture.recover() } }
     #expect(files(below: fixture.scratch.path) == before)
     #expect(try fixture.content(of: backup) == .old)
