@@ -1,6 +1,7 @@
 import Foundation
 import GodwitDurableFiles
 import GodwitPersistentStore
+import StoreFixtures
 import SystemPackage
 import Testing
 
