@@ -26,8 +26,9 @@ enum DiskDamage: CaseIterable {
     let file = try FileDescriptor.open(path, .writeOnly)
     switch self {
     case .page, .silentPage:
-      // The root of the metadata, which no log of the fixture has.
-      try file.writeAll(toAbsoluteOffset: 8192, [UInt8](repeating: 0xFF, count: 64))
+      // A root, the last one or the metadata's, which no log of the fixture has.
+      let place = min(8192, mark.size - 4096)
+      try file.writeAll(toAbsoluteOffset: place, [UInt8](repeating: 0xFF, count: 64))
     case .silentValue:
       let place = try #require(bytes.indices.last { bytes[$0...].starts(with: Array("old".utf8)) })
       bytes[place] = UInt8(ascii: "O")
