@@ -176,7 +176,7 @@ extension CommitError: CustomStringConvertible {
         + "an application that was stopped while it wrote. Nothing was changed. Check the disk. "
         + (backup.map {
           "The source is kept at \($0). Move the damaged store away, put a copy of that in its place, "
-            + "and run again; or use `godwit rollback` where a pipeline ran."
+            + "with its -wal where it has one, and run again; or use `godwit rollback` where a pipeline ran."
         } ?? "Remove the damaged store, and run again: the source is as it was.")
     case .storeMissing(let store, let backup):
       "There is no file at \(store), where a commit was under way. The source is kept "

@@ -23,10 +23,12 @@ import Testing
     #expect(files(below: fixture.scratch.path) == before)
     #expect(try fixture.content(of: backup) == .old)
 
-    // As the message says.
-    try FileManager.default.removeItem(atPath: fixture.source.string)
-    try copyFile(backup, fixture.source)
-    #expect(try fixture.recover() == .nothing)
+    // As the message says. The commit was made, and what is there now is left alone.
+    let (kept, store) = (StoreFiles(backup), StoreFiles(fixture.source))
+    try FileManager.default.removeItem(atPath: store.store.string)
+    try copyFile(kept.store, store.store)
+    if try FileMark(kept.wal) != nil { try copyFile(kept.wal, store.wal) }
+    _ = try fixture.recover()
     #expect(try fixture.content() == .old && fixture.content(of: backup) == .old)
   }
 
