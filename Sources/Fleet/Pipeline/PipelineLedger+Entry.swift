@@ -1,0 +1,67 @@
+import GodwitDurableFiles
+import GodwitLedger
+import GodwitPlanning
+import SystemPackage
+
+extension PipelineLedger {
+  /// A line. Fields may be added to and never change meaning.
+  struct Entry: Codable, Sendable, Equatable {
+    var run: String
+    var store: String
+    var verdict: MigrationResult.Verdict
+    /// Seconds since 1970-01-01 UTC.
+    var time: Double
+    /// Everything but the store that its destination depends on: ``PipelineRun/settingsDigest``.
+    var settings: String
+    /// The name of the state of the store that was migrated.
+    var identity: String?
+    /// The name of the state in which a store of the destination's version was left at its place.
+    var finalIdentity: String?
+    var source: String?
+    var destination: String?
+    var output: String?
+    var backup: String?
+    var rows: Int64?
+    var losses: [Loss]?
+    /// How many objects were set aside, and the store that they are in; nil where none were.
+    var setAside: Int64?
+    var rejects: String?
+    var code: Int?
+    /// Of the reasons, the first.
+    var reason: String?
+    var message: String?
+    /// What a person should know of a store of the destination's version; nil for nothing.
+    var notes: [String]?
+    /// How often it failed in the run; nil for once.
+    var failures: Int?
+    /// Of a failure: ``StoreFacts/mark``, and ``PipelineLedger/ended``.
+    var mark: String?
+    var ended: Int?
+    /// The name of the state in which the store was here when a result of another machine said otherwise.
+    var otherState: String?
+    /// What the ledger is to have of it, until it is sure to have it.
+    var attempt: LedgerAttempt?
+    var backupRecord: LedgerBackup?
+
+    /// What is left once the ledger has the rest.
+    var withoutHistory: Entry {
+      var entry = self
+      (entry.attempt, entry.backupRecord) = (nil, nil)
+      return entry
+    }
+
+    func add(to ledger: Ledger) throws {
+      guard let attempt else { return }
+      try ledger.add(attempt)
+      if let backupRecord { try ledger.add(backupRecord) }
+    }
+
+    /// True for a store that is there, and as it was left; and for an output that lies beside it.
+    var isAskedForAgain: Bool {
+      get throws {
+        let isOutput = verdict == .migrated && backup == nil
+        return try (isOutput || finalIdentity != nil) && FileKind(at: FilePath(store)) != .none
+      }
+    }
+  }
+}
