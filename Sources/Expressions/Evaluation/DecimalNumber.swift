@@ -115,7 +115,7 @@ public struct DecimalNumber: Sendable, Hashable, BitwiseCopyable {
   static let limit: UInt128 = powersOfTen[38]
 
   /// 10^0 … 10^38.
-  private static let powersOfTen: [UInt128] = {
+  static let powersOfTen: [UInt128] = {
     var powers: [UInt128] = [1]
     for _ in 0..<38 { powers.append(powers[powers.count - 1] * 10) }
     return powers
