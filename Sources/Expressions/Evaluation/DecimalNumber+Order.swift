@@ -11,7 +11,7 @@ extension DecimalNumber: Comparable {
     return isNegative ? -magnitude : magnitude
   }
 
-  private func magnitudeOrder(to other: DecimalNumber) -> Int {
+  func magnitudeOrder(to other: DecimalNumber) -> Int {
     if mantissa == 0 || other.mantissa == 0 {
       return mantissa == other.mantissa ? 0 : mantissa == 0 ? -1 : 1
     }
@@ -22,7 +22,7 @@ extension DecimalNumber: Comparable {
     return x == y ? 0 : x < y ? -1 : 1
   }
 
-  private var digitCount: Int {
+  var digitCount: Int {
     var count = 1
     while count < Self.digits, mantissa >= Self.powersOfTen[count] { count += 1 }
     return count
