@@ -75,7 +75,7 @@ extension StoreAssembly {
       &rows)
   }
 
-  private func carry(
+  func carry(
     _ table: String, _ columns: [String], from source: String, expressions: [String],
     rowIDName: String? = nil, in file: Connection, _ schema: inout SchemaWriter,
     _ rows: inout RowCounter
@@ -97,7 +97,7 @@ extension StoreAssembly {
     try rows.add(count: file.changes)
   }
 
-  private func carry(
+  func carry(
     _ table: ForeignTablePlan, in file: Connection, _ schema: inout SchemaWriter,
     _ rows: inout RowCounter
   ) throws {
@@ -142,7 +142,7 @@ extension StoreAssembly {
   }
 
   /// The units of a table in the order of their keys: rows are appended, never inserted between.
-  private func units(of subject: Shard.Subject) -> [Int] {
+  func units(of subject: Shard.Subject) -> [Int] {
     plan.units.indices.filter { plan.units[$0].subject == subject }
       .sorted { plan.units[$0].keys.lowerBound < plan.units[$1].keys.lowerBound }
   }
@@ -155,7 +155,7 @@ extension StoreAssembly {
   }
 
   /// Format reference §2 and §3.
-  private func writeControlRows(in file: Connection) throws {
+  func writeControlRows(in file: Connection) throws {
     let control = plan.control
     let highest = plan.mapped == nil ? [:] : try MappedRows(plan: plan, run: run).primaryKeys()
     for row in control.primaryKeys {
