@@ -144,9 +144,14 @@ struct TableBuilder {
   }
 
   /// True when every object's count is what the source says: the same relationship is counted, and
-  /// none of its pairs falls away.
+  /// none of its pairs falls away. Core Data's own count has values of other entities in it.
   private func keepsCount(of name: String, in destination: EntityName, was: String?) -> Bool {
-    was.map { context.keepsPairs(of: name, in: destination, was: $0) } ?? false
+    guard let was, context.keepsPairs(of: name, in: destination, was: was),
+      let source = context.predecessor(of: destination),
+      let declared = context.source.hierarchy.property(was, of: source),
+      let relationship = declared.property.relationship
+    else { return false }
+    return !context.mayHaveStrays(relationship, declaredBy: declared.entity)
   }
 
   /// The number of an object's pairs in the destination, as the attribute's type stores it.

@@ -67,7 +67,14 @@ struct TablePlanner {
       relationshipPlaces: table.columns.indices.filter { !table.columns[$0].isAttribute })
     if let kept = keptColumns(of: plan, table: table, old: old) {
       plan.keptColumns = kept
-      if isCarried(plan, old: old) { plan.way = .carried }
+      if isCarried(plan, table, old: old) {
+        plan.way = .carried
+      } else {
+        // Computed rows have no values of other entities, which an index of the source may have.
+        for (place, column) in table.columns.enumerated() where isPartial(column, plan) {
+          plan.keptColumns[place] = nil
+        }
+      }
     }
     return plan
   }
@@ -140,10 +147,22 @@ struct TablePlanner {
   }
 
   /// Whether no value of any row changes, and the source has no other column.
-  private func isCarried(_ plan: TablePlan, old: EntityTable) -> Bool {
+  ///
+  /// Rows go over with what they have in columns of other entities. Where that would count, it stays behind.
+  private func isCarried(_ plan: TablePlan, _ table: EntityTable, old: EntityTable) -> Bool {
     plan.carriedColumns.count == plan.columns.count && plan.keepsNumbers
       && context.store.columns(of: old.name).map(\.name)
         == EntityTable.systemColumns + plan.carriedColumns
+      && !table.columns.contains { isPartial($0, plan) && context.isAskedOfAll($0) }
+  }
+
+  /// Whether some row is of an entity that does not have the property behind the column. Core Data leaves
+  /// values there, such as a default that was new once.
+  /// Source: `core-data-sqlite-format.md` §5.
+  private func isPartial(_ column: Column, _ plan: TablePlan) -> Bool {
+    plan.entities.contains {
+      context.rows(ofSource: $0.source) > 0 && !isOwn(column, of: $0.destination)
+    }
   }
 
   /// What is known of a destination column while the entities are looked at.

@@ -180,7 +180,9 @@ struct LinkRoutes {
       if place == linkColumns.count { linkColumns.append(column) }
       return .toOne(column: place, mappings: route.mappings, followed)
     }
-    let sql = context.pairSQL(storage, isOrdered: relationship.isOrdered)
+    let sql = context.pairSQL(
+      storage, isOrdered: relationship.isOrdered,
+      of: context.mayHaveStrays(relationship, declaredBy: entity) ? followed.allowed : nil)
     return .toMany(sql: sql, mappings: route.mappings, followed)
   }
 }
@@ -188,16 +190,24 @@ struct LinkRoutes {
 extension PlanContext {
   /// Owner and target keys of a to-many relationship, in the order of the relationship, of the
   /// owners between `?1` and `?2`.
-  fileprivate func pairSQL(_ storage: PairStorage, isOrdered: Bool) -> String {
+  ///
+  /// - Parameter numbers: `Z_ENT` of what can be a target, where the table has other rows; nil where it has none.
+  fileprivate func pairSQL(
+    _ storage: PairStorage, isOrdered: Bool, of numbers: [Int64]?
+  ) -> String {
     let owner = quoted(storage.ownerColumn)
     let target = quoted(storage.targetColumn)
     var order = [owner]
     if isOrdered, let column = storage.orderColumn { order.append(quoted(column)) }
     order.append(target)
+    let condition =
+      numbers.map {
+        " AND Z_ENT IN (\($0.map(String.init).joined(separator: ", ")))"
+      } ?? ""
     return """
       SELECT \(owner), \(target)
         FROM \(quoted(storage.table))
-       WHERE \(owner) BETWEEN ?1 AND ?2 AND \(target) IS NOT NULL
+       WHERE \(owner) BETWEEN ?1 AND ?2 AND \(target) IS NOT NULL\(condition)
        ORDER BY \(order.joined(separator: ", "))
       """
   }
