@@ -6,7 +6,7 @@ import GodwitPersistentStore
 // Source: `core-data-sqlite-format.md` §5.
 extension PlanContext {
   /// Whether something in the destination asks for a column's values in all rows, whatever their entity: a
-  /// uniqueness constraint, or a derived attribute that counts.
+  /// uniqueness constraint, or a derived attribute that is new and counts.
   func isAskedOfAll(_ column: Column) -> Bool {
     switch column.role {
     case .attribute(let entity, let name):
@@ -14,9 +14,9 @@ extension PlanContext {
     case .leaf(let entity, let composite, let path):
       return isUnique([composite, ([composite] + path).joined(separator: ".")], of: entity)
     case .toOne(let entity, let name):
-      return isUnique([name], of: entity) || isCounted(name, declaredBy: entity)
+      return isUnique([name], of: entity) || isNewlyCounted(name, declaredBy: entity)
     case .owner(let entity, let name):
-      return isCounted(name, declaredBy: entity)
+      return isNewlyCounted(name, declaredBy: entity)
     case .targetEntity, .order: return false
     }
   }
@@ -29,16 +29,61 @@ extension PlanContext {
     }
   }
 
-  /// Whether rows of the source that are no members of a to-many relationship may have a value in the column
-  /// that says who its members are.
-  func mayHaveStrays(_ relationship: RelationshipDescription, declaredBy entity: EntityName) -> Bool
+  private func isNewlyCounted(_ relationship: String, declaredBy entity: EntityName) -> Bool {
+    countColumns.contains { column, counted in
+      let end = destination.hierarchy.inverse(of: counted.relationship) ?? counted
+      return end.relationship.name.isSameName(as: relationship) && end.entity == entity
+        && countedBefore(column) == nil
+    }
+  }
+
+  /// The columns of derived attributes that count the members of a relationship.
+  private var countColumns:
+    [(column: Column, counted: (relationship: RelationshipDescription, entity: EntityName))]
+  {
+    destination.tables.flatMap(\.columns).compactMap { column in
+      countedRelationship(of: column).map { (column, $0) }
+    }
+  }
+
+  /// The source's relationship whose members a derived attribute has counted so far, if it goes on to.
+  private func countedBefore(
+    _ column: Column
+  ) -> (relationship: RelationshipDescription, entity: EntityName)? {
+    guard case .attribute(let owner, let name) = column.role,
+      let new = destination.hierarchy.property(name, of: owner)?.property.attribute,
+      let counted = new.countedRelationship,
+      let match = inference.correspondence(of: name, in: owner),
+      let was = match.property.attribute, was.type.keepsValues(as: new.type),
+      let key = was.countedRelationship, keepsPairs(of: counted, in: owner, was: key),
+      let declared = source.hierarchy.property(key, of: match.entity),
+      let relationship = declared.property.relationship
+    else { return nil }
+    return (relationship, declared.entity)
+  }
+
+  /// Those of some tables of the source in which rows that are no members of a relationship may be counted as
+  /// such: what Core Data has counted does not hold where the rows are computed.
+  func countedStrays(in tables: Set<String>) -> Set<String> {
+    Set(
+      countColumns.compactMap { countedBefore($0.column) }.compactMap { counted in
+        strayTable(of: counted.relationship, declaredBy: counted.entity)
+      }
+    ).intersection(tables)
+  }
+
+  /// The source's table in which rows that are no members of a to-many relationship may have a value in the
+  /// column that says who its members are; nil where there is none.
+  func strayTable(of relationship: RelationshipDescription, declaredBy entity: EntityName)
+    -> String?
   {
     guard let storage = storage(of: relationship, declaredBy: entity),
       storage.targetColumn == "Z_PK",
-      let table = source.table(of: relationship.destinationEntity), table.name == storage.table
-    else { return false }
-    return table.entities.contains {
-      rows(ofSource: $0) > 0 && !source.hierarchy.isKind($0, of: relationship.destinationEntity)
-    }
+      let table = source.table(of: relationship.destinationEntity), table.name == storage.table,
+      table.entities.contains(where: {
+        rows(ofSource: $0) > 0 && !source.hierarchy.isKind($0, of: relationship.destinationEntity)
+      })
+    else { return nil }
+    return table.name
   }
 }

@@ -7,15 +7,18 @@ import GodwitSQLite
 struct TableBuilder {
   let context: PlanContext
   let old: EntityTable
+  /// Tables of the source whose rows are counted anew: see ``PlanContext/countedStrays(in:)``.
+  let recounted: Set<String>
   private(set) var copyColumns: [String] = []
   private(set) var copyExpressions: [String] = []
   private(set) var linkColumns: [String] = []
   private(set) var pairQueries: [PairQuery] = []
   private(set) var programs: [EntityProgram] = []
 
-  init(context: PlanContext, old: EntityTable) {
+  init(context: PlanContext, old: EntityTable, recounted: Set<String> = []) {
     self.context = context
     self.old = old
+    self.recounted = recounted
     let present = Set(context.store.columns(of: old.name).map(\.name))
     for column in old.columns where present.contains(column.name) {
       if column.isAttribute {
@@ -144,14 +147,15 @@ struct TableBuilder {
   }
 
   /// True when every object's count is what the source says: the same relationship is counted, and
-  /// none of its pairs falls away. Core Data's own count has values of other entities in it.
+  /// none of its pairs falls away.
   private func keepsCount(of name: String, in destination: EntityName, was: String?) -> Bool {
     guard let was, context.keepsPairs(of: name, in: destination, was: was),
       let source = context.predecessor(of: destination),
       let declared = context.source.hierarchy.property(was, of: source),
       let relationship = declared.property.relationship
     else { return false }
-    return !context.mayHaveStrays(relationship, declaredBy: declared.entity)
+    let table = context.strayTable(of: relationship, declaredBy: declared.entity)
+    return table.map { !recounted.contains($0) } ?? true
   }
 
   /// The number of an object's pairs in the destination, as the attribute's type stores it.

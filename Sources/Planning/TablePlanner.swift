@@ -6,8 +6,21 @@ import GodwitSQLite
 struct TablePlanner {
   let context: PlanContext
 
+  /// As ``TableBuilder/recounted``.
+  private var recounted: Set<String> = []
+
+  init(context: PlanContext) { self.context = context }
+
   /// The plans of the destination's tables, then of the source's tables without successor.
   func plans() -> [TablePlan] {
+    let plans = plansOnce()
+    let computed = Set(plans.filter { $0.way == .computed }.compactMap(\.sourceTable))
+    var again = self
+    again.recounted = context.countedStrays(in: computed)
+    return again.recounted.isEmpty ? plans : again.plansOnce()
+  }
+
+  private func plansOnce() -> [TablePlan] {
     var plans: [TablePlan] = []
     var handledEntities: Set<EntityName> = []
     for table in context.destination.tables {
@@ -36,7 +49,7 @@ struct TablePlanner {
     guard let sourceRoot, let old = context.source.table(of: sourceRoot) else {
       return empty(table)
     }
-    var builder = TableBuilder(context: context, old: old)
+    var builder = TableBuilder(context: context, old: old, recounted: recounted)
     for (name, predecessor) in pairs {
       builder.add(destination: name, source: predecessor, table: table)
       handledEntities.insert(predecessor)

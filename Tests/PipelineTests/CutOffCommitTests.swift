@@ -97,10 +97,8 @@ import Testing
 
   @Test func `is put back by a rollback where a disk has damaged the new store since`() throws {
     let killed = try killed { try notes() }
-    let file = try FileHandle(forUpdating: killed.file)
-    try file.seek(toOffset: 8192)
-    try file.write(contentsOf: Data(repeating: 0xFF, count: 64))
-    try file.close()
+    // The kind of a page.
+    try killed.folder.changeUnseen(killed.path, at: 8192)
     let run = try Godwit.run(killed.folder)
     #expect(run.status == 3 && run.counts.contains("1 failed"), "\(run.messages)")
     let name = killed.file.deletingPathExtension().lastPathComponent

@@ -182,7 +182,8 @@ struct LinkRoutes {
     }
     let sql = context.pairSQL(
       storage, isOrdered: relationship.isOrdered,
-      of: context.mayHaveStrays(relationship, declaredBy: entity) ? followed.allowed : nil)
+      of: context.strayTable(of: relationship, declaredBy: entity) == nil
+        ? nil : followed.allowed)
     return .toMany(sql: sql, mappings: route.mappings, followed)
   }
 }
