@@ -153,7 +153,10 @@ extension StoreSwap {
   func replace(
     with assembled: FilePath, external: FilePath? = nil, obsolete: [String]? = nil
   ) throws -> CommitJournal {
-    guard try FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
+    guard try FileMark(source.store) != nil else {
+      throw try FileKind(at: source.store) == .none
+        ? CommitError.sourceChanged(store: source.store) : .notAFile(store: source.store)
+    }
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     var lock = try CommitSteps.lock(source.store)
     var journal = try beginningExchange(.replace, assembled, steps, &lock)
