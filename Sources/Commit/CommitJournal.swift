@@ -76,6 +76,8 @@ package struct CommitJournal: Codable, Sendable, Equatable {
   package var removed: [String] = []
   /// Another store that may refer to what would be in ``removed``, and for which it stays.
   package var sharer: String?
+  /// The number of the source's owner, where the store that takes its place could not have it.
+  var lostOwner: UInt32?
   /// The number of the source's group, where the destination could not have it.
   var lostGroup: UInt32?
   /// True when the commit makes the external data folder.
@@ -112,6 +114,12 @@ extension CommitJournal {
       notes.append(
         "External data that no row of \(store) refers to any more stays in "
           + "\(files.externalDataFolder): \(sharer) has the same folder.")
+    }
+    if let lostOwner {
+      notes.append(
+        "The source belongs to user \(lostOwner), and this user cannot give files away. \(store) belongs to "
+          + "this user now: user \(lostOwner) has no more rights to it than its group, or everybody. Set the "
+          + "owner (chown), or run as the source's owner or as root.")
     }
     if let lostGroup {
       notes.append(

@@ -65,7 +65,7 @@ extension CommitSteps {
     let files = journal.files
     guard let store = try FileMark(files.store) else { return true }
     // The source's own files have gone, or are about to. The clone reads the same, and has other bytes.
-    if store.isSameFile(as: journal.clone) { return true }
+    if try hadCloneInPlace(journal, store) { return true }
     guard store == journal.main, try isSourceUnchanged(journal) else {
       // An application wrote to it, or a disk did.
       return try !isSound(files)
@@ -75,6 +75,15 @@ extension CommitSteps {
     }
     if isEqual { return false }
     return try isSound(journal.backup) || !isSound(files)
+  }
+
+  /// Whether the clone has the store's name, or had it before another run or an application put its own file
+  /// there: what that keeps is the clone.
+  private func hadCloneInPlace(_ journal: CommitJournal, _ store: FileMark) throws -> Bool {
+    guard let clone = journal.clone else { return false }
+    if store.isSameFile(as: clone) { return true }
+    return try !store.isSameFile(as: journal.main)
+      && FileMark(journal.clonePath)?.isSameFile(as: clone) != true
   }
 
   /// Whether an earlier process put something in place that is whole still: whoever says that a store is

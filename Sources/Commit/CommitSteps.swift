@@ -26,6 +26,8 @@ struct CommitSteps {
   var mayHaveUnfinished = false
   /// Looked at before a store is published or replaced, under its lock.
   var leases: [LeaseToken] = []
+  /// The external data of a source beside which the destination goes: copies of these files keep their rights.
+  var originals: FilePath?
 
   /// - Throws: ``CommitError/leaseLost(store:)`` where another process has taken the work over.
   ///   Nothing is taken back then: what lies there is the other's.
@@ -220,12 +222,13 @@ extension CommitSteps {
   func addExternalData(_ journal: CommitJournal) throws {
     guard !journal.added.isEmpty else { return }
     let folder = journal.files.externalDataFolder
-    let originals = journal.externalSources.map { FilePath($0) }
     // The assembled file has the source's rights, and what it takes the place of has them, too.
     let assembled = FilePath(journal.assembled)
-    try ExternalDataFolder.make(
-      folder, like: nil, of: try DurableFile.exists(assembled) ? assembled : journal.storePath)
-    try ExternalDataFolder.copy(journal.added, from: originals, to: folder)
+    let store = try DurableFile.exists(assembled) ? assembled : journal.storePath
+    try ExternalDataFolder.make(folder, like: nil, of: store)
+    try ExternalDataFolder.copy(
+      journal.added, from: journal.externalSources.map { FilePath($0) }, to: folder,
+      rightsOf: journal.kind == .restore ? nil : store, originals: originals)
   }
 
   func makeClone(_ journal: inout CommitJournal) throws {

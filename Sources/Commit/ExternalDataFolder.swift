@@ -45,13 +45,23 @@ package enum ExternalDataFolder {
 
   /// Copies files that are not there yet. A file under its name is whole, so one that a crashed
   /// attempt left needs no second copy.
-  static func copy(_ names: [String], from folders: [FilePath], to destination: FilePath) throws {
+  ///
+  /// - Parameters:
+  ///   - store: Who may read it may read the files, which are private to a run until then; nil where they keep
+  ///     their own mode and owner.
+  ///   - originals: A folder whose files keep theirs.
+  static func copy(
+    _ names: [String], from folders: [FilePath], to destination: FilePath,
+    rightsOf store: FilePath?, originals: FilePath?
+  ) throws {
     for name in names where try isSound(name) && !DurableFile.exists(destination.appending(name)) {
       guard
         let source = try folders.map({ $0.appending(name) })
           .first(where: { try FileMark($0) != nil })
       else { continue }
-      try DurableFile.copy(source, to: destination.appending(name))
+      let isOriginal = try originals.map { try FileMark($0.appending(name)) != nil } ?? false
+      try DurableFile.copy(
+        source, to: destination.appending(name), rightsOf: isOriginal ? nil : store)
     }
   }
 

@@ -50,7 +50,8 @@ extension StoreSwap {
   ) throws -> Recovery {
     var journal = found
     let steps = CommitSteps(
-      run: run, isStoreOffline: isStoreOffline, mayHaveUnfinished: true, leases: leases)
+      run: run, isStoreOffline: isStoreOffline, mayHaveUnfinished: true, leases: leases,
+      originals: originals)
     try steps.requireLeases(journal.storePath)
     try requireReachable(journal.storePath)
     try steps.giveBack(journal)

@@ -141,7 +141,8 @@ extension StoreSwap {
       from: sources, in: target, except: undelivered(assembled),
       originals: FilePath(ends.externalDataPath))
     journal.makesExternalFolder = try FileKind(at: target.externalDataFolder) != .folder
-    let steps = CommitSteps(run: run, leases: leases)
+    let steps = CommitSteps(
+      run: run, leases: leases, originals: FilePath(ends.externalDataPath))
     try steps.requireLeases(source.store)
     try journal.write(in: run, leases)
     try steps.goForward(&journal)
@@ -152,7 +153,10 @@ extension StoreSwap {
   func replace(
     with assembled: FilePath, external: FilePath? = nil, obsolete: [String]? = nil
   ) throws -> CommitJournal {
-    guard try FileMark(source.store) != nil else { throw CommitError.notAFile(store: source.store) }
+    guard try FileMark(source.store) != nil else {
+      throw try FileKind(at: source.store) == .none
+        ? CommitError.sourceChanged(store: source.store) : .notAFile(store: source.store)
+    }
     let steps = CommitSteps(run: run, isStoreOffline: isStoreOffline, leases: leases)
     var lock = try CommitSteps.lock(source.store)
     var journal = try beginningExchange(.replace, assembled, steps, &lock)
@@ -217,6 +221,10 @@ extension StoreSwap {
     var journal = CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark)
+    // Beside the source, what somebody makes is their own.
+    if journal.isReplacement {
+      journal.lostOwner = try DurableFile.owner(of: source.store, unlikeThatOf: assembled)
+    }
     journal.lostGroup = try DurableFile.group(of: source.store, unlikeThatOf: assembled)
     return journal
   }

@@ -10,13 +10,19 @@ extension DurableFile {
   /// must not change meanwhile. The owner and attributes of other namespaces than `user` are kept
   /// as far as this user may set them.
   ///
+  /// - Parameter model: The file whose mode and owner the copy gets instead of the source's.
   /// - Throws: ``DurabilityError/alreadyExists(_:)`` when there is a file of the new name.
-  package static func copy(_ source: FilePath, to destination: FilePath) throws {
+  package static func copy(
+    _ source: FilePath, to destination: FilePath, rightsOf model: FilePath? = nil
+  ) throws {
     let input = try RegularFile.open(source)
     defer { try? input.close() }
     var output = try PendingFile(for: destination)
     try copyBytes(from: input, source, to: output.descriptor, output.temporaryPath)
     try copyStatus(from: input, source, to: output.descriptor, output.temporaryPath)
+    if let model, let status = try FileKind.status(of: model) {
+      try giveRights(status, to: output.descriptor, output.temporaryPath)
+    }
     try output.publish(after: .copied, replacing: false)
   }
 
@@ -67,6 +73,14 @@ extension DurableFile {
     }
     return (first.st_mode, first.st_uid, first.st_gid)
       == (second.st_mode, second.st_uid, second.st_gid)
+  }
+
+  /// The number of a file's owner, where another file's is not the same.
+  package static func owner(of path: FilePath, unlikeThatOf other: FilePath) throws -> UInt32? {
+    guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other),
+      first.st_uid != second.st_uid
+    else { return nil }
+    return first.st_uid
   }
 
   /// The number of a file's group, where another file's is not the same.

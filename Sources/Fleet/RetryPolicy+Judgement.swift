@@ -242,6 +242,7 @@ extension RetryPolicy {
   private static func judgement(of error: SQLiteError) -> Judgement {
     if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
     if error.isBusy { return Judgement(.resumable, "in-use", "\(error)") }
+    if error.isOfReadOnlyVolume { return Judgement(.cannotCreateOutput, "output", "\(error)") }
     if error.isCorruption {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }

@@ -27,6 +27,8 @@ struct SourceWatch: Sendable {
       return .inUse(path)
     } catch StoreError.notFound(let path) where path == files.store {
       return .changed(path)
+    } catch StoreError.unusualFile(let path, _, _) where path == files.store {
+      return .changed(path)
     } catch {
       return nil  // what was found first is what there is to say
     }

@@ -108,7 +108,8 @@ extension StoreAttempt {
     guard result.setAside != nil else { return nil }
     try RunFolder(directory: directory).keep(name: name)
     let target = rejectsPath(name)
-    try DurableFile.copy(rejects, to: target)
+    // Rows of the source: who may read that may read them.
+    try DurableFile.copy(rejects, to: target, rightsOf: request.store)
     return target
   }
 

@@ -117,8 +117,10 @@ package struct StoreCensus: Sendable, Equatable {
   /// Bytes of all rows, from the average of rows taken evenly over the key range.
   private static func estimate(_ table: Table, _ binding: StoreBinding) throws -> Int64 {
     guard table.rows > 0, let keys = table.keys else { return 0 }
-    // SQLite tells the length of a blob without reading it. Numbers take 8 bytes at most.
-    let lengths = binding.store.columns(of: table.name).map { column in
+    // SQLite tells the length of a blob without reading it. Numbers take 8 bytes at most. The key is counted by
+    // itself: a result has no more columns than a table may have.
+    let columns = binding.store.columns(of: table.name)
+    let lengths = columns.filter { NameKey($0.name) != NameKey("Z_PK") }.map { column in
       let name = quoted(column.name)
       return "iif(typeof(\(name)) IN ('text', 'blob'), length(\(name)), 5)"
     }
@@ -140,6 +142,7 @@ package struct StoreCensus: Sendable, Equatable {
       while try statement.step() {
         sampled += 1
         next = max(next, statement.int64(0))
+        bytes += 5
         for column in 1..<Int32(statement.columnCount) { bytes += statement.int64(column) }
       }
       statement.reset()

@@ -17,6 +17,9 @@ package enum PlanError: Error, Sendable {
   case ambiguousConfiguration([String], version: String)
   /// The store has the entities of a configuration that the destination does not have.
   case missingConfiguration([String], version: String)
+  /// The configuration that the store would be of has sub-entities and not their superentities.
+  case incompleteConfiguration(
+    String, version: String, lacking: [(entity: EntityName, superentity: EntityName)])
   /// The store breaks rules that Core Data's own stores keep.
   case damaged(store: String, [StoreFinding])
   /// The store uses something that cannot be carried faithfully.
@@ -34,7 +37,7 @@ extension PlanError {
     switch self {
     case .missingSourceModel: 134_130
     case .noDestination, .ambiguousMapping, .repeatedMapping, .ambiguousConfiguration,
-      .missingConfiguration:
+      .missingConfiguration, .incompleteConfiguration:
       nil
     case .damaged: 134_150
     case .unsupported: 134_110
@@ -45,7 +48,9 @@ extension PlanError {
   package var liesInTheStore: Bool {
     switch self {
     case .missingSourceModel, .noDestination, .ambiguousMapping, .repeatedMapping: false
-    case .ambiguousConfiguration, .missingConfiguration, .damaged, .unsupported: true
+    case .ambiguousConfiguration, .missingConfiguration, .incompleteConfiguration, .damaged,
+      .unsupported:
+      true
     }
   }
 
@@ -53,7 +58,7 @@ extension PlanError {
     switch self {
     case .missingSourceModel(_, let differing): differing
     case .noDestination, .ambiguousMapping, .repeatedMapping, .ambiguousConfiguration,
-      .missingConfiguration:
+      .missingConfiguration, .incompleteConfiguration:
       []
     case .damaged(_, let findings): findings.map(Reason.init(finding:))
     case .unsupported(_, let what): [Reason(reason: "unsupported", message: what)]
@@ -96,6 +101,12 @@ extension PlanError: CustomStringConvertible {
       "The store has the entities of the configuration \(names.joined(separator: " or ")), and no "
         + "configuration of \(version) has their successors and none of the others'. Give a configuration "
         + "of \(version) that name."
+    case .incompleteConfiguration(let name, let version, let lacking):
+      "The configuration \(name) of \(version) has "
+        + lacking.map { "\($0.entity) and not its superentity \($0.superentity)" }
+        .joined(separator: ", ")
+        + ". Which entities Core Data expects in such a store is not known. Add to the configuration what it "
+        + "lacks, in the application's model, too."
     case .damaged(let store, let findings):
       "\(store) is damaged: " + findings.prefix(5).map(\.description).joined(separator: "; ")
         + (findings.count > 5 ? "; and \(findings.count - 5) more" : "")

@@ -8,7 +8,8 @@ extension SourceModelSearch.Found {
   /// - Throws: ``PlanError/ambiguousConfiguration(_:version:)`` where the store may be of another
   ///   configuration, which has other entities there: no store says of which one it is.
   ///   ``PlanError/missingConfiguration(_:version:)`` where the version has configurations, and not
-  ///   one that the store's has become.
+  ///   one that the store's has become. ``PlanError/incompleteConfiguration(_:version:lacking:)`` where
+  ///   the one that it has become has sub-entities without their superentities.
   func members(in version: ModelVersion) throws -> Members? {
     guard let configuration else { return nil }
     let names = [configuration] + alternatives
@@ -16,7 +17,9 @@ extension SourceModelSearch.Found {
     guard members.allSatisfy({ $0 == members[0] }) else {
       throw PlanError.ambiguousConfiguration(names, version: version.name)
     }
-    if let known = members[0] { return Members(entities: known) }
+    if let known = members[0] {
+      return Members(entities: try Self.requireWhole(known, configuration, version))
+    }
     // Without configurations there is but one way to open a store: with all entities.
     if version.model.configurations.isEmpty {
       return Members(
@@ -31,10 +34,28 @@ extension SourceModelSearch.Found {
       throw PlanError.ambiguousConfiguration(renamed.map(\.name), version: version.name)
     }
     return Members(
-      entities: first.entities,
+      entities: try Self.requireWhole(first.entities, first.name, version),
       note:
         "The configuration \(configuration) is taken for \(first.name) in \(version.name), which has "
         + "the successors of its entities.")
+  }
+
+  /// A store has a table for each root entity, and Core Data compares the entities that a configuration lists:
+  /// where these are not the same, what was written might not open.
+  private static func requireWhole(
+    _ entities: Set<EntityName>, _ configuration: String, _ version: ModelVersion
+  ) throws -> Set<EntityName> {
+    let lacking = version.model.entities.filter { entities.contains($0.name) }.compactMap {
+      entity in
+      entity.superentity.flatMap {
+        entities.contains($0) ? nil : (entity: entity.name, superentity: $0)
+      }
+    }
+    guard lacking.isEmpty else {
+      throw PlanError.incompleteConfiguration(
+        configuration, version: version.name, lacking: lacking)
+    }
+    return entities
   }
 
   /// Configurations of another version that have the successors of all the store's entities, and

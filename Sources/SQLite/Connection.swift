@@ -49,6 +49,7 @@ public final class Connection {
     }
     _ = ErrorLog.isWatched
     try Connection.requireRoom(forPath: path)
+    try Connection.refuseSpecial(path)
     switch mode {
     case .immutable: break
     case .readOnly, .readWrite, .create:
@@ -66,9 +67,14 @@ public final class Connection {
     let code = sqlite3_open_v2(
       uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
-      let error = SQLiteError.cannotOpen(
+      var error = SQLiteError.cannotOpen(
         path: path, code: Connection.metFullVolume(handle, code, path) ? SQLITE_FULL : code,
         message: message(code, handle))
+      if mode == .create, error.primaryCode == SQLITE_CANTOPEN, Connection.isOnReadOnlyVolume(path)
+      {
+        error = .cannotOpen(
+          path: path, code: SQLITE_READONLY, message: "Read-only file system (errno \(EROFS))")
+      }
       sqlite3_close_v2(handle)
       self.handle = nil
       throw error
@@ -80,6 +86,16 @@ public final class Connection {
     // writes or leads out of the file; extensions are never loaded, and our own functions change nothing.
     try execute("PRAGMA trusted_schema = ON; PRAGMA cell_size_check = ON")
     if mode == .immutable { boundValues(byFile: path) }
+  }
+
+  /// SQLite's open(2) of a FIFO waits for ever.
+  private static func refuseSpecial(_ path: String) throws {
+    var status = stat()
+    guard path != ":memory:", lstat(path, &status) == 0,
+      [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK].contains(status.st_mode & S_IFMT)
+    else { return }
+    throw SQLiteError.cannotOpen(
+      path: path, code: SQLITE_CANTOPEN, message: "it is a FIFO, a socket or a device")
   }
 
   /// SQLite's own words for a path that is too long are those for one that does not exist.
@@ -353,11 +369,20 @@ extension Connection {
       || (code & 0xFF == SQLITE_CANTOPEN && isWithoutInodes(database))
   }
 
+  /// SQLite tries to read what it cannot make, and tells that it is not there.
+  private static func isOnReadOnlyVolume(_ database: String) -> Bool {
+    var volume = statvfs()
+    return statvfs(folder(of: database), &volume) == 0 && Int(volume.f_flag) & Int(ST_RDONLY) != 0
+  }
+
+  private static func folder(of database: String) -> String {
+    database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
+  }
+
   /// Where no `-shm` can be made, SQLite tries to open one that is there, and tells of that alone.
   private static func isWithoutInodes(_ database: String) -> Bool {
     var volume = statvfs()
-    let folder = database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
-    return statvfs(folder, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
+    return statvfs(folder(of: database), &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
   }
 
   /// What the operating system said when a page of this database, or of an attached one, could not

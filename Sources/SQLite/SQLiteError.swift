@@ -83,6 +83,11 @@ extension SQLiteError {
   /// The volume, or the database's own page limit, is full.
   public var isOutOfSpace: Bool { primaryCode == SQLITE_FULL }
 
+  /// A database was to be made on a volume that is read-only.
+  public var isOfReadOnlyVolume: Bool {
+    if case .cannotOpen = self { primaryCode == SQLITE_READONLY } else { false }
+  }
+
   /// Another connection holds a lock that did not go away within the busy timeout.
   public var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
 

@@ -25,8 +25,9 @@ import Testing
 
     // As the message says. The commit was made, and what is there now is left alone.
     let (kept, store) = (StoreFiles(backup), StoreFiles(fixture.source))
-    try FileManager.default.moveItem(
-      atPath: store.store.string, toPath: fixture.scratch.path.appending("damaged").string)
+    // Removed, its number might be the copy's.
+    let away = fixture.scratch.path.appending("away")
+    try FileManager.default.moveItem(atPath: store.store.string, toPath: away.string)
     try copyFile(kept.store, store.store)
     if try FileMark(kept.wal) != nil { try copyFile(kept.wal, store.wal) }
     _ = try fixture.recover()

@@ -179,7 +179,9 @@ extension SwapFixture {
 }
 
 @Suite struct `A commit that is taken back when a clone has the store's name` {
-  @Test func `leaves the source's main file and WAL, byte for byte`() throws {
+  /// - Parameter isReplaced: Whether another run has migrated the clone since, and kept that.
+  @Test(arguments: [false, true])
+  func `leaves the source's main file and WAL, byte for byte`(isReplaced: Bool) throws {
     let original = try SwapFixture(.walled)
     var fixture = original
     var before: [Data] = []
@@ -199,10 +201,16 @@ extension SwapFixture {
     }
     let journal = try #require(try CommitJournal.read(in: fixture.run))
     #expect(try FileMark(fixture.source) == journal.clone)
-    _ = try DiskDamage.silentPage.strike(FilePath(journal.assembled))
+    if isReplaced {
+      let other = fixture.folder.appending("other")
+      try copyFile(FilePath(journal.assembled), other)
+      #expect(rename(other.string, fixture.source.string) == 0)
+    } else {
+      _ = try DiskDamage.silentPage.strike(FilePath(journal.assembled))
+    }
     let backup = journal.backup
     #expect(try fixture.recover() == .takenBackKeeping(backup: backup.store))
-    #expect(try fixture.content() == .old)
+    #expect(try fixture.content() == (isReplaced ? .new : .old))
     let after = try [backup.store, backup.wal].map {
       try Data(contentsOf: URL(fileURLWithPath: $0.string))
     }

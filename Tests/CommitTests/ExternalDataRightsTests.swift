@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPersistentStore
 import StoreFixtures
@@ -7,19 +9,19 @@ import Testing
 
 @testable import GodwitCommit
 
+private func mode(_ folder: FilePath) throws -> Int {
+  let attributes = try FileManager.default.attributesOfItem(atPath: folder.string)
+  return try #require(attributes[.posixPermissions] as? Int)
+}
+
+private func setMode(_ mode: Int, _ paths: FilePath...) throws {
+  for path in paths {
+    try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
+  }
+}
+
 /// Who migrates may be root, and the folders that a commit makes hold an application's data.
 @Suite struct `Folders of external data that a commit makes` {
-  private func mode(_ folder: FilePath) throws -> Int {
-    let attributes = try FileManager.default.attributesOfItem(atPath: folder.string)
-    return try #require(attributes[.posixPermissions] as? Int)
-  }
-
-  private func setMode(_ mode: Int, _ paths: FilePath...) throws {
-    for path in paths {
-      try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
-    }
-  }
-
   @Test func `have the rights of the source's own`() throws {
     let fixture = try SwapFixture(.walled)
     let files = StoreFiles(fixture.source)
@@ -44,5 +46,86 @@ import Testing
     try setMode(0o700, made)
     try ExternalDataFolder.make(made, like: nil, of: store)
     #expect(try mode(made) == 0o700)
+  }
+}
+
+@Suite struct `Files of external data that a commit makes` {
+  private static let user: uid_t = 12_345
+
+  /// A commit whose new files are private to the run, as a worker writes them.
+  private func prepared(_ way: SwapFixture.Way) throws -> SwapFixture {
+    let fixture = try SwapFixture(way)
+    try setMode(0o600, fixture.run.external.appending(SwapFixture.added))
+    // One of the source's own that not everybody who may read the store may read.
+    try setMode(0o600, StoreFiles(fixture.source).externalDataFolder.appending(SwapFixture.kept))
+    if geteuid() == 0 { #expect(lchown(fixture.source.string, Self.user, Self.user) == 0) }
+    return fixture
+  }
+
+  private func expectRights(_ fixture: SwapFixture) throws {
+    let folder = StoreFiles(fixture.destination).externalDataFolder
+    let added = folder.appending(SwapFixture.added)
+    #expect(try mode(added) == 0o640)
+    #expect(try DurableFile.haveSameRights(added, fixture.destination))
+    #expect(try mode(folder.appending(SwapFixture.kept)) == 0o600)
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `have the store's rights, and copies of the source's their own`(
+    way: SwapFixture.Way
+  ) throws {
+    let fixture = try prepared(way)
+    try fixture.swap.commit(try fixture.assemble())
+    try expectRights(fixture)
+  }
+
+  @Test(arguments: SwapFixture.Way.allCases)
+  func `have them, too, where another process makes them`(way: SwapFixture.Way) throws {
+    let fixture = try prepared(way)
+    let assembled = try fixture.assemble()
+    #expect(throws: SimulatedCrash.self) {
+      try DurableSteps.observing(with: { step, path in
+        if step == .renamed, path.lastComponent?.string == "journal.json" { throw SimulatedCrash() }
+      }) { _ = try fixture.swap.commit(assembled) }
+    }
+    let recovery = try StoreSwap.recover(
+      run: fixture.run, source: fixture.source, destination: fixture.destination)
+    guard case .committed = recovery else {
+      Issue.record("the commit is finished")
+      return
+    }
+    try expectRights(fixture)
+  }
+}
+
+/// setfsuid(2), which glibc's module does not have.
+@_silgen_name("setfsuid") @discardableResult private func setFileUser(_ user: uid_t) -> CInt
+
+/// Whoever may not give files away keeps what is written.
+@Suite(.enabled(if: geteuid() == 0)) struct `A store that another user's run replaces` {
+  private static let (owner, other): (uid_t, uid_t) = (12_345, 12_346)
+
+  @Test func `belongs to that user, which is said`() throws {
+    let fixture = try SwapFixture(.settled)
+    let assembled = try fixture.assemble()
+    for name in try FileManager.default.subpathsOfDirectory(atPath: fixture.scratch.path.string) {
+      #expect(lchown("\(fixture.scratch.path)/\(name)", Self.other, 0) == 0)
+    }
+    #expect(
+      chown(fixture.source.string, Self.owner, 0) == 0 && chmod(fixture.source.string, 0o644) == 0)
+    var plan = fixture.plan
+    plan.sourceIdentity = try StoreFiles(fixture.source).identity()
+    let swap = StoreSwap(plan: plan, run: fixture.run, name: "R1", isStoreOffline: true)
+    // Of this thread alone.
+    setFileUser(Self.other)
+    defer { setFileUser(0) }
+    let notes = try swap.commit(assembled).notes
+    #expect(notes.count == 1 && notes[0].contains("belongs to user \(Self.owner)"))
+  }
+
+  @Test func `says nothing where the owner is kept`() throws {
+    let fixture = try SwapFixture(.settled)
+    #expect(chown(fixture.source.string, Self.owner, 0) == 0)
+    #expect(try fixture.swap.commit(try fixture.assemble()).notes == [])
   }
 }

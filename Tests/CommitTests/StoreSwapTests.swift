@@ -358,6 +358,17 @@ import Testing
     }
   }
 
+  @Test(arguments: [false, true])
+  func `says of a store that went meanwhile that it was changed`(withItsFolder: Bool) throws {
+    let fixture = try SwapFixture(.settled)
+    let assembled = try fixture.assemble()
+    let path = withItsFolder ? fixture.folder : fixture.source
+    try FileManager.default.moveItem(atPath: path.string, toPath: path.string + ".moved")
+    #expect(throws: CommitError.sourceChanged(store: fixture.source)) {
+      try fixture.swap.commit(assembled)
+    }
+  }
+
   /// `/dev/shm` is a volume of its own nearly everywhere.
   @Test(.enabled(if: (try? DurableFile.areOnOneVolume("/dev/shm", "/tmp")) == false))
   func `assembles beside the destination when the run directory is on another volume`() throws {

@@ -138,6 +138,10 @@ import Testing
       (StoreError.journal("/a", reason: "it has no header"), .refused, 134_150),
       (PlanError.ambiguousConfiguration(["A", "B"], version: "2"), .refused, nil),
       (PlanError.missingConfiguration(["A"], version: "2"), .refused, nil),
+      (
+        PlanError.incompleteConfiguration(
+          "A", version: "2", lacking: [(entity: "B", superentity: "C")]), .refused, nil
+      ),
       (SQLiteError.failed(code: 11, message: "malformed", statement: ""), .refused, 134_150),
       // No such collation sequence; a CHECK that rows break.
       (SQLiteError.failed(code: 257, message: "no such", statement: ""), .refused, 134_110),

@@ -102,6 +102,18 @@ import Testing
     let bytes = try #require(try StoreCensus(try bind()).tables["ZREADER"]?.bytes)
     #expect((200_000...800_000).contains(bytes))
   }
+
+  @Test func `looks at a table with as many columns as SQLite allows`() throws {
+    let count = LayoutProblem.mostColumns - EntityTable.systemColumns.count
+    let wide = try EntityHierarchy(
+      EntityDescription(
+        name: "Wide", properties: (1...count).map { .attribute("a\($0)", .integer64) }))
+    let store = try SmallStore(
+      wide, at: folder.path.appending("wide.sqlite"),
+      rows: "INSERT INTO ZWIDE (Z_PK, Z_ENT, Z_OPT) VALUES (1, 1, 1)")
+    let census = try StoreCensus(StoreBinding(try store.open(), wide))
+    #expect(census.tables["ZWIDE"]?.rows == 1)
+  }
 }
 
 @Suite struct `Migrated metadata` {

@@ -12,6 +12,16 @@ import Testing
     #expect(try again.rows("SELECT name FROM sqlite_master") == [[.text("t")]])
   }
 
+  @Test(arguments: [Connection.Mode.immutable, .readOnly, .readWrite, .create])
+  func `does not wait for who writes to a FIFO`(mode: Connection.Mode) throws {
+    let folder = try TemporaryFolder()
+    #expect(mkfifo(folder.file("pipe.db"), 0o600) == 0)
+    let error = #expect(throws: SQLiteError.self) {
+      try Connection(path: folder.file("pipe.db"), mode: mode)
+    }
+    #expect(error?.codeName == "SQLITE_CANTOPEN")
+  }
+
   @Test(arguments: [Connection.Mode.immutable, .readOnly, .readWrite])
   func `makes no file unless told to`(mode: Connection.Mode) throws {
     let folder = try TemporaryFolder()

@@ -137,9 +137,12 @@ import Testing
 
   /// The model of the store and of its cache has E in Cloud and F in Local.
   ///
-  /// - Parameter configurations: Those of the destination, which has N beside E and F.
+  /// - Parameters:
+  ///   - configurations: Those of the destination, which has N beside E and F.
+  ///   - isSubentity: Whether E is a sub-entity of N in the destination.
   private func outcome(
-    givesSource: Bool, _ configurations: [String: [EntityName]], _ mapping: String? = nil
+    givesSource: Bool, _ configurations: [String: [EntityName]], _ mapping: String? = nil,
+    isSubentity: Bool = false
   ) throws -> PlanOutcome {
     let fixture = try MigrationFixture(from: [entity("E", attribute("k"))], to: [], rows: "")
     var source = ManagedObjectModel(entities: [entity("E", attribute("k")), entity("F")])
@@ -152,6 +155,7 @@ import Testing
     var model = ManagedObjectModel(
       entities: [entity("E", attribute("k"), attribute("z")), entity("F"), entity("N")])
     model.configurations = configurations
+    if isSubentity { model.entities[0].superentity = "N" }
     let destination = ModelVersion(name: "B", model: model, isCurrent: true, path: "B")
     let own = ModelVersion(name: "A", model: source, isCurrent: false, path: "A")
     var request = MigrationRequest(
@@ -188,6 +192,17 @@ import Testing
       try outcome(givesSource: true, ["All": ["E", "F"], "Local": ["F"]])
     }
     #expect(error.description.contains("the entities of the configuration Cloud, and no"))
+  }
+
+  @Test(arguments: ["Cloud", "iCloud"])
+  func `is refused where its configuration lacks a superentity`(name: String) throws {
+    let error = try #require(throws: PlanError.self) {
+      try outcome(givesSource: true, [name: ["E"], "Local": ["F"]], isSubentity: true)
+    }
+    #expect(error.description.contains("\(name) of B has E and not its superentity N"))
+    let whole = try outcome(
+      givesSource: true, [name: ["N", "E"], "Local": ["F"]], isSubentity: true)
+    #expect(tables(whole) == ["ZN"])
   }
 
   @Test func `gets all entities of a version without configurations, which is said`() throws {

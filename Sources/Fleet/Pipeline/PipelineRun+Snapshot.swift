@@ -122,8 +122,8 @@ struct StoreClone: Sendable {
     let links = folder.appending("external")
     try Self.link(files.externalDataFolder, into: links)
     let (store, identity) = try files.clone(in: folder)
-    // What is made of the clone takes its mode: the folder keeps others out meanwhile.
-    try Self.takeMode(of: original, at: store)
+    // What is made of the clone takes its mode and owner: the folder keeps others out meanwhile.
+    try Self.takeRights(of: original, at: store)
     try Self.link(files.externalDataFolder, into: links)
     for name in try DurableFile.names(in: folder)
     where name.hasPrefix("store-") && folder.appending(name) != store {
@@ -134,12 +134,19 @@ struct StoreClone: Sendable {
     (self.store, self.identity) = (store, identity.name)
   }
 
-  private static func takeMode(of original: FilePath, at store: FilePath) throws {
+  private static func takeRights(of original: FilePath, at store: FilePath) throws {
     var (source, clone) = (stat(), stat())
     guard lstat(original.string, &source) == 0, lstat(store.string, &clone) == 0 else {
       throw DurabilityError.failed(call: "lstat", path: original, Errno(rawValue: errno))
     }
-    let mode = source.st_mode & 0o777 | 0o600
+    var mode = source.st_mode & 0o777 | 0o600
+    if (clone.st_uid, clone.st_gid) != (source.st_uid, source.st_gid),
+      chown(store.string, source.st_uid, source.st_gid) != 0,
+      clone.st_gid != source.st_gid, chown(store.string, uid_t.max, source.st_gid) != 0
+    {
+      // What was for one group is not for another.
+      mode = mode & ~0o070 | (mode & 0o007) << 3
+    }
     // Even one that changes nothing would make another state of the clone.
     guard clone.st_mode & 0o777 != mode else { return }
     guard chmod(store.string, mode) == 0 else {

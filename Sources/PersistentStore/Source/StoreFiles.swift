@@ -96,7 +96,7 @@ extension StoreFiles {
     defer { buffer.deallocate() }
     for path in [store, wal, journal] where try StoreFiles.markIfThere(path) != nil {
       do {
-        let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec])
+        let file = try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking])
         try file.closeAfter { while try file.read(into: buffer) > 0 {} }
       } catch let error as Errno {
         throw StoreError.cannotRead(path, errno: error.rawValue)
