@@ -238,7 +238,7 @@ package enum PipelineHistory {
       try Ledger(readingAt: places.ledger) != nil || PipelineLedger.knowsRun(places.state)
     else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
-    try ledger.writing { try ledger.adoptFleet(of: places.owner) }
+    try ledger.adoptFleet(of: places.owner)
     try ledger.narrow(to: places.owner)
     let left = try LeftResults(of: places)
     if try ledger.isNew || isBehind(places, left) {

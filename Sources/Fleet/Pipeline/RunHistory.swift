@@ -81,7 +81,7 @@ final class RunHistory: Sendable {
     self.quarantineLimit = quarantineLimit
     ledger = try PatientLedger {
       let ledger = try Ledger(writingAt: path, now: now, readsAll: true)
-      try ledger.writing { try ledger.adoptFleet(of: owner) }
+      try ledger.adoptFleet(of: owner)
       return ledger
     }
     isNew = ledger.isNew
