@@ -73,7 +73,7 @@ extension PipelineRun {
     record: @escaping @Sendable (MigrationResult) throws -> Void,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
-    let folder = FilePath(directory(of: store).path.string + "-snapshot")
+    let folder = snapshotFolder(of: store)
     let clone: StoreClone
     do {
       clone = try await onOwnThread { try StoreClone(of: store.path, in: folder) }

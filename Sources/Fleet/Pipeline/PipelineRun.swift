@@ -15,6 +15,7 @@ import SystemPackage
 ///     state/endings.json   how starts ended that could not write the ledger, until it has them
 ///     state/ledger.jsonl   what became of each store: progress, see ``PipelineLedger``
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
+///     state/stores/ID-snapshot/  the private copy of one in use, see ``StoreClone``
 ///     state/waves.json     which stores are in which canary wave
 ///     state/control.json   what the operator asks of the run, see ``RunControl``
 ///     state/progress.json  how far it is, see ``RunProgress``
@@ -181,6 +182,7 @@ package struct PipelineRun: Sendable {
     }
     try ClusterFollower.remove(in: clusterState)
     await takeRest(findings.stores, setting, &summary)
+    await removeLeftSnapshots(findings, setting)
     let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
       // The run directories of small stores went without a flush each.
