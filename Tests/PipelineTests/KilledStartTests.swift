@@ -20,6 +20,12 @@ import Testing
     return run
   }
 
+  private func text(_ value: Any?) throws -> String {
+    let data = try JSONSerialization.data(
+      withJSONObject: [value ?? "none"], options: .sortedKeys)
+    return String(decoding: data, as: UTF8.self)
+  }
+
   private func count(_ name: String, _ counts: String, _ folder: PipelineFolder) throws -> Int? {
     let status = try folder.godwit(["status"]).summary
     return (status[counts] as? [String: Any])?[name] as? Int
@@ -48,7 +54,7 @@ import Testing
     for (store, before) in first where before["verdict"] as? String == "migrated" {
       let after = try #require(second.results[store])
       for key in ["counts", "findings", "losses", "path", "rows", "source", "destination"] {
-        #expect("\(before[key] ?? "none")" == "\(after[key] ?? "none")", "\(key)")
+        #expect(try text(before[key]) == text(after[key]), "\(key)")
       }
       #expect((before["findings"] as? [Any])?.isEmpty == false, "there is damage that is carried")
       let notes = after["notes"] as? [String] ?? []
