@@ -36,7 +36,7 @@ package enum FleetError: Error, Sendable, Equatable {
   /// A store took longer than the pipeline lets one.
   case timeout(store: String, seconds: Double)
   /// What became of a store could not be written down.
-  case ledger(message: String)
+  case ledger(message: String, isOutOfSpace: Bool = false)
   /// The limits of this process are too small to work in.
   case limits(message: String)
   /// The run directory's own files cannot be read or written.
@@ -111,7 +111,11 @@ extension FleetError: CustomStringConvertible {
     case .timeout(let store, let seconds):
       "\(store) was not migrated within \(Int(seconds.rounded(.up))) s. It is as it was, and "
         + "its finished work is kept. Raise limits.store-timeout, or look for a volume that is slow."
-    case .ledger(let message): "The ledger of the run cannot be written: \(message)"
+    case .ledger(let message, let isOutOfSpace):
+      "The ledger of the run cannot be written: \(message)"
+        + (isOutOfSpace
+          ? " What was done with the store is not lost: the next start finds it, and writes it down."
+          : "")
     case .limits(let message): message
     case .runDirectory(let path, let message):
       "The run directory \(path) cannot be used: \(message). Give another with --state."

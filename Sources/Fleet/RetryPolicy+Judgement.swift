@@ -305,6 +305,7 @@ extension RetryPolicy {
       return Judgement(isSilent ? ending : .fatal, "coordination-lost", "\(error)")
     case .disturbed: return Judgement(.badInput, "policy", "\(error)", code: 134_170)
     case .timeout: return Judgement(.inputOutput, "timeout", "\(error)")
+    case .ledger(_, isOutOfSpace: true): return Judgement(.resumable, "disk-full", "\(error)")
     case .ledger: return Judgement(.inputOutput, "ledger", "\(error)")
     case .limits: return Judgement(.configuration, "limits", "\(error)")
     case .runDirectory: return Judgement(.cannotCreateOutput, "run-directory", "\(error)")

@@ -31,6 +31,18 @@ extension Ledger {
       ])
   }
 
+  /// Whether a start of a run, or a later one, has begun in the ledger.
+  ///
+  /// - Parameter time: When it began, in seconds since 1970-01-01 UTC.
+  package func knowsStart(of run: String, at time: Double) throws -> Bool {
+    var isKnown = false
+    try forEach(
+      "SELECT 1 FROM runs WHERE name = ?1 AND (resumed >= ?2 OR ended >= ?2)",
+      [.text(run), .real(time)]
+    ) { _ in isKnown = true }
+    return isKnown
+  }
+
   /// Whether there is a run, or a rollback, of that name, whichever pipeline's.
   package func hasRun(named name: String) throws -> Bool { try knownKey(ofRun: name) != nil }
 

@@ -52,14 +52,17 @@ extension Ledger {
     ownRuns = "runs.file IN (SELECT file FROM own_files)"
   }
 
-  /// Takes the fleet of a pipeline that was moved or renamed over to its new path, with its quarantine.
+  /// Takes the fleet of a pipeline that was moved or renamed over to its new path, with its quarantine. A ledger
+  /// in which nothing is to be changed is only read: a transaction that changes nothing waits for readers, too.
   package func adoptFleet(of owner: RunOwner) throws {
     let file = try fleetFile(of: owner, ownFiles(of: owner))
     guard !file.isSameBytes(as: owner.file) else { return }
-    for table in ["fleet", "quarantine"] {
-      try perform(
-        "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
-        [.text(file), .text(owner.file)])
+    try writing {
+      for table in ["fleet", "quarantine"] {
+        try perform(
+          "UPDATE OR REPLACE \(table) SET pipeline = ?2 WHERE pipeline = ?1",
+          [.text(file), .text(owner.file)])
+      }
     }
   }
 

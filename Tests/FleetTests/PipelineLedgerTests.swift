@@ -127,4 +127,96 @@ import Testing
     let third = try open(scratch, now: 3)
     #expect(third.entry(of: "/a") != nil && third.entry(of: "/c") != nil)
   }
+
+  private func detail(_ note: String) -> PipelineLedger.Detail? {
+    var result = MigrationResult(store: "/a", verdict: .migrated, ending: .done, notes: [note])
+    result.counts = ["Order": 3, "Ordér": 4]
+    return PipelineLedger.Detail(result)
+  }
+
+  @Test func `gives the rest of what was said of a store to whoever asks, in any start of the run`()
+    async throws
+  {
+    let scratch = try Scratch()
+    let first = try open(scratch, now: 1)
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<50 {
+        group.addTask {
+          try? await first.record(
+            entry(FilePath("/\(number)"), run: first.run, backup: "/b"), detail("note \(number)"))
+        }
+      }
+    }
+    try await first.record(entry("/none", run: first.run, .failed))
+    func expectAll(_ ledger: PipelineLedger) {
+      for number in 0..<50 {
+        #expect(ledger.detail(of: FilePath("/\(number)")) == detail("note \(number)"))
+      }
+      #expect(ledger.detail(of: "/none") == nil && ledger.detail(of: "/nobody") == nil)
+    }
+    expectAll(first)
+    first.close()
+    let path = scratch.path.appending("ledger.jsonl").string
+    var data = try #require(FileManager.default.contents(atPath: path))
+    data.append(Data(#"{"run":"x","store":"/b","verd"#.utf8))
+    try data.write(to: URL(fileURLWithPath: path))
+    let second = try open(scratch, now: 2)
+    expectAll(second)
+    try await second.record(entry("/1", run: second.run, backup: "/b"), detail("another"))
+    #expect(second.detail(of: "/1") == detail("another"))
+    #expect(second.detail(of: "/2") == detail("note 2"))
+  }
+
+  @Test func `keeps the rest for the next run of outputs alone`() async throws {
+    let scratch = try Scratch()
+    let first = try open(scratch, now: 1)
+    let (beside, replaced) = (scratch.file("beside"), scratch.file("replaced"))
+    try await first.record(entry(replaced, run: first.run, final: "f", backup: "/b"), detail("r"))
+    try await first.record(entry(beside, run: first.run), detail("o"))
+    try first.end(isFinished: true, isInHistory: true)
+    first.close()
+    for now in [2.0, 3.0] {
+      let next = try open(scratch, now: now)
+      #expect(next.entry(of: replaced) != nil && next.detail(of: replaced) == nil)
+      #expect(next.detail(of: beside) == detail("o"))
+      try next.end(isFinished: true, isInHistory: true)
+      next.close()
+    }
+  }
+
+  /// Of a start that was killed, before a ledger that somebody read could be written.
+  @Test func `tells of a start that did not come to its end, once`() throws {
+    let scratch = try Scratch()
+    let pipeline = RunOwner(pipeline: "p", file: "/p/pipeline.yaml")
+    let ledger = try open(scratch, now: 10, of: pipeline.file)
+    let run = LedgerRun(
+      name: ledger.run, pipeline: "p", file: pipeline.file, started: 10, host: "")
+    try ledger.begin(
+      PipelineLedger.Start(
+        run: run, fleet: .init(found: ["/a", "/b"], taken: ["/a", "/b"], unseen: []),
+        isPartOfRun: false))
+    let history = try Ledger(writingAt: scratch.path.appending("ledger.sqlite"), now: 10)
+    for _ in 0..<2 {
+      try history.writing { try PipelineLedger.add(inState: scratch.path, to: history) }
+      #expect(try history.fleet(of: pipeline.file, run: run.name)?.pending == 2)
+      let known = try history.run(named: run.name)
+      #expect(known.starts == 1 && known.counts?.found == 2 && known.ended == nil)
+    }
+    // The next start takes up one of them, and cannot write the ledger either.
+    var next = PipelineLedger.Start(
+      run: run, fleet: .init(found: ["/a", "/b"], taken: ["/a"], unseen: []), isPartOfRun: true)
+    next.run.started = 20
+    try ledger.begin(next)
+    (next.run.ended, next.run.exitCode) = (30, 0)
+    next.run.counts = RunReport.Counts(found: 1, migrated: 1)
+    let a = LedgerStanding(store: "/a", verdict: "migrated")
+    try ledger.end(
+      isFinished: false, isInHistory: false, PipelineLedger.Ending(next, [a]))
+    for _ in 0..<2 {
+      try history.writing { try PipelineLedger.add(inState: scratch.path, to: history) }
+      let known = try history.run(named: run.name)
+      #expect(known.starts == 2 && known.ended == 30 && known.exitCode == 0)
+      #expect(known.counts == RunReport.Counts(found: 2, migrated: 1, pending: 1))
+    }
+  }
 }

@@ -1,5 +1,8 @@
 import Foundation
+import GodwitDurableFiles
 import GodwitWorker
+import Synchronization
+import SystemPackage
 import Testing
 
 @testable import GodwitFleet
@@ -15,7 +18,11 @@ import Testing
     // Each with its line feed: another one would be a line that is no message.
     let answer = String(decoding: StoreMessage.result(StoreEnd(result)).line, as: UTF8.self)
     let planned = String(decoding: StoreMessage.planned.line, as: UTF8.self)
+    var migrated = result
+    migrated.verdict = .migrated
+    let record = String(decoding: StoreMessage.record(StoreEnd(migrated)).line, as: UTF8.self)
     let script = """
+      record() { printf '%s' '\(record)'; read -r said; }
       answer() { printf '%s' '\(answer)'; }
       planned() { printf '%s' '\(planned)'; }
       while read -r line; do
@@ -69,6 +76,51 @@ import Testing
     let hosts = hosts("mkdir \(mark) 2>/dev/null && kill -KILL $$; answer")
     #expect(await hosts.perform(task("/a")).verdict == .sameModel)
     await hosts.close()
+  }
+
+  private func performRecording(
+    _ onStart: String, _ record: @escaping @Sendable () throws -> Void = {}
+  ) async -> (result: MigrationResult, records: Int) {
+    let hosts = hosts(onStart)
+    let count = Atomic(0)
+    let result = await hosts.perform(
+      task("/a"),
+      record: { _ in
+        count.add(1, ordering: .relaxed)
+        try record()
+      })
+    await hosts.close()
+    return (result, count.load(ordering: .relaxed))
+  }
+
+  @Test func `keep the result that is written down when one is killed after it`() async {
+    let (result, records) = await performRecording("record; kill -KILL $$")
+    #expect(result.verdict == .migrated && records == 1)
+    let crashed = await performRecording("planned; record; kill -ILL $$")
+    #expect(crashed.result.verdict == .migrated && crashed.records == 1)
+  }
+
+  @Test func `try a store again whose result could not be written down before one was killed`()
+    async
+  {
+    struct Refusal: Error {}
+    let (result, records) = await performRecording("record; kill -KILL $$") { throw Refusal() }
+    #expect(result.verdict == .failed && records == RetryPolicy.attempts)
+  }
+
+  @Test(arguments: [28, 122, 5])  // ENOSPC, EDQUOT, EIO
+  func `are told that a result waits for room on the volume`(errno: Int32) async {
+    let isFull = errno != 5
+    let (result, _) = await performRecording(
+      #"record; case "$said" in *'"isOutOfSpace":\#(isFull)'*) answer;; *) exit 1;; esac"#
+    ) {
+      throw DurabilityError.failed(call: "write", path: "/l", Errno(rawValue: errno))
+    }
+    #expect(result.verdict == .sameModel, "\(result.reasons)")
+    let failed = MigrationResult(
+      failing: "/a", with: FleetError.ledger(message: "", isOutOfSpace: isFull))
+    #expect(failed.verdict == (isFull ? .pending : .failed))
+    #expect(failed.reasons.first?.reason == (isFull ? "disk-full" : "ledger"))
   }
 
   /// Policies of the stores before may have left files open.

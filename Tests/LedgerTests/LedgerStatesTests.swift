@@ -171,9 +171,9 @@ import Testing
     #expect(try reader?.knownStores(of: new.file, below: "/s") == 1)
     try reader?.narrow(to: other)
     #expect(try known(reader, by: other) == nil)
-    try ledger.writing { try ledger.adoptFleet(of: other) }
+    try ledger.adoptFleet(of: other)
     #expect(try known(ledger, by: old) == 1)
-    try ledger.writing { try ledger.adoptFleet(of: new) }
+    try ledger.adoptFleet(of: new)
     #expect(try known(ledger, by: old) == nil)
     #expect(try known(ledger, by: new) == 1)
     try ledger.narrow(to: new)

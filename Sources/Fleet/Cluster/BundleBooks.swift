@@ -29,6 +29,7 @@ final class BundleBooks: StoreBooks {
 
   // What earlier starts wrote down the coordinator has looked at before it cut the bundle.
   func entry(of store: FilePath) -> PipelineLedger.Entry? { nil }
+  func detail(of store: FilePath) -> PipelineLedger.Detail? { nil }
   func isUnended(_ failure: PipelineLedger.Entry) -> Bool { false }
   func quarantine(of store: FilePath) -> LedgerQuarantine? { nil }
 

@@ -60,10 +60,10 @@ extension PipelineRun {
         try setting.lease.requireCurrent()
         try await books.keep(known)
       }
-      return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
+      return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot,
-      let earlier = try? sameSnapshot(store, known, books.settings)
+      let earlier = try? sameSnapshot(store, known, books)
     {
       return earlier
     }

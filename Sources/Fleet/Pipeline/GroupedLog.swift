@@ -7,11 +7,17 @@ import SystemPackage
 /// A file of lines that many tasks append to: lines that come at the same time are written and flushed
 /// together.
 final class GroupedLog: Sendable {
+  /// Where a line lies in the file, without its line feed.
+  struct Place: Sendable, Equatable {
+    var start: Int64
+    var count: Int
+  }
+
   private struct Line {
     var text: String
     /// Whether it must survive a power cut.
     var isLasting: Bool
-    var answer: CheckedContinuation<Void, any Error>
+    var answer: CheckedContinuation<Place, any Error>
   }
 
   private struct File: ~Copyable {
@@ -46,7 +52,8 @@ final class GroupedLog: Sendable {
 
   /// Adds a line, given without its line feed. On return it is in the file and, if it is lasting, on the
   /// disk.
-  func append(_ text: String, isLasting: Bool) async throws {
+  @discardableResult
+  func append(_ text: String, isLasting: Bool) async throws -> Place {
     try await withCheckedThrowingContinuation { answer in
       state.withLock {
         $0.waiting.append(Line(text: text, isLasting: isLasting, answer: answer))
@@ -72,12 +79,24 @@ final class GroupedLog: Sendable {
       }
       let written = Result {
         let isLasting = waiting.contains(where: \.isLasting)
-        try file.withLock {
+        return try file.withLock {
           try $0.log.append(
             waiting.map(\.text), surviving: isLasting ? .powerCut : .processCrash)
+          // Nobody else appends.
+          return (try? FileMark($0.log.path))?.size ?? 0
         }
       }
-      for line in waiting { line.answer.resume(with: written) }
+      switch written {
+      case .success(let end):
+        var start = end - waiting.reduce(0) { $0 + Int64($1.text.utf8.count) + 1 }
+        for line in waiting {
+          let place = Place(start: start, count: line.text.utf8.count)
+          line.answer.resume(returning: place)
+          start += Int64(place.count) + 1
+        }
+      case .failure(let error):
+        for line in waiting { line.answer.resume(throwing: error) }
+      }
     }
   }
 

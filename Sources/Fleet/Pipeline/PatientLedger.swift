@@ -99,7 +99,8 @@ final class PatientLedger: @unchecked Sendable {
   func ask<Answer>(_ question: (Ledger) throws -> Answer) -> Answer? {
     locked {
       guard !isGivenUp else { return nil }
-      guard !kept.isEmpty else { return attempt(question) }
+      // A transaction that changes nothing waits for whoever reads, too.
+      guard !kept.isEmpty else { return attempt(isWriting: false, question) }
       var answer: Answer?
       let changes = kept
       let _: Void? = attempt { ledger in
@@ -116,11 +117,13 @@ final class PatientLedger: @unchecked Sendable {
     try locked { try ledger.map { try body($0) } }
   }
 
-  private func attempt<Result>(_ body: (Ledger) throws -> Result) -> Result? {
+  private func attempt<Result>(
+    isWriting: Bool = true, _ body: (Ledger) throws -> Result
+  ) -> Result? {
     do {
       let opened = try ledger ?? self.open()
       ledger = opened
-      return try opened.writing { try body(opened) }
+      return isWriting ? try opened.writing { try body(opened) } : try body(opened)
     } catch is Undone {
       return nil
     } catch {

@@ -18,7 +18,8 @@ import SystemPackage
 ///
 /// It is progress, and not history: the lines of a finished run go with the next one. What they tell is
 /// in `ledger.sqlite` by then, which is fed from here, see ``RunHistory``. Where that could not be written
-/// until the end of a start, `endings.json` has what is not in these lines.
+/// until the end of a start, `endings.json` has what is not in these lines. So it has of a start that could not
+/// write to the ledger when it began: it may be killed.
 final class PipelineLedger: Sendable {
   /// `run.json`: which run it is.
   private struct RunName: Codable {
@@ -60,18 +61,18 @@ final class PipelineLedger: Sendable {
   /// How many starts of this run have come to their end. One that was killed or detached has not: the next one
   /// goes on with what it has counted.
   let ended: Int
-  private let folder: FilePath
+  let folder: FilePath
   private let owner: RunOwner
   private let log: GroupedLog
   /// The last line of each store.
-  private let entries: Mutex<[FilePath: Entry]>
+  private let entries: Mutex<[FilePath: Known]>
 
   /// 64 MiB. A line has a few hundred bytes for each loss.
-  private static let lineLimit = 64 << 20
+  static let lineLimit = 64 << 20
 
   private static func runFile(_ folder: FilePath) -> FilePath { folder.appending("run.json") }
-  private static func logFile(_ folder: FilePath) -> FilePath { folder.appending("ledger.jsonl") }
-  private static func endingsFile(_ folder: FilePath) -> FilePath {
+  static func logFile(_ folder: FilePath) -> FilePath { folder.appending("ledger.jsonl") }
+  static func endingsFile(_ folder: FilePath) -> FilePath {
     folder.appending("endings.json")
   }
 
@@ -98,9 +99,10 @@ final class PipelineLedger: Sendable {
       // Before anything of this start.
       history.keep(try Missing(in: folder))
     }
-    var lines: [FilePath: Entry] = [:]
-    try Self.forEachEntry(in: file) {
-      lines[FilePath($0.store)] = isInHistory ? $0.withoutHistory : $0
+    var lines: [FilePath: Known] = [:]
+    try Self.forEachEntry(in: file) { entry, place in
+      lines[FilePath(entry.store)] = Known(
+        entry: isInHistory ? entry.withoutHistory : entry, place: place)
     }
     ended = isResumed ? known?.ended ?? 0 : 0
     if let known, isResumed {
@@ -111,8 +113,10 @@ final class PipelineLedger: Sendable {
     } else {
       run = RunFolder.timestamp(now) { $0 == known?.run || history.hasRun(named: $0) }
       // What is not asked for again goes, so that the file does not grow for ever.
-      lines = try lines.filter { try $0.value.isAskedForAgain || $0.value.attempt != nil }
-      try Self.write(lines, to: file)
+      lines = try lines.filter {
+        try $0.value.entry.isAskedForAgain || $0.value.entry.attempt != nil
+      }
+      lines = try Self.write(lines, to: file)
       try Self.write(RunName(run, of: owner, isFinished: false, ended: 0), in: folder)
     }
     log = try GroupedLog(at: file)
@@ -126,38 +130,6 @@ final class PipelineLedger: Sendable {
 
   private static func write(_ name: RunName, in folder: FilePath) throws {
     try DurableFile.write(Array(JSONLine.text(of: name).utf8), to: runFile(folder))
-  }
-
-  private static func write(_ lines: [FilePath: Entry], to file: FilePath) throws {
-    var pending = try PendingFile(for: file)
-    var bytes: [UInt8] = []
-    for entry in lines.values.sorted(by: { $0.store < $1.store }) {
-      bytes += JSONLine.text(of: entry).utf8
-      bytes.append(UInt8(ascii: "\n"))
-      guard bytes.count >= 1 << 16 else { continue }
-      try bytes.withUnsafeBytes { try pending.write($0) }
-      bytes.removeAll(keepingCapacity: true)
-    }
-    try bytes.withUnsafeBytes { try pending.write($0) }
-    try pending.publish(surviving: .powerCut)
-  }
-
-  /// Every line, one after the other. Those that are not whole, as a crash leaves one, or of a later
-  /// version, are nobody's.
-  private static func forEachEntry(in file: FilePath, _ body: (Entry) throws -> Void) throws {
-    guard try FileKind(at: file) != .none else { return }
-    let descriptor = try RegularFile.open(file, isPrivate: true)
-    defer { try? descriptor.close() }
-    var lines = LineReader(descriptor, mostBytes: lineLimit)
-    let decoder = JSONDecoder()
-    do {
-      while let line = try lines.next() {
-        guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
-        try body(entry)
-      }
-    } catch let error as Errno {
-      throw DurabilityError.failed(call: "read", path: file, error)
-    }
   }
 
   /// The name of the run that the next start resumes; nil where it begins another.
@@ -194,7 +166,7 @@ final class PipelineLedger: Sendable {
         try ledger.hasRun(named: record.name) ? nil : record
       }
       if let lost { try ledger.begin(lost) }
-      try forEachEntry(in: logFile(folder)) { try $0.add(to: ledger) }
+      try forEachEntry(in: logFile(folder)) { entry, _ in try entry.add(to: ledger) }
       guard let lost, let ended = lost.ended, let exitCode = lost.exitCode else { return }
       try ledger.end(lost.name, at: ended, exitCode: exitCode, lost.counts)
     }
@@ -217,8 +189,8 @@ final class PipelineLedger: Sendable {
     fileprivate init(in folder: FilePath) throws {
       endings = try PipelineLedger.endings(folder)
       var entries: [Entry] = []
-      try PipelineLedger.forEachEntry(in: PipelineLedger.logFile(folder)) {
-        if $0.attempt != nil { entries.append($0) }
+      try PipelineLedger.forEachEntry(in: PipelineLedger.logFile(folder)) { entry, _ in
+        if entry.attempt != nil { entries.append(entry) }
       }
       self.entries = entries
     }
@@ -230,7 +202,14 @@ final class PipelineLedger: Sendable {
     }
   }
 
-  func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store] } }
+  func entry(of store: FilePath) -> Entry? { entries.withLock { $0[store]?.entry } }
+
+  /// What else the last line of a store says; nil where it says nothing else, or cannot be read again: it is for
+  /// people alone.
+  func detail(of store: FilePath) -> Detail? {
+    guard let place = entries.withLock({ $0[store]?.place }) else { return nil }
+    return try? Self.detail(of: store, at: place, in: Self.logFile(folder))
+  }
 
   /// A store begins whose result is there in milliseconds.
   func enter() { log.enter() }
@@ -239,10 +218,13 @@ final class PipelineLedger: Sendable {
   func leave() { log.leave() }
 
   /// Adds what became of a store. On return it is on the disk.
-  func record(_ entry: Entry) async throws {
+  func record(_ entry: Entry, _ detail: Detail? = nil) async throws {
+    let line = Line(entry: entry, detail: detail)
     // That nothing was to be done is found out again where it is not known.
-    try await log.append(JSONLine.text(of: entry), isLasting: entry.verdict != .sameModel)
-    entries.withLock { $0[FilePath(entry.store)] = entry.withoutHistory }
+    let place = try await log.append(
+      JSONLine.text(of: line), isLasting: entry.verdict != .sameModel)
+    let known = Known(entry: entry.withoutHistory, place: detail == nil ? nil : place)
+    entries.withLock { $0[FilePath(entry.store)] = known }
   }
 
   /// Nothing is recorded any more.
@@ -259,77 +241,11 @@ final class PipelineLedger: Sendable {
     isFinished: Bool, isInHistory: Bool, _ ending: Ending? = nil, record: LedgerRun? = nil
   ) throws {
     if isInHistory { try DurableFile.removeIfPresent(Self.endingsFile(folder)) }
-    if let ending {
-      let all = try Self.endings(folder) + [ending]
-      try DurableFile.write(
-        Array(JSONLine.text(of: all).utf8), to: Self.endingsFile(folder))
-    }
+    if let ending { try addEnding(ending) }
     try Self.write(
       RunName(
         run, of: owner, isFinished: isFinished, ended: ended + 1, isInHistory: isInHistory,
         record: record),
       in: folder)
-  }
-}
-
-// Starts that ended while the ledger could not be written.
-extension PipelineLedger {
-  /// The stores of a start.
-  struct Fleet: Codable, Sendable {
-    var found: [String]
-    var taken: [String]
-    var unseen: [String]
-  }
-
-  /// How a start ended. All of it is told again, since it is not known what the ledger has.
-  struct Ending: Codable, Sendable {
-    var run: LedgerRun
-    var fleet: Fleet
-    var standings: [LedgerStanding]
-
-    /// Whether the ledger knows of it, or of a later start of the run.
-    private func isKnown(to ledger: Ledger) throws -> Bool {
-      guard let ended = try? ledger.run(named: run.name).ended else { return false }
-      return ended >= run.ended ?? 0
-    }
-
-    /// Whether the name is not another's meanwhile.
-    private func isOwn(in ledger: Ledger) throws -> Bool {
-      try ledger.canResume(run.name, by: RunOwner(pipeline: run.pipeline, file: run.file))
-    }
-
-    func begin(in ledger: Ledger) throws {
-      guard try !isKnown(to: ledger), try isOwn(in: ledger) else { return }
-      let known = try? ledger.run(named: run.name)
-      if known?.ended != nil || known == nil {
-        try ledger.begin(run, isResumed: true)
-      }
-      try ledger.beginFleet(fleet, of: run.file, run: run.name)
-    }
-
-    func end(in ledger: Ledger) throws {
-      guard try !isKnown(to: ledger), try isOwn(in: ledger), let ended = run.ended,
-        let exitCode = run.exitCode
-      else {
-        return
-      }
-      try ledger.settle(standings, of: run.file, run: run.name)
-      try ledger.end(run.name, at: ended, exitCode: exitCode, run.counts)
-    }
-  }
-
-  /// 256 MiB: some hundred bytes for each store.
-  private static let endingsLimit = 256 << 20
-
-  private static func endings(_ folder: FilePath) throws -> [Ending] {
-    try RegularFile.bytesIfPresent(of: endingsFile(folder), limit: endingsLimit, isPrivate: true)
-      .flatMap { try? JSONDecoder().decode([Ending].self, from: Data($0)) } ?? []
-  }
-}
-
-extension Ledger {
-  func beginFleet(_ fleet: PipelineLedger.Fleet, of pipeline: String, run: String) throws {
-    try beginFleet(
-      of: pipeline, run: run, found: fleet.found, taken: fleet.taken, unseen: fleet.unseen)
   }
 }

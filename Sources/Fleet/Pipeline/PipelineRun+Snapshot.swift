@@ -55,15 +55,15 @@ extension PipelineRun {
 
   /// The snapshot that was made of a store as it is now; nil where there is none.
   func sameSnapshot(
-    _ store: FoundStore, _ known: PipelineLedger.Entry?, _ settings: String
+    _ store: FoundStore, _ known: PipelineLedger.Entry?, _ books: any StoreBooks
   ) throws -> Outcome? {
-    guard let known, let identity = try snapshotIdentity(store, known, settings),
+    guard let known, let identity = try snapshotIdentity(store, known, books.settings),
       identity == (try StoreFiles(store.path).identity().name)
     else { return nil }
     return Outcome(
       store: store,
-      result: Self.earlier(
-        known, "The store is in use. A snapshot of it as it is now was migrated before"),
+      result: earlier(
+        known, "The store is in use. A snapshot of it as it is now was migrated before", books),
       isEarlier: true)
   }
 
@@ -73,7 +73,7 @@ extension PipelineRun {
     record: @escaping @Sendable (MigrationResult) throws -> Void,
     observe: @escaping @Sendable (RunEvent) -> Void
   ) async -> MigrationResult {
-    let folder = FilePath(directory(of: store).path.string + "-snapshot")
+    let folder = snapshotFolder(of: store)
     let clone: StoreClone
     do {
       clone = try await onOwnThread { try StoreClone(of: store.path, in: folder) }

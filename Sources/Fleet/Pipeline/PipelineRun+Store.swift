@@ -49,10 +49,10 @@ extension PipelineRun {
     if workers == 0 { books.leave() }
     result = Self.gone(store, insteadOf: result) ?? result
     if result.verdict == .sameModel, let known, isMigratedByThisRun {
-      return Outcome(store: store, result: Self.earlierStart(known), isEarlier: true)
+      return Outcome(store: store, result: earlierStart(known, books), isEarlier: true)
     }
     if result.isInUse, pipeline.stores.inUse == .snapshot, !Task.isCancelled {
-      if let earlier = try? sameSnapshot(store, known, books.settings) { return earlier }
+      if let earlier = try? sameSnapshot(store, known, books) { return earlier }
       let identity = store.snapshotIdentity
       // Who knows the snapshot looks again, and says what became of the store.
       if identity == nil || identity != (try? StoreFiles(store.path).identity().name) {
@@ -92,7 +92,7 @@ extension PipelineRun {
     if !options.isFresh, let known = books.entry(of: store.path),
       known.settings == books.settings,
       let output = try? unchanged(
-        store, request(for: store).output, since: known, run: books.run)
+        store, request(for: store).output, since: known, books)
     {
       return output
     }
@@ -194,7 +194,8 @@ extension PipelineRun {
 
   /// What became of a store that is as the ledger says it was left; nil where it has to be looked at.
   func unchanged(
-    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry, run: String
+    _ store: FoundStore, _ output: FilePath?, since known: PipelineLedger.Entry,
+    _ books: any StoreBooks
   ) throws -> Outcome? {
     guard known.verdict == .migrated || known.verdict == .sameModel else { return nil }
     if let output {
@@ -213,10 +214,10 @@ extension PipelineRun {
       guard output != nil else { return nil }
       try directory.remove()
     }
-    if known.verdict == .migrated, output != nil || known.run == run {
+    if known.verdict == .migrated, output != nil || known.run == books.run {
       let result =
         output == nil
-        ? Self.earlierStart(known) : Self.earlier(known, "Its output was written before")
+        ? earlierStart(known, books) : earlier(known, "Its output was written before", books)
       return Outcome(store: store, result: result, isEarlier: true)
     }
     var result = MigrationResult(store: store.path.string, verdict: .sameModel, ending: .done)
@@ -249,11 +250,14 @@ extension PipelineRun {
     return version != StoreLook(store).result.source
   }
 
-  static func earlierStart(_ known: PipelineLedger.Entry) -> MigrationResult {
-    earlier(known, "An earlier start of this run migrated it")
+  func earlierStart(_ known: PipelineLedger.Entry, _ books: any StoreBooks) -> MigrationResult {
+    earlier(known, "An earlier start of this run migrated it", books)
   }
 
-  static func earlier(_ known: PipelineLedger.Entry, _ words: String) -> MigrationResult {
+  /// What is said of a store that was migrated before: what was said of it then.
+  func earlier(
+    _ known: PipelineLedger.Entry, _ words: String, _ books: any StoreBooks
+  ) -> MigrationResult {
     var result = MigrationResult(
       store: known.store, verdict: .migrated, ending: .done, notes: ["\(words)."])
     result.source = known.source
@@ -263,6 +267,11 @@ extension PipelineRun {
     result.rows = known.rows
     result.losses = known.losses ?? []
     (result.setAside, result.rejects) = (known.setAside, known.rejects)
+    if let detail = books.detail(of: FilePath(known.store)) {
+      (result.counts, result.path) = (detail.counts, detail.path)
+      result.findings = detail.findings ?? []
+      result.notes += detail.notes ?? []
+    }
     return result
   }
 

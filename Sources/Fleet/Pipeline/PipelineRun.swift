@@ -12,9 +12,10 @@ import SystemPackage
 ///
 ///     state/lock           held by the coordinator as long as it lives
 ///     state/run.json       which run it is; one that was interrupted is resumed
-///     state/endings.json   how starts ended that could not write the ledger, until it has them
+///     state/endings.json   how starts began and ended that could not write the ledger, until it has them
 ///     state/ledger.jsonl   what became of each store: progress, see ``PipelineLedger``
 ///     state/stores/ID/     the run directory of a store that is not done; ID is made of its path
+///     state/stores/ID-snapshot/  the private copy of one in use, see ``StoreClone``
 ///     state/waves.json     which stores are in which canary wave
 ///     state/control.json   what the operator asks of the run, see ``RunControl``
 ///     state/progress.json  how far it is, see ``RunProgress``
@@ -116,18 +117,22 @@ package struct PipelineRun: Sendable {
       try ledger.end(isFinished: !ledger.isResumed, isInHistory: history.isWhole)
       throw error
     }
-    try history.begin(
+    // A run over some of its stores does not end one over all of them, and is told of together with it.
+    let isPartOfRun = ledger.isResumed && !options.selection.isAll
+    let unwritten = try history.begin(
       LedgerRun(
         name: ledger.run, pipeline: places.owner.pipeline, file: places.owner.file, started: now,
         host: MachineName.text, workers: pool.workerCount,
-        options: context.options), isResumed: ledger.isResumed)
+        options: context.options), isResumed: ledger.isResumed, findings, isPartOfRun: isPartOfRun)
     defer { history.close() }
-    history.beginFleet(of: places.owner.file, run: ledger.run, findings)
-    // A run over some of its stores does not end one over all of them, and is told of together with it.
-    let isPartOfRun = ledger.isResumed && !options.selection.isAll
-    history.setFound(
-      (isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run)?.found : nil)
-        ?? findings.stores.count, in: ledger.run)
+    if let unwritten {
+      do {
+        try ledger.begin(unwritten)
+      } catch {
+        observe(
+          .warning("\(error) If this start is killed, the ledger lacks which stores it took up."))
+      }
+    }
     for note in history.takeNotes() { observe(.warning(note)) }
     observe(.found(start(findings, ledger)))
     var summary = PipelineSummary(pipeline: pipeline.name)
@@ -181,6 +186,7 @@ package struct PipelineRun: Sendable {
     }
     try ClusterFollower.remove(in: clusterState)
     await takeRest(findings.stores, setting, &summary)
+    await removeLeftSnapshots(findings, setting)
     let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
       // The run directories of small stores went without a flush each.
@@ -188,10 +194,9 @@ package struct PipelineRun: Sendable {
     }
     history.settle(
       setting.outcomes.standings, of: places.owner.file, run: ledger.run, isAtEnd: true)
-    let counts = isPartOfRun ? history.fleet(of: places.owner.file, run: ledger.run) : nil
     let ending = history.end(
-      ledger.run, at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
-      counts ?? RunReport.Counts(summary))
+      at: Date().timeIntervalSince1970, exitCode: context.exitCode(summary),
+      RunReport.Counts(summary))
     try ledger.end(
       isFinished: isFinished, isInHistory: history.isWhole, ending, record: history.endedRun)
     try keepRetention(history, since: (startTime, begin), &summary)

@@ -66,6 +66,8 @@ protocol StoreBooks: Sendable {
   var code: String? { get }
   /// What an earlier start has written down of a store.
   func entry(of store: FilePath) -> PipelineLedger.Entry?
+  /// What else it has written down of it, for the store's result.
+  func detail(of store: FilePath) -> PipelineLedger.Detail?
   /// Whether no start of the run has come to its end since a store failed.
   func isUnended(_ failure: PipelineLedger.Entry) -> Bool
   /// The quarantine of a store that has not changed since it failed, and nothing else either.
@@ -114,6 +116,7 @@ struct Books: StoreBooks {
   var run: String { ledger.run }
 
   func entry(of store: FilePath) -> PipelineLedger.Entry? { ledger.entry(of: store) }
+  func detail(of store: FilePath) -> PipelineLedger.Detail? { ledger.detail(of: store) }
   func isUnended(_ failure: PipelineLedger.Entry) -> Bool { failure.ended == ledger.ended }
   func quarantine(of store: FilePath) -> LedgerQuarantine? {
     quarantined[store].flatMap { known in
@@ -143,14 +146,18 @@ struct Books: StoreBooks {
     // The time may be another machine's.
     entry.backupRecord = try LedgerBackup(result, of: facts.store, run: run, at: entry.time)?
       .notLater(than: Date().timeIntervalSince1970)
-    try await ledger.record(entry)
+    try await ledger.record(entry, PipelineLedger.Detail(result))
     history.add(attempt, entry.backupRecord, outcome(result, facts))
   }
 
-  func keep(_ entry: PipelineLedger.Entry) async throws { try await ledger.record(entry) }
+  func keep(_ entry: PipelineLedger.Entry) async throws {
+    // The line takes the place of the one that is known.
+    try await ledger.record(entry, detail(of: FilePath(entry.store)))
+  }
 
   func recordSnapshot(_ result: MigrationResult, of store: FoundStore) async throws {
-    try await ledger.record(.init(result, of: store, run: run, settings))
+    try await ledger.record(
+      .init(result, of: store, run: run, settings), PipelineLedger.Detail(result))
   }
 
   func add(_ result: MigrationResult, _ facts: StoreFacts) {
@@ -238,7 +245,7 @@ package enum PipelineHistory {
       try Ledger(readingAt: places.ledger) != nil || PipelineLedger.knowsRun(places.state)
     else { return nil }
     let ledger = try Ledger(writingAt: places.ledger, now: Date().timeIntervalSince1970)
-    try ledger.writing { try ledger.adoptFleet(of: places.owner) }
+    try ledger.adoptFleet(of: places.owner)
     try ledger.narrow(to: places.owner)
     let left = try LeftResults(of: places)
     if try ledger.isNew || isBehind(places, left) {

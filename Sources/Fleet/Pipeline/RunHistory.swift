@@ -51,8 +51,7 @@ final class RunHistory: Sendable {
     var isClosed = false
     var hasEnded = false
     /// What this start has begun, for whoever writes it down after it.
-    var run: LedgerRun?
-    var fleet: PipelineLedger.Fleet?
+    var start: PipelineLedger.Start?
     var standings: [LedgerStanding] = []
   }
 
@@ -81,7 +80,7 @@ final class RunHistory: Sendable {
     self.quarantineLimit = quarantineLimit
     ledger = try PatientLedger {
       let ledger = try Ledger(writingAt: path, now: now, readsAll: true)
-      try ledger.writing { try ledger.adoptFleet(of: owner) }
+      try ledger.adoptFleet(of: owner)
       return ledger
     }
     isNew = ledger.isNew
@@ -108,7 +107,9 @@ final class RunHistory: Sendable {
   }
 
   /// What the ledger has been told of the run; nil before its end.
-  var endedRun: LedgerRun? { state.withLock { $0.run.flatMap { $0.ended == nil ? nil : $0 } } }
+  var endedRun: LedgerRun? {
+    state.withLock { $0.start.flatMap { $0.run.ended == nil ? nil : $0.run } }
+  }
 
   /// Whether everything that was added is in the ledger.
   var isWhole: Bool { ledger.missing == nil }
@@ -141,15 +142,26 @@ final class RunHistory: Sendable {
     var isTold = false
   }
 
-  /// A run begins, or goes on; from here on results are written as they come.
+  /// A run begins, or goes on, with the stores that this start has found; from here on results are written as
+  /// they come.
   ///
+  /// - Parameter isPartOfRun: See ``PipelineLedger/Start``.
+  /// - Returns: What the ledger is to be told if this start does not come to its end; nil where it knows.
   /// - Throws: ``LedgerError/nameTaken(path:name:)``.
-  func begin(_ run: LedgerRun, isResumed: Bool) throws {
-    state.withLock { $0.run = run }
+  func begin(
+    _ run: LedgerRun, isResumed: Bool, _ findings: StoreSearch.Findings, isPartOfRun: Bool
+  ) throws -> PipelineLedger.Start? {
+    let fleet = PipelineLedger.Fleet(
+      found: findings.all.map(\.path.string), taken: findings.stores.map(\.path.string),
+      // A root in which nothing was found was seen.
+      unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
+    let start = PipelineLedger.Start(run: run, fleet: fleet, isPartOfRun: isPartOfRun)
+    state.withLock { $0.start = start }
     let refusal = Refusal()
+    // One transaction: a ledger that knows of the start knows its stores.
     ledger.change { ledger in
       do {
-        try ledger.begin(run, isResumed: isResumed)
+        try start.begin(in: ledger, isResumed: isResumed)
       } catch let error as LedgerError where !refusal.isTold && !error.isDamage {
         refusal.error = error
       }
@@ -158,6 +170,7 @@ final class RunHistory: Sendable {
     // A ledger that could not be asked for the name is given up where it turns out to be another's.
     refusal.isTold = true
     try OwnThread.start { self.write() }
+    return isWhole ? nil : start
   }
 
   /// Whether a run, or a rollback, has that name.
@@ -168,22 +181,6 @@ final class RunHistory: Sendable {
   /// Whether a run may go on under its name, see ``Ledger/canResume(_:_:by:)``.
   func canResume(_ name: String, by owner: RunOwner) -> Bool {
     ledger.ask { try $0.canResume(name, by: owner) } ?? true
-  }
-
-  func setFound(_ stores: Int, in run: String) {
-    ledger.change { try $0.setFound(stores, in: run) }
-  }
-
-  /// A start of a run has found its stores. ``setFound(_:in:)`` follows.
-  ///
-  /// - Parameter pipeline: The path of its file.
-  func beginFleet(of pipeline: String, run: String, _ findings: StoreSearch.Findings) {
-    let fleet = PipelineLedger.Fleet(
-      found: findings.all.map(\.path.string), taken: findings.stores.map(\.path.string),
-      // A root in which nothing was found was seen.
-      unseen: findings.unreadable.filter { $0.kind != .noStores }.map(\.path.string))
-    state.withLock { $0.fleet = fleet }
-    ledger.change(isFollowed: true) { try $0.beginFleet(fleet, of: pipeline, run: run) }
   }
 
   /// What became of stores, whether they were tried or not.
@@ -197,11 +194,6 @@ final class RunHistory: Sendable {
   /// How many stores of a pipeline are known below a folder.
   func knownStores(of pipeline: String, below folder: String) -> Int {
     ledger.ask { try $0.knownStores(of: pipeline, below: folder) } ?? 0
-  }
-
-  /// The stores that a run was the last to take up, by what is known of them.
-  func fleet(of pipeline: String, run: String) -> RunReport.Counts? {
-    ledger.ask { try $0.fleet(of: pipeline, run: run) } ?? nil
   }
 
   /// The stores that are quarantined.
@@ -296,23 +288,26 @@ final class RunHistory: Sendable {
 
   /// A start of the run ends.
   ///
+  /// - Parameter counts: Of this start.
   /// - Returns: What the ledger is to be told later; nil where it knows all.
   func end(
-    _ run: String, at time: Double, exitCode: Int, _ counts: RunReport.Counts
+    at time: Double, exitCode: Int, _ counts: RunReport.Counts
   ) -> PipelineLedger.Ending? {
-    ledger.change(isLast: true) { try $0.end(run, at: time, exitCode: exitCode, counts) }
-    state.withLock { state in
-      state.run?.ended = time
-      state.run?.exitCode = exitCode
-      state.run?.counts = counts
+    guard var start = state.withLock(\.start) else { return nil }
+    (start.run.ended, start.run.exitCode, start.run.counts) = (time, exitCode, counts)
+    let ended = start
+    ledger.change(isLast: true) { try ended.end(in: $0) }
+    if start.isPartOfRun {
+      // The run's own, where the ledger can tell.
+      start.run.counts = ledger.ask { try $0.fleet(of: ended.run.file, run: ended.run.name) } ?? nil
     }
+    state.withLock { [start] in $0.start = start }
     guard let missing = ledger.missing else { return nil }
     return state.withLock { state in
       state.notes.append(
         "\(path) could not be written: \(missing) What it lacks of this run is in the state folder; the "
           + "next start adds it, and so does `godwit status`.")
-      guard let begun = state.run, let fleet = state.fleet else { return nil }
-      return PipelineLedger.Ending(run: begun, fleet: fleet, standings: state.standings)
+      return PipelineLedger.Ending(ended, state.standings)
     }
   }
 

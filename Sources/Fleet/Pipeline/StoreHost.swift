@@ -32,7 +32,7 @@ package final class StoreHost: Sendable {
   }
 
   /// What the coordinator said of the result that it was given.
-  private let recorded = Mutex<String?>(nil)
+  private let recorded = Mutex<StoreMessage.Unrecorded?>(nil)
   private let answer = DispatchSemaphore(value: 0)
 
   /// 2 GiB, for what one process allocates: eight times what a coordinator may take.
@@ -125,7 +125,8 @@ package final class StoreHost: Sendable {
       try self.output.send(line: StoreMessage.record(StoreEnd(result)).line)
       self.answer.wait()
       if let failure = self.recorded.withLock({ $0 }) {
-        throw FleetError.ledger(message: failure)
+        throw FleetError.ledger(
+          message: failure.message, isOutOfSpace: failure.isOutOfSpace)
       }
       if !result.isOfEarlierCommit { self.state.withLock { $0.recorded = result } }
     }

@@ -48,6 +48,8 @@ final class StoreHosts: Sendable {
     observe: @escaping @Sendable (RunEvent) -> Void = { _ in }
   ) async -> MigrationResult {
     var failures = 0
+    // What is written down of the store, by a process that was lost after it.
+    var written: MigrationResult?
     while true {
       let host: WorkerProcess
       do {
@@ -74,8 +76,11 @@ final class StoreHosts: Sendable {
         host.limitLife(to: nil)
         idle.withLock { $0.append(host) }
         return result
-      case .lost(let how, let isPlanned):
+      case .lost(let how, let isPlanned, let recorded):
         failures += 1
+        written = recorded ?? written
+        // Another process would find the store as that one left it, and say that nothing was to be done.
+        if let written, written.verdict == .migrated || Task.isCancelled { return written }
         if Task.isCancelled {
           return MigrationResult(failing: task.store, with: CancellationError())
         }
@@ -84,10 +89,11 @@ final class StoreHosts: Sendable {
             ofLostProcess: how, performedStages: isPlanned && task.workers == 0,
             failures: failures)
         else {
-          return MigrationResult(
-            failing: task.store,
-            with: FleetError.coordinationLost(
-              store: task.store, how: how, attempts: failures))
+          return written
+            ?? MigrationResult(
+              failing: task.store,
+              with: FleetError.coordinationLost(
+                store: task.store, how: how, attempts: failures))
         }
       }
     }
@@ -95,7 +101,8 @@ final class StoreHosts: Sendable {
 
   private enum End: Sendable {
     case result(MigrationResult)
-    case lost(String, isPlanned: Bool)
+    /// - Parameter recorded: What was written down of the store by then.
+    case lost(String, isPlanned: Bool, recorded: MigrationResult? = nil)
   }
 
   /// Takes what a host says of a store. Not stopped by cancellation: the result of a store that is
@@ -110,7 +117,7 @@ final class StoreHosts: Sendable {
       var recorded: MigrationResult?
       for await event in host.events {
         switch event {
-        case .ended(let how): return .lost(how, isPlanned: isPlanned)
+        case .ended(let how): return .lost(how, isPlanned: isPlanned, recorded: recorded)
         case .line(let line):
           switch StoreMessage(line: line) {
           case .event(let event): observe(event)
@@ -121,10 +128,14 @@ final class StoreHosts: Sendable {
           case .record(let end):
             // Now it waits for us.
             host.expectWords(within: nil)
-            var failure: String?
+            var failure: StoreMessage.Unrecorded?
             let result = end.whole
-            if !result.isOfEarlierCommit { recorded = result }
-            do { try await record(result) } catch { failure = "\(error)" }
+            do {
+              try await record(result)
+              if !result.isOfEarlierCommit { recorded = result }
+            } catch {
+              failure = StoreMessage.Unrecorded(error)
+            }
             host.send(StoreMessage.recorded(failure: failure).line)
             host.expectWords(within: Self.silenceLimit(task))
           case .result(let end):
@@ -140,7 +151,7 @@ final class StoreHosts: Sendable {
           }
         }
       }
-      return .lost("was stopped", isPlanned: isPlanned)
+      return .lost("was stopped", isPlanned: isPlanned, recorded: recorded)
     }.value
   }
 

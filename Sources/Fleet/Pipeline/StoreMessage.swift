@@ -17,7 +17,7 @@ import GodwitDurableFiles
 ///     → stop       at any time: the store in hand is to be stopped
 enum StoreMessage: Codable {
   case start(StoreTask)
-  case recorded(failure: String?)
+  case recorded(failure: Unrecorded?)
   case stop
   case event(RunEvent)
   case planned
@@ -25,6 +25,18 @@ enum StoreMessage: Codable {
   case record(StoreEnd)
   case result(StoreEnd)
   case done(StoreCost)
+
+  /// Why a result could not be written down.
+  struct Unrecorded: Codable, Sendable, Equatable {
+    var message: String
+    /// True where it can be once somebody has made room.
+    var isOutOfSpace: Bool
+
+    init(_ error: any Error) {
+      message = "\(error)"
+      isOutOfSpace = RetryPolicy.ending(of: error).reason == "disk-full"
+    }
+  }
 
   /// The message as a line, its line feed included.
   var line: [UInt8] {

@@ -1,0 +1,141 @@
+import Foundation
+import GodwitDurableFiles
+import GodwitPersistentStore
+import GodwitWorker
+import SystemPackage
+
+// What lines say for people alone. A fleet of large models has more of it than a coordinator may hold: it stays in
+// the file, and is read again for a result that a later start gives.
+extension PipelineLedger {
+  /// The rest of what was said of a migrated store. Fields may be added to and never change meaning.
+  struct Detail: Codable, Sendable, Equatable {
+    var counts: [String: Int64]?
+    var path: [String]?
+    var findings: [StoreFinding]?
+    var notes: [String]?
+
+    /// Nil for a store that was not migrated: it is looked at again.
+    init?(_ result: MigrationResult) {
+      guard result.verdict == .migrated else { return nil }
+      (counts, path) = (result.counts, result.path)
+      findings = result.findings.isEmpty ? nil : result.findings
+      notes = result.notes.isEmpty ? nil : result.notes
+    }
+  }
+
+  /// What is known of a store while a start lasts.
+  struct Known: Sendable {
+    var entry: Entry
+    /// The line, where it may have a ``Detail``.
+    var place: GroupedLog.Place?
+
+    var withoutHistory: Known { Known(entry: entry.withoutHistory, place: place) }
+  }
+
+  /// A line as it is written: the entry's fields, and `detail`.
+  struct Line: Encodable {
+    var entry: Entry
+    var detail: Detail?
+
+    private enum CodingKeys: CodingKey { case detail }
+
+    func encode(to encoder: any Encoder) throws {
+      try entry.encode(to: encoder)
+      var container = encoder.container(keyedBy: CodingKeys.self)
+      try container.encodeIfPresent(detail, forKey: .detail)
+    }
+  }
+
+  private struct DetailOfLine: Decodable {
+    var store: String
+    var detail: Detail?
+  }
+
+  /// Every line, one after the other, with its place. Those that are not whole, as a crash leaves one, or of a
+  /// later version, are nobody's.
+  static func forEachEntry(
+    in file: FilePath, _ body: (Entry, GroupedLog.Place) throws -> Void
+  ) throws {
+    guard try FileKind(at: file) != .none else { return }
+    let descriptor = try RegularFile.open(file, isPrivate: true)
+    defer { try? descriptor.close() }
+    var lines = LineReader(descriptor, mostBytes: lineLimit)
+    let decoder = JSONDecoder()
+    var start: Int64 = 0
+    do {
+      while let line = try lines.next() {
+        let place = GroupedLog.Place(start: start, count: line.count)
+        start += Int64(line.count) + 1
+        guard let entry = try? decoder.decode(Entry.self, from: Data(line)) else { continue }
+        try body(entry, place)
+      }
+    } catch let error as Errno {
+      throw DurabilityError.failed(call: "read", path: file, error)
+    }
+  }
+
+  /// What the line of a store says beside its entry; nil where it says nothing else, or is another's.
+  static func detail(
+    of store: FilePath, at place: GroupedLog.Place, in file: FilePath
+  ) throws -> Detail? {
+    let descriptor = try RegularFile.open(file, isPrivate: true)
+    defer { try? descriptor.close() }
+    return try detail(of: store, at: place, descriptor)
+  }
+
+  private static func detail(
+    of store: FilePath, at place: GroupedLog.Place, _ file: FileDescriptor
+  ) throws -> Detail? {
+    let line = try [UInt8](unsafeUninitializedCapacity: place.count) { bytes, count in
+      while count < place.count {
+        let rest = UnsafeMutableRawBufferPointer(
+          rebasing: UnsafeMutableRawBufferPointer(bytes)[count...])
+        let read = try file.read(
+          fromAbsoluteOffset: place.start + Int64(count), into: rest)
+        if read == 0 { return }
+        count += read
+      }
+    }
+    let found = try? JSONDecoder().decode(DetailOfLine.self, from: Data(line))
+    return found?.store == store.string ? found?.detail : nil
+  }
+
+  /// Writes the file anew. Of a store that was replaced at its place a new run says that it is of the destination's
+  /// version, and nothing of how it came to that.
+  ///
+  /// - Returns: The same, at their new places.
+  static func write(
+    _ lines: [FilePath: Known], to file: FilePath
+  ) throws -> [FilePath: Known] {
+    guard try !lines.isEmpty || FileKind(at: file) != .none else {
+      try DurableFile.write([], to: file)
+      return [:]
+    }
+    let earlier = try RegularFile.open(file, isPrivate: true)
+    defer { try? earlier.close() }
+    var written: [FilePath: Known] = [:]
+    var pending = try PendingFile(for: file)
+    var bytes: [UInt8] = []
+    var start: Int64 = 0
+    for (store, known) in lines.sorted(by: { $0.value.entry.store < $1.value.entry.store }) {
+      let isOutput = known.entry.verdict == .migrated && known.entry.backup == nil
+      var detail: Detail?
+      if isOutput, let place = known.place {
+        detail = try Self.detail(of: store, at: place, earlier)
+      }
+      let text = JSONLine.text(of: Line(entry: known.entry, detail: detail)).utf8
+      written[store] = Known(
+        entry: known.entry,
+        place: detail == nil ? nil : GroupedLog.Place(start: start, count: text.count))
+      start += Int64(text.count) + 1
+      bytes += text
+      bytes.append(UInt8(ascii: "\n"))
+      guard bytes.count >= 1 << 16 else { continue }
+      try bytes.withUnsafeBytes { try pending.write($0) }
+      bytes.removeAll(keepingCapacity: true)
+    }
+    try bytes.withUnsafeBytes { try pending.write($0) }
+    try pending.publish(surviving: .powerCut)
+    return written
+  }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import GodwitSQLite
+import StoreFixtures
+import Testing
+
+/// What is said of a run's stores where a start of it was killed, and where the ledger could not be written.
+@Suite struct `A run of which a start was killed` {
+  private static let migrated = #""verdict":"migrated""#
+
+  /// Kills the tool once it has told of a store that it migrated. Slowed down, it has more of them to do.
+  private func killAtResult(_ folder: PipelineFolder) throws -> Godwit.Run {
+    let file = String(decoding: try folder.bytes("pipeline.yaml"), as: UTF8.self)
+    try folder.addToPipeline("\nlimits: { io: 256KiB/s }")
+    defer {
+      try? file.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    }
+    let run = try Godwit.run(
+      ["run", folder.url.path, "--json"], at: Self.migrated, { kill($0, SIGKILL) })
+    try #require(run.status == -SIGKILL, "\(run.messages)")
+    return run
+  }
+
+  private func text(_ value: Any?) throws -> String {
+    let data = try JSONSerialization.data(
+      withJSONObject: [value ?? "none"], options: .sortedKeys)
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  private func count(_ name: String, _ counts: String, _ folder: PipelineFolder) throws -> Int? {
+    let status = try folder.godwit(["status"]).summary
+    return (status[counts] as? [String: Any])?[name] as? Int
+  }
+
+  @Test func `says of stores that it migrated what it said then`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    for name in ["a", "b", "c", "d", "e"] {
+      try folder.write(
+        "stores/\(name).sqlite", "../../Fixtures/Recipes.xcdatamodeld/Recipes",
+        """
+        INSERT INTO ZINGREDIENT (Z_PK, Z_ENT, Z_OPT, ZNAME, ZAMOUNT, ZDISPLAYORDER, ZRECIPE)
+        VALUES (1, 5, 1, 'Salt', '1', 1, 4711)
+        """)
+    }
+    try """
+    stores: { roots: stores }
+    models: ../../Fixtures/Recipes.xcdatamodeld
+    destination: Recipes 2
+    workers: 1
+    """.write(toFile: folder.path("pipeline.yaml"), atomically: true, encoding: .utf8)
+    let first = try killAtResult(folder).results
+    let second = try Godwit.run(folder)
+    #expect(second.status == 0, "\(second.messages)")
+    #expect(second.counts == "5 found, 5 migrated")
+    for (store, before) in first where before["verdict"] as? String == "migrated" {
+      let after = try #require(second.results[store])
+      for key in ["counts", "findings", "losses", "path", "rows", "source", "destination"] {
+        #expect(try text(before[key]) == text(after[key]), "\(key)")
+      }
+      #expect((before["findings"] as? [Any])?.isEmpty == false, "there is damage that is carried")
+      let notes = after["notes"] as? [String] ?? []
+      for note in before["notes"] as? [String] ?? [] { #expect(notes.contains(note)) }
+      #expect(notes.contains("An earlier start of this run migrated it."))
+    }
+  }
+
+  @Test func `has its stores in the fleet though somebody read the ledger all the time`() throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c", "d"], "workers: 1")
+    #expect(try folder.godwit(["run"], ["--only", "a.sqlite"]).status == 0)
+    let reader = try folder.readerOfLedger()
+    _ = try killAtResult(folder)
+    try reader.close()
+    let lines = String(decoding: try folder.bytes("state/ledger.jsonl"), as: UTF8.self)
+    let written = lines.split(separator: "\n").count { $0.contains(Self.migrated) }
+    #expect(written >= 2)
+    for _ in 0..<2 {
+      #expect(try count("migrated", "counts", folder) == written)
+      #expect(try count("pending", "counts", folder) == 4 - written)
+      #expect(try count("found", "runCounts", folder) == 4)
+    }
+    #expect(try Godwit.run(folder).status == 0)
+    #expect(try count("found", "runCounts", folder) == 4)
+    #expect(try count("pending", "counts", folder) == 0)
+  }
+
+  @Test(arguments: [false, true])
+  func `stays whole when it is resumed over some of its stores`(isLedgerRead: Bool) throws {
+    let folder = try PipelineFolder.orders(["a", "b", "c", "d"], "workers: 1")
+    _ = try killAtResult(folder)
+    #expect(try count("found", "runCounts", folder) == 4)
+    let reader = isLedgerRead ? try folder.readerOfLedger() : nil
+    let part = try folder.godwit(["run"], ["--only", "d.sqlite"])
+    #expect(part.status == 0, "\(part.messages)")
+    #expect(part.messages.contains("could not be written") == isLedgerRead)
+    try reader?.close()
+    for _ in 0..<2 {
+      #expect(try count("found", "runCounts", folder) == 4)
+      let counts = try folder.godwit(["report"], ["--format", "json"]).summary["counts"]
+      #expect((counts as? [String: Any])?["found"] as? Int == 4)
+    }
+    let rest = try Godwit.run(folder)
+    #expect(rest.status == 0 && rest.counts == "4 found, 4 migrated")
+    #expect(try count("found", "runCounts", folder) == 4)
+  }
+
+  /// An application has the store open, and closes it, or does not, before the next start.
+  @Test(arguments: [false, true])
+  func `leaves no private copy of a store in use`(isClosed: Bool) throws {
+    func copies(_ folder: PipelineFolder) -> [String] {
+      (try? folder.names(in: "state/stores"))?.filter { $0.hasSuffix("-snapshot") } ?? []
+    }
+    var seen = 0
+    for step in stride(from: 2, to: 90, by: 4) {
+      let folder = try PipelineFolder.orders(["a"])
+      try folder.set("", stores: "{ roots: stores, in-use: snapshot }")
+      let reader = try folder.reader(of: "a")
+      let run = try Godwit.run(folder, killAfter: step)
+      guard run.status == -SIGKILL else { break }
+      if copies(folder).isEmpty { continue }
+      seen += 1
+      if isClosed { try reader.close() }
+      let next = try Godwit.run(folder)
+      #expect(next.status == 0, "step \(step): \(next.messages)")
+      #expect(copies(folder) == [], "step \(step)")
+    }
+    #expect(seen > 0)
+  }
+}
+
+extension PipelineFolder {
+  /// Somebody who has the ledger open, as a dashboard does, until this is closed.
+  fileprivate func readerOfLedger() throws -> Connection {
+    let reader = try Connection(path: path("ledger.sqlite"), mode: .readOnly)
+    try reader.execute("BEGIN")
+    _ = try reader.rows("SELECT * FROM runs")
+    return reader
+  }
+}
