@@ -31,9 +31,10 @@ extension PlanContext {
 
   private func isNewlyCounted(_ relationship: String, declaredBy entity: EntityName) -> Bool {
     countColumns.contains { column, counted in
-      let end = destination.hierarchy.inverse(of: counted.relationship) ?? counted
-      return end.relationship.name.isSameName(as: relationship) && end.entity == entity
-        && countedBefore(column) == nil
+      let inverse = destination.hierarchy.inverse(of: counted.relationship)
+      let end = inverse?.relationship ?? counted.relationship
+      return end.name.isSameName(as: relationship)
+        && (inverse?.entity ?? counted.entity) == entity && countedBefore(column) == nil
     }
   }
 
