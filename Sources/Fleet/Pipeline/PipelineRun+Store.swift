@@ -60,8 +60,12 @@ extension PipelineRun {
       }
     }
     if !isRecorded.isSet { books.add(result, facts) }
-    // A directory that stayed would be taken for a migration of the next run.
-    try? clear(store, setting)
+    // A directory that stayed would be taken for a migration of the next run. The books of a task do not tell
+    // what it wrote into them.
+    let own =
+      isRecorded.isSet
+      ? PipelineLedger.Entry(result, of: store, run: books.run, books.settings) : nil
+    try? clear(store, setting, own)
     return Outcome(store: store, result: result)
   }
 
@@ -170,9 +174,11 @@ extension PipelineRun {
   /// Removes the run directory of a finished store, where who worked in it ended between the store's
   /// result and its own end, or could not remove it. One that tells of another commit than the recorded one
   /// stays: that commit is still to be brought to its end.
-  func clear(_ store: FoundStore, _ setting: Setting) throws {
+  func clear(
+    _ store: FoundStore, _ setting: Setting, _ own: PipelineLedger.Entry? = nil
+  ) throws {
     let directory = directory(of: store)
-    guard let known = setting.books.entry(of: store.path), known.run == setting.books.run,
+    guard let known = setting.books.entry(of: store.path) ?? own, known.run == setting.books.run,
       known.verdict == .migrated || known.verdict == .sameModel, try directory.exists,
       try !FileLock.isHeld(at: directory.lock)
     else { return }

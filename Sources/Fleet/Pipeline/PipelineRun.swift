@@ -187,6 +187,10 @@ package struct PipelineRun: Sendable {
     try ClusterFollower.remove(in: clusterState)
     await takeRest(findings.stores, setting, &summary)
     await removeLeftSnapshots(findings, setting)
+    if options.engine != .local {
+      // A process that was killed on another machine may have held one while its array came to its end.
+      for store in findings.stores { try? clear(store, setting) }
+    }
     let isFinished = summary.pending == 0 && !isPartOfRun
     if isFinished {
       // The run directories of small stores went without a flush each.
