@@ -275,6 +275,7 @@ extension RetryPolicy {
         case .damaged: (.badInput, "damaged")
         case .refused: (.badInput, "mapping")
         case .outOfSpace: (.resumable, "disk-full")
+        case .unwritable: (.cannotCreateOutput, "output")
         case .io: (.inputOutput, "io")
         case .unusable: (.inputOutput, "run-directory")
         case .internal: (.fatal, "internal")

@@ -67,14 +67,12 @@ public final class Connection {
     let code = sqlite3_open_v2(
       uri(ofPath: path, isImmutable: mode == .immutable), &handle, flags, nil)
     guard code == SQLITE_OK, let handle else {
-      var error = SQLiteError.cannotOpen(
-        path: path, code: Connection.metFullVolume(handle, code, path) ? SQLITE_FULL : code,
-        message: message(code, handle))
-      if mode == .create, error.primaryCode == SQLITE_CANTOPEN, Connection.isOnReadOnlyVolume(path)
-      {
-        error = .cannotOpen(
-          path: path, code: SQLITE_READONLY, message: "Read-only file system (errno \(EROFS))")
+      var refusal = Connection.refusal(handle, code, path)
+      if refusal == nil, mode == .create, code & 0xFF == SQLITE_CANTOPEN {
+        refusal = Connection.refusal(making: path)
       }
+      let error = SQLiteError.cannotOpen(
+        path: path, code: refusal?.code ?? code, message: refusal?.message ?? message(code, handle))
       sqlite3_close_v2(handle)
       self.handle = nil
       throw error
@@ -349,40 +347,40 @@ extension Connection {
     if code & 0xFF == SQLITE_CORRUPT, let errno = readErrno(handle) {
       return .unreadable(database, errno: errno, statement: statement)
     }
-    var code = code
-    // A full volume may show itself only when a file is made or flushed.
-    if [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF), metFullVolume(handle, code, database)
-    {
-      code = SQLITE_FULL
-    }
+    // A volume that is full, or has become read-only, may show it only when a file is made or flushed.
+    let refusal =
+      [SQLITE_IOERR, SQLITE_CANTOPEN].contains(code & 0xFF)
+      ? refusal(handle, code, database) : nil
     return .failed(
-      code: code, message: message(code, handle), statement: statement, database: database)
+      code: refusal?.code ?? code, message: refusal?.message ?? message(code, handle),
+      statement: statement, database: database)
   }
 
-  private static func metFullVolume(
+  private static func refusal(
     _ handle: OpaquePointer?, _ code: Int32, _ database: String
-  ) -> Bool {
+  ) -> ErrorLog.Refusal? {
     // Read in any case: the answer is of what came since the last question.
-    let isLogged = ErrorLog.metFullVolume()
-    return isLogged
-      || handle.map { [ENOSPC, EDQUOT].contains(sqlite3_system_errno($0)) } == true
-      || (code & 0xFF == SQLITE_CANTOPEN && isWithoutInodes(database))
+    let logged = ErrorLog.refusal()
+    if let logged { return logged }
+    if let handle, let met = ErrorLog.Refusal(errno: sqlite3_system_errno(handle)) { return met }
+    return code & 0xFF == SQLITE_CANTOPEN && isWithoutInodes(database) ? .full : nil
   }
 
-  /// SQLite tries to read what it cannot make, and tells that it is not there.
-  private static func isOnReadOnlyVolume(_ database: String) -> Bool {
-    var volume = statvfs()
-    return statvfs(folder(of: database), &volume) == 0 && Int(volume.f_flag) & Int(ST_RDONLY) != 0
-  }
-
-  private static func folder(of database: String) -> String {
-    database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
+  /// SQLite tries to read what it cannot make, and tells that it is not there. A volume that became
+  /// read-only by an error of its own does not say so but to who tries.
+  private static func refusal(making database: String) -> ErrorLog.Refusal? {
+    let descriptor = open(database, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { return ErrorLog.Refusal(errno: errno) }
+    Glibc.close(descriptor)
+    unlink(database)
+    return nil
   }
 
   /// Where no `-shm` can be made, SQLite tries to open one that is there, and tells of that alone.
   private static func isWithoutInodes(_ database: String) -> Bool {
     var volume = statvfs()
-    return statvfs(folder(of: database), &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
+    let folder = database.lastIndex(of: "/").map { String(database[...$0]) } ?? "."
+    return statvfs(folder, &volume) == 0 && volume.f_files > 0 && volume.f_favail == 0
   }
 
   /// What the operating system said when a page of this database, or of an attached one, could not

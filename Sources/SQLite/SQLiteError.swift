@@ -83,10 +83,8 @@ extension SQLiteError {
   /// The volume, or the database's own page limit, is full.
   public var isOutOfSpace: Bool { primaryCode == SQLITE_FULL }
 
-  /// A database was to be made on a volume that is read-only.
-  public var isOfReadOnlyVolume: Bool {
-    if case .cannotOpen = self { primaryCode == SQLITE_READONLY } else { false }
-  }
+  /// A database was to be made, or written, on a volume that is read-only.
+  public var isOfReadOnlyVolume: Bool { code == SQLITE_READONLY }
 
   /// Another connection holds a lock that did not go away within the busy timeout.
   public var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }

@@ -47,7 +47,7 @@ extension WorkerFailure {
       self.init(
         kind: .unusable, message: "\(error)", checkpoint: CheckpointName(path: error.path))
     } else if case .unreadable(_, let errno) = error {
-      self.init(errno, message: "\(error)")
+      self.init(reading: errno, message: "\(error)")
     } else {
       self.init(kind: .io, message: "\(error)")
     }
@@ -62,6 +62,8 @@ extension WorkerFailure {
     case let error as SQLiteError:
       if error.isOutOfSpace {
         self.init(kind: .outOfSpace, code: 134_180, message: "\(error)")
+      } else if error.isOfReadOnlyVolume {
+        self.init(kind: .unwritable, message: "\(error)")
       } else if error.isCorruption {
         self.init(kind: .damaged, code: 134_150, message: "\(error)")
       } else if error.isRefused {
@@ -72,11 +74,18 @@ extension WorkerFailure {
         self.init(kind: .io, code: 134_180, message: "\(error)")
       }
     case let error as DurabilityError:
-      self.init(kind: error.isOutOfSpace ? .outOfSpace : .io, message: "\(error)")
+      switch error {
+      case .failed(DurabilityError.reading, _, let errno):
+        self.init(reading: errno, message: "\(error)")
+      case .failed(_, _, let errno): self.init(writing: errno, message: "\(error)")
+      default: self.init(kind: .io, message: "\(error)")
+      }
     case let error as CheckpointError:
       self.init(error)
-    case .cannotRead(_, let errno) as StoreError, .cannotCopy(_, _, let errno) as StoreError:
-      self.init(Errno(rawValue: errno), message: "\(error)")
+    case .cannotRead(_, let errno) as StoreError:
+      self.init(reading: Errno(rawValue: errno), message: "\(error)")
+    case .cannotCopy(_, _, let errno) as StoreError:
+      self.init(writing: Errno(rawValue: errno), message: "\(error)")
     case .inUse as StoreError, .changed as StoreError:
       self.init(kind: .io, message: "\(error)")
     case let error as StoreError:
@@ -114,11 +123,19 @@ extension WorkerFailure {
         self.init(kind: .internal, message: "\(error)")
         return
       }
-      self.init(errno, message: "\(error)")
+      self.init(writing: errno, message: "\(error)")
     }
   }
 
-  private init(_ errno: Errno, message: String) {
+  private init(writing errno: Errno, message: String) {
+    switch errno {
+    case .permissionDenied, .notPermitted, .readOnlyFileSystem:
+      self.init(kind: .unwritable, message: message)
+    default: self.init(reading: errno, message: message)
+    }
+  }
+
+  private init(reading errno: Errno, message: String) {
     let isFull = errno == .noSpace || errno == Errno(rawValue: EDQUOT)
     self.init(kind: isFull ? .outOfSpace : .io, message: message)
   }

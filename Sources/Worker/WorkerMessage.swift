@@ -140,6 +140,8 @@ package struct WorkerFailure: Error, Codable, Sendable, Equatable {
     /// The mapping model cannot be applied to some row. Nothing is wrong with the store.
     case refused
     case outOfSpace
+    /// The volume is read-only, or this user may not write there. A redo is no cure.
+    case unwritable
     case io
     /// A file of the run directory is not what was written. A redo cures it.
     case unusable

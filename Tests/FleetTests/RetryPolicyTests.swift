@@ -1,3 +1,4 @@
+import Glibc
 import GodwitCheckpoints
 import GodwitCommit
 import GodwitDurableFiles
@@ -60,6 +61,27 @@ import Testing
       #expect(judgement.reasons.allSatisfy { !$0.message.isEmpty })
       #expect(!judgement.reasons.isEmpty)
     }
+  }
+
+  @Test(arguments: [
+    DurabilityError.failed(call: "write", path: "/a", .noSpace) as any Error,
+    DurabilityError.failed(call: "open", path: "/a", .permissionDenied),
+    DurabilityError.failed(call: "fchmod", path: "/a", .notPermitted),
+    DurabilityError.failed(call: "open", path: "/a", .readOnlyFileSystem),
+    DurabilityError.failed(call: DurabilityError.reading, path: "/a", .permissionDenied),
+    DurabilityError.failed(call: "fsync", path: "/a", .ioError),
+    SQLiteError.cannotOpen(path: "/a", code: 8, message: "read-only file system"),
+    SQLiteError.failed(code: 13, message: "full", statement: ""),
+    SQLiteError.failed(code: 10, message: "disk I/O error", statement: ""),
+    StoreError.cannotRead("/a", errno: EACCES),
+    StoreError.cannotCopy("/a", to: "/b", errno: EROFS),
+    StoreError.cannotCopy("/a", to: "/b", errno: ENOSPC),
+  ])
+  func `says the same of a machine's failure, whichever process met it`(error: any Error) {
+    let worker = FleetError.task(FailedTask(task: Self.task, error: WorkerFailure(error)))
+    let (here, there) = (RetryPolicy.judgement(of: error), RetryPolicy.judgement(of: worker))
+    #expect(here.ending == there.ending)
+    #expect(here.reasons.map(\.reason) == there.reasons.map(\.reason))
   }
 
   @Test(arguments: [
@@ -196,6 +218,7 @@ import Testing
     (.io, 3, false),  // three times is no accident
     (.damaged, 1, false),  // a damaged store stays damaged
     (.outOfSpace, 1, false),  // and a full disk full
+    (.unwritable, 1, false),
     (.internal, 1, false),
   ])
   func `tries a task again only where that may help`(
