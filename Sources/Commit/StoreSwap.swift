@@ -221,11 +221,10 @@ extension StoreSwap {
     var journal = CommitJournal(
       kind: kind, run: name, fingerprint: ends.fingerprint, store: destination.string,
       assembled: assembled.string, assembledMark: mark)
+    let lost = try DurableFile.ownership(of: source.store, unlikeThatOf: assembled)
     // Beside the source, what somebody makes is their own.
-    if journal.isReplacement {
-      journal.lostOwner = try DurableFile.owner(of: source.store, unlikeThatOf: assembled)
-    }
-    journal.lostGroup = try DurableFile.group(of: source.store, unlikeThatOf: assembled)
+    if journal.isReplacement { journal.lostOwner = lost.owner }
+    journal.lostGroup = lost.group
     return journal
   }
 

@@ -75,20 +75,16 @@ extension DurableFile {
       == (second.st_mode, second.st_uid, second.st_gid)
   }
 
-  /// The number of a file's owner, where another file's is not the same.
-  package static func owner(of path: FilePath, unlikeThatOf other: FilePath) throws -> UInt32? {
-    guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other),
-      first.st_uid != second.st_uid
-    else { return nil }
-    return first.st_uid
-  }
-
-  /// The number of a file's group, where another file's is not the same.
-  package static func group(of path: FilePath, unlikeThatOf other: FilePath) throws -> UInt32? {
-    guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other),
-      first.st_gid != second.st_gid
-    else { return nil }
-    return first.st_gid
+  /// The numbers of a file's owner and group, each where another file's is not the same.
+  package static func ownership(
+    of path: FilePath, unlikeThatOf other: FilePath
+  ) throws -> (owner: UInt32?, group: UInt32?) {
+    guard let first = try FileKind.status(of: path), let second = try FileKind.status(of: other)
+    else { return (nil, nil) }
+    return (
+      first.st_uid == second.st_uid ? nil : first.st_uid,
+      first.st_gid == second.st_gid ? nil : first.st_gid
+    )
   }
 }
 

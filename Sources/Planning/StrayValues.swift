@@ -21,7 +21,8 @@ extension PlanContext {
     }
   }
 
-  private func isUnique(_ names: [String], of entity: EntityName) -> Bool {
+  /// Whether a uniqueness constraint names a property of an entity, or of its sub-entities.
+  func isUnique(_ names: [String], of entity: EntityName) -> Bool {
     destination.hierarchy.order.contains { name in
       (destination.hierarchy[name]?.uniquenessConstraints ?? []).contains { constraint in
         constraint.contains { property in names.contains { $0.isSameName(as: property) } }

@@ -190,12 +190,8 @@ struct TableBuilder {
   ) -> AttributeProgram {
     let hierarchy = context.destination.hierarchy
     // Nobody has asked whether values that are yet to be computed keep a constraint.
-    let isUnique = hierarchy.order.contains { name in
-      (hierarchy[name]?.uniquenessConstraints ?? []).contains { constraint in
-        constraint.contains { $0.isSameName(as: new.name) }
-      }
-    }
-    guard !isUnique, new.type == .string,
+    guard let declared = hierarchy.property(new.name, of: destination),
+      !context.isUnique([new.name], of: declared.entity), new.type == .string,
       let derivation = new.ownDerivation(hierarchy, of: destination),
       let text = derivation.derivedText({ text(of: $0, in: destination) })
     else { return .null }
