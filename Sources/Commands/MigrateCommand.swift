@@ -52,8 +52,8 @@ struct MigrateCommand: AsyncParsableCommand {
     let store = arguments.store
     StopSignals.install(
       stop: {
-        Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
         migration.cancel()
+        Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
       },
       end: {
         // Too late for the run's own result; what lies on the disk is as safe as ever.

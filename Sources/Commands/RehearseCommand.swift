@@ -135,8 +135,8 @@ struct RehearseCommand: AsyncParsableCommand {
     let task = Task { try await run.rehearse(in: folder) }
     StopSignals.install(
       stop: {
-        Output.say("Stopping. A second signal stops at once.")
         task.cancel()
+        Output.say("Stopping. A second signal stops at once.")
       },
       end: {
         Self.remove(folder)

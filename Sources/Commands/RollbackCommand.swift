@@ -64,8 +64,8 @@ struct RollbackCommand: AsyncParsableCommand {
     let work = Task { try await rollback.run(observe: report) }
     StopSignals.install(
       stop: {
-        Output.say("Stopping. Run the same command to finish.")
         work.cancel()
+        Output.say("Stopping. Run the same command to finish.")
       },
       end: { _exit(ExitStatus.resumable.rawValue) })
     let summary = try await work.value

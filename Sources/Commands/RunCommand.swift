@@ -173,8 +173,8 @@ struct RunCommand: AsyncParsableCommand {
     let task = Task { [run] in try await run.run() }
     StopSignals.install(
       stop: {
-        Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
         task.cancel()
+        Output.say("Stopping. A second signal stops at once. Run the same command to resume.")
       },
       end: {
         // Too late for the run's own summary; what lies on the disk is as safe as ever.

@@ -215,7 +215,7 @@ extension BundleWork {
       look(&flow, run, setting)
       tick()
       while !Task.isCancelled, !isStopped, flow.advance() {
-        let now = Date().timeIntervalSince1970
+        let now = SteadyClock.seconds
         let held = flow.held(load: flow.load == nil ? nil : SystemLoad.now)
         while held == nil, let (store, workers) = flow.next(at: now) {
           group.addTask {
@@ -224,7 +224,7 @@ extension BundleWork {
         }
         switch await group.next() {
         case .ended(let store, let result):
-          _ = flow.take(store, result, at: Date().timeIntervalSince1970)
+          _ = flow.take(store, result, at: SteadyClock.seconds)
         case .tick:
           look(&flow, run, setting)
           isStopped = setting.isLost

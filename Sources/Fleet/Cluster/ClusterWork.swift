@@ -28,7 +28,7 @@ struct ClusterWork {
   private(set) var report = ClusterProgress()
   /// What nobody but their holders can go on with, for people.
   private(set) var heldByUnknown: [String] = []
-  private var lastLook = 0.0
+  private var lastLook = -Double.infinity
   private var restartsOfFinished = 0
   /// Of the arrays' names.
   private var lastNumber = 0

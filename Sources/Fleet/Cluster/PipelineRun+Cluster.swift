@@ -168,7 +168,7 @@ extension PipelineRun {
         observe(.submitted(submission))
       }
       let isIdle = try await takeNews(&work, &flow, &follow, setting, &summary)
-      try work.look(at: Date().timeIntervalSince1970)
+      try work.look(at: SteadyClock.seconds)
       follow.tellStuck(work.report, held: work.heldByUnknown) { observe(.note($0)) }
       look(&flow, setting, isFirst: false)
       tell(flow, follow.running, held: held, summary, setting, work.report)
@@ -196,7 +196,7 @@ extension PipelineRun {
     _ setting: Setting, _ summary: inout PipelineSummary
   ) async throws {
     var stores: [FoundStore] = []
-    let now = Date().timeIntervalSince1970
+    let now = SteadyClock.seconds
     while let (store, _) = flow.next(at: now) { stores.append(store) }
     guard !stores.isEmpty else { return }
     let outcomes = await sideBySide(stores) { settled($0, setting) }

@@ -77,7 +77,7 @@ extension PipelineRun {
                 WaveStart(wave: wave + 1, waves: flow.waves, stores: flow.queue.waveSizes[wave])))
           }
         }
-        let now = Date().timeIntervalSince1970
+        let now = SteadyClock.seconds
         let load = flow.load == nil ? nil : SystemLoad.now
         if knowsLoad, flow.load != nil, load == nil {
           knowsLoad = false
@@ -117,7 +117,7 @@ extension PipelineRun {
     _ outcome: Outcome, _ flow: inout RunFlow, _ setting: Setting,
     _ summary: inout PipelineSummary
   ) -> Bool {
-    guard flow.take(outcome.store, outcome.result, at: Date().timeIntervalSince1970) else {
+    guard flow.take(outcome.store, outcome.result, at: SteadyClock.seconds) else {
       setting.outcomes.addLater(outcome.store, outcome.result)
       observe(.later(outcome.store, outcome.result))
       return false

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 
 /// Decides what a run does next: what begins, what is tried again, and when it stops. Time is given
-/// to it, in seconds since 1970-01-01 UTC.
+/// to it: of the window in seconds since 1970-01-01 UTC, else those of ``SteadyClock``.
 struct RunFlow {
   /// Why a run ends before its last store.
   enum Stop: Equatable {
@@ -67,7 +67,9 @@ struct RunFlow {
 
   /// Looks at the clock: a run outside of its window stops.
   ///
-  /// - Parameter loss: Set where the right to work is lost.
+  /// - Parameters:
+  ///   - time: In seconds since 1970-01-01 UTC.
+  ///   - loss: Set where the right to work is lost.
   mutating func look(at time: Double, loss: Stop? = nil) {
     if let loss { stop = loss }
     guard stop == nil, let window = limits.window, !window.contains(time: time),
@@ -186,6 +188,14 @@ extension RunFlow.Stop {
       "Worker processes could not be started. Check the installation with `godwit doctor`."
     }
   }
+}
+
+/// How long something waits is told by a clock that nobody sets.
+enum SteadyClock {
+  private static let start = ContinuousClock.now
+
+  /// Seconds since the first question of the process.
+  static var seconds: Double { (ContinuousClock.now - start).inSeconds }
 }
 
 /// The system's load average of one minute.
