@@ -95,4 +95,34 @@ import Testing
     }
     #expect(try Godwit.run(folder).counts == "24 found, 24 migrated")
   }
+
+  /// A pager that waits, or a log shipper that hangs: the tool cannot say a last word.
+  @Test func `ends at the second signal though nobody reads its output`() throws {
+    let folder = try PipelineFolder("recipes-2.0")
+    try RecipesFleet(stores: 60, rows: 10, seed: 3).write(to: folder.path("stores"))
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: Godwit.path)
+    process.arguments = ["run", folder.url.path, "--json"]
+    let output = Pipe()
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    var (held, seen) = (Int32(-1), Int32(0))
+    while held != seen || seen < 32 << 10, process.isRunning {
+      seen = held
+      Thread.sleep(forTimeInterval: 0.4)
+      ioctl(output.fileHandleForReading.fileDescriptor, UInt(FIONREAD), &held)
+    }
+    try #require(process.isRunning, "its output came to \(held) bytes alone")
+    process.terminate()
+    Thread.sleep(forTimeInterval: 0.2)
+    process.terminate()
+    let end = Date(timeIntervalSinceNow: 7)
+    while process.isRunning, Date() < end { Thread.sleep(forTimeInterval: 0.02) }
+    #expect(!process.isRunning)
+    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    process.waitUntilExit()
+    #expect(process.terminationStatus == 75)
+    #expect(try Godwit.run(folder).counts == "60 found, 60 migrated")
+  }
 }
