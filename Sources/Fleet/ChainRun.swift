@@ -215,6 +215,8 @@ extension ChainRun {
       guard let stages = request.stages else { throw FleetError.noStages }
       let path = try StagedPath(request, stages)
       guard !path.steps.isEmpty else {
+        // Which has words for what the model would misread.
+        if request.destination != nil { return .direct }
         return .ended(
           MigrationResult(store: request.store.string, verdict: .sameModel, ending: .done))
       }

@@ -112,19 +112,8 @@ extension StageRelationship {
   /// The place behind the last member of an owner's list; nil where members have none.
   func nextPlace(of owner: ObjectReference) throws -> Int64? {
     guard let order = storage.orderColumn else { return nil }
-    let statement = try statement(.ownLastPlace) {
-      """
-      SELECT max(\(quoted(order)))
-        FROM \(quoted(storage.table))
-       WHERE \(quoted(storage.ownerColumn)) = ?1
-      """
-    }
-    try statement.bind(1, owner.primaryKey)
-    defer { statement.reset() }
-    guard try statement.step(), let last = statement.value(0).integer else {
-      return StageOrder.place(0)
-    }
-    return max(StageOrder.step, last) + StageOrder.step
+    return try lastPlace(
+      .ownLastPlace, order, inList: storage.ownerColumn, of: owner.primaryKey) + StageOrder.step
   }
 
   /// Who has the member; one at most unless it is a relationship of many to many.
@@ -253,19 +242,35 @@ extension StageRelationship {
   /// inverse. 1024 where the list is empty, so that the first place is 2048.
   func lastPlace(inListOf member: Int64) throws -> Int64 {
     guard let order = storage.inverseOrderColumn else { return 0 }
-    let statement = try statement(.lastPlace) {
+    return try lastPlace(.lastPlace, order, inList: storage.targetColumn, of: member)
+  }
+
+  /// Where no number is left behind the last place, the list is numbered anew.
+  private func lastPlace(
+    _ use: Use, _ order: String, inList column: String, of key: Int64
+  ) throws -> Int64 {
+    let statement = try statement(use) {
       """
-      SELECT max(\(quoted(order)))
-        FROM \(quoted(storage.table))
-       WHERE \(quoted(storage.targetColumn)) = ?1
+      SELECT max(\(quoted(order))) FROM \(quoted(storage.table)) WHERE \(quoted(column)) = ?1
       """
     }
-    try statement.bind(1, member)
-    defer { statement.reset() }
-    guard try statement.step(), let last = statement.value(0).integer else {
-      return StageOrder.step
+    func highest() throws -> Int64 {
+      try statement.bind(1, key)
+      defer { statement.reset() }
+      let found = try statement.step() ? statement.value(0).integer : nil
+      return max(StageOrder.step, found ?? StageOrder.step)
     }
-    return max(StageOrder.step, last)
+    let last = try highest()
+    guard last > Int64.max - StageOrder.step else { return last }
+    _ = try connection.rows(
+      """
+      UPDATE \(quoted(storage.table)) AS t SET \(quoted(order)) = n.place
+        FROM (SELECT rowid AS number,
+                     \(StageOrder.step) * (1 + row_number() OVER (ORDER BY \(quoted(order)), rowid)) AS place
+                FROM \(quoted(storage.table)) WHERE \(quoted(column)) = ?1) AS n
+       WHERE t.rowid = n.number
+      """, [.integer(key)])
+    return try highest()
   }
 }
 

@@ -22,7 +22,7 @@ extension StageStore {
       // Once for each save, as Core Data counts; a new object begins with 1.
       _ = try connection.rows(
         """
-        UPDATE \(quoted(table.name)) SET Z_OPT = ifnull(Z_OPT, 0) + 1
+        UPDATE \(quoted(table.name)) SET Z_OPT = min(ifnull(Z_OPT, 0), \(Int64.max - 1)) + 1
          WHERE Z_PK IN (SELECT pk FROM temp.changes WHERE ent = ?1 AND inserted = 0)
         """, [.integer(number(of: entity))])
       findings += try invalidRows(of: entity, in: table)

@@ -95,6 +95,17 @@ final class StageFixture {
     try connection.close()
   }
 
+  /// Makes it a store of frameworks before 2023, which record no checksum of the version.
+  func dropChecksum() throws {
+    let connection = try Connection(path: path.string, mode: .readWrite)
+    var metadata = try StoreMetadata(connection)
+    metadata[.checksum] = nil
+    _ = try connection.rows(
+      "UPDATE Z_METADATA SET Z_PLIST = ?", [.blob(PropertyList.dictionary(metadata.plist).binary())]
+    )
+    try connection.close()
+  }
+
   func object(_ entity: EntityName, _ key: Int64) -> ObjectReference {
     ObjectReference(entity, key, in: side)
   }

@@ -255,6 +255,34 @@ private struct Dice: RandomNumberGenerator {
     #expect(try garden.rows("SELECT ZSIZE FROM ZBED") == [[.integer(1)]])
   }
 
+  /// A column by which members are ordered may hold any number.
+  @Test func `number a list anew that has no place behind its last`() throws {
+    let garden = try garden()
+    try garden.run { store in
+      let rose = try store.insert("Rose")
+      for _ in 0..<3 { try store.insert("Plant").setObject(rose, forKey: "parent") }
+      try rose.setObjects((0..<2).map { _ in try store.insert("Tag") }, forKey: "tags")
+    }
+    try garden.execute(
+      """
+      UPDATE ZPLANT SET Z_FOK_PARENT = 9223372036854775807 - Z_PK WHERE ZPARENT IS NOT NULL;
+      UPDATE Z_2TAGS SET Z_FOK_4TAGS = 9223372036854775807 - Z_4TAGS
+      """)
+    try garden.run { store in
+      let rose = try store.fetch("Rose")[0]
+      try store.insert("Plant").setObject(rose, forKey: "parent")
+      try rose.add(store.insert("Tag"), toKey: "tags")
+      #expect(try rose.objects(forKey: "children").map(\.primaryKey) == [4, 3, 2, 5])
+      #expect(try rose.objects(forKey: "tags").map(\.primaryKey) == [2, 1, 3])
+    }
+    #expect(
+      try garden.rows("SELECT Z_PK, Z_FOK_PARENT FROM ZPLANT WHERE ZPARENT = 1 ORDER BY 2")
+        == [(4, 2048), (3, 3072), (2, 4096), (5, 5120)].map { [.integer($0), .integer($1)] })
+    #expect(
+      try garden.rows("SELECT Z_4TAGS, Z_FOK_4TAGS FROM Z_2TAGS ORDER BY 2")
+        == [(2, 2048), (1, 3072), (3, 4096)].map { [.integer($0), .integer($1)] })
+  }
+
   @Test func `take objects of their own entities only, and those that exist`() throws {
     let garden = try garden()
     let gone = garden.object("Tag", 9)

@@ -101,6 +101,13 @@ extension StageContext {
     #expect(error?.code == 1550)
   }
 
+  @Test func `does not count beyond the highest number`() throws {
+    let shop = try shop()
+    try shop.execute("UPDATE ZITEM SET Z_OPT = 9223372036854775807")
+    try shop.run { try $0.first.setValue(5, forKey: "rank") }
+    #expect(try shop.rows("SELECT DISTINCT Z_OPT FROM ZITEM") == [[.integer(.max)]])
+  }
+
   @Test func `keeps what a handler sets, and counts one change for each object`() throws {
     let shop = try shop()
     let outcome = try shop.run { store in

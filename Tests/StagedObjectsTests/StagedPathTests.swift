@@ -42,11 +42,14 @@ private func custom(
   private let nothing: CustomMigrationStage.Handler = { _ in }
 
   /// The way of a store of version 1.
+  ///
+  /// - Parameter records: Whether it records its version's checksum.
   private func path(
     _ stages: [MigrationStage], models: [ModelVersion], to destination: ModelVersion? = nil,
-    of store: ModelVersion? = nil, infers: Bool = true
+    of store: ModelVersion? = nil, infers: Bool = true, records: Bool = true
   ) throws -> StagedPath {
     let fixture = try StageFixture((store ?? one).model.entities)
+    if !records { try fixture.dropChecksum() }
     let request = MigrationRequest(
       store: fixture.path, models: models, destination: destination, infersMapping: infers,
       output: nil, snapshotFolder: fixture.scratch.path)
@@ -106,6 +109,16 @@ private func custom(
     #expect(backwards?.code == 134_506)
     let missing = #expect(throws: StagedMigrationError.self) { try path(stages, models: [one]) }
     #expect(missing?.code == 134_504)
+  }
+
+  /// As in Core Data, a store that the model opens is not migrated at all.
+  @Test func `has no steps where the destination opens the store as it is`() throws {
+    let stages = [try light(one, two)]
+    #expect(try path(stages, models: [three], to: three, of: three).steps.isEmpty)
+    #expect(try path(stages, models: [two], to: two, of: two, records: false).steps.isEmpty)
+    #expect(throws: StagedMigrationError.frameworkVersionMismatch) {
+      try path(stages, models: [one, two], to: two, records: false)
+    }
   }
 
   @Test func `finds a model that a reference brings along`() throws {

@@ -33,8 +33,11 @@ package struct StagedPath: Sendable {
   package init(_ request: MigrationRequest, _ stages: StagedMigration) throws {
     let store = try SourceStore(path: request.store, snapshotFolder: request.snapshotFolder)
     let request = try MergedModels.resolve(request, for: store)
-    let wanted = try request.destination.map { try $0.hierarchy().versionChecksum }
-    let planned = try stages.steps(from: store.metadata.checksum, to: wanted)
+    let wanted = try request.destination?.hierarchy()
+    // What the destination opens needs no stage, whatever versions they name.
+    let planned =
+      wanted?.versionHashes == store.metadata.versionHashes
+      ? [] : try stages.steps(from: store.metadata.checksum, to: wanted?.versionChecksum)
     let found = try SourceModelSearch(store: store, models: request.models).find()
     let own = ModelVersion(
       name: found.versionName ?? String(found.hierarchy.versionChecksum.prefix(8)),
