@@ -268,8 +268,8 @@ let package = Package(
       "StagedObjects",
       [
         ours("StagedObjects"), ours("Commit"), ours("Planning"), ours("PersistentStore"),
-        ours("Expressions"), ours("SQLite"), ours("ObjectModel"), "StoreFixtures",
-        system,
+        ours("Expressions"), ours("SQLite"), ours("ObjectModel"), ours("KeyedArchive"),
+        "StoreFixtures", system,
       ]),
     tests(
       "Worker",

@@ -37,7 +37,8 @@ extension MappingError: CustomStringConvertible {
     switch self {
     case .inFile(let file, let error): "\(file): \(error)"
     case .unreadable(let file, let reason):
-      "\(file) cannot be read as a mapping model: \(reason)."
+      "\(file) cannot be read as a mapping model: \(reason). "
+        + "Check that the right file is given, or take another copy of it."
     case .unwritable(let reason):
       "The mapping model cannot be written as text: \(reason)."
     case .badExpression(let mapping, let property, let error):

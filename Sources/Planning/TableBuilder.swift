@@ -99,7 +99,10 @@ struct TableBuilder {
       else { return .null }
       let match = context.inference.correspondence(of: name, in: destination)
       let was = match?.property.attribute
-      if let counted = new.countedRelationship {
+      if let counted = new.countedRelationship,
+        context.destination.hierarchy.property(counted, of: destination)?.property.relationship
+          != nil
+      {
         if let was, let match, was.type.keepsValues(as: new.type),
           keepsCount(of: counted, in: destination, was: was.countedRelationship),
           let column = context.source.column(of: match.property.name, in: source),
@@ -162,10 +165,10 @@ struct TableBuilder {
   private mutating func count(
     of name: String, as type: AttributeType, in destination: EntityName, from source: EntityName
   ) -> AttributeProgram {
-    let none = AttributeProgram.constant(type.storesReals ? .real(0) : .integer(0))
     guard let declared = context.destination.hierarchy.property(name, of: destination),
       let relationship = declared.property.relationship
-    else { return none }
+    else { return .null }
+    let none = AttributeProgram.constant(type.storesReals ? .real(0) : .integer(0))
     let pairs = context.pairSet(of: relationship, declaredBy: declared.entity)
     let number = Int(context.sourceNumber(source))
     guard (pairs.parts + pairs.laterParts).contains(where: { $0.owners[number] != nil }) else {

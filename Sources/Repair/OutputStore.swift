@@ -212,6 +212,13 @@ struct OutputStore {
     return count
   }
 
+  /// Sets the numbers that a file's header has for the application, which Core Data leaves 0.
+  func setNumbers(of header: DatabaseHeader) throws {
+    try connection.execute("PRAGMA main.user_version = \(header.userVersion)")
+    try connection.execute(
+      "PRAGMA main.application_id = \(Int32(bitPattern: header.applicationID))")
+  }
+
   /// Closes the file, whose header says WAL as that of Core Data's stores does.
   func close() throws {
     try connection.execute("PRAGMA journal_mode = WAL")

@@ -32,10 +32,27 @@ struct RepairAccount {
 
   // MARK: The file and its structure
 
+  /// The source's header, where its numbers can be believed.
+  var soundHeader: DatabaseHeader? {
+    guard let header = salvage.file.header, salvage.file.headerProblems.isEmpty,
+      header.hasEmptyReserve
+    else { return nil }
+    return header
+  }
+
   private mutating func addFile() {
     let (image, file) = (salvage.image, salvage.file)
     for problem in file.headerProblems {
       report.rebuilt.append(.init(.file, "has a damaged header: \(problem)"))
+    }
+    if let header = file.header, soundHeader == nil,
+      header.userVersion != 0 || header.applicationID != 0
+    {
+      report.lost.append(
+        .init(
+          .file,
+          "has numbers of the application in its header (user_version, application_id) that cannot be believed"
+        ))
     }
     if image.unreadableBytes > 0 {
       report.lost.append(

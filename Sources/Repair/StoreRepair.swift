@@ -58,6 +58,7 @@ package struct StoreRepair {
     try store.finish(
       highestKeys: account.highestKeys, carrying: Self.historyRows(salvage),
       metadata: metadata, uuid: try account.uuid(of: metadata, image: salvage.image.path))
+    if let header = account.soundHeader { try store.setNumbers(of: header) }
     try account.carryForeignTables(into: store)
     for sql in try store.schema.carriedTriggers(from: salvage.binding).statements {
       try store.connection.define(.trigger, sql)

@@ -13,8 +13,10 @@
 ///         44     4  schema format, from 1 to 4; 0 where nothing was ever made
 ///         52     4  largest root page; not 0 with auto-vacuum
 ///         56     4  text encoding: 1 UTF-8; 0 where nothing was ever made
+///         60     4  the application's own number for its version, with a sign
 ///         64     4  not 0 with incremental auto-vacuum
 ///         68     4  the application's own number for its kind of file
+///         72    20  zeros
 ///         92     4  change counter of the time when the number of pages was written
 ///
 /// Source: https://sqlite.org/fileformat2.html §1.3.
@@ -33,8 +35,11 @@ public struct DatabaseHeader: Sendable, Equatable {
   public let schemaFormat: UInt32
   public let largestRoot: UInt32
   public let textEncoding: UInt32
+  public let userVersion: Int32
   public let isIncremental: Bool
   public let applicationID: UInt32
+  /// Whether the room for what later versions of the format add is empty, as all do so far.
+  public let hasEmptyReserve: Bool
 
   public static func isMagic(_ bytes: [UInt8]) -> Bool {
     bytes.starts(with: Array("SQLite format 3\0".utf8))
@@ -58,8 +63,10 @@ public struct DatabaseHeader: Sendable, Equatable {
     schemaFormat = number(44, 4)
     largestRoot = number(52, 4)
     textEncoding = number(56, 4)
+    userVersion = Int32(bitPattern: number(60, 4))
     isIncremental = number(64, 4) != 0
     applicationID = number(68, 4)
+    hasEmptyReserve = bytes[72..<92].allSatisfy { $0 == 0 }
   }
 }
 

@@ -48,6 +48,26 @@ import Testing
     #expect(report.lost.contains { !$0.isCertain && $0.primaryKeys?.contains(-5) == true })
   }
 
+  @Test(arguments: [0, 72])
+  func `keeps the application's numbers in its header where it can be believed`(damagedByte: Int)
+    throws
+  {
+    let patient = try Patient(rows: 5)
+    try patient.sql("PRAGMA user_version = -77; PRAGMA application_id = 1234")
+    func numbers(_ path: String) throws -> [Int64?] {
+      try ["user_version", "application_id"].map {
+        try patient.read("PRAGMA \($0)", of: path)[0][0].integer
+      }
+    }
+    var report = try patient.repair()
+    #expect(try numbers(patient.output) == [-77, 1234])
+    #expect(report.lost.isEmpty)
+    patient.bytes[damagedByte] ^= 0x20
+    report = try patient.repair()
+    #expect(try numbers(patient.output) == [0, 0])
+    #expect(report.lost.map(\.subject) == [.file])
+  }
+
   @Test(arguments: [#""""#, "''", "[]", "``"])
   func `keeps its table and its index without a name`(name: String) throws {
     let patient = try Patient(rows: 5)

@@ -1,5 +1,6 @@
 import Foundation
 import GodwitExpressions
+import GodwitKeyedArchive
 import GodwitObjectModel
 import GodwitSQLite
 import StoreFixtures

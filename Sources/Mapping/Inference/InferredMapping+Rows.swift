@@ -233,7 +233,11 @@ extension InferredMapping {
       return .source(property: hit.name, convertedTo: nil, default: nil)
     }
     guard let new = declared.property.attribute else { return .constant(nil) }
-    if let counted = new.countedRelationship { return .count(relationship: counted) }
+    if let counted = new.countedRelationship,
+      destination.property(counted, of: entity)?.property.relationship != nil
+    {
+      return .count(relationship: counted)
+    }
     guard let old = hit?.attribute, old.type != .composite else {
       return .constant(new.derivationExpression == nil ? new.defaultValue : nil)
     }

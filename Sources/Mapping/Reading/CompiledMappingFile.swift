@@ -11,7 +11,8 @@ enum CompiledMappingFile {
     do {
       root = try KeyedArchive(bytes: bytes).root()
     } catch {
-      throw MappingError.unreadable(file: file, reason: "\(error)")
+      throw MappingError.unreadable(
+        file: file, reason: (error as? ArchiveError)?.reason ?? "\(error)")
     }
     guard root.className == "NSMappingModel" else {
       throw MappingError.unreadable(

@@ -24,7 +24,8 @@ struct XcodeMappingFile {
     do {
       root = try MarkupElement(xml: bytes)
     } catch {
-      throw MappingError.unreadable(file: file, reason: "\(error)")
+      throw MappingError.unreadable(
+        file: file, reason: (error as? ArchiveError)?.reason ?? "\(error)")
     }
     return try XcodeMappingFile(root, file: file).document(root)
   }
@@ -36,7 +37,10 @@ struct XcodeMappingFile {
     }
     for object in root.children(named: "object") {
       guard let id = object["id"] else { continue }
-      objects[id] = object
+      guard objects.updateValue(object, forKey: id) == nil else {
+        throw .unreadable(
+          file: file, reason: "two of its objects have the id \(id.debugDescription)")
+      }
     }
   }
 
@@ -48,7 +52,7 @@ struct XcodeMappingFile {
     let model = models[0]
     var numbered: [(number: Int, entry: MappingDocument.Entry)] = []
     var budget = MappingBudget(file: file)
-    let mappings = targets(
+    let mappings = try targets(
       of: "entitymappings", in: model, type: "XDDEVENTITYMAPPING", &budget)
     try budget.check(entityMappings: mappings.count)
     for object in mappings {
@@ -95,9 +99,9 @@ struct XcodeMappingFile {
       }
     }
     entry.userInfo = try userInfo(of: object, &budget)
-    let attributes = targets(
+    let attributes = try targets(
       of: "attributemappings", in: object, type: "XDDEVATTRIBUTEMAPPING", &budget)
-    let relationships = targets(
+    let relationships = try targets(
       of: "relationshipmappings", in: object, type: "XDDEVRELATIONSHIPMAPPING", &budget)
     try budget.take(rows: attributes.count + relationships.count)
     for row in attributes {
@@ -181,19 +185,30 @@ extension MappingDocument.Entry {
 // MARK: - Objects and their values
 
 extension XcodeMappingFile {
+  /// What a merge has torn is no mapping model: a row that is left out would take its values along.
   private func targets(
     of relationship: String, in object: MarkupElement, type: String, _ budget: inout MappingBudget
-  ) -> [MarkupElement] {
+  ) throws(MappingError) -> [MarkupElement] {
     guard
       let references = object.children(named: "relationship").first(where: {
         $0["name"] == relationship
       })?["idrefs"]
     else { return [] }
-    return references.split(whereSeparator: \.isWhitespace).compactMap { id in
-      guard let found = objects[String(id)], found["type"] == type, budget.claim(String(id))
-      else { return nil }
-      return found
+    var targets: [MarkupElement] = []
+    for id in references.split(whereSeparator: \.isWhitespace).map(String.init) {
+      guard let found = objects[id], found["type"] == type else {
+        throw .unreadable(
+          file: file,
+          reason: "\(relationship) of \((object["id"] ?? "").debugDescription) refers to "
+            + "\(id.debugDescription), and no object of the type \(type) has that id")
+      }
+      guard budget.claim(id) else {
+        throw .unreadable(
+          file: file, reason: "two of its objects have the object \(id.debugDescription)")
+      }
+      targets.append(found)
     }
+    return targets
   }
 
   private func raw(_ name: String, of object: MarkupElement) -> String? {
