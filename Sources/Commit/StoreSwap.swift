@@ -73,6 +73,9 @@ extension StoreSwap {
     return try DurableFile.areOnOneVolume(run.path, destination.parent) ? paths[0] : paths[1]
   }
 
+  /// 1 MiB. A file system at its very last block is slow and other people's trouble.
+  package static let spareBytes: Int64 = 1 << 20
+
   /// Looks whether the volume can hold what the commit adds to it, before anything is written.
   ///
   /// - Parameter assembledBytes: Bytes expected of the destination's file.
@@ -86,8 +89,7 @@ extension StoreSwap {
       needed += try bytes(in: FilePath(ends.externalDataPath))
     }
     needed += try bytes(in: run.external)
-    // A file system at its very last block is slow and other people's trouble.
-    needed += 1 << 20
+    needed += Self.spareBytes
     let free = Int64(try DurableFile.freeBytes(at: destination.parent))
     if free < needed {
       throw CommitError.notEnoughSpace(

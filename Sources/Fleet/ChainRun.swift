@@ -142,7 +142,8 @@ struct ChainRun {
     case .direct: return .direct(directly(request), nil)
     case .ended(let ended): return .ended(ended)
     case .through(let route):
-      try StoreReplacement.check(by: request, uriTable: run.settings.uriTable)
+      try StoreReplacement.check(
+        by: request, uriTable: run.settings.uriTable, in: directory)
       guard route.steps.count == 1, case .migration(let leg) = route.steps.first?.work else {
         return .ended(try await through(route, own))
       }

@@ -1,4 +1,5 @@
 import Foundation
+import GodwitCommit
 import GodwitPlanning
 import SystemPackage
 
@@ -6,12 +7,16 @@ import SystemPackage
 enum DiskSpace {
   /// What a migration needs at its height: checkpoints and the assembled store together, about
   /// 2.2 times the source, and the external data once more, since the source's stays until the
-  /// end.
+  /// end; and what the commit leaves of the volume.
   ///
   /// - Parameter isInPlace: The source is kept as a copy, so that it counts once more.
   static func needed(sourceBytes: Int64, externalBytes: Int64, isInPlace: Bool) -> Int64 {
     let (store, isLarge) = sourceBytes.multipliedReportingOverflow(by: isInPlace ? 32 : 22)
-    return isLarge ? .max : (store / 10).addingReportingOverflow(externalBytes).partialValue
+    guard !isLarge else { return .max }
+    return [externalBytes, StoreSwap.spareBytes].reduce(store / 10) { sum, bytes in
+      let (sum, isLarge) = sum.addingReportingOverflow(bytes)
+      return isLarge ? .max : sum
+    }
   }
 
   /// Bytes that a process without privileges may still write; nil where nobody says.

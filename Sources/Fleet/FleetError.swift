@@ -76,8 +76,8 @@ extension FleetError: CustomStringConvertible {
             + "it, or write the destination beside it (--output; in a pipeline the key commit)."
           : "a store may have \(limit): SQLite's files beside it have longer names. Rename it.")
     case .pathTooLong(let path, let limit):
-      "The path \(path) has \(path.utf8.count) bytes, and SQLite opens stores whose path has at most "
-        + "\(limit). Shorten the names of its folders."
+      "The path \(path) has \(path.utf8.count) bytes, and SQLite opens what is needed there only where it has "
+        + "at most \(limit). Shorten the names of its folders, or keep the run's own files elsewhere (--state)."
     case .heldByOwner(let path, let user):
       "\(path) belongs to user \(user) and lies in a sticky folder, where nobody but its owner may replace it. "
         + "Run as its owner or as root, or write the destination beside it (--output; in a pipeline the key "

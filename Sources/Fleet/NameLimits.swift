@@ -1,4 +1,5 @@
 import Glibc
+import GodwitCheckpoints
 import GodwitPersistentStore
 import GodwitPlanning
 import SystemPackage
@@ -7,6 +8,8 @@ import SystemPackage
 enum NameLimits {
   /// 504. SQLite opens paths of 512 bytes at most, that of a rollback journal included.
   static let pathBytes = 504
+  /// What SQLite opens in a run directory.
+  private static let longestRunFile = "/assembled.sqlite".utf8.count
   /// `-wal`, `-shm`.
   private static let suffixBytes = 4
   /// What a rollback keeps has the longest name of all, while it is written:
@@ -21,11 +24,22 @@ enum NameLimits {
   ///   ``FleetError/pathTooLong(path:limitBytes:)``.
   static func check(_ request: MigrationRequest) throws {
     for path in request.stores {
-      let whole = path.isAbsolute ? path : (FilePath(".").resolved ?? "/").pushing(path)
-      guard whole.string.utf8.count <= pathBytes else {
-        throw FleetError.pathTooLong(path: path.string, limitBytes: pathBytes)
-      }
+      try check(path, limit: pathBytes)
       try check(path, spare: suffixBytes, isReplaced: false)
+    }
+  }
+
+  /// Looks at the directory of a run that begins.
+  ///
+  /// - Throws: ``FleetError/pathTooLong(path:limitBytes:)``.
+  static func check(_ directory: RunDirectory) throws {
+    try check(directory.path, limit: pathBytes - longestRunFile)
+  }
+
+  private static func check(_ path: FilePath, limit: Int) throws {
+    let whole = path.isAbsolute ? path : (FilePath(".").resolved ?? "/").pushing(path)
+    guard whole.string.utf8.count <= limit else {
+      throw FleetError.pathTooLong(path: path.string, limitBytes: limit)
     }
   }
 

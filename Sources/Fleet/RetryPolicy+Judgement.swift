@@ -243,6 +243,7 @@ extension RetryPolicy {
     if error.isOutOfSpace { return Judgement(.resumable, "disk-full", "\(error)") }
     if error.isBusy { return Judgement(.resumable, "in-use", "\(error)") }
     if error.isOfReadOnlyVolume { return Judgement(.cannotCreateOutput, "output", "\(error)") }
+    if error.isOfLongPath { return Judgement(.badInput, "long-name", "\(error)") }
     if error.isCorruption {
       return Judgement(.badInput, "damaged", "\(error)", code: coreDataCorruption)
     }

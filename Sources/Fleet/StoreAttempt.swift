@@ -200,7 +200,8 @@ struct StoreAttempt {
     case .needsMapping(let code, let reasons):
       result.refuse(.needsMapping, code, reasons)
     case .migrate(let plan):
-      try StoreReplacement.check(by: request, uriTable: run.settings.uriTable)
+      try StoreReplacement.check(
+        by: request, uriTable: run.settings.uriTable, in: directory)
       try await migrate(plan, folder)
     }
   }

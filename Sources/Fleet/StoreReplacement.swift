@@ -1,4 +1,5 @@
 import Glibc
+import GodwitCheckpoints
 import GodwitDurableFiles
 import GodwitPlanning
 import SystemPackage
@@ -6,12 +7,17 @@ import SystemPackage
 /// What would keep a store from being replaced, or an output from being written: looked for before any work
 /// is done for it.
 enum StoreReplacement {
-  /// - Parameter uriTable: Where the table of object URIs is wanted.
+  /// - Parameters:
+  ///   - uriTable: Where the table of object URIs is wanted.
+  ///   - directory: Where the run works; nil where it leaves no traces.
   /// - Throws: ``FleetError/nameTooLong(path:limitBytes:isReplaced:)``,
-  ///   ``FleetError/uriTable(path:message:)``, ``FleetError/heldByOwner(path:user:)``; `DurabilityError`
+  ///   ``FleetError/pathTooLong(path:limitBytes:)``, ``FleetError/uriTable(path:message:)``, ``FleetError/heldByOwner(path:user:)``; `DurabilityError`
   ///   where this user may not write to the folder of the store, or of the output.
-  static func check(by request: MigrationRequest, uriTable: FilePath?) throws {
+  static func check(
+    by request: MigrationRequest, uriTable: FilePath?, in directory: RunDirectory?
+  ) throws {
     try NameLimits.checkReplacement(by: request)
+    if let directory { try NameLimits.check(directory) }
     try URITablePlace.checkReplacement(uriTable, by: request)
     let place = (request.output ?? request.store).removingLastComponent()
     try Folder.checkWritable(place.isEmpty ? "." : place)

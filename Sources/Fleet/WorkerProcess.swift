@@ -80,7 +80,7 @@ final class WorkerProcess: Sendable {
     do {
       try OwnThread.start { self.read(output, continuation) }
     } catch {
-      kill(pid, SIGKILL)
+      ProcessTree.kill(pid)
       var status: Int32 = 0
       while waitpid(pid, &status, 0) < 0, errno == EINTR {}
       for end in [input, output] { try? end.close() }
@@ -96,7 +96,7 @@ extension WorkerProcess {
     state.withLock { state in
       guard let input = state.input else { return }
       let written = line.withUnsafeBytes { try? input.write($0) }
-      if written != line.count, state.end == nil { kill(pid, SIGKILL) }
+      if written != line.count, state.end == nil { ProcessTree.kill(pid) }
     }
   }
 
@@ -116,7 +116,7 @@ extension WorkerProcess {
   }
 
   /// Ends the process at once. A worker needs no farewell: its shard is done by another.
-  func stop() { state.withLock { if $0.end == nil { kill(pid, SIGKILL) } } }
+  func stop() { state.withLock { if $0.end == nil { ProcessTree.kill(pid) } } }
 
   /// Returns when the process has ended, whether or not the calling task is cancelled.
   func waitForEnd() async {
@@ -228,7 +228,7 @@ extension WorkerProcess {
       if found < 0, errno != EINTR { return 0 }
       _ = poll(nil, 0, 10)
     }
-    kill(pid, SIGKILL)
+    ProcessTree.kill(pid)
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     return status
   }

@@ -108,7 +108,7 @@ public final class Connection {
     }
     guard size > limit else { return }
     throw SQLiteError.cannotOpen(
-      path: path, code: SQLITE_CANTOPEN | (3 << 8),  // SQLITE_CANTOPEN_FULLPATH
+      path: path, code: SQLiteError.longPath,
       message: "the path has \(size) bytes, and SQLite opens none of more than \(limit). Move the "
         + "store, or the run's folder, to a shorter path")
   }

@@ -86,6 +86,11 @@ extension SQLiteError {
   /// A database was to be made, or written, on a volume that is read-only.
   public var isOfReadOnlyVolume: Bool { code == SQLITE_READONLY }
 
+  /// The path has more bytes than SQLite opens.
+  public var isOfLongPath: Bool { code == Self.longPath }
+
+  static let longPath = SQLITE_CANTOPEN | (3 << 8)  // SQLITE_CANTOPEN_FULLPATH
+
   /// Another connection holds a lock that did not go away within the busy timeout.
   public var isBusy: Bool { primaryCode == SQLITE_BUSY || primaryCode == SQLITE_LOCKED }
 

@@ -201,13 +201,15 @@ struct Scratch: ~Copyable {
 
 @Suite struct `Disk space` {
   @Test(arguments: [
-    (0 as Int64, 0 as Int64, 0 as Int64),
-    (100, 0, 220),
-    (100, 50, 270),
+    (0 as Int64, 0 as Int64, 1 << 20 as Int64),
+    (100, 0, 220 + 1 << 20),
+    (100, 50, 270 + 1 << 20),
+    (0, .max, .max),
     (.max, 0, .max),  // a size from a damaged header is no reason to trap
     (.max, .max, .max),
   ])
-  func `needed is the source twice and a little`(source: Int64, external: Int64, needed: Int64) {
+  func `needed is the source twice and some to spare`(source: Int64, external: Int64, needed: Int64)
+  {
     #expect(
       DiskSpace.needed(sourceBytes: source, externalBytes: external, isInPlace: false) == needed)
   }
