@@ -220,8 +220,10 @@ extension DamagedTreeReader {
     let offsets = offsets(page, number, pointers: 12)
     let first = head(of: number) + 12
     let known = file.knownBytes(of: number)
+    // What does not fit beside the header of the file lies below page 1 on one page, without a key to divide it.
     var isSound =
-      offsets.count == count(page, number) && !offsets.isEmpty && known == file.pageSize
+      offsets.count == count(page, number) && (!offsets.isEmpty || number == 1)
+      && known == file.pageSize
     var (children, entries): ([Child], [(offset: Int, entry: CellFormat.Entry)]) = ([], [])
     var last = after
     extents.begin()
