@@ -234,11 +234,15 @@ extension TableSalvage {
       values[place] = .null
       lost.append(place)
     }
-    try bind(values, count, to: statement)
+    // A row that was there before its last columns has what these are declared with.
+    for place in min(count, columns.count)..<columns.count where place != rowIDColumn {
+      if let value = columns[place].defaultValue { values[place] = value.raw }
+    }
+    try bind(to: statement)
     if let keyPlace { try statement.bind(keyPlace, key) }
     try statement.run()
     guard try file.changes > 0 && number(key) else {
-      if try !isThere(key, count) { repeatedKeys.insert(key) }
+      if try !isThere(key) { repeatedKeys.insert(key) }
       return false
     }
     rowCount += 1
@@ -263,16 +267,9 @@ extension TableSalvage {
     return true
   }
 
-  /// - Parameter count: As many of the columns were there when the row was written.
-  private func bind(
-    _ values: UnsafeMutablePointer<RawValue>, _ count: Int, to statement: Statement
-  ) throws {
+  private func bind(to statement: Statement) throws {
     for place in columns.indices where place != rowIDColumn {
-      if place >= count, let value = columns[place].defaultValue {
-        try statement.bind(places[place], value)
-      } else {
-        try statement.bind(places[place], values[place])
-      }
+      try statement.bind(places[place], values[place])
     }
   }
 
@@ -295,13 +292,13 @@ extension TableSalvage {
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.
-  private mutating func isThere(_ key: Int64, _ count: Int) throws -> Bool {
+  private mutating func isThere(_ key: Int64) throws -> Bool {
     guard let keyPlace else { return false }
     if comparison == nil {
       comparison = try file.prepare(comparisonSQL + " AND rowid = ?\(keyPlace)")
     }
     guard let comparison else { return false }
-    try bind(values, count, to: comparison)
+    try bind(to: comparison)
     try comparison.bind(keyPlace, key)
     defer { comparison.reset() }
     return try comparison.step()
