@@ -199,6 +199,20 @@ extension SchemaSalvage {
     return Set(Dictionary(grouping: roots) { $0 }.filter { $0.value.count > 1 }.keys)
   }
 
+  /// Root pages of tables that one row alone names, and that lie below no other page.
+  var soleRoots: Set<UInt32> {
+    let groups = Dictionary(grouping: entries.filter { $0.root > 0 }, by: \.root)
+    return Set(
+      groups.compactMap { root, entries in
+        guard entries.count == 1, let entry = entries.first, entry.kind == .table else {
+          return nil
+        }
+        let name = NameKey(entry.name)
+        return strayRoots.contains(name) || cutRoots.contains(name) || unlisted.contains(name)
+          ? nil : root
+      })
+  }
+
   /// Whether a table's rows lie in a tree of the form of an index.
   func isWithoutRowID(_ table: String) -> Bool {
     let facts = try? model.rows(

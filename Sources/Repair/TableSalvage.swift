@@ -25,6 +25,8 @@ struct TableSalvage {
   private(set) var misplacedKeys = KeyRanges()
   /// Rows that were found on pages to which no page leads, though none of the table's is damaged.
   private(set) var strayKeys = KeyRanges()
+  /// Rows that were found on pages to which no page leads, and that may be another table's that has lost such rows.
+  private(set) var contestedKeys = KeyRanges()
   /// Rows that have more values than the table has columns; those are left out.
   private(set) var surplusKeys = KeyRanges()
   /// By the number of the column: rows whose value is lost.
@@ -52,6 +54,7 @@ struct TableSalvage {
   private let keyColumn: Int?
   private let kind: TreeScan.Kind
   private var root: UInt32 = 0
+  private var isContested = false
   /// What may lie in each column.
   private let kinds: [ValueKinds]
   private let file: Connection
@@ -133,15 +136,18 @@ extension TableSalvage {
 
   /// Reads the tree below `root`, and the leaves that lead to it no more.
   ///
-  /// - Parameter isOwn: Whether what lies on a leaf of the tree can be the table's.
+  /// - Parameters:
+  ///   - isContested: Whether the orphans' rows may be another table's as well.
+  ///   - isOwn: Whether what lies on a leaf of the tree can be the table's, as ``DamagedTreeReader/isOwn``.
   mutating func fill(
-    root: UInt32?, orphans: [UInt32], of damaged: DamagedFile,
-    isOwn: @escaping (UInt32) throws -> Bool = { _ in true }
+    root: UInt32?, orphans: [UInt32], of damaged: DamagedFile, isContested: Bool = false,
+    isOwn: @escaping (UInt32, () -> Bool) throws -> Bool = { _, _ in true }
   ) throws {
     var reader = DamagedTreeReader(damaged, kind, tree: tree)
     reader.isOwn = isOwn
     var waiting: [Deferred] = []
     var working = self
+    working.isContested = isContested
     if let root {
       working.root = root
       try reader.read(root: root) {
@@ -248,6 +254,7 @@ extension TableSalvage {
     rowCount += 1
     if count > columns.count { surplusKeys.insert(key) }
     if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
+    if !isInTree, isContested { contestedKeys.insert(key) }
     if key == 0, doubtsZero { hasZeroKey = true }
     if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
