@@ -55,6 +55,13 @@ extension RepairAccount {
           .table, names: [name],
           "pages were found by what their rows look like alone, and rows may be others'"))
     }
+    if salvage.copiedTables.contains(NameKey(name)) {
+      report.doubtful.append(
+        .init(
+          .table, names: [name],
+          "a page with rows like those of the model is in the store twice, and rows may be another table's"
+        ))
+    }
     for (keys, message) in [
       (
         table.misplacedKeys,

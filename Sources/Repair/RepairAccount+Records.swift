@@ -68,6 +68,11 @@ extension RepairAccount {
             "rows on pages to which no page leads, and which no index names: they may have been "
               + "deleted"))
       }
+      let contested = table.contestedKeys.subtracting(confirmed)
+      if !contested.isEmpty {
+        report.doubtful.append(
+          .init(.object, entity: source.root.rawValue, keys: contested, Self.contested))
+      }
       let unnamed = salvage.evidence[NameKey(source.name)]?.unnamedKeys ?? KeyRanges()
       if !unnamed.isEmpty {
         report.doubtful.append(
@@ -97,6 +102,10 @@ extension RepairAccount {
       ),
     ]
   }
+
+  static let contested =
+    "rows on pages to which no page leads, which may be rows of a table that is not the model's: such "
+    + "a table has lost rows, too"
 
   static let unnamed =
     "rows that no index names, where indexes are whole: they may have been deleted"

@@ -24,10 +24,13 @@ struct RepairAccount {
     addStructure()
   }
 
-  /// No object is left, and some were lost.
+  /// No object is left, and some were lost; nor is there a row of an application's own table.
   var isNothingLeft: Bool {
-    report.keptObjects == 0 && report.keptForeignRows == 0
-      && report.lost.contains { $0.subject == .object }
+    let history = PrimaryKeyRow.historyNames.values.map { "A" + $0 }
+    let hasRows = salvage.foreignTables.contains { entry in
+      !history.contains(entry.name) && salvage.tables[NameKey(entry.name)]?.rowCount ?? 0 > 0
+    }
+    return report.keptObjects == 0 && !hasRows && report.lost.contains { $0.subject == .object }
   }
 
   // MARK: The file and its structure

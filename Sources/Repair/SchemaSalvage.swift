@@ -23,7 +23,7 @@ struct SchemaSalvage {
     /// Holds values of its type alone, and of any where that is empty.
     var isStrict = false
     /// What rows have that were written before the column was added; nil for NULL.
-    var defaultValue: SQLiteValue?
+    var defaultValue: ColumnDefaults.Value?
     /// Stands in records, and is computed anew where a row is written.
     var isGenerated = false
   }
@@ -42,6 +42,7 @@ struct SchemaSalvage {
   /// Tables and indexes without a row, so that SQLite tells their columns.
   private let model: Connection
   private let indexFacts: IndexFacts
+  private let defaults: ColumnDefaults
 
   /// Pages of `sqlite_master` are claimed for this tree.
   static let tree: Int32 = 0
@@ -49,6 +50,7 @@ struct SchemaSalvage {
   init(_ file: DamagedFile) throws {
     model = try Connection(path: ":memory:", mode: .create)
     indexFacts = IndexFacts(model)
+    defaults = ColumnDefaults(model)
     let values = UnsafeMutablePointer<RawValue>.allocate(capacity: 5)
     defer { values.deallocate() }
     var found: [Entry] = []
@@ -197,6 +199,20 @@ extension SchemaSalvage {
     return Set(Dictionary(grouping: roots) { $0 }.filter { $0.value.count > 1 }.keys)
   }
 
+  /// Root pages of tables that one row alone names, and that lie below no other page.
+  var soleRoots: Set<UInt32> {
+    let groups = Dictionary(grouping: entries.filter { $0.root > 0 }, by: \.root)
+    return Set(
+      groups.compactMap { root, entries in
+        guard entries.count == 1, let entry = entries.first, entry.kind == .table else {
+          return nil
+        }
+        let name = NameKey(entry.name)
+        return strayRoots.contains(name) || cutRoots.contains(name) || unlisted.contains(name)
+          ? nil : root
+      })
+  }
+
   /// Whether a table's rows lie in a tree of the form of an index.
   func isWithoutRowID(_ table: String) -> Bool {
     let facts = try? model.rows(
@@ -215,7 +231,7 @@ extension SchemaSalvage {
         .sorted { $0[5].integer ?? 0 < $1[5].integer ?? 0 }
       facts.rows = keys + facts.rows.filter { $0[5].integer ?? 0 == 0 }
     }
-    return Self.columns(facts)
+    return columns(facts, of: table)
   }
 
   /// Names of generated columns that are computed when they are read.
@@ -246,8 +262,13 @@ extension SchemaSalvage {
     )
   }
 
-  private static func columns(_ facts: Facts) -> [Column] {
+  private func columns(_ facts: Facts, of table: String) -> [Column] {
     let keys = facts.rows.count { ($0[5].integer ?? 0) > 0 }
+    let named = facts.rows.filter { row in
+      !row[4].isNull && row[6].integer == 0 && !(facts.isWithoutRowID && row[5].integer != 0)
+    }.compactMap { $0[1].text }
+    let values = defaults.values(
+      of: table, columns: named, keyColumns: facts.isWithoutRowID ? keys : nil)
     return facts.rows.map { row in
       var type = row[2].text ?? ""
       // Elsewhere the type of anything would turn texts into numbers.
@@ -256,21 +277,9 @@ extension SchemaSalvage {
         name: row[1].text ?? "", type: type,
         isRowID: !facts.hasKeyIndex && keys == 1 && row[5].integer == 1
           && type.uppercased() == "INTEGER", isStrict: facts.isStrict,
-        defaultValue: row[4].text.flatMap(constant), isGenerated: row[6].integer == Self.stored)
+        defaultValue: row[1].text.flatMap { values[$0.columnKey] },
+        isGenerated: row[6].integer == Self.stored)
     }
-  }
-
-  /// The value of a number or a text as SQL has it: what else there is may ask for anything.
-  private static func constant(_ sql: String) -> SQLiteValue? {
-    if let number = Int64(sql) { return .integer(number) }
-    if sql.utf8.allSatisfy({ "+-.0123456789eE".utf8.contains($0) }), let number = Double(sql) {
-      return .real(number)
-    }
-    let text = sql.dropFirst().dropLast()
-    guard sql.utf8.count > 1, sql.first == "'", sql.last == "'",
-      !text.replacing("''", with: "").contains("'")
-    else { return nil }
-    return .text(String(text.replacing("''", with: "'")))
   }
 
   /// Gives a table whose text is damaged its columns, so that its indexes can be read.
@@ -279,6 +288,7 @@ extension SchemaSalvage {
     try? model.execute(TableSalvage.sql(table, columns))
     for sql in indexes(of: table).compactMap(\.sql) { try? model.define(.index, sql) }
     indexFacts.forget()
+    defaults.forget()
   }
 
   /// Whether an index that can be understood leaves rows out, or has values that no column has.

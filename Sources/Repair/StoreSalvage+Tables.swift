@@ -74,6 +74,7 @@ extension StoreSalvage {
     let certain = (Self.inOrder(models.keys) + foreignNames(models)).filter {
       !doubted.contains($0)
     }
+    let roots = schema.soleRoots
     let shared = schema.sharedRoots(among: shapes.filter { $0.value.isPairs }.keys)
     for key in certain + doubted {
       let name = key.name
@@ -90,8 +91,11 @@ extension StoreSalvage {
       if let entry, entry.root > 0, !isOthers, !schema.strayRoots.contains(key),
         !doubted.contains(key) || isOwn(entry.root, of: key, doubted, shapes)
       {
-        try table.fill(root: entry.root, orphans: [], of: file) { leaf in
-          withoutRowIDs.contains(key) || !self.isForeign(leaf, to: key, shapes)
+        try table.fill(root: entry.root, orphans: [], of: file) { leaf, isInPlace in
+          // Nothing leads to the root of another tree.
+          guard leaf == entry.root || !roots.contains(leaf) else { return false }
+          return withoutRowIDs.contains(key)
+            || self.isOwnLeaf(leaf, of: key, shapes) { roots.contains(entry.root) && isInPlace() }
         }
       } else {
         table.addGap(KeyGap(page: entry?.root ?? 0))
@@ -148,12 +152,21 @@ extension StoreSalvage {
   /// The same of the other tables whose columns are known, and whose rows lie in a tree of their own form.
   private func foreignShapes(_ models: [NameKey: TableShape]) -> [NameKey: TableShape] {
     let own = models.values.reduce(into: Set<Int64>()) { $0.formUnion($1.entityNumbers ?? []) }
+    let history = PrimaryKeyRow.historyNames
     var shapes: [NameKey: TableShape] = [:]
     for key in foreignNames(models) {
       guard !schema.isWithoutRowID(key.name), let columns = columns(of: key.name) else { continue }
       // Each table of the history has its own number.
-      let others = PrimaryKeyRow.historyNames.filter { "A" + $0.value != key.name }.keys
-      shapes[key] = TableShape(columns, .others(not: own.union(others)))
+      let others = history.filter { "A" + $0.value != key.name }.keys
+      let numbered = TableShape(columns, .others(not: own.union(others)))
+      guard numbered.hasEntityColumn, others.count == history.count else {
+        shapes[key] = numbered
+        continue
+      }
+      numberedShapes[key] = numbered
+      shapes[key] =
+        isExchanged(key, numbered, models)
+        ? numbered : TableShape(columns, .others(not: []), mayHaveObjects: false)
     }
     return shapes
   }
@@ -172,47 +185,6 @@ extension StoreSalvage {
     layoutColumns[NameKey(table)] ?? schema.storedColumns(of: table)
   }
 
-  /// Whether the rows below a root page look like the table's, or are too few to tell.
-  private func isLikely(_ root: UInt32, _ shape: TableShape?) -> Bool {
-    guard let shape, root > 0 else { return true }
-    let (fitting, rows) = shape.share(below: root, file, values)
-    return rows < 4 || fitting * 4 >= rows
-  }
-
-  /// Whether rows that do not look like the table's are its own all the same, with values that should
-  /// not be there: the page is a root, and no other table misses such rows.
-  private func isOwn(
-    _ root: UInt32, of name: NameKey, _ doubted: [NameKey], _ shapes: [NameKey: TableShape]
-  ) -> Bool {
-    if let entry = file.entry(of: root), entry.role != .root { return false }
-    return !shapes.contains { other, shape in
-      guard other != name, doubted.contains(other) || (schema.table(other.name)?.root ?? 0) == 0
-      else {
-        return false
-      }
-      let (fitting, rows) = shape.share(below: root, file, values)
-      return fitting * 10 >= rows * 9
-    }
-  }
-
-  /// Whether none of a leaf's rows can be the table's.
-  private func isForeign(
-    _ leaf: UInt32, to name: NameKey, _ shapes: [NameKey: TableShape]
-  ) -> Bool {
-    guard let shape = shapes[name] else { return false }
-    switch shape.ownership(of: leaf, file, values) {
-    case .own: return false
-    case .foreign: return true
-    case .odd: break
-    }
-    // Rows of another entity have values for its columns, too.
-    return shapes.contains { other, shape in
-      guard other != name, shape.entityNumbers != nil else { return false }
-      let (fitting, rows) = shape.share(below: leaf, file, values)
-      return rows > 0 && fitting == rows
-    }
-  }
-
   /// The rows of a table whose columns cannot be understood.
   private func rowCount(of entry: SchemaSalvage.Entry?) throws -> Int64 {
     guard let entry, entry.root > 0 else { return 0 }
@@ -221,85 +193,6 @@ extension StoreSalvage {
     var count: Int64 = 0
     try reader.read(root: entry.root) { _ in count += 1 }
     return count
-  }
-
-  /// Gives leaves that no page leads to any more to the tables whose they are: by the pointer maps,
-  /// or by what they look like, where only one of the tables without a root has such rows, or lost
-  /// rows of such keys.
-  private func adoptOrphans(_ shapes: [NameKey: TableShape], _ homeless: Set<NameKey>) throws {
-    let reader = DamagedTreeReader(file, .table, tree: 0)
-    let groups = file.orphanGroups(of: reader)
-    strayPages = (1...file.pageCount).filter { file.isFreeByMapAlone($0) && reader.isLeaf($0) }
-    guard !groups.isEmpty else { return }
-    let owners = Dictionary(
-      tables.map { ($0.value.tree, $0.key) }, uniquingKeysWith: { first, _ in first })
-    let roots = Dictionary(
-      schema.tables.map { ($0.root, NameKey($0.name)) }, uniquingKeysWith: { first, _ in first })
-    var left: [UInt32] = []
-    for group in groups {
-      if group.owner != DamagedFile.unclaimed {
-        guard let name = owners[group.owner], let table = tables[name] else { continue }
-        let own = group.leaves.filter { leaf in
-          // Where no page of the table is damaged, both lists of free pages have to agree.
-          !(table.gaps.isEmpty && file.isListedFree(leaf)) && !isForeign(leaf, to: name, shapes)
-        }
-        try adopt(own, name)
-        left += group.leaves.filter { !own.contains($0) }
-        continue
-      }
-      var leaves = group.leaves
-      if let name = roots[group.top], let shape = shapes[name], !shape.isPairs {
-        let own = leaves.filter { isOwn($0, shape) }
-        try adopt(own, name)
-        leaves.removeAll { own.contains($0) }
-        if leaves.isEmpty { continue }
-      }
-      let fitting = homeless.filter { name in
-        guard let shape = shapes[name] else { return false }
-        var (fitting, rows) = (0, 0)
-        for leaf in leaves.prefix(8) {
-          let share = shape.share(below: leaf, file, values)
-          (fitting, rows) = (fitting + share.fitting, rows + share.rows)
-        }
-        return rows > 0 && fitting * 10 >= rows * 9
-      }
-      guard fitting.count == 1, let name = fitting.first else {
-        left += leaves
-        continue
-      }
-      try adopt(leaves, name)
-      found(name)
-    }
-    for leaf in left {
-      // By the numbers of its entities, and keys all of which the table misses.
-      var fitting = shapes.filter { name, shape in
-        guard !shape.isPairs, let gaps = tables[name]?.gaps, !gaps.isEmpty
-        else { return false }
-        return isOwn(leaf, shape) { key in gaps.contains { $0.contains(key) } }
-      }
-      // The model's say more of their rows than others.
-      let models = fitting.filter { !$0.value.isOthers }
-      if !models.isEmpty { fitting = models }
-      if fitting.count == 1, let name = fitting.first?.key {
-        try adopt([leaf], name)
-        found(name)
-      } else if !file.isListedFree(leaf) {
-        strayPages.append(leaf)
-      }
-    }
-  }
-
-  private func isOwn(
-    _ leaf: UInt32, _ shape: TableShape, keyed: (Int64) -> Bool = { _ in true }
-  ) -> Bool {
-    let (fitting, rows) = shape.share(below: leaf, file, values, keyed: keyed)
-    return rows > 0 && fitting * 10 >= rows * 9
-  }
-
-  private func adopt(_ leaves: [UInt32], _ name: NameKey) throws {
-    guard !leaves.isEmpty, var table = tables[name] else { return }
-    try table.fill(root: nil, orphans: leaves, of: file)
-    tables[name] = table
   }
 
   func found(_ table: NameKey) {

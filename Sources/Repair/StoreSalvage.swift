@@ -32,6 +32,13 @@ final class StoreSalvage {
   /// Pages with rows that belong to no table for certain.
   var strayPages: [UInt32] = []
 
+  /// What an application's tables with `Z_ENT` look like where their rows are not of the model's entities.
+  var numberedShapes: [NameKey: TableShape] = [:]
+  /// Such tables with a leaf that is there twice.
+  var copiedTables: Set<NameKey> = []
+  /// Leaves that such a table's root leads to and that are not the table's.
+  var refusedLeaves: [UInt32: NameKey] = [:]
+
   /// Columns of tables whose own SQL is lost or does not give them.
   var layoutColumns: [NameKey: [SchemaSalvage.Column]] = [:]
   /// The model's tables whose columns were read from a damaged text.

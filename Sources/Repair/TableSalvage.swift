@@ -25,6 +25,8 @@ struct TableSalvage {
   private(set) var misplacedKeys = KeyRanges()
   /// Rows that were found on pages to which no page leads, though none of the table's is damaged.
   private(set) var strayKeys = KeyRanges()
+  /// Rows that were found on pages to which no page leads, and that may be another table's that has lost such rows.
+  private(set) var contestedKeys = KeyRanges()
   /// Rows that have more values than the table has columns; those are left out.
   private(set) var surplusKeys = KeyRanges()
   /// By the number of the column: rows whose value is lost.
@@ -52,6 +54,7 @@ struct TableSalvage {
   private let keyColumn: Int?
   private let kind: TreeScan.Kind
   private var root: UInt32 = 0
+  private var isContested = false
   /// What may lie in each column.
   private let kinds: [ValueKinds]
   private let file: Connection
@@ -133,15 +136,18 @@ extension TableSalvage {
 
   /// Reads the tree below `root`, and the leaves that lead to it no more.
   ///
-  /// - Parameter isOwn: Whether what lies on a leaf of the tree can be the table's.
+  /// - Parameters:
+  ///   - isContested: Whether the orphans' rows may be another table's as well.
+  ///   - isOwn: Whether what lies on a leaf of the tree can be the table's, as ``DamagedTreeReader/isOwn``.
   mutating func fill(
-    root: UInt32?, orphans: [UInt32], of damaged: DamagedFile,
-    isOwn: @escaping (UInt32) throws -> Bool = { _ in true }
+    root: UInt32?, orphans: [UInt32], of damaged: DamagedFile, isContested: Bool = false,
+    isOwn: @escaping (UInt32, () -> Bool) throws -> Bool = { _, _ in true }
   ) throws {
     var reader = DamagedTreeReader(damaged, kind, tree: tree)
     reader.isOwn = isOwn
     var waiting: [Deferred] = []
     var working = self
+    working.isContested = isContested
     if let root {
       working.root = root
       try reader.read(root: root) {
@@ -234,16 +240,21 @@ extension TableSalvage {
       values[place] = .null
       lost.append(place)
     }
-    try bind(values, count, to: statement)
+    // A row that was there before its last columns has what these are declared with.
+    for place in min(count, columns.count)..<columns.count where place != rowIDColumn {
+      if let value = columns[place].defaultValue { values[place] = value.raw }
+    }
+    try bind(to: statement)
     if let keyPlace { try statement.bind(keyPlace, key) }
     try statement.run()
     guard try file.changes > 0 && number(key) else {
-      if try !isThere(key, count) { repeatedKeys.insert(key) }
+      if try !isThere(key) { repeatedKeys.insert(key) }
       return false
     }
     rowCount += 1
     if count > columns.count { surplusKeys.insert(key) }
     if !isInTree, gaps.isEmpty { strayKeys.insert(key) }
+    if !isInTree, isContested { contestedKeys.insert(key) }
     if key == 0, doubtsZero { hasZeroKey = true }
     if condition == .doubtful || condition == .blank { doubtfulKeys.insert(key) }
     for place in lost where place < columns.count && place != rowIDColumn {
@@ -263,16 +274,9 @@ extension TableSalvage {
     return true
   }
 
-  /// - Parameter count: As many of the columns were there when the row was written.
-  private func bind(
-    _ values: UnsafeMutablePointer<RawValue>, _ count: Int, to statement: Statement
-  ) throws {
+  private func bind(to statement: Statement) throws {
     for place in columns.indices where place != rowIDColumn {
-      if place >= count, let value = columns[place].defaultValue {
-        try statement.bind(places[place], value)
-      } else {
-        try statement.bind(places[place], values[place])
-      }
+      try statement.bind(places[place], values[place])
     }
   }
 
@@ -295,13 +299,13 @@ extension TableSalvage {
   }
 
   /// Whether the row that was not inserted, since its key is taken, is there already as it is.
-  private mutating func isThere(_ key: Int64, _ count: Int) throws -> Bool {
+  private mutating func isThere(_ key: Int64) throws -> Bool {
     guard let keyPlace else { return false }
     if comparison == nil {
       comparison = try file.prepare(comparisonSQL + " AND rowid = ?\(keyPlace)")
     }
     guard let comparison else { return false }
-    try bind(values, count, to: comparison)
+    try bind(to: comparison)
     try comparison.bind(keyPlace, key)
     defer { comparison.reset() }
     return try comparison.step()

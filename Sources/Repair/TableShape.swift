@@ -18,13 +18,17 @@ struct TableShape {
   /// Whether its rows are those of entities, of the model's or of Core Data's own, and their columns typed.
   private let hasObjects: Bool
 
-  init(_ columns: [SchemaSalvage.Column], _ rows: Rows) {
+  /// - Parameter mayHaveObjects: Whether a table with the columns of entities has rows like theirs.
+  init(_ columns: [SchemaSalvage.Column], _ rows: Rows, mayHaveObjects: Bool = true) {
     (self.columns, self.rows) = (columns, rows)
     kinds = columns.map(ValueKinds.init)
     hasObjects =
-      columns.contains { $0.isRowID && $0.name == "Z_PK" }
+      mayHaveObjects && columns.contains { $0.isRowID && $0.name == "Z_PK" }
       && columns.contains { $0.name == "Z_ENT" }
   }
+
+  /// Whether its rows may say what entity they are of.
+  var hasEntityColumn: Bool { columns.contains { $0.name == "Z_ENT" } }
 
   /// `Z_ENT` of the table's entities; nil for one that has no objects of the model.
   var entityNumbers: Set<Int64>? { if case .objects(let numbers) = rows { numbers } else { nil } }

@@ -71,23 +71,6 @@ import Testing
     #expect(try patient.read(kind, of: patient.output) == [[.integer(1)]])
   }
 
-  @Test(arguments: ["INTEGER DEFAULT 5", "TEXT NOT NULL DEFAULT 'it''s'", "REAL DEFAULT -0.5"])
-  func `keeps what rows have by default in columns that were added`(column: String) throws {
-    let patient = try Patient(rows: 5)
-    try patient.sql(
-      """
-      CREATE TABLE own (a);
-      INSERT INTO own VALUES (1), (2);
-      ALTER TABLE own ADD COLUMN z \(column);
-      INSERT INTO own VALUES (3, 4);
-      CREATE INDEX ownZ ON own (z)
-      """)
-    let report = try patient.repair()
-    #expect(report.lost.isEmpty && report.rebuilt.isEmpty && report.doubtful.isEmpty)
-    let query = "SELECT *, typeof(z) FROM own"
-    #expect(try patient.read(query, of: patient.output) == patient.read(query))
-  }
-
   @Test func `loses of a STRICT table the values that cannot have been there`() throws {
     let patient = try Patient(rows: 5)
     try patient.sql(

@@ -42,6 +42,24 @@ extension DamagedFile {
     return (role, UInt32(bigEndian: (bytes + 1).loadUnaligned(as: UInt32.self)))
   }
 
+  /// Whether no pointer map says that a leaf of a tree is anything else, or that it led to other pages.
+  ///
+  /// - Parameter parent: The page that leads to it; nil for a root.
+  func isPlaced(_ leaf: UInt32, below parent: UInt32?) -> Bool {
+    guard hasPointerMaps else { return !isListedFree(leaf) }
+    guard !isListedFree(leaf), !mapParents.contains(leaf) else { return false }
+    guard let entry = entry(of: leaf) else { return true }
+    return parent.map { entry.role == .tree && entry.parent == $0 } ?? (entry.role == .root)
+  }
+
+  func findMapParents() -> Set<UInt32> {
+    guard pageCount > 2 else { return [] }
+    return Set(
+      (3...pageCount).compactMap { page in
+        entry(of: page).flatMap { $0.role == .tree ? $0.parent : nil }
+      })
+  }
+
   /// Whether a number of a page stands anywhere on a page that is said to be its parent.
   func leads(_ parent: UInt32, to page: UInt32) -> Bool {
     guard parent >= 1, parent <= pageCount, let bytes = try? mapPages.page(parent) else {

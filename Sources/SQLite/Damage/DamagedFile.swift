@@ -33,7 +33,11 @@ package final class DamagedFile {
   /// How far a pointer map is believed, by its page: of those that were asked.
   var mapStates: [UInt32: MapState] = [:]
   /// Leaves of indexes that are there twice, free pages left out.
-  private(set) lazy var copiedIndexPages = findCopiedIndexPages()
+  private(set) lazy var copiedIndexPages = findCopies(ofType: 10)
+  /// The same of leaves of rows.
+  private lazy var copiedRowPages = findCopies(ofType: 13)
+  /// Pages that pointer maps say lead to others.
+  private(set) lazy var mapParents = findMapParents()
   /// Pages of which not every byte is known: how many come before the first one that is not.
   private var partialPages: [UInt32: Int] = [:]
 
@@ -108,10 +112,13 @@ package final class DamagedFile {
 
   deinit { Glibc.close(descriptor) }
 
-  private func findCopiedIndexPages() -> Set<UInt32> {
+  /// Whether what lies on a leaf of rows lies on another one, too.
+  package func isCopied(_ page: UInt32) -> Bool { copiedRowPages.contains(page) }
+
+  private func findCopies(ofType type: UInt8) -> Set<UInt32> {
     var (firsts, copied): ([Int: UInt32], Set<UInt32>) = ([:], [])
     for page in 1...pageCount where !isListedFree(page) {
-      guard let bytes = try? overflowPages.page(page), treeType(of: page, bytes) == 10 else {
+      guard let bytes = try? overflowPages.page(page), treeType(of: page, bytes) == type else {
         continue
       }
       var hasher = Hasher()

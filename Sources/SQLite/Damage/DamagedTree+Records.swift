@@ -4,6 +4,17 @@ final class RecordChain {
 }
 
 extension DamagedTreeReader {
+  /// Whether a page reads as such a leaf, and has only such records.
+  package func isLeaf(_ number: UInt32, allOf isRow: (DamagedRecord) -> Bool) -> Bool {
+    guard isLeaf(number) else { return false }
+    var (rows, fitting) = (0, 0)
+    sample(below: number) { cell in
+      rows += 1
+      if isRow(cell.record) { fitting += 1 }
+    }
+    return rows > 0 && fitting == rows
+  }
+
   /// As much of a cell's record as lies on its page; nil where none of it is known.
   func beginning(
     of entry: CellFormat.Entry, on page: UnsafeRawPointer, _ number: UInt32

@@ -10,8 +10,9 @@ package struct DamagedTreeReader {
   let tree: Int32
   /// Where rows may be lost. Empty when every page proved whole.
   package private(set) var gaps: [KeyGap] = []
-  /// Whether a leaf's rows can be the tree's; one whose cannot is left to other trees.
-  package var isOwn: (UInt32) throws -> Bool = { _ in true }
+  /// Whether a leaf's rows can be the tree's; one whose cannot is left to other trees. What it can ask is whether
+  /// the leaf is in its place: sound pages lead to it, and its keys are those that they bound.
+  package var isOwn: (UInt32, _ isInPlace: () -> Bool) throws -> Bool = { _, _ in true }
   let format: CellFormat
   private let extents: CellExtents
   let chain = RecordChain()
@@ -29,7 +30,7 @@ package struct DamagedTreeReader {
   ///
   /// - Parameter after: No key of the tree is as low as this.
   package mutating func read(root: UInt32, after: Int64? = nil, _ body: Body) throws {
-    try visit(root, after: after, upTo: nil, level: 0, body)
+    try visit(root, after: after, upTo: nil, level: 0, from: nil, isLed: true, body)
   }
 
   /// Reads a leaf that no page leads to any more.
@@ -96,19 +97,12 @@ package struct DamagedTreeReader {
   /// not belong.
   package func isCopied(_ number: UInt32) -> Bool { file.copiedIndexPages.contains(number) }
 
-  /// Whether it also has such records alone.
-  package func isLeaf(_ number: UInt32, allOf isRow: (DamagedRecord) -> Bool) -> Bool {
-    guard isLeaf(number) else { return false }
-    var (rows, fitting) = (0, 0)
-    sample(below: number) { cell in
-      rows += 1
-      if isRow(cell.record) { fitting += 1 }
-    }
-    return rows > 0 && fitting == rows
-  }
-
+  /// - Parameters:
+  ///   - parent: The page that leads to it; nil for a root.
+  ///   - isLed: Whether all pages above are sound.
   private mutating func visit(
-    _ number: UInt32, after: Int64?, upTo: Int64?, level: Int, _ body: Body
+    _ number: UInt32, after: Int64?, upTo: Int64?, level: Int, from parent: UInt32?, isLed: Bool,
+    _ body: Body
   ) throws {
     guard level < Self.mostLevels, file.isOpen(number), file.knownBytes(of: number) > 0,
       let page = try? file.pages.page(number)
@@ -117,7 +111,9 @@ package struct DamagedTreeReader {
       return
     }
     let shape = shape(of: page, number)
-    if case .leaf = shape, try !isOwn(number) {
+    if case .leaf = shape,
+      try !isOwn(number, { isLed && isInPlace(page, number, after, upTo, below: parent) })
+    {
       gaps.append(KeyGap(page: number, after: after, upTo: upTo))
       return
     }
@@ -126,7 +122,8 @@ package struct DamagedTreeReader {
     case .leaf:
       try readLeaf(page, number, after: after, upTo: upTo, isRoot: level == 0, body)
     case .interior:
-      try readInterior(page, number, after: after, upTo: upTo, level: level, body)
+      try readInterior(
+        page, number, after: after, upTo: upTo, level: level, isLed: isLed, body)
     case .neither: gaps.append(KeyGap(page: number, after: after, upTo: upTo))
     }
   }
@@ -165,6 +162,24 @@ extension DamagedTreeReader {
       return kind == .table
         ? (try? format.dividerKey(of: page, at: offset)) != nil
         : (try? format.entry(of: page, at: offset + 4)) != nil
+    }
+  }
+
+  /// Whether a leaf of rows is whole, has only keys that the pages above bound, and is where the pointer map
+  /// says.
+  private func isInPlace(
+    _ page: UnsafeRawPointer, _ number: UInt32, _ after: Int64?, _ upTo: Int64?,
+    below parent: UInt32?
+  ) -> Bool {
+    guard kind == .table, byte(page, head(of: number)) == format.leafType,
+      leafQuality(page, number) == 1, file.knownBytes(of: number) == file.pageSize,
+      file.isPlaced(number, below: parent)
+    else { return false }
+    var low = after
+    return offsets(page, number, pointers: 8).allSatisfy { offset in
+      guard let key = try? format.row(of: page, at: offset).key else { return false }
+      defer { low = key }
+      return low.map { $0 < key } ?? true && key <= upTo ?? .max
     }
   }
 
@@ -215,13 +230,15 @@ extension DamagedTreeReader {
 
   private mutating func readInterior(
     _ page: UnsafeRawPointer, _ number: UInt32, after: Int64?, upTo: Int64?, level: Int,
-    _ body: Body
+    isLed: Bool, _ body: Body
   ) throws {
     let offsets = offsets(page, number, pointers: 12)
     let first = head(of: number) + 12
     let known = file.knownBytes(of: number)
+    // What does not fit beside the header of the file lies below page 1 on one page, without a key to divide it.
     var isSound =
-      offsets.count == count(page, number) && !offsets.isEmpty && known == file.pageSize
+      offsets.count == count(page, number) && (!offsets.isEmpty || number == 1)
+      && known == file.pageSize
     var (children, entries): ([Child], [(offset: Int, entry: CellFormat.Entry)]) = ([], [])
     var last = after
     extents.begin()
@@ -267,7 +284,7 @@ extension DamagedTreeReader {
       // Bounds of a damaged page mean nothing.
       try visit(
         child.page, after: isSound ? low : after, upTo: isSound ? child.upTo : upTo,
-        level: level + 1, body)
+        level: level + 1, from: number, isLed: isLed && isSound, body)
       low = child.upTo
     }
   }
